@@ -1,0 +1,1 @@
+"""The tested package behind the notebooks: losses, models, data, evaluation, plotting."""

@@ -1,0 +1,73 @@
+"""Which notebook makes which figure and table: `params/manifest.yaml`, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from lib import params, paths
+from lib.schema import Settings, Text
+
+SUFFIXES = {"figure": (".svg", ".csv"), "table": (".csv", ".md", ".tex"), "drawing": (".svg", ".csv")}
+
+
+class Entry(Settings):
+    """One figure or table.
+
+    minutes: what its notebook takes for it in the mini profile on 2 cores, the estimate before anything was timed.
+    """
+
+    label: Text
+    notebook: Text
+    kind: Literal["figure", "table", "drawing"]
+    title: Text
+    section: Text
+    minutes: Annotated[float, Field(ge=0)]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of the files that saving it makes."""
+        return tuple(self.label + suffix for suffix in SUFFIXES[self.kind])
+
+
+def load() -> dict[str, Entry]:
+    """Label -> entry, in the order of the file.
+
+    Raises:
+        ParameterError: an entry that does not fit, one line naming label and key.
+    """
+    path = paths.PARAMS / "manifest.yaml"
+    return {
+        label: params.validated(Entry, {"label": label, **(fields or {})}, f"{path.name}: {label}")
+        for label, fields in params.read_yaml(path).items()
+    }
+
+
+def promised(entries: dict[str, Entry], notebook: str) -> dict[str, Entry]:
+    """What a notebook makes."""
+    return {label: entry for label, entry in entries.items() if entry.notebook == notebook}
+
+
+def select(entries: dict[str, Entry], notebooks: Iterable[str], requests: Iterable[str]) -> dict[str, list[str]]:
+    """Notebook -> wanted labels, in the notebooks' order; no request means everything.
+
+    A request is a label (`fig4_2`) or a notebook's name (`02_structural_loss`, or just `02`).
+
+    Raises:
+        ParameterError: a request that is neither, with the nearest valid name.
+    """
+    names = sorted(notebooks)
+    wanted = set()
+    for request in requests:
+        matching = [name for name in names if name == request or name.split("_")[0] == request]
+        if request in entries:
+            wanted.add(request)
+        elif matching:
+            wanted.update([matching[0], *promised(entries, matching[0])])
+        else:
+            nearest = params.nearest(request, [*entries, *names, *params.profiles()])
+            raise params.ParameterError(f"unknown label, notebook or profile {request!r}; nearest: {nearest}")
+    chosen = {name: [label for label in promised(entries, name) if label in wanted or not wanted] for name in names}
+    return {name: labels for name, labels in chosen.items() if labels or name in wanted or not wanted}

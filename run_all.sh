@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Every table and figure of the thesis, from one command. Set-up if needed, then lib/run_all.py.
+set -euo pipefail
+
+usage() {
+    cat <<'HELP'
+usage: ./run_all.sh [profile] [label or notebook ...] [options]
+
+  profile   mini (default: a laptop, offline), lab (a GPU, your own data in THESIS_DATA),
+            thesis (as published), smoke (what the tests use)
+  label     make only these: fig4_2 tab4_3 ...; or notebooks: 02_structural_loss, 02. Default: all
+
+  --set key=value ...   change the profile: --set training.documents=60 training.learning_rate=1e-4
+  --seeds 0,1           seeds of every student, instead of the profile's
+  --only PATTERN        only these variants, comma separated: --only 'cosine,max-margin;MSE*'
+  --jobs N              processes that train at once (default: the cores, at most 4)
+  --force               run notebooks although nothing changed; trained models still valid are kept
+  --dry-run             say what would run, and why, and do nothing
+  --help                this text
+
+A changed run (--set, --seeds, --only) draws under the artifact root, not into figures/<profile>.
+THESIS_ARTIFACTS names the artifact root (default: artifacts/).
+Ctrl-C ends everything at once, and the same command goes on from there.
+Exit code: 0 done, 1 something failed, 2 the request cannot be met.
+HELP
+}
+
+for word in "$@"; do
+    case "$word" in -h | --help) usage; exit 0 ;; esac
+done
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
+source "$root/lib/setup.sh"
+# -P keeps the caller's folder off the import path: another clone's lib may lie there.
+export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
+exec "$python" -P -m lib.run_all "$@"

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Every test: set-up if needed, style, spelling, notebooks without outputs, unit tests, then all notebooks at smoke scale.
+set -euo pipefail
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
+source "$root/lib/setup.sh"
+cd "$root"
+export PYTHONPATH="$root" OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
+status=0
+
+step() { # a failed check does not hide the ones after it
+    echo "== $1"
+    shift
+    "$@" || { status=1; echo "   failed: $*"; }
+}
+
+notebooks_are_clean() { # nbstripout --verify changes nothing and fails if it would
+    local files=(notebooks/*.ipynb)
+    [ -e "${files[0]}" ] || return 0
+    "$python" -m nbstripout --verify --extra-keys "metadata.papermill cell.metadata.papermill" "${files[@]}"
+}
+
+step "style (ruff)" "$python" -m ruff check .
+step "spelling (codespell)" "$python" -m codespell_lib lib tests notebooks params README.md pyproject.toml run_all.sh
+step "notebooks without outputs (nbstripout)" notebooks_are_clean
+step "unit tests" "$python" -m pytest -q -p no:cacheprovider -m "not smoke and not gpu and not slow" "$@"
+step "all notebooks, smoke profile" "$python" -m pytest -q -p no:cacheprovider -m smoke
+exit "$status"
