@@ -1,0 +1,43 @@
+"""Cosine distance between embeddings (thesis Section 4.4)."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from lib.losses import _checks
+
+# A row shorter than this has no direction. torch.nn.functional.cosine_similarity uses the same number, but as a
+# divisor: there the gradient at a zero vector has length 1e8 and one empty document would own the clipped update.
+SHORTEST = 1e-8
+
+
+def cosine(student: Float[Tensor, "batch dim"], teacher: Float[Tensor, "batch dim"]) -> Float[Tensor, " batch"]:
+    """Cosine distance, one value per row.
+
+        cosine_i = 1 - <student_i, teacher_i> / (|student_i| |teacher_i|)
+
+    Args:
+        student: embeddings y, shape (batch, dim).
+        teacher: embeddings y_pos of the same documents, shape (batch, dim).
+
+    Returns:
+        (batch,), in [0, 2]: 0 for the same direction, 1 for a right angle, 2 for opposite directions. A row whose
+        student or teacher is shorter than 1e-8 gives 1 and a gradient of zero, since it has no direction.
+
+    Raises:
+        ValueError: the shapes differ, are not (batch, dim), or a dtype is not floating point.
+
+    Source: thesis Section 4.4.
+    """
+    _checks.pair(student, teacher)
+    return 1 - (unit_rows(student) * unit_rows(teacher)).sum(dim=1)
+
+
+def unit_rows(x: Float[Tensor, "rows dim"]) -> Float[Tensor, "rows dim"]:
+    """Rows scaled to length 1; rows shorter than 1e-8 become zero, in value and in gradient."""
+    norm = torch.linalg.vector_norm(x, dim=1, keepdim=True)
+    short = norm <= SHORTEST
+    # The divisor is replaced before the division: a masked 0/0 would still send NaN through the gradient.
+    return (x / norm.masked_fill(short, 1)).masked_fill(short, 0)

@@ -1,0 +1,30 @@
+"""Mean squared error between embeddings (thesis Section 4.4)."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor
+
+from lib.losses import _checks
+
+
+def mse(student: Float[Tensor, "batch dim"], teacher: Float[Tensor, "batch dim"]) -> Float[Tensor, " batch"]:
+    """Mean over dimensions of the squared error, one value per row.
+
+        mse_i = 1/dim * sum_j (student_ij - teacher_ij)^2
+
+    Args:
+        student: embeddings y, shape (batch, dim).
+        teacher: embeddings y_pos of the same documents, shape (batch, dim).
+
+    Returns:
+        (batch,), >= 0, in squared units of the embedding; not reduced over the batch.
+
+    Raises:
+        ValueError: the shapes differ, are not (batch, dim), or a dtype is not floating point.
+
+    Source: thesis Section 4.4; a mean, not a sum, over dimensions in the author's code. The "squared L2 distance" of
+    Figure 4.4 is this mean too.
+    """
+    _checks.pair(student, teacher)
+    return (student - teacher).square().mean(dim=1)

@@ -1,0 +1,93 @@
+"""Weighting of the structural and the contextual loss (thesis Section 4.5.3, Listing 4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from lib.losses import _checks
+
+
+def structural_mask(
+    lengths: Int[Tensor, " batch"] | Sequence[int], max_structural_len: int | None
+) -> Bool[Tensor, " batch"]:
+    """True for the rows whose input the structural teacher encodes whole: `lengths <= max_structural_len`.
+
+    Args:
+        lengths: (batch,), tokens of each input by the structural teacher's tokenizer, without special tokens and
+            before truncation.
+        max_structural_len: limit in the same tokens; None masks nothing.
+
+    Returns:
+        (batch,) bool, on the device of `lengths`; what the structural losses take as `mask`.
+
+    Raises:
+        ValueError: lengths are not integers of shape (batch,), or the limit is not an integer >= 1.
+
+    Source: Listing 4.1 and the author's code. The limit is inclusive; the text also says 385 and 386 in places.
+    """
+    try:
+        lengths = torch.as_tensor(lengths)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"lengths must be integers of shape (batch,), got {lengths!r}") from error
+    empty = lengths.numel() == 0  # an empty list arrives as float
+    if lengths.ndim != 1 or not empty and (lengths.is_floating_point() or lengths.dtype is torch.bool):
+        raise ValueError(f"lengths must be integers of shape (batch,), got {lengths.dtype} {tuple(lengths.shape)}")
+    if max_structural_len is None:
+        return torch.ones_like(lengths, dtype=torch.bool)
+    if isinstance(max_structural_len, bool) or not isinstance(max_structural_len, int) or max_structural_len < 1:
+        raise ValueError(f"max_structural_len must be an integer >= 1 or None, got {max_structural_len!r}")
+    return lengths <= max_structural_len
+
+
+def weighted(
+    structural: Float[Tensor, " batch"],
+    contextual: Float[Tensor, " batch"],
+    lengths: Int[Tensor, " batch"] | Sequence[int],
+    *,
+    lam: float | None,
+    max_structural_len: int | None,
+) -> Float[Tensor, " batch"]:
+    """Joins the two losses row by row (Listing 4.1, before its mean over the batch).
+
+        unmasked rows:  lam * S + (1 - lam) * C
+        masked rows:    C                              the listing's lam is 0 there
+
+    `lam=None` is the thesis' `no-weighting`, S + C on unmasked rows. Together with a limit, which the thesis never
+    combines, masked rows still give C alone: `no-weighting` drops the weights, not the mask.
+
+    Args:
+        structural: S, shape (batch,), computed on masked inputs: pass `structural_mask(lengths, max_structural_len)` as
+            the `mask` of the structural loss, or masked rows still serve as negatives of the others.
+        contextual: C, shape (batch,).
+        lengths: (batch,), see `structural_mask`.
+        lam: weight of the structural loss, 0 <= lam <= 1, or None.
+        max_structural_len: longest input whose structural loss counts, or None for all.
+
+    Returns:
+        (batch,); the training loop takes the mean over the whole batch, masked rows included.
+
+    Raises:
+        ValueError: shapes differ, a dtype is wrong, or lam or the limit is out of range.
+
+    Source: thesis Listing 4.1 and Table 4.9.
+    """
+    for name, loss in (("structural", structural), ("contextual", contextual)):
+        if not isinstance(loss, Tensor) or loss.ndim != 1 or not loss.is_floating_point():
+            came = f"{loss.dtype} {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+            raise ValueError(f"{name} must be a floating point loss of shape (batch,), got {came}")
+    mask = structural_mask(lengths, max_structural_len).to(structural.device)
+    if not structural.shape == contextual.shape == mask.shape:
+        raise ValueError(
+            "structural, contextual and lengths must have the same shape (batch,), got "
+            f"{tuple(structural.shape)}, {tuple(contextual.shape)} and {tuple(mask.shape)}"
+        )
+    if lam is None:
+        return torch.where(mask, structural + contextual, contextual)
+    _checks.non_negative(lam, "lam")
+    if lam > 1:
+        raise ValueError(f"lam must be from 0 to 1, or None for no weighting, got {lam!r}")
+    return torch.where(mask, lam * structural + (1 - lam) * contextual, contextual)

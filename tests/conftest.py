@@ -1,0 +1,64 @@
+"""Set-up that every test shares: no network, one thread, and shape annotations that are checked."""
+
+import functools
+import inspect
+import os
+import re
+
+# Before anything imports torch or transformers: they read these once. Set for subprocesses too.
+os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = os.environ["HF_DATASETS_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["MPLBACKEND"] = "Agg"
+
+import jaxtyping  # noqa: E402
+import pytest  # noqa: E402
+import torch  # noqa: E402
+
+torch.set_num_threads(1)  # results repeat bit for bit with one thread only
+
+_jaxtyped = jaxtyping.jaxtyped
+_SHAPE = re.compile(r"\b(Float|Int|Integer|Bool|Num|Shaped)\d*\[")
+
+
+def _own_errors_first(*, typechecker):
+    """jaxtyping's decorator, changed in two ways.
+
+    A wrong argument goes to the function before it is reported: `mse(x, wider_x)` has to raise the library's own
+    ValueError with both shapes, which users see, and not the type checker's error, which only tests ever see. If the
+    function *accepts* what its annotation forbids, one of the two is wrong and the type checker's error stands.
+
+    Functions without array annotations are left alone. What they are called with is not a matter of shapes.
+    """
+
+    def decorate(target):
+        if not inspect.isfunction(target) or not any(map(_SHAPE.search, map(str, target.__annotations__.values()))):
+            return target
+        checked = _jaxtyped(target, typechecker=typechecker)
+
+        @functools.wraps(target)
+        def call(*args, **kwargs):
+            try:
+                return checked(*args, **kwargs)
+            except jaxtyping.TypeCheckError as violation:
+                if "checking the parameters" in str(violation):
+                    target(*args, **kwargs)
+                raise
+
+        return call
+
+    return decorate
+
+
+# The import hook puts `@jaxtyping.jaxtyped(typechecker=...)` on every function of lib imported from here on, and
+# looks that name up when it does. Outside the tests nothing is checked and nothing is slower.
+jaxtyping.jaxtyped = _own_errors_first
+jaxtyping.install_import_hook("lib", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
+
+
+def pytest_collection_modifyitems(items):
+    """Tests marked `gpu` are skipped, and said to be, where there is none."""
+    if not torch.cuda.is_available():
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(pytest.mark.skip(reason="no GPU here"))

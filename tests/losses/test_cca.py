@@ -1,0 +1,126 @@
+"""cca (Deep CCA): by hand, reference, shapes, errors, invariances, gradient, degenerate batches."""
+
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from lib import metrics
+from lib.losses import cca
+
+
+def rows(seed, batch=20, dim=4):
+    return torch.randn(batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def views(batch=20, dim1=4, dim2=3):
+    """Two views that share part of their content."""
+    shared = rows(7, batch, 2)
+    return rows(0, batch, dim1) + shared @ rows(1, 2, dim1), rows(2, batch, dim2) + shared @ rows(3, 2, dim2)
+
+
+def by_eigenvectors(x, y, epsilon, k):
+    """As Andrew et al. write it: singular values of S11^-1/2 S12 S22^-1/2, inverse roots from eigenvectors."""
+    x, y = x - x.mean(dim=0), y - y.mean(dim=0)
+
+    def inverse_root(z):
+        values, vectors = torch.linalg.eigh(z.T @ z / (len(z) - 1) + epsilon * torch.eye(z.shape[1], dtype=z.dtype))
+        return vectors @ torch.diag(values**-0.5) @ vectors.T
+
+    t = inverse_root(x) @ (x.T @ y / (len(x) - 1)) @ inverse_root(y)
+    return -torch.linalg.svdvals(t)[:k].sum()
+
+
+def test_by_hand():
+    student, teacher = torch.tensor([[1.0], [-1.0]]), torch.tensor([[5.0], [1.0]])
+    # Variances 2 and 8, covariance 4, epsilon .5: the one correlation is 4 / sqrt(2.5 * 8.5).
+    value = cca(student, teacher, epsilon=0.5)
+    assert_close(value, torch.tensor([-4 / math.sqrt(2.5 * 8.5)] * 2))
+
+
+def test_reference():
+    for batch, dim1, dim2 in ((20, 4, 3), (20, 3, 5), (6, 10, 8), (6, 3, 9), (5, 5, 5)):
+        x, y = views(batch, dim1, dim2)
+        for epsilon in (1e-3, 0.5):
+            for k in (1, 2, None):
+                expected = by_eigenvectors(x, y, epsilon, k).expand(batch)
+                assert_close(cca(x, y, k=k, epsilon=epsilon), expected, rtol=1e-6, atol=0)
+
+
+def test_reference_metric_where_epsilon_is_negligible():
+    x, y = views()
+    assert_close(cca(x, y, epsilon=1e-9)[0].item(), -metrics.cca(x, y), rtol=1e-6, atol=0)
+
+
+def test_shapes():
+    assert cca(rows(0, 7, 3), rows(1, 7, 5)).shape == (7,)
+    assert cca(rows(0, 7, 3).float(), rows(1, 7, 5).float()).dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"teacher": torch.ones(5, 2)}, r"as many rows.*\(6, 3\) and \(5, 2\)"),
+        ({"teacher": torch.ones(6)}, r"teacher must have shape \(batch, dim\)"),
+        ({"k": 3}, r"k must be an integer from 1 to 2.*\(6, 3\) and \(6, 2\), got 3"),
+        ({"k": 0}, "k must be.*got 0"),
+        ({"epsilon": 0}, "epsilon must be above 0"),
+        ({"epsilon": -1.0}, "epsilon.*-1.0"),
+    ],
+)
+def test_errors(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        cca(**({"student": torch.ones(6, 3), "teacher": torch.ones(6, 2)} | arguments))
+
+
+def test_invariances():
+    x, y = views()
+    value = cca(x, y)
+    assert_close(cca(y, x), value)
+    assert_close(cca(x + 100, y - 3), value)
+    rotation = torch.linalg.qr(rows(5, 4, 4)).Q
+    assert_close(cca(x @ rotation, y), value)
+    assert_close(cca(x.flip(0), y.flip(0)), value)
+    # Without epsilon to speak of, any invertible map leaves it alone.
+    assert_close(cca(x @ rows(6, 4, 4), y, epsilon=1e-10), cca(x, y, epsilon=1e-10), rtol=1e-5, atol=0)
+    assert_close(value, value[0].expand(20))
+    assert -3 < value[0] < 0
+
+
+def test_gradient():
+    for batch, dim1, dim2 in ((8, 3, 2), (4, 6, 5), (4, 2, 6)):  # tall, wide, and one of each
+        x, y = views(batch, dim1, dim2)
+        inputs = (x.requires_grad_(), y.requires_grad_())
+        for k in (None, 1):
+            assert torch.autograd.gradcheck(lambda a, b, k=k: cca(a, b, k=k, epsilon=0.1), inputs)
+
+
+@pytest.mark.parametrize(
+    "student",
+    [
+        torch.eye(8, dtype=torch.float64)[:, :4],  # repeated eigenvalues
+        torch.zeros(8, 4, dtype=torch.float64),
+        rows(0, 8, 1).repeat(1, 4),  # rank one
+        rows(0, 8, 40),  # more dimensions than rows
+        1e4 * rows(0, 8, 40),
+        1e-4 * rows(0, 8, 4),
+    ],
+    ids=["repeated", "zero", "rank one", "wide", "large", "small"],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_values_and_gradients_are_finite(student, dtype):
+    x = student.to(dtype).requires_grad_()
+    for y in (student.to(dtype), rows(1, 8, 5).to(dtype)):  # identical views, and another
+        value = cca(x, y)
+        (grad,) = torch.autograd.grad(value.mean(), x)
+        assert value.isfinite().all() and grad.isfinite().all()
+        assert (value <= 1e-6).all() and (value >= -min(7, x.shape[1], y.shape[1]) - 1e-6).all()
+
+
+def test_one_row_has_no_correlation():
+    x = rows(0, 1).requires_grad_()
+    value = cca(x, rows(1, 1))
+    value.sum().backward()
+    assert (value == 0).all() and (x.grad == 0).all()
+    assert cca(rows(0, 0), rows(1, 0)).shape == (0,)

@@ -1,0 +1,136 @@
+"""contrastive: by hand, reference, shapes, errors, invariances, gradient, masks, the printed form."""
+
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from lib.losses import contrastive
+
+MASK = torch.tensor([True, False, True, True, False])
+
+
+def rows(seed, batch=5, dim=4):
+    return torch.randn(batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def cos(a, b):
+    return (a @ b / (a.norm() * b.norm())).item()
+
+
+def by_loops(student, teacher, mask, printed):
+    """The cross-entropy, or Equation 4.2 read literally, one pair at a time."""
+    values = []
+    for i in range(len(student)):
+        if not mask[i]:
+            values.append(0.0)
+            continue
+        positive = cos(student[i], teacher[i])
+        negatives = [cos(student[i], teacher[j]) for j in range(len(teacher)) if j != i and mask[j]]
+        if printed:
+            below = math.exp(positive + sum(negatives))
+        else:
+            below = math.exp(positive) + sum(math.exp(negative) for negative in negatives)
+        values.append(-math.log(math.exp(positive) / below))
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def test_by_hand():
+    student = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    teacher = torch.tensor([[2.0, 0.0], [3.0, 3.0]])
+    # Cosines of row 0 to both teachers: 1 and c = 1/sqrt(2). Of row 1: 0 and c.
+    c = 1 / math.sqrt(2)
+    expected = [-1 + math.log(math.exp(1) + math.exp(c)), -c + math.log(1 + math.exp(c))]
+    assert_close(contrastive(student, teacher), torch.tensor(expected))
+    # As printed: what is left is the cosine to the one negative.
+    assert_close(contrastive(student, teacher, as_printed=True), torch.tensor([c, 0.0]))
+
+
+def test_reference():
+    x, y, everything = rows(0), rows(1), torch.ones(5, dtype=torch.bool)
+    for mask in (everything, MASK):
+        for printed in (False, True):
+            value = contrastive(x, y, mask=mask, as_printed=printed)
+            assert_close(value, by_loops(x, y, mask, printed))
+
+
+def test_shapes():
+    assert contrastive(rows(0, 7, 3), rows(1, 7, 3)).shape == (7,)
+    assert contrastive(rows(0, 0, 3), rows(1, 0, 3)).shape == (0,)
+    assert contrastive(rows(0, 2, 1), rows(1, 2, 1), as_printed=True).shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"teacher": torch.ones(2, 4)}, r"\(2, 3\) and \(2, 4\)"),
+        ({"teacher": torch.ones(4, 3)}, r"\(2, 3\) and \(4, 3\)"),  # a matrix product alone would accept it
+        ({"mask": torch.ones(2)}, r"mask must be bool.*float32 \(2,\)"),
+        ({"mask": torch.ones(1, dtype=torch.bool)}, r"mask must be bool.*\(1,\)"),
+    ],
+)
+def test_errors(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        contrastive(**({"student": torch.ones(2, 3), "teacher": torch.ones(2, 3)} | arguments))
+
+
+def test_invariances():
+    x, y, order = rows(0), rows(1), torch.tensor([3, 0, 4, 1, 2])
+    assert_close(contrastive(x[order], y[order]), contrastive(x, y)[order])
+    assert_close(contrastive(9 * x, 0.2 * y), contrastive(x, y))  # lengths do not count
+    for printed in (False, True):  # as if masked rows were absent
+        masked = contrastive(x, y, mask=MASK, as_printed=printed)
+        assert_close(masked[MASK], contrastive(x[MASK], y[MASK], as_printed=printed))
+    # As printed, the positive cancels: changing a row's own teacher leaves its loss alone.
+    other = y.clone()
+    other[0] = rows(2)[0]
+    assert_close(contrastive(x, other, as_printed=True)[0], contrastive(x, y, as_printed=True)[0])
+    assert (contrastive(x, other)[0] - contrastive(x, y)[0]).abs() > 1e-3
+
+
+def test_gradient():
+    inputs = (rows(0).requires_grad_(), rows(1).requires_grad_())
+    for printed in (False, True):
+        assert torch.autograd.gradcheck(lambda x, y, p=printed: contrastive(x, y, mask=MASK, as_printed=p), inputs)
+
+
+def test_identical_views():
+    x = torch.eye(4)
+    # Cosines are 1 to itself and 0 to the three others: -log(e / (e + 3)).
+    assert_close(contrastive(x, x), torch.full((4,), math.log(1 + 3 / math.e)))
+
+
+@pytest.mark.parametrize("printed", [False, True])
+def test_one_unmasked_row_gives_zero(printed):
+    x = rows(0).requires_grad_()
+    mask = torch.tensor([False, False, True, False, False])
+    value = contrastive(x, rows(1), mask=mask, as_printed=printed)
+    value.sum().backward()
+    assert (value == 0).all() and (x.grad == 0).all()
+
+
+def test_masked_rows_take_no_part_not_even_with_nan():
+    x, y = rows(0), rows(1)
+    expected = contrastive(x, y, mask=MASK)
+    x[~MASK], y[~MASK] = float("nan"), float("inf")
+    x.requires_grad_()
+    value = contrastive(x, y, mask=MASK)
+    value.sum().backward()
+    assert_close(value, expected)
+    assert (x.grad[~MASK] == 0).all() and x.grad.isfinite().all()
+
+
+def test_everything_masked():
+    x = rows(0).requires_grad_()
+    value = contrastive(x, rows(1), mask=torch.zeros(5, dtype=torch.bool))
+    value.sum().backward()
+    assert (value == 0).all() and (x.grad == 0).all()
+
+
+def test_zero_vectors():
+    x = torch.zeros(3, 4, dtype=torch.float64, requires_grad=True)
+    value = contrastive(x, rows(1, 3))
+    value.sum().backward()
+    assert_close(value, torch.full((3,), math.log(3), dtype=torch.float64))  # all three candidates alike
+    assert (x.grad == 0).all()

@@ -1,0 +1,277 @@
+"""SoftCCA: by hand, reference, history, state, shapes, errors, invariances, gradient, edge cases."""
+
+import copy
+import io
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from lib.losses import SoftCCA
+
+
+def rows(seed, batch=6, dim=4):
+    return torch.randn(batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def batches(n, batch=6, dim=4):
+    """n batches of two correlated, off-centre, unequally scaled views."""
+    scale = torch.linspace(0.3, 3, dim, dtype=torch.float64)
+    mix = rows(99, dim, dim)
+    made = []
+    for i in range(n):
+        first = rows(i, batch, dim)
+        made.append((first @ mix * scale + 2, first + 0.5 * rows(50 + i, batch, dim)))
+    return made
+
+
+class Reference:
+    """Equations 4.9-4.15 with loops over entries, the history as plain numbers, and PyTorch's own BatchNorm1d."""
+
+    def __init__(self, dim, beta, delta, form):
+        self.dim, self.beta, self.delta, self.form = dim, beta, delta, form
+        self.phi, self.normaliser = [[[0.0] * dim for _ in range(dim)] for _ in range(2)], 0.0
+
+    def __call__(self, z1, z2):
+        code = self.form == "code"
+        self.normaliser = self.beta * self.normaliser + 1
+        sdl = 0.0
+        for view, z in enumerate((z1, z2)):
+            if code:
+                z = nn.BatchNorm1d(self.dim, affine=False).double()(z)
+            z = z - z.mean(dim=0)
+            off_diagonal = 0.0
+            for i in range(self.dim):
+                for j in range(self.dim):
+                    entry = self.beta * self.phi[view][i][j] + (z[:, i] * z[:, j]).sum() / (len(z) - 1)
+                    self.phi[view][i][j] = entry.item()
+                    if i != j:
+                        off_diagonal = off_diagonal + (entry / self.normaliser).abs()
+            sdl = sdl + (off_diagonal / (self.dim * (self.dim - 1)) if code else off_diagonal)
+        l2 = torch.stack([((a - b) ** 2).sum() / (self.dim if code else 1) for a, b in zip(z1, z2, strict=True)])
+        return l2 + self.delta * sdl
+
+
+def test_by_hand_printed():
+    loss = SoftCCA(2, beta=0.95, delta=0.5, form="printed")
+    z1, z2 = torch.tensor([[1.0, 1.0], [-1.0, -1.0]]), torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
+    # Covariances [[2, 2], [2, 2]] and [[2, -2], [-2, 2]]: off-diagonals sum to 4 each. L2: 0 + 2^2 in both rows.
+    assert_close(loss(z1, z2), torch.tensor([4 + 0.5 * 8] * 2))
+    # Second batch: covariances diag(2, 0), L2 zero. Phi keeps .95 * 2 off the diagonal, the normaliser is .95 + 1.
+    z = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
+    assert_close(loss(z, z), torch.tensor([0.5 * 2 * (2 * 0.95 * 2 / 1.95)] * 2))
+
+
+def test_by_hand_code():
+    loss = SoftCCA(2, beta=0.95, delta=0.03)
+    z1, z2 = torch.tensor([[1.0, 2.0], [-1.0, -2.0]]), torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
+    # Variances 1 and 4 over the batch, so Zn'Zn/(2-1) is 2 * 1 * 2 / sqrt((1 + 1e-5)(4 + 1e-5)) off the diagonal; the
+    # mean of the two off-diagonal entries is the same. The second view has none. L2: (0 + 2^2) / 2 in both rows.
+    correlation = 4 / math.sqrt((1 + 1e-5) * (4 + 1e-5))
+    assert_close(loss(z1, z2), torch.tensor([2 + 0.03 * correlation] * 2))
+    # Second batch, the same: both sums and the normaliser grow alike, so the value stays.
+    assert_close(loss(z1, z2), torch.tensor([2 + 0.03 * correlation] * 2))
+    # Third batch without correlation: (.95^2 + .95) / (.95^2 + .95 + 1) of it are left.
+    left = (0.95**2 + 0.95) / (0.95**2 + 0.95 + 1)
+    assert_close(loss(z2, z2), torch.tensor([0.03 * correlation * left] * 2))
+
+
+def test_by_hand_one_dimension_has_nothing_to_decorrelate():
+    for form in ("code", "printed"):
+        value = SoftCCA(1, delta=9.0, form=form)(torch.tensor([[1.0], [4.0]]), torch.tensor([[0.0], [2.0]]))
+        assert_close(value, torch.tensor([1.0, 4.0]))  # squared errors 1^2 and 2^2
+
+
+def test_reference_values_and_gradients_over_a_history():
+    for form in ("code", "printed"):
+        loss, reference = SoftCCA(4, beta=0.9, delta=0.3, form=form).double(), Reference(4, 0.9, 0.3, form)
+        for z1, z2 in batches(4):
+            ours, theirs = [[z.clone().requires_grad_() for z in (z1, z2)] for _ in range(2)]
+            value, expected = loss(*ours), reference(*theirs)
+            assert_close(value, expected)
+            # retain_graph: a gradient that runs into earlier batches must fail in the next test, not crash in this one.
+            gradients = torch.autograd.grad(value.mean(), ours, retain_graph=True)
+            assert_close(gradients, torch.autograd.grad(expected.mean(), theirs))
+
+
+def test_reference_history_is_a_constant():
+    for form in ("code", "printed"):
+        loss = SoftCCA(4, form=form).double()
+        past = [z.requires_grad_() for z in batches(1)[0]]
+        loss(*past)
+        value = loss(*[z.requires_grad_() for z in batches(2)[1]])
+        assert value.requires_grad
+        assert torch.autograd.grad(value.sum(), past, allow_unused=True) == (None, None)
+
+
+def test_reference_evaluation_is_what_training_would_give():
+    for form in ("code", "printed"):
+        loss = SoftCCA(4, form=form).double()
+        *past, now = batches(3)
+        for z1, z2 in past:
+            loss(z1, z2)
+        before = copy.deepcopy(loss.state_dict())
+        loss.eval()
+        evaluated = [loss(*now), loss(*now)]  # twice: nothing may accumulate
+        assert_close(dict(loss.state_dict()), dict(before), rtol=0, atol=0)
+        loss.train()
+        trained = loss(*now)
+        assert_close(evaluated[0], trained, rtol=0, atol=0)
+        assert_close(evaluated[1], trained, rtol=0, atol=0)
+        assert loss.normaliser > before["normaliser"]
+
+
+def test_saved_and_loaded_in_any_state_it_gives_the_same_value():
+    *past, now = batches(4)
+    for form in ("code", "printed"):
+        loss = SoftCCA(4, form=form)
+        for z1, z2 in past:
+            loss(z1, z2)
+        file = io.BytesIO()
+        torch.save(loss.state_dict(), file)
+        file.seek(0)
+        copied = SoftCCA(4, form=form)
+        copied.load_state_dict(torch.load(file, weights_only=True))
+        for mode in (False, True, True, False):  # evaluation first: the published code gave NaN here
+            value, expected = copied.train(mode)(*now), loss.train(mode)(*now)
+            assert value.isfinite().all()
+            assert_close(value, expected, rtol=0, atol=0)
+
+
+def test_all_state_is_in_buffers():
+    loss = SoftCCA(3)
+    assert set(loss.state_dict()) == {"phi1", "phi2", "normaliser"}
+    assert not list(loss.parameters())
+    assert {name for name, value in vars(loss).items() if isinstance(value, torch.Tensor)} == set()
+
+
+def test_each_view_has_its_own_history():
+    (z1, z2), now = batches(2)
+    loss, swapped = SoftCCA(4).double(), SoftCCA(4).double()
+    loss(z1, z2)
+    swapped(z2, z1)
+    assert not torch.allclose(loss.phi1, loss.phi2)
+    assert_close(loss.phi1, swapped.phi2)
+    assert_close(loss(*now), swapped(*now[::-1]))  # symmetric in the views, history included
+
+
+def test_one_row_gives_the_squared_error_and_changes_no_state():
+    for form, expected in (("code", 2.5), ("printed", 5.0)):
+        loss = SoftCCA(2, form=form)
+        loss(torch.randn(3, 2), torch.randn(3, 2))
+        before = copy.deepcopy(loss.state_dict())
+        z = torch.tensor([[1.0, 2.0]], requires_grad=True)
+        value = loss(z, torch.zeros(1, 2))  # squared errors 1 and 4
+        value.sum().backward()
+        assert_close(value, torch.tensor([expected]))
+        assert z.grad.isfinite().all()
+        assert_close(dict(loss.state_dict()), dict(before), rtol=0, atol=0)
+        assert loss(torch.zeros(0, 2), torch.zeros(0, 2)).shape == (0,)
+
+
+def test_shapes():
+    assert SoftCCA(4)(torch.randn(6, 4), torch.randn(6, 4)).shape == (6,)
+    half = SoftCCA(4)(torch.randn(6, 4).bfloat16(), torch.randn(6, 4).bfloat16())
+    assert half.dtype == torch.float32  # computed in the precision of the state
+
+
+def test_autocast_does_not_touch_the_covariances():
+    z1, z2 = (z.float() for z in batches(1)[0])
+    expected = SoftCCA(4)(z1, z2)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert_close(SoftCCA(4)(z1, z2), expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dim": 0}, "dim must be an integer >= 1, got 0"),
+        ({"dim": 2.0}, "dim.*2.0"),
+        ({"dim": 2, "beta": 1.0}, "beta must be below 1.*1.0"),
+        ({"dim": 2, "beta": -0.1}, "beta.*-0.1"),
+        ({"dim": 2, "delta": float("inf")}, "delta.*inf"),
+        ({"dim": 2, "form": "paper"}, "'code' or 'printed'.*'paper'"),
+    ],
+)
+def test_errors_on_construction(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        SoftCCA(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("z1", "z2", "message"),
+    [
+        (torch.ones(3, 4), torch.ones(2, 4), r"z1 and z2 must have the same shape.*\(3, 4\) and \(2, 4\)"),
+        (torch.ones(3, 4), torch.ones(3, 5), r"\(3, 4\) and \(3, 5\)"),
+        (torch.ones(3, 5), torch.ones(3, 5), r"\(batch, 4\), got \(3, 5\)"),
+        (torch.ones(4), torch.ones(4), r"\(batch, dim\)"),
+        (torch.ones(3, 4, dtype=torch.int64), torch.ones(3, 4), "z1 must be floating point"),
+    ],
+)
+def test_errors_on_a_call_leave_the_state_alone(z1, z2, message):
+    loss = SoftCCA(4)
+    with pytest.raises(ValueError, match=message):
+        loss(z1, z2)
+    assert loss.normaliser == 0 and not loss.phi1.any()
+
+
+def test_invariances():
+    z1, z2 = batches(1)[0]
+    order, features = torch.tensor([3, 0, 5, 4, 1, 2]), torch.tensor([2, 0, 3, 1])
+
+    def fresh(form="code", **arguments):
+        return SoftCCA(4, form=form, **arguments).double()
+
+    for form in ("code", "printed"):
+        assert_close(fresh(form)(z1[order], z2[order]), fresh(form)(z1, z2)[order])
+        assert_close(fresh(form)(z1[:, features], z2[:, features]), fresh(form)(z1, z2))
+        assert_close(fresh(form)(z1 + 5, z2 + 5), fresh(form)(z1, z2))  # same differences, same covariances
+    # code decorrelates correlations: a feature's scale does not matter (but for the epsilon in the variance) ...
+    stretch = torch.tensor([3.0, 5.0, 7.0, 11.0], dtype=torch.float64)
+    code = [fresh(delta=1.0)(z, z) for z in (z1, z1 * stretch)]
+    assert_close(*code, rtol=1e-3, atol=0)
+    # ... printed decorrelates covariances: scaling all features by 3 scales its SDL by 9.
+    printed = [fresh("printed", delta=1.0)(z, z) for z in (z1, z1 * 3)]
+    assert_close(9 * printed[0], printed[1])
+    # The decorrelation is one scalar for all rows.
+    assert_close(fresh()(z1, z2) - fresh(delta=0.0)(z1, z2), (fresh()(z1, z2) - fresh(delta=0.0)(z1, z2))[0].expand(6))
+
+
+def test_gradient():
+    (past1, past2), now = batches(2)
+    for form in ("code", "printed"):
+        loss = SoftCCA(4, form=form, delta=0.5).double()
+        loss(past1, past2)
+        loss.eval()  # so that each of gradcheck's calls sees the same history
+        assert torch.autograd.gradcheck(loss, tuple(z.requires_grad_() for z in now))
+
+
+def test_a_constant_feature_is_harmless():
+    z = rows(0)
+    z[:, 1] = 3.0
+    z.requires_grad_()
+    for form in ("code", "printed"):
+        value = SoftCCA(4, form=form).double()(z, z)
+        (grad,) = torch.autograd.grad(value.sum(), z)
+        assert value.isfinite().all() and grad.isfinite().all()
+
+
+def test_training_with_it_decorrelates():
+    torch.manual_seed(0)
+    x = torch.randn(6400, 8) @ torch.randn(8, 8)
+    project, loss = nn.Linear(8, 4), SoftCCA(4, beta=0.5)  # at .95 and this rate old batches make it swing
+    optimizer = torch.optim.Adam(project.parameters(), lr=0.01)
+
+    def mean_correlation():
+        off_diagonal = torch.corrcoef(project(x).T) - torch.eye(4)
+        return off_diagonal.abs().sum().item() / 12
+
+    before = mean_correlation()
+    for batch in x.split(64):
+        z = project(batch)
+        optimizer.zero_grad()
+        loss(z, z).mean().backward()  # identical views: the decorrelation alone
+        optimizer.step()
+    assert mean_correlation() < 0.3 * before
