@@ -1,0 +1,237 @@
+"""Boxplots of Chapter 4 and Figure 5.3: one row per model, the six tasks' normalised accuracy, best at the bottom."""
+
+from __future__ import annotations
+
+import re
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from lib import published
+from lib.figures.style import COLORS, INK, LIGHT, NEUTRAL, SIZES, style
+
+BASELINE = "baseline or teacher"
+_NO_PUBLISHED = "figA_"  # appendix figures show what the thesis does not
+_LEGEND = {"frameon": False, "fontsize": 8, "title_fontsize": 8, "columnspacing": 1.4}
+_ROUNDS = ("1k", "10k", "all")
+_LAMBDAS = ("0.2", "0.5", "0.8", "0.95")
+
+
+def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> pd.DataFrame:
+    """Our accuracies beside the published ones: the data, and the CSV, of a boxplot figure.
+
+    records: tidy records with the columns model (identity), task, seed and value; rows of other metrics than
+        "accuracy" are left out if there is a column metric. A column `collapsed` marks models whose scores are the
+        class shares.
+    band: two pooled standard deviations, over seeds, of a model's mean normalised accuracy; None where no model has
+        several seeds.
+
+    Columns: model (as printed in that figure), task, value and published (accuracies, ours averaged over seeds),
+    normalized and published_normalized (each divided by the best accuracy of the task among the models of its own
+    column), seeds (how many), band, collapsed, identity. Rows are sorted as drawn: ascending mean of `normalized`; in
+    Figure 5.3, whose models are named `model;round`, within each round.
+
+    Models of the figure that have no records are left out (`only` may filter them). Raises `ValueError` for a model
+    that the figure does not show, for a repeated record, for a missing task and for a value that is no accuracy.
+    """
+    ours = _accuracies(label, records)
+    if label.startswith(_NO_PUBLISHED):
+        names = {model: model for model in ours["identity"].unique()}
+        theirs = pd.DataFrame({"identity": [], "task": [], "published": [], "published_normalized": []}, dtype=object)
+    else:
+        names = {identity: model for model, identity in published.identities(label).items()}
+        columns = {"accuracy": "published", "normalized": "published_normalized"}
+        theirs = published.load(label).rename(columns=columns)[["identity", "task", *columns.values()]]
+    for model in ours["identity"].unique():
+        if model not in names:
+            raise ValueError(f"{label} shows no model {model!r}{published.nearest(model, names)}")
+    frame = ours.merge(theirs, on=["identity", "task"], how="left")
+    best = frame.groupby("task")["value"].transform("max")
+    frame["normalized"] = frame["value"] / best
+    frame["band"] = np.nan if band is None else float(band)
+    frame["model"] = frame["identity"].map(names)
+    rank = {identity: row for row, identity in enumerate(names)}
+    frame["mean"] = frame.groupby("model")["normalized"].transform("mean").round(12)  # ties: in published order
+    frame["rank"] = frame["identity"].map(rank)
+    frame["order"] = frame["task"].map({task: index for index, task in enumerate(published.TASKS)})
+    # Figure 5.3 keeps the rounds apart: its models are named model;round.
+    frame["group"] = [_ROUNDS.index(name.split(";")[1]) if label == "fig5_3" else 0 for name in frame["model"]]
+    frame = frame.sort_values(["group", "mean", "rank", "order"]).reset_index(drop=True)
+    return frame[["model", "task", "value", "published", "normalized", "published_normalized", "seeds", "band",
+                  "collapsed", "identity"]]  # fmt: skip
+
+
+def boxplot(
+    data: pd.DataFrame, label: str, *, hue: str | None = None, reference: str | None = None, title: str | None = None
+) -> Figure:
+    """Draw a boxplot figure from `boxplot_frame`'s columns.
+
+    Left: ours, a box per model over the tasks, the mean a black triangle, rows in the order of `data`. Right: the
+    published mean normalised accuracy of the same models as open diamonds, on its own scale; if the published ranking
+    were reproduced, the diamonds would run to the right without turning back. The shaded strip is the seed noise:
+    means inside it are not told apart from that of `reference`.
+
+    hue: a column of `data` that colours the boxes; None takes the categories of the published figure.
+    reference: the model, as printed, on whose mean the strip is centred; None is the best row.
+    """
+    rows = list(dict.fromkeys(data["model"]))
+    means = data.groupby("model")["normalized"].mean()
+    categories = {row: _category(label, row) for row in rows}
+    if hue:
+        categories = dict(zip(data["model"], data[hue], strict=True))
+    colors = _palette(label, list(dict.fromkeys(categories[row] for row in rows)))
+    has_published = bool(data["published_normalized"].notna().any())
+    width, height = _size(label, len(rows))
+    with style():
+        figure = plt.figure(figsize=(width, height))
+        ratios = [2.7 if width < 7 else 5, 1]  # narrow figures: room for two tick labels on the right
+        axes = figure.subplots(1, 2, sharey=True, width_ratios=ratios) if has_published else [figure.subplots()]
+        _draw_boxes(axes[0], data, rows, [colors[categories[row]] for row in rows])
+        handles = [Patch(facecolor=color, edgecolor=INK, label=name) for name, color in colors.items() if name]
+        handles.append(Line2D([], [], marker="^", color="black", linestyle="", label="mean of the tasks"))
+        band = float(data["band"].iloc[0])
+        if np.isfinite(band):
+            center = means[reference or rows[-1]]
+            strip = axes[0].axvspan(center - band, center + band, color=COLORS[8], alpha=0.5, lw=0, zorder=0.5)
+            strip.set_label(f"seed noise, 2 sd around {reference or 'the best row'}")
+            handles.append(strip)
+        if has_published:
+            theirs = data.groupby("model")["published_normalized"].mean()[rows]
+            diamond = {"marker": "D", "markersize": 4, "mfc": "white", "mec": INK, "linestyle": ""}
+            axes[1].plot(theirs, range(len(rows)), **diamond)
+            axes[1].set(xlabel="published", xlim=_padded(theirs))
+            # Two labels only where there is room for both.
+            ends = [theirs.min(), theirs.max()] if np.ptp(theirs) >= 0.02 else [theirs.max()]
+            axes[1].set_xticks(ends, [f"{end:.2f}" for end in ends])
+            axes[1].tick_params(axis="x", labelsize=8)
+            axes[1].tick_params(axis="y", labelleft=False)
+            handles.append(Line2D([], [], label="published mean", **diamond))
+        axes[0].set(xlabel="normalised accuracy", yticks=range(len(rows)), ylim=(len(rows) - 0.5, -0.5))
+        axes[0].set_yticklabels(_row_labels(data, rows), fontsize=_font_size(rows, width))
+        for axis in axes:
+            axis.grid(axis="y", visible=False)
+        if title:
+            figure.suptitle(title)
+        columns = 2 if width < 7 else 3
+        figure.legend(handles=handles, loc="outside lower center", ncols=columns, title=_note(data), **_LEGEND)
+    return figure
+
+
+def _accuracies(label: str, records: pd.DataFrame) -> pd.DataFrame:
+    """identity, task, value (mean over seeds), seeds, collapsed; checked."""
+    if "metric" in records:
+        records = records[records["metric"] == "accuracy"]
+    if records.empty:
+        raise ValueError(f"{label}: no records with metric accuracy; did `only` filter every variant out?")
+    repeated = records.duplicated(["model", "task", "seed"])
+    if repeated.any():
+        model, task, seed = records.loc[repeated, ["model", "task", "seed"]].iloc[0]
+        raise ValueError(f"{label}: {model!r} has two accuracies on {task} for seed {seed}: pass one split of one run")
+    if not records["value"].between(0, 1).all():
+        model, task, value = records.loc[~records["value"].between(0, 1), ["model", "task", "value"]].iloc[0]
+        raise ValueError(f"{label}: {model!r} on {task} has value {value}: expected an accuracy between 0 and 1")
+    records = records.assign(collapsed=records["collapsed"].astype(bool) if "collapsed" in records else False)
+    found = records.groupby(["model", "task"], sort=False).agg(
+        value=("value", "mean"), seeds=("seed", "nunique"), collapsed=("collapsed", "any")
+    )
+    counts = found.groupby("model").size()
+    if counts.nunique() > 1:
+        short = counts.idxmin()
+        raise ValueError(f"{label}: {short!r} has {counts.min()} tasks, others {counts.max()}: all need the same")
+    unknown = set(found.index.get_level_values("task")) - set(published.TASKS)
+    if unknown:
+        raise ValueError(f"{label}: task {sorted(unknown)[0]!r} is none of {', '.join(published.TASKS)}")
+    return found.reset_index().rename(columns={"model": "identity"})
+
+
+def _draw_boxes(axis, data: pd.DataFrame, rows: list[str], colors: list) -> None:
+    values = [data.loc[data["model"] == row, "normalized"].to_numpy() for row in rows]
+    drawn = axis.boxplot(
+        values,
+        positions=range(len(rows)),
+        orientation="horizontal",
+        widths=0.65,
+        patch_artist=True,
+        showmeans=True,
+        meanprops={"marker": "^", "mfc": "black", "mec": "white", "markersize": 6, "markeredgewidth": 0.4},
+        medianprops={"color": INK, "linewidth": 1.2},
+        boxprops={"edgecolor": INK, "linewidth": 0.8},
+        whiskerprops={"color": INK, "linewidth": 0.8},
+        capprops={"color": INK, "linewidth": 0.8},
+        flierprops={"marker": "o", "markersize": 3, "markerfacecolor": "none", "markeredgecolor": INK},
+    )
+    for box, color in zip(drawn["boxes"], colors, strict=True):
+        box.set_facecolor(color)
+
+
+def _row_labels(data: pd.DataFrame, rows: list[str]) -> list[str]:
+    facts = data.groupby("model")[["seeds", "collapsed"]].max()
+    collapsed = {row: " †" if facts["collapsed"][row] else "" for row in rows}
+    several = {row: f" ×{facts['seeds'][row]}" if facts["seeds"][row] > 1 else "" for row in rows}
+    return [row + collapsed[row] + several[row] for row in rows]
+
+
+def _note(data: pd.DataFrame) -> str:
+    several = data.loc[data["seeds"] > 1, "seeds"]
+    note = f"1 seed unless marked ×{several.max()}" if len(several) else "1 seed each"
+    note += "; no seed noise band" if data["band"].isna().all() else ""
+    return note + ("; †: collapsed, every score is a class share" if data["collapsed"].any() else "")
+
+
+def _size(label: str, rows: int) -> tuple[float, float]:
+    """The published size; with fewer rows drawn than published, less high by the missing rows."""
+    width, height = SIZES.get(label, (7, 6))
+    count = len(published.models(label)) if label in published.labels() else rows
+    fixed = 1.4  # inches of axis labels and legend
+    return width, fixed + (height - fixed) * min(rows / count, 1) if rows > 1 else fixed + 0.6
+
+
+def _font_size(rows: list[str], width: float) -> float:
+    # Long projections in a 6 inch figure: no more than 55 % of the width for the labels (0.6 em a character).
+    longest = max(len(row) for row in rows) + 3
+    return min(8.8, 0.55 * width * 72 / (0.6 * longest))
+
+
+def _padded(values: pd.Series) -> tuple[float, float]:
+    room = max(0.08 * (values.max() - values.min()), 0.01)
+    return values.min() - room, values.max() + room
+
+
+def _category(label: str, model: str) -> str:
+    """What the published figure colours by; "" where it uses one colour."""
+    if label == "fig4_3":
+        return {"MSE": "simple", "cosine": "simple", "contrastive": "contrastive"}.get(
+            model, "max-margin, " + model.split(";")[1] if model.startswith("max-margin") else BASELINE
+        )
+    if label == "fig4_5":
+        return "DM + DBOW" if "+" in model else model.split(";")[0]
+    if label in ("fig4_7", "fig4_8", "fig4_9"):
+        return f"{model.split('d;')[0]}-dimensional teacher" if re.match(r"\d+d;S:", model) else BASELINE
+    if label in ("fig4_10", "fig4_11"):
+        return f"λ = {model.split('λ=')[1]}" if "λ=" in model else model if model == "no-weighting" else BASELINE
+    if label == "fig5_3":
+        return f"{model.split(';')[1]} finetuning documents"
+    return ""
+
+
+def _palette(label: str, found: list[str]) -> dict[str, str]:
+    """Category -> colour, in the order of the legend; the same category has the same colour whatever rows are drawn."""
+    if label in ("fig4_10", "fig4_11"):
+        shades = seaborn.light_palette(COLORS[0], n_colors=len(_LAMBDAS) + 2).as_hex()[1:-1]
+        known = {f"λ = {lam}": shade for lam, shade in zip(_LAMBDAS, shades, strict=True)} | {"no-weighting": LIGHT[1]}
+    else:
+        orders = {
+            "fig4_3": ("simple", "contrastive", "max-margin, cosine", "max-margin, MSE"),
+            "fig4_5": ("DM", "DBOW", "DM + DBOW"),
+            "fig5_3": tuple(f"{size} finetuning documents" for size in _ROUNDS),
+        }
+        dimensions = tuple(f"{size}-dimensional teacher" for size in (100, 1024, 2048))
+        order = orders.get(label, dimensions if label in ("fig4_7", "fig4_8", "fig4_9") else found)
+        known = dict(zip((name for name in order if name != BASELINE), LIGHT, strict=False))
+    known[BASELINE] = NEUTRAL
+    return {name: color for name, color in known.items() if name in found}

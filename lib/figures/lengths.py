@@ -1,0 +1,134 @@
+"""Length distributions: Figures 4.1 and 5.1 (histograms per source) and 5.2 (cumulative, per task)."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from lib import published
+from lib.figures.style import COLORS, INK, SIZES, style
+
+BIN = 30  # tokens
+LIMIT = 4096  # the student's longest input; what is longer is one open bin
+POINTS = 200  # a drawn curve has no more
+_SOURCES = {"wikipedia": COLORS[0], "news": COLORS[1]}
+_LINES = {"test": "-", "train": "--"}
+_SPLITS = ("train", "validation")
+
+
+def histogram_frame(label: str, lengths: pd.DataFrame) -> pd.DataFrame:
+    """Length histograms, ours beside the published ones (label: fig4_1 or fig5_1).
+
+    lengths: one row per document with the columns source ("wikipedia" or "news"), split ("train" or "validation") and
+        longformer_tokens.
+
+    Columns: split, source, bin_lo, bin_hi (tokens, lo <= length < hi; the last bin of a curve is open, its bin_hi
+    empty), value and published (percent of the source's documents in that split), documents (how many ours are).
+    Ours are counted in the published bins, which are about 30 tokens wide and start at the shortest document.
+    """
+    theirs = published.load(label)
+    rows = []
+    for split in _SPLITS:
+        edges = _edges(theirs[theirs["split"] == split])
+        for source in _SOURCES:
+            tokens = lengths.loc[(lengths["split"] == split) & (lengths["source"] == source), "longformer_tokens"]
+            if tokens.empty:
+                raise ValueError(f"{label}: no {source} documents in split {split!r}; the figure needs both halves")
+            curve = theirs[(theirs["split"] == split) & (theirs["source"] == source)]
+            ours = np.histogram(tokens, [*edges, np.inf])[0] / len(tokens) * 100
+            drawn = np.histogram(curve["bin_lo"] + 0.5, [*edges, np.inf], weights=curve["percent"])[0]
+            frame = {"split": split, "source": source, "bin_lo": edges, "bin_hi": [*edges[1:], None], "value": ours}
+            rows.append(pd.DataFrame({**frame, "published": drawn, "documents": len(tokens)}))
+    return pd.concat(rows, ignore_index=True).astype({"bin_hi": "Int64"})
+
+
+def histogram(data: pd.DataFrame, label: str, *, title: str | None = None) -> Figure:
+    """Two panels, train and validation: ours filled, the published curve as a step outline, percent per source.
+
+    data: `histogram_frame`'s. Documents beyond 4,096 tokens are counted in the CSV's open bin and not drawn.
+    """
+    with style():
+        figure, axes = plt.subplots(1, 2, figsize=SIZES[label], sharex=True, sharey=True)
+        for axis, split in zip(axes, _SPLITS, strict=True):
+            shown = data[data["split"] == split]
+            for source, color in _SOURCES.items():
+                closed = shown[(shown["source"] == source) & shown["bin_hi"].notna()]
+                edges = [*closed["bin_lo"], int(closed["bin_hi"].iloc[-1])]
+                axis.stairs(closed["value"], edges, fill=True, color=color, alpha=0.45)
+                axis.stairs(closed["published"], edges, color=_dark(color), linewidth=1.2)
+            counts = shown.groupby("source")["documents"].first()
+            axis.set_title(f"{split}: " + ", ".join(f"{counts[source]:,} {source}" for source in _SOURCES))
+            axis.set(xlabel="Longformer tokens", xlim=(0, LIMIT))
+        axes[0].set_ylabel("percent of the source's documents")
+        handles = []
+        for source, color in _SOURCES.items():
+            handles.append(Patch(facecolor=color, alpha=0.45, label=f"{source}, ours"))
+            handles.append(Line2D([], [], color=_dark(color), label=f"{source}, published"))
+        figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+        if title:
+            figure.suptitle(title)
+    return figure
+
+
+def ecdf_frame(lengths: pd.DataFrame) -> pd.DataFrame:
+    """Cumulative length distributions of the evaluation tasks (Figure 5.2), ours and published.
+
+    lengths: one row per document with the columns task, split ("train" or "test", others are left out; a retrieval
+        task is all "test") and longformer_tokens.
+
+    Columns: task, split, curve ("ours" or "published"), tokens, proportion (of documents at most that long),
+    documents (ours only). At most 200 points a curve. Published curves end at about 5,120 tokens, as drawn.
+    """
+    theirs = published.load("fig5_2").assign(curve="published", documents=np.nan)
+    curves = []
+    for (task, split), tokens in lengths.groupby(["task", "split"], sort=False)["longformer_tokens"]:
+        if split not in ("train", "test"):
+            continue  # Figure 5.2 shows these two
+        tokens = np.sort(tokens.to_numpy())
+        picked = np.unique(np.linspace(0, len(tokens) - 1, POINTS).round().astype(int))
+        proportion = np.searchsorted(tokens, tokens[picked], side="right") / len(tokens)
+        curve = {"task": task, "split": split, "curve": "ours", "tokens": tokens[picked], "proportion": proportion}
+        curves.append(pd.DataFrame({**curve, "documents": len(tokens)}).drop_duplicates(["tokens", "proportion"]))
+    if not curves:
+        raise ValueError("fig5_2: no documents of a split train or test: pass one row per document with task, split")
+    frame = pd.concat([*curves, theirs], ignore_index=True)
+    return frame[["task", "split", "curve", "tokens", "proportion", "documents"]].astype({"documents": "Int64"})
+
+
+def ecdf(data: pd.DataFrame, *, title: str | None = None) -> Figure:
+    """Figure 5.2: ours left, published right; a colour per task, test solid, train dashed, tokens on a log2 axis."""
+    tasks = [task for task in (*published.TASKS, "WINES", "GAMES") if task in set(data["task"])]
+    with style():
+        figure, axes = plt.subplots(1, 2, figsize=SIZES["fig5_2"], sharex=True, sharey=True)
+        for axis, curve in zip(axes, ("ours", "published"), strict=True):
+            shown = data[data["curve"] == curve]
+            for task, color in zip(tasks, COLORS, strict=False):
+                for split, line in _LINES.items():
+                    points = shown[(shown["task"] == task) & (shown["split"] == split)]
+                    axis.plot(points["tokens"], points["proportion"], line, color=color, linewidth=1.1)
+            axis.set_xscale("log", base=2)
+            axis.set(title=curve, xlabel="Longformer tokens", ylim=(0, 1.02))
+        axes[0].set_ylabel("proportion of documents")
+        handles = [Line2D([], [], color=color, label=task) for task, color in zip(tasks, COLORS, strict=False)]
+        handles += [Line2D([], [], color=INK, linestyle=line, label=split) for split, line in _LINES.items()]
+        figure.legend(handles=handles, loc="outside right center", frameon=False)
+        if title:
+            figure.suptitle(title)
+    return figure
+
+
+def _edges(drawn: pd.DataFrame) -> np.ndarray:
+    """Lower edges of the published bins up to LIMIT, continued down to 0 in steps of BIN; the last bin is open."""
+    edges = np.unique(drawn["bin_lo"])
+    edges = edges[edges <= LIMIT]
+    below = np.arange(edges[0] - BIN, -BIN, -BIN).clip(min=0)[::-1] if edges[0] > 0 else []
+    return np.unique(np.concatenate([below, edges])).astype(int)
+
+
+def _dark(color: str) -> str:
+    red, green, blue = plt.matplotlib.colors.to_rgb(color)
+    return plt.matplotlib.colors.to_hex((red * 0.6, green * 0.6, blue * 0.6))

@@ -1,0 +1,136 @@
+"""Chapter 5's scores: per task and round (Figure 5.4), on the retrieval tasks (5.5 and 5.6)."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from lib import published
+from lib.figures.style import COLORS, INK, SIZES, style
+
+MODELS = ("Longformer", "DM", "PV", "SBERT", "cosine-masked", "MSE-contextual", "only-MSE")  # as Table 5.7 lists them
+_RETRIEVAL = ["metric", "model", "task"]
+_KEYS = {"fig5_4": ["round", "task", "model"], "fig5_5": _RETRIEVAL, "fig5_6": _RETRIEVAL}
+_DIAMOND = {"marker": "D", "markersize": 3.5, "mfc": "white", "mec": INK, "linestyle": ""}
+
+
+def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
+    """Our scores beside the published ones, for fig5_4 (accuracy), fig5_5 and fig5_6 (MAP and MRR).
+
+    records: columns model (as Chapter 5 prints it; further baselines are welcome), task, seed and value, and for
+        fig5_4 round ("10k" or "all"; others are left out), for the others metric ("MAP" or "MRR"; others are left out).
+
+    Columns: the keys (round, task, model or metric, model, task), value (mean over seeds), published (empty for a
+    model or task the thesis does not have), seeds. Raises `ValueError` for a repeated record or if nothing is left.
+    """
+    if label not in _KEYS:
+        raise ValueError(f"{label!r} shows no scores per task; expected one of {', '.join(_KEYS)}")
+    keys = _KEYS[label]
+    theirs = published.load(label).rename(columns={"accuracy": "published", "score": "published"})
+    ours = records[records[keys[0]].isin(theirs[keys[0]].unique())]
+    if ours.empty:
+        raise ValueError(f"{label}: no records with {keys[0]} in {', '.join(theirs[keys[0]].unique())}")
+    repeated = ours.duplicated([*keys, "seed"])
+    if repeated.any():
+        raise ValueError(f"{label}: two records for {tuple(ours.loc[repeated, [*keys, 'seed']].iloc[0])}: pass one run")
+    found = ours.groupby(keys, sort=False).agg(value=("value", "mean"), seeds=("seed", "nunique")).reset_index()
+    frame = found.merge(theirs[[*keys, "published"]], on=keys, how="left")
+    order = {"model": _models(frame), "task": _tasks(frame), "round": ["10k", "all"], "metric": ["MAP", "MRR"]}
+    ranks = pd.DataFrame({key: frame[key].map(order[key].index) for key in keys})
+    frame = frame.loc[ranks.sort_values(keys).index].reset_index(drop=True)
+    return frame[[*keys, "value", "published", "seeds"]]
+
+
+def bars(data: pd.DataFrame, *, title: str | None = None) -> Figure:
+    """Figure 5.4: accuracy per task, a bar per model, a panel per round; the published value a diamond on each bar."""
+    models = _models(data)
+    with style():
+        figure, axes = plt.subplots(data["round"].nunique(), 1, figsize=SIZES["fig5_4"], sharex=True, squeeze=False)
+        for axis, (size, shown) in zip(axes[:, 0], data.groupby("round", sort=False), strict=True):
+            _grouped(axis, shown, _tasks(data), "task", models)
+            axis.set_ylabel("accuracy")
+            axis.set_title("all finetuning documents" if size == "all" else f"{size} finetuning documents")
+        _legend(figure, models)
+        if title:
+            figure.suptitle(title)
+    return figure
+
+
+def spans(data: pd.DataFrame, *, title: str | None = None) -> Figure:
+    """Figure 5.5: mean of the retrieval tasks' MAP and MRR as bars, the span between the tasks as an error bar."""
+    models = _models(data)
+    means = data.groupby(["metric", "model"], sort=False).agg(
+        value=("value", "mean"), low=("value", "min"), high=("value", "max"), published=("published", "mean")
+    )
+    with style():
+        figure, axis = plt.subplots(figsize=SIZES["fig5_5"])
+        _grouped(axis, means.reset_index(), list(dict.fromkeys(data["metric"])), "metric", models)
+        axis.set_ylabel("mean score of the tasks")
+        line = Line2D([], [], color=INK, linewidth=1, label="span of the tasks")
+        _legend(figure, models, [line])
+        if title:
+            figure.suptitle(title)
+    return figure
+
+
+def points(data: pd.DataFrame, *, title: str | None = None) -> Figure:
+    """Figure 5.6: scores on each retrieval task; a panel per metric, a colour per task, the published ones open."""
+    models, tasks, metrics = _models(data), _tasks(data), list(dict.fromkeys(data["metric"]))
+    with style():
+        figure, axes = plt.subplots(1, len(metrics), figsize=SIZES["fig5_6"], sharey=True, squeeze=False)
+        for axis, metric in zip(axes[0], metrics, strict=True):
+            for task, color, shift in zip(tasks, COLORS, np.linspace(-0.15, 0.15, len(tasks)), strict=False):
+                rows = data[(data["task"] == task) & (data["metric"] == metric)].set_index("model").reindex(models)
+                heights = np.arange(len(models)) + shift
+                axis.plot(rows["value"], heights, "o", color=color, markersize=5, label=f"{task}, ours")
+                axis.plot(rows["published"], heights, **_DIAMOND | {"mec": color}, label=f"{task}, published")
+            axis.set(xlabel=metric, ylim=(len(models) - 0.5, -0.5))
+            axis.set_yticks(range(len(models)), models)
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(tasks), frameon=False, fontsize=8)
+        if title:
+            figure.suptitle(title)
+    return figure
+
+
+def _grouped(axis: Axes, shown: pd.DataFrame, groups: list[str], column: str, models: list[str]) -> None:
+    width = 0.85 / len(models)
+    for index, (model, color) in enumerate(zip(models, _colors(models), strict=True)):
+        rows = shown[shown["model"] == model].set_index(column).reindex(groups)
+        places = np.arange(len(groups)) + (index - (len(models) - 1) / 2) * width
+        axis.bar(places, rows["value"], width, color=color, edgecolor="white", linewidth=0.3)
+        if "low" in rows:
+            axis.vlines(places, rows["low"], rows["high"], color=INK, linewidth=1)
+        axis.plot(places, rows["published"], **_DIAMOND)
+    axis.set_xticks(range(len(groups)), groups)
+    axis.set_ylim(0, 1 if column == "task" else None)
+    axis.grid(axis="x", visible=False)
+
+
+def _legend(figure: Figure, models: list[str], more: list | None = None) -> None:
+    handles = [Patch(facecolor=color, label=model) for model, color in zip(models, _colors(models), strict=True)]
+    handles += [*(more or []), Line2D([], [], label="published", **_DIAMOND)]
+    figure.legend(handles=handles, loc="outside right center", frameon=False)
+
+
+def _colors(models: list[str]) -> list[str]:
+    # Ten colours are told apart; a model keeps its colour when another is missing.
+    more = [model for model in models if model not in MODELS]
+    places = {model: index for index, model in enumerate((*MODELS, *more))}
+    return [COLORS[places[model] % len(COLORS)] for model in models]
+
+
+def _models(frame: pd.DataFrame) -> list[str]:
+    found = list(dict.fromkeys(frame["model"]))
+    return [model for model in MODELS if model in found] + [model for model in found if model not in MODELS]
+
+
+def _tasks(frame: pd.DataFrame) -> list[str]:
+    found = list(dict.fromkeys(frame["task"]))
+    known = ("ARXIV", "IMDB", "AAN", "OC", "PAN", "S2ORC", "GAMES", "WINES")  # as Table 5.7 lists them
+    return [task for task in known if task in found] + [task for task in found if task not in known]

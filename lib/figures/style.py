@@ -1,0 +1,82 @@
+"""The one look of all figures, and the one way to save them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+import pandas as pd
+import seaborn
+from matplotlib.figure import Figure
+
+from lib import notebook, paths, provenance
+from lib.records import write_atomically
+
+if TYPE_CHECKING:
+    from lib.params import Profile
+
+# Physical size of the published figures in inches, read from the vector figures.
+SIZES = {
+    "fig4_1": (8, 4), "fig4_2": (8, 5), "fig4_3": (8, 7), "fig4_4": (8, 7), "fig4_5": (6, 14), "fig4_7": (6, 7),
+    "fig4_8": (6, 6.5), "fig4_9": (6, 6.5), "fig4_10": (7, 6), "fig4_11": (7, 6), "fig4_12": (8, 5.5),
+    "fig5_1": (8, 4), "fig5_2": (8, 4), "fig5_3": (6.5, 8.5), "fig5_4": (8, 6), "fig5_5": (9, 4.5), "fig5_6": (6.5, 4),
+    "figA_2": (8, 5),
+}  # fmt: skip
+COLORS = seaborn.color_palette("colorblind").as_hex()
+# The same colours mixed with 30 % white, so that a box's median line and triangle stand out.
+LIGHT = [mpl.colors.to_hex([0.3 + 0.7 * part for part in mpl.colors.to_rgb(color)]) for color in COLORS]
+NEUTRAL = "#d9d9d9"  # baselines and teachers, in every figure
+INK = "#333333"
+DECIMALS = 6
+
+_RC = {
+    **seaborn.axes_style("whitegrid"),
+    **seaborn.plotting_context("paper"),
+    # seaborn asks for Arial first, which some machines have; DejaVu Sans ships with matplotlib and holds γ, λ and ×.
+    "font.family": "DejaVu Sans",
+    "figure.constrained_layout.use": True,
+    "svg.fonttype": "path",  # glyphs as outlines look the same everywhere, whatever fonts the reader has
+    "svg.hashsalt": "thesis",  # element ids no longer depend on a random number
+}
+
+
+def style() -> contextlib.AbstractContextManager:
+    """The project's look, for a `with` block: seaborn's paper context, whitegrid, and the colour-blind palette."""
+    return mpl.rc_context(_RC)
+
+
+def save(
+    figure: Figure, label: str, data: pd.DataFrame | None, *, profile: Profile, records: pd.DataFrame | None = None
+) -> list[Path]:
+    """Save a figure under its label: `<label>.svg`, `<label>.csv` and its provenance. Returns the paths of the files.
+
+    data: what the figure shows, one row per drawn value, sorted as drawn; floats are written with six decimals.
+        None for a drawing (Figures 3.1 and 4.6), which has no CSV.
+    records: the tidy records behind it, for the provenance.
+
+    The same data give the same bytes: no date, fixed ids, one font. Raises `ValueError` for an empty frame.
+    """
+    if data is not None and data.empty:
+        raise ValueError(f"{label}: nothing to save, the data frame is empty; did `only` filter every variant out?")
+    picture = io.BytesIO()
+    with style():
+        figure.savefig(picture, format="svg", metadata={"Date": None, "Title": label})
+    content = {".svg": picture.getvalue()} | ({} if data is None else {".csv": csv_bytes(data)})
+    files = [paths.figures(profile) / f"{label}{suffix}" for suffix in content]
+    for file, written in zip(files, content.values(), strict=True):
+        write_atomically(file, written)
+    provenance.write(label, profile=profile, files=files, records=records)
+    notebook.register(label, files)
+    return files
+
+
+def csv_bytes(frame: pd.DataFrame) -> bytes:
+    """A frame as UTF-8 CSV: one header, no index, six decimals, `\\n` line ends on every system."""
+    # Rounding first: otherwise -0.0000001 would be written as -0.000000.
+    rounded = frame.round(DECIMALS)
+    numbers = rounded.select_dtypes("float")
+    rounded[numbers.columns] = numbers + 0.0
+    return rounded.to_csv(index=False, float_format=f"%.{DECIMALS}f", lineterminator="\n").encode()
