@@ -1,0 +1,59 @@
+"""The drafts' student: [CLS] with global attention as the embedding, on Hugging Face's Longformer.
+
+The packed student has no global attention, so this ablation runs the stock model, padding and all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import LongformerModel
+
+from lib.student.encoder import Student
+from lib.student.export import tensors
+
+
+class ClsStudent(nn.Module):
+    """A student whose embedding is the last state of the first token, which attends to and is seen by every token.
+
+    student: gives architecture and weights; the projections of global attention start as copies of the local ones, as
+    Longformer's did, unless the checkpoint has its own.
+    """
+
+    def __init__(self, student: Student):
+        super().__init__()
+        self.longformer = LongformerModel(student.config, add_pooling_layer=False)
+        weights = {name: value for name, value in tensors(student).items() if not name.startswith("pooler.")}
+        self.longformer.load_state_dict(weights)
+        self.dim, self.padding = student.dim, student.config.pad_token_id
+
+    def freeze_token_embeddings(self) -> None:
+        """Exclude the token embeddings from training."""
+        self.longformer.embeddings.word_embeddings.weight.requires_grad_(False)
+
+    def forward(self, ids: Sequence[Sequence[int]]) -> Tensor:
+        """Embeddings (documents, dim) of token id lists."""
+        device = self.longformer.embeddings.word_embeddings.weight.device
+        rows = [torch.tensor(document, device=device) for document in ids]
+        padded = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=self.padding)
+        lengths = torch.tensor([len(row) for row in rows], device=device)
+        mask = (torch.arange(padded.shape[1], device=device) < lengths[:, None]).long()
+        first = torch.zeros_like(mask)
+        first[:, 0] = 1
+        return self.longformer(padded, attention_mask=mask, global_attention_mask=first).last_hidden_state[:, 0]
+
+    def encode(self, ids: Sequence[Sequence[int]], *, batch: int = 16) -> np.ndarray:
+        """Embeddings as a float32 array; documents of similar length share a batch, so little of it is padding."""
+        result = np.empty((len(ids), self.dim), dtype=np.float32)
+        order = sorted(range(len(ids)), key=lambda row: -len(ids[row]))
+        training = self.training
+        self.eval()
+        with torch.inference_mode():
+            for start in range(0, len(order), batch):
+                rows = order[start : start + batch]
+                result[rows] = self([ids[row] for row in rows]).float().cpu().numpy()
+        self.train(training)
+        return result

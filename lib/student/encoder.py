@@ -1,0 +1,290 @@
+"""The student: Longformer without global attention, run on packed documents.
+
+Without global attention a Longformer is a RoBERTa whose tokens attend within a sliding window. All documents of a batch
+are packed one after another, so that no padding is computed; positions restart with every document. Parameters carry
+the names of `transformers.LongformerModel`, outputs and gradients equal it up to rounding.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from transformers import LongformerConfig
+from transformers.activations import ACT2FN
+
+from lib.student import export, weights
+from lib.student.attention import check_window, sliding_window
+from lib.student.inputs import Packed, TokenIds, pack, tokenize
+
+# Rows that pass the feed-forward layers at once without gradients: the wide activations stay in memory that is reused.
+FEED_FORWARD_ROWS = 1024
+
+
+class Embeddings(nn.Module):
+    """Sum of word, position and (constant) token type embeddings, normalised."""
+
+    def __init__(self, config: LongformerConfig):
+        super().__init__()
+        width, padding = config.hidden_size, config.pad_token_id
+        self.word_embeddings = nn.Embedding(config.vocab_size, width, padding_idx=padding)
+        self.position_embeddings = nn.Embedding(config.max_position_embeddings, width, padding_idx=padding)
+        self.token_type_embeddings = nn.Embedding(config.type_vocab_size, width)
+        self.LayerNorm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
+        summed = self.word_embeddings(ids) + self.position_embeddings(positions) + self.token_type_embeddings.weight[0]
+        return self.dropout(self.LayerNorm(summed))
+
+
+class SelfAttention(nn.Module):
+    """Queries, keys and values of one layer, and the attention between them."""
+
+    def __init__(self, config: LongformerConfig, window: int):
+        super().__init__()
+        width = config.hidden_size
+        self.heads, self.window = config.num_attention_heads, window
+        self.dropout = config.attention_probs_dropout_prob
+        self.query, self.key, self.value = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x: Tensor, lengths: Sequence[int]) -> Tensor:
+        q, k, v = (project(x).unflatten(-1, (self.heads, -1)) for project in (self.query, self.key, self.value))
+        dropout = self.dropout if self.training else 0.0
+        return sliding_window(q, k, v, lengths, self.window, dropout=dropout).flatten(1)
+
+
+class Output(nn.Module):
+    """Linear map back to the width of the model, dropout, residual connection, LayerNorm."""
+
+    def __init__(self, config: LongformerConfig, inputs: int):
+        super().__init__()
+        self.dense = nn.Linear(inputs, config.hidden_size)
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(self, x: Tensor, residual: Tensor) -> Tensor:
+        return self.LayerNorm(self.dropout(self.dense(x)) + residual)
+
+
+class Layer(nn.Module):
+    """One transformer layer: attention and feed-forward, each with its residual connection."""
+
+    def __init__(self, config: LongformerConfig, window: int):
+        super().__init__()
+        width = config.hidden_size
+        self.attention = nn.ModuleDict({"self": SelfAttention(config, window), "output": Output(config, width)})
+        self.intermediate = nn.ModuleDict({"dense": nn.Linear(width, config.intermediate_size)})
+        self.output = Output(config, config.intermediate_size)
+        self.activation = ACT2FN[config.hidden_act]
+
+    def forward(self, x: Tensor, lengths: Sequence[int]) -> Tensor:
+        x = self.attention["output"](self.attention["self"](x, lengths), x)
+        if torch.is_grad_enabled():
+            return self.feed_forward(x)
+        return torch.cat([self.feed_forward(rows) for rows in x.split(FEED_FORWARD_ROWS)])
+
+    def feed_forward(self, x: Tensor) -> Tensor:
+        return self.output(self.activation(self.intermediate["dense"](x)), x)
+
+
+class Student(nn.Module):
+    """Long-document encoder: `student(list of token id lists)` is the (documents, dim) mean of their token states.
+
+    Attributes:
+        tokenizer: Hugging Face tokenizer, or None when the checkpoint had none (then only token ids are accepted).
+        dim: width of an embedding. max_positions: longest document in tokens, special tokens included.
+        gradient_checkpointing: recompute each layer in the backward pass instead of keeping its activations.
+        truncated: how many texts the last `tokenize` or `encode` cut to `max_positions`.
+    """
+
+    def __init__(self, config: LongformerConfig, tokenizer=None):
+        super().__init__()
+        windows = config.attention_window
+        windows = [windows] * config.num_hidden_layers if isinstance(windows, int) else list(windows)
+        if len(windows) != config.num_hidden_layers:
+            raise ValueError(f"expected one window or {config.num_hidden_layers}, one per layer, got {len(windows)}")
+        for window in windows:
+            check_window(window)
+        config.attention_window = windows
+        self.config, self.tokenizer = config, tokenizer
+        self.dim: int = config.hidden_size
+        self.max_positions: int = config.max_position_embeddings - config.pad_token_id - 1
+        self.gradient_checkpointing, self.truncated = False, 0
+        # Weights of the checkpoint that the student never uses (global attention, pooler), kept for `save`.
+        self.unused: dict[str, Tensor] = {}
+        self.embeddings = Embeddings(config)
+        self.encoder = nn.ModuleDict({"layer": nn.ModuleList(Layer(config, window) for window in windows)})
+
+    @classmethod
+    def from_longformer(
+        cls, source: str | Path, revision: str | None = None, *, dropout: float | None = None
+    ) -> Student:
+        """Load a Hugging Face Longformer checkpoint (folder or model id), in float32.
+
+        Args:
+            source: folder or id; a folder without a tokenizer works with token ids.
+            revision: commit, tag or branch of a model id.
+            dropout: replaces the checkpoint's hidden and attention dropout.
+        """
+        return cls._build(weights.from_longformer(source, revision), dropout)
+
+    @classmethod
+    def from_encoder(
+        cls,
+        source: str | Path,
+        layers: Sequence[int] | None,
+        window: int | Sequence[int],
+        max_positions: int,
+        revision: str | None = None,
+        *,
+        dropout: float | None = None,
+    ) -> Student:
+        """Make a Longformer of a short BERT or RoBERTa encoder the way the Longformer authors made theirs.
+
+        The chosen layers are taken as they are, the position embeddings are tiled.
+
+        Args:
+            source, revision, dropout: as in `from_longformer`.
+            layers: indices of the layers to keep, in order; None keeps all.
+            window: two-sided window in tokens, one for all layers or one per layer.
+            max_positions: longest document in tokens.
+        """
+        return cls._build(weights.from_encoder(source, layers, window, max_positions, revision), dropout)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Student:
+        """Load what `save` or `export` wrote."""
+        return cls._build(weights.from_longformer(Path(folder), None), None)
+
+    @classmethod
+    def _build(cls, made: weights.Checkpoint, dropout: float | None) -> Student:
+        with torch.device("meta"):
+            student = cls(made.config, made.tokenizer)
+        names = student.state_dict().keys()
+        student.load_state_dict({name: made.tensors[name] for name in names}, assign=True)
+        student.requires_grad_(True)
+        student.unused = {name: tensor for name, tensor in made.tensors.items() if name not in names}
+        if dropout is not None:
+            student.set_dropout(dropout)
+        return student.eval()
+
+    def save(self, folder: str | Path) -> None:
+        """Write a stock Hugging Face Longformer (safetensors, config, tokenizer), replacing the folder at once."""
+        export.save(self, folder, sentence_transformer=False)
+
+    def export(self, folder: str | Path) -> None:
+        """Write a stock SentenceTransformer: `SentenceTransformer(folder).encode(texts)` gives the same embeddings."""
+        export.save(self, folder, sentence_transformer=True)
+
+    def set_dropout(self, hidden: float, attention: float | None = None) -> None:
+        """Set the dropout of training; `attention` is that of the attention weights, by default the same.
+
+        On CUDA in half precision the fast attention kernel has no dropout: use `attention=0` there.
+        """
+        attention = hidden if attention is None else attention
+        for value in (hidden, attention):
+            if not 0 <= value < 1:
+                raise ValueError(f"dropout must be at least 0 and below 1, got {value!r}")
+        self.config.hidden_dropout_prob, self.config.attention_probs_dropout_prob = hidden, attention
+        for module in self.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = hidden
+            elif isinstance(module, SelfAttention):
+                module.dropout = attention
+
+    def freeze_token_embeddings(self) -> None:
+        """Exclude the token embeddings from training; their optimiser step costs more than the layers."""
+        self.embeddings.word_embeddings.weight.requires_grad_(False)
+
+    def fingerprint(self) -> str:
+        """First 16 hex digits of a sha256 over the parameters and the settings that change an embedding."""
+        config = self.config
+        settings = (config.attention_window, config.hidden_act, config.layer_norm_eps, config.num_attention_heads)
+        digest = hashlib.sha256(repr((settings, config.pad_token_id)).encode())
+        for name, tensor in sorted(self.state_dict().items()):
+            values = tensor.detach().float().cpu().contiguous().numpy()
+            digest.update(f"{name} {values.shape}".encode())
+            digest.update(values)
+        return digest.hexdigest()[:16]
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids with special tokens, cut to `max_positions`; `truncated` counts the texts that were cut."""
+        ids, self.truncated = tokenize(self.tokenizer, texts, self.max_positions)
+        return ids
+
+    def forward(self, ids: TokenIds) -> Float[Tensor, "documents dim"]:
+        """Embeddings (documents, dim) of token id lists, differentiable.
+
+        Raises:
+            ValueError: an empty document, an id outside the vocabulary, a document longer than `max_positions`.
+        """
+        packed = pack(ids, self.config.vocab_size, self.config.pad_token_id, self.max_positions)
+        states = self.token_states(packed)
+        return torch.stack([document.mean(0) for document in states.split(packed.lengths)])
+
+    def token_states(self, packed: Packed) -> Float[Tensor, "tokens dim"]:
+        """States (tokens, dim) of the last layer."""
+        device = self.embeddings.word_embeddings.weight.device
+        x = self.embeddings(packed.ids.to(device), packed.positions.to(device))
+        for layer in self.encoder["layer"]:
+            if self.gradient_checkpointing and self.training and torch.is_grad_enabled():
+                x = checkpoint(layer, x, packed.lengths, use_reentrant=False)
+            else:
+                x = layer(x, packed.lengths)
+        return x
+
+    def encode(
+        self,
+        inputs: Sequence[str] | TokenIds,
+        *,
+        batch_tokens: int = 8192,
+        precision: str = "fp32",
+    ) -> Float[np.ndarray, "documents dim"]:
+        """Embeddings of texts or of token id lists as a float32 array (documents, dim); ids are taken as they are.
+
+        Args:
+            inputs: texts (cut to `max_positions`, counted in `truncated`) or token id lists (never cut).
+            batch_tokens: tokens that are computed at once; documents are grouped by length.
+            precision: "fp32", or "bf16" for bfloat16 autocast.
+        """
+        if precision not in ("fp32", "bf16"):
+            raise ValueError(f'precision must be "fp32" or "bf16", got {precision!r}')
+        if batch_tokens < 1:
+            raise ValueError(f"batch_tokens must be at least 1, got {batch_tokens}")
+        if isinstance(inputs, str) or any(isinstance(document, str) for document in inputs):
+            ids = self.tokenize(inputs)
+        else:
+            ids, self.truncated = inputs, 0
+            if len(ids):  # a bad document fails before the work, not after half of it
+                pack(ids, self.config.vocab_size, self.config.pad_token_id, self.max_positions)
+        result = np.empty((len(ids), self.dim), dtype=np.float32)
+        device = self.embeddings.word_embeddings.weight.device
+        training = self.training
+        self.eval()
+        try:
+            with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
+                for rows in _batches([len(document) for document in ids], batch_tokens):
+                    result[rows] = self([ids[row] for row in rows]).float().cpu().numpy()
+        finally:
+            self.train(training)
+        return result
+
+
+def _batches(lengths: list[int], batch_tokens: int) -> list[list[int]]:
+    """Rows from the longest to the shortest in batches of at most `batch_tokens` tokens (or one document)."""
+    batches: list[list[int]] = []
+    room = 0
+    for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
+        if not batches or lengths[row] > room:
+            batches.append([])
+            room = batch_tokens
+        batches[-1].append(row)
+        room -= lengths[row]
+    return batches

@@ -1,0 +1,95 @@
+"""What the student reads: texts to token ids, token ids to one packed batch, and the errors of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+# Token ids of several documents: lists or integer arrays.
+TokenIds = Sequence[Sequence[int] | np.ndarray | Tensor]
+
+
+class Packed(NamedTuple):
+    """Documents one after another: ids and positions (tokens,), and the length of each document."""
+
+    ids: Tensor
+    positions: Tensor
+    lengths: list[int]
+
+
+def tokenize(tokenizer, texts: Sequence[str], max_positions: int) -> tuple[list[list[int]], int]:
+    """Token ids with special tokens, cut to `max_positions`, and how many texts were cut."""
+    if isinstance(texts, str):
+        raise ValueError("expected a list of texts, got one text; wrap it in a list")
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(f"expected texts, document {index} is of type {type(text).__name__}: {str(text)[:60]!r}")
+        if not text.strip():
+            raise ValueError(f"document {index} is empty; leave empty documents out")
+    if tokenizer is None:
+        raise ValueError("this student's checkpoint has no tokenizer; pass token ids, or set student.tokenizer")
+    if not texts:
+        return [], 0
+    encoded = tokenizer(
+        list(texts),
+        truncation=True,
+        max_length=max_positions,
+        return_overflowing_tokens=True,
+        return_attention_mask=False,
+    )
+    ids: list[list[int]] = []
+    cut: set[int] = set()
+    # What does not fit follows its document as further rows of the same document.
+    for document, row in zip(encoded["overflow_to_sample_mapping"], encoded["input_ids"], strict=True):
+        if document < len(ids):
+            cut.add(document)
+        else:
+            ids.append(row)
+    special = tokenizer.num_special_tokens_to_add()
+    for index, row in enumerate(ids):
+        if len(row) <= special:
+            raise ValueError(f"document {index} has no token but the special ones: {texts[index][:60]!r}")
+    return ids, len(cut)
+
+
+def pack(documents: TokenIds, vocab_size: int, padding: int, max_positions: int) -> Packed:
+    """Check token id lists and pack them.
+
+    Positions count from `padding` + 1 in every document, as in RoBERTa. The id `padding` itself, should a document hold
+    it, has position `padding` and is not counted, exactly as in `transformers.LongformerModel`.
+    """
+    arrays = [_array(document, index) for index, document in enumerate(documents)]
+    if not arrays:
+        raise ValueError("expected at least one document, got none")
+    for index, ids in enumerate(arrays):
+        if len(ids) > max_positions:
+            raise ValueError(
+                f"document {index} has {len(ids)} tokens, the student reads {max_positions}; cut it, or pass the text"
+            )
+        if ids.min() < 0 or ids.max() >= vocab_size:
+            wrong = ids[(ids < 0) | (ids >= vocab_size)][0]
+            raise ValueError(f"document {index} has the token id {wrong}, the vocabulary is 0 to {vocab_size - 1}")
+    positions = []
+    for ids in arrays:
+        counted = ids != padding
+        positions.append(np.cumsum(counted) * counted + padding)
+    lengths = [len(ids) for ids in arrays]
+    return Packed(torch.from_numpy(np.concatenate(arrays)), torch.from_numpy(np.concatenate(positions)), lengths)
+
+
+def _array(document: Sequence[int] | np.ndarray | Tensor, index: int) -> np.ndarray:
+    """One document as int64."""
+    ids = np.asarray(document)
+    if ids.ndim == 1 and len(ids) == 0:
+        raise ValueError(f"document {index} is empty; leave empty documents out")
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        raise ValueError(
+            f"expected a list of token id lists, document {index} is of type {type(document).__name__}: "
+            f"{str(document)[:60]!r}"
+        )
+    return ids.astype(np.int64)
