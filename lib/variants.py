@@ -1,0 +1,133 @@
+"""The models of the experiments, in the thesis' own labels.
+
+A variant is one model, whatever a figure calls it: `cosine` in Figure 4.3 and `only-structural;cosine` in Figure 4.8
+are one student. `identity` is the one name under which it is trained and recorded.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+# The three Paragraph Vectors that Section 4.5.1 selects, by the names that the later figures use.
+CONTEXTUAL_TEACHERS = {
+    "DM;100d": "DM;100;lowercase;2",
+    "DBOW;1024d": "DBOW;1024;None;2",
+    "PV;2048d": "DM;1024;stem;2+DBOW;1024;None;2",
+}
+TEACHER_OF_DIMENSION = {"100d": "DM;100d", "1024d": "DBOW;1024d", "2048d": "PV;2048d"}
+MM_MSE = "max-margin;MSE;γ=1.0"
+MASK_LABEL = "384"  # the limit in the thesis' labels; a profile says how many tokens stand behind it
+
+# Models that no setting of an experiment changes.
+_FIXED = {"base": "Longformer", "sbert": "SBERT", "tfidf": "TF-IDF", "sbert_chunks": "SBERT, mean of chunks"}
+_STRUCTURAL = re.compile(r"MSE|cosine|contrastive|max-margin;(MSE|cosine);γ=(\d+(\.\d+)?)")
+_PARAGRAPH_VECTOR = re.compile(r"(DM|DBOW);\d+;.+")
+_PROJECTIONS = re.compile(r"(?P<dimension>\d+d);S:(?P<student>[^;]+);C:(?P<contextual>[^;]+)(;(?P<weighting>.+))?")
+_WEIGHTING = re.compile(r"(?P<mask>None|384);λ=(?P<lam>\d+(\.\d+)?)")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One model to evaluate: a baseline, a teacher or a student.
+
+    kind: "base" (the student before training), "sbert", "paragraph_vector", "student", or a baseline that the thesis
+        does not have: "tfidf", "sbert_chunks" (mean of SBERT over the pieces of a text).
+    structural: the structural loss in the labels of Figure 4.3, None for a student without one.
+    contextual: the contextual teacher's label for `ParagraphVector.parse`; the teacher itself if kind says so.
+    student_projection, contextual_projection: labels of Section 4.5.2, unscaled.
+    masked: whether documents longer than the structural teacher's limit are masked (Listing 4.1).
+    lam: static weight of the structural loss; None is the plain sum (`no-weighting`).
+    contextual_loss: "soft_cca", or a draft's ablation: "mse" or "cca".
+    pooling: "mean", or the drafts' "cls" (global attention on the first token, whose state is the embedding).
+    """
+
+    kind: str
+    structural: str | None = None
+    contextual: str | None = None
+    student_projection: str | None = None
+    contextual_projection: str | None = None
+    masked: bool = False
+    lam: float | None = None
+    contextual_loss: str = "soft_cca"
+    pooling: str = "mean"
+
+    @property
+    def identity(self) -> str:
+        """The one label under which this model is recorded."""
+        if self.kind in _FIXED:
+            return _FIXED[self.kind]
+        short = {teacher: name for name, teacher in CONTEXTUAL_TEACHERS.items()}
+        if self.kind == "paragraph_vector":
+            return short.get(self.contextual, self.contextual)
+        if self.contextual is None:
+            label = self.structural
+        else:
+            dimension = short[self.contextual].split(";")[1]
+            loss = {None: "only-contextual", MM_MSE: "mm-MSE"}.get(self.structural, self.structural)
+            label = f"{loss};{dimension};S:{self.student_projection};C:{self.contextual_projection}"
+        if self.masked or self.lam is not None:
+            label += f";{MASK_LABEL if self.masked else 'None'};λ={self.lam}"
+        if self.contextual_loss != "soft_cca":
+            label += f";{self.contextual_loss}"
+        return label if self.pooling == "mean" else f"{label};[CLS]"
+
+    @property
+    def structural_distance(self) -> tuple[str, str | None, float | None]:
+        """The structural loss taken apart: (loss, distance, gamma), for example ("max-margin", "MSE", 1.0)."""
+        name, *rest = self.structural.split(";")
+        return (name, rest[0], float(rest[1].removeprefix("γ="))) if rest else (name, None, None)
+
+
+def parse(label: str) -> Variant:
+    """The variant behind an identity label, for example `cosine;2048d;S:1024(ReLU)x2048;C:-;384;λ=0.5`.
+
+    Raises `ValueError` with the forms that are known.
+    """
+    text = label.strip().replace("×", "x")
+    for kind, name in _FIXED.items():
+        if text == name:
+            return Variant(kind)
+    if text in CONTEXTUAL_TEACHERS:
+        return Variant("paragraph_vector", contextual=CONTEXTUAL_TEACHERS[text])
+    if _PARAGRAPH_VECTOR.fullmatch(text):
+        return Variant("paragraph_vector", contextual=text)
+    if text.endswith(";[CLS]"):
+        return replace(parse(text.removesuffix(";[CLS]")), pooling="cls")
+    for loss in ("mse", "cca"):
+        if text.endswith(f";{loss}"):
+            return replace(parse(text.removesuffix(f";{loss}")), contextual_loss=loss)
+    if text in ("only-structural;cosine", "only-structural;mm-MSE"):
+        text = text.removeprefix("only-structural;").replace("mm-MSE", MM_MSE)
+    if _STRUCTURAL.fullmatch(text):
+        return Variant("student", structural=text)
+    loss, _, rest = text.partition(";")
+    projections = _PROJECTIONS.fullmatch(rest)
+    if (
+        loss in ("only-contextual", "cosine", "mm-MSE")
+        and projections
+        and projections["dimension"] in TEACHER_OF_DIMENSION
+    ):
+        weighting = _WEIGHTING.fullmatch(projections["weighting"] or "")
+        if projections["weighting"] is None or weighting:
+            return Variant(
+                "student",
+                structural={"only-contextual": None, "mm-MSE": MM_MSE}.get(loss, loss),
+                contextual=CONTEXTUAL_TEACHERS[TEACHER_OF_DIMENSION[projections["dimension"]]],
+                student_projection=projections["student"],
+                contextual_projection=projections["contextual"],
+                masked=bool(weighting) and weighting["mask"] == MASK_LABEL,
+                lam=float(weighting["lam"]) if weighting else None,
+            )
+    raise ValueError(
+        f"unknown model {label!r}: expected Longformer, SBERT, a Paragraph Vector (DM;100;stem;2), a structural loss "
+        "(cosine, max-margin;MSE;γ=1.0), or "
+        "<only-contextual|cosine|mm-MSE>;<100d|1024d|2048d>;S:<projection>;C:<projection>[;<None|384>;λ=<weight>]"
+    )
+
+
+# Section 4.5.3: the combination each structural loss is weighted on, which is also that loss' `no-weighting` student.
+NO_WEIGHTING = {
+    "cosine": "cosine;2048d;S:768(ReLU)x4096(ReLU)x2048;C:-",
+    "mm-MSE": "mm-MSE;100d;S:768(ReLU)x1024(ReLU)x768;C:768",
+}
