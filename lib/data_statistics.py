@@ -1,0 +1,153 @@
+"""The tables and lengths of Sections 4.1, 4.2, 5.1 and 5.2 for a profile's own data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from lib import inputs
+from lib.params import Profile
+from lib.records import fingerprint
+
+LIMITS = (384, 512)  # tokens, in the thesis' labels
+
+
+def corpus_lengths(profile: Profile) -> pd.DataFrame:
+    """One row per document of the corpus: source, split, longformer_tokens and sbert_tokens, before truncation."""
+    data = inputs.of(profile)
+    frames = []
+    for split in ("train", "validation"):
+        lengths = _lengths(profile, split)
+        sources = [document["source"] for document in data.corpus[split]]
+        frames.append(pd.DataFrame({"source": sources, "split": split, **lengths}))
+    return pd.concat(frames, ignore_index=True)
+
+
+def corpus_table(lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
+    """Tables 4.1 and 5.1: documents, tokens, percent of documents that the structural teacher reads only in part."""
+    rows = []
+    for split, documents in lengths.groupby("split", sort=False):
+        tokens = documents["longformer_tokens"]
+        row = {
+            "split": split,
+            "documents": len(documents),
+            "tokens": int(tokens.sum()),
+            "tokens_mean": tokens.mean(),
+            "tokens_sd": tokens.std(ddof=0),
+        }
+        rows.append(row | _over(documents["sbert_tokens"].to_numpy(), profile))
+    return pd.DataFrame(rows)
+
+
+def task_lengths(profile: Profile) -> pd.DataFrame:
+    """One row per task, split and text: longformer_tokens and sbert_tokens; a text counts once in a split."""
+    data = inputs.of(profile)
+    lengths = _lengths(profile, "tasks")
+    frames = []
+    for task in profile.tasks.names:
+        arrays = data.task_arrays(task)
+        if "candidates" in arrays:
+            parts = {"test": arrays["candidates"]}
+        else:
+            parts = {name.removeprefix("inputs_"): rows for name, rows in arrays.items() if name.startswith("inputs_")}
+        for split, rows in parts.items():
+            rows = np.unique(rows)
+            frames.append(
+                pd.DataFrame({"task": task, "split": split, **{name: values[rows] for name, values in lengths.items()}})
+            )
+    return pd.concat(frames, ignore_index=True)
+
+
+def classification_table(profile: Profile, splits: tuple[str, ...]) -> pd.DataFrame:
+    """Tables 4.2 and 5.3: examples, inputs, classes and how even they are, per task and split."""
+    rows = []
+    for task, arrays in _classification(profile):
+        for split in splits:
+            if f"labels_{split}" not in arrays:
+                continue
+            counts = np.bincount(arrays[f"labels_{split}"], minlength=len(arrays["classes"]))
+            shares = 100 * counts / counts.sum()
+            pair = arrays[f"inputs_{split}"].shape[1] == 2
+            rows.append({
+                "task": task, "split": split, "documents": int(counts.sum()), "inputs": "pairs of documents" if pair
+                else "documents",
+                "truncated": "yes" if counts.sum() == profile.tasks.limit else "no",
+                "classes": len(counts), "class_percent_mean": shares.mean(), "class_percent_sd": shares.std(),
+            })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def length_table(profile: Profile, splits: tuple[str, ...] = ("train", "test")) -> pd.DataFrame:
+    """Table 5.4: examples per task and split, and the share of their texts over the structural teacher's limits."""
+    lengths = task_lengths(profile)
+    rows = []
+    for task, arrays in _classification(profile):
+        for split in splits:
+            if f"labels_{split}" in arrays:
+                chosen = lengths[(lengths["task"] == task) & (lengths["split"] == split)]
+                rows.append(
+                    {"task": task, "split": split, "documents": len(arrays[f"labels_{split}"])}
+                    | _over(chosen["sbert_tokens"].to_numpy(), profile)
+                )
+    return pd.DataFrame(rows)
+
+
+def retrieval_table(profile: Profile) -> pd.DataFrame:
+    """Table 5.5: texts, sources and targets of the retrieval tasks."""
+    data = inputs.of(profile)
+    lengths = task_lengths(profile)
+    rows = []
+    for task in profile.tasks.names:
+        arrays = data.task_arrays(task)
+        if "candidates" not in arrays:
+            continue
+        targets = np.array([len(arrays[f"targets_{number}"]) for number in range(len(arrays["sources"]))])
+        row = {
+            "task": task,
+            "documents": len(arrays["candidates"]),
+            "sources": len(targets),
+            "targets_mean": targets.mean(),
+            "targets_sd": targets.std(),
+        }
+        rows.append(row | _over(lengths.loc[lengths["task"] == task, "sbert_tokens"].to_numpy(), profile))
+    return pd.DataFrame(rows)
+
+
+def truncated(profile: Profile) -> int:
+    """How many texts of corpus and tasks are longer than the student reads."""
+    return sum(
+        int((_lengths(profile, name)["longformer_tokens"] > profile.student.max_positions).sum())
+        for name in inputs.SETS
+    )
+
+
+def _classification(profile: Profile):
+    data = inputs.of(profile)
+    for task in profile.tasks.names:
+        arrays = data.task_arrays(task)
+        if "classes" in arrays:
+            yield task, arrays
+
+
+def _over(tokens: np.ndarray, profile: Profile) -> dict[str, float]:
+    """Percent of texts above each limit; a profile whose teacher reads less scales both limits alike."""
+    teacher = profile.structural_teacher
+    return {
+        f"over_{limit}_percent": 100 * float((tokens > limit * teacher.max_tokens / teacher.label_tokens).mean())
+        for limit in LIMITS
+    }
+
+
+def _lengths(profile: Profile, name: str) -> dict[str, np.ndarray]:
+    """longformer_tokens (with special tokens) and sbert_tokens (without) of a set's texts, before truncation."""
+    data = inputs.of(profile)
+
+    def count() -> dict[str, np.ndarray]:
+        tokenizer = inputs.base_student(profile).tokenizer
+        return {"tokens": np.array([len(ids) for ids in tokenizer(data.texts(name), verbose=False)["input_ids"]])}
+
+    key = fingerprint([data.base_key, data.set_key(name)])
+    return {
+        "longformer_tokens": data.store.arrays("lengths", key, count)["tokens"],
+        "sbert_tokens": data.structural(name)["lengths"],
+    }
