@@ -1,0 +1,356 @@
+"""Paragraph Vector: labels, the same vectors in any order and process, saved models, bad input."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import warnings
+import zlib
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gensim.models import doc2vec
+from gensim.models.doc2vec import Doc2Vec, TaggedDocument
+from gensim.models.keyedvectors import pseudorandom_weak_vector
+
+from lib.teachers import ParagraphVector
+from lib.teachers.labels import Spec
+from lib.teachers.paragraph_vector import words
+
+WORDS = "river rivers bank money flowing flows stone Stone stones market markets trade boat boats water deep".split()
+COMPOUND = "DM;8;stem;2+DBOW;8;None;2"
+
+
+def make_texts(count=20, length=40, seed=0):
+    random = np.random.default_rng(seed)
+    return [" ".join(random.choice(WORDS, length)) for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def models():
+    return {
+        label: ParagraphVector.parse(label).train(make_texts()) for label in ("DM;8;stem;2", "DBOW;8;None;2", COMPOUND)
+    }
+
+
+# labels
+
+
+def test_all_thesis_labels_parse():
+    singles = [
+        ";".join(parts)
+        for parts in product(("DM", "DBOW"), ("100", "768", "1024"), ("stem", "lowercase", "None"), ("2", "10%"))
+    ]
+    assert len(singles) == 36
+    for label in singles:
+        model = ParagraphVector.parse(label)
+        assert (model.label, model.canonical, model.dim) == (label, label, int(label.split(";")[1]))
+    compound = ParagraphVector.parse("DM;768;lowercase;2+DBOW;1024;None;2")
+    assert compound.dim == 1792
+    assert [(spec.architecture, spec.preprocessing) for spec in compound.specs] == [
+        ("DM", "lowercase"),
+        ("DBOW", "None"),
+    ]
+
+
+def test_width_scales_sizes_and_keeps_the_label():
+    model = ParagraphVector.parse("DM;1024;stem;2+DBOW;100;None;10%", width=0.5)
+    assert [spec.size for spec in model.specs] == [512, 50]
+    assert model.label == "DM;1024;stem;2+DBOW;100;None;10%"
+
+
+def test_short_names_of_section_4_5_1():
+    assert ParagraphVector.parse("PV;2048d").canonical == "DM;1024;stem;2+DBOW;1024;None;2"
+    for name, dim in (("DM;100d", 100), ("DBOW;1024d", 1024), ("PV;2048d", 2048)):
+        model = ParagraphVector.parse(name)
+        assert (model.label, model.dim) == (name, dim)
+        assert model.specs == ParagraphVector.parse(model.canonical).specs
+
+
+@pytest.mark.parametrize(
+    "label, message",
+    [
+        ("DX;1024;stem;2", "architecture is 'DX' in 'DX;1024;stem;2', expected DM or DBOW"),
+        ("DM;big;stem;2", "vector size is 'big' .* expected a positive integer"),
+        ("DM;0;stem;2", "vector size is '0'"),
+        ("DM;1024;stemmed;2", "pre-processing is 'stemmed' .* expected stem, lowercase, None"),
+        ("DM;1024;stem;5%", "min_count is '5%' .* expected a positive integer or 10%"),
+        ("DM;1024;stem", r"got 3 part\(s\) in 'DM;1024;stem'"),
+        ("DM;8;stem;2+DBOW;8;none;2", "pre-processing is 'none' in 'DBOW;8;none;2'"),
+        ("DBOW;8;None;2+DM;8;stem;2", "one DM and one DBOW in this order"),
+        ("DM;8;None;2+DM;8;stem;2", "one DM and one DBOW"),
+        ("", r"got 1 part\(s\)"),
+    ],
+)
+def test_errors_name_the_bad_part(label, message):
+    with pytest.raises(ValueError, match=message):
+        ParagraphVector.parse(label)
+
+
+def test_bad_width():
+    with pytest.raises(ValueError, match="width must be above 0"):
+        ParagraphVector.parse("DM;8;stem;2", width=0)
+
+
+@pytest.mark.parametrize("documents, expected", [(500_000, 5000), (540, 5), (550, 6), (200, 2), (20, 2)])
+def test_ten_percent_is_one_percent_of_the_documents_in_occurrences(documents, expected):
+    assert Spec("DM", 8, "stem", "10%").occurrences(documents, 0.01) == expected
+    assert Spec("DM", 8, "stem", "7").occurrences(documents, 0.01) == 7
+
+
+# words
+
+
+def test_preprocessing():
+    text = "The Stones\tare flowing,\n FLOWING rivers"
+    assert words(text, "None") == ["The", "Stones", "are", "flowing,", "FLOWING", "rivers"]
+    assert words(text, "lowercase") == ["the", "stones", "are", "flowing,", "flowing", "rivers"]
+    assert words(text, "stem") == ["the", "stone", "are", "flowing,", "flow", "river"]
+
+
+def test_vocabulary_counts_occurrences_not_documents():
+    texts = ["once twice twice"] + ["filler filler"] * 3
+    model = ParagraphVector.parse("DM;8;None;2").train(texts)
+    assert set(model.weights[0].words) == {"twice", "filler"}
+    assert model.vocabulary_size == 2
+    limited = ParagraphVector.parse("DM;8;None;2").train(texts, max_words=1)
+    assert limited.weights[0].words == ["filler"]
+
+
+# training and inference
+
+
+@pytest.mark.parametrize(
+    "label, changes",
+    [
+        ("DM;8;stem;2", {}),
+        ("DBOW;8;None;2", {}),
+        ("DM;8;stem;2", {"window": 2, "negative": 3, "sample": 1e-2, "alpha": 0.05, "min_alpha": 1e-3, "epochs": 4}),
+        ("DBOW;8;None;2", {"window": 2, "negative": 3, "sample": 1e-2, "dbow_words": False, "seed": 3}),
+    ],
+)
+def test_inference_is_gensims_with_its_two_hidden_inputs_fixed(label, changes, monkeypatch):
+    """Against a Doc2Vec trained here and its own infer_vector, reseeded and with a stable hash."""
+    preprocessing = label.split(";")[2]
+    settings = (
+        dict(window=5, negative=5, sample=0, epochs=10, dbow_words=1, alpha=0.025, min_alpha=1e-4, seed=0) | changes
+    )
+    documents = [TaggedDocument(words(text, preprocessing), [index]) for index, text in enumerate(make_texts())]
+    reference = Doc2Vec(
+        documents, dm=label.startswith("DM"), dm_mean=1, vector_size=8, min_count=2, workers=1, **settings
+    )
+
+    def stable(size, seed_string):
+        return pseudorandom_weak_vector(size, seed_string, lambda text: zlib.crc32(text.encode()))
+
+    monkeypatch.setattr(doc2vec, "pseudorandom_weak_vector", stable)
+    texts = make_texts(3, 25, seed=1)
+    expected = []
+    for text in texts:
+        reference.random.seed(settings["seed"])
+        expected.append(reference.infer_vector(words(text, preprocessing)))
+    found = ParagraphVector.parse(label).train(make_texts(), **changes).encode(texts)
+    assert found.dtype == np.float32 and found.shape == (3, 8)
+    np.testing.assert_array_equal(found, np.stack(expected))
+
+
+@pytest.mark.parametrize("label", ["DM;8;stem;2", COMPOUND])
+def test_a_vector_depends_on_its_text_alone(models, label):
+    texts = make_texts(6, 25, seed=1)
+    whole = models[label].encode(texts)
+    np.testing.assert_array_equal(models[label].encode(texts[::-1]), whole[::-1])
+    np.testing.assert_array_equal(models[label].encode([texts[4], texts[4]]), whole[[4, 4]])
+    assert len(np.unique(whole, axis=0)) == 6
+
+
+def test_same_bits_in_processes_with_different_hash_seeds(models):
+    """Train and encode in two processes, in different orders of calls."""
+    script = """
+import hashlib, sys
+sys.path.insert(0, sys.argv[1])
+from tests.teachers.test_paragraph_vector import COMPOUND, ParagraphVector, make_texts
+model = ParagraphVector.parse(COMPOUND).train(make_texts())
+texts = make_texts(6, 25, seed=1)
+for index in map(int, sys.argv[2]):
+    last = model.encode([texts[index]])
+whole = model.encode(texts)
+print(model.fingerprint, hashlib.sha256(whole.tobytes()).hexdigest())
+"""
+    root = str(Path(__file__).parents[2])
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, root, calls],
+            env=os.environ | {"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1"},
+            cwd=root,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for seed, calls in (("1", "012345"), ("2", "5033"))
+    ]
+    outputs = {run.communicate()[0].split("\n")[-2] for run in runs}
+    here = models[COMPOUND]
+    digest = hashlib.sha256(here.encode(make_texts(6, 25, seed=1)).tobytes()).hexdigest()
+    assert outputs == {f"{here.fingerprint} {digest}"}
+
+
+def test_training_follows_its_seed(models):
+    texts = make_texts(2, seed=3)
+    other = ParagraphVector.parse("DM;8;stem;2").train(make_texts(), seed=1)
+    assert other.fingerprint != models["DM;8;stem;2"].fingerprint
+    assert not np.array_equal(other.encode(texts), models["DM;8;stem;2"].encode(texts))
+    again = ParagraphVector.parse("DM;8;stem;2").train(make_texts(), seed=0)
+    np.testing.assert_array_equal(again.encode(texts), models["DM;8;stem;2"].encode(texts))
+    assert again.fingerprint == models["DM;8;stem;2"].fingerprint
+    assert again.seconds > 0
+    again.train(make_texts(), seed=1)  # a model that has encoded can be trained anew
+    np.testing.assert_array_equal(again.encode(texts), other.encode(texts))
+
+
+def test_similar_documents_get_similar_vectors():
+    random = np.random.default_rng(0)
+    halves = [WORDS[:8], WORDS[8:]]
+    texts = [" ".join(random.choice(halves[index % 2], 40)) for index in range(60)]
+    vectors = ParagraphVector.parse("DBOW;8;None;2").train(texts, epochs=30).encode(texts)
+    vectors -= vectors.mean(0)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = vectors @ vectors.T
+    assert cosines[::2, ::2].mean() > 0.3 > -0.3 > cosines[::2, 1::2].mean()
+
+
+def test_join_equals_the_compound(models):
+    texts = make_texts(4, seed=2)
+    joined = ParagraphVector.join(models["DM;8;stem;2"], models["DBOW;8;None;2"])
+    assert joined.label == COMPOUND
+    assert joined.fingerprint == models[COMPOUND].fingerprint
+    np.testing.assert_array_equal(joined.encode(texts), models[COMPOUND].encode(texts))
+    np.testing.assert_array_equal(joined.encode(texts)[:, :8], models["DM;8;stem;2"].encode(texts))
+    assert joined.vocabulary_size == sum(models[label].vocabulary_size for label in COMPOUND.split("+"))
+    with pytest.raises(ValueError, match="one DM and one DBOW"):
+        ParagraphVector.join(models["DBOW;8;None;2"], models["DM;8;stem;2"])
+    with pytest.raises(ValueError, match="not trained"):
+        ParagraphVector.join(models["DM;8;stem;2"], ParagraphVector.parse("DBOW;8;None;2"))
+    half = ParagraphVector.parse("DBOW;16;None;2", width=0.5).train(make_texts())
+    with pytest.raises(ValueError, match="expected the same"):
+        ParagraphVector.join(models["DM;8;stem;2"], half)
+
+
+def test_documents_without_a_known_word_are_flagged_and_repeat(models):
+    model = models[COMPOUND]
+    known = make_texts(1)[0]
+    first = model.encode(["quite unheard of", known, "quite unheard of", "RIVER"])  # DBOW keeps case
+    assert model.unknown == [0, 2, 3]
+    np.testing.assert_array_equal(first[0], first[2])
+    assert 0 < np.abs(first[0]).max() <= 0.5 / 8
+    model.encode([known])
+    assert model.unknown == []
+
+
+def test_long_documents_are_counted_and_warned_about_once():
+    long = " ".join(["river"] * 10_001)
+    texts = make_texts() + [long, long, "unseen " + " ".join(["river"] * 10_000)]
+    with pytest.warns(UserWarning, match="2 of 23 training documents have more than 10000 known words") as caught:
+        model = ParagraphVector.parse("DM;8;None;2+DBOW;8;None;2").train(texts, epochs=1)
+    assert len(caught) == 1
+    assert model.truncated == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ParagraphVector.parse("DM;8;None;2").train(make_texts(), epochs=1).truncated == 0
+
+
+def test_streams_are_read_again_each_epoch_and_generators_refused(models):
+    class Stream:
+        def __iter__(self):
+            return iter(make_texts())
+
+    assert ParagraphVector.parse("DM;8;stem;2").train(Stream()).fingerprint == models["DM;8;stem;2"].fingerprint
+    with pytest.raises(ValueError, match="got an iterator"):
+        ParagraphVector.parse("DM;8;stem;2").train(text for text in make_texts())
+
+
+@pytest.mark.parametrize(
+    "texts, message",
+    [
+        (["river", " \n"], "text 1 is empty"),
+        (["river", None], "text 1 is of type NoneType, expected str"),
+        ("river", "got a single text"),
+        ([], "at least one text"),
+    ],
+)
+def test_bad_texts(models, texts, message):
+    with pytest.raises(ValueError, match=message):
+        models[COMPOUND].encode(texts)
+    with pytest.raises(ValueError, match=message):
+        ParagraphVector.parse("DM;8;stem;2").train(texts)
+
+
+def test_untrained_and_untrainable():
+    model = ParagraphVector.parse("DM;8;None;2")
+    with pytest.raises(ValueError, match="'DM;8;None;2' is not trained"):
+        model.encode(["river"])
+    with pytest.raises(ValueError, match="no word occurs 2 times in the 2 training documents"):
+        model.train(["river", "bank"])
+    with pytest.raises(ValueError, match="negative must be at least 1, got 0"):
+        model.train(make_texts(), negative=0)
+
+
+# saved models
+
+
+def test_saved_model_encodes_bit_for_bit(models, tmp_path):
+    texts = make_texts(4, seed=2)
+    model = ParagraphVector.parse("DM;16;stem;2+DBOW;16;None;2", width=0.5).train(
+        [text + " naïve naïve \ud800" for text in make_texts()]
+    )
+    model.save(tmp_path / "model")
+    model.save(tmp_path / "model")  # replaces what is there
+    loaded = ParagraphVector.load(tmp_path / "model")
+    assert os.listdir(tmp_path) == ["model"]
+    np.testing.assert_array_equal(loaded.encode(texts), model.encode(texts))
+    for name in ("label", "dim", "vocabulary_size", "seconds", "truncated", "fingerprint"):
+        assert getattr(loaded, name) == getattr(model, name), name
+
+
+def damage(path, how):
+    if how == "missing":
+        path.unlink()
+    else:
+        content = path.read_bytes()
+        path.write_bytes(content[:-5] if how == "truncated" else content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
+
+
+@pytest.mark.parametrize("how", ["missing", "truncated", "one bit"])
+@pytest.mark.parametrize("name", ["settings.json", "0-words.json", "0-vectors.npy", "1-output.npy"])
+def test_damaged_files_are_named_in_one_line(models, tmp_path, name, how):
+    models[COMPOUND].save(tmp_path / "model")
+    damage(tmp_path / "model" / name, how)
+    with pytest.raises(ValueError, match=name) as caught:
+        ParagraphVector.load(tmp_path / "model")
+    assert "\n" not in str(caught.value)
+
+
+def test_altered_settings_are_refused(models, tmp_path):
+    models[COMPOUND].save(tmp_path / "model")
+    path = tmp_path / "model" / "settings.json"
+    document = json.loads(path.read_text())
+    document["parts"][0]["settings"]["seed"] = 7
+    path.write_text(json.dumps(document))
+    with pytest.raises(ValueError, match="altered since it was saved"):
+        ParagraphVector.load(tmp_path / "model")
+
+
+def test_a_failed_save_leaves_the_old_model(models, tmp_path, monkeypatch):
+    models["DM;8;stem;2"].save(tmp_path / "model")
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        models[COMPOUND].save(tmp_path / "model")
+    assert os.listdir(tmp_path) == ["model"]
+    assert ParagraphVector.load(tmp_path / "model").label == "DM;8;stem;2"
