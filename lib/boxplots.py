@@ -16,6 +16,7 @@ import pandas as pd
 from scipy import stats
 
 from lib import experiments, figures, published
+from lib.claim_noise import rerun_distance
 from lib.noise import NoiseBand, noise_band
 from lib.params import Profile
 from lib.variants import MM_MSE, NO_WEIGHTING
@@ -85,17 +86,6 @@ def draw(label: str, records: pd.DataFrame, profile: Profile) -> tuple[pd.DataFr
     data = figures.boxplot_frame(label, shown, band=noise.band)
     figures.save(figures.boxplot(data, label), label, data, profile=profile, records=shown)
     return data, noise
-
-
-def rerun_distance() -> float:
-    """Published distance, in mean normalised accuracy, of two students that are nearly the same run.
-
-    `None;λ=0.5` and `no-weighting` minimise the same loss up to a factor of two (Section 4.5.3), which AdamW hardly
-    notices: the mean of their distances in Figures 4.10 and 4.11 is the only estimate of noise in the published
-    numbers.
-    """
-    means = [published.load(label).groupby("model")["normalized"].mean() for label in ("fig4_10", "fig4_11")]
-    return sum(abs(mean["None;λ=0.5"] - mean["no-weighting"]) for mean in means) / len(means)
 
 
 def neighbours(label: str, data: pd.DataFrame, noise: NoiseBand) -> pd.DataFrame:

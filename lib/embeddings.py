@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 from concurrent.futures import Executor
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
 
@@ -151,8 +153,9 @@ def train_student(variant: Variant, seed: int, profile: Profile):
         measured.append((0, *watch.measure(of(Variant("base"), 0, profile)["validation"], objective)))
     key = student_key(variant, seed, profile)
     batch_size = settings.cca_batch_size if variant.contextual_loss == "cca" else settings.batch_size
-    updates = count // (batch_size * settings.accumulation)
-    with data.store.lock("checkpoints", key):
+    updates = count // (batch_size * settings.accumulation * int(os.environ.get("WORLD_SIZE", 1)))
+    shared = int(os.environ.get("WORLD_SIZE", 1)) > 1  # the processes of one training must not wait for each other
+    with nullcontext() if shared else data.store.lock("checkpoints", key):
         history = distill.distill(
             student,
             objective,

@@ -104,7 +104,7 @@ class Inputs:
                 "width": self.profile.width,
                 "settings": self.profile.contextual_teacher.model_dump(mode="json"),
                 "corpus": self.corpus_key,
-                "code": source_fingerprint("lib.teachers.paragraph_vector"),
+                "code": source_fingerprint("lib.teachers.paragraph_vector", "lib.teachers.labels"),
                 "versions": versions("gensim", "nltk", "numpy"),
             }
         )

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from lib import params, paths
-from lib.schema import Settings, Text
+from lib.schema import Profile, Settings, Text
 
-SUFFIXES = {"figure": (".svg", ".csv"), "table": (".csv", ".md", ".tex"), "drawing": (".svg", ".csv")}
+SUFFIXES = {
+    "figure": (".svg", ".csv"),
+    "drawing": (".svg", ".csv"),  # shows no numbers: its CSV lists what it connects
+    "table": (".csv", ".md", ".tex"),
+    "page": (".html",),  # shows the others, and is made anew when one of them is
+}
 
 
 class Entry(Settings):
-    """One figure or table.
+    """One figure, table or page.
 
     minutes: what its notebook takes for it in the mini profile on 2 cores, the estimate before anything was timed.
     """
 
     label: Text
     notebook: Text
-    kind: Literal["figure", "table", "drawing"]
+    kind: Literal["figure", "drawing", "table", "page"]
     title: Text
     section: Text
     minutes: Annotated[float, Field(ge=0)]
@@ -30,6 +36,12 @@ class Entry(Settings):
     def files(self) -> tuple[str, ...]:
         """The names of the files that saving it makes."""
         return tuple(self.label + suffix for suffix in SUFFIXES[self.kind])
+
+    def paths(self, profile: Profile) -> list[Path]:
+        """Where those files lie: with the figures, or for a page under the artifact root."""
+        page = paths.artifacts() / paths.run_name(profile)
+        folder = page if self.kind == "page" else paths.figures(profile)
+        return [folder / name for name in self.files]
 
 
 def load() -> dict[str, Entry]:

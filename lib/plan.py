@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,6 +23,7 @@ class Plan:
     found: dict[str, Any]
     note: dict[str, Any]
     reasons: list[str]
+    again: Callable[[], Plan]  # the same plan, judged anew: a page shows what the notebooks before it have just made
     result: str = "not run"
     seconds: float = 0.0
     problem: list[str] = field(default_factory=list)
@@ -29,6 +31,11 @@ class Plan:
     @property
     def name(self) -> str:
         return self.path.stem
+
+    @property
+    def is_page(self) -> bool:
+        """Whether the notebook shows what others make."""
+        return any(entry.kind == "page" for entry in self.wanted)
 
     def expected(self, profile: Profile) -> float | None:
         """Seconds this notebook will take: as last time, else the manifest's minutes, which are those of mini."""
@@ -74,25 +81,44 @@ def plans(options: argparse.Namespace, profile: Profile) -> list[Plan]:
     """The notebooks that make what is asked for, in order, each with the reasons why it must run."""
     files = {path.stem: path for path in sorted(paths.NOTEBOOKS.glob("[0-9]*.ipynb"))}
     present = {label: entry for label, entry in manifest.load().items() if entry.notebook in files}
-    made = []
-    for name, labels in manifest.select(present, files, options.requests).items():
-        found = reuse.inputs(files[name], profile)
-        note = reuse.read_note(name, profile)
-        wanted = [present[label] for label in labels]
-        reasons = ["--force"] if options.force else reuse.reasons(note, found, wanted, profile)
-        partial = len(labels) < len(manifest.promised(present, name))
-        made.append(Plan(files[name], wanted, partial, found, note, reasons))
+    chosen = manifest.select(present, files, options.requests)
+    made = [judged(files[name], labels, present, options, profile) for name, labels in chosen.items()]
+    for number, one in enumerate(made):
+        if not one.reasons and one.is_page and any(earlier.reasons for earlier in made[:number]):
+            one.reasons = ["it shows what the notebooks before it make"]
     return made
+
+
+def judged(
+    path: Path, labels: list[str], present: dict[str, manifest.Entry], options: argparse.Namespace, profile: Profile
+) -> Plan:
+    """The plan for one notebook as things stand now."""
+    own = manifest.promised(present, path.stem)
+    is_page = any(entry.kind == "page" for entry in own.values())
+    found = reuse.inputs(
+        path, profile, [entry for entry in present.values() if is_page and entry.notebook != path.stem]
+    )
+    note = reuse.read_note(path.stem, profile)
+    wanted = [present[label] for label in labels]
+    reasons = ["--force"] if options.force else reuse.reasons(note, found, wanted, profile)
+    return Plan(
+        path,
+        wanted,
+        len(labels) < len(own),
+        found,
+        note,
+        reasons,
+        lambda: judged(path, labels, present, options, profile),
+    )
 
 
 def summary(plans: list[Plan], profile: Profile) -> str:
     """The table at the end: label, file, made / reused / failed, and the seconds of its notebook, once for each."""
     rows = [("label", "file", "result", "seconds", "notebook")]
-    figures = paths.figures(profile)
     for one in plans:
         seconds = f"{one.seconds:.0f}"
         for entry in one.wanted:
-            rows.append((entry.label, shown(figures / entry.files[0]), one.result, seconds, one.name))
+            rows.append((entry.label, shown(entry.paths(profile)[0]), one.result, seconds, one.name))
             seconds = ""
         if not one.wanted:
             rows.append(("-", shown(one.path), one.result, seconds, one.name))

@@ -22,23 +22,27 @@ RUNNER = {"run_all.py", "run_notebook.py", "plan.py", "reuse.py", "display.py", 
 LOCK_FILE = "requirements.lock"
 
 
-def inputs(notebook: Path, profile: Profile) -> dict[str, Any]:
-    """What a notebook's results depend on, as named fingerprints."""
+def inputs(notebook: Path, profile: Profile, shown: list[Entry] = ()) -> dict[str, Any]:
+    """What a notebook's results depend on, as named fingerprints. shown: the figures and tables that it reads."""
     try:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         sources = [[cell["cell_type"], "".join(cell["source"])] for cell in cells]
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"{notebook} is not a Jupyter notebook: restore it from git") from None
-    modules = [path for path in sorted((paths.ROOT / "lib").rglob("*.py")) if path.name not in RUNNER]
+    modules = [path for path in sorted((paths.ROOT / "lib").rglob("*.*")) if path.suffix in (".py", ".j2")]
+    modules = [path for path in modules if path.name not in RUNNER]
     # A profile counts by its values, which an override changes, and the manifest by the files that are missing.
     own = {f"{name}.yaml" for name in (*params.profiles(), "manifest")}
     shared = [path for path in sorted(paths.PARAMS.rglob("*")) if path.name not in own]
+    results = [path for entry in shown for path in entry.paths(profile)]
+    results += [paths.provenance(profile) / f"{entry.label}.json" for entry in shown]  # tells how, and when, too
     return {
         "notebook": fingerprint(sources),
         "lib": _files(modules, paths.ROOT),
         "params": _files(shared, paths.ROOT),
         "profile": fingerprint(profile.fingerprintable()),
         "data": _data(profile),
+        "results": {path.name: file_fingerprint(path) for path in results if path.is_file()},
         "packages": fingerprint((paths.ROOT / LOCK_FILE).read_text(encoding="utf-8")),
     }
 
@@ -113,11 +117,9 @@ def reasons(note: dict[str, Any], found: dict[str, Any], wanted: list[Entry], pr
     absent = [entry.label for entry in wanted if entry.label not in note["labels"]]
     if absent:
         changed.append(f"the last run did not make {', '.join(absent)}")
-    figures = paths.figures(profile)
-    for name in (name for entry in wanted if entry.label in note["labels"] for name in entry.files):
-        file = figures / name
+    for file in (file for entry in wanted if entry.label in note["labels"] for file in entry.paths(profile)):
         if not file.is_file():
-            changed.append(f"{name} is missing")
-        elif file_fingerprint(file) != note["files"].get(name):
-            changed.append(f"{name} is not as it was saved")
+            changed.append(f"{file.name} is missing")
+        elif file_fingerprint(file) != note["files"].get(file.name):
+            changed.append(f"{file.name} is not as it was saved")
     return changed

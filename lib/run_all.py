@@ -121,9 +121,8 @@ def execute(one: plan.Plan, options: argparse.Namespace, profile: Profile, repor
         return
     failed.unlink(missing_ok=True)
     one.result = "made"
-    figures = paths.figures(profile)
-    complete = [entry for entry in one.wanted if all((figures / name).is_file() for name in entry.files)]
-    files = [figures / name for entry in complete for name in entry.files]
+    complete = [entry for entry in one.wanted if all(path.is_file() for path in entry.paths(profile))]
+    files = [path for entry in complete for path in entry.paths(profile)]
     labels = [entry.label for entry in complete]  # with a filter on variants, a figure may have nothing to show
     reuse.write_note(one.name, profile, found=one.found, labels=labels, files=files, seconds=one.seconds)
 
@@ -164,8 +163,7 @@ def problems(one: plan.Plan, job: dict[str, Any], code: int, profile: Profile) -
     printed = "".join("".join(part.get("text", "")) for part in (cells[-1]["outputs"] if cells else []))
     if f"{notebook.MARKER} {one.name}" not in printed:
         return ["its last cell is not nb.finish(), or did not reach its end"]
-    figures = paths.figures(profile)
-    missing = [name for entry in one.wanted for name in entry.files if not (figures / name).is_file()]
+    missing = [path.name for entry in one.wanted for path in entry.paths(profile) if not path.is_file()]
     return [f"not made: {', '.join(missing)}"] if missing and not profile.only else []
 
 
@@ -186,7 +184,8 @@ def _position(job: dict[str, Any]) -> str:
 
 def run(plans: list[plan.Plan], options: argparse.Namespace, profile: Profile, status: Status) -> None:
     """Run what has to run, one notebook after another, and show how far it is."""
-    for number, one in enumerate(plans, start=1):
+    for number in range(1, len(plans) + 1):
+        one = plans[number - 1] = plans[number - 1].again()
         if not one.reasons:
             one.result = "reused"
             continue

@@ -99,6 +99,7 @@ class ContextualTeacherSettings(Settings):
     """Paragraph Vector's fixed hyperparameters; the grid's are in grids/pv.yaml."""
 
     documents: Count | None
+    seed: Seed
     epochs: Count
     workers: Count
     window: Count
@@ -166,6 +167,7 @@ class HeadSettings(Settings):
     label_smoothing: Share
     learning_rate: Positive
     clip: Positive
+    repeats: Count
 
 
 class SoftCCASettings(Settings):
@@ -183,6 +185,7 @@ class FinalSettings(Settings):
     learning_rate: Positive
     accumulation: Count
     warmup_updates: Annotated[int, Field(ge=0)]
+    contextual_seed: Seed
     rounds: Annotated[dict[Text, Count | None], Field(min_length=1)]
 
 

@@ -15,6 +15,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -115,9 +116,11 @@ def make() -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
     say(f"making {VENV} from {LOCK.name} (log: {log})")
     begin = time.monotonic()
-    shutil.rmtree(VENV, ignore_errors=True)
-    VENV.mkdir()
+    VENV.mkdir(exist_ok=True)
     STARTED.touch()
+    COMPLETE.unlink(missing_ok=True)
+    for old in (path for path in VENV.iterdir() if path != STARTED):  # a kill from here on leaves a .venv of ours
+        shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
     python = str(VENV / "bin" / "python")
     pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--progress-bar", "off"]
     with open(log, "w", encoding="utf-8") as output:
@@ -164,6 +167,7 @@ def _packages(log: Path) -> str:
 
 def main() -> None:
     """Print the path of a Python that fits; make `.venv` first if there is none."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # pip must not go on alone
     python = active()
     why = unfit(python) if python else None
     if python and why is None:

@@ -1,0 +1,275 @@
+"""From a MediaWiki dump to clean paragraphs that remember their links.
+
+`read_dump` yields the articles of an XML export; `parse` turns one article's wikitext into paragraphs of plain prose,
+each with the page every anchor pointed to. The citation tasks of the mini profile need those targets, so links are read
+before the markup goes, and travel through the cleaning between private-use characters.
+
+What is prose and what is not is decided per line: templates, tables, references, galleries, files and comments are
+removed; headings become borders; a bullet stays only if it is a full sentence. A paragraph from which a formula was
+cut, or that still carries markup afterwards, is dropped as a whole: a sentence with a hole teaches a model nothing.
+"""
+
+from __future__ import annotations
+
+import bz2
+import html
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+# Private-use characters carry a link through cleaning: OPEN target SEP anchor CLOSE. GAP marks a formula that was cut.
+_OPEN, _SEP, _CLOSE, _GAP = "\ue000", "\ue001", "\ue002", "\ue003"
+_PRIVATE = re.compile("[\ue000-\ue003]")
+
+# Sections that are lists of pointers, never prose about the subject.
+_SKIPPED_SECTIONS = frozenset(
+    (
+        "references|external links|see also|further reading|notes|bibliography|footnotes|sources|citations|works cited|"
+        "gallery|notes and references|references and notes|filmography|discography|publications|selected works|works|"
+        "primary sources|secondary sources|explanatory notes|literature|links|books|articles|journals|"
+        "citations and references|footnotes and references|published works|selected bibliography|list of works|"
+        "secondary literature"
+    ).split("|")
+)
+# Templates that stand inside sentences and print one argument, by its index. Templates not named here are dropped with
+# their content: footnotes, infoboxes, maintenance notes.
+_PRINTED = {
+    **dict.fromkeys("lang transl script nihongo2 quote cquote bquote blockquote native_name music".split(), -1),
+    **dict.fromkeys(
+        "nowrap small smaller big angbr vanchor sc noitalic nobold linktext longitem resize nihongo nts dts".split(), 0
+    ),
+    **dict.fromkeys("keypress tooltip tlit abbr em strong flag flagcountry inflation".split(), 0),
+}
+_PREFIXED = {"uss": "USS ", "hms": "HMS ", "ss": "SS ", "as of": "as of ", "us$": "$"}
+_CHARACTERS = {
+    **dict.fromkeys(["nbsp", "spaces", "·", "thinsp"], " "),
+    **dict.fromkeys(["ndash", "snd", "snds", "mdashb", "mdash", "spaced ndash"], " – "),
+    "'s": "'s",
+    "'": "'",
+    "=": "=",
+}
+# Templates that compute what they print, so that leaving them out leaves a hole: the paragraph goes.
+_FORMULAS = frozenset(
+    "math|mvar|sfrac|frac|eqm|pow|e|su|simplenuclide2|nuclide2|simplenuclide|nuclide|chem|chem2|val|sqrt|vr|railgauge|"
+    "coord|currentyear|age|ov|pop density|us patent|dentalformula|dental formula|dentition2".split("|")
+)
+_SUPERSCRIPTS = str.maketrans("0123456789+-−–n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻ⁿ")
+
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
+_FORMULA_TAG = re.compile(r"<(math|chem|ce|hiero|score)\b[^>]*>.*?</\1\s*>", re.S | re.I)
+_DROPPED_TAG = re.compile(
+    r"<(gallery|timeline|syntaxhighlight|source|pre|imagemap|graph|table|poem|references|code)\b(?:[^>]*[^>/])?>.*?</\1\s*>",
+    re.S | re.I,
+)
+_REFERENCE = re.compile(r"<ref\b[^>]*?/\s*>|<ref\b[^>]*>.*?</ref\s*>", re.S | re.I)
+_TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
+_TEMPLATE = re.compile(r"\{\{((?:[^{}]|\{(?!\{)|\}(?!\}))*)\}\}", re.S)
+_TABLE = re.compile(r"\{\|(?:(?!\{\|).)*?\n\s*\|\}", re.S)
+_LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
+_EXTERNAL = re.compile(r"\[(?:https?:|ftp:|mailto:)?//[^\s\]]*\s*([^\]]*)\]")
+_HEADING = re.compile(r"^(={2,6})\s*(.*?)\s*=+\s*$")
+_NAMESPACE = re.compile(
+    r"^\s*:?\s*(?:file|image|category|media|template|wikipedia|help|portal|user|special|wikt|wiktionary|[a-z]{2,3}(?:-[a-z]+)?)\s*:",
+    re.I,
+)
+_HATNOTE = re.compile(r"^(?:For other uses|This article is about|See also:|Main article)")
+_RESIDUE = re.compile(r"[{}|<>]|\[\[|\]\]|==|''|https?:|www\.|__|&#?\w+;|\bref\s*name|\bISBN\b|\bdoi:", re.I)
+_SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
+
+
+@dataclass(frozen=True)
+class Link:
+    """An anchor: `text[start:end]` pointed to the page `target` (its first letter upper-case)."""
+
+    start: int
+    end: int
+    target: str
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """Clean prose under the heading `section` ("" for the lead), with the links it held."""
+
+    text: str
+    section: str
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True)
+class Article:
+    """A page: `title`, clean `paragraphs`, and how many were `dropped` because markup or a formula was left."""
+
+    title: str
+    paragraphs: tuple[Paragraph, ...]
+    dropped: int
+
+
+def read_dump(path: Path) -> Iterator[Article]:
+    """Articles of the bz2-compressed MediaWiki export `path`, in file order, without redirects and other namespaces.
+
+    Raises:
+        ValueError: the file is not a complete bz2 or XML file.
+    """
+    try:
+        with bz2.open(path, "rb") as stream:
+            for _, element in ElementTree.iterparse(stream):
+                if element.tag.rpartition("}")[2] != "page":
+                    continue
+                fields = {child.tag.rpartition("}")[2]: child for child in element}
+                text = next((e.text for e in element.iter() if e.tag.rpartition("}")[2] == "text"), None) or ""
+                if fields["ns"].text == "0" and "redirect" not in fields:
+                    yield parse(fields["title"].text or "", text)
+                element.clear()
+    except (EOFError, OSError, ElementTree.ParseError) as error:
+        raise ValueError(
+            f"{path}: expected a bz2-compressed MediaWiki export, got {error}; is the file complete?"
+        ) from error
+
+
+def parse(title: str, wikitext: str) -> Article:
+    """Clean paragraphs of one page.
+
+    Args:
+        title: the page's title.
+        wikitext: its source, XML entities already resolved once (as an XML parser does).
+    """
+    section, top, paragraphs, dropped = "", "", [], 0
+    for line in _join_lines(_strip_blocks(wikitext)):
+        heading = _HEADING.match(line)
+        if heading:
+            name = _PRIVATE.sub(" ", html.unescape(_TAG.sub("", heading.group(2)))).strip(" '")
+            if len(heading.group(1)) == 2:
+                top = name
+            section = name if top == name else f"{top} / {name}"
+        elif not {part.lower() for part in section.split(" / ")} & _SKIPPED_SECTIONS:
+            paragraph = _paragraph(line, section)
+            if isinstance(paragraph, Paragraph):
+                paragraphs.append(paragraph)
+            else:
+                dropped += paragraph
+    return Article(title, tuple(paragraphs), dropped)
+
+
+def _join_lines(text: str) -> Iterator[str]:
+    """MediaWiki's rule: plain lines without an empty line between are one paragraph; headings and items are alone."""
+    plain: list[str] = []
+    for line in [*map(str.strip, text.split("\n")), ""]:
+        if line and line[0] not in "=*#:;|!{}":
+            plain.append(line)
+            continue
+        if plain:
+            yield " ".join(plain)
+            plain = []
+        if line:
+            yield line
+
+
+def _strip_blocks(text: str) -> str:
+    """Everything that can span lines: comments, references, formulas, templates, tables, files."""
+    text = _PRIVATE.sub("", text)
+    text = _COMMENT.sub("", text)
+    text = re.sub(r"<sup>([0-9+−–n-]{1,4})</sup>", lambda m: m.group(1).translate(_SUPERSCRIPTS), text)
+    text = re.sub(r"</?(?:nowiki|onlyinclude|noinclude)\s*/?>", "", text)
+    text = _FORMULA_TAG.sub(_GAP, text)
+    text = _REFERENCE.sub("", text)
+    text = _DROPPED_TAG.sub("", text)
+    while True:  # innermost templates first, until none is left
+        text, replaced = _TEMPLATE.subn(_template, text)
+        if not replaced:
+            break
+    while True:
+        text, replaced = _TABLE.subn("", text)
+        if not replaced:
+            break
+    while True:  # captions hold links, so innermost links first
+        text, replaced = _LINK.subn(_link, text)
+        if not replaced:
+            break
+    return text
+
+
+def _template(match: re.Match) -> str:
+    name, *arguments = (part.strip() for part in match.group(1).split("|"))
+    name = name.lower().replace("_", " ")
+    values = [argument for argument in arguments if not re.match(r"^[\w -]+=", argument)]
+    if name in ("convert", "cvt"):
+        return _convert(values)
+    if name in _FORMULAS:
+        return _GAP
+    if name.startswith("formatnum:"):
+        return name.removeprefix("formatnum:")
+    if name in _CHARACTERS:
+        return _CHARACTERS[name]
+    if name in _PREFIXED and values:
+        return _PREFIXED[name] + values[0]
+    if name.startswith("lang-") and values:
+        return values[0]
+    if name in _PRINTED and values:
+        return values[_PRINTED[name]]
+    return ""
+
+
+def _convert(values: list[str]) -> str:
+    """`{{convert|12|km|mi}}` prints "12 km", a range `{{convert|5|to|7|kg}}` "5 to 7 kg"."""
+    if len(values) >= 4 and values[1] in ("-", "–", "to", "and", "by", "x", "or"):
+        return f"{values[0]} {values[1]} {values[2]} {values[3]}"
+    return " ".join(values[:2])
+
+
+def _link(match: re.Match) -> str:
+    target, _, anchor = match.group(1).partition("|")
+    if _NAMESPACE.match(target):
+        return ""
+    anchor = anchor.rpartition("|")[2] if anchor else target
+    target = _PRIVATE.sub("", html.unescape(target)).split("#")[0].replace("_", " ").strip().lstrip(":")
+    anchor = _PRIVATE.sub("", anchor)
+    return f"{_OPEN}{target[:1].upper() + target[1:]}{_SEP}{anchor}{_CLOSE}" if target and anchor.strip() else anchor
+
+
+def _paragraph(line: str, section: str) -> Paragraph | int:
+    """The line as prose; 0 if it never was prose (empty, list item, row of a table), 1 if prose had to be dropped."""
+    item = line[0] in "*#:;"
+    line = line.lstrip("*#:; ")
+    if not line or line[0] in "|!{}" or _HATNOTE.match(line):
+        return 0
+    line = _EXTERNAL.sub(lambda m: m.group(1), line)
+    line = re.sub(r"'{2,}", "", _TAG.sub(lambda m: " " if m.group(0)[1:3].lower() == "br" else "", line))
+    line = html.unescape(html.unescape(line))
+    text, links = _extract_links(_tidy(line))
+    words = text.replace(_GAP, " ").split()
+    if len(words) < (12 if item else 6) or not _SENTENCE_END.search(text):
+        return 0
+    if _GAP in text or _RESIDUE.search(text):
+        return 1
+    return Paragraph(text, section, links)
+
+
+def _tidy(text: str) -> str:
+    """White space, and the brackets and commas that removed templates leave behind."""
+    text = re.sub(r"[\u00a0\u2009\u200a\u202f\s]+", " ", text)
+    text = re.sub(r"[\u200b-\u200f\u2060\ufeff\u00ad]", "", text)
+    previous = None
+    while previous != text:  # emptying the inner brackets can empty the outer ones
+        previous = text
+        text = re.sub(r"([(\[])[\s,;:.–-]+", r"\1", text)
+        text = re.sub(r"[\s,;:–-]+([)\]])", r"\1", text)
+        text = re.sub(r"\(\s*(?:or|and|pronounced|IPA)?\s*\)|\[\s*\]", "", text)
+        text = re.sub(r"\s+([,;:.!?)\]])(?=[\s,;.)]|$)", r"\1", text)
+        text = re.sub(r"([,;:])(?:\s*[,;:])+", r"\1", text)
+        text = re.sub(r" {2,}", " ", text).strip(" ,;:")
+    return text
+
+
+def _extract_links(text: str) -> tuple[str, tuple[Link, ...]]:
+    """Plain text and the spans its anchors cover."""
+    pieces, links, length = [], [], 0
+    for part in re.split(f"({_OPEN}[^{_CLOSE}]*{_CLOSE})", text):
+        if part.startswith(_OPEN):
+            target, _, anchor = part[1:-1].partition(_SEP)
+            links.append(Link(length, length + len(anchor), target.strip()))
+            part = anchor
+        pieces.append(part)
+        length += len(part)
+    return "".join(pieces), tuple(links)
