@@ -128,7 +128,9 @@ def reference_tests(records: pd.DataFrame) -> pd.DataFrame:
     for one, other in combinations([name for name in REFERENCES if name in runs], 2):
         difference = runs[one] - runs[other]
         per_task = difference.groupby("task").mean().to_numpy()
-        interval = stats.bootstrap((per_task,), np.mean, rng=np.random.default_rng(0)).confidence_interval
+        interval = stats.bootstrap(
+            (per_task,), np.mean, method="percentile", rng=np.random.default_rng(0)
+        ).confidence_interval
         p = stats.wilcoxon(difference).pvalue if difference.any() else 1.0
         rows.append(
             {

@@ -32,8 +32,13 @@ class Entry:
     title: str
 
 
-def documents(root: Path, name: str) -> Iterator[Entry]:
+def documents(root: Path, name: str, *, allow_empty: bool = False) -> Iterator[Entry]:
     """The documents of `<root>/<name>`, in file order, one at a time.
+
+    Args:
+        root: the folder of dataset folders.
+        name: of one of them.
+        allow_empty: whether a document may lack a text; tasks leave out and count what uses it, a corpus refuses it.
 
     Raises:
         ValueError: no such folder or file, two documents files, a damaged archive, a bad line, an empty
@@ -42,8 +47,8 @@ def documents(root: Path, name: str) -> Iterator[Entry]:
     path = documents_path(root, name)
     seen: dict[str, int] = {}
     for number, line in lines(path):
-        fields = _fields(path, number, line, required=("id", "text"), optional=("title",))
-        if not fields["text"].strip():
+        fields = _fields(f"{path}:{number}", _object(f"{path}:{number}", line), ("id", "text"), ("title",))
+        if not fields["text"].strip() and not allow_empty:
             raise ValueError(
                 f"{path}:{number}: the text of document {fields['id']!r} is empty; give it a text or remove it"
             )
@@ -98,8 +103,9 @@ def examples(path: Path, known: set[str]) -> list[tuple[tuple[str, ...], str]]:
     """
     found: list[tuple[tuple[str, ...], str]] = []
     for number, line in lines(path):
-        pair = '"a"' in line
-        fields = _fields(path, number, line, required=("a", "b") if pair else ("id",), optional=("label",))
+        content = _object(f"{path}:{number}", line)
+        pair = "a" in content
+        fields = _fields(f"{path}:{number}", content, ("a", "b") if pair else ("id",), ("label",))
         if "label" not in fields:
             raise ValueError(
                 f'{path}:{number}: "label" is missing; a line is {{"id", "label"}} or {{"a", "b", "label"}}'
@@ -132,28 +138,30 @@ def relevant(path: Path, known: set[str]) -> dict[str, list[str]]:
     return content
 
 
+def _object(where: str, line: str) -> dict[str, Any]:
+    try:
+        content = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{where}: not JSON ({error.msg} at column {error.colno})") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{where}: expected an object {{...}}, got {type(content).__name__}")
+    return content
+
+
 def _fields(
-    path: Path, number: int, line: str, *, required: tuple[str, ...], optional: tuple[str, ...]
+    where: str, content: dict[str, Any], required: tuple[str, ...], optional: tuple[str, ...]
 ) -> dict[str, str]:
     """A line's fields as text, each checked. Unknown fields are allowed: other tools may keep notes there."""
-    try:
-        content: Any = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}:{number}: not JSON ({error.msg} at column {error.colno})") from error
-    if not isinstance(content, dict):
-        raise ValueError(
-            f"{path}:{number}: expected an object with {', '.join(required)}, got {type(content).__name__}"
-        )
     fields = {}
     for key in (*required, *optional):
         value = content.get(key)
         if value is None:
             if key in required:
-                raise ValueError(f"{path}:{number}: {key!r} is missing")
+                raise ValueError(f"{where}: {key!r} is missing")
         elif isinstance(value, str) or (isinstance(value, int) and key != "text"):
             fields[key] = str(value)
         else:
-            raise ValueError(f"{path}:{number}: {key!r} should be text, got {type(value).__name__}")
+            raise ValueError(f"{where}: {key!r} should be text, got {type(value).__name__}")
     return fields
 
 

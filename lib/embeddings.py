@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Iterable
 from concurrent.futures import Executor
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -19,7 +20,7 @@ from lib.records import fingerprint, source_fingerprint
 from lib.variants import Variant
 
 TFIDF_FEATURES = 1024  # as wide as the widest embedding of the mini profile
-WATCHED_PARTS = 3  # held-out CCA is measured before training, after each third, and at the end
+WATCHED_PARTS = 2  # held-out CCA is measured before training, half way, and at the end
 _LOSS_SOURCES = {
     "MSE": ("lib.losses.mse",),
     "cosine": ("lib.losses.cosine",),
@@ -31,47 +32,49 @@ _LOSS_SOURCES = {
 }
 
 
-def of(variant: Variant | str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
-    """One model's arrays: "tasks" (texts, dim), "validation" (documents, dim), and a student's training history."""
+def of(variant: Variant | str, seed: int, profile: Profile, split: str = "validation") -> dict[str, np.ndarray]:
+    """One model's arrays: "tasks" (texts, dim), "validation" (documents, dim), and a student's training history.
+
+    split: a student asked for "validation" has rows only for the first `Inputs.task_rows` texts; for "test" it has all.
+    """
     variant = labels.parse(variant) if isinstance(variant, str) else variant
     data = inputs.of(profile)
-    key = embedding_key(variant, seed, profile)
-    return data.store.arrays(
-        "embeddings", key, lambda: _compute_embeddings(variant, seed, profile), **_note(variant, seed)
-    )
+    key = embedding_key(variant, seed, profile, split)
+    note = {"model": variant.identity, "seed": seed, "device": device()}
+    return data.store.arrays("embeddings", key, lambda: _compute(variant, seed, profile, split), **note)
 
 
-def embed(variant: Variant, seed: int, profile: Profile) -> str:
+def embed(variant: Variant, seed: int, profile: Profile, split: str) -> str:
     """Make sure that a model's embeddings are in the store; the unit of work that an executor receives."""
-    of(variant, seed, profile)
+    of(variant, seed, profile, split)
     return variant.identity
 
 
-def embed_all(pairs: list[tuple[Variant, int]], profile: Profile, executor: Executor | None) -> None:
+def prepare(profile: Profile, executor: Executor | None = None, teachers: Iterable[str] = ()) -> None:
+    """What students share: texts, token ids, the structural teacher's embeddings, and the named Paragraph Vectors."""
+    jobs = [(_prepare, (name, profile)) for name in inputs.SETS] + [(_teach, (label, profile)) for label in teachers]
+    executors.submit(jobs, executor, "texts and teachers")
+
+
+def embed_all(pairs: list[tuple[Variant, int]], profile: Profile, executor: Executor | None, split: str) -> None:
     """Shared inputs first, then every model whose embeddings are missing."""
     data = inputs.of(profile)
-    todo = {embedding_key(variant, seed, profile): (variant, seed) for variant, seed in pairs}
+    todo = {embedding_key(variant, seed, profile, split): (variant, seed) for variant, seed in pairs}
     todo = {key: pair for key, pair in todo.items() if not data.store.has("embeddings", key)}
-    if not todo:
-        return
-    teachers = {part for variant, _ in todo.values() if variant.contextual for part in variant.contextual.split("+")}
-    shared = [("prepare", (name, profile)) for name in inputs.SETS] + [
-        ("teacher", (label, profile)) for label in sorted(teachers)
-    ]
-    executors.submit(
-        [(_prepare if kind == "prepare" else _teach, arguments) for kind, arguments in shared],
-        executor,
-        "texts and teachers",
-    )
-    executors.submit([(embed, (variant, seed, profile)) for variant, seed in todo.values()], executor, "models")
+    if todo:
+        singles = {part for variant, _ in todo.values() if variant.contextual for part in variant.contextual.split("+")}
+        prepare(profile, executor, sorted(singles))
+        # Students with a contextual teacher measure their starting point on the base's embeddings: those come first.
+        order = sorted(todo.values(), key=lambda pair: pair[0].kind != "base")
+        executors.submit([(embed, (variant, seed, profile, split)) for variant, seed in order], executor, "models")
 
 
-def embedding_key(variant: Variant, seed: int, profile: Profile) -> str:
+def embedding_key(variant: Variant, seed: int, profile: Profile, split: str = "validation") -> str:
     """Names a model's embeddings by everything that made them. Only a student depends on the seed."""
     data = inputs.of(profile)
     key: dict[str, Any] = {"tasks": data.tasks_key, "corpus": data.corpus_key}
     if variant.kind == "base":
-        key["model"] = data.base_key
+        key["model"] = [data.base_key, profile.training.precision]
     elif variant.kind == "sbert":
         key["model"] = data.structural_key
     elif variant.kind in ("tfidf", "sbert_chunks"):
@@ -79,7 +82,7 @@ def embedding_key(variant: Variant, seed: int, profile: Profile) -> str:
     elif variant.kind == "paragraph_vector":
         key["model"] = [data.contextual_key(part) for part in variant.contextual.split("+")]
     else:
-        key["model"] = student_key(variant, seed, profile)
+        key["model"] = [student_key(variant, seed, profile), "validation" if split == "validation" else "all"]
     return fingerprint(key)
 
 
@@ -178,7 +181,7 @@ def train_student(variant: Variant, seed: int, profile: Profile):
     return student, objective, history
 
 
-def _compute_embeddings(variant: Variant, seed: int, profile: Profile) -> dict[str, np.ndarray]:
+def _compute(variant: Variant, seed: int, profile: Profile, split: str) -> dict[str, np.ndarray]:
     data = inputs.of(profile)
     if variant.kind == "sbert":
         return {name: data.structural(name)["embeddings"] for name in ("tasks", "validation")}
@@ -189,13 +192,15 @@ def _compute_embeddings(variant: Variant, seed: int, profile: Profile) -> dict[s
     if variant.kind == "tfidf":
         return {"tasks": baselines.tfidf(data.texts("train"), data.texts("tasks"), features=TFIDF_FEATURES)}
     found: dict[str, np.ndarray] = {}
+    texts = data.token_ids("tasks")
     if variant.kind == "base":
         student = inputs.base_student(profile).to(device())
     else:
         student, objective, history = train_student(variant, seed, profile)
         found["loss"] = np.asarray(history.loss)
-    for name in ("tasks", "validation"):
-        found[name] = student.encode(data.token_ids(name))
+        texts = texts[: data.task_rows(split)]
+    found["tasks"] = student.encode(texts, precision=profile.training.precision)
+    found["validation"] = student.encode(data.token_ids("validation"), precision=profile.training.precision)
     if variant.contextual is not None:
         watch = CCAWatch(data.token_ids("validation"), data.contextual(variant.contextual, "validation"))
         found["cca"] = np.asarray(
@@ -217,10 +222,6 @@ def _prepare(name: str, profile: Profile) -> str:
 def _teach(label: str, profile: Profile) -> str:
     inputs.of(profile).paragraph_vector(label)
     return label
-
-
-def _note(variant: Variant, seed: int) -> dict[str, Any]:
-    return {"model": variant.identity, "seed": seed, "device": device()}
 
 
 @functools.cache

@@ -59,7 +59,7 @@ def run(
         if any(not data.store.has("records", record_key(*pair, task, profile, split, limit)) for task in tasks)
     ]
     if missing:
-        embeddings.embed_all(missing, profile, executor)
+        embeddings.embed_all(missing, profile, executor, split)
         _evaluate_all(missing, profile, executor, tasks, split, limit)
     rows = []
     for (variant, seed), task in itertools.product(pairs, tasks):
@@ -93,7 +93,7 @@ def retrieve(
     top: None ranks every text (the definition of MAP); 1000 ignores what is ranked lower, as the published numbers do.
     """
     pairs = _pairs(models, seeds, profile)
-    embeddings.embed_all(pairs, profile, executor)
+    embeddings.embed_all(pairs, profile, executor, "test")
     data = inputs.of(profile)
     rows = []
     for (variant, seed), task in itertools.product(pairs, tasks):
@@ -101,10 +101,10 @@ def retrieve(
         candidates = arrays["candidates"].tolist()
         sources = arrays["sources"].tolist()
         relevant = {source: arrays[f"targets_{number}"].tolist() for number, source in enumerate(sources)}
-        rankings = metrics.rank(embeddings.of(variant, seed, profile)["tasks"][candidates], candidates, sources)
+        rankings = metrics.rank(embeddings.of(variant, seed, profile, "test")["tasks"][candidates], candidates, sources)
         scores = {"MAP": metrics.mean_average_precision, "MRR": metrics.mean_reciprocal_rank}
         for metric, score in scores.items():
-            rows.append(_row(variant, seed, task, metric, "all", score(relevant, rankings, top), "", profile))
+            rows.append(_row(variant, seed, task, metric, "test", score(relevant, rankings, top), "", profile))
     return pd.DataFrame(rows)
 
 
@@ -112,7 +112,7 @@ def record_key(variant: Variant, seed: int, task: str, profile: Profile, split: 
     """Names one accuracy: the embeddings, the task, the head's settings and source."""
     return fingerprint(
         {
-            "embeddings": embeddings.embedding_key(variant, seed, profile),
+            "embeddings": embeddings.embedding_key(variant, seed, profile, split),
             "task": task,
             "split": split,
             "limit": limit,
@@ -145,7 +145,7 @@ def evaluate(pairs: list[tuple[Variant, int]], task: str, profile: Profile, spli
     heads = [(variant, seed, head) for variant, seed in pairs for head in range(repeats)]
     jobs = []
     for variant, seed, head in heads:
-        features = embeddings.of(variant, seed, profile)["tasks"]
+        features = embeddings.of(variant, seed, profile, split)["tasks"]
         name = f"{variant.identity}, seed {seed}, {task}"
         jobs += [Job(features, inputs_, labels, *part, HEAD_SEEDS * seed + head, name) for part in parts]
     accuracies = [result.accuracy for result in train_heads(jobs, classes=len(arrays["classes"]), **settings)]
@@ -171,7 +171,7 @@ def _evaluate_all(
         by_width: dict[int, list[tuple[Variant, int]]] = {}
         for variant, seed in pairs:
             if not store.has("records", record_key(variant, seed, task, profile, split, limit)):
-                width = embeddings.of(variant, seed, profile)["tasks"].shape[1]
+                width = embeddings.of(variant, seed, profile, split)["tasks"].shape[1]
                 by_width.setdefault(width, []).append((variant, seed))
         for group in by_width.values():
             jobs += [
@@ -191,7 +191,7 @@ def stratified_folds(labels: np.ndarray, folds: int) -> list[tuple[np.ndarray, n
 def _row(
     variant: Variant, seed: int, task: str, metric: str, split: str, value: float, key: str, profile: Profile
 ) -> dict[str, Any]:
-    note = inputs.of(profile).store.note("embeddings", embeddings.embedding_key(variant, seed, profile))
+    note = inputs.of(profile).store.note("embeddings", embeddings.embedding_key(variant, seed, profile, split))
     return {
         "model": variant.identity,
         **asdict(variant),

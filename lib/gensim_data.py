@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import hashlib
 import itertools
 import re
 import zlib
@@ -67,18 +68,17 @@ def path(name: str) -> Path:
     return found
 
 
-def shingles(text: str) -> set[int]:
+def shingles(text: str) -> set[bytes]:
     """Checksums of all runs of eight words, ignoring case and punctuation; of the whole text if it is shorter."""
     words = re.findall(r"\w+", text.lower())
-    return {
-        zlib.crc32(" ".join(words[start : start + SHINGLE]).encode())
-        for start in range(max(1, len(words) - SHINGLE + 1))
-    }
+    runs = (" ".join(words[start : start + SHINGLE]) for start in range(max(1, len(words) - SHINGLE + 1)))
+    # 64 bits: with 32, half a million runs would collide a few dozen times.
+    return {hashlib.blake2b(run.encode(), digest_size=8).digest() for run in runs}
 
 
 def without_copies(texts: Iterable[str]) -> list[int]:
     """Indices of the texts that copy no earlier one: at most a fifth of their shingles occurred before."""
-    seen: set[int] = set()
+    seen: set[bytes] = set()
     kept = []
     for index, text in enumerate(texts):
         found = shingles(text)
@@ -193,13 +193,13 @@ def _nearest(paragraphs: list[str], wanted: float) -> tuple[float, int, int]:
 
 def news() -> list[str]:
     """The Lee background stories without the copies among them: 289 of 300."""
-    lines = path(NEWS).read_text(encoding="latin-1").splitlines()
+    lines = [line.strip() for line in path(NEWS).read_text(encoding="latin-1").splitlines()]
     return [lines[index] for index in without_copies(lines)]
 
 
 def stories() -> list[str]:
     """The 50 Lee news stories, in the order of their ratings."""
-    return path(STORIES).read_text(encoding="latin-1").splitlines()
+    return [line.strip() for line in path(STORIES).read_text(encoding="latin-1").splitlines()]
 
 
 def reviews() -> list[tuple[str, str]]:

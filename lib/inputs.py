@@ -11,6 +11,7 @@ import functools
 import importlib
 import importlib.metadata
 import importlib.util
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -134,9 +135,20 @@ class Inputs:
         return tasks.load(section.source, section.names, **settings)
 
     @functools.cached_property
+    def _task_texts(self) -> dict[str, Any]:
+        return self.store.record("task_texts", self.tasks_key, lambda: self._collected[0])
+
+    @property
     def task_texts(self) -> dict[str, str]:
         """Every task text once: {text id: text}; ids are `<task>/<id>` where two tasks give one id two texts."""
-        return self.store.record("task_texts", self.tasks_key, lambda: self._collected[0])
+        return self._task_texts["texts"]
+
+    def task_rows(self, split: str) -> int:
+        """How many of the task texts, from the first on, an evaluation needs: test and retrieval need all of them.
+
+        The texts of training and validation come first, so that a student of Chapter 4 embeds no more than those.
+        """
+        return self._task_texts["validation"] if split == "validation" else len(self.task_texts)
 
     def task_arrays(self, name: str) -> dict[str, np.ndarray]:
         """A task as arrays: per split `inputs_<split>` (examples, 1 or 2) rows of the task texts, `labels_<split>`."""
@@ -193,21 +205,32 @@ class Inputs:
         return {split: [vars(document) for document in getattr(found, split)] for split in ("train", "validation")}
 
     @functools.cached_property
-    def _collected(self) -> tuple[dict[str, str], dict[str, dict[str, np.ndarray]]]:
+    def _collected(self) -> tuple[dict[str, Any], dict[str, dict[str, np.ndarray]]]:
         texts: dict[str, str] = {}
-        arrays: dict[str, dict[str, np.ndarray]] = {}
+        names: dict[str, dict[str, str]] = {name: {} for name in self.tasks}
+
+        def collect(name: str, ids: Iterable[str]) -> None:
+            for text_id in ids:
+                text = self.tasks[name].texts[text_id]
+                known = names[name][text_id] = text_id if texts.get(text_id, text) == text else f"{name}/{text_id}"
+                texts[known] = text
+
         for name, task in self.tasks.items():
-            names = {
-                text_id: text_id if texts.get(text_id, text) == text else f"{name}/{text_id}"
-                for text_id, text in task.texts.items()
-            }
-            texts |= {names[text_id]: text for text_id, text in task.texts.items()}
-            arrays[name] = {"ids": np.array([names[text_id] for text_id in task.texts])}
+            collect(
+                name,
+                (text_id for split in ("train", "validation") for ids in task.inputs.get(split, ()) for text_id in ids),
+            )
+        validation = len(texts)
+        for name, task in self.tasks.items():
+            collect(name, task.texts)
         row = {text_id: number for number, text_id in enumerate(texts)}
-        for name, task in self.tasks.items():
-            rows = dict(zip(task.texts, (row[text_id] for text_id in arrays[name]["ids"]), strict=True))
-            arrays[name] |= _task_arrays(task, rows, self.profile.tasks.limit)
-        return texts, arrays
+        arrays = {
+            name: _task_arrays(
+                task, {text_id: row[names[name][text_id]] for text_id in task.texts}, self.profile.tasks.limit
+            )
+            for name, task in self.tasks.items()
+        }
+        return {"texts": texts, "validation": validation}, arrays
 
     def _structural(self, name: str) -> dict[str, np.ndarray]:
         sbert = structural_teacher(self.profile)
@@ -257,10 +280,16 @@ def base_student(profile: Profile):
     from lib.student import Student
 
     section = profile.student
+    dropout = profile.training.dropout
     if section.base == "longformer":
-        return Student.from_longformer(model_path(section.model), revision=section.revision)
+        return Student.from_longformer(model_path(section.model), revision=section.revision, dropout=dropout)
     return Student.from_encoder(
-        model_path(section.model), layers=section.layers, window=section.window, max_positions=section.max_positions
+        model_path(section.model),
+        section.layers,
+        section.window,
+        section.max_positions,
+        section.revision,
+        dropout=dropout,
     )
 
 

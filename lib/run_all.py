@@ -106,8 +106,11 @@ def execute(one: plan.Plan, options: argparse.Namespace, profile: Profile, repor
                 while process.poll() is None:
                     report(_position(job))
                     time.sleep(POLL_SECONDS)
-            finally:
+            except BaseException:
                 end_children()
+                Path(job["output"]).unlink(missing_ok=True)  # a stopped run leaves no half of a notebook
+                raise
+            end_children()
         one.seconds = time.monotonic() - begin
         one.problem = problems(one, job, process.returncode, profile)
         output_file = Path(job["output"])
@@ -206,8 +209,8 @@ def run(plans: list[plan.Plan], options: argparse.Namespace, profile: Profile, s
 
         execute(one, options, profile, report)
         status.say(f"{heading}: {one.result} in {duration(one.seconds)}")
-        for line in one.problem:
-            status.say(f"    {line}")
+        if one.problem:
+            status.say(f"    {one.problem[0]}")
 
 
 def _stop(number: int, _frame: object) -> None:
@@ -240,10 +243,10 @@ def main(words: list[str]) -> int:
             print("\n".join([f"\n{one.name} failed", *(f"    {line}" for line in one.problem)]))
         print(f"\n{len(plans) - len(failed)} of {len(plans)} notebooks done in {duration(time.monotonic() - begin)}")
         return 1 if failed else 0
-    except params.ParameterError as error:
+    except ValueError as error:  # a ParameterError among them
         print(f"run_all.sh: {error}", file=sys.stderr)
         return 2
-    except (OSError, ValueError) as error:
+    except OSError as error:
         print(f"run_all.sh: {error}", file=sys.stderr)
         return 1
     except Stopped as stopped:

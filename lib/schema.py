@@ -150,6 +150,7 @@ class TrainingSettings(Settings):
     accumulation: Count
     precision: Literal["fp32", "bf16"]
     gradient_checkpointing: bool
+    dropout: Share | None
     freeze_token_embeddings: bool
     checkpoint_every: Count
     length_bucket: Count

@@ -222,7 +222,7 @@ def _link(match: re.Match) -> str:
     target, _, anchor = match.group(1).partition("|")
     if _NAMESPACE.match(target):
         return ""
-    anchor = anchor.rpartition("|")[2] if anchor else target
+    anchor = anchor.rpartition("|")[2] if anchor else target.replace("_", " ")
     target = _PRIVATE.sub("", html.unescape(target)).split("#")[0].replace("_", " ").strip().lstrip(":")
     anchor = _PRIVATE.sub("", anchor)
     return f"{_OPEN}{target[:1].upper() + target[1:]}{_SEP}{anchor}{_CLOSE}" if target and anchor.strip() else anchor

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every test: set-up if needed, style, spelling, notebooks without outputs, unit tests, then all notebooks at smoke scale.
+# Every test: set-up if needed, style, spelling, notebooks without outputs, then pytest, with all notebooks at smoke scale.
+# What follows is passed on to pytest: tests/run.sh -k params
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
@@ -17,12 +18,13 @@ step() { # a failed check does not hide the ones after it
 notebooks_are_clean() { # nbstripout --verify changes nothing and fails if it would
     local files=(notebooks/*.ipynb)
     [ -e "${files[0]}" ] || return 0
-    "$python" -m nbstripout --verify --extra-keys "metadata.papermill cell.metadata.papermill" "${files[@]}"
+    "$python" -m nbstripout --verify --keep-id --extra-keys "metadata.papermill cell.metadata.papermill" "${files[@]}"
 }
 
 step "style (ruff)" "$python" -m ruff check .
 step "spelling (codespell)" "$python" -m codespell_lib lib tests notebooks params README.md pyproject.toml run_all.sh
 step "notebooks without outputs (nbstripout)" notebooks_are_clean
-step "unit tests" "$python" -m pytest -q -p no:cacheprovider -m "not smoke and not gpu and not slow" "$@"
-step "all notebooks, smoke profile" "$python" -m pytest -q -p no:cacheprovider -m smoke
+# Without the notebooks (two minutes instead of ten): tests/run.sh -m "not smoke and not slow"
+echo "== tests (pytest)"
+"$python" -m pytest -q -p no:cacheprovider -m "not slow" "$@" || status=1
 exit "$status"

@@ -1,4 +1,4 @@
-"""From variants to records, on the smoke profile's real texts: what is trained, what is reused, what a change retrains."""
+"""From variants to records, on real texts at smoke scale: what is trained, what is reused, what a change retrains."""
 
 from concurrent.futures import Executor, Future
 
@@ -34,16 +34,19 @@ def profile(tmp_path_factory):
 def source_changed(monkeypatch):
     """A function that pretends a module's source had changed."""
 
-    def change(module):
-        real = records._syntax
-        monkeypatch.setattr(records, "_syntax", lambda name: real(name) + (" changed" if name == module else ""))
+    def forget():
         records.source_fingerprint.cache_clear()
         inputs._made.clear()
 
+    def change(module):
+        real = records._syntax
+        monkeypatch.setattr(records, "_syntax", lambda name: real(name) + (" changed" if name == module else ""))
+        forget()
+
+    forget()
     yield change
     monkeypatch.undo()
-    records.source_fingerprint.cache_clear()
-    inputs._made.clear()
+    forget()
 
 
 def test_records_are_tidy_and_a_second_call_trains_nothing(profile, monkeypatch):

@@ -40,5 +40,5 @@ def curves(data: pd.DataFrame) -> Figure:
             for dimension in present
         ]
         handles.append(Line2D([], [], color=INK, linestyle="--", label="documents paired at random"))
-        figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+        figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
     return figure

@@ -154,7 +154,7 @@ class _Dropout:
 
 
 class _Blocks(torch.autograd.Function):
-    """Block-wise attention; only q, k, v and the output are kept for the backward pass."""
+    """Block-wise attention; only q, k and v are kept for the backward pass."""
 
     @staticmethod
     def forward(ctx, q, k, v, lengths, half, dropout):
@@ -163,23 +163,23 @@ class _Blocks(torch.autograd.Function):
         seed = int(torch.randint(2**62, ())) if dropout else 0
         out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
         values, result = v.transpose(0, 1), out.transpose(0, 1)
-        for block, weights, keep in _weights(q, k, lengths, half, dropout, seed):
+        for rows, reach, weights, keep in _weights(q, k, lengths, half, dropout, seed):
             if keep is not None:
                 weights.mul_(keep)
-            result[:, block.start : block.stop] = torch.bmm(weights, values[:, block.first : block.last])
-        ctx.save_for_backward(q, k, v, out)
+            result[:, rows] = torch.bmm(weights, values[:, reach])
+        ctx.save_for_backward(q, k, v)
         ctx.settings = lengths, half, dropout, seed
         return out
 
     @staticmethod
     def backward(ctx, grad):
-        q, k, v, out = ctx.saved_tensors
+        q, k, v = ctx.saved_tensors
         with torch.autocast(q.device.type, enabled=False):
-            return *_backward(grad, q, k, v, out, *ctx.settings), None, None, None
+            return *_backward(grad, q, k, v, *ctx.settings), None, None, None
 
 
 def _weights(q, k, lengths, half, dropout, seed):
-    """Yield for every block its attention weights (heads, queries, keys) and its dropout multipliers or None."""
+    """Yield for every block: its rows, the keys it reaches, its attention weights (heads, rows, keys), its dropout."""
     scale = 1 / math.sqrt(q.shape[-1])
     size = CUDA_BLOCK if q.is_cuda else CPU_BLOCK
     drop = _Dropout(dropout, seed, q.device) if dropout else None
@@ -188,35 +188,35 @@ def _weights(q, k, lengths, half, dropout, seed):
     full = torch.full((size, size), -math.inf, dtype=q.dtype, device=q.device)
     left, right = full.tril(-1), full.triu()
     queries, keys = q.transpose(0, 1), k.transpose(0, 1).transpose(1, 2)
-    for block in _blocks(lengths, half, size):
-        rows = block.stop - block.start
-        weights = torch.bmm(queries[:, block.start : block.stop] * scale, keys[:, :, block.first : block.last])
-        skipped = half - (block.start - block.first)  # keys that the start of the document takes from the left
-        if rows - 1 > skipped:
-            weights[:, :, : rows - 1 - skipped] += left[:rows, skipped : rows - 1]
-        beyond = block.last - (block.start + half + 1)  # keys that row 0 does not reach
+    for start, stop, first, last in _blocks(lengths, half, size):
+        rows, reach, count = slice(start, stop), slice(first, last), stop - start
+        weights = torch.bmm(queries[:, rows] * scale, keys[:, :, reach])
+        skipped = half - (start - first)  # keys that the start of the document takes from the left
+        if count - 1 > skipped:
+            weights[:, :, : count - 1 - skipped] += left[:count, skipped : count - 1]
+        beyond = last - (start + half + 1)  # keys that row 0 does not reach
         if beyond > 0:
-            weights[:, :, -beyond:] += right[:rows, :beyond]
+            weights[:, :, -beyond:] += right[:count, :beyond]
         torch.softmax(weights, -1, out=weights)
-        yield block, weights, drop(weights) if drop else None
+        yield rows, reach, weights, drop(weights) if drop else None
 
 
-def _backward(grad, q, k, v, out, lengths, half, dropout, seed):
+def _backward(grad, q, k, v, lengths, half, dropout, seed):
     """Gradients of q, k and v; with P the weights and dP their gradients, dS = P (dP - sum_j P dP)."""
     scale = 1 / math.sqrt(q.shape[-1])
-    grad_q, grad_k, grad_v = (torch.zeros(q.shape, dtype=q.dtype, device=q.device) for _ in range(3))
-    # sum_j P_ij dP_ij is the product of output and its gradient, which is shorter; dropout cancels out in it.
-    inner = (grad * out).sum(-1).t().unsqueeze(-1)
+    grad_q = torch.empty(q.shape, dtype=q.dtype, device=q.device)
+    grad_k, grad_v = (torch.zeros(q.shape, dtype=q.dtype, device=q.device) for _ in range(2))
     queries, keys, values, grads = (x.transpose(0, 1) for x in (q, k, v, grad))
-    for block, weights, keep in _weights(q, k, lengths, half, dropout, seed):
-        rows, reach = slice(block.start, block.stop), slice(block.first, block.last)
+    to_q, to_k, to_v = (x.transpose(0, 1) for x in (grad_q, grad_k, grad_v))
+    for rows, reach, weights, keep in _weights(q, k, lengths, half, dropout, seed):
         d_weights = torch.bmm(grads[:, rows], values[:, reach].transpose(1, 2))
         kept = weights
         if keep is not None:
             kept = weights * keep
             d_weights.mul_(keep)
-        grad_v[reach] += torch.bmm(kept.transpose(1, 2), grads[:, rows]).transpose(0, 1)
-        d_scores = d_weights.sub_(inner[:, rows]).mul_(weights)
-        grad_q[rows] = torch.bmm(d_scores, keys[:, reach]).mul_(scale).transpose(0, 1)
-        grad_k[reach] += torch.bmm(d_scores.transpose(1, 2), queries[:, rows]).mul_(scale).transpose(0, 1)
-    return grad_q, grad_k, grad_v
+        to_v[:, reach] += torch.bmm(kept.transpose(1, 2), grads[:, rows])
+        # The derivative of softmax in one pass; the public way, through autograd, would keep every block.
+        d_scores = torch.ops.aten._softmax_backward_data(d_weights, weights, -1, weights.dtype)
+        to_q[:, rows] = torch.bmm(d_scores, keys[:, reach])
+        to_k[:, reach] += torch.bmm(d_scores.transpose(1, 2), queries[:, rows])
+    return grad_q.mul_(scale), grad_k.mul_(scale), grad_v

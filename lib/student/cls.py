@@ -45,13 +45,14 @@ class ClsStudent(nn.Module):
         first[:, 0] = 1
         return self.longformer(padded, attention_mask=mask, global_attention_mask=first).last_hidden_state[:, 0]
 
-    def encode(self, ids: Sequence[Sequence[int]], *, batch: int = 16) -> np.ndarray:
+    def encode(self, ids: Sequence[Sequence[int]], *, batch: int = 16, precision: str = "fp32") -> np.ndarray:
         """Embeddings as a float32 array; documents of similar length share a batch, so little of it is padding."""
         result = np.empty((len(ids), self.dim), dtype=np.float32)
         order = sorted(range(len(ids)), key=lambda row: -len(ids[row]))
         training = self.training
         self.eval()
-        with torch.inference_mode():
+        device = self.longformer.embeddings.word_embeddings.weight.device
+        with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
             for start in range(0, len(order), batch):
                 rows = order[start : start + batch]
                 result[rows] = self([ids[row] for row in rows]).float().cpu().numpy()

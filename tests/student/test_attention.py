@@ -1,0 +1,179 @@
+"""lib.student.attention against the formula written out, by hand, in gradients, shapes, errors and invariances."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from lib.student import attention
+from lib.student.attention import sliding_window
+
+
+def written_out(q, k, v, lengths, window):
+    """The formula with a full mask: the reference for every test of values and gradients."""
+    document = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
+    position = torch.arange(len(q))
+    seen = (document[:, None] == document) & ((position[:, None] - position).abs() <= window // 2)
+    scores = torch.einsum("ihd,jhd->hij", q, k) / math.sqrt(q.shape[-1])
+    return torch.einsum("hij,jhd->ihd", scores.masked_fill(~seen, -math.inf).softmax(-1), v)
+
+
+def random_qkv(tokens, heads=2, dim=4, seed=0, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(tokens, heads, dim, generator=generator, dtype=dtype).requires_grad_() for _ in range(3)]
+
+
+def test_by_hand():
+    # One head of one dimension, window 2: tokens see their neighbours. Keys are 0, so the weights are equal and the
+    # output is the mean of the visible values: (1+2)/2, (1+2+6)/3, (2+6)/2; the second document sees itself.
+    q = torch.tensor([5.0, -1.0, 2.0, 3.0]).view(4, 1, 1)
+    v = torch.tensor([1.0, 2.0, 6.0, 100.0]).view(4, 1, 1)
+    out = sliding_window(q, torch.zeros(4, 1, 1), v, [3, 1], 2)
+    torch.testing.assert_close(out.flatten(), torch.tensor([1.5, 3.0, 4.0, 100.0]))
+
+
+@pytest.mark.parametrize("window", [2, 6, 32, 128, 254, 512])
+@pytest.mark.parametrize("lengths", [[1], [700], [1, 2, 127, 128, 129, 130, 1], [300, 5, 64, 257]])
+def test_values_and_gradients_equal_the_formula(lengths, window):
+    q, k, v = random_qkv(sum(lengths))
+    grad = torch.randn(q.shape, generator=torch.Generator().manual_seed(1), dtype=q.dtype)
+    out, expected = sliding_window(q, k, v, lengths, window), written_out(q, k, v, lengths, window)
+    torch.testing.assert_close(out, expected, rtol=0, atol=1e-12)
+    for ours, theirs in zip(
+        torch.autograd.grad(out, (q, k, v), grad), torch.autograd.grad(expected, (q, k, v), grad), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_gradcheck(monkeypatch, dropout):
+    monkeypatch.setattr(attention, "CPU_BLOCK", 4)  # several blocks in few tokens
+
+    def attend(q, k, v):
+        torch.manual_seed(3)  # the same weights are dropped at every call
+        return sliding_window(q, k, v, [9, 1, 5], 4, dropout=dropout)
+
+    assert torch.autograd.gradcheck(attend, random_qkv(15, heads=1, dim=3))
+
+
+def test_strided_views_as_input():
+    qkv = torch.randn(50, 3, 2, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64, requires_grad=True)
+    q, k, v = qkv.unbind(1)
+    torch.testing.assert_close(sliding_window(q, k, v, [20, 30], 8), written_out(q, k, v, [20, 30], 8))
+    (grad,) = torch.autograd.grad(sliding_window(q, k, v, [20, 30], 8).pow(2).sum(), qkv)
+    (expected,) = torch.autograd.grad(written_out(q, k, v, [20, 30], 8).pow(2).sum(), qkv)
+    torch.testing.assert_close(grad, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_shape_and_dtype_are_those_of_q(dtype):
+    q, k, v = random_qkv(10, heads=3, dim=5, dtype=dtype)
+    out = sliding_window(q, k, v, [4, 6], 4)
+    assert out.shape == (10, 3, 5) and out.dtype == dtype
+    expected = written_out(q.double(), k.double(), v.double(), [4, 6], 4)
+    torch.testing.assert_close(out.double(), expected, rtol=0, atol={torch.bfloat16: 1e-2}.get(dtype, 1e-6))
+    out.sum().backward()
+    assert v.grad.dtype == dtype
+
+
+def test_a_document_does_not_depend_on_its_neighbours():
+    q, k, v = random_qkv(600)
+    together = sliding_window(q, k, v, [250, 350], 64)
+    alone = sliding_window(q[250:], k[250:], v[250:], [350], 64)
+    torch.testing.assert_close(together[250:], alone, rtol=0, atol=1e-12)
+
+
+def test_a_token_sees_half_the_window_and_no_further():
+    q, k, v = random_qkv(400)
+    (reach,) = torch.autograd.grad(sliding_window(q, k, v, [400], 100)[200].sum(), v)
+    assert reach.abs().sum((1, 2)).nonzero().flatten().tolist() == list(range(150, 251))
+
+
+def test_shifting_the_keys_changes_nothing():
+    q, k, v = random_qkv(40)
+    shift = torch.randn(2, 4, dtype=torch.float64)
+    torch.testing.assert_close(sliding_window(q, k + shift, v, [40], 8), sliding_window(q, k, v, [40], 8))
+
+
+def test_large_scores_stay_finite():
+    q, k, v = random_qkv(300, dtype=torch.float32)
+    out = sliding_window(q * 1e4, k * 1e4, v, [300], 32)
+    out.sum().backward()
+    assert all(torch.isfinite(x).all() for x in (out, q.grad, k.grad, v.grad))
+
+
+def test_dropout_drops_the_share_and_keeps_the_mean():
+    # Equal scores and the identity as values: the output shows the weights, 1/101 before dropout.
+    tokens = 101
+    q = k = torch.zeros(tokens, 8, tokens)
+    v = torch.eye(tokens)[:, None].expand(-1, 8, -1)
+    torch.manual_seed(0)
+    weights = sliding_window(q, k, v, [tokens], 2 * tokens, dropout=0.25) * tokens
+    share = (weights == 0).double().mean().item()
+    assert share == pytest.approx(0.25, abs=0.006)  # four standard deviations of 81,608 draws
+    torch.testing.assert_close(weights[weights > 0].unique(), torch.tensor([4 / 3]), rtol=1e-5, atol=0)
+    # Neighbouring draws come from the same 64 random bits; they must not move together.
+    dropped = (weights == 0).double() - share
+    correlation = (dropped[..., 1:] * dropped[..., :-1]).mean() / (share * (1 - share))
+    assert abs(correlation.item()) < 0.015
+
+
+def test_dropout_repeats_with_the_global_seed_only():
+    q, k, v = random_qkv(40)
+    draws = []
+    for seed in (0, 0, 1):
+        torch.manual_seed(seed)
+        draws.append(sliding_window(q, k, v, [40], 16, dropout=0.5))
+    assert torch.equal(draws[0], draws[1]) and not torch.equal(draws[0], draws[2])
+
+
+def test_memory_of_the_weights_does_not_grow_with_the_document():
+    q, k, v = random_qkv(4096, heads=1, dtype=torch.float32)
+    blocks = list(attention._weights(q.detach(), k.detach(), (4096,), 64, 0.0, 0))
+    assert max(weights.numel() for _, _, weights, _ in blocks) <= 128 * (128 + 2 * 64)
+    assert sum(rows.stop - rows.start for rows, *_ in blocks) == 4096
+
+
+def test_no_documents():
+    empty = torch.zeros(0, 2, 4)
+    assert sliding_window(empty, empty, empty, [], 4).shape == (0, 2, 4)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"window": 3}, "window must be an even number of at least 2 .* got 3"),
+        ({"window": 0}, "window must be an even number of at least 2 .* got 0"),
+        ({"window": 4.0}, "window must be an even number of at least 2 .* got 4.0"),
+        ({"lengths": [4, 5]}, "lengths must sum to the 10 tokens of q, k and v, they sum to 9"),
+        ({"lengths": [10, 0]}, "document 1 has length 0"),
+        ({"lengths": [11, -1]}, "document 1 has length -1"),
+        ({"k": torch.zeros(10, 2, 5)}, r"share one shape .* \(10, 2, 4\), \(10, 2, 5\) and \(10, 2, 4\)"),
+        ({"q": torch.zeros(10, 8)}, r"share one shape .* \(10, 8\)"),
+        ({"v": torch.zeros(10, 2, 4).double()}, "share one floating point dtype"),
+        ({"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
+    ],
+)
+def test_errors(change, message):
+    zeros = torch.zeros(10, 2, 4)
+    call = {"q": zeros, "k": zeros, "v": zeros, "lengths": [4, 6], "window": 4} | change
+    with pytest.raises(ValueError, match=message):
+        sliding_window(**call)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("window", [32, 128, 512])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 3e-2)])
+def test_cuda_equals_cpu(dtype, tolerance, window):
+    lengths = [1, 700, 130, 64]
+    q, k, v = (x.detach().to(dtype).requires_grad_() for x in random_qkv(sum(lengths), dim=32))
+    grad = torch.randn(q.shape, generator=torch.Generator().manual_seed(1)).to(dtype)
+    expected = written_out(*(x.double() for x in (q, k, v)), lengths, window)
+    expected_grads = torch.autograd.grad(expected, (q, k, v), grad.double())
+    on_gpu = [x.detach().cuda().requires_grad_() for x in (q, k, v)]
+    out = sliding_window(*on_gpu, lengths, window)
+    torch.testing.assert_close(out.double().cpu(), expected, rtol=0, atol=tolerance)
+    for ours, theirs in zip(torch.autograd.grad(out, on_gpu, grad.cuda()), expected_grads, strict=True):
+        torch.testing.assert_close(ours.double().cpu(), theirs.double(), rtol=tolerance, atol=tolerance)

@@ -1,0 +1,176 @@
+"""Saving, loading and exporting a student, and its tokenizer."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import (
+    BertConfig,
+    BertModel,
+    BertTokenizerFast,
+    LongformerConfig,
+    LongformerForMaskedLM,
+    LongformerModel,
+)
+
+from lib.student import Student, export
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(60))]
+TEXTS = ["w1 w2 w3", "w9 " * 20, "w5 w6"]
+
+
+def save_tokenizer(folder):
+    backend = Tokenizer(models.WordPiece({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    backend.normalizer, backend.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    backend.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    BertTokenizerFast(tokenizer_object=backend, model_max_length=64).save_pretrained(folder)
+
+
+@pytest.fixture
+def student(tmp_path):
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(WORDS),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=16,
+    )
+    BertModel(config).save_pretrained(tmp_path / "bert")
+    save_tokenizer(tmp_path / "bert")
+    return Student.from_encoder(tmp_path / "bert", [0, 1], 8, 40)
+
+
+def test_texts_and_their_ids_have_the_same_embedding(student):
+    ids = student.tokenize(TEXTS)
+    assert ids[0] == [2, 6, 7, 8, 3] and student.truncated == 0
+    np.testing.assert_array_equal(student.encode(TEXTS), student.encode(ids))
+
+
+def test_long_texts_are_cut_and_counted(student):
+    texts = ["w1 w2", "w7 " * 41, "w7 " * 38, "w7 " * 50_000]
+    ids = student.tokenize(texts)
+    assert [len(row) for row in ids] == [4, 40, 40, 40] and student.truncated == 2
+    assert ids[3] == [2, *[12] * 38, 3]
+    assert student.encode(texts).shape == (4, 32) and student.truncated == 2
+    student.encode(TEXTS)
+    assert student.truncated == 0
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["w1", ""], "document 1 is empty"),
+        (["w1", " \n\t"], "document 1 is empty"),
+        (["w1", "\u200b\u200b"], "document 1 has no token but the special ones"),
+        (["w1", None], "expected texts, document 1 is of type NoneType"),
+        ([[2, 6, 3], "w1"], "expected texts, document 0 is of type list"),
+        ("w1 w2", "expected a list of texts, got one text; wrap it in a list"),
+    ],
+)
+def test_bad_texts(student, texts, message):
+    with pytest.raises(ValueError, match=message):
+        student.encode(texts)
+
+
+def test_save_and_load_give_the_same_student(student, tmp_path):
+    student.save(tmp_path / "saved")
+    loaded = Student.load(tmp_path / "saved")
+    assert loaded.fingerprint() == student.fingerprint() and loaded.max_positions == 40
+    np.testing.assert_array_equal(loaded.encode(TEXTS), student.encode(TEXTS))
+    assert loaded.tokenize(["w1 " * 99]) == student.tokenize(["w1 " * 99])
+
+
+def test_saving_again_replaces_the_folder_and_leaves_nothing_beside_it(student, tmp_path):
+    target = tmp_path / "models" / "saved"
+    student.save(target)
+    with torch.no_grad():
+        student.embeddings.LayerNorm.bias += 1
+    student.save(target)
+    assert Student.load(target).fingerprint() == student.fingerprint()
+    assert [path.name for path in target.parent.iterdir()] == ["saved"]
+
+
+def test_a_failed_save_leaves_the_old_folder(student, tmp_path, monkeypatch):
+    target = tmp_path / "models" / "saved"
+    student.save(target)
+    before = student.fingerprint()
+    with torch.no_grad():
+        student.embeddings.LayerNorm.bias += 1
+
+    def full_disk(*_, **__):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(export, "save_file", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        student.save(target)
+    assert Student.load(target).fingerprint() == before
+    assert [path.name for path in target.parent.iterdir()] == ["saved"]
+
+
+def test_save_does_not_replace_a_folder_of_something_else(student, tmp_path):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "thesis.txt").write_text("mine")
+    with pytest.raises(ValueError, match="exists and is no checkpoint; choose another folder"):
+        student.save(tmp_path / "notes")
+    assert (tmp_path / "notes" / "thesis.txt").read_text() == "mine"
+
+
+def test_the_saved_folder_is_a_stock_longformer(student, tmp_path):
+    student.save(tmp_path / "saved")
+    model, info = LongformerModel.from_pretrained(tmp_path / "saved", output_loading_info=True)
+    assert not info["missing_keys"] and not info["unexpected_keys"]
+    ids = student.tokenize(TEXTS)[1]
+    expected = model.eval()(input_ids=torch.tensor([ids])).last_hidden_state.mean(1)
+    np.testing.assert_allclose(student.encode([ids]), expected.detach().numpy(), atol=1e-5)
+
+
+def test_the_exported_folder_is_a_stock_sentence_transformer(student, tmp_path):
+    student.export(tmp_path / "exported")
+    from sentence_transformers import SentenceTransformer
+
+    texts = [*TEXTS, "w3 w4 " * 100]
+    model = SentenceTransformer(str(tmp_path / "exported"), device="cpu")
+    assert [type(module).__name__ for module in model] == ["Transformer", "Pooling"]
+    np.testing.assert_allclose(model.encode(texts), student.encode(texts), atol=1e-5)
+    assert "auto_map" not in json.loads((tmp_path / "exported" / "config.json").read_text())
+    assert not list((tmp_path / "exported").rglob("*.py"))
+    assert Student.load(tmp_path / "exported").fingerprint() == student.fingerprint()
+
+
+def test_export_needs_a_tokenizer(student, tmp_path):
+    student.tokenizer = None
+    with pytest.raises(ValueError, match="needs a tokenizer and this student has none"):
+        student.export(tmp_path / "exported")
+    student.save(tmp_path / "saved")
+    assert Student.load(tmp_path / "saved").tokenizer is None
+
+
+def test_masked_language_model_checkpoints_load_and_keep_their_global_attention(tmp_path):
+    torch.manual_seed(0)
+    config = LongformerConfig(
+        vocab_size=99,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=42,
+        attention_window=8,
+    )
+    LongformerForMaskedLM(config).save_pretrained(tmp_path / "mlm")
+    stored = load_file(tmp_path / "mlm" / "model.safetensors")
+    Student.from_longformer(tmp_path / "mlm").save(tmp_path / "saved")
+    saved = load_file(tmp_path / "saved" / "model.safetensors")
+    kept = [name for name in stored if name.startswith("longformer.")]
+    assert any("query_global" in name for name in kept)
+    for name in kept:
+        assert torch.equal(saved[name.removeprefix("longformer.")], stored[name]), name
+    # The checkpoint has no pooler; a stock model gets zeros for it instead of a warning and random numbers.
+    added = set(saved) - {name.removeprefix("longformer.") for name in kept}
+    assert added == {"pooler.dense.weight", "pooler.dense.bias"}

@@ -1,0 +1,45 @@
+"""The registry and what all sources share."""
+
+import numpy as np
+import pytest
+
+from lib import tasks
+
+
+def test_downsample_by_hand():
+    # Shares .5, .3, .2 of 7: floors 3, 2, 1; the one left goes to the smallest class, the first of each class are kept.
+    labels = np.array([0, 0, 0, 0, 0, 1, 1, 1, 2, 2])
+    assert tasks.downsample(labels, 7).tolist() == [0, 1, 2, 5, 6, 8, 9]
+
+
+def test_downsample_keeps_all_of_a_small_split_and_file_order():
+    labels = np.array([1, 0, 1, 0])
+    assert tasks.downsample(labels, 4).tolist() == tasks.downsample(labels, 99).tolist() == [0, 1, 2, 3]
+    assert tasks.downsample(labels, 2).tolist() == [0, 1]
+    assert tasks.downsample(np.zeros(5, dtype=int), 3).dtype == np.int64
+
+
+def test_downsample_never_takes_more_than_a_class_holds():
+    labels = np.array([0] * 50 + [1] * 49 + [2])
+    kept = tasks.downsample(labels, 99)
+    assert len(kept) == len(set(kept.tolist())) == 99 and np.bincount(labels[kept])[2] == 1
+
+
+def test_downsample_refuses_nothing():
+    with pytest.raises(ValueError, match="limit: expected at least 1 example, got 0"):
+        tasks.downsample(np.zeros(3), 0)
+
+
+def test_unknown_source_and_task():
+    with pytest.raises(ValueError, match="gensim, folder or hub, got 'hugging'"):
+        tasks.load("hugging", ["OC"])
+    with pytest.raises(ValueError, match="expected some of ARXIV.*got 'ARXV'"):
+        tasks.load("gensim", ["ARXV"])
+    with pytest.raises(ValueError, match="expected some of ARXIV.*got 'ARXV'"):
+        tasks.load("hub", ["ARXV"])
+
+
+def test_classification_keeps_what_occurs():
+    task = tasks.classification("X", {"a": "1", "b": "2", "c": "3"}, {"train": [(("c",), "z"), (("a",), "y")]}, folds=5)
+    assert (list(task.texts), task.classes, task.folds) == (["a", "c"], ["y", "z"], 5)
+    assert task.labels["train"].tolist() == [1, 0] and task.labels["train"].dtype == np.int64

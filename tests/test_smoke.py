@@ -1,0 +1,92 @@
+"""All notebooks, at the smallest scale, through the runner: what they leave behind is what counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+
+from lib import manifest, params, paths
+
+pytestmark = pytest.mark.smoke
+ENTRIES = manifest.load()
+
+
+@pytest.fixture(scope="module")
+def artifacts(tmp_path_factory):
+    return tmp_path_factory.mktemp("smoke")
+
+
+def run(artifacts, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "THESIS_ARTIFACTS": str(artifacts), "PYTHONPATH": str(paths.ROOT)}
+    command = [sys.executable, "-P", "-m", "lib.run_all", "smoke", *words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200)
+
+
+@pytest.fixture(scope="module")
+def first(artifacts):
+    return run(artifacts, "--force")
+
+
+def test_every_notebook_is_done(first):
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert "failed" not in first.stdout
+
+
+@pytest.mark.parametrize("label", ENTRIES)
+def test_every_label_is_made_with_its_provenance(first, artifacts, label):
+    profile = params.load("smoke")
+    entry = ENTRIES[label]
+    for name in entry.files:
+        folder = artifacts / "smoke" if entry.kind == "page" else paths.figures(profile)
+        assert (folder / name).stat().st_size > 50, name
+    if entry.kind == "page":
+        return  # its provenance is what it shows
+    note = json.loads((artifacts / "smoke" / "provenance" / f"{label}.json").read_text(encoding="utf-8"))
+    assert note["profile"] == "smoke" and set(note["files"]) == set(entry.files)
+
+
+def test_nothing_is_made_that_no_label_promises(first):
+    promised = {name for entry in ENTRIES.values() for name in entry.files}
+    made = {path.name for path in paths.figures(params.load("smoke")).iterdir()}
+    assert made - promised == set(), "orphans: list them in params/manifest.yaml or delete them"
+
+
+def test_a_boxplots_csv_tells_everything_alone(first):
+    frame = pd.read_csv(paths.figures(params.load("smoke")) / "fig4_3.csv")
+    assert ["model", "task", "value", "published", "seeds", "band"] == [
+        column for column in frame if column in ("model", "task", "value", "published", "seeds", "band")
+    ]
+    assert frame["value"].between(0, 1).all() and frame["task"].nunique() == 6
+    assert frame["value"].nunique() > 5, "real scores, not a constant"
+    assert frame["seeds"].astype(str).str.contains(",| ").any() or (frame["seeds"].astype(str) != "0").any()
+
+
+def test_the_executed_notebooks_hold_outputs_and_no_errors(first, artifacts):
+    for path in sorted((artifacts / "smoke" / "executed").glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        outputs = [output for cell in cells for output in cell.get("outputs", [])]
+        assert outputs and not [output for output in outputs if output["output_type"] == "error"], path
+
+
+def test_a_second_run_reuses_everything_within_seconds(first, artifacts):
+    begin = time.monotonic()
+    second = run(artifacts)
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert time.monotonic() - begin < 15
+    assert second.stdout.count(" reused ") == len(ENTRIES)
+
+
+def test_two_runs_give_the_same_bytes(first, artifacts, tmp_path):
+    """Everything anew in other processes, under another artifact root: the CSVs of the first figures must repeat."""
+    folder = paths.figures(params.load("smoke"))
+    files = [folder / name for label in ("fig4_2", "fig4_1") for name in ENTRIES[label].files]
+    before = {path.name: path.read_bytes() for path in files}
+    again = run(tmp_path, "--force", "fig4_2", "fig4_1")
+    assert again.returncode == 0, again.stdout
+    assert {path.name: path.read_bytes() for path in files} == before
