@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from lib import inputs
+from lib.corpus import token_statistics
 from lib.params import Profile
 from lib.records import fingerprint
 
@@ -15,12 +16,14 @@ LIMITS = (384, 512)  # tokens, in the thesis' labels
 def corpus_lengths(profile: Profile) -> pd.DataFrame:
     """One row per document of the corpus: source, split, longformer_tokens and sbert_tokens, before truncation."""
     data = inputs.of(profile)
-    frames = []
-    for split in ("train", "validation"):
-        lengths = _lengths(profile, split)
-        sources = [document["source"] for document in data.corpus[split]]
-        frames.append(pd.DataFrame({"source": sources, "split": split, **lengths}))
-    return pd.concat(frames, ignore_index=True)
+
+    def count() -> dict[str, np.ndarray]:
+        tokenizers = inputs.base_student(profile).tokenizer, inputs.structural_teacher(profile).tokenizer
+        frame = token_statistics(data.corpus, *tokenizers).drop(columns="id")
+        return {name: values.to_numpy(str if name in ("source", "split") else int) for name, values in frame.items()}
+
+    key = fingerprint([data.base_key, data.structural_key, data.corpus_key])
+    return pd.DataFrame(data.store.arrays("corpus_lengths", key, count))
 
 
 def corpus_table(lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
@@ -42,7 +45,7 @@ def corpus_table(lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
 def task_lengths(profile: Profile) -> pd.DataFrame:
     """One row per task, split and text: longformer_tokens and sbert_tokens; a text counts once in a split."""
     data = inputs.of(profile)
-    lengths = _lengths(profile, "tasks")
+    lengths = _task_lengths(profile)
     frames = []
     for task in profile.tasks.names:
         arrays = data.task_arrays(task)
@@ -115,10 +118,8 @@ def retrieval_table(profile: Profile) -> pd.DataFrame:
 
 def truncated(profile: Profile) -> int:
     """How many texts of corpus and tasks are longer than the student reads."""
-    return sum(
-        int((_lengths(profile, name)["longformer_tokens"] > profile.student.max_positions).sum())
-        for name in inputs.SETS
-    )
+    lengths = (corpus_lengths(profile)["longformer_tokens"], _task_lengths(profile)["longformer_tokens"])
+    return sum(int((tokens > profile.student.max_positions).sum()) for tokens in lengths)
 
 
 def _classification(profile: Profile):
@@ -138,16 +139,13 @@ def _over(tokens: np.ndarray, profile: Profile) -> dict[str, float]:
     }
 
 
-def _lengths(profile: Profile, name: str) -> dict[str, np.ndarray]:
-    """longformer_tokens (with special tokens) and sbert_tokens (without) of a set's texts, before truncation."""
+def _task_lengths(profile: Profile) -> dict[str, np.ndarray]:
+    """longformer_tokens (with special tokens) and sbert_tokens (without) of the task texts, before truncation."""
     data = inputs.of(profile)
 
     def count() -> dict[str, np.ndarray]:
         tokenizer = inputs.base_student(profile).tokenizer
-        return {"tokens": np.array([len(ids) for ids in tokenizer(data.texts(name), verbose=False)["input_ids"]])}
+        return {"tokens": np.array([len(ids) for ids in tokenizer(data.texts("tasks"), verbose=False)["input_ids"]])}
 
-    key = fingerprint([data.base_key, data.set_key(name)])
-    return {
-        "longformer_tokens": data.store.arrays("lengths", key, count)["tokens"],
-        "sbert_tokens": data.structural(name)["lengths"],
-    }
+    longformer = data.store.arrays("task_lengths", fingerprint([data.base_key, data.tasks_key]), count)["tokens"]
+    return {"longformer_tokens": longformer, "sbert_tokens": data.structural("tasks")["lengths"]}

@@ -78,7 +78,7 @@ def embedding_key(variant: Variant, seed: int, profile: Profile, split: str = "v
     elif variant.kind == "sbert":
         key["model"] = data.structural_key
     elif variant.kind in ("tfidf", "sbert_chunks"):
-        key["model"] = [variant.kind, data.structural_key, source_fingerprint("lib.baselines")]
+        key["model"] = [variant.kind, data.structural_key, data.set_key("train"), source_fingerprint("lib.baselines")]
     elif variant.kind == "paragraph_vector":
         key["model"] = [data.contextual_key(part) for part in variant.contextual.split("+")]
     else:

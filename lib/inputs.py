@@ -11,13 +11,14 @@ import functools
 import importlib
 import importlib.metadata
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lib import paths, variants
+from lib import corpus, paths, variants
+from lib.corpus import Corpus, Document
 from lib.params import Profile
 from lib.records import Store, file_fingerprint, fingerprint, ragged, source_fingerprint, unragged
 
@@ -25,7 +26,7 @@ SETS = ("train", "validation", "tasks")  # the texts that are embedded: two part
 CORPUS_SOURCES = {
     "gensim": ("lib.corpus", "lib.gensim_data", "lib.wikitext"),
     "folder": ("lib.corpus", "lib.dataset_folder"),
-    "hub": ("lib.corpus",),
+    "hub": ("lib.corpus", "lib.arrow"),
 }
 TASK_SOURCES = {
     "gensim": ("lib.tasks", "lib.tasks.mini", "lib.tasks.pairs", "lib.tasks.pool", "lib.gensim_data", "lib.wikitext"),
@@ -104,7 +105,7 @@ class Inputs:
                 "label": label,
                 "width": self.profile.width,
                 "settings": self.profile.contextual_teacher.model_dump(mode="json"),
-                "corpus": self.corpus_key,
+                "corpus": self.set_key("train") if _teaches(label) else self.corpus_key,
                 "code": source_fingerprint("lib.teachers.paragraph_vector", "lib.teachers.labels"),
                 "versions": versions("gensim", "nltk", "numpy"),
             }
@@ -112,14 +113,18 @@ class Inputs:
 
     def set_key(self, name: str) -> str:
         """Names the texts of a set."""
-        return self.tasks_key if name == "tasks" else f"{self.corpus_key}-{name}"
+        part = f"train-{self.profile.training.documents}" if name == "train" else name
+        return self.tasks_key if name == "tasks" else f"{self.corpus_key}-{part}"
 
     # Texts.
 
     @functools.cached_property
-    def corpus(self) -> dict[str, list[dict[str, str]]]:
-        """The distillation corpus: {"train": [...], "validation": [...]}, each document {id, text, source, title}."""
-        return self.store.record("corpus", self.corpus_key, self._read_corpus)
+    def corpus(self) -> Corpus:
+        """The whole distillation corpus, training and validation documents."""
+        if self.profile.corpus.source == "hub":  # the library `datasets` keeps these on disk; they are never all held
+            return self._read_corpus()
+        stored = self.store.record("corpus", self.corpus_key, lambda: _plain(self._read_corpus()))
+        return Corpus(*([Document(**document) for document in stored[split]] for split in ("train", "validation")))
 
     @functools.cached_property
     def tasks(self) -> dict[str, Any]:
@@ -131,7 +136,7 @@ class Inputs:
         if section.source == "folder":
             settings = {"root": paths.data_root(self.profile), "folders": section.folders, "seed": section.seed}
         elif section.source == "hub":
-            settings = {}
+            settings = {"root": paths.data_root(self.profile)}
         return tasks.load(section.source, section.names, **settings)
 
     @functools.cached_property
@@ -155,10 +160,13 @@ class Inputs:
         return self.store.arrays("task", f"{self.tasks_key}-{name}", lambda: self._collected[1][name])
 
     def texts(self, name: str) -> list[str]:
-        """The texts of a set, in the order of its rows."""
-        return (
-            list(self.task_texts.values()) if name == "tasks" else [document["text"] for document in self.corpus[name]]
+        """The texts of a set, in the order of its rows; of the training documents those that the students see."""
+        if name == "tasks":
+            return list(self.task_texts.values())
+        documents = (
+            self.corpus.validation if name == "validation" else self.corpus.train[: self.profile.training.documents]
         )
+        return [document.text for document in documents]
 
     # What models make of the texts.
 
@@ -187,22 +195,16 @@ class Inputs:
         """
         return self.store.arrays("paragraph_vector", self.contextual_key(label), lambda: self._paragraph_vector(label))
 
-    def _read_corpus(self) -> dict[str, list[dict[str, str]]]:
-        from lib import corpus
-
+    def _read_corpus(self) -> Corpus:
         section = self.profile.corpus
-        sizes = {
-            "train_documents": section.train_documents,
-            "validation_documents": section.validation_documents,
-            "seed": section.seed,
-        }
+        sizes = section.model_dump(include={"train_documents", "validation_documents", "seed"})
         if section.source == "gensim":
-            found = corpus.gensim_corpus(**sizes)
-        elif section.source == "folder":
-            found = corpus.folder_corpus(paths.data_root(self.profile), datasets=section.datasets, **sizes)
-        else:
-            found = corpus.hub_corpus(**sizes)
-        return {split: [vars(document) for document in getattr(found, split)] for split in ("train", "validation")}
+            return corpus.gensim_corpus(**sizes)
+        sizes |= section.model_dump(include={"datasets", "min_news_tokens"})
+        tokenizer = base_student(self.profile).tokenizer if section.min_news_tokens else None
+        if section.source == "folder":
+            return corpus.folder_corpus(paths.data_root(self.profile), tokenizer=tokenizer, **sizes)
+        return corpus.hub_corpus(tokenizer=tokenizer, **sizes)
 
     @functools.cached_property
     def _collected(self) -> tuple[dict[str, Any], dict[str, dict[str, np.ndarray]]]:
@@ -245,11 +247,10 @@ class Inputs:
 
         section = self.profile.contextual_teacher
         model = ParagraphVector.parse(label, width=self.profile.width)
-        documents = self.texts("train")[: section.documents]
+        documents = _Texts(self.corpus.train[: section.documents])
         model = model.train(documents, **section.model_dump(exclude={"documents"}))
-        teaches = any(label in teacher.split("+") for teacher in variants.CONTEXTUAL_TEACHERS.values())
         return {
-            **{name: model.encode(self.texts(name)) for name in SETS if name == "tasks" or teaches},
+            **{name: model.encode(self.texts(name)) for name in SETS if name == "tasks" or _teaches(label)},
             "vocabulary_size": np.int64(model.vocabulary_size),
             "seconds": np.float64(model.seconds),
             "truncated": np.int64(model.truncated),
@@ -265,6 +266,19 @@ class Inputs:
         root = paths.data_root(self.profile)
         found = [path for name in names for path in sorted((root / name).rglob("*.json*")) if path.is_file()]
         return [[path.relative_to(root).as_posix(), file_fingerprint(path)] for path in found]
+
+
+class _Texts(Sequence):
+    """The texts of documents, read one at a time."""
+
+    def __init__(self, documents: Sequence[Document]):
+        self.documents = documents
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def __getitem__(self, index: int) -> str:
+        return self.documents[index].text
 
 
 _made: dict[str, Inputs] = {}
@@ -354,6 +368,15 @@ def _task_arrays(task: Any, rows: dict[str, int], limit: int) -> dict[str, np.nd
         arrays[f"inputs_{split}"] = np.array([[rows[text_id] for text_id in examples[index]] for index in kept])
         arrays[f"labels_{split}"] = labels[kept]
     return arrays
+
+
+def _plain(found: Corpus) -> dict[str, list[dict[str, str]]]:
+    return {split: [vars(document) for document in getattr(found, split)] for split in ("train", "validation")}
+
+
+def _teaches(label: str) -> bool:
+    """Whether a single Paragraph Vector is one of the contextual teachers, alone or in the compound."""
+    return any(label in teacher.split("+") for teacher in variants.CONTEXTUAL_TEACHERS.values())
 
 
 def _as_list(value: Any) -> list[str]:

@@ -7,11 +7,14 @@ import lzma
 import subprocess
 import sys
 import tarfile
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from lib import corpus, gensim_data
+
+ROOT = Path(__file__).parents[1]
 
 
 class Words:
@@ -60,7 +63,7 @@ def test_mini_is_the_same_in_another_process(mini):
         "print(hashlib.sha256('\\n'.join(d.id + d.text for d in c.train).encode()).hexdigest())"
     )
     found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "7"}
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, env={"PYTHONHASHSEED": "7"}
     )
     assert found.stdout.strip() == digest(mini.train)
 

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from lib import corpus, gensim_data, tasks
 from lib.tasks import pool
 
+ROOT = Path(__file__).parents[2]
 NAMES = ["ARXIV", "IMDB", "OC", "AAN", "S2ORC", "PAN", "WINES", "GAMES"]
 PAIRS = ["OC", "AAN", "S2ORC", "PAN"]
 
@@ -170,7 +172,7 @@ def test_same_in_another_process_and_whatever_else_is_loaded(mini):
         "print(digest(tasks.load('gensim', NAMES)))"
     )
     found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "11"}
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, env={"PYTHONHASHSEED": "11"}
     )
     assert found.stdout.strip() == digest(mini)
     assert digest(tasks.load("gensim", ["PAN", "OC"])) == digest({name: mini[name] for name in ("PAN", "OC")})
