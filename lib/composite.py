@@ -15,7 +15,7 @@ def distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -> pd.Dat
 
     "true" negatives are the teacher's embeddings of the other documents of a batch. The published ones came from
     rolling
-    the whole batch without an axis (FACTS): the flattened (batch, dim) array moved by 1, 2, ... places, so that nearly
+    the whole batch without an axis (author's code): the flattened (batch, dim) array moved by 1, 2, ... places, so that nearly
     every "negative" is the same document's features, shifted.
 
     Args:

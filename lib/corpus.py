@@ -144,7 +144,7 @@ def hub_corpus(
     min_news_tokens: int = 1200,
     tokenizer: Tokenizer | None = None,
 ) -> Corpus:
-    """The thesis' corpora: equal draws of Wikipedia and of long news articles, with replacement, seed 42 (FACTS: data).
+    """The thesis' corpora: equal draws of Wikipedia and of long news articles, with replacement, seed 42 (author's code).
 
     Files are turned into Arrow tables on disk by the library `datasets` and mapped into memory; no text is held.
     Training and validation never share a document.
@@ -212,7 +212,7 @@ def token_statistics(corpus: Corpus, longformer_tokenizer: Tokenizer, sbert_toke
 
     Returns:
         One row per document: id, source, split, longformer_tokens (with special tokens, as the student reads it),
-        sbert_tokens (without, as the masking rule counts; FACTS: Student).
+        sbert_tokens (without, as the masking rule counts).
     """
     rows = []
     for split in ("train", "validation"):

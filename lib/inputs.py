@@ -347,7 +347,7 @@ def _weights(model: str) -> str:
 
 
 def _task_arrays(task: Any, rows: dict[str, int], limit: int) -> dict[str, np.ndarray]:
-    """A task's examples as rows of the task texts, each split of a classification task cut to `limit` (FACTS)."""
+    """A task's examples as rows of the task texts, each split of a classification task cut to `limit`."""
     from lib.tasks import downsample
 
     if task.kind == "retrieval":

@@ -34,7 +34,7 @@ def test_a_shift_is_found_and_no_shift_is_not():
 
 
 def test_band_pools_all_models():
-    """By hand: each task rises by .01 + .001 n a seed, divided by its best seed mean; sd of 0, 1, 2 steps is one step."""
+    """By hand: a seed adds .01 + .001 n to task n, divided by its best mean; the sd of 0, 1, 2 steps is one step."""
     noise = ablations.band(records({}))
     steps = [(0.01 + 0.001 * n) / (0.61 + 0.051 * n) for n in range(len(TASKS))]
     assert noise.df == 2 * len(ablations.NAMES) and noise.sd == pytest.approx(sum(steps) / len(steps), rel=1e-9)

@@ -25,14 +25,22 @@ def as_records(label, scale=1.0, references=()):
 
 
 def test_every_figure_of_the_grid_has_its_number_of_models():
-    """FACTS: 16 + 12 + 14 students with projections, 8 weightings each, 45 Paragraph Vectors, 11 structural students."""
+    """16 + 12 + 14 students with projections, 8 weightings each, 45 Paragraph Vectors, 11 structural students."""
     profile = params.load("mini")
     students = {
         label: sum(parse(one).kind == "student" for one in boxplots.models(label, profile).values())
         for label in ("fig4_3", "fig4_7", "fig4_8", "fig4_9", "fig4_10", "fig4_11", "fig4_12")
     }
     # 4.7-4.11 also show the structural student they build on; 4.10 and 4.11 their no-weighting student besides.
-    assert students == {"fig4_3": 11, "fig4_7": 17, "fig4_8": 13, "fig4_9": 15, "fig4_10": 10, "fig4_11": 10, "fig4_12": 4}
+    assert students == {
+        "fig4_3": 11,
+        "fig4_7": 17,
+        "fig4_8": 13,
+        "fig4_9": 15,
+        "fig4_10": 10,
+        "fig4_11": 10,
+        "fig4_12": 4,
+    }
     assert len(boxplots.models("fig4_5", profile)) == 45
 
 
@@ -44,7 +52,12 @@ def test_chapter_4_has_69_students():
 
 def test_only_keeps_what_matches_and_the_baselines():
     shown = boxplots.models("fig4_3", params.load("mini", only="max-margin;MSE*, contrastive"))
-    assert set(shown) == {"Longformer", "SBERT", "contrastive", *(f"max-margin;MSE;γ={g}" for g in (0.1, 0.5, "1.0", 1.5))}
+    assert set(shown) == {
+        "Longformer",
+        "SBERT",
+        "contrastive",
+        *(f"max-margin;MSE;γ={g}" for g in (0.1, 0.5, "1.0", 1.5)),
+    }
 
 
 def test_smoke_keeps_baselines_references_and_two_others():
@@ -68,7 +81,7 @@ def test_band_is_the_seeds_spread_of_the_references_alone():
 
 
 def test_neighbours_within_noise_are_the_ones_counted_from_the_published_numbers():
-    """FACTS: neighbours closer than .0057: 8 of 21, 13 of 17, 13 of 19, 10 of 12, 5 of 12."""
+    """Neighbours closer than .0057: 8 of 21, 13 of 17, 13 of 19, 10 of 12, 5 of 12."""
     expected = {"fig4_7": (8, 21), "fig4_8": (13, 17), "fig4_9": (13, 19), "fig4_10": (10, 12), "fig4_11": (5, 12)}
     for label, (close, pairs) in expected.items():
         data = figures.boxplot_frame(label, as_records(label), band=None)
@@ -78,7 +91,12 @@ def test_neighbours_within_noise_are_the_ones_counted_from_the_published_numbers
 
 def test_findings_have_three_verdicts():
     data = figures.boxplot_frame("fig4_2", as_records("fig4_2"), band=None)
-    claims = [("right", "cosine", "MSE"), ("wrong", "MSE", "SBERT"), ("same", "SBERT", "SBERT"), ("absent", "cosine", "no such")]
+    claims = [
+        ("right", "cosine", "MSE"),
+        ("wrong", "MSE", "SBERT"),
+        ("same", "SBERT", "SBERT"),
+        ("absent", "cosine", "no such"),
+    ]
     table = boxplots.findings(data, NOISE, claims)
     assert table["verdict"].tolist() == ["holds", "does not hold", "not distinguishable"]
     np.testing.assert_allclose(table["ours"], table["published"])  # fed with the published numbers

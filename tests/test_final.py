@@ -8,7 +8,9 @@ from lib.variants import parse
 
 
 def test_final_students_train_with_table_5_2():
-    profile = params.load("mini", overrides={"final.learning_rate": 2e-4, "final.accumulation": 5, "final.documents": 90})
+    profile = params.load(
+        "mini", overrides={"final.learning_rate": 2e-4, "final.accumulation": 5, "final.documents": 90}
+    )
     found = final.final_profile(profile)
     assert (found.training.learning_rate, found.training.accumulation, found.training.documents) == (2e-4, 5, 90)
     assert found.training.warmup_share == pytest.approx(profile.final.warmup_updates / 3)
@@ -43,7 +45,7 @@ def test_the_published_table_follows_from_the_published_scores_to_its_three_digi
 
 
 def test_summaries_that_do_not_follow_from_their_rows_are_the_few_shot_ones(table):
-    """FACTS: the normalised means of the 1k and 10k rounds are too low, those of "all" follow."""
+    """The normalised means of the 1k and 10k rounds are too low, those of "all" follow."""
     off = table[table["follows"] == "no"]
     assert set(off["task"]) == {"norm_mean"} and set(off["round"]) == {"1k", "10k"}
     assert (off["recomputed"] > off["published"].astype(float)).all()

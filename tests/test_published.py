@@ -5,7 +5,7 @@ import pytest
 
 from lib import metrics, published, variants
 
-# Models per figure: FACTS of the thesis, counted in its vector figures.
+# Models per figure, counted in its vector figures.
 ROWS = {
     "fig4_2": 4, "fig4_3": 13, "fig4_5": 45, "fig4_7": 22, "fig4_8": 18, "fig4_9": 20, "fig4_10": 13, "fig4_11": 13,
     "fig4_12": 8, "fig5_3": 21,

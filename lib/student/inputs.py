@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-
 # Token ids of several documents: lists or integer arrays.
 TokenIds = Sequence[Sequence[int] | np.ndarray | Tensor]
 

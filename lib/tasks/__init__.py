@@ -88,7 +88,7 @@ def classification(
 
 
 def downsample(labels: np.ndarray, limit: int) -> np.ndarray:
-    """Indices of at most `limit` examples with the class shares of all, the first ones of each class (FACTS: heads).
+    """Indices of at most `limit` examples with the class shares of all, the first ones of each class (thesis code).
 
     Each class keeps floor(its share x limit) examples, the smallest class also gets what rounding left over.
 

@@ -96,7 +96,7 @@ def _check_labels(path: Path, gold: list, train: list) -> None:
 
 
 def _left_out(given: int, kept: int, what: str) -> tuple[str, ...]:
-    """The thesis, too, drops what has no text (FACTS: heads and evaluation); here it is counted."""
+    """The thesis, too, drops what has no text (author's code); here it is counted."""
     return (f"{given - kept} of {given} {what} left out: a document without text",) if kept < given else ()
 
 

@@ -1,4 +1,4 @@
-"""The thesis' eight tasks from their published sources (thesis, Section 5.2.1; FACTS: data).
+"""The thesis' eight tasks from their published sources (thesis, Section 5.2.1).
 
 | task | source |
 |---|---|

@@ -1,4 +1,4 @@
-"""The eight mini tasks: real text from gensim's files in the roles of the thesis' eight (DESIGN: the eight mini tasks).
+"""The eight mini tasks: real text from gensim's files in the roles of the thesis' eight.
 
 | task | example | label |
 |---|---|---|

@@ -14,7 +14,7 @@ from transformers import BertConfig, BertModel, BertTokenizerFast
 from lib.teachers import SBERT
 
 WORDS = [f"word{index}" for index in range(40)]
-MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # DESIGN.md, profile mini
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # of model.safetensors in the wheel
 
 
 @pytest.fixture(scope="module")
