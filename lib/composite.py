@@ -14,9 +14,8 @@ def distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -> pd.Dat
     """Distances of each document's student embedding to its teacher embedding and to negatives, two ways of pairing.
 
     "true" negatives are the teacher's embeddings of the other documents of a batch. The published ones came from
-    rolling
-    the whole batch without an axis (author's code): the flattened (batch, dim) array moved by 1, 2, ... places, so that nearly
-    every "negative" is the same document's features, shifted.
+    rolling the batch without naming an axis (author's code): the flattened (batch, dim) array moved by 1, 2, ...
+    places, so that nearly every "negative" is the same document's features, shifted.
 
     Args:
         student, teacher: (documents, dim), row i is document i.

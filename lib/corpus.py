@@ -144,7 +144,7 @@ def hub_corpus(
     min_news_tokens: int = 1200,
     tokenizer: Tokenizer | None = None,
 ) -> Corpus:
-    """The thesis' corpora: equal draws of Wikipedia and of long news articles, with replacement, seed 42 (author's code).
+    """The thesis' corpora: equal draws of Wikipedia and of long news, with replacement, seed 42 (author's code).
 
     Files are turned into Arrow tables on disk by the library `datasets` and mapped into memory; no text is held.
     Training and validation never share a document.

@@ -135,8 +135,8 @@ def length_mixed_order(lengths: np.ndarray, *, bucket: int, seed: int) -> np.nda
     """A random order of the documents in which every stretch has about the corpus' mix of lengths.
 
     Documents are put into buckets of `bucket` tokens; the k-th of a bucket's m documents, shuffled, stands at
-    (k + u) / m of the epoch, u uniform in [0, 1). So each batch draws from all buckets in proportion (author's code: the
-    thesis' batches keep the corpus' length mix; a plain shuffle would by chance fill a batch with long documents).
+    (k + u) / m of the epoch, u uniform in [0, 1). So each batch draws from all buckets in proportion, as the thesis'
+    batches do (author's code); a plain shuffle would by chance fill a batch with long documents.
     """
     generator = np.random.default_rng(seed)
     place = np.empty(len(lengths))
