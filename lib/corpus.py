@@ -226,28 +226,6 @@ def token_statistics(corpus: Corpus, longformer_tokenizer: Tokenizer, sbert_toke
     return pd.DataFrame(rows, columns=["id", "source", "split", "longformer_tokens", "sbert_tokens"])
 
 
-def length_histogram(statistics: pd.DataFrame, bin: int = 30) -> pd.DataFrame:
-    """Percent of each source's documents per bin of Longformer tokens, as Figures 4.1 and 5.1 draw it.
-
-    Args:
-        statistics: from `token_statistics`.
-        bin: width in tokens; bins start at the shortest document of the split, empty bins are left out.
-
-    Returns:
-        Columns split, bin_lo_tokens, bin_hi_tokens, <source>_percent; a source sums to 100 in a split.
-    """
-    rows = []
-    sources = [source for source in SOURCES if source in set(statistics["source"])]
-    for split, part in statistics.groupby("split", sort=False):
-        lowest = part["longformer_tokens"].min()
-        bins = (part["longformer_tokens"] - lowest) // bin
-        percent = pd.crosstab(bins, part["source"], normalize="columns") * 100
-        for number, row in percent.iterrows():
-            low = int(lowest + number * bin)
-            rows.append((split, low, low + bin, *(float(row.get(source, 0.0)) for source in sources)))
-    return pd.DataFrame(rows, columns=["split", "bin_lo_tokens", "bin_hi_tokens", *(f"{s}_percent" for s in sources)])
-
-
 def _checked_total(train_documents: int, validation_documents: int) -> int:
     for name, value in (("train_documents", train_documents), ("validation_documents", validation_documents)):
         if value < 2:
