@@ -123,9 +123,10 @@ def collapsed(records: pd.DataFrame, profile: Profile, split: str = "validation"
 def _class_shares(task: str, split: str, profile: Profile) -> tuple[np.ndarray, int]:
     """Shares of the classes among the evaluated examples, and how many examples there are."""
     arrays = inputs.of(profile).task_arrays(task)
-    labels = arrays.get(f"labels_{split}", arrays["labels_train"])
+    cut = profile.tasks.limit if split == "validation" else None
+    labels = inputs.examples(arrays, split if f"labels_{split}" in arrays else "train", cut)[1]
     counts = np.bincount(labels, minlength=len(arrays["classes"]))
-    return counts / counts.sum(), int(counts.sum())
+    return counts / counts.sum(), len(labels)
 
 
 def _dimension(teacher: str) -> int:

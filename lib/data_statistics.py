@@ -61,22 +61,28 @@ def task_lengths(profile: Profile) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def classification_table(profile: Profile, splits: tuple[str, ...]) -> pd.DataFrame:
-    """Tables 4.2 and 5.3: examples, inputs, classes and how even they are, per task and split."""
+def classification_table(profile: Profile, splits: tuple[str, ...], limit: int | None = None) -> pd.DataFrame:
+    """Tables 4.2 and 5.3: examples, inputs, classes and how even they are, per task and split, cut to `limit` each."""
     rows = []
     for task, arrays in _classification(profile):
         for split in splits:
             if f"labels_{split}" not in arrays:
                 continue
-            counts = np.bincount(arrays[f"labels_{split}"], minlength=len(arrays["classes"]))
+            chosen, labels = inputs.examples(arrays, split, limit)
+            counts = np.bincount(labels, minlength=len(arrays["classes"]))
             shares = 100 * counts / counts.sum()
-            pair = arrays[f"inputs_{split}"].shape[1] == 2
-            rows.append({
-                "task": task, "split": split, "documents": int(counts.sum()), "inputs": "pairs of documents" if pair
-                else "documents",
-                "truncated": "yes" if counts.sum() == profile.tasks.limit else "no",
-                "classes": len(counts), "class_percent_mean": shares.mean(), "class_percent_sd": shares.std(),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "task": task,
+                    "split": split,
+                    "documents": len(labels),
+                    "inputs": "pairs of documents" if chosen.shape[1] == 2 else "documents",
+                    "truncated": "yes" if len(labels) < len(arrays[f"labels_{split}"]) else "no",
+                    "classes": len(counts),
+                    "class_percent_mean": shares.mean(),
+                    "class_percent_sd": shares.std(),
+                }
+            )
     return pd.DataFrame(rows)
 
 

@@ -131,11 +131,12 @@ def evaluate(pairs: list[tuple[Variant, int]], task: str, profile: Profile, spli
 
     data = inputs.of(profile)
     arrays = data.task_arrays(task)
-    inputs_, labels = arrays["inputs_train"], arrays["labels_train"]
+    cut = profile.tasks.limit if split == "validation" else None  # Chapter 5 limits the training examples alone
+    inputs_, labels = inputs.examples(arrays, "train", cut)
     if f"labels_{split}" in arrays:
-        parts = [(np.arange(len(labels)), len(labels) + np.arange(len(arrays[f"labels_{split}"])))]
-        inputs_ = np.concatenate([inputs_, arrays[f"inputs_{split}"]])
-        labels = np.concatenate([labels, arrays[f"labels_{split}"]])
+        tested, expected = inputs.examples(arrays, split, cut)
+        parts = [(np.arange(len(labels)), len(labels) + np.arange(len(expected)))]
+        inputs_, labels = np.concatenate([inputs_, tested]), np.concatenate([labels, expected])
     else:
         parts = stratified_folds(labels, int(arrays["folds"]))
     if limit is not None:

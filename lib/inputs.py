@@ -21,6 +21,7 @@ from lib import corpus, paths, variants
 from lib.corpus import Corpus, Document
 from lib.params import Profile
 from lib.records import Store, file_fingerprint, fingerprint, ragged, source_fingerprint, unragged
+from lib.tasks import downsample
 
 SETS = ("train", "validation", "tasks")  # the texts that are embedded: two parts of the corpus, and all task texts
 CORPUS_SOURCES = {
@@ -218,18 +219,17 @@ class Inputs:
                 texts[known] = text
 
         for name, task in self.tasks.items():
-            collect(
-                name,
-                (text_id for split in ("train", "validation") for ids in task.inputs.get(split, ()) for text_id in ids),
-            )
+            for split in ("train", "validation"):
+                kept = (
+                    downsample(np.asarray(task.labels[split]), self.profile.tasks.limit) if split in task.labels else ()
+                )
+                collect(name, (text_id for index in kept for text_id in task.inputs[split][index]))
         validation = len(texts)
         for name, task in self.tasks.items():
             collect(name, task.texts)
         row = {text_id: number for number, text_id in enumerate(texts)}
         arrays = {
-            name: _task_arrays(
-                task, {text_id: row[names[name][text_id]] for text_id in task.texts}, self.profile.tasks.limit
-            )
+            name: _task_arrays(task, {text_id: row[names[name][text_id]] for text_id in task.texts})
             for name, task in self.tasks.items()
         }
         return {"texts": texts, "validation": validation}, arrays
@@ -346,10 +346,15 @@ def _weights(model: str) -> str:
     )
 
 
-def _task_arrays(task: Any, rows: dict[str, int], limit: int) -> dict[str, np.ndarray]:
-    """A task's examples as rows of the task texts, each split of a classification task cut to `limit`."""
-    from lib.tasks import downsample
+def examples(arrays: dict[str, np.ndarray], split: str, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """(inputs, labels) of a classification task's split, at most `limit` of them with the class shares of all."""
+    inputs, labels = arrays[f"inputs_{split}"], arrays[f"labels_{split}"]
+    kept = slice(None) if limit is None else downsample(labels, limit)
+    return inputs[kept], labels[kept]
 
+
+def _task_arrays(task: Any, rows: dict[str, int]) -> dict[str, np.ndarray]:
+    """A task's examples as rows of the task texts, all of them."""
     if task.kind == "retrieval":
         return {
             "candidates": np.array(list(rows.values())),
@@ -362,11 +367,9 @@ def _task_arrays(task: Any, rows: dict[str, int], limit: int) -> dict[str, np.nd
     if task.kind == "clustering":
         return {"clusters": np.array([str(task.clusters[text_id]) for text_id in rows])}
     arrays = {"classes": np.array(task.classes), "folds": np.int64(task.folds or 0)}
-    for split, examples in task.inputs.items():
-        labels = np.asarray(task.labels[split])
-        kept = downsample(labels, limit)
-        arrays[f"inputs_{split}"] = np.array([[rows[text_id] for text_id in examples[index]] for index in kept])
-        arrays[f"labels_{split}"] = labels[kept]
+    for split, found in task.inputs.items():
+        arrays[f"inputs_{split}"] = np.array([[rows[text_id] for text_id in ids] for ids in found])
+        arrays[f"labels_{split}"] = np.asarray(task.labels[split])
     return arrays
 
 

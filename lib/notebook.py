@@ -12,6 +12,7 @@ import os
 import platform
 import sys
 import types
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,8 @@ def _set_environment(profile: Profile) -> None:
     for library in ("OMP", "MKL", "OPENBLAS"):
         os.environ[f"{library}_NUM_THREADS"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    # tqdm asks for ipywidgets when some library imports its notebook bar; progress is shown without it.
+    warnings.filterwarnings("ignore", message="IProgress not found")
     if profile.offline:
         os.environ["HF_HUB_OFFLINE"] = os.environ["HF_DATASETS_OFFLINE"] = "1"
     if "torch" in sys.modules:

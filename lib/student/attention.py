@@ -7,9 +7,10 @@ each side.
 
 On the CPU, and in float32 or float64 on CUDA, the documents are cut into blocks of queries; a block sees only the keys
 within its reach, so time and memory are O(tokens x window). The block is written out as matrix products instead of a
-call of `scaled_dot_product_attention`: measured on 6,700 tokens of 12 heads it takes the same time forward and about
-60 % of the time forward and backward, because no key or value is copied into windows, and the weights are computed
-again in the backward pass instead of being kept. In half precision on CUDA the whole batch is one call of
+call of `scaled_dot_product_attention` on windows of keys: side by side, 6,700 tokens of 12 heads with window 512, it
+takes 3/4 of the time forward and 0.55 of it forward and backward, because no key or value is copied into windows and no
+gradient out of them; and its dropout keeps nothing. The weights are computed again in the backward pass.
+In half precision on CUDA the whole batch is one call of
 `torch.nn.attention.varlen.varlen_attn`.
 """
 
