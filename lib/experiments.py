@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict
@@ -108,6 +109,21 @@ def retrieve(
     return pd.DataFrame(rows)
 
 
+def cost(records: pd.DataFrame, profile: Profile) -> str:
+    """Where the minutes of these records went, in one line: core-seconds a student, and of the heads.
+
+    Students that an earlier notebook has trained count as well; their time is what it was then.
+    """
+    store = inputs.of(profile).store
+    students = records[records["kind"] == "student"].drop_duplicates(["model", "seed"])["seconds"]
+    heads = sum(store.note("records", key).get("seconds", 0.0) for key in records["fingerprint"])
+    runs = len(records.drop_duplicates(["model", "seed"]))
+    return (
+        f"{len(students)} trained students: {students.mean():.0f} core-seconds each for training and encoding, "
+        f"{students.sum() / 60:.1f} core-minutes; heads of all {runs} models: {heads / 60:.1f} core-minutes"
+    )
+
+
 def record_key(variant: Variant, seed: int, task: str, profile: Profile, split: str, limit: int | None) -> str:
     """Names one accuracy: the embeddings, the task, the head's settings and source."""
     return fingerprint(
@@ -149,11 +165,13 @@ def evaluate(pairs: list[tuple[Variant, int]], task: str, profile: Profile, spli
         features = embeddings.of(variant, seed, profile, split)["tasks"]
         name = f"{variant.identity}, seed {seed}, {task}"
         jobs += [Job(features, inputs_, labels, *part, HEAD_SEEDS * seed + head, name) for part in parts]
+    started = time.perf_counter()
     accuracies = [result.accuracy for result in train_heads(jobs, classes=len(arrays["classes"]), **settings)]
+    seconds = round((time.perf_counter() - started) / len(pairs), 3)  # of one model's heads
     for (variant, seed), found in zip(pairs, np.reshape(accuracies, (len(pairs), -1)).tolist(), strict=True):
         record = {"accuracy": float(np.mean(found)), "heads": found}
         key = record_key(variant, seed, task, profile, split, limit)
-        data.store.record("records", key, functools.partial(dict, record))
+        data.store.record("records", key, functools.partial(dict, record), seconds=seconds)
     return task
 
 
