@@ -150,8 +150,12 @@ def _task_lengths(profile: Profile) -> dict[str, np.ndarray]:
     data = inputs.of(profile)
 
     def count() -> dict[str, np.ndarray]:
-        tokenizer = inputs.base_student(profile).tokenizer
-        return {"tokens": np.array([len(ids) for ids in tokenizer(data.texts("tasks"), verbose=False)["input_ids"]])}
+        texts = data.texts("all_tasks")
+        longformer = inputs.base_student(profile).tokenizer(texts, verbose=False)["input_ids"]
+        return {
+            "longformer_tokens": np.array([len(ids) for ids in longformer]),
+            "sbert_tokens": inputs.structural_teacher(profile).lengths(texts),
+        }
 
-    longformer = data.store.arrays("task_lengths", fingerprint([data.base_key, data.tasks_key]), count)["tokens"]
-    return {"longformer_tokens": longformer, "sbert_tokens": data.structural("tasks")["lengths"]}
+    key = fingerprint([data.base_key, data.structural_key, data.set_key("all_tasks")])
+    return data.store.arrays("task_lengths", key, count)

@@ -35,7 +35,7 @@ _LOSS_SOURCES = {
 def of(variant: Variant | str, seed: int, profile: Profile, split: str = "validation") -> dict[str, np.ndarray]:
     """One model's arrays: "tasks" (texts, dim), "validation" (documents, dim), and a student's training history.
 
-    split: a student asked for "validation" has rows only for the first `Inputs.task_rows` texts; for "test" it has all.
+    split: asked for "validation", "tasks" has rows for the texts of training and validation only; for "test" for all.
     """
     variant = labels.parse(variant) if isinstance(variant, str) else variant
     data = inputs.of(profile)
@@ -50,9 +50,12 @@ def embed(variant: Variant, seed: int, profile: Profile, split: str) -> str:
     return variant.identity
 
 
-def prepare(profile: Profile, executor: Executor | None = None, teachers: Iterable[str] = ()) -> None:
+def prepare(
+    profile: Profile, executor: Executor | None = None, teachers: Iterable[str] = (), split: str = "validation"
+) -> None:
     """What students share: texts, token ids, the structural teacher's embeddings, and the named Paragraph Vectors."""
-    jobs = [(_prepare, (name, profile)) for name in inputs.SETS] + [(_teach, (label, profile)) for label in teachers]
+    sets = ("train", "validation", inputs.task_set(split))
+    jobs = [(_prepare, (name, profile)) for name in sets] + [(_teach, (label, profile)) for label in teachers]
     executors.submit(jobs, executor, "texts and teachers")
 
 
@@ -63,7 +66,7 @@ def embed_all(pairs: list[tuple[Variant, int]], profile: Profile, executor: Exec
     todo = {key: pair for key, pair in todo.items() if not data.store.has("embeddings", key)}
     if todo:
         singles = {part for variant, _ in todo.values() if variant.contextual for part in variant.contextual.split("+")}
-        prepare(profile, executor, sorted(singles))
+        prepare(profile, executor, sorted(singles), split)
         # Students with a contextual teacher measure their starting point on the base's embeddings: those come first.
         order = sorted(todo.values(), key=lambda pair: pair[0].kind != "base")
         executors.submit([(embed, (variant, seed, profile, split)) for variant, seed in order], executor, "models")
@@ -72,7 +75,7 @@ def embed_all(pairs: list[tuple[Variant, int]], profile: Profile, executor: Exec
 def embedding_key(variant: Variant, seed: int, profile: Profile, split: str = "validation") -> str:
     """Names a model's embeddings by everything that made them. Only a student depends on the seed."""
     data = inputs.of(profile)
-    key: dict[str, Any] = {"tasks": data.tasks_key, "corpus": data.corpus_key}
+    key: dict[str, Any] = {"tasks": data.set_key(inputs.task_set(split)), "corpus": data.corpus_key}
     if variant.kind == "base":
         key["model"] = [data.base_key, profile.training.precision]
     elif variant.kind == "sbert":
@@ -82,7 +85,7 @@ def embedding_key(variant: Variant, seed: int, profile: Profile, split: str = "v
     elif variant.kind == "paragraph_vector":
         key["model"] = [data.contextual_key(part) for part in variant.contextual.split("+")]
     else:
-        key["model"] = [student_key(variant, seed, profile), "validation" if split == "validation" else "all"]
+        key["model"] = student_key(variant, seed, profile)
     return fingerprint(key)
 
 
@@ -183,23 +186,23 @@ def train_student(variant: Variant, seed: int, profile: Profile):
 
 def _compute(variant: Variant, seed: int, profile: Profile, split: str) -> dict[str, np.ndarray]:
     data = inputs.of(profile)
+    texts = inputs.task_set(split)
     if variant.kind == "sbert":
-        return {name: data.structural(name)["embeddings"] for name in ("tasks", "validation")}
+        both = {"tasks": texts, "validation": "validation"}
+        return {name: data.structural(one)["embeddings"] for name, one in both.items()}
     if variant.kind == "paragraph_vector":
-        return {"tasks": data.contextual(variant.contextual, "tasks")}
+        return {"tasks": data.contextual(variant.contextual, texts)}
     if variant.kind == "sbert_chunks":
-        return {"tasks": baselines.mean_of_chunks(inputs.structural_teacher(profile), data.texts("tasks"))}
+        return {"tasks": baselines.mean_of_chunks(inputs.structural_teacher(profile), data.texts(texts))}
     if variant.kind == "tfidf":
-        return {"tasks": baselines.tfidf(data.texts("train"), data.texts("tasks"), features=TFIDF_FEATURES)}
+        return {"tasks": baselines.tfidf(data.texts("train"), data.texts(texts), features=TFIDF_FEATURES)}
     found: dict[str, np.ndarray] = {}
-    texts = data.token_ids("tasks")
     if variant.kind == "base":
         student = inputs.base_student(profile).to(device())
     else:
         student, objective, history = train_student(variant, seed, profile)
         found["loss"] = np.asarray(history.loss)
-        texts = texts[: data.task_rows(split)]
-    found["tasks"] = student.encode(texts, precision=profile.training.precision)
+    found["tasks"] = student.encode(data.token_ids(texts), precision=profile.training.precision)
     found["validation"] = student.encode(data.token_ids("validation"), precision=profile.training.precision)
     if variant.contextual is not None:
         watch = CCAWatch(data.token_ids("validation"), data.contextual(variant.contextual, "validation"))
@@ -213,7 +216,7 @@ def _prepare(name: str, profile: Profile) -> str:
     data = inputs.of(profile)
     data.token_ids(name)
     data.structural(name)
-    if name == "tasks":
+    if name in ("tasks", "all_tasks"):
         for task in profile.tasks.names:
             data.task_arrays(task)
     return name

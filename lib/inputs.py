@@ -23,7 +23,7 @@ from lib.params import Profile
 from lib.records import Store, file_fingerprint, fingerprint, ragged, source_fingerprint, unragged
 from lib.tasks import downsample
 
-SETS = ("train", "validation", "tasks")  # the texts that are embedded: two parts of the corpus, and all task texts
+SETS = ("train", "validation", "tasks", "all_tasks")  # the texts that are embedded
 CORPUS_SOURCES = {
     "gensim": ("lib.corpus", "lib.gensim_data", "lib.wikitext"),
     "folder": ("lib.corpus", "lib.dataset_folder"),
@@ -36,10 +36,16 @@ TASK_SOURCES = {
 }
 
 
+def task_set(split: str) -> str:
+    """The set of task texts that an evaluation on a split needs: test and retrieval need all of them."""
+    return "tasks" if split == "validation" else "all_tasks"
+
+
 class Inputs:
     """The inputs of one profile. Cheap to make; every property computes or reads on first use.
 
-    Set names: "train" and "validation" are the distillation corpus, "tasks" is every text of every task once.
+    Set names: "train" and "validation" are documents of the distillation corpus; "all_tasks" is every text of every
+    task once, "tasks" its beginning: the texts of training and validation, as Chapter 4 embeds no more than those.
     """
 
     def __init__(self, profile: Profile):
@@ -106,7 +112,7 @@ class Inputs:
                 "label": label,
                 "width": self.profile.width,
                 "settings": self.profile.contextual_teacher.model_dump(mode="json"),
-                "corpus": self.set_key("train") if _teaches(label) else self.corpus_key,
+                "corpus": self.corpus_key,
                 "code": source_fingerprint("lib.teachers.paragraph_vector", "lib.teachers.labels"),
                 "versions": versions("gensim", "nltk", "numpy"),
             }
@@ -115,7 +121,7 @@ class Inputs:
     def set_key(self, name: str) -> str:
         """Names the texts of a set."""
         part = f"train-{self.profile.training.documents}" if name == "train" else name
-        return self.tasks_key if name == "tasks" else f"{self.corpus_key}-{part}"
+        return f"{self.tasks_key if name in ('tasks', 'all_tasks') else self.corpus_key}-{part}"
 
     # Texts.
 
@@ -149,21 +155,15 @@ class Inputs:
         """Every task text once: {text id: text}; ids are `<task>/<id>` where two tasks give one id two texts."""
         return self._task_texts["texts"]
 
-    def task_rows(self, split: str) -> int:
-        """How many of the task texts, from the first on, an evaluation needs: test and retrieval need all of them.
-
-        The texts of training and validation come first, so that a student of Chapter 4 embeds no more than those.
-        """
-        return self._task_texts["validation"] if split == "validation" else len(self.task_texts)
-
     def task_arrays(self, name: str) -> dict[str, np.ndarray]:
         """A task as arrays: per split `inputs_<split>` (examples, 1 or 2) rows of the task texts, `labels_<split>`."""
         return self.store.arrays("task", f"{self.tasks_key}-{name}", lambda: self._collected[1][name])
 
     def texts(self, name: str) -> list[str]:
         """The texts of a set, in the order of its rows; of the training documents those that the students see."""
-        if name == "tasks":
-            return list(self.task_texts.values())
+        if name in ("tasks", "all_tasks"):
+            texts = list(self.task_texts.values())
+            return texts if name == "all_tasks" else texts[: self._task_texts["validation"]]
         documents = (
             self.corpus.validation if name == "validation" else self.corpus.train[: self.profile.training.documents]
         )
@@ -186,15 +186,17 @@ class Inputs:
 
     def contextual(self, label: str, name: str) -> np.ndarray:
         """(texts, dim) embeddings of a Paragraph Vector; a compound is its two parts side by side."""
-        return np.concatenate([self.paragraph_vector(part)[name] for part in label.split("+")], axis=1)
+        everything = name == "all_tasks"
+        return np.concatenate([self.paragraph_vector(part, everything)[name] for part in label.split("+")], axis=1)
 
-    def paragraph_vector(self, label: str) -> dict[str, np.ndarray]:
-        """A single Paragraph Vector, trained on the corpus: embeddings of the sets, `vocabulary_size`, `seconds`,
-        `truncated`.
+    def paragraph_vector(self, label: str, everything: bool = False) -> dict[str, np.ndarray]:
+        """A single Paragraph Vector trained on the corpus: `vocabulary_size`, `seconds`, `truncated`, and embeddings.
 
-        Corpus sets are embedded only by the models that teach; the other 33 of Figure 4.5 never need them.
+        The contextual teachers embed all sets; the other 33 of Figure 4.5 the task texts that are asked for.
         """
-        return self.store.arrays("paragraph_vector", self.contextual_key(label), lambda: self._paragraph_vector(label))
+        sets = SETS if _teaches(label) else (("all_tasks",) if everything else ("tasks",))
+        key = fingerprint([self.contextual_key(label), [self.set_key(name) for name in sets]])
+        return self.store.arrays("paragraph_vector", key, lambda: self._paragraph_vector(label, sets))
 
     def _read_corpus(self) -> Corpus:
         section = self.profile.corpus
@@ -242,7 +244,7 @@ class Inputs:
             "lengths": sbert.lengths(texts),
         }
 
-    def _paragraph_vector(self, label: str) -> dict[str, np.ndarray]:
+    def _paragraph_vector(self, label: str, sets: tuple[str, ...]) -> dict[str, np.ndarray]:
         from lib.teachers import ParagraphVector
 
         section = self.profile.contextual_teacher
@@ -250,7 +252,7 @@ class Inputs:
         documents = _Texts(self.corpus.train[: section.documents])
         model = model.train(documents, **section.model_dump(exclude={"documents"}))
         return {
-            **{name: model.encode(self.texts(name)) for name in SETS if name == "tasks" or _teaches(label)},
+            **{name: model.encode(self.texts(name)) for name in sets},
             "vocabulary_size": np.int64(model.vocabulary_size),
             "seconds": np.float64(model.seconds),
             "truncated": np.int64(model.truncated),

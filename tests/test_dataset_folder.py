@@ -58,7 +58,7 @@ def test_wrong_encoding_empty_and_missing(tmp_path):
     root = folder(tmp_path, GOOD)
     with pytest.raises(ValueError, match="no such dataset folder; .* holds own"):
         list(dataset_folder.documents(root, "other"))
-    (tmp_path / "own/documents.jsonl").write_bytes(b'{"id": "a", "text": "caf\xe9"}')
+    (tmp_path / "own/documents.jsonl").write_bytes(b'{"id": "a", "text": "Z\xfcrich"}')
     with pytest.raises(ValueError, match="after line 0: not UTF-8"):
         list(dataset_folder.documents(root, "own"))
     folder(tmp_path, GOOD, name="documents.jsonl.gz")

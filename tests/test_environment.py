@@ -117,11 +117,11 @@ def clone(tmp_path, monkeypatch):
     return tmp_path
 
 
-def fake_venv(root: Path) -> Path:
-    """A `.venv` that looks made: its Python is the one of the tests, which holds the pinned packages."""
+def fake_venv(root: Path, runs: str = sys.executable) -> Path:
+    """A `.venv` that looks made: its Python is that of the tests, which holds the pinned packages, or another one."""
     (root / ".venv" / "bin").mkdir(parents=True)
     python = root / ".venv" / "bin" / "python"
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.write_text(f'#!/bin/sh\nexec {runs} "$@"\n')
     python.chmod(0o755)
     return python
 

@@ -36,10 +36,10 @@ def test_a_text_that_two_tasks_share_is_embedded_once_and_one_id_with_two_texts_
 
 def test_what_training_and_validation_need_comes_first_and_no_more(data):
     """limit 2 keeps the first example of each class: ("a", "b") and ("b", "c") of OC's four, not e and f."""
-    first = list(data.task_texts)[: data.task_rows("validation")]
-    assert sorted(first) == ["AAN/a", "a", "b", "c"]
-    assert sorted(list(data.task_texts)[len(first) :]) == ["d", "e", "f", "z"]
-    assert data.task_rows("test") == len(data.task_texts)
+    first = data.texts("tasks")
+    assert sorted(first) == ["alpha", "another alpha", "beta", "gamma"]
+    assert data.texts("all_tasks")[: len(first)] == first
+    assert sorted(data.texts("all_tasks")[len(first) :]) == ["delta", "epsilon", "omega", "zeta"]
 
 
 def test_arrays_point_at_the_examples_texts(data):

@@ -16,6 +16,8 @@ import nbformat
 import psutil
 import pytest
 
+from lib import params
+
 kernels = pytest.mark.smoke  # starts notebooks' kernels: seconds each
 ROOT = Path(__file__).resolve().parent.parent
 PARAMETERS = 'profile = "mini"\nseeds = None\nonly = ""\noverrides = {}'
@@ -38,6 +40,7 @@ FIRST = """if nb.wants("fig1_1"):
     save("fig1_1", [".svg", ".csv"])
 if nb.wants("tab1_2"):
     save("tab1_2", [".csv", ".md", ".tex"])"""
+DOCUMENTS = str(params.load("mini").training.documents)  # what the second notebook's figure says
 SECOND = 'save("fig2_1", [".svg", ".csv"], str(nb.profile.training.documents))'
 
 
@@ -131,7 +134,7 @@ def test_a_modified_run_leaves_the_plain_figures_alone(checkout):
     assert run(checkout, "fig2_1").returncode == 0
     done = run(checkout, "--set", "training.documents=60", "fig2_1")
     assert done.returncode == 0, done.stderr
-    assert (checkout / "figures/mini/fig2_1.csv").read_text() == "300"
+    assert (checkout / "figures/mini/fig2_1.csv").read_text() == DOCUMENTS
     (modified,) = (checkout / "artifacts/figures").glob("mini-*/fig2_1.csv")
     assert modified.read_text() == "60"
 
@@ -191,7 +194,7 @@ notebook.register("report", [path])"""
     write_notebook(checkout, "02_second", SECOND.replace("str(", "'new ' + str("), "nb.finish()")
     assert "it shows what the notebooks before it make" in run(checkout, *words, "--dry-run").stdout
     assert results(run(checkout, *words).stdout) == {"fig2_1": "made", "report": "made"}
-    assert (checkout / "artifacts/mini/report.html").read_text() == "new 300"
+    assert (checkout / "artifacts/mini/report.html").read_text() == f"new {DOCUMENTS}"
 
 
 @pytest.mark.parametrize(
