@@ -203,7 +203,7 @@ def test_two_set_ups_wait_for_each_other(clone, monkeypatch):
         second = subprocess.Popen(command, env=outside, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert second.stderr.readline() == "another set-up is at work, waiting\n"
         assert second.poll() is None
-        fake_venv(clone)
+        fake_venv(clone, sys._base_executable)  # where no other clone's lib is installed
         (clone / ".venv" / ".started").touch()
         (clone / ".venv" / ".complete").write_text(setup_environment.recipe())
     out, _ = second.communicate(timeout=30)
