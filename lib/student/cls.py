@@ -35,7 +35,13 @@ class ClsStudent(nn.Module):
         self.longformer.embeddings.word_embeddings.weight.requires_grad_(False)
 
     def forward(self, ids: Sequence[Sequence[int]]) -> Tensor:
-        """Embeddings (documents, dim) of token id lists."""
+        """Embeddings (documents, dim) of token id lists, one document at a time.
+
+        Padded to the longest of its batch, a single document of 3,500 tokens would make six of them take gigabytes.
+        """
+        return torch.cat([self._padded([document]) for document in ids])
+
+    def _padded(self, ids: Sequence[Sequence[int]]) -> Tensor:
         device = self.longformer.embeddings.word_embeddings.weight.device
         rows = [torch.tensor(document, device=device) for document in ids]
         padded = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=self.padding)
@@ -55,6 +61,6 @@ class ClsStudent(nn.Module):
         with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
             for start in range(0, len(order), batch):
                 rows = order[start : start + batch]
-                result[rows] = self([ids[row] for row in rows]).float().cpu().numpy()
+                result[rows] = self._padded([ids[row] for row in rows]).float().cpu().numpy()
         self.train(training)
         return result

@@ -1,0 +1,51 @@
+"""The [CLS] student of the drafts: what Hugging Face's Longformer gives with global attention on the first token."""
+
+import numpy as np
+import torch
+from transformers import LongformerConfig, LongformerModel
+
+from lib.student import Student
+from lib.student.cls import ClsStudent
+
+IDS = [list(range(3, 3 + length)) for length in (5, 40, 21)]
+
+
+def make():
+    torch.manual_seed(0)
+    config = LongformerConfig(
+        vocab_size=60, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, pad_token_id=1,
+        max_position_embeddings=130, attention_window=16, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    student = Student(config).eval()
+    return student, ClsStudent(student).eval()
+
+
+def test_a_document_is_the_first_state_of_the_stock_model():
+    _, cls = make()
+    stock = cls.longformer
+    assert isinstance(stock, LongformerModel)
+    ids = torch.tensor([IDS[1]])
+    first = torch.zeros_like(ids)
+    first[:, 0] = 1
+    expected = stock(ids, global_attention_mask=first).last_hidden_state[:, 0]
+    torch.testing.assert_close(cls([IDS[1]]), expected)
+
+
+def test_global_attention_reaches_beyond_the_window():
+    """The last of 40 tokens is outside a one-sided window of 8 in both layers; only global attention can carry it."""
+    _, cls = make()
+    changed = [*IDS[1][:-1], 50]
+    assert not np.allclose(cls.encode([IDS[1]]), cls.encode([changed]), atol=1e-6)
+
+
+def test_one_by_one_and_in_a_batch_are_the_same():
+    _, cls = make()
+    np.testing.assert_allclose(cls.encode(IDS, batch=3), cls(IDS).detach().numpy(), atol=1e-5)
+
+
+def test_it_trains_but_for_frozen_token_embeddings():
+    _, cls = make()
+    cls.freeze_token_embeddings()
+    cls(IDS).square().sum().backward()
+    assert cls.longformer.embeddings.word_embeddings.weight.grad is None
+    assert cls.longformer.encoder.layer[0].attention.self.query_global.weight.grad.abs().sum() > 0
