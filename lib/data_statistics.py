@@ -38,7 +38,7 @@ def corpus_table(lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
             "tokens_mean": tokens.mean(),
             "tokens_sd": tokens.std(ddof=0),
         }
-        rows.append(row | _over(documents["sbert_tokens"].to_numpy(), profile))
+        rows.append(row | _long(documents, profile))
     return pd.DataFrame(rows)
 
 
@@ -95,8 +95,7 @@ def length_table(profile: Profile, splits: tuple[str, ...] = ("train", "test")) 
             if f"labels_{split}" in arrays:
                 chosen = lengths[(lengths["task"] == task) & (lengths["split"] == split)]
                 rows.append(
-                    {"task": task, "split": split, "documents": len(arrays[f"labels_{split}"])}
-                    | _over(chosen["sbert_tokens"].to_numpy(), profile)
+                    {"task": task, "split": split, "documents": len(arrays[f"labels_{split}"])} | _long(chosen, profile)
                 )
     return pd.DataFrame(rows)
 
@@ -118,14 +117,8 @@ def retrieval_table(profile: Profile) -> pd.DataFrame:
             "targets_mean": targets.mean(),
             "targets_sd": targets.std(),
         }
-        rows.append(row | _over(lengths.loc[lengths["task"] == task, "sbert_tokens"].to_numpy(), profile))
+        rows.append(row | _long(lengths[lengths["task"] == task], profile))
     return pd.DataFrame(rows)
-
-
-def truncated(profile: Profile) -> int:
-    """How many texts of corpus and tasks are longer than the student reads."""
-    lengths = (corpus_lengths(profile)["longformer_tokens"], _task_lengths(profile)["longformer_tokens"])
-    return sum(int((tokens > profile.student.max_positions).sum()) for tokens in lengths)
 
 
 def _classification(profile: Profile):
@@ -136,13 +129,15 @@ def _classification(profile: Profile):
             yield task, arrays
 
 
-def _over(tokens: np.ndarray, profile: Profile) -> dict[str, float]:
-    """Percent of texts above each limit; a profile whose teacher reads less scales both limits alike."""
+def _long(lengths: pd.DataFrame, profile: Profile) -> dict[str, float]:
+    """Percent of texts above each of the teacher's limits, and how many are longer than the student reads (`cut`).
+
+    A profile whose teacher reads less than the thesis' scales both limits alike.
+    """
     teacher = profile.structural_teacher
-    return {
-        f"over_{limit}_percent": 100 * float((tokens > limit * teacher.max_tokens / teacher.label_tokens).mean())
-        for limit in LIMITS
-    }
+    scale = teacher.max_tokens / teacher.label_tokens
+    over = {f"over_{limit}_percent": 100 * float((lengths["sbert_tokens"] > limit * scale).mean()) for limit in LIMITS}
+    return over | {"cut": int((lengths["longformer_tokens"] > profile.student.max_positions).sum())}
 
 
 def _task_lengths(profile: Profile) -> dict[str, np.ndarray]:

@@ -56,7 +56,7 @@ def classification(profile: Profile, executor: Executor | None = None) -> pd.Dat
         found = experiments.run(
             MODELS.values(),
             profile=final_profile(profile),
-            seeds=_seeds(profile),
+            seeds=seeds(profile),
             split="test",
             limit=limit,
             executor=executor,
@@ -68,7 +68,7 @@ def classification(profile: Profile, executor: Executor | None = None) -> pd.Dat
 def retrieval(profile: Profile, *, top: int | None, executor: Executor | None = None) -> pd.DataFrame:
     """Tidy MAP and MRR of every model, over the whole ordering (`top=None`) or its first `top` texts."""
     found = experiments.retrieve(
-        MODELS.values(), profile=final_profile(profile), seeds=_seeds(profile), top=top, executor=executor
+        MODELS.values(), profile=final_profile(profile), seeds=seeds(profile), top=top, executor=executor
     )
     return _named(found.assign(round=""))
 
@@ -115,7 +115,7 @@ def band(accuracies: pd.DataFrame) -> NoiseBand:
     return noise_band(named[["model", "task", "seed", "accuracy"]], best=best)
 
 
-def _seeds(profile: Profile) -> dict[str, list[int]]:
+def seeds(profile: Profile) -> dict[str, list[int]]:
     """The final students run with the reference seeds, everything else with the profile's."""
     return {MODELS[name]: sorted({*profile.seeds, *profile.reference_seeds}) for name in STUDENTS}
 

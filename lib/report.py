@@ -234,7 +234,8 @@ def _recorded(label: str, profile: Profile) -> tuple[pd.DataFrame, NoiseBand | N
         pairs = [(one, seed) for one in models for seed in (several if one in boxplots.REFERENCES else profile.seeds)]
         trained, splits = profile, [("validation", None)]
     elif label == "fig5_3":
-        pairs = list(itertools.product(final.MODELS.values(), profile.seeds))
+        several = final.seeds(profile)
+        pairs = [(one, seed) for one in final.MODELS.values() for seed in several.get(one, profile.seeds)]
         trained, splits = final.final_profile(profile), [("test", limit) for limit in profile.final.rounds.values()]
     else:
         return None
