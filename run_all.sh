@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every table and figure of the thesis, from one command. Set-up if needed, then lib/run_all.py.
+# Every table and figure of the thesis, from one command. Set-up if needed, then lib/runner/run_all.py.
 set -euo pipefail
 
 usage() {
@@ -30,7 +30,7 @@ for word in "$@"; do
 done
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
-source "$root/lib/setup.sh"
+source "$root/lib/runner/set_up.sh"
 # -P keeps the caller's folder off the import path: another clone's lib may lie there.
 export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
-exec "$python" -P -m lib.run_all "$@"
+exec "$python" -P -m lib.runner.run_all "$@"

@@ -9,7 +9,8 @@ import argparse
 import os
 from pathlib import Path
 
-from lib import params, variants
+from lib.config import profiles
+from lib.distillation import variants
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -25,10 +26,10 @@ def main(arguments: list[str] | None = None) -> None:
         variant = variants.parse(given.model)
         if variant.kind != "student" or variant.pooling != "mean":
             raise ValueError(f"{given.model!r} is no student that can be saved; expected a loss such as cosine")
-        profile = params.load(given.profile, overrides=given.set)
+        profile = profiles.load(given.profile, overrides=given.set)
     except ValueError as error:
         parser.error(str(error))
-    from lib import embeddings  # imports torch
+    from lib.experiments import embeddings  # imports torch
 
     student, _, history = embeddings.train_student(variant, given.seed, profile)
     if int(os.environ.get("RANK", 0)) == 0:

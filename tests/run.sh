@@ -4,7 +4,7 @@
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
-source "$root/lib/setup.sh"
+source "$root/lib/runner/set_up.sh"
 cd "$root"
 export PYTHONPATH="$root" OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 status=0

@@ -10,7 +10,8 @@ import sys
 
 import pytest
 
-from lib import manifest, notebook, paths
+from lib.config import manifest, paths
+from lib.runner import notebook
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("*.ipynb"))
 PARAMETERS = 'profile = "mini"\nseeds = None\nonly = ""\noverrides = {}'
@@ -35,7 +36,7 @@ def test_it_opens_with_title_parameters_start_imports_versions(path):
     assert kinds[0] == "markdown" and re.match(r"# \d\d · \w", first[1])
     assert second[1] == PARAMETERS and second[2]["metadata"]["tags"] == ["parameters"]
     opening = code(path)
-    start = f'from lib import notebook\n\nnb = notebook.start("{path.stem}", globals())\nP = nb.profile'
+    start = f'from lib.runner import notebook\n\nnb = notebook.start("{path.stem}", globals())\nP = nb.profile'
     assert opening[1] == start
     body = ast.parse(opening[2]).body
     assert body and all(isinstance(node, ast.Import | ast.ImportFrom) for node in body), "one import cell"

@@ -11,7 +11,7 @@ import time
 import pandas as pd
 import pytest
 
-from lib import manifest, params, paths
+from lib.config import manifest, paths, profiles
 
 pytestmark = pytest.mark.smoke
 ENTRIES = manifest.load()
@@ -24,7 +24,7 @@ def artifacts(tmp_path_factory):
 
 def run(artifacts, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "THESIS_ARTIFACTS": str(artifacts), "PYTHONPATH": str(paths.ROOT)}
-    command = [sys.executable, "-P", "-m", "lib.run_all", "smoke", *words]
+    command = [sys.executable, "-P", "-m", "lib.runner.run_all", "smoke", *words]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200)
 
 
@@ -40,7 +40,7 @@ def test_every_notebook_is_done(first):
 
 @pytest.mark.parametrize("label", ENTRIES)
 def test_every_label_is_made_with_its_provenance(first, artifacts, label):
-    profile = params.load("smoke")
+    profile = profiles.load("smoke")
     entry = ENTRIES[label]
     for name in entry.files:
         folder = artifacts / "smoke" if entry.kind == "page" else paths.figures(profile)
@@ -53,12 +53,12 @@ def test_every_label_is_made_with_its_provenance(first, artifacts, label):
 
 def test_nothing_is_made_that_no_label_promises(first):
     promised = {name for entry in ENTRIES.values() for name in entry.files}
-    made = {path.name for path in paths.figures(params.load("smoke")).iterdir()}
+    made = {path.name for path in paths.figures(profiles.load("smoke")).iterdir()}
     assert made - promised == set(), "orphans: list them in params/manifest.yaml or delete them"
 
 
 def test_a_boxplots_csv_tells_everything_alone(first):
-    frame = pd.read_csv(paths.figures(params.load("smoke")) / "fig4_3.csv")
+    frame = pd.read_csv(paths.figures(profiles.load("smoke")) / "fig4_3.csv")
     assert ["model", "task", "value", "published", "seeds", "band"] == [
         column for column in frame if column in ("model", "task", "value", "published", "seeds", "band")
     ]
@@ -84,7 +84,7 @@ def test_a_second_run_reuses_everything_within_seconds(first, artifacts):
 
 def test_two_runs_give_the_same_bytes(first, artifacts, tmp_path):
     """Everything anew in other processes, under another artifact root: the CSVs of the first figures must repeat."""
-    folder = paths.figures(params.load("smoke"))
+    folder = paths.figures(profiles.load("smoke"))
     files = [folder / name for label in ("fig4_2", "fig4_1") for name in ENTRIES[label].files]
     before = {path.name: path.read_bytes() for path in files}
     again = run(tmp_path, "--force", "fig4_2", "fig4_1")

@@ -12,11 +12,12 @@ import pandas as pd
 import seaborn
 from matplotlib.figure import Figure
 
-from lib import notebook, paths, provenance
-from lib.records import write_atomically
+from lib.config import paths
+from lib.store import provenance, saved
+from lib.store.records import write_atomically
 
 if TYPE_CHECKING:
-    from lib.params import Profile
+    from lib.config.profiles import Profile
 
 # Physical size of the published figures in inches, read from the vector figures.
 SIZES = {
@@ -69,7 +70,7 @@ def save(
     for file, written in zip(files, content.values(), strict=True):
         write_atomically(file, written)
     provenance.write(label, profile=profile, files=files, records=records)
-    notebook.register(label, files)
+    saved.register(label, files)
     return files
 
 

@@ -39,7 +39,7 @@ def cca(
         ValueError: inputs are not (batch, dim1) and (batch, dim2), k is out of range, or epsilon is not positive.
 
     Source: Equation 4.3; Andrew, Arora, Bilmes and Livescu 2013 (Deep CCA). The published students use SoftCCA instead
-    because this needs large batches. `lib.metrics.cca` is the metric, without epsilon.
+    because this needs large batches. `lib.evaluation.metrics.cca` is the metric, without epsilon.
     """
     _checks.embeddings(student, "student")
     _checks.embeddings(teacher, "teacher")

@@ -21,7 +21,7 @@ from transformers.activations import ACT2FN
 
 from lib.student import export, weights
 from lib.student.attention import check_window, sliding_window
-from lib.student.inputs import Packed, TokenIds, pack, tokenize
+from lib.student.packing import Packed, TokenIds, pack, tokenize
 
 # Rows that pass the feed-forward layers at once without gradients: the wide activations stay in memory that is reused.
 FEED_FORWARD_ROWS = 1024

@@ -49,7 +49,7 @@ def load(source: str, names: Sequence[str], **settings: Any) -> dict[str, Task]:
     """The tasks `names` of a source, in that order.
 
     Args:
-        source: "gensim" (lib.tasks.mini), "folder" (lib.tasks.folder) or "hub" (lib.tasks.hub).
+        source: "gensim" (data.build.mini), "folder" (tasks.folder) or "hub" (data.build.thesis).
         names: task names.
         settings: passed to the source's own `load`.
 
@@ -57,11 +57,11 @@ def load(source: str, names: Sequence[str], **settings: Any) -> dict[str, Task]:
         ValueError: unknown source or task; whatever the source's files have wrong.
     """
     if source == "gensim":
-        from lib.tasks.mini import load as load_source
+        from lib.data.build.mini.mini_tasks import load as load_source
     elif source == "folder":
         from lib.tasks.folder import load as load_source
     elif source == "hub":
-        from lib.tasks.hub import load as load_source
+        from lib.data.build.thesis.hub_tasks import load as load_source
     else:
         raise ValueError(f"source: expected gensim, folder or hub, got {source!r}")
     return load_source(tuple(names), **settings)

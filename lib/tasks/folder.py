@@ -1,4 +1,4 @@
-"""Tasks from dataset folders: one's own data, in the format of `lib.dataset_folder`."""
+"""Tasks from dataset folders: one's own data, in the format of `lib.data.dataset_folder`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lib import dataset_folder
+from lib.data import dataset_folder
 from lib.tasks import SPLITS, Task, classification
 
 FOLDS = {

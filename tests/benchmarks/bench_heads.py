@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from lib.heads import Job, train_heads
+from lib.evaluation.heads import Job, train_heads
 
 HEADS, TEXTS, DIM, TRAIN, TEST, EPOCHS, LEAST = 20, 600, 768, 3000, 600, 10, 5.0
 

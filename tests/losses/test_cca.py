@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from lib import metrics
+from lib.evaluation import metrics
 from lib.losses import cca
 
 

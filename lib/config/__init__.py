@@ -1,0 +1,1 @@
+"""What may be set, where things are, and which notebook makes which figure."""

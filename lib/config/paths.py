@@ -1,0 +1,69 @@
+"""Where things are.
+
+Sources of truth (notebooks, parameters, published numbers) lie in the checkout. Everything that is computed lies under
+one artifact root, `THESIS_ARTIFACTS` (default `artifacts/`, which git ignores). The committed figures are the one
+exception: an unmodified profile draws into `figures/<profile>`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lib.config.profiles import Profile
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = ROOT / "notebooks"
+PARAMS = ROOT / "params"
+
+
+def artifacts() -> Path:
+    """The artifact root: the environment variable `THESIS_ARTIFACTS`, relative to the checkout, or `artifacts/`."""
+    return ROOT / (os.environ.get("THESIS_ARTIFACTS") or "artifacts")
+
+
+def data_root(profile: Profile) -> Path:
+    """The folder of dataset folders: the environment variable `THESIS_DATA`, or the profile's `data_root`.
+
+    Raises `ValueError` if neither is set, or if the folder is not there.
+    """
+    named = os.environ.get("THESIS_DATA") or profile.data_root
+    if not named:
+        raise ValueError(
+            f"profile {profile.name!r} reads dataset folders, and no root is named: set THESIS_DATA to the folder that "
+            "holds <name>/documents.jsonl, or data_root in the profile"
+        )
+    root = ROOT / named
+    if not root.is_dir():
+        raise ValueError(f"the data root {root} is not a folder: correct THESIS_DATA or data_root")
+    return root
+
+
+def run_name(profile: Profile) -> str:
+    """The folder name of a run's results: the profile's name, with a hash where something departs from the file.
+
+    A run with other settings, fewer variants or other seeds must never replace the results of the plain profile.
+    """
+    if not profile.departures:
+        return profile.name
+    text = json.dumps(profile.departures, sort_keys=True, ensure_ascii=False)
+    return f"{profile.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def figures(profile: Profile) -> Path:
+    """Where figures and tables are saved: `figures/<profile>`, or under the artifact root for a modified profile."""
+    return (artifacts() if profile.departures else ROOT) / "figures" / run_name(profile)
+
+
+def executed(profile: Profile) -> Path:
+    """Where executed notebooks go."""
+    return artifacts() / run_name(profile) / "executed"
+
+
+def provenance(profile: Profile) -> Path:
+    """Where `<label>.json` goes, the record of how a figure or table was made."""
+    return artifacts() / run_name(profile) / "provenance"

@@ -1,0 +1,313 @@
+"""The types of everything in `params/`: what may be set, and which values are possible.
+
+What a value means and why it has its default stands in the YAML files, beside the value.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+
+Count = Annotated[int, Field(ge=1)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]  # the range that NumPy, gensim and torch share
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+Text = Annotated[str, Field(min_length=1)]
+# YAML has lists only; strict mode would refuse them for a tuple. The elements stay strict.
+Texts = Annotated[tuple[Text, ...], Field(strict=False)]
+TaskName = Literal["ARXIV", "IMDB", "OC", "AAN", "S2ORC", "PAN", "WINES", "GAMES"]
+
+
+class Settings(BaseModel):
+    """Frozen values, no unknown keys, and no silent conversion: "0.1" is not a number, 1.0 is not a count."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
+
+
+class CorpusSettings(Settings):
+    """The distillation corpus, half Wikipedia and half news."""
+
+    source: Literal["gensim", "folder", "hub"]
+    train_documents: Annotated[int, Field(ge=2)]
+    validation_documents: Annotated[int, Field(ge=2)]
+    seed: Seed
+    datasets: dict[Literal["wikipedia", "news"], Texts] = {}
+    min_news_tokens: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _sources_named(self) -> CorpusSettings:
+        if self.source != "gensim":
+            missing = [half for half in ("wikipedia", "news") if not self.datasets.get(half)]
+            if missing:
+                raise ValueError(f"source {self.source!r} needs datasets.{missing[0]}: at least one name")
+        if self.source == "hub":
+            for name in (name for half in self.datasets.values() for name in half):
+                revision = name.partition("@")[2].partition("/")[0]
+                if len(revision) != 40:
+                    raise ValueError(
+                        f"datasets: {name!r} is not pinned: expected hf://datasets/<id>@<40 hex digits>/<files>"
+                    )
+        return self
+
+
+class TaskSettings(Settings):
+    """The evaluation tasks and how they are cut down."""
+
+    source: Literal["gensim", "folder", "hub"]
+    names: Annotated[tuple[TaskName, ...], Field(strict=False, min_length=1)]
+    limit: Count
+    seed: Seed
+    pool_articles: Annotated[int, Field(ge=20)] | None = None
+    passage_words: Annotated[int, Field(ge=20)] | None = None
+    train_pairs: Count | None = None
+    validation_pairs: Count | None = None
+    folders: dict[TaskName, Text] = {}
+
+    @model_validator(mode="after")
+    def _complete(self) -> TaskSettings:
+        if len(set(self.names)) != len(self.names):
+            raise ValueError(f"names: a task stands twice in {list(self.names)}")
+        if self.source == "gensim":
+            unset = [
+                key
+                for key in ("pool_articles", "passage_words", "train_pairs", "validation_pairs")
+                if getattr(self, key) is None
+            ]
+            if unset:
+                raise ValueError(f"source 'gensim' builds its tasks from passages and needs {unset[0]}")
+        if self.source == "folder":
+            unset = [name for name in self.names if name not in self.folders]
+            if unset:
+                raise ValueError(f"source 'folder' needs folders.{unset[0]}: <dataset>/<task> for the task {unset[0]}")
+        return self
+
+
+class StructuralTeacherSettings(Settings):
+    """SBERT."""
+
+    model: Text
+    revision: Text | None = None
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    max_tokens: Annotated[int, Field(ge=3)]
+    label_tokens: Count
+    batch_size: Count
+
+
+class ContextualTeacherSettings(Settings):
+    """Paragraph Vector's fixed hyperparameters; the grid's are in grids/pv.yaml."""
+
+    documents: Count | None
+    seed: Seed
+    epochs: Count
+    workers: Count
+    window: Count
+    negative: Annotated[int, Field(ge=0)]
+    sample: NonNegative
+    min_count_share: Annotated[float, Field(gt=0, lt=1)]
+    alpha: Positive
+    min_alpha: Positive
+    dbow_words: bool
+
+    @model_validator(mode="after")
+    def _alpha_falls(self) -> ContextualTeacherSettings:
+        if self.min_alpha > self.alpha:
+            raise ValueError(f"min_alpha={self.min_alpha} is above alpha={self.alpha}: the rate falls during training")
+        return self
+
+
+class StudentSettings(Settings):
+    """The student's architecture and where its weights start."""
+
+    base: Literal["encoder", "longformer"]
+    model: Text
+    revision: Text | None = None
+    layers: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(strict=False, min_length=1)] | None
+    window: Annotated[int, Field(ge=2)]
+    max_positions: Count
+    pooling: Literal["mean"]
+
+    @model_validator(mode="after")
+    def _possible(self) -> StudentSettings:
+        if self.window % 2:
+            raise ValueError(f"window: expected an even number, half of it on each side, got {self.window}")
+        if self.layers is not None and list(self.layers) != sorted(set(self.layers)):
+            raise ValueError(f"layers: expected rising numbers without repetition, got {list(self.layers)}")
+        return self
+
+
+class TrainingSettings(Settings):
+    """How every student of Chapter 4 is trained."""
+
+    documents: Annotated[int, Field(ge=2)]
+    batch_size: Annotated[int, Field(ge=2)]
+    cca_batch_size: Annotated[int, Field(ge=2)]
+    learning_rate: Positive
+    warmup_share: Share
+    weight_decay: NonNegative
+    clip: Positive
+    accumulation: Count
+    precision: Literal["fp32", "bf16"]
+    gradient_checkpointing: bool
+    dropout: Share | None
+    freeze_token_embeddings: bool
+    checkpoint_every: Count
+    length_bucket: Count
+    max_structural_len: Count
+
+
+class HeadSettings(Settings):
+    """The classification heads of the evaluation."""
+
+    hidden: Count
+    dropout: Share
+    epochs: Count
+    batch_size: Count
+    weight_decay: NonNegative
+    label_smoothing: Share
+    learning_rate: Positive
+    clip: Positive
+    repeats: Count
+
+
+class SoftCCASettings(Settings):
+    """The contextual loss."""
+
+    beta: Share
+    delta: NonNegative
+    form: Literal["code", "printed"]
+
+
+class FinalSettings(Settings):
+    """Chapter 5: longer training, and evaluation with three amounts of labelled data."""
+
+    documents: Annotated[int, Field(ge=2)]
+    learning_rate: Positive
+    accumulation: Count
+    warmup_updates: Annotated[int, Field(ge=0)]
+    contextual_seed: Seed
+    rounds: Annotated[dict[Text, Count | None], Field(min_length=1)]
+
+
+class Profile(Settings):
+    """Everything that scales an experiment. `lib.config.profiles.load` makes it."""
+
+    name: Text
+    offline: bool
+    data_root: Text | None
+    seeds: Annotated[tuple[Seed, ...], Field(strict=False, min_length=1)]
+    reference_seeds: Annotated[tuple[Seed, ...], Field(strict=False, min_length=2)]
+    width: Annotated[float, Field(gt=0, le=4)]
+    only: str
+    max_variants: Count | None
+    corpus: CorpusSettings
+    tasks: TaskSettings
+    structural_teacher: StructuralTeacherSettings
+    contextual_teacher: ContextualTeacherSettings
+    student: StudentSettings
+    training: TrainingSettings
+    heads: HeadSettings
+    soft_cca: SoftCCASettings
+    final: FinalSettings
+
+    _departures: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Profile:
+        for key in ("seeds", "reference_seeds"):
+            if len(set(getattr(self, key))) != len(getattr(self, key)):
+                raise ValueError(f"{key}: a seed stands twice in {list(getattr(self, key))}")
+        for key, used in (("training.documents", self.training.documents), ("final.documents", self.final.documents)):
+            if used > self.corpus.train_documents:
+                raise ValueError(f"{key}={used} is more than corpus.train_documents={self.corpus.train_documents}")
+        for key in ("batch_size", "cca_batch_size"):
+            if self.training.documents < getattr(self.training, key):
+                raise ValueError(
+                    f"training.documents={self.training.documents} do not fill one batch of "
+                    f"training.{key}={getattr(self.training, key)}"
+                )
+        return self
+
+    @property
+    def departures(self) -> dict[str, Any]:
+        """Dotted keys whose values are not those of the profile's file, with their values; empty if unmodified."""
+        return dict(self._departures)
+
+    def fingerprintable(self) -> dict[str, Any]:
+        """The profile as plain values (dicts, lists, numbers, text), for fingerprints and provenance."""
+        return self.model_dump(mode="json")
+
+    def flat(self) -> dict[str, Any]:
+        """The profile as dotted key -> plain value."""
+        return dict(_flatten(self.fingerprintable()))
+
+
+def _flatten(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    pairs: list[tuple[str, Any]] = []
+    for key, value in values.items():
+        pairs += _flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else [(f"{prefix}{key}", value)]
+    return pairs
+
+
+class ProjectionGroup(Settings):
+    """All pairs of the named projections for one contextual teacher."""
+
+    dimension: Literal["100d", "1024d", "2048d"]
+    student: Texts
+    contextual: Texts
+
+
+class MaxMarginGrid(Settings):
+    """Distances times gammas."""
+
+    distances: Annotated[tuple[Literal["MSE", "cosine"], ...], Field(strict=False)]
+    gammas: Annotated[tuple[Positive, ...], Field(strict=False)]
+
+
+class StructuralGrid(Settings):
+    """Section 4.4."""
+
+    losses: Annotated[tuple[Literal["MSE", "cosine", "contrastive"], ...], Field(strict=False)]
+    max_margin: MaxMarginGrid
+    reference: Texts
+
+
+class ProjectionGrid(Settings):
+    """Section 4.5.2, Tables 4.6 to 4.8."""
+
+    only_contextual: Annotated[tuple[ProjectionGroup, ...], Field(strict=False, alias="only-contextual")]
+    cosine: Annotated[tuple[ProjectionGroup, ...], Field(strict=False)]
+    mm_mse: Annotated[tuple[ProjectionGroup, ...], Field(strict=False, alias="mm-MSE")]
+
+
+class WeightingGrid(Settings):
+    """Section 4.5.3, Table 4.9."""
+
+    max_structural_len: Annotated[tuple[Literal["384", "None"], ...], Field(strict=False)]
+    lam: Annotated[tuple[Share, ...], Field(strict=False)]
+
+
+class CompoundGrid(Settings):
+    """The three best of each architecture; every pair of them is a compound."""
+
+    dm: Texts
+    dbow: Texts
+
+
+class ParagraphVectorGrid(Settings):
+    """Section 4.5.1, Table 4.5."""
+
+    architectures: Annotated[tuple[Literal["DM", "DBOW"], ...], Field(strict=False)]
+    dimensions: Annotated[tuple[Count, ...], Field(strict=False)]
+    preprocessing: Annotated[tuple[Literal["stem", "lowercase", "None"], ...], Field(strict=False)]
+    min_count: Annotated[tuple[Literal["2", "10%"], ...], Field(strict=False)]
+    compound: CompoundGrid
+
+
+GRIDS: dict[str, type[Settings]] = {
+    "structural": StructuralGrid,
+    "projections": ProjectionGrid,
+    "weighting": WeightingGrid,
+    "pv": ParagraphVectorGrid,
+}

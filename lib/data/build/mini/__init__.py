@@ -1,0 +1,1 @@
+"""mini: the texts inside the wheel of gensim, as dataset folders."""

@@ -1,0 +1,1 @@
+"""thesis: the published data sets, as dataset folders."""

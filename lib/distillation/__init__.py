@@ -1,0 +1,1 @@
+"""Training a student to mimic its teachers (thesis, Chapter 3)."""

@@ -1,0 +1,317 @@
+"""Distillation: train a student to mimic its teachers' embeddings (thesis, Chapter 3 and Listing 4.1).
+
+`distill` is the loop, on Hugging Face accelerate: one process on a laptop, many under `accelerate launch`. What is
+minimised is an `Objective`: structural loss, contextual loss through two projections, and their weighting.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+import zipfile
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+from transformers import get_cosine_schedule_with_warmup
+
+from lib import losses
+from lib.distillation import projection
+from lib.distillation.variants import Variant
+from lib.store.records import write_atomically
+
+
+@dataclass(frozen=True)
+class DistillationData:
+    """What one student learns from, row i of everything being document i.
+
+    token_ids: the documents as the student's token ids, special tokens included.
+    lengths: (documents,) the structural teacher's tokens without special tokens: the masking rule counts these.
+    structural, contextual: (documents, dim) float32 teacher embeddings; None for a teacher that is not used.
+    """
+
+    token_ids: Sequence[list[int]]
+    lengths: np.ndarray
+    structural: np.ndarray | None = None
+    contextual: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("lengths", "structural", "contextual"):
+            values = getattr(self, name)
+            if values is not None and len(values) != len(self.token_ids):
+                raise ValueError(f"{len(self.token_ids)} documents but {len(values)} rows of {name}: they must match")
+            if values is not None and not np.isfinite(values).all():
+                row = int(
+                    np.argwhere(~np.isfinite(np.asarray(values, dtype=float)).reshape(len(values), -1).all(axis=1))[
+                        0, 0
+                    ]
+                )
+                raise ValueError(f"{name} holds NaN or infinity, first in row {row}: embed the documents again")
+
+
+class Objective(nn.Module):
+    """The loss of one variant, (batch,) values from student and teacher embeddings.
+
+    loss = lam * S + (1 - lam) * C on unmasked rows, C on masked ones; without `lam` the plain sum S + C. S is the
+    structural loss of Section 4.4; C is SoftCCA of the projected embeddings (Equation 4.16) or a draft's ablation.
+    The projections are initialised from torch's global generator and train with the student.
+    """
+
+    def __init__(
+        self,
+        variant: Variant,
+        dim: int,
+        contextual_dim: int | None = None,
+        *,
+        width: float = 1.0,
+        max_structural_len: int | None = None,
+        beta: float = 0.95,
+        delta: float = 0.03,
+        form: str = "code",
+    ):
+        super().__init__()
+        self.lam = variant.lam
+        self.max_structural_len = max_structural_len if variant.masked else None
+        self.structural_loss = structural_loss(variant) if variant.structural else None
+        self.contextual_loss: Callable[[Tensor, Tensor], Tensor] | None = None
+        if variant.contextual is not None:
+            self.student_projection = projection.build(projection.scale(variant.student_projection, width), dim)
+            self.contextual_projection = projection.build(
+                projection.scale(variant.contextual_projection, width), contextual_dim
+            )
+            out = projection.out_features(projection.scale(variant.student_projection, width), dim)
+            if variant.contextual_loss == "soft_cca":
+                self.contextual_loss = losses.SoftCCA(out, beta=beta, delta=delta, form=form)
+            else:
+                self.contextual_loss = {"mse": losses.mse, "cca": losses.cca}[variant.contextual_loss]
+
+    def forward(self, student: Tensor, structural: Tensor | None, contextual: Tensor | None, lengths: Tensor) -> Tensor:
+        mask = None
+        if self.max_structural_len is not None:
+            mask = losses.structural_mask(lengths, self.max_structural_len)
+        s = c = None
+        if self.structural_loss is not None:
+            s = self.structural_loss(student, structural, mask=mask)
+        if self.contextual_loss is not None:
+            c = self.contextual_loss(self.student_projection(student), self.contextual_projection(contextual))
+        if s is None or c is None:
+            return s if c is None else c
+        return losses.weighted(s, c, lengths, lam=self.lam, max_structural_len=self.max_structural_len)
+
+
+def structural_loss(variant: Variant) -> Callable[..., Tensor]:
+    """The structural loss of a variant as `loss(student, teacher, mask=mask) -> (batch,)`."""
+    name, distance, gamma = variant.structural_distance
+    simple = {"MSE": losses.mse, "cosine": losses.cosine}
+    if name in simple:  # rows are independent: masking the input is masking the row
+        return lambda student, teacher, mask: simple[name](student, teacher) * (1 if mask is None else mask)
+    if name == "contrastive":
+        return losses.contrastive
+    return partial(losses.max_margin, distance=simple[distance], gamma=gamma)
+
+
+class Distillation(nn.Module):
+    """Student and objective as one module, so that one process group synchronises both."""
+
+    def __init__(self, student: nn.Module, objective: Objective):
+        super().__init__()
+        self.student = student
+        self.objective = objective
+
+    def forward(
+        self, token_ids: list[list[int]], structural: Tensor | None, contextual: Tensor | None, lengths: Tensor
+    ) -> Tensor:
+        embedding = self.student(token_ids)
+        with torch.autocast(embedding.device.type, enabled=False):  # correlations of a handful of rows need float32
+            return self.objective(embedding.float(), structural, contextual, lengths)
+
+
+def length_mixed_order(lengths: np.ndarray, *, bucket: int, seed: int) -> np.ndarray:
+    """A random order of the documents in which every stretch has about the corpus' mix of lengths.
+
+    Documents are put into buckets of `bucket` tokens; the k-th of a bucket's m documents, shuffled, stands at
+    (k + u) / m of the epoch, u uniform in [0, 1). So each batch draws from all buckets in proportion, as the thesis'
+    batches do (author's code); a plain shuffle would by chance fill a batch with long documents.
+    """
+    generator = np.random.default_rng(seed)
+    place = np.empty(len(lengths))
+    buckets = np.asarray(lengths) // bucket
+    for one in np.unique(buckets):
+        members = generator.permutation(np.flatnonzero(buckets == one))
+        place[members] = (np.arange(len(members)) + generator.random(len(members))) / len(members)
+    return np.argsort(place, kind="stable")
+
+
+def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict]:
+    """Trainable parameters in two groups: biases and normalisation weights are not decayed (thesis code)."""
+    trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    return [
+        {"params": [p for p in trainable if p.ndim > 1], "weight_decay": weight_decay},
+        {"params": [p for p in trainable if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+
+
+@dataclass
+class History:
+    """What happened during training: the mean loss of each update, and (update, *values) for each call of `watch`."""
+
+    loss: list[float]
+    watched: list[tuple]
+
+
+def distill(
+    student: nn.Module,
+    objective: Objective,
+    data: DistillationData,
+    *,
+    batch_size: int,
+    learning_rate: float,
+    seed: int,
+    warmup_updates: int,
+    weight_decay: float = 0.01,
+    clip: float = 1.0,
+    accumulation: int = 1,
+    precision: str = "fp32",
+    length_bucket: int = 512,
+    checkpoint: Path | None = None,
+    checkpoint_every: int = 0,
+    watch: Callable[[nn.Module, Objective], tuple[float, ...]] | None = None,
+    watch_every: int = 0,
+    on_update: Callable[[int, int], None] | None = None,
+) -> History:
+    """Train `student` in place for one epoch over `data`; returns the `History`.
+
+    batch_size: documents per batch and process; max-margin and contrastive losses take their negatives from it.
+    learning_rate: peak rate, reached linearly in `warmup_updates`, then cosine to 0 (Table 4.4).
+    weight_decay: 0.01 made the published numbers (code); Table 4.4 prints 0.1.
+    accumulation: batches per update. clip: maximum norm of the gradient. precision: "fp32" or "bf16" (autocast).
+    checkpoint: file to resume from if it exists, written every `checkpoint_every` updates and removed at the end.
+    watch: called every `watch_every` updates with student and objective in evaluation mode, for held-out measures.
+    seed: sets the data order and dropout. The caller seeds the projections, which exist before training starts.
+
+    The epoch drops the last incomplete update. Raises `ValueError` if not even one update can be filled, and
+    `FloatingPointError` if the loss is no longer finite.
+    """
+    accelerator = Accelerator(
+        mixed_precision="bf16" if precision == "bf16" else "no", cpu=not torch.cuda.is_available()
+    )
+    order = length_mixed_order(np.asarray([len(ids) for ids in data.token_ids]), bucket=length_bucket, seed=seed)
+    per_update = batch_size * accumulation * accelerator.num_processes
+    updates = len(order) // per_update
+    if updates == 0:
+        raise ValueError(
+            f"{len(order)} documents do not fill one update of {per_update}: use more documents or smaller batches"
+        )
+
+    torch.manual_seed(seed)
+    model = Distillation(student, objective)
+    optimizer = torch.optim.AdamW(parameter_groups(model, weight_decay), lr=learning_rate)
+    schedule = get_cosine_schedule_with_warmup(optimizer, warmup_updates, updates)
+    model, optimizer = accelerator.prepare(model, optimizer)
+    history = History([], [])
+    first = 0
+    if checkpoint is not None and _whole(checkpoint):
+        first = _resume(checkpoint, accelerator.unwrap_model(model), optimizer, schedule, history)
+
+    model.train()
+    for update in range(first, updates):
+        rows = order[update * per_update : (update + 1) * per_update]
+        batches = rows.reshape(accumulation, accelerator.num_processes, batch_size)[:, accelerator.process_index]
+        total = 0.0
+        for micro, batch in enumerate(batches):
+            synchronise = nullcontext() if micro == accumulation - 1 else accelerator.no_sync(model)
+            with synchronise:
+                loss = model(*_batch(data, batch, accelerator.device)).mean()
+                accelerator.backward(loss / accumulation)
+            total += loss.item() / accumulation
+        if not np.isfinite(total):
+            raise FloatingPointError(
+                f"loss is {total} at update {update + 1} of {updates}: lower the learning rate or use fp32"
+            )
+        accelerator.clip_grad_norm_(model.parameters(), clip)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad(set_to_none=True)
+        history.loss.append(total)
+        done = update + 1
+        if watch is not None and watch_every and done % watch_every == 0 and done < updates:
+            history.watched.append((done, *_in_evaluation(accelerator.unwrap_model(model), watch)))
+        if checkpoint is not None and checkpoint_every and done % checkpoint_every == 0 and done < updates:
+            if accelerator.is_main_process:
+                _checkpoint(checkpoint, accelerator.unwrap_model(model), optimizer, schedule, history, done)
+        if on_update is not None:
+            on_update(done, updates)
+    if checkpoint is not None and accelerator.is_main_process:
+        checkpoint.unlink(missing_ok=True)
+    model.eval()
+    return history
+
+
+def _batch(data: DistillationData, rows: np.ndarray, device: torch.device) -> tuple:
+    def tensor(values: np.ndarray | None) -> Tensor | None:
+        return None if values is None else torch.from_numpy(np.ascontiguousarray(values[rows])).to(device)
+
+    return [data.token_ids[row] for row in rows], tensor(data.structural), tensor(data.contextual), tensor(data.lengths)
+
+
+def _in_evaluation(
+    model: Distillation, watch: Callable[[nn.Module, Objective], tuple[float, ...]]
+) -> tuple[float, ...]:
+    """Call `watch` without leaving a trace: no gradient, no dropout, the random state as before."""
+    state = torch.get_rng_state()
+    model.eval()
+    with torch.no_grad():
+        values = watch(model.student, model.objective)
+    model.train()
+    torch.set_rng_state(state)
+    return values
+
+
+def _checkpoint(path: Path, model: Distillation, optimizer, schedule, history: History, done: int) -> None:
+    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    frozen = {name for name, _ in model.named_parameters()} - trained  # the base checkpoint still holds these
+    state = {
+        "model": {name: value for name, value in model.state_dict().items() if name not in frozen},
+        "optimizer": optimizer.state_dict(),
+        "schedule": schedule.state_dict(),
+        "rng": torch.get_rng_state(),
+        "cuda_rng": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        "loss": history.loss,
+        "watched": history.watched,
+        "done": done,
+    }
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    write_atomically(path, buffer.getvalue())
+
+
+def _whole(path: Path) -> bool:
+    """Whether there is a checkpoint that can be read; a damaged one is left aside, said so."""
+    if path.exists() and not zipfile.is_zipfile(path):
+        warnings.warn(f"checkpoint {path} is damaged: training starts again", stacklevel=3)
+        return False
+    return path.exists()
+
+
+def _resume(path: Path, model: Distillation, optimizer, schedule, history: History) -> int:
+    state = torch.load(
+        path, map_location="cpu", weights_only=True
+    )  # tensors and plain values only, nothing is executed
+    missing, unexpected = model.load_state_dict(state["model"], strict=False)
+    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    if unexpected or trained & set(missing):
+        raise ValueError(f"checkpoint {path} belongs to another student: delete it and run again")
+    optimizer.load_state_dict(state["optimizer"])
+    schedule.load_state_dict(state["schedule"])
+    torch.set_rng_state(state["rng"])
+    if state["cuda_rng"]:
+        torch.cuda.set_rng_state_all(state["cuda_rng"])
+    history.loss[:] = state["loss"]
+    history.watched[:] = [tuple(pair) for pair in state["watched"]]
+    return state["done"]

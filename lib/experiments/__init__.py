@@ -1,0 +1,3 @@
+"""From variants to tidy records: shared inputs, training, embeddings, heads."""
+
+from lib.experiments.runs import cost, retrieve, run

@@ -1,0 +1,1 @@
+"""What each chapter shows, and the ledger of its claims."""

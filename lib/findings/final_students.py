@@ -1,0 +1,136 @@
+"""Chapter 5: the final students, trained longer, and everything they are compared with, on test data."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+
+import pandas as pd
+
+from lib import experiments, published
+from lib.config.profiles import Profile
+from lib.distillation.variants import MM_MSE, NO_WEIGHTING
+from lib.statistics.noise import NoiseBand, noise_band
+
+# Names of Chapter 5 -> identities. The last two are baselines the thesis does not have.
+MODELS = {
+    "Longformer": "Longformer",
+    "DM": "DM;100d",
+    "PV": "PV;2048d",
+    "SBERT": "SBERT",
+    "cosine-masked": f"{NO_WEIGHTING['cosine']};384;λ=0.5",
+    "MSE-contextual": f"{NO_WEIGHTING['mm-MSE']};None;λ=0.5",
+    "only-MSE": MM_MSE,
+    "TF-IDF": "TF-IDF",
+    "SBERT, mean of chunks": "SBERT, mean of chunks",
+}
+STUDENTS = ("cosine-masked", "MSE-contextual", "only-MSE")
+PUBLISHED = tuple(MODELS)[:7]
+TOP = 1000  # what is ranked lower was ignored in the published retrieval scores
+
+
+def final_profile(profile: Profile) -> Profile:
+    """The profile with Table 5.2's training scheme and freshly trained contextual teachers."""
+    final = profile.final
+    updates = final.documents // (profile.training.batch_size * final.accumulation)
+    if updates == 0:
+        raise ValueError(
+            f"final.documents={final.documents} do not fill one update of {profile.training.batch_size} x "
+            f"{final.accumulation} documents: use more documents or less accumulation"
+        )
+    training = profile.training.model_copy(
+        update={
+            "documents": final.documents,
+            "learning_rate": final.learning_rate,
+            "accumulation": final.accumulation,
+            "warmup_share": min(final.warmup_updates / updates, 0.5),
+        }
+    )
+    teacher = profile.contextual_teacher.model_copy(update={"seed": final.contextual_seed})
+    return profile.model_copy(update={"training": training, "contextual_teacher": teacher})
+
+
+def classification(profile: Profile, executor: Executor | None = None) -> pd.DataFrame:
+    """Tidy test accuracies of every model in every round: as `experiments.run`, with Chapter 5's names and `round`."""
+    frames = []
+    for name, limit in profile.final.rounds.items():
+        found = experiments.run(
+            MODELS.values(),
+            profile=final_profile(profile),
+            seeds=seeds(profile),
+            split="test",
+            limit=limit,
+            executor=executor,
+        )
+        frames.append(found.assign(round=name))
+    return _named(pd.concat(frames, ignore_index=True))
+
+
+def retrieval(profile: Profile, *, top: int | None, executor: Executor | None = None) -> pd.DataFrame:
+    """Tidy MAP and MRR of every model, over the whole ordering (`top=None`) or its first `top` texts."""
+    found = experiments.retrieve(
+        MODELS.values(), profile=final_profile(profile), seeds=seeds(profile), top=top, executor=executor
+    )
+    return _named(found.assign(round=""))
+
+
+def score_table(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.DataFrame:
+    """Table 5.7, both parts in one: round, model, task, value, published.
+
+    round is "all", "10k", "1k" or "retrieval" (MAP); task also names the two summaries "mean" and "norm_mean". The
+    latter divides by the best score of the task among the published models, so that both columns are normalised alike;
+    further baselines are measured against the same best. `follows` says whether a published summary follows from its
+    own row, to the rounding of its three digits.
+    """
+    ours = pd.concat([accuracies, retrieved[retrieved["metric"] == "MAP"].assign(round="retrieval")])
+    ours = ours.groupby(["round", "model", "task"], sort=False)["value"].mean().reset_index()
+    theirs = published.load("tab5_7").rename(columns={"value": "published"})
+    cells = theirs[~theirs["task"].isin(["mean", "norm_mean"])]
+    summaries = [_summaries(ours, "value"), _summaries(cells, "published").rename(columns={"published": "recomputed"})]
+    ours = pd.concat([ours, summaries[0]])
+    table = ours.merge(theirs, on=["round", "model", "task"], how="outer").merge(summaries[1], how="left")
+    off = (table["published"].astype(float) - table["recomputed"]).abs()
+    # Half a unit of the third digit: in the summary, and in each cell and its task's best, which normalising scales up.
+    best = cells.groupby(["round", "task"])["published"].max().astype(float)
+    slack = table["round"].map(0.0005 + (0.001 / best).groupby("round").mean())
+    table["follows"] = off.le(slack).map({True: "yes", False: "no"}).where(table["recomputed"].notna(), "")
+    order = {
+        name: rank
+        for rank, name in enumerate(
+            [*MODELS, "ARXIV", "IMDB", "AAN", "OC", "PAN", "S2ORC", "GAMES", "WINES", "mean", "norm_mean"]
+        )
+    }
+    rounds = {name: rank for rank, name in enumerate(["all", "10k", "1k", "retrieval"])}
+    table["key"] = [
+        (rounds[r], order[m], order[t]) for r, m, t in zip(table["round"], table["model"], table["task"], strict=True)
+    ]
+    return table.sort_values("key").drop(columns="key").reset_index(drop=True)
+
+
+def band(accuracies: pd.DataFrame) -> NoiseBand:
+    """The noise of mean normalised accuracy over all rounds, as Figure 5.3 normalises, from the students' seeds."""
+    runs = accuracies[accuracies["model"].isin(PUBLISHED)].rename(columns={"value": "accuracy"})
+    best = runs.groupby(["task", "round", "model"])["accuracy"].mean().groupby("task").max().to_dict()
+    students = runs[runs["model"].isin(STUDENTS)]
+    named = students.assign(model=students["model"] + ";" + students["round"])
+    return noise_band(named[["model", "task", "seed", "accuracy"]], best=best)
+
+
+def seeds(profile: Profile) -> dict[str, list[int]]:
+    """The final students run with the reference seeds, everything else with the profile's."""
+    return {MODELS[name]: sorted({*profile.seeds, *profile.reference_seeds}) for name in STUDENTS}
+
+
+def _summaries(scores: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Mean and mean normalised score per round and model."""
+    best = scores[scores["model"].isin(PUBLISHED)].groupby(["round", "task"])[column].max().rename("best")
+    joined = scores.join(best, on=["round", "task"])
+    joined["normalized"] = joined[column] / joined["best"]
+    means = joined.groupby(["round", "model"], sort=False)[[column, "normalized"]].mean()
+    named = {"mean": column, "norm_mean": "normalized"}
+    return pd.concat([means[source].rename(column).reset_index().assign(task=task) for task, source in named.items()])
+
+
+def _named(records: pd.DataFrame) -> pd.DataFrame:
+    """Identities replaced by Chapter 5's names."""
+    names = {identity: name for name, identity in MODELS.items()}
+    return records.assign(identity=records["model"], model=records["model"].map(names))

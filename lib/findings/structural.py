@@ -1,0 +1,83 @@
+"""How far students are from their own teacher's embedding and from those of other documents (thesis Section 4.4.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from lib import published
+from lib.config.profiles import Profile
+from lib.distillation.variants import parse
+from lib.experiments import embeddings, inputs
+
+
+def distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -> pd.DataFrame:
+    """Distances of each document's student embedding to its teacher embedding and to negatives, two ways of pairing.
+
+    "true" negatives are the teacher's embeddings of the other documents of a batch. The published ones came from
+    rolling the batch without naming an axis (author's code): the flattened (batch, dim) array moved by 1, 2, ...
+    places, so that nearly every "negative" is the same document's features, shifted.
+
+    Args:
+        student, teacher: (documents, dim), row i is document i.
+        batch: documents compared with each other; the last incomplete batch is left out.
+
+    Returns:
+        One row per pair: negatives ("as published" or "true"), distance ("squared L2", a mean over dimensions, or
+        "cosine"), to ("positives" or "negatives"), value.
+    """
+    if student.shape != teacher.shape or len(student) < batch or batch < 2:
+        raise ValueError(
+            f"expected two arrays of one shape with at least one batch of {batch}, got {student.shape}, {teacher.shape}"
+        )
+    count = len(student) // batch * batch
+    groups = (count // batch, batch, -1)
+    ours, theirs = student[:count].reshape(groups), teacher[:count].reshape(groups)
+    flat = theirs.reshape(len(theirs), -1)
+    paired = {
+        ("as published", "positives"): [theirs],
+        ("as published", "negatives"): [
+            np.roll(flat, shift, axis=1).reshape(theirs.shape) for shift in range(1, batch)
+        ],
+        ("true", "positives"): [theirs],
+        ("true", "negatives"): [np.roll(theirs, shift, axis=1) for shift in range(1, batch)],
+    }
+    frames = []
+    for (negatives, to), others in paired.items():
+        for name, distance in (("squared L2", _squared), ("cosine", _cosine)):
+            values = np.concatenate([distance(ours, other).ravel() for other in others])
+            frames.append(pd.DataFrame({"negatives": negatives, "distance": name, "to": to, "value": values}))
+    return pd.concat(frames, ignore_index=True)
+
+
+def of_figure(profile: Profile) -> pd.DataFrame:
+    """The distances of Figure 4.4's models on the held-out documents, with the column model; all must be recorded."""
+    teacher = inputs.of(profile).structural("validation")["embeddings"]
+    frames = []
+    for model in models():
+        student = embeddings.of(parse(model), profile.seeds[0], profile)["validation"]
+        frames.append(distances(student, teacher, batch=profile.training.batch_size).assign(model=model))
+    return pd.concat(frames, ignore_index=True)
+
+
+def norms(profile: Profile) -> pd.DataFrame:
+    """Mean and sd of the embeddings' norms on the held-out documents, per model of Figure 4.4 and for the teacher."""
+    found = {model: embeddings.of(parse(model), profile.seeds[0], profile)["validation"] for model in models()}
+    found["SBERT (teacher)"] = inputs.of(profile).structural("validation")["embeddings"]
+    lengths = {model: np.linalg.norm(vectors, axis=1) for model, vectors in found.items()}
+    return pd.DataFrame(
+        [(model, values.mean(), values.std()) for model, values in lengths.items()], columns=["model", "norm", "sd"]
+    )
+
+
+def models() -> list[str]:
+    """The models of Figure 4.4, as printed."""
+    return list(dict.fromkeys(published.load("fig4_4")["model"]))
+
+
+def _squared(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    return np.square(one - other).mean(axis=-1)
+
+
+def _cosine(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    return 1 - (one * other).sum(axis=-1) / (np.linalg.norm(one, axis=-1) * np.linalg.norm(other, axis=-1))

@@ -1,0 +1,3 @@
+"""What the thesis printed and drew, and where its text and its code disagree."""
+
+from lib.published.numbers import FOLDER, TASKS, accuracies, boxes, identities, identity, labels, load, models, nearest

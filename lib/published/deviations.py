@@ -1,0 +1,63 @@
+"""Where a run departs from the thesis' text, and why: `params/deviations.yaml`, as far as it applies to a profile."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import pandas as pd
+from pydantic import Field, model_validator
+
+from lib.config import paths, profiles
+from lib.config.profiles import Profile
+from lib.config.schema import Settings, Text
+
+
+class Deviation(Settings):
+    """One departure. Either `key` (a parameter, whose value the profile says) or `here` (in words)."""
+
+    id: Text
+    topic: Text
+    thesis: bool | int | float | Text
+    reason: Text
+    key: Text | None = None
+    here: Text | None = None
+    profiles: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+
+    @model_validator(mode="after")
+    def _one_side(self) -> Deviation:
+        if (self.key is None) == (self.here is None):
+            raise ValueError("needs either key or here")
+        return self
+
+
+def load() -> list[Deviation]:
+    """Every entry of the file. Raises `lib.config.profiles.ParameterError` in one line for one that does not fit."""
+    path = paths.PARAMS / "deviations.yaml"
+    return [
+        profiles.validated(Deviation, {"id": name, **(fields or {})}, f"{path.name}: {name}")
+        for name, fields in profiles.read_yaml(path).items()
+    ]
+
+
+def table(profile: Profile) -> pd.DataFrame:
+    """What applies to a profile: columns topic, thesis, here, reason; no parameter that has the thesis' value."""
+    values = profile.flat()
+    rows = []
+    for one in load():
+        if one.profiles and profile.name not in one.profiles:
+            continue
+        if one.key is not None and one.key not in values:
+            nearest = profiles.nearest(one.key, values)
+            raise profiles.ParameterError(f"deviations.yaml: {one.id}: unknown {one.key!r}; nearest: {nearest}")
+        here = one.here if one.key is None else values[one.key]
+        if one.key is None or here != one.thesis:
+            rows.append({"topic": one.topic, "thesis": _text(one.thesis), "here": _text(here), "reason": one.reason})
+    return pd.DataFrame(rows, columns=["topic", "thesis", "here", "reason"])
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

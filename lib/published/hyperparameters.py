@@ -1,0 +1,84 @@
+"""The thesis' tables of training parameters, this run's values beside the published ones."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from lib import published
+from lib.config import profiles
+from lib.config.profiles import Profile
+
+
+def heads(profile: Profile, label: str = "tab4_3") -> pd.DataFrame:
+    """Table 4.3 (and 5.6): the classification heads. Columns parameter, value, published."""
+    settings = profile.heads
+    values = {
+        "Hidden features": settings.hidden,
+        "Hidden dropout rate": settings.dropout,
+        "Hidden activation": "ReLU",
+        "Epochs": settings.epochs,
+        "Batch size": settings.batch_size,
+        "Weight decay": settings.weight_decay,
+        "Label smoothing": settings.label_smoothing,
+        "Learning rate": settings.learning_rate,
+        "Learning rate decay": "Cosine",
+        "Maximum gradient norm": settings.clip,
+        "Optimizer": "AdamW",
+        "Mixed-precision training": "No",
+    }
+    return _beside(values, label)
+
+
+def training(profile: Profile) -> pd.DataFrame:
+    """Table 4.4: every student of Chapter 4. Columns parameter, value, published."""
+    warmup = {"Warmup steps": f"{profile.training.warmup_share:.0%} of training steps"}
+    return _beside(_student(profile, profile.training.learning_rate, profile.training.accumulation) | warmup, "tab4_4")
+
+
+def final(profile: Profile) -> pd.DataFrame:
+    """Table 5.2: the three students of Chapter 5. Columns parameter, value, published."""
+    warmup = {"Warmup update steps": profile.final.warmup_updates}
+    return _beside(_student(profile, profile.final.learning_rate, profile.final.accumulation) | warmup, "tab5_2")
+
+
+def _student(profile: Profile, learning_rate: float, accumulation: int) -> dict[str, object]:
+    settings = profile.training
+    return {
+        "Batch size": settings.batch_size,
+        "Weight decay": settings.weight_decay,
+        "Learning rate": learning_rate,
+        "Learning rate decay": "Cosine",
+        "Maximum gradient norm": settings.clip,
+        "Optimizer": "AdamW",
+        "Gradient accumulation steps": accumulation,
+        "Gradient checkpointing": "Yes" if settings.gradient_checkpointing else "No",
+        "Mixed-precision training": "No" if settings.precision == "fp32" else "Yes",
+    }
+
+
+def _beside(values: dict[str, object], label: str) -> pd.DataFrame:
+    """Rows in the published order. Raises `ValueError` if the two sides do not name the same parameters."""
+    table = published.load(label).rename(columns={"value": "published"})
+    if set(table["parameter"]) != set(values):
+        raise ValueError(f"{label}: only one side names {sorted(set(table['parameter']) ^ set(values))}")
+    table.insert(1, "value", [str(values[name]) for name in table["parameter"]])
+    return table
+
+
+def paragraph_vector(profile: Profile) -> pd.DataFrame:
+    """Table 4.5: Paragraph Vector, fixed and searched. Columns parameter, value, published, recommended_by."""
+    settings, grid = profile.contextual_teacher, profiles.grid("pv")
+    small, large = grid["min_count"]
+    dimensions = ", ".join(str(max(1, round(dimension * profile.width))) for dimension in grid["dimensions"])
+    values = {
+        "dm": ", ".join({"DM": "true", "DBOW": "false"}[architecture] for architecture in grid["architectures"]),
+        "vector_size": dimensions,
+        "min_count": f"{small}, {settings.min_count_share:.0%} of training corpus (label {large})",
+        "text_pre_process": ", ".join(name.lower() for name in grid["preprocessing"]),
+        "window": settings.window,
+        "negative": settings.negative,
+        "sample": f"{settings.sample:g}",
+        "dbow_words": str(settings.dbow_words).lower(),
+        "epochs": settings.epochs,
+    }
+    return _beside(values, "tab4_5")

@@ -1,0 +1,148 @@
+"""The thesis' published numbers, by the label of the figure or table they stand in.
+
+    load("fig4_10")      rows of a boxplot: model as printed there, task, accuracy, normalised accuracy, identity
+    load("tab4_1")       a table
+
+The numbers lie in `params/published`, whose README names every source. A model has one identity over all figures and
+a display name per figure: `no-weighting` is one student in Figure 4.10 and another in 4.11.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+
+import pandas as pd
+
+from lib.config import paths
+
+FOLDER = paths.PARAMS / "published"
+TASKS = ("ARXIV", "IMDB", "OC", "AAN", "S2ORC", "PAN")
+# The two figures of Chapter 5's per-task scores are drawn from the same numbers as Figure 5.3 and Table 5.7b.
+_BOXPLOTS = tuple(f"fig4_{number}" for number in (2, 3, 5, 7, 8, 9, 10, 11, 12)) + ("fig5_3",)
+_CURVES = {
+    "fig4_1": "length_histograms",
+    "fig4_4": "fig4_4_distances",
+    "fig5_1": "length_histograms",
+    "fig5_2": "length_ecdf",
+    "fig5_4": "ch5_accuracies",
+    "fig5_5": "ch5_retrieval",
+    "fig5_6": "ch5_retrieval",
+}
+_TABLES = tuple(f"tab4_{number}" for number in range(1, 11)) + tuple(f"tab5_{number}" for number in range(1, 8))
+
+
+def labels() -> list[str]:
+    """Every label that has published numbers, figures first."""
+    return sorted((*_BOXPLOTS, *_CURVES), key=_number) + sorted(_TABLES, key=_number)
+
+
+def load(label: str) -> pd.DataFrame:
+    """Published rows for a label such as "fig4_5" or "tab5_7".
+
+    Boxplots (Figures 4.2-4.12, 5.3) have the columns row (1 is the top), model (as printed in that figure), identity,
+    task, accuracy, normalized (divided by the best accuracy of the task among the figure's models) and mean (of the
+    six normalised accuracies), in the order drawn: top to bottom, best last. Figure 5.3's models are named
+    `model;round`, and its maxima run over all three rounds, as in the thesis.
+
+    Other figures: 4.1, 5.1 split, source, bin_lo, bin_hi (Longformer tokens), percent (of the source's documents);
+    4.4 distance, model, to, mode, mean, support_lo, support_hi; 5.2 task, split, tokens, proportion;
+    5.4 round, model, task, accuracy; 5.5 and 5.6 model, task, metric, score. Tables: as in their CSV.
+
+    Raises `ValueError` for an unknown label and names the nearest one.
+    """
+    _check(label)
+    if label in _BOXPLOTS:
+        return _boxplot(label)
+    frame = _read(_CURVES.get(label, label)).copy()
+    if "label" in frame:
+        frame = frame[frame["label"] == label].drop(columns="label")
+    if label == "fig5_4":
+        frame = frame[frame["round"] != "1k"]
+    return frame.drop(columns="source") if label == "fig5_4" else frame.reset_index(drop=True)
+
+
+def models(label: str) -> list[str]:
+    """Names of a boxplot's models as printed there, from top to bottom: the best is last."""
+    return _rows(label)["model"].tolist()
+
+
+def identities(label: str) -> dict[str, str]:
+    """Name as printed in a boxplot -> the one identity of that model, from top to bottom."""
+    return dict(zip(*(_rows(label)[column] for column in ("model", "identity")), strict=True))
+
+
+def identity(label: str, model: str) -> str:
+    """The one identity of a model that a boxplot prints as `model`.
+
+    `identity("fig4_10", "no-weighting")` and `identity("fig4_11", "no-weighting")` are two students;
+    `identity("fig4_8", "only-structural;cosine")` is `identity("fig4_2", "cosine")`.
+
+    Raises `ValueError` if the figure shows no such model.
+    """
+    known = identities(label)
+    if model not in known:
+        raise ValueError(f"{label} shows no model {model!r}{nearest(model, known)}")
+    return known[model]
+
+
+def boxes(label: str) -> pd.DataFrame:
+    """The boxes of a boxplot as drawn: row, model, identity, mean, min, q1, median, q3, max."""
+    return _rows(label).drop(columns="label")
+
+
+def accuracies() -> pd.DataFrame:
+    """Validation accuracy of all 116 models of Figures 4.2-4.12: identity, task, accuracy, correct, examples."""
+    return _read("ch4_accuracies").copy()
+
+
+def nearest(name: str, known) -> str:
+    """The end of an error message: the known name most like `name`, or all of them if there are few."""
+    known = list(known)
+    match = difflib.get_close_matches(str(name), known, n=1, cutoff=0.4)
+    if match:
+        return f"; did you mean {match[0]!r}?"
+    return f"; known: {', '.join(known)}" if len(known) <= 30 else ""
+
+
+def _boxplot(label: str) -> pd.DataFrame:
+    rows = _rows(label)[["row", "model", "identity"]]
+    if label == "fig5_3":
+        scores = _read("ch5_accuracies").copy()
+        scores["identity"] = scores["model"] + ";" + scores["round"]
+    else:
+        scores = _read("ch4_accuracies").copy()
+    scores["accuracy"] = scores["correct"] / scores["examples"]  # the printed six digits would blur the boxes at 1e-6
+    frame = rows.merge(scores[["identity", "task", "accuracy"]], on="identity", how="left", validate="one_to_many")
+    frame["normalized"] = frame["accuracy"] / frame.groupby("task")["accuracy"].transform("max")
+    frame["mean"] = frame.groupby("model")["normalized"].transform("mean")
+    order = pd.Categorical(frame["task"], TASKS, ordered=True)
+    return frame.assign(order=order).sort_values(["row", "order"]).drop(columns="order").reset_index(drop=True)
+
+
+def _rows(label: str) -> pd.DataFrame:
+    _check(label)
+    if label not in _BOXPLOTS:
+        raise ValueError(f"{label} is no boxplot; boxplots: {', '.join(_BOXPLOTS)}")
+    frame = _read("boxplots")
+    return frame[frame["label"] == label].sort_values("row").reset_index(drop=True)
+
+
+def _check(label: str) -> None:
+    if not isinstance(label, str):
+        raise ValueError(f"expected a label such as 'fig4_10', got {label!r}: figure numbers are text, 4.10 is not 4.1")
+    if label not in (known := labels()):
+        name = label.replace(".", "_")
+        name = f"fig{name}" if name[:1].isdigit() else name
+        raise ValueError(f"no published numbers under {label!r}{nearest(name, known)}")
+
+
+def _number(label: str) -> tuple[int, int]:
+    chapter, number = label[3:].split("_")
+    return int(chapter), int(number)
+
+
+@functools.cache
+def _read(name: str) -> pd.DataFrame:
+    # Without pandas' list of missing values: "None" is a label of the thesis, and a cell left empty stays text.
+    return pd.read_csv(FOLDER / f"{name}.csv", keep_default_na=False)

@@ -1,0 +1,1 @@
+"""One page of everything that was made."""

@@ -1,0 +1,290 @@
+"""One HTML page per profile: the claims ledger, every figure and table beside the published one, and how it was made.
+
+    found, noise = report.records(profile)
+    ledger = claims.check(found, noise, profile=profile.name)
+    report.write(profile, ledger)              artifacts/<run>/report.html
+
+The page holds everything it shows - pictures as data URIs, its style inline, no script - so it opens from disk,
+without a network, and can be sent as one file. It shows what is there; what was not made is listed as missing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Container, Iterable
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+
+from lib.config import manifest, paths
+from lib.config.profiles import Profile
+from lib.findings import claims
+from lib.published import deviations
+from lib.report import shown_items
+from lib.report.shown_items import Item
+from lib.runner import freshness
+from lib.runner.status import duration
+from lib.statistics import published_noise
+from lib.statistics.noise import NoiseBand
+from lib.store import saved
+from lib.store.records import write_atomically
+
+LEDGER = "tab_claims"  # has a section of its own
+_VERDICTS = {claims.HOLDS: "holds", claims.FAILS: "fails", claims.UNCLEAR: "unclear", claims.NOT_RUN: "notrun"}
+_REACH = 0.2  # effects beyond it are drawn at the edge
+
+
+def records(profile: Profile) -> tuple[dict[str, pd.DataFrame], dict[str, NoiseBand]]:
+    """Our results for the claims: label -> tidy records, and label -> noise band.
+
+    Figures that were made on this machine are read from the records, with every seed; nothing is trained. A figure of
+    which only the CSV is there (it came with the repository, or its records are out of date) gives its means over
+    seeds and its band. A figure without a CSV gives nothing.
+    """
+    found, noise = {}, {}
+    for label in dict.fromkeys(claim.checked_on for claim in claims.load()):
+        csv = paths.figures(profile) / f"{label}.csv"
+        if not csv.is_file():
+            continue
+        complete = _recorded(label, profile) if (paths.provenance(profile) / f"{label}.json").is_file() else None
+        if complete is not None:
+            found[label], band = complete
+            noise |= {label: band} if band else {}
+            continue
+        frame = pd.read_csv(csv, keep_default_na=False, na_values=[""])
+        band = _band(label, frame, profile)
+        if band is None:
+            found[label] = frame.assign(seed=0)
+        else:
+            noise[label] = band
+            repeated = frame.loc[frame.index.repeat(frame["seeds"])]  # the mean of its seeds, once for each
+            found[label] = repeated.assign(seed=repeated.groupby(level=0).cumcount()).reset_index(drop=True)
+    return found, noise
+
+
+def write(profile: Profile, ledger: pd.DataFrame) -> Path:
+    """Write the page to `artifacts/<run>/report.html`, register it under the label "report", and return its path."""
+    path = paths.artifacts() / paths.run_name(profile) / "report.html"
+    write_atomically(path, page(profile, ledger).encode())
+    saved.register("report", [path])
+    return path
+
+
+def page(profile: Profile, ledger: pd.DataFrame) -> str:
+    """The page as text. ledger: `claims.check`'s."""
+    entries = {label: one for label, one in manifest.load().items() if one.kind != "page" and label != LEDGER}
+    items = [shown_items.item(label, entry, profile) for label, entry in entries.items()]
+    shown = {label: [item for item in items if item.entry.notebook == label] for label in _notebooks(items)}
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("template.html.j2").render(
+        profile=profile,
+        run=paths.run_name(profile),
+        chapters=[(name, name.replace("_", " ", 1).replace("_", " "), group) for name, group in shown.items()],
+        items=items,
+        missing=[item for item in items if not item.made],
+        rows=[_claim(row, entries) for row in ledger.to_dict("records")],
+        counts={verdict: int((ledger["verdict"] == verdict).sum()) for verdict in _VERDICTS},
+        classes=_VERDICTS,
+        within=int((ledger["published_exceeds"] == False).sum()),  # noqa: E712 - None is "unknown"
+        through_zero=int(((ledger["published_low"] <= 0) & (ledger["published_high"] >= 0)).sum()),
+        rerun=f"{published_noise.rerun_distance():.4f}".removeprefix("0"),
+        rankings=_rankings(),
+        facts=_facts(profile, items),
+        versions=_versions(items),
+        parameters=shown_items.html(_parameters(profile)),
+        timings=_timings(profile, items),
+        deviations=deviations.table(profile).to_dict("records"),
+    )
+
+
+def forest(row: dict[str, Any]) -> Markup:
+    """A claim as a small picture: published above, ours below; the dot is the effect, the line its interval, the strip
+    what noise alone may do. The axis is a signed square root, so that .005 and .1 both show.
+    """
+    lanes = []
+    for top, prefix, shape in ((10, "published_", "theirs"), (26, "", "ours")):
+        effect, low, high, needed = (row[f"{prefix}{name}"] for name in ("effect", "low", "high", "needed"))
+        if effect is None or np.isnan(effect):
+            continue
+        if not np.isnan(needed):
+            left, right = _place(-needed), _place(needed)
+            lanes.append(f'<rect class="band" x="{left:.1f}" y="{top - 7}" width="{right - left:.1f}" height="14"/>')
+        if not np.isnan(low):
+            lanes.append(f'<path class="{shape}" d="M{_place(low):.1f} {top}H{_place(high):.1f}"/>')
+        lanes.append(f'<circle class="{shape}" cx="{_place(effect):.1f}" cy="{top}" r="4"/>')
+    label = f"published effect {_signed(row['published_effect'])}, ours {_signed(row['effect'])}"
+    body = "".join(lanes)
+    return Markup(
+        f'<svg class="forest" viewBox="0 0 200 36" role="img" aria-label="{label}">'
+        f'<path class="zero" d="M100 0V36"/>{body}</svg>'
+    )
+
+
+def _claim(row: dict[str, Any], entries: Container[str]) -> dict[str, Any]:
+    return {
+        **row,
+        "figure": shown_items.name(row["label"]),
+        "linked": row["label"] in entries,
+        "class": _VERDICTS[row["verdict"]],
+        "published_class": "within" if row["published_exceeds"] is False else "beyond",
+        "forest": forest(row),
+        "published_text": _effect(row, "published_"),
+        "ours_text": _effect(row, ""),
+        "p_tasks": "" if _missing(row["p_tasks"]) else f"{row['p_tasks']:.3f}",
+        "p_seeds": "" if _missing(row["p_seeds"]) else f"{row['p_seeds']:.3f}" if row["p_seeds"] >= 0.001 else "< .001",
+    }
+
+
+def _effect(row: dict[str, Any], prefix: str) -> str:
+    effect, low, high = (row[f"{prefix}{name}"] for name in ("effect", "low", "high"))
+    if _missing(effect):
+        return ""
+    return _signed(effect) + ("" if _missing(low) else f" [{_signed(low)}, {_signed(high)}]")
+
+
+def _rankings() -> list[dict[str, Any]]:
+    found = []
+    for label in claims.RANKINGS:
+        table = claims.neighbours(label)
+        within = table[table["within_noise"]]
+        close = within[["model", "ahead_of", "arithmetic"]]
+        found.append(
+            {
+                "label": label,
+                "name": shown_items.name(label),
+                "within": len(within),
+                "pairs": len(table),
+                "table": shown_items.html(close, head=["model", "ahead of", "arithmetic"]) if len(close) else "",
+            }
+        )
+    return found
+
+
+def _facts(profile: Profile, items: Iterable[Item]) -> list[tuple[str, str]]:
+    """What the run rests on, from the provenance of everything shown."""
+    known = [item.provenance for item in items if item.provenance]
+    commits = sorted(
+        {f"{one['commit'][:12]}{' (with changes)' if one['dirty'] else ''}" for one in known if one.get("commit")}
+    )
+    seeds = sorted({seed for one in known for seed in one.get("seed", ())})
+    written = sorted(one["written"] for one in known)
+    return [
+        ("Profile", profile.name),
+        ("Changed", ", ".join(f"{key} = {value!r}" for key, value in profile.departures.items()) or "nothing"),
+        (
+            "Corpus",
+            f"{profile.corpus.train_documents:,} documents ({profile.corpus.source}), half Wikipedia, half news",
+        ),
+        ("Tasks", f"{', '.join(profile.tasks.names)} ({profile.tasks.source})"),
+        ("Seeds", ", ".join(map(str, seeds)) or "not recorded"),
+        ("Device", ", ".join(sorted({device for one in known for device in one.get("device", ())})) or "not recorded"),
+        ("Commit", ", ".join(commits) or "not recorded"),
+        ("Made", f"{written[0]} to {written[-1]}" if written else "not recorded; the figures came with the repository"),
+    ]
+
+
+def _versions(items: Iterable[Item]) -> list[tuple[str, str]]:
+    """Package -> version, all of them if figures were made with several."""
+    found: dict[str, set[str]] = {}
+    for package, version in itertools.chain.from_iterable(
+        item.provenance.get("versions", {}).items() for item in items
+    ):
+        found.setdefault(package, set()).add(version)
+    return [(package, ", ".join(sorted(several))) for package, several in found.items()]
+
+
+def _parameters(profile: Profile) -> pd.DataFrame:
+    shown = [(key, "-" if value is None else str(value)) for key, value in profile.flat().items()]
+    return pd.DataFrame(shown, columns=["parameter", "value"])
+
+
+def _timings(profile: Profile, items: list[Item]) -> list[dict[str, Any]]:
+    """Per notebook: its last complete run, and the training and encoding that its records stand for."""
+    rows = []
+    for name in _notebooks(items):
+        own = [item for item in items if item.entry.notebook == name]
+        note = freshness.read_note(name, profile)
+        records = sum(item.provenance.get("seconds", 0) for item in own)
+        rows.append(
+            {
+                "notebook": name,
+                "labels": f"{sum(item.made for item in own)} of {len(own)}",
+                "run": duration(note["seconds"]) if note else "not timed",
+                "records": duration(records) if records else "-",
+            }
+        )
+    return rows
+
+
+def _notebooks(items: Iterable[Item]) -> list[str]:
+    return sorted({item.entry.notebook for item in items})
+
+
+def _recorded(label: str, profile: Profile) -> tuple[pd.DataFrame, NoiseBand | None] | None:
+    """A figure's records with all seeds and its noise, if the store holds every one of them."""
+    from lib.distillation import variants
+    from lib.experiments import inputs, runs
+    from lib.findings import chapter4, final_students
+
+    if label.startswith("fig4_"):
+        several = sorted({*profile.seeds, *profile.reference_seeds})
+        models = {*chapter4.models(label, profile).values(), *chapter4.references(label)}
+        pairs = [(one, seed) for one in models for seed in (several if one in chapter4.REFERENCES else profile.seeds)]
+        trained, splits = profile, [("validation", None)]
+    elif label == "fig5_3":
+        several = final_students.seeds(profile)
+        pairs = [(one, seed) for one in final_students.MODELS.values() for seed in several.get(one, profile.seeds)]
+        trained, splits = (
+            final_students.final_profile(profile),
+            [("test", limit) for limit in profile.final.rounds.values()],
+        )
+    else:
+        return None
+    store = inputs.of(profile).store
+    for (one, seed), task, split in itertools.product(pairs, runs.CLASSIFICATION, splits):
+        if not store.has("records", runs.record_key(variants.parse(one), seed, task, trained, *split)):
+            return None
+    if label == "fig5_3":
+        return final_students.classification(profile), None
+    found = chapter4.records(label, profile=profile)
+    return chapter4.of_figure(found, label, profile), chapter4.band(found, label, profile)
+
+
+def _band(label: str, frame: pd.DataFrame, profile: Profile) -> NoiseBand | None:
+    """The noise that a figure's CSV states (twice its sd), with the degrees of freedom of its reference students."""
+    from scipy import stats
+
+    from lib.findings import chapter4
+
+    if "band" not in frame or frame["band"].isna().all():
+        return None
+    if label.startswith("fig4_"):
+        df = len(chapter4.references(label)) * (len({*profile.seeds, *profile.reference_seeds}) - 1)
+    else:
+        df = int((frame.groupby("model")["seeds"].max() - 1).sum())
+    if df < 1:
+        return None
+    sd = float(frame["band"].iloc[0]) / 2
+    return NoiseBand(sd, df, 2 * sd, float(stats.t.ppf(0.975, df) * np.sqrt(2) * sd))
+
+
+def _place(effect: float) -> float:
+    return 100 + 94 * np.sign(effect) * np.sqrt(min(abs(effect), _REACH) / _REACH)
+
+
+def _signed(number: float | None) -> str:
+    return "not run" if _missing(number) else f"{number:+.4f}".replace("0.", ".", 1).replace("-", "−")
+
+
+def _missing(number: float | None) -> bool:
+    return number is None or bool(np.isnan(number))

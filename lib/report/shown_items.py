@@ -1,0 +1,161 @@
+"""What the report shows of each figure and table: the picture as a data URI, its description in words, the numbers."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+from markupsafe import Markup, escape
+
+from lib import published
+from lib.config import paths
+from lib.config.manifest import Entry
+from lib.config.profiles import Profile
+
+LONGEST = 60  # rows of a curve's numbers that are worth reading; boxplots and tables are shown whole
+_CURVES = ("fig4_1", "fig5_1", "fig5_2", "figA_2")  # hundreds of points
+_WORDS = {"fig": "Figure", "tab": "Table", "news_tab": "News paper, table"}
+
+
+class Item(NamedTuple):
+    """One figure or table of the gallery. Missing files leave image and table empty."""
+
+    label: str
+    name: str
+    entry: Entry
+    made: bool
+    image: str
+    size: tuple[int, int]
+    alt: str
+    table: Markup
+    rows: int
+    shown: int
+    provenance: dict[str, Any]
+
+
+def item(label: str, entry: Entry, profile: Profile) -> Item:
+    """Everything about one label that is on disk. Nothing that is missing raises."""
+    files = {file.suffix: file for file in entry.paths(profile)}
+    made = all(file.is_file() for file in files.values())
+    frame = _read(files[".csv"])
+    image = files[".svg"].read_bytes() if made and ".svg" in files else b""
+    beside, rows = _beside(label, frame)
+    return Item(
+        label,
+        name(label),
+        entry,
+        made,
+        f"data:image/svg+xml;base64,{base64.b64encode(image).decode()}" if image else "",
+        _size(image.decode()) if image else (0, 0),
+        alt(label, entry.title, None if entry.kind == "drawing" else frame),
+        html(beside) if made and frame is not None else Markup(""),
+        rows,
+        0 if beside is None else len(beside),
+        provenance(label, profile),
+    )
+
+
+def name(label: str) -> str:
+    """`fig4_10` -> "Figure 4.10", `figA_1` -> "Figure A.1", `news_tab1` -> "News paper, table 1"."""
+    match = re.fullmatch(r"(news_tab|fig|tab)_?([0-9A-Z]+)(?:_(\d+))?", label)
+    if match is None:
+        return label
+    return f"{_WORDS[match[1]]} {match[2]}{'.' + match[3] if match[3] else ''}"
+
+
+def alt(label: str, title: str, frame: pd.DataFrame | None) -> str:
+    """What a picture shows, in words: for boxplots the best, the worst and the published order of both."""
+    start = f"{name(label)}: {title}."
+    if frame is None:
+        return f"{start} A drawing."
+    if "normalized" in frame:
+        means = frame.groupby("model", sort=False)[["normalized", "published_normalized"]].mean()
+        best, worst = means["normalized"].idxmax(), means["normalized"].idxmin()
+        text = (
+            f"{start} Boxplots of normalised accuracy, one row for each of {len(means)} models. "
+            f"Best mean here: {best} ({_number(means['normalized'].max())}); "
+            f"lowest: {worst} ({_number(means['normalized'].min())})."
+        )
+        theirs = means["published_normalized"].dropna()
+        return f"{text} Published best: {theirs.idxmax()} ({_number(theirs.max())})." if len(theirs) else text
+    if {"model", "value"} <= set(frame):
+        top = frame.loc[frame["value"].idxmax()]
+        highest = f"{_number(top['value'])} by {top['model']}"
+        return f"{start} Scores of {frame['model'].nunique()} models; the highest is {highest}."
+    return f"{start} {len(frame)} points, columns {', '.join(map(str, frame.columns))}."
+
+
+def provenance(label: str, profile: Profile) -> dict[str, Any]:
+    """How a label was made; empty if nothing says so, as for figures that came with the repository."""
+    try:
+        return json.loads((paths.provenance(profile) / f"{label}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def html(frame: pd.DataFrame, *, head: Sequence[str] | None = None) -> Markup:
+    """A frame as a plain table: numbers to the right, four significant digits, nothing for a missing value."""
+    right = [pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind) for kind in frame.dtypes]
+    mark = [Markup(' class="n"') if one else Markup("") for one in right]
+    heads = Markup("").join(
+        Markup("<th scope=col{}>{}</th>").format(place, text)
+        for place, text in zip(mark, head or frame.columns, strict=True)
+    )
+    rows = Markup("").join(
+        Markup("<tr>{}</tr>").format(
+            Markup("").join(
+                Markup("<td{}>{}</td>").format(place, _cell(value)) for place, value in zip(mark, row, strict=True)
+            )
+        )
+        for row in frame.astype(object).itertuples(index=False)
+    )
+    return Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(heads, rows)
+
+
+def _beside(label: str, frame: pd.DataFrame | None) -> tuple[pd.DataFrame | None, int]:
+    """The numbers behind a figure, ours beside the published ones, and how many rows they would have uncut."""
+    if frame is None:
+        return None, 0
+    if "normalized" not in frame:
+        return frame.head(LONGEST) if label in _CURVES else frame, len(frame)
+    means = frame.groupby("model", sort=False).agg(
+        ours=("normalized", "mean"), published=("published_normalized", "mean"), seeds=("seeds", "max")
+    )
+    tasks = [task for task in published.TASKS if task in set(frame["task"])]
+    cells = frame.set_index(["model", "task"])[["value", "published"]]
+    for task in tasks:
+        pairs = [cells.loc[(model, task)] for model in means.index]
+        means[task] = [f"{_cell(one['value'])} / {_cell(one['published']) or '-'}" for one in pairs]
+    return means.iloc[::-1].reset_index(), len(means)
+
+
+def _read(path: Path) -> pd.DataFrame | None:
+    # Without pandas' list of missing values: the thesis' "None" is a label, not a gap.
+    return pd.read_csv(path, keep_default_na=False, na_values=[""]) if path.is_file() else None
+
+
+def _size(svg: str) -> tuple[int, int]:
+    """Width and height in CSS pixels; matplotlib writes points."""
+    found = re.search(r'<svg[^>]*?\bheight="([\d.]+)pt"[^>]*?\bwidth="([\d.]+)pt"', svg, re.DOTALL)
+    return (round(float(found[2]) * 4 / 3), round(float(found[1]) * 4 / 3)) if found else (768, 480)
+
+
+def _cell(value: Any) -> str | Markup:
+    if value is None or value is pd.NA or (isinstance(value, float) and value != value):
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return _number(value) if isinstance(value, float) else escape(str(value))
+
+
+def _number(value: float) -> str:
+    if value == round(value) and abs(value) >= 10:
+        return f"{value:,.0f}"
+    if 1e-4 <= abs(value) < 10:
+        return f"{value:.4f}".rstrip("0").rstrip(".") if abs(value) >= 1 else f"{value:.4f}"
+    return f"{value:.4g}"

@@ -1,0 +1,125 @@
+"""Run one notebook through papermill and watch over its processes; `run_all` starts this in a process of its own.
+
+`python -m lib.runner.run_notebook <job.json>`. A kernel puts itself into a session of its own and would outlive whoever
+started it, and so would its workers. This process ends them all when it ends, and ends itself when the runner is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+KERNEL_START_SECONDS = 300  # papermill's 60 are short on a machine that is busy with something else
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every process below this one whose own parent dies, so that none is lost (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_children() -> None:
+    """Kill every process below this one; what they write is written atomically, so nothing is left half done."""
+    for _ in range(20):  # a process may start another between the listing and the kill
+        children = psutil.Process().children(recursive=True)
+        if not children:
+            return
+        for child in children:
+            with contextlib.suppress(psutil.Error):
+                child.kill()
+        psutil.wait_procs(children, timeout=1)
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    end_children()
+    os._exit(1)
+
+
+def private_jupyter(folder: Path) -> dict[str, str]:
+    """Environment variables that make Jupyter use this Python and `folder` alone.
+
+    A kernel called python3 in somebody's home may belong to another Python, and start-up files of IPython may import
+    anything.
+    """
+    kernel = folder / "kernels" / "python3"
+    kernel.mkdir(parents=True)
+    command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    description = {"argv": command, "display_name": "Python 3", "language": "python"}
+    (kernel / "kernel.json").write_text(json.dumps(description), encoding="utf-8")
+    return {
+        "JUPYTER_DATA_DIR": str(folder),
+        "JUPYTER_PATH": str(folder),
+        "JUPYTER_PREFER_ENV_PATH": "0",  # else the kernel of the environment's own share/ wins
+        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+        "JUPYTER_CONFIG_DIR": str(folder / "config"),
+        "IPYTHONDIR": str(folder / "ipython"),
+    }
+
+
+def run(job: dict[str, Any]) -> dict[str, Any] | None:
+    """Execute the notebook of a job; returns None, or the failure: its `cell`, counted from 1, and the `error`."""
+    import papermill
+    from nbclient.exceptions import DeadKernelError
+    from papermill.exceptions import PapermillExecutionError
+
+    total = len(json.loads(Path(job["source"]).read_text(encoding="utf-8"))["cells"])
+    position = {"cell": 0, "injected": 0}
+
+    def cell_started(cell: Any, cell_index: int) -> None:
+        position["injected"] += "injected-parameters" in cell.metadata.get("tags", [])
+        position["cell"] = cell_index + 1 - position["injected"]
+        Path(job["progress"]).unlink(missing_ok=True)  # the steps of the cell before are over
+        Path(job["position"]).write_text(f"{position['cell']}/{total}", encoding="utf-8")
+
+    try:
+        papermill.execute_notebook(
+            job["source"],
+            job["output"],
+            parameters=job["parameters"],
+            kernel_name="python3",
+            language="python",  # a stripped notebook need not say so
+            cwd=str(Path(job["source"]).parent),
+            start_timeout=KERNEL_START_SECONDS,
+            progress_bar=False,
+            on_cell_start=cell_started,
+        )
+    except PapermillExecutionError as error:
+        text = f"{error.ename}: {error.evalue}".strip().splitlines()
+        return {"cell": position["cell"], "error": text[0] if text else error.ename}
+    except DeadKernelError:
+        return {"cell": position["cell"], "error": "the kernel died: killed, perhaps for want of memory"}
+    except Exception as error:
+        return {"cell": position["cell"], "error": f"{type(error).__name__}: {error}".splitlines()[0]}
+    return None
+
+
+def main() -> int:
+    """Run the job named on the command line and write its result; the exit code is 0 only if no cell failed."""
+    adopt_orphans()
+    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    threading.Thread(target=_end_with, args=(job["runner"],), daemon=True).start()
+    with tempfile.TemporaryDirectory(prefix="thesis-jupyter-") as folder:
+        os.environ.update(private_jupyter(Path(folder)))
+        try:
+            failure = run(job)
+        finally:
+            end_children()
+    Path(job["result"]).write_text(json.dumps(failure), encoding="utf-8")
+    return 1 if failure else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

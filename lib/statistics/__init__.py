@@ -1,0 +1,1 @@
+"""Which differences exceed the noise."""

@@ -1,0 +1,197 @@
+"""What was computed, kept so that it is reused exactly when nothing that made it changed.
+
+Three pieces: `fingerprint` names a set of plain values, `source_fingerprint` names the meaning of a module's
+source (comments, docstrings and layout do not count), and `Store` keeps arrays and records under such names.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import hashlib
+import io
+import json
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+
+LENGTH = 16  # hex digits of a fingerprint: 64 bits, far beyond accidental collision for some thousand records
+
+
+def fingerprint(value: Any) -> str:
+    """16 hex digits that name a plain value (dicts, lists, strings, numbers, booleans, None).
+
+    Dict order does not matter. A value that JSON cannot express raises `TypeError`: an object whose `repr` holds an
+    address must not silently become part of a key.
+    """
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
+
+
+def file_fingerprint(path: Path) -> str:
+    """16 hex digits of a file's bytes."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:LENGTH]
+
+
+@functools.cache
+def source_fingerprint(*modules: str) -> str:
+    """16 hex digits of the syntax trees of the named modules, without docstrings.
+
+    Renaming a comment or rewording a docstring keeps the fingerprint; changing an operator does not.
+    """
+    return fingerprint([_syntax(module) for module in sorted(modules)])
+
+
+def _syntax(module: str) -> str:
+    path = Path(__file__).parents[2].joinpath(*module.split("."))  # read, not imported: importing torch takes seconds
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    if not path.exists():
+        raise ValueError(f"no source for module {module!r}: only modules of this project can be fingerprinted")
+    return syntax_without_docstrings(path.read_text(encoding="utf-8"))
+
+
+def syntax_without_docstrings(source: str) -> str:
+    """The syntax tree of Python source as text, its docstrings taken out."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
+                node.body = node.body[1:]
+    return ast.dump(tree)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write `content` so that a reader sees the old file or the whole new one, whatever happens in between.
+
+    Raises `OSError` in one line where the disk is full or read-only.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)  # mkstemp's 0600 would hide results from colleagues on a shared disk
+        os.replace(temporary, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise OSError(
+            error.errno, f"cannot write {path}: {error.strerror}; nothing was lost, free space and run again"
+        ) from None
+
+
+class Store:
+    """Arrays and records under one folder, each entry named by kind and key.
+
+    An entry is two files: the content, and a note beside it, written last, with the content's checksum and how it
+    was made. An entry without a matching note is damaged or unfinished: it is computed again, and the store says so.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = Path(folder)
+
+    def arrays(
+        self, kind: str, key: str, compute: Callable[[], dict[str, np.ndarray]], **note: Any
+    ) -> dict[str, np.ndarray]:
+        """The named arrays of an entry; `compute` makes them if the entry is missing or damaged."""
+        return _unpack(self._content(kind, key, ".npz", lambda: _pack(compute()), note))
+
+    def record(self, kind: str, key: str, compute: Callable[[], Any], **note: Any) -> Any:
+        """The JSON value of an entry; `compute` makes it if the entry is missing or damaged."""
+        content = self._content(kind, key, ".json", lambda: json.dumps(compute(), ensure_ascii=False).encode(), note)
+        return json.loads(content)
+
+    def has(self, kind: str, key: str) -> bool:
+        """True if a whole, undamaged entry is there."""
+        return any(self._read(kind, key, suffix) is not None for suffix in (".npz", ".json"))
+
+    def note(self, kind: str, key: str) -> dict[str, Any]:
+        """How an entry was made: seconds, plus what the caller added. Empty if there is no such entry."""
+        path = self._path(kind, key, ".note")
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+    @contextlib.contextmanager
+    def lock(self, kind: str, key: str) -> Iterator[None]:
+        """Only one process at a time computes an entry; a killed process frees it."""
+        path = self._path(kind, key, ".lock")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(path):
+            yield
+
+    def _path(self, kind: str, key: str, suffix: str) -> Path:
+        return self.folder / kind / f"{key}{suffix}"
+
+    def _content(self, kind: str, key: str, suffix: str, compute: Callable[[], bytes], note: dict[str, Any]) -> bytes:
+        content = self._read(kind, key, suffix)
+        if content is not None:
+            return content
+        with self.lock(kind, key):
+            content = self._read(kind, key, suffix)  # another process may have made it while this one waited
+            if content is not None:
+                return content
+            path = self._path(kind, key, suffix)
+            if path.exists():
+                warnings.warn(f"{path} was damaged or unfinished: computing it again", stacklevel=3)
+            start = time.perf_counter()
+            content = compute()
+            note = {
+                "sha256": hashlib.sha256(content).hexdigest(),
+                "seconds": round(time.perf_counter() - start, 3),
+                **note,
+            }
+            write_atomically(path, content)
+            write_atomically(
+                self._path(kind, key, ".note"), json.dumps(note, ensure_ascii=False, sort_keys=True).encode()
+            )
+            return content
+
+    def _read(self, kind: str, key: str, suffix: str) -> bytes | None:
+        try:
+            content = self._path(kind, key, suffix).read_bytes()
+            note = self.note(kind, key)
+        except (OSError, ValueError):
+            return None
+        return content if note.get("sha256") == hashlib.sha256(content).hexdigest() else None
+
+
+def _pack(arrays: dict[str, np.ndarray]) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
+
+
+def _unpack(content: bytes) -> dict[str, np.ndarray]:
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def ragged(lists: Iterable[list[int]]) -> dict[str, np.ndarray]:
+    """Lists of token ids as two arrays, `ids` end to end and `lengths`, the form in which a store keeps them."""
+    lists = list(lists)
+    ids = np.concatenate([np.asarray(row, dtype=np.int32) for row in lists]) if lists else np.zeros(0, np.int32)
+    return {"ids": ids, "lengths": np.asarray([len(row) for row in lists], dtype=np.int64)}
+
+
+def unragged(arrays: dict[str, np.ndarray]) -> list[list[int]]:
+    """The inverse of `ragged`."""
+    return (
+        [part.tolist() for part in np.split(arrays["ids"], np.cumsum(arrays["lengths"])[:-1])]
+        if len(arrays["lengths"])
+        else []
+    )

@@ -1,0 +1,244 @@
+"""Parameters: every profile and grid fits its schema, and whatever does not is one line that helps."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import product
+
+import pytest
+
+from lib import published
+from lib.config import manifest, paths, profiles
+
+PROFILES = ("mini", "smoke", "lab", "thesis")
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_every_profile_loads_unmodified(name):
+    profile = profiles.load(name)
+    assert profile.name == name
+    assert profile.departures == {}
+    assert profile.contextual_teacher.min_alpha == 1e-4, "1e-4 in YAML must arrive as a number"
+    assert paths.figures(profile) == paths.ROOT / "figures" / name
+
+
+def test_the_profiles_are_the_four_of_the_design():
+    assert sorted(PROFILES) == profiles.profiles()
+
+
+def test_smoke_says_why_where_it_differs_from_mini():
+    mini, smoke = profiles.load("mini").flat(), profiles.load("smoke").flat()
+    assert mini.keys() == smoke.keys()
+    lines = (paths.PARAMS / "smoke.yaml").read_text(encoding="utf-8").splitlines()
+    commented = {line.split(":")[0].strip() for line in lines if "#" in line and not line.startswith("#")}
+    differing = {key.split(".")[-1] for key in mini if mini[key] != smoke[key]}
+    differing = {"rounds" if key in ("1k", "10k", "all") else key for key in differing} - {"name"}
+    assert differing <= commented
+
+
+@pytest.mark.parametrize("name", ("mini", "thesis"))
+def test_every_value_of_the_explained_profiles_says_why(name):
+    """What stands in mini and thesis without a comment must be self-evident: switches, and values the files share."""
+    lines = (paths.PARAMS / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
+    bare = [line for line in lines if line.startswith("  ") and ":" in line and "#" not in line and "hf://" not in line]
+    assert len(bare) < len(lines) / 3
+
+
+def test_overrides_in_every_accepted_form_mean_the_same():
+    forms = [
+        {"training.documents": 60, "training.learning_rate": 1e-5},
+        {"training": {"documents": 60, "learning_rate": 1e-5}},
+        ["training.documents=60", "training.learning_rate=1e-5"],
+        '{"training.documents": 60, "training.learning_rate": 0.00001}',
+    ]
+    loaded = [profiles.load("mini", overrides=form) for form in forms]
+    assert {profile.training.learning_rate for profile in loaded} == {1e-5}
+    expected = {"training.documents": 60, "training.learning_rate": 1e-5}
+    assert all(profile.departures == expected for profile in loaded)
+    assert all(profile == loaded[0] for profile in loaded)
+
+
+@pytest.mark.parametrize(("seeds", "expected"), [("0,1", (0, 1)), ([3], (3,)), (2, (2,)), ("7", (7,)), (None, (0,))])
+def test_seeds_in_every_accepted_form(seeds, expected):
+    assert profiles.load("mini", seeds=seeds).seeds == expected
+
+
+def test_a_modified_run_never_writes_where_the_plain_one_does():
+    plain = paths.figures(profiles.load("mini"))
+    changed = [
+        profiles.load("mini", overrides=["student.window=64"]),
+        profiles.load("mini", seeds=[1]),
+        profiles.load("mini", only="cosine"),
+    ]
+    folders = [paths.figures(profile) for profile in changed]
+    assert len({plain, *folders}) == 4
+    assert all(folder.is_relative_to(paths.artifacts()) for folder in folders)
+    same = profiles.load("mini", overrides=["student.window=128"], seeds=[0])
+    assert paths.figures(same) == plain, "setting what is already set changes nothing"
+
+
+def test_departures_survive_the_way_to_a_worker_process():
+    profile = profiles.load("mini", overrides=["training.documents=60"])
+    assert pickle.loads(pickle.dumps(profile)).departures == {"training.documents": 60}
+
+
+def test_a_profile_is_plain_values_for_a_fingerprint():
+    values = profiles.load("mini").fingerprintable()
+    assert values["student"]["layers"] == [0, 2, 4] and values["final"]["rounds"]["all"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"overrides": ["training.document=60"]}, "training.document: unknown key; nearest: training.documents"),
+        ({"overrides": ["train.documents=60"]}, "train.documents: unknown key; nearest: training.documents"),
+        ({"overrides": ["learning_rate=1"]}, "learning_rate: unknown key; nearest: final.learning_rate"),
+        ({"overrides": ["training.documents.x=1"]}, "training.documents.x: unknown key"),
+        ({"overrides": {"training.documents": "60"}}, "training.documents: expected a valid integer, got '60'"),
+        ({"overrides": {"training.documents": 60.0}}, "training.documents: expected a valid integer, got 60.0"),
+        ({"overrides": ["heads.learning_rate=fast"]}, "heads.learning_rate: expected a valid number, got 'fast'"),
+        ({"overrides": ["heads.learning_rate=true"]}, "heads.learning_rate: expected a valid number, got True"),
+        ({"overrides": ["training.documents=-1"]}, "training.documents: expected greater than or equal to 2, got -1"),
+        ({"overrides": ["heads.dropout=1"]}, "heads.dropout: expected less than 1, got 1"),
+        ({"overrides": ["student.window=7"]}, "window: expected an even number"),
+        ({"overrides": ["student.layers=[2, 0]"]}, "layers: expected rising numbers"),
+        ({"overrides": ["corpus.validation_documents=0"]}, "corpus.validation_documents: expected greater"),
+        ({"overrides": ["training.documents=9999"]}, "training.documents=9999 is more than corpus.train_documents="),
+        ({"overrides": ["training.documents=4"]}, "do not fill one batch of training.batch_size=6"),
+        ({"overrides": ["training.clip=.nan"]}, "training.clip: expected a finite number, got nan"),
+        ({"overrides": ["training.precision=fp16"]}, "training.precision: expected 'fp32' or 'bf16', got 'fp16'"),
+        ({"overrides": ["contextual_teacher.min_alpha=1"]}, "min_alpha=1.0 is above alpha=0.025"),
+        ({"overrides": ["corpus.source=hub"]}, "source 'hub' needs datasets.wikipedia"),
+        ({"overrides": ["tasks.source=folder"]}, "source 'folder' needs folders.ARXIV"),
+        ({"overrides": ["tasks.names=[ARXIV, ARXIV]"]}, "a task stands twice"),
+        ({"overrides": ["training=5"]}, "training: expected a valid dictionary, got 5"),
+        ({"overrides": ["training.documents"]}, "expected key=value"),
+        ({"overrides": ["training.documents=[1"]}, "not valid YAML"),
+        ({"overrides": 5}, "overrides: expected"),
+        ({"seeds": "0,0"}, "seeds: a seed stands twice in [0, 0]"),
+        ({"seeds": "0,x"}, "seeds: expected whole numbers such as 0,1, got '0,x'"),
+        ({"seeds": [-1]}, "seeds.0: expected greater than or equal to 0, got -1"),
+        ({"seeds": 1.5}, "seeds.0: expected a valid integer, got 1.5"),
+        ({"seeds": []}, "seeds:"),
+        ({"only": 3}, "only: expected text"),
+    ],
+)
+def test_what_cannot_be_is_one_line_that_names_the_key(arguments, expected):
+    with pytest.raises(profiles.ParameterError) as raised:
+        profiles.load("mini", **arguments)
+    assert expected in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_an_unknown_profile_names_the_nearest():
+    with pytest.raises(profiles.ParameterError, match="unknown profile 'mnii'; nearest: mini"):
+        profiles.load("mnii")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("  dropout: 0.5", "  dropuot: 0.5", "params/mini.yaml: heads"),
+        ("width: 0.5", "width: wide", "params/mini.yaml: width: expected a valid number, got 'wide'"),
+        (
+            "width: 0.5",
+            "width: 0.5\nwidth: 0.6",
+            ": not valid YAML: the key 'width' stands twice",
+        ),
+        ("name: mini", "name: maxi", "params/mini.yaml: name: expected 'mini'"),
+        ("width: 0.5", "width: [0.5", "not valid YAML"),
+    ],
+)
+def test_a_damaged_profile_names_the_file_and_the_place(tmp_path, monkeypatch, before, after, expected):
+    text = (paths.PARAMS / "mini.yaml").read_text(encoding="utf-8")
+    assert text.count(f"\n{before} ") == 1 or text.count(f"\n{before}\n") == 1
+    (tmp_path / "params").mkdir()
+    (tmp_path / "params" / "mini.yaml").write_text(text.replace(f"\n{before}", f"\n{after}"), encoding="utf-8")
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    monkeypatch.setattr(paths, "PARAMS", tmp_path / "params")
+    with pytest.raises(profiles.ParameterError) as raised:
+        profiles.load("mini")
+    assert expected in str(raised.value)
+
+
+def test_a_hub_corpus_must_be_pinned():
+    unpinned = {"corpus.datasets": {"wikipedia": ["hf://datasets/legacy-datasets/wikipedia/*.parquet"], "news": ["x"]}}
+    with pytest.raises(profiles.ParameterError, match="is not pinned"):
+        profiles.load("thesis", overrides=unpinned)
+
+
+def test_a_profile_cannot_be_changed_in_place():
+    with pytest.raises(ValueError, match="frozen"):
+        profiles.load("mini").training.documents = 5
+
+
+# What the grids must hold: the models of the published figures, counted and named in params/published.
+def test_the_structural_grid_is_the_eleven_students():
+    grid = profiles.grid("structural")
+    margins = product(grid["max_margin"]["distances"], grid["max_margin"]["gammas"])
+    labels = [*grid["losses"], *(f"max-margin;{distance};γ={gamma}" for distance, gamma in margins)]
+    assert len(labels) == len(set(labels)) == 11
+    assert set(grid["reference"]) <= set(labels)
+
+
+@pytest.mark.parametrize(
+    ("figure", "name", "count"), [("fig4_7", "only-contextual", 16), ("fig4_8", "cosine", 12), ("fig4_9", "mm-MSE", 14)]
+)
+def test_the_projection_grids_are_the_published_models(figure, name, count):
+    drawn = {model for model in published.load(figure)["model"] if ";S:" in model}
+    ours = {
+        f"{group['dimension']};S:{student};C:{contextual}"
+        for group in profiles.grid("projections")[name]
+        for student, contextual in product(group["student"], group["contextual"])
+    }
+    assert len(ours) == count
+    assert ours == drawn
+
+
+@pytest.mark.parametrize("figure", ("fig4_10", "fig4_11"))
+def test_the_weighting_grid_is_the_published_models(figure):
+    drawn = {model for model in published.load(figure)["model"] if "λ=" in model}
+    grid = profiles.grid("weighting")
+    assert {f"{mask};λ={lam}" for mask, lam in product(grid["max_structural_len"], grid["lam"])} == drawn
+    assert len(drawn) == 8
+
+
+def test_the_paragraph_vector_grid_is_the_published_models():
+    grid = profiles.grid("pv")
+    parts = product(grid["architectures"], grid["dimensions"], grid["preprocessing"], grid["min_count"])
+    single = {";".join(map(str, part)) for part in parts}
+    compound = {f"{dm}+{dbow}" for dm, dbow in product(grid["compound"]["dm"], grid["compound"]["dbow"])}
+    assert (len(single), len(compound)) == (36, 9)
+    drawn = set(published.load("fig4_5")["model"])
+    # The three that the thesis goes on with may be printed under short names.
+    assert len(drawn) == 45 and len((single | compound) - drawn) in (0, 3)
+
+
+def test_an_unknown_grid_names_the_nearest():
+    with pytest.raises(profiles.ParameterError, match="unknown grid 'struct'; nearest: structural"):
+        profiles.grid("struct")
+
+
+def test_every_label_of_the_manifest_has_a_notebook_and_every_notebook_a_label():
+    entries = manifest.load()
+    notebooks = {path.stem for path in paths.NOTEBOOKS.glob("*.ipynb")}
+    assert {entry.notebook for entry in entries.values()} == notebooks
+    for label, entry in entries.items():
+        if label[:3] in ("fig", "tab") and label[3] in "45":
+            assert entry.section[0] == label[3], f"{label} is in chapter {label[3]}"
+
+
+@pytest.mark.parametrize(
+    ("requests", "expected"),
+    [
+        (["fig4_3"], {"02_structural_loss": ["fig4_3"]}),
+        (["00"], {"00_start_here": ["fig3_1"]}),
+        (["tab4_1", "00_start_here"], {"00_start_here": ["fig3_1"], "01_data_stats": ["tab4_1"]}),
+    ],
+)
+def test_requests_choose_notebooks_and_labels(requests, expected):
+    entries = manifest.load()
+    notebooks = {entry.notebook for entry in entries.values()}
+    assert manifest.select(entries, notebooks, requests) == expected
+    everything = manifest.select(entries, notebooks, [])
+    assert sum(map(len, everything.values())) == len(entries)

@@ -1,0 +1,124 @@
+"""Cleaning wikitext: what stays, what goes, and where links end up."""
+
+import bz2
+
+import pytest
+
+from lib.data.build.mini import gensim_files, wikitext
+from lib.data.build.mini.wikitext import parse
+
+
+def texts(source, title="Title"):
+    return [paragraph.text for paragraph in parse(title, source).paragraphs]
+
+
+def test_markup_inside_a_sentence_disappears():
+    source = (
+        "'''Apollo''' was a ''very'' old<ref name=a>Smith {{cite book|x}}</ref> god<ref name=b /> of "
+        "[[light|bright light]]"
+        "<!-- really? --> and {{lang|el|μουσική}}, 12{{nbsp}}m<sup>2</sup> in H<sub>2</sub>O &ndash; "
+        "see [http://x.y the page]."
+    )
+    assert texts(source) == ["Apollo was a very old god of bright light and μουσική, 12 m² in H2O – see the page."]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "{{Infobox|name=x|image=[[File:a.jpg]]|nested={{b|{{c}}}}}}",
+        "{| class=wikitable\n! head\n|-\n| cell one || {{x}} is a cell that ends here."
+        "\n{| \n| nested table it is indeed.\n|}\n|}",
+        "[[File:a.jpg|thumb|left|A caption with [[a link|some link]] that is a whole sentence here.]]",
+        "<gallery>\nA.jpg|A caption that is a whole sentence as well here.\n</gallery>",
+        "[[Category:Gods]]\n[[fr:Apollon]]",
+        "== References ==\nSmith wrote a whole book about this very subject."
+        "\n=== Books ===\nAnd another book is listed in here.",
+        "* one item\n* another item",
+        "* Smith, J. A history of nearly everything there is to know. ISBN 0-306-81329-7 (2003 reprint).",
+        "The mean is <math>\\frac{a}{b}</math> where a and b are two numbers.",
+        "It weighs about {{val|3|e=5}} in the units that are used here.",
+    ],
+)
+def test_blocks_that_are_no_prose_leave_nothing(block):
+    before, after = "This first sentence is plain prose and stays.", "This last sentence is plain prose and stays."
+    after = "" if "References" in block else after
+    assert texts(f"{before}\n\n{block}\n\n{after}") == [t for t in (before, after) if t]
+
+
+def test_links_keep_their_place_and_target():
+    (paragraph,) = parse(
+        "T", "He read [[immanuel Kant#Life|Kant]], [[David_Hume]] and ''[[Emma (novel)|Emma]]'' all day."
+    ).paragraphs
+    found = [(paragraph.text[link.start : link.end], link.target) for link in paragraph.links]
+    assert found == [("Kant", "Immanuel Kant"), ("David Hume", "David Hume"), ("Emma", "Emma (novel)")]
+
+
+def test_lines_join_to_paragraphs_and_headings_name_sections():
+    source = "The lead goes over\ntwo lines in the source.\n== History ==\n"
+    source += "It began a long time ago indeed.\n=== Early ===\nVery early on it was quite different."
+    paragraphs = parse("T", source).paragraphs
+    assert [p.section for p in paragraphs] == ["", "History", "History / Early"]
+    assert paragraphs[0].text == "The lead goes over two lines in the source."
+
+
+def test_brackets_emptied_by_templates_go_too():
+    assert texts("Apollo ({{IPAc-en|a}}; {{lang-el}}) is a god ( , ) of the Greeks.") == [
+        "Apollo is a god of the Greeks."
+    ]
+
+
+def test_what_was_cut_because_of_formulas_is_counted():
+    assert parse("T", "The mean <math>m</math> of a sample is its middle.").dropped == 1
+
+
+def test_dump_without_redirects_and_other_namespaces(tmp_path):
+    page = "<page><title>{}</title><ns>{}</ns>{}<revision><text>{}</text></revision></page>"
+    body = "A sentence with [[a link]] &amp;amp; more of the same."
+    pages = [
+        page.format("A", 0, "", body),
+        page.format("B", 0, '<redirect title="A" />', body),
+        page.format("C", 4, "", body),
+    ]
+    path = tmp_path / "dump.xml.bz2"
+    path.write_bytes(bz2.compress(f"<mediawiki>{''.join(pages)}</mediawiki>".encode()))
+    (article,) = wikitext.read_dump(path)
+    assert (article.title, article.paragraphs[0].text) == ("A", "A sentence with a link & more of the same.")
+
+
+def test_a_truncated_dump_is_reported(tmp_path):
+    whole = bz2.compress(b"<mediawiki>" + b"<page></page>" * 1000)
+    path = tmp_path / "dump.xml.bz2"
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="dump.xml.bz2.*is the file complete"):
+        list(wikitext.read_dump(path))
+
+
+def test_the_real_dump_is_clean_and_mostly_kept():
+    articles = gensim_files.articles()
+    paragraphs = [p for article in articles for p in article.paragraphs]
+    assert len(articles) == 106 and len(paragraphs) > 4900
+    residue = [
+        "{",
+        "}",
+        "[[",
+        "]]",
+        "|",
+        "<",
+        ">",
+        "==",
+        "''",
+        "http:",
+        "https:",
+        "&nbsp",
+        "\ue000",
+        "thumb|",
+        "()",
+        "( ",
+        " )",
+        "  ",
+    ]
+    for mark in residue:
+        assert not [p.text for p in paragraphs if mark in p.text], mark
+    assert not [p.text for p in paragraphs if p.text[0] in "*#:;=" or p.text[-1].isalnum()]
+    assert sum(article.dropped for article in articles) < 0.03 * len(paragraphs)
+    assert all(p.text[link.start : link.end].strip() for p in paragraphs for link in p.links)

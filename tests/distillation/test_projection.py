@@ -1,0 +1,110 @@
+"""Projections: parsing, building, scaling, counting, errors that say what was expected and where."""
+
+import pytest
+import torch
+from torch import nn
+
+from lib.distillation import projection
+
+# Every label of thesis Tables 4.6-4.8.
+THESIS_LABELS = (
+    "768(ReLU)x1024(ReLU)x768 100(ReLU)x768 768 768(ReLU)x1024 1024(ReLU)x2048 768x1024 1024x2048 1024 2048 - "
+    "768(ReLU)x4096(ReLU)x1024 768(ReLU)x4096(ReLU)x2048 2048(ReLU)x2048 1024(ReLU)x1024"
+).split()
+
+
+def test_layers_of_a_label():
+    module = projection.build("768(ReLU)x1024", 384)
+    assert isinstance(module, nn.Sequential)
+    first, relu, second = module
+    assert (first.in_features, first.out_features, second.in_features, second.out_features) == (384, 768, 768, 1024)
+    assert isinstance(relu, nn.ReLU) and isinstance(first, nn.Linear) and isinstance(second, nn.Linear)
+    # Without (ReLU) there is none between; a last (ReLU) stays.
+    assert [type(m) for m in projection.build("3x2(ReLU)", 4)] == [nn.Linear, nn.Linear, nn.ReLU]
+
+
+def test_identity():
+    module = projection.build("-", 5)
+    x = torch.randn(2, 5)
+    assert isinstance(module, nn.Identity) and module(x) is x
+
+
+def test_it_computes_what_the_label_says():
+    torch.manual_seed(0)
+    module, x = projection.build("3(ReLU)x2", 4), torch.randn(6, 4)
+    first, _, second = module
+    expected = torch.clamp(x @ first.weight.T + first.bias, min=0) @ second.weight.T + second.bias
+    torch.testing.assert_close(module(x), expected)
+
+
+@pytest.mark.parametrize("label", THESIS_LABELS)
+def test_counts_and_widths_agree_with_the_module(label):
+    module = projection.build(label, 100)
+    assert projection.parameter_count(label, 100) == sum(p.numel() for p in module.parameters())
+    assert projection.out_features(label, 100) == module(torch.zeros(1, 100)).shape[1]
+
+
+def test_parameter_count_by_hand():
+    assert projection.parameter_count("3(ReLU)x2", 4) == (4 * 3 + 3) + (3 * 2 + 2)
+    assert projection.parameter_count("-", 4) == 0
+
+
+def test_the_thesis_cross_reads_as_x():
+    assert projection.parse("768(ReLU)×1024") == projection.parse("768(ReLU)x1024")
+    assert projection.scale("768(ReLU)×1024", 1) == "768(ReLU)x1024"
+
+
+@pytest.mark.parametrize("label", THESIS_LABELS)
+def test_scaling_by_one_changes_nothing(label):
+    assert projection.scale(label, 1.0) == label
+
+
+def test_scale():
+    assert projection.scale("768(ReLU)x1024(ReLU)x768", 0.5) == "384(ReLU)x512(ReLU)x384"
+    assert projection.scale("100(ReLU)x768", 0.333) == "33(ReLU)x256"  # 33.3 and 255.7
+    assert projection.scale("3x1", 0.01) == "1x1"  # never below 1
+    assert projection.scale("-", 0.5) == "-"
+
+
+@pytest.mark.parametrize(
+    ("label", "expected", "at", "found"),
+    [
+        ("", "a width such as 768, or '-'", 1, "the end"),
+        ("ReLU", "a width such as 768, or '-'", 1, "'ReLU'"),
+        ("0", "a width", 1, "'0'"),
+        ("-5", "a width", 1, "'-5'"),
+        ("768(relu)", "'(ReLU)', 'x' or the end", 4, "'(relu)'"),
+        ("768(ReLU", "'(ReLU)', 'x' or the end", 4, "'(ReLU'"),
+        ("768 x 1024", "'(ReLU)', 'x' or the end", 4, "' x 1024'"),
+        ("768X1024", "'(ReLU)', 'x' or the end", 4, "'X1024'"),
+        ("768(ReLU)1024", "'x' or the end", 10, "'1024'"),
+        ("768(ReLU)x", "a width such as 768", 11, "the end"),
+        ("768x-", "a width such as 768", 5, "'-'"),
+        ("768x٣", "a width such as 768", 5, "'٣'"),
+    ],
+)
+def test_a_bad_label_says_what_was_expected_and_where(label, expected, at, found):
+    for use in (lambda: projection.build(label, 4), lambda: projection.scale(label, 0.5)):
+        with pytest.raises(ValueError) as error:
+            use()
+        message = str(error.value)
+        assert message.startswith(f"projection label {label!r}: expected {expected}")
+        assert message.endswith(f"at character {at}, found {found}")
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda: projection.build(768, 4), "text such as.*768"),
+        (lambda: projection.build("768", 0), "in_features must be an integer >= 1, got 0"),
+        (lambda: projection.out_features("-", 2.5), "in_features.*2.5"),
+        (lambda: projection.parameter_count("3", True), "in_features.*True"),
+        (lambda: projection.scale("768", 0), "width must be a finite number above 0, got 0"),
+        (lambda: projection.scale("768", float("inf")), "width.*inf"),
+        (lambda: projection.scale("768", float("nan")), "width.*nan"),
+        (lambda: projection.scale("768", "0.5"), "width.*'0.5'"),
+    ],
+)
+def test_bad_arguments(use, message):
+    with pytest.raises(ValueError, match=message):
+        use()

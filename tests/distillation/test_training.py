@@ -1,0 +1,175 @@
+"""The training loop: resuming, order, decay groups, and that it learns."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from lib.distillation import training
+from lib.distillation.training import DistillationData, Objective
+from lib.distillation.variants import parse
+
+VOCABULARY, DIM, DOCUMENTS = 50, 8, 48
+
+
+class Bag(nn.Module):
+    """The smallest encoder with the student's interface: the mean of its token embeddings."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(VOCABULARY, DIM)
+        self.norm = nn.LayerNorm(DIM)
+
+    def forward(self, token_ids):
+        return self.norm(torch.stack([self.table(torch.tensor(ids)).mean(0) for ids in token_ids]))
+
+
+@pytest.fixture
+def data():
+    generator = np.random.default_rng(0)
+    ids = [generator.integers(0, VOCABULARY, generator.integers(3, 40)).tolist() for _ in range(DOCUMENTS)]
+    return DistillationData(
+        ids,
+        np.array([len(row) for row in ids]),
+        generator.normal(size=(DOCUMENTS, DIM)).astype(np.float32),
+        generator.normal(size=(DOCUMENTS, 4)).astype(np.float32),
+    )
+
+
+def train(data, label="cosine", **settings):
+    torch.manual_seed(0)
+    student = Bag()
+    objective = Objective(parse(label), DIM, data.contextual.shape[1], width=8 / 768, max_structural_len=20)
+    history = training.distill(
+        student, objective, data, **{"batch_size": 6, "learning_rate": 1e-2, "seed": 0, "warmup_updates": 1} | settings
+    )
+    return student, objective, history
+
+
+CONTEXTUAL = "cosine;100d;S:768(ReLU)x768;C:768;384;λ=0.5"
+
+
+@pytest.mark.parametrize("label", ["cosine", "MSE", "contrastive", "max-margin;MSE;γ=0.5", CONTEXTUAL])
+def test_training_lowers_the_loss_of_its_own_objective(data, label):
+    student, objective, _ = train(data, label)
+    torch.manual_seed(0)
+    untrained = Bag()
+    losses = []
+    for one in (untrained, student):
+        objective.eval()
+        with torch.no_grad():
+            rows = torch.arange(12)
+            batch = training._batch(data, rows.numpy(), torch.device("cpu"))
+            losses.append(objective(one(batch[0]), *batch[1:]).mean().item())
+    assert losses[1] < losses[0]
+
+
+@pytest.mark.parametrize("label", ["cosine", CONTEXTUAL])
+def test_an_interrupted_training_ends_with_the_same_bits(data, tmp_path, label):
+    whole, _, history = train(data, label)
+
+    def stop(done, updates):
+        if done == 5:
+            raise KeyboardInterrupt
+
+    checkpoint = tmp_path / "checkpoint.pt"
+    with pytest.raises(KeyboardInterrupt):
+        train(data, label, checkpoint=checkpoint, checkpoint_every=2, on_update=stop)
+    assert checkpoint.exists()
+    resumed, _, again = train(data, label, checkpoint=checkpoint, checkpoint_every=2)
+    assert not checkpoint.exists()
+    assert again.loss == history.loss
+    for name, value in whole.state_dict().items():
+        assert torch.equal(value, resumed.state_dict()[name]), name
+
+
+def test_a_truncated_checkpoint_starts_again(data, tmp_path):
+    checkpoint = tmp_path / "checkpoint.pt"
+    checkpoint.write_bytes(b"PK\x03\x04 half a file")
+    whole, _, _ = train(data)
+    with pytest.warns(UserWarning, match="damaged"):
+        again, _, _ = train(data, checkpoint=checkpoint)
+    assert torch.equal(whole.table.weight, again.table.weight)
+
+
+def test_seeds_change_the_order_and_equal_seeds_do_not(data):
+    first, _, _ = train(data, seed=0)
+    again, _, _ = train(data, seed=0)
+    other, _, _ = train(data, seed=1)
+    assert torch.equal(first.table.weight, again.table.weight)
+    assert not torch.equal(first.table.weight, other.table.weight)
+
+
+def test_watching_leaves_no_trace(data):
+    seen = []
+
+    def watch(student, objective):
+        assert not student.training and not objective.training
+        torch.rand(3)
+        seen.append(1)
+        return (0.5,)
+
+    plain, _, _ = train(data, CONTEXTUAL)
+    watched, _, history = train(data, CONTEXTUAL, watch=watch, watch_every=2)
+    assert torch.equal(plain.table.weight, watched.table.weight)
+    assert history.watched == [(2, 0.5), (4, 0.5), (6, 0.5)] and len(seen) == 3
+
+
+def test_accumulated_batches_are_one_larger_batch(data):
+    """A loss whose rows are independent has the same mean gradient in two batches of 3 as in one of 6."""
+    one, _, _ = train(data, batch_size=6)
+    two, _, _ = train(data, batch_size=3, accumulation=2)
+    torch.testing.assert_close(one.table.weight, two.table.weight, atol=1e-6, rtol=1e-4)
+
+
+def test_order_keeps_the_mix_of_lengths_in_every_stretch():
+    lengths = np.repeat([100, 700, 2000], [60, 30, 10])
+    order = training.length_mixed_order(lengths, bucket=512, seed=0)
+    assert sorted(order) == list(range(100))
+    for start in range(0, 100, 20):
+        counts = [(lengths[order[start : start + 20]] == length).sum() for length in (100, 700, 2000)]
+        assert np.abs(np.array(counts) - [12, 6, 2]).max() <= 1
+
+
+def test_biases_and_norms_do_not_decay():
+    decayed, spared = training.parameter_groups(Bag(), 0.1)
+    assert decayed["weight_decay"] == 0.1 and [p.ndim for p in decayed["params"]] == [2]
+    assert spared["weight_decay"] == 0.0 and [p.ndim for p in spared["params"]] == [1, 1]
+
+
+def test_masked_rows_train_on_the_contextual_teacher_alone(data):
+    """Listing 4.1: above the limit the structural teacher must not matter, below it must."""
+    objective = Objective(parse(CONTEXTUAL), DIM, 4, width=8 / 768, max_structural_len=20)
+    objective.eval()
+    student, contextual = torch.randn(6, DIM), torch.randn(6, 4)
+    structural = torch.randn(6, DIM)
+    lengths = torch.tensor([10, 20, 21, 30, 5, 40])
+    before = objective(student, structural, contextual, lengths)
+    after = objective(student, structural + torch.randn(6, DIM), contextual, lengths)
+    changed = (before - after).abs() > 1e-7
+    assert changed.tolist() == [True, True, False, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"lengths": np.zeros(3)}, "48 documents but 3 rows of lengths"),
+        ({"structural": np.full((48, 8), np.nan)}, "structural holds NaN or infinity, first in row 0"),
+    ],
+)
+def test_bad_data_is_named(data, change, message):
+    values = {"token_ids": data.token_ids, "lengths": data.lengths, "structural": data.structural} | change
+    with pytest.raises(ValueError, match=message):
+        DistillationData(**values)
+
+
+def test_too_few_documents_are_named(data):
+    with pytest.raises(ValueError, match="48 documents do not fill one update of 60"):
+        train(data, batch_size=60)
+
+
+def test_a_loss_that_explodes_stops_the_run(data):
+    with pytest.raises(FloatingPointError, match="at update 1 of 8"):
+        train(
+            DistillationData(data.token_ids, data.lengths, data.structural * np.float32(1e30), data.contextual), "MSE"
+        )

@@ -1,0 +1,69 @@
+"""Labels and the models behind them."""
+
+import pytest
+
+from lib import published
+from lib.distillation import variants
+from lib.distillation.variants import MM_MSE, Variant, parse
+
+EVERY_KIND = [
+    "Longformer",
+    "SBERT",
+    "DM;100d",
+    "DM;768;stem;10%",
+    "DM;768;stem;2+DBOW;1024;None;2",
+    "cosine",
+    "MSE",
+    "contrastive",
+    "max-margin;cosine;γ=0.1",
+    MM_MSE,
+    "only-contextual;100d;S:768(ReLU)x1024(ReLU)x768;C:768",
+    "cosine;2048d;S:1024(ReLU)x2048;C:-",
+    "cosine;2048d;S:768(ReLU)x4096(ReLU)x2048;C:-;384;λ=0.5",
+    "mm-MSE;100d;S:768(ReLU)x1024(ReLU)x768;C:768;None;λ=0.95",
+    "cosine;2048d;S:1024(ReLU)x2048;C:-;mse",
+    "cosine;[CLS]",
+]
+
+
+@pytest.mark.parametrize("label", EVERY_KIND)
+def test_an_identity_is_the_label_of_its_variant(label):
+    assert parse(label).identity == label
+
+
+def test_a_weighted_student_is_taken_apart():
+    variant = parse("cosine;2048d;S:768(ReLU)x4096(ReLU)x2048;C:-;384;λ=0.5")
+    assert variant == Variant(
+        "student", "cosine", "DM;1024;stem;2+DBOW;1024;None;2", "768(ReLU)x4096(ReLU)x2048", "-", masked=True, lam=0.5
+    )
+
+
+def test_the_two_reference_names_are_the_same_students():
+    assert parse("only-structural;cosine") == parse("cosine")
+    assert parse("only-structural;mm-MSE") == parse(MM_MSE)
+
+
+def test_gamma_and_distance_are_read_from_the_label():
+    assert parse("max-margin;MSE;γ=0.5").structural_distance == ("max-margin", "MSE", 0.5)
+    assert parse("cosine").structural_distance == ("cosine", None, None)
+
+
+@pytest.mark.parametrize(
+    "label", ["cosin", "cosine;512d;S:1;C:-", "cosine;100d;S:768", "cosine;100d;S:768;C:768;λ=2", ""]
+)
+def test_an_unknown_label_says_what_is_known(label):
+    with pytest.raises(ValueError, match="unknown model.*expected Longformer"):
+        parse(label)
+
+
+@pytest.mark.parametrize(
+    "label", ["fig4_2", "fig4_3", "fig4_5", "fig4_7", "fig4_8", "fig4_9", "fig4_10", "fig4_11", "fig4_12"]
+)
+def test_every_published_model_is_a_variant_under_its_own_identity(label):
+    frame = published.load(label)
+    for identity in frame["identity"].unique():
+        assert parse(identity).identity == identity
+
+
+def test_the_no_weighting_students_exist():
+    assert [parse(label).lam for label in variants.NO_WEIGHTING.values()] == [None, None]

@@ -1,0 +1,320 @@
+"""Metrics: by hand, against scikit-learn or an independent solver, ties, missing targets, bad input."""
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy.linalg import eigh
+from sklearn.metrics import accuracy_score, average_precision_score
+
+from lib.evaluation import metrics
+
+
+def draw(seed, *shape):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+# accuracy -----------------------------------------------------------------------------------------------------------
+
+
+def test_accuracy():
+    assert metrics.accuracy([1, 2, 3, 3], [1, 2, 2, 3]) == 0.75
+    assert metrics.accuracy(torch.tensor([1, 0]), np.array([1, 1])) == 0.5
+    predicted, labels = np.random.default_rng(0).integers(3, size=(2, 50))
+    assert metrics.accuracy(predicted, labels) == accuracy_score(labels, predicted)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "labels"), [([1, 2], [1]), ([], []), ([[1], [2]], [[1], [2]]), ([[1, 2]], [1, 2])]
+)
+def test_accuracy_errors(predicted, labels):
+    with pytest.raises(ValueError, match="equally long"):
+        metrics.accuracy(predicted, labels)
+
+
+# normalised accuracy ------------------------------------------------------------------------------------------------
+
+
+FRAME = pd.DataFrame(
+    {
+        "model": ["a", "b", "a", "b", "c"],
+        "task": ["IMDB", "IMDB", "PAN", "PAN", "PAN"],
+        "accuracy": [0.8, 0.6, 0.3, 0.5, 0.4],
+        "seed": 0,
+    },
+    index=[7, 3, 3, 1, 0],  # any index, repeated labels too
+)
+
+
+def test_normalized_accuracy_by_hand():
+    result = metrics.normalized_accuracy(FRAME)
+    np.testing.assert_allclose(result["normalized"], [1, 0.6 / 0.8, 0.3 / 0.5, 1, 0.4 / 0.5])
+    assert "normalized" not in FRAME.columns  # a copy
+    pd.testing.assert_frame_equal(result.drop(columns="normalized"), FRAME)
+
+
+def test_normalized_accuracy_reproduces_the_published_means_of_figure_4_2():
+    tasks = ["ARXIV", "IMDB", "OC", "AAN", "S2ORC", "PAN"]
+    # Accuracies and means recovered from the published figure.
+    published = {
+        "MSE": ([0.3864, 0.7280, 0.7867, 0.5510, 0.7340, 0.658872], 0.8204825),
+        "Longformer": ([0.4752, 0.8926, 0.7334, 0.5646, 0.7729, 0.655433], 0.8707811),
+        "SBERT": ([0.7628, 0.8759, 0.7882, 0.5772, 0.7731, 0.596630], 0.9307461),
+        "cosine": ([0.6268, 0.7857, 0.8688, 0.5928, 0.8793, 0.707703], 0.9503245),
+    }
+    frame = pd.DataFrame(
+        [(model, t, a) for model, (values, _) in published.items() for t, a in zip(tasks, values, strict=True)],
+        columns=["model", "task", "accuracy"],
+    )
+    means = metrics.normalized_accuracy(frame).groupby("model")["normalized"].mean()
+    for model, (_, mean) in published.items():
+        assert means[model] == pytest.approx(mean, abs=2e-6)
+
+
+def test_normalized_accuracy_depends_on_the_pool():
+    alone = metrics.normalized_accuracy(FRAME[FRAME["model"] != "b"])
+    np.testing.assert_allclose(alone["normalized"], [1, 0.3 / 0.4, 1])
+    wider = metrics.normalized_accuracy(FRAME, best={"IMDB": 1.0, "PAN": 0.5})
+    np.testing.assert_allclose(wider["normalized"], [0.8, 0.6, 0.6, 1, 0.8])
+
+
+@pytest.mark.parametrize(
+    ("frame", "best", "message"),
+    [
+        (FRAME.drop(columns="task"), None, "'task' is not in.*model.*accuracy"),
+        (FRAME.assign(accuracy=[0.8, float("nan"), 0.3, 0.5, 0.4]), None, "nan for model 'b', task 'IMDB'"),
+        (FRAME.assign(accuracy=["0.8", "x", "0.3", "0.5", "0.4"]), None, "got x for model 'b'"),
+        (FRAME.assign(accuracy=-1.0), None, "-1.0"),
+        (FRAME.assign(accuracy=0.0), None, "no best accuracy above 0 for task 'IMDB'"),
+        (FRAME, {"IMDB": 0.8}, "no best accuracy above 0 for task 'PAN'"),
+    ],
+)
+def test_normalized_accuracy_errors(frame, best, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.normalized_accuracy(frame, best=best)
+
+
+# retrieval ----------------------------------------------------------------------------------------------------------
+
+
+def test_average_precision_by_hand():
+    # Relevant at ranks 1 and 3: (1/1 + 2/3) / 2.
+    assert metrics.average_precision(["a", "c"], ["a", "b", "c", "d"]) == pytest.approx((1 + 2 / 3) / 2)
+    assert metrics.average_precision({"d"}, list("abcd")) == pytest.approx(1 / 4)
+    assert metrics.average_precision({"a": 1, "b": 1}, list("abcd")) == 1.0  # the published gold lists are such dicts
+
+
+def test_average_precision_whole_ordering_counts_missing_targets():
+    # "z" is never found: (1/1 + 2/3 + 0) / 3.
+    assert metrics.average_precision(["a", "c", "z"], list("abcd")) == pytest.approx((1 + 2 / 3) / 3)
+    assert metrics.average_precision(["z"], list("abcd")) == 0.0
+
+
+def test_average_precision_top_drops_what_lies_below():
+    # Relevant at ranks 1, 3 and 4; the first two count with top=3, "d" and "z" leave numerator and denominator.
+    assert metrics.average_precision(["a", "c", "d", "z"], list("abcd"), top=3) == pytest.approx((1 + 2 / 3) / 2)
+    assert metrics.average_precision(["d"], list("abcd"), top=3) == 0.0
+    assert metrics.average_precision(["a", "d"], list("abcd"), top=1000) == pytest.approx((1 + 2 / 4) / 2)
+
+
+def test_average_precision_equals_scikit_learn():
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        scores, relevant = rng.permutation(40) / 40, rng.random(40) < 0.3  # no ties
+        relevant[0] = True
+        ranking = np.argsort(-scores)
+        expected = average_precision_score(relevant, scores)
+        assert metrics.average_precision(np.flatnonzero(relevant), ranking) == pytest.approx(expected, rel=1e-12)
+
+
+def test_reciprocal_rank():
+    assert metrics.reciprocal_rank(["c", "d"], list("abcd")) == pytest.approx(1 / 3)
+    assert metrics.reciprocal_rank(["a"], list("abcd")) == 1.0
+    assert metrics.reciprocal_rank(["c"], list("abcd"), top=2) == 0.0
+    assert metrics.reciprocal_rank(["z"], list("abcd")) == 0.0
+
+
+@pytest.mark.parametrize("score", [metrics.average_precision, metrics.reciprocal_rank])
+@pytest.mark.parametrize(
+    ("relevant", "ranking", "top", "message"),
+    [
+        ([], ["a"], None, "at least one"),
+        ("ab", ["a", "b"], None, "relevant must be a collection of ids, got the text 'ab'"),
+        (["a"], "ab", None, "ranking must be a collection"),
+        (["a"], ["a", "b", "a"], None, "3 entries, 2 different"),
+        (["a"], ["a"], 0, "top must be an integer >= 1 or None, got 0"),
+        (["a"], ["a"], 1.5, "top.*1.5"),
+    ],
+)
+def test_retrieval_errors(score, relevant, ranking, top, message):
+    with pytest.raises(ValueError, match=message):
+        score(relevant, ranking, top=top)
+
+
+def test_means_over_sources():
+    relevant = {"q": ["a"], "r": ["b", "c"]}
+    rankings = {"q": ["b", "a", "c"], "r": ["b", "a", "c"], "unused": ["a"]}
+    # AP: 1/2 and (1 + 2/3) / 2; RR: 1/2 and 1.
+    assert metrics.mean_average_precision(relevant, rankings) == pytest.approx((1 / 2 + 5 / 6) / 2)
+    assert metrics.mean_reciprocal_rank(relevant, rankings) == pytest.approx(0.75)
+    assert metrics.mean_average_precision(relevant, rankings, top=1) == pytest.approx((0 + 1) / 2)
+    with pytest.raises(ValueError, match="no ranking for source 'r' .1 of 2"):
+        metrics.mean_average_precision(relevant, {"q": ["a"]})
+    with pytest.raises(ValueError, match="at least one source"):
+        metrics.mean_reciprocal_rank({}, {})
+
+
+def test_rank_by_hand():
+    embeddings = np.array([[1, 0], [0, 3], [2, 1], [-1, 0.1]], dtype=np.float32)
+    # Cosines to (1, 0): 0, 2/sqrt(5), about -1. To (0, 3): 0, 1/sqrt(5), about .1.
+    assert metrics.rank(embeddings, list("pqrs"), ["p", "q"]) == {"p": list("rqs"), "q": list("rsp")}
+    assert metrics.rank(torch.tensor(embeddings), list("pqrs"), ["p"]) == {"p": list("rqs")}
+
+
+def test_ties_keep_the_order_of_the_candidates():
+    base = draw(0, 6, 33).astype(np.float32)
+    # Every vector three times, once doubled in length: equal cosines that rounding would scatter.
+    embeddings = np.concatenate([base, base, 2 * base])
+    ids = [f"{copy}{i}" for copy in "abc" for i in range(6)]
+    ranking = metrics.rank(embeddings, ids, ["b2"])["b2"]
+    assert ranking[:2] == ["a2", "c2"]
+    for at in range(2, 17, 3):
+        i = ranking[at][1]
+        assert ranking[at : at + 3] == [f"a{i}", f"b{i}", f"c{i}"]
+
+
+def test_average_precision_with_ties_equals_a_reference():
+    """Ties in candidate order, written out: rank of an item = 1 + nearer ones + equally near ones listed earlier."""
+    rng = np.random.default_rng(3)
+    embeddings = rng.integers(-1, 2, size=(40, 3)).astype(float)  # 26 directions and the zero vector: many ties
+    relevant = [i for i in range(1, 40) if rng.random() < 0.3] + [99]  # 99 has no embedding
+
+    def cosine(i):
+        norms = math.sqrt(sum(embeddings[0] ** 2) * sum(embeddings[i] ** 2))
+        return round(sum(embeddings[0] * embeddings[i]) / norms, 9) if norms else 0.0
+
+    def rank_of(i):
+        return 1 + sum(j != i and (cosine(j), -j) > (cosine(i), -i) for j in range(1, 40))
+
+    ranks = sorted(rank_of(i) for i in relevant if i < 40)
+    expected = sum(n / rank for n, rank in enumerate(ranks, 1)) / len(relevant)
+    ranking = metrics.rank(embeddings, range(40), [0])[0]
+    assert metrics.average_precision(relevant, ranking) == pytest.approx(expected, rel=1e-12)
+    assert metrics.reciprocal_rank(relevant, ranking) == pytest.approx(1 / ranks[0])
+
+
+def test_rank_zero_vectors_have_cosine_zero():
+    embeddings = np.array([[1.0, 0], [0, 0], [1, 1], [-1, 0]])
+    assert metrics.rank(embeddings, range(4), [0, 1]) == {0: [2, 1, 3], 1: [0, 2, 3]}
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "ids", "sources", "message"),
+    [
+        (np.array([[1.0], [np.nan], [np.inf]]), "abc", ["a"], "2 of 3 rows.*the first is row 1"),
+        (torch.tensor([[1.0], [float("nan")]]), "ab", ["a"], "1 of 2 rows"),
+        (np.ones((2, 1)), "abc", ["a"], "each of 2 embeddings.*3 ids"),
+        (np.ones((2, 1)), "aa", ["a"], "2 ids, 1 different"),
+        (np.ones((2, 1)), "ab", ["z"], "source 'z' has no embedding"),
+        (np.ones(2), "ab", ["a"], r"shape \(rows, dim\).*\(2,\)"),
+        (np.array([["x"], ["y"]]), "ab", ["a"], "must be numbers"),
+    ],
+)
+def test_rank_errors(embeddings, ids, sources, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.rank(embeddings, list(ids), sources)
+
+
+# cca ----------------------------------------------------------------------------------------------------------------
+
+
+def related(rows=60, dim1=5, dim2=4):
+    shared = draw(0, rows, 3)
+    return shared @ draw(1, 3, dim1) + draw(2, rows, dim1), shared @ draw(3, 3, dim2) + 2 * draw(4, rows, dim2)
+
+
+def by_generalised_eigenvalues(x, y):
+    """Canonical correlations as the positive eigenvalues of the block problem, by scipy: no SVD, no QR."""
+    covariance = np.cov(x.T, y.T)
+    d = x.shape[1]
+    within = covariance.copy()
+    within[:d, d:] = within[d:, :d] = 0
+    return np.sort(eigh(covariance - within, within, eigvals_only=True))[::-1][: min(d, y.shape[1])]
+
+
+def test_cca_by_hand():
+    x, y = np.array([[0.0], [1], [2], [3]]), np.array([[1.0], [0], [3], [4]])
+    # One dimension each: |Pearson correlation|. Centred: x -1.5 -.5 .5 1.5, y -1 -2 1 2; 6 / sqrt(5 * 10).
+    assert metrics.cca(x, y) == pytest.approx(6 / math.sqrt(50))
+    assert metrics.cca(x, -y) == pytest.approx(6 / math.sqrt(50))
+
+
+@pytest.mark.parametrize("k", [1, 2, 4, None])
+def test_cca_equals_an_eigenvalue_solver(k):
+    x, y = related()
+    expected = by_generalised_eigenvalues(x, y)[:k].sum()
+    assert 0.3 < expected < 4
+    assert metrics.cca(x, y, k) == pytest.approx(expected, rel=1e-9)
+
+
+def test_cca_takes_arrays_and_tensors_of_any_precision():
+    x, y = related()
+    expected = metrics.cca(x, y)
+    assert metrics.cca(torch.tensor(x, requires_grad=True), torch.tensor(y)) == pytest.approx(expected, rel=1e-12)
+    assert metrics.cca(x.astype(np.float32), torch.tensor(y).float()) == pytest.approx(expected, rel=1e-5)
+    assert metrics.cca(torch.tensor(x).bfloat16(), y) == pytest.approx(expected, rel=0.02)
+
+
+def test_cca_invariances():
+    x, y = related()
+    expected = metrics.cca(x, y)
+    assert metrics.cca(y, x) == pytest.approx(expected)
+    assert metrics.cca(x @ draw(9, 5, 5) + 100, y * [1e-3, 1, 1e3, 7]) == pytest.approx(expected)  # affine maps
+    assert metrics.cca(x, x @ draw(9, 5, 5)) == pytest.approx(5)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_cca_of_rank_deficient_inputs_counts_each_direction_once(dtype):
+    x, y = (z.astype(dtype) for z in related())
+    constant = np.full((60, 1), 0.1, dtype)
+    mixed = np.concatenate([x, x @ draw(9, 5, 3).astype(dtype), constant], axis=1)  # 9 columns of rank 5
+    assert metrics.cca(mixed, y) == pytest.approx(metrics.cca(x, y), rel=1e-5)
+    assert metrics.cca(mixed, y, k=4) == pytest.approx(metrics.cca(x, y), rel=1e-5)
+    assert metrics.cca(constant, y) == 0.0
+    assert metrics.cca(np.zeros((60, 2), dtype), y) == 0.0
+
+
+def test_cca_of_independent_data_is_small():
+    assert metrics.cca(draw(0, 20000, 3), draw(1, 20000, 3)) < 0.1
+
+
+def test_cca_warns_where_correlations_are_one_for_any_data():
+    with pytest.warns(UserWarning, match=r"\(8, 6\) and \(8, 5\): 4 correlations are 1 for any data"):
+        value = metrics.cca(draw(0, 8, 6), draw(1, 8, 5))  # 6 + 5 - 7 = 4
+    assert 4 <= value <= 5
+    with pytest.warns(UserWarning, match="5 correlations are 1"):
+        assert metrics.cca(draw(0, 6, 20), draw(1, 6, 30)) == pytest.approx(5)  # batch < dimension
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        metrics.cca(draw(0, 12, 6), draw(1, 12, 5))  # 6 + 5 = 12 - 1: nothing is certain
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "k", "message"),
+    [
+        (np.ones((3, 2)), np.ones((4, 2)), None, r"same number of rows.*\(3, 2\) and \(4, 2\)"),
+        (np.ones((1, 2)), np.ones((1, 2)), None, "at least 2"),
+        (np.ones((3, 2)), np.ones((3, 4)), 3, r"k must be an integer from 1 to 2.*\(3, 2\) and \(3, 4\), got 3"),
+        (np.ones((3, 2)), np.ones((3, 4)), 0, "got 0"),
+        (np.ones((3, 2)), np.ones((3, 4)), True, "got True"),
+        (np.ones((3, 2)), np.full((3, 2), np.nan), None, "y must be finite; 3 of 3 rows"),
+        (np.ones((3, 0)), np.ones((3, 2)), None, "x must be numbers.*not empty"),
+        (torch.full((3, 2), float("inf")), np.ones((3, 2)), None, "x must be finite"),
+    ],
+)
+def test_cca_errors(x, y, k, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.cca(x, y, k)

@@ -1,0 +1,380 @@
+"""Figures: the frame beside the published values, what is drawn, and bytes that repeat."""
+
+import re
+import subprocess
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+
+from lib import figures, published
+from lib.config import paths, profiles
+from lib.figures.style import csv_bytes
+from lib.store import saved as store_saved
+
+BOXPLOTS = ["fig4_2", "fig4_3", "fig4_5", "fig4_7", "fig4_8", "fig4_9", "fig4_10", "fig4_11", "fig4_12", "fig5_3"]
+
+
+def records_of(models: dict[str, float], seeds: int = 1) -> pd.DataFrame:
+    """One accuracy for all six tasks of a model; seed s adds 0.01 * s."""
+    rows = [
+        {"model": model, "task": task, "metric": "accuracy", "seed": seed, "value": value + 0.01 * seed, "seconds": 2.0}
+        for model, value in models.items()
+        for task in published.TASKS
+        for seed in range(seeds)
+    ]
+    return pd.DataFrame(rows)
+
+
+def all_models(label: str) -> pd.DataFrame:
+    """Records of every model of a figure: the published accuracies, a little worse for the later rows."""
+    frame = published.load(label)
+    value = frame["accuracy"] * (1 - 0.002 * frame["row"] % 0.01)
+    return frame.assign(model=frame["identity"], metric="accuracy", seed=0, value=value)
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def profile(tmp_path, monkeypatch):
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
+    return profiles.load("smoke", seeds=[5])
+
+
+class TestBoxplotFrame:
+    def test_by_hand(self):
+        records = pd.concat([records_of({"MSE": 0.4}), records_of({"cosine": 0.79}, seeds=3)])
+        frame = figures.boxplot_frame("fig4_2", records, band=0.02)
+        assert frame.columns.tolist()[:4] == ["model", "task", "value", "published"]
+        assert {"seeds", "band", "normalized", "published_normalized"} <= set(frame)
+        assert (
+            frame["model"].tolist() == ["MSE"] * 6 + ["cosine"] * 6
+        )  # ascending mean: the best is last, at the bottom
+        assert frame["task"].tolist() == list(published.TASKS) * 2
+        cosine = frame[frame["model"] == "cosine"]
+        assert cosine["value"].tolist() == pytest.approx([0.80] * 6)  # mean of .79, .80, .81
+        assert cosine["seeds"].tolist() == [3] * 6 and frame["seeds"].tolist()[:6] == [1] * 6
+        assert frame["normalized"].tolist() == pytest.approx([0.5] * 6 + [1.0] * 6)
+        assert frame["band"].tolist() == [0.02] * 12
+        # Published values stay those of the whole published figure: SBERT leads ARXIV there, with .7628.
+        arxiv = cosine.iloc[0]
+        assert arxiv["published"] == pytest.approx(0.6268)
+        assert arxiv["published_normalized"] == pytest.approx(0.6268 / 0.7628)
+
+    def test_names_are_those_printed_in_the_figure(self):
+        for label, printed in (("fig4_2", "cosine"), ("fig4_8", "only-structural;cosine")):
+            frame = figures.boxplot_frame(label, records_of({"cosine": 0.7, "SBERT": 0.6}), band=None)
+            assert frame["model"].unique().tolist() == ["SBERT", printed]
+            assert frame["band"].isna().all()
+
+    def test_no_weighting_is_another_student_in_each_figure(self):
+        students = {label: published.identity(label, "no-weighting") for label in ("fig4_10", "fig4_11")}
+        frame = figures.boxplot_frame("fig4_10", records_of({students["fig4_10"]: 0.7}), band=None)
+        assert frame["model"].unique().tolist() == ["no-weighting"]
+        with pytest.raises(ValueError, match="fig4_10 shows no model"):
+            figures.boxplot_frame("fig4_10", records_of({students["fig4_11"]: 0.7}), band=None)
+
+    def test_whole_figure_keeps_every_model_and_the_published_numbers(self):
+        for label in BOXPLOTS:
+            frame = figures.boxplot_frame(label, all_models(label), band=0.01)
+            assert sorted(frame["model"].unique()) == sorted(published.models(label))
+            theirs = published.load(label).set_index(["model", "task"])
+            assert frame["published"].to_numpy() == pytest.approx(
+                theirs["accuracy"][list(zip(frame["model"], frame["task"], strict=True))].to_numpy()
+            )
+
+    @pytest.mark.parametrize("label", BOXPLOTS)
+    def test_published_accuracies_as_ours_give_the_published_figure(self, label):
+        theirs = published.load(label)
+        records = theirs.assign(model=theirs["identity"], seed=0, value=theirs["accuracy"])
+        frame = figures.boxplot_frame(label, records, band=None)
+        assert frame["model"].tolist() == theirs["model"].tolist() and frame["task"].tolist() == theirs["task"].tolist()
+        for column in ("normalized", "published_normalized"):
+            assert frame[column].to_numpy() == pytest.approx(theirs["normalized"].to_numpy(), abs=1e-12)
+
+    def test_rounds_of_figure_5_3_stay_together(self):
+        records = records_of({"DM;1k": 0.9, "SBERT;1k": 0.5, "DM;10k": 0.4, "DM;all": 0.3})
+        frame = figures.boxplot_frame("fig5_3", records, band=None)
+        assert frame["model"].unique().tolist() == ["SBERT;1k", "DM;1k", "DM;10k", "DM;all"]
+        assert frame.set_index(["model", "task"]).loc[("DM;all", "OC"), "normalized"] == pytest.approx(0.3 / 0.9)
+
+    def test_appendix_figure_has_no_published_values(self):
+        frame = figures.boxplot_frame("figA_1", records_of({"cosine;100d;S:768;C:768;mse": 0.7}), band=None)
+        assert frame["published"].isna().all() and len(frame) == 6
+        assert len(figures.boxplot(frame, "figA_1").axes) == 1
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda f: f.assign(model="cosin"), "shows no model 'cosin'; did you mean 'cosine'"),
+            (lambda f: pd.concat([f, f]), "'cosine' has two accuracies on ARXIV for seed 0"),
+            (lambda f: f.assign(value=np.nan), "'cosine' on ARXIV has value nan"),
+            (lambda f: f.assign(value=63.0), "expected an accuracy between 0 and 1"),
+            (lambda f: f.assign(task=f["task"].replace("PAN", "PANN")), "task 'PANN' is none of"),
+            (lambda f: pd.concat([f, f.iloc[:3].assign(model="MSE")]), "'MSE' has 3 tasks, others 6"),
+            (lambda f: f.assign(metric="MAP"), "no records with metric accuracy"),
+        ],
+    )
+    def test_bad_records(self, change, message):
+        with pytest.raises(ValueError, match=message) as error:
+            figures.boxplot_frame("fig4_2", change(records_of({"cosine": 0.7})), band=None)
+        assert "\n" not in str(error.value) and str(error.value).startswith("fig4_2")
+
+    def test_unknown_label(self):
+        with pytest.raises(ValueError, match="did you mean 'fig4_2'"):
+            figures.boxplot_frame("fig_4_2", records_of({"cosine": 0.7}), band=None)
+
+
+class TestBoxplot:
+    def test_rows_means_diamonds_and_band(self):
+        records = pd.concat([records_of({"MSE": 0.4, "SBERT": 0.6}), records_of({"cosine": 0.79}, seeds=3)])
+        records["collapsed"] = records["model"] == "MSE"
+        data = figures.boxplot_frame("fig4_2", records, band=0.02)
+        figure = figures.boxplot(data, "fig4_2")
+        ours, theirs = figure.axes
+        assert [text.get_text() for text in ours.get_yticklabels()] == ["MSE †", "SBERT", "cosine ×3"]
+        bottom, top = ours.get_ylim()
+        assert bottom > top  # row 0 is at the top
+        triangles = [line for line in ours.get_lines() if line.get_marker() == "^"]
+        assert [float(line.get_xdata()[0]) for line in triangles] == pytest.approx([0.5, 0.75, 1.0])
+        diamonds = next(line for line in theirs.get_lines() if line.get_marker() == "D")
+        boxes = published.boxes("fig4_2").set_index("model")["mean"]
+        assert diamonds.get_xdata() == pytest.approx(boxes[["MSE", "SBERT", "cosine"]].to_numpy(), abs=1e-6)
+        strip = next(patch for patch in ours.patches if "seed noise" in str(patch.get_label()))
+        assert strip.get_extents().transformed(ours.transData.inverted()).intervalx == pytest.approx([0.98, 1.02])
+        legend = figure.legends[0]
+        assert legend.get_title().get_text() == "1 seed unless marked ×3; †: collapsed, every score is a class share"
+
+    @pytest.mark.parametrize("models", [["cosine"], ["cosine", "max-margin;cosine;γ=0.5"]])
+    def test_few_rows_of_a_filtered_run(self, models, profile):
+        data = figures.boxplot_frame("fig4_3", records_of(dict.fromkeys(models, 0.5)), band=0.01)
+        figure = figures.boxplot(data, "fig4_3")
+        assert figure.get_size_inches()[0] == 8 and figure.get_size_inches()[1] < 3
+        assert len(figure.axes[1].get_xticks()) == 1  # .9253 and .9254: two labels would lie on each other
+        figures.save(figure, "fig4_3", data, profile=profile)
+
+    def test_reference_moves_the_band(self):
+        data = figures.boxplot_frame("fig4_2", records_of({"MSE": 0.4, "cosine": 0.8}), band=0.02)
+        axis = figures.boxplot(data, "fig4_2", reference="MSE").axes[0]
+        strip = next(patch for patch in axis.patches if "around MSE" in str(patch.get_label()))
+        assert strip.get_extents().transformed(axis.transData.inverted()).intervalx == pytest.approx([0.48, 0.52])
+
+    def test_without_a_band_it_says_so(self):
+        data = figures.boxplot_frame("fig4_2", records_of({"MSE": 0.4, "cosine": 0.8}), band=None)
+        assert "no seed noise band" in figures.boxplot(data, "fig4_2").legends[0].get_title().get_text()
+
+    def test_a_category_keeps_its_colour_when_rows_are_missing(self):
+        def colors(records):
+            data = figures.boxplot_frame("fig4_11", records, band=None)
+            boxes = [patch for patch in figures.boxplot(data, "fig4_11").axes[0].patches]
+            return dict(zip(data["model"].unique(), (to_hex(box.get_facecolor()) for box in boxes), strict=True))
+
+        whole = all_models("fig4_11")
+        few = colors(whole[whole["identity"].isin(["SBERT", published.identity("fig4_11", "None;λ=0.8")])])
+        many = colors(whole)
+        assert few["None;λ=0.8"] == many["None;λ=0.8"] == many["384;λ=0.8"] != many["None;λ=0.2"]
+        assert few["SBERT"] == many["SBERT"] == many["Longformer"]
+
+    @pytest.mark.parametrize("label", BOXPLOTS)
+    def test_labels_whole_and_apart_at_the_published_size(self, label, profile):
+        records = all_models(label).assign(collapsed=lambda f: f["row"] < 3)
+        data = figures.boxplot_frame(label, records, band=0.01)
+        figure = figures.boxplot(data, label)
+        assert figure.get_size_inches() == pytest.approx(figures.SIZES[label])
+        figure.draw_without_rendering()
+        frame = figure.bbox
+        axis_labels = [axis.xaxis.label for axis in figure.axes]
+        texts = [*figure.axes[0].get_yticklabels(), *axis_labels, *figure.legends[0].get_texts()]
+        for text in texts:
+            box = text.get_window_extent()
+            assert box.x0 >= -0.5 and box.x1 <= frame.width + 0.5 and box.y0 >= -0.5, text.get_text()
+        rows = [text.get_window_extent() for text in figure.axes[0].get_yticklabels()]
+        assert all(upper.y0 > lower.y1 for upper, lower in zip(rows, rows[1:], strict=False))
+        ticks = []
+        for axis in figure.axes:
+            low, high = axis.get_xlim()
+            shown = zip(axis.get_xticks(), axis.get_xticklabels(), strict=True)
+            ticks += [text.get_window_extent() for place, text in shown if low <= place <= high]
+        assert all(left.x1 < right.x0 for left, right in zip(ticks, ticks[1:], strict=False))
+        files = figures.save(figure, label, data, profile=profile, records=records)
+        assert files[0].stat().st_size < 300_000
+
+
+class TestSave:
+    def test_files_provenance_and_registration(self, profile, monkeypatch):
+        registered = {}
+        monkeypatch.setattr(store_saved, "register", lambda label, files: registered.update({label: files}))
+        records = records_of({"MSE": 0.4, "cosine": 0.8})
+        data = figures.boxplot_frame("fig4_2", records, band=0.02)
+        files = figures.save(figures.boxplot(data, "fig4_2"), "fig4_2", data, profile=profile, records=records)
+        assert files == [paths.figures(profile) / "fig4_2.svg", paths.figures(profile) / "fig4_2.csv"]
+        assert registered == {"fig4_2": files}
+        assert (paths.provenance(profile) / "fig4_2.json").is_file()
+        assert sorted(path.name for path in files[0].parent.iterdir()) == ["fig4_2.csv", "fig4_2.svg"]  # no leftovers
+        saved = pd.read_csv(files[1])
+        pd.testing.assert_frame_equal(saved, data.round(6), check_dtype=False)
+        head = files[0].read_text(encoding="utf-8")[:3000]
+        # 8 inches are 576 points; three rows fewer make the figure lower, never narrower.
+        assert re.search(r'width="576pt"', head) and "<dc:date>" not in head
+
+    def test_bytes_repeat_in_another_process(self, profile, tmp_path):
+        code = (
+            "import sys; sys.path[:0] = ['tests/figures']; import test_figures as t; from lib import figures\n"
+            "from lib.config import profiles\n"
+            "data = figures.boxplot_frame('fig4_3', t.all_models('fig4_3'), band=0.01)\n"
+            "figures.save(figures.boxplot(data, 'fig4_3'), 'fig4_3', data, profile=profiles.load('smoke', seeds=[5]))"
+        )
+        data = figures.boxplot_frame("fig4_3", all_models("fig4_3"), band=0.01)
+        here = figures.save(figures.boxplot(data, "fig4_3"), "fig4_3", data, profile=profile)
+        first = [file.read_bytes() for file in here]
+        environment = {
+            "THESIS_ARTIFACTS": str(tmp_path),
+            "PYTHONHASHSEED": "7",
+            "MPLBACKEND": "Agg",
+            "HOME": str(tmp_path),
+        }
+        environment |= {"PYTHONPATH": str(paths.ROOT), "PATH": "/usr/bin:/bin"}
+        for file in here:
+            file.unlink()
+        subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, env=environment, check=True)
+        assert [file.read_bytes() for file in here] == first
+
+    def test_a_drawing_has_no_csv(self, profile):
+        files = figures.save(plt.figure(), "fig3_1", None, profile=profile)
+        assert [file.name for file in files] == ["fig3_1.svg"]
+
+    def test_nothing_to_save(self, profile):
+        with pytest.raises(ValueError, match="fig4_2: nothing to save"):
+            figures.save(plt.figure(), "fig4_2", pd.DataFrame({"model": []}), profile=profile)
+
+    def test_read_only_folder_is_one_line(self, profile, monkeypatch, tmp_path):
+        blocked = tmp_path / "file"
+        blocked.write_text("a file where a folder is needed")
+        monkeypatch.setattr(paths, "figures", lambda profile: blocked)
+        with pytest.raises(OSError) as error:
+            figures.save(plt.figure(), "fig3_1", None, profile=profile)
+        assert "\n" not in str(error.value)
+
+    def test_csv_bytes(self):
+        frame = pd.DataFrame(
+            {"model": ["γ=1.0;λ", "a,b"], "value": [1 / 3, -1e-9], "seeds": [1, 3], "gap": [None, 2.0]}
+        )
+        assert csv_bytes(frame).decode() == 'model,value,seeds,gap\nγ=1.0;λ,0.333333,1,\n"a,b",0.000000,3,2.000000\n'
+
+
+class TestLengths:
+    def test_histogram_by_hand(self):
+        rows = [("train", "wikipedia", [0, 5, 40, 40]), ("train", "news", [1300, 5000])]
+        rows += [("validation", "wikipedia", [3]), ("validation", "news", [1300])]
+        lengths = pd.concat(
+            [pd.DataFrame({"split": split, "source": source, "longformer_tokens": n}) for split, source, n in rows]
+        )
+        frame = figures.histogram_frame("fig4_1", lengths)
+        curve = frame[(frame["split"] == "train") & (frame["source"] == "wikipedia")].set_index("bin_lo")
+        # The published bins of the training split are [1, 31), [31, 61), ...; one bin below them catches the rest.
+        assert curve["value"][[0, 1, 31]].tolist() == [25.0, 25.0, 50.0]
+        assert curve["published"][[1, 31]].tolist() == pytest.approx([0.664344, 6.383464])
+        assert frame.groupby(["split", "source"])["value"].sum().tolist() == pytest.approx([100] * 4)
+        assert frame.groupby(["split", "source"])["published"].sum().tolist() == pytest.approx([100] * 4, abs=1e-2)
+        last = frame[(frame["split"] == "train") & frame["bin_hi"].isna()].set_index("source")
+        assert last["value"].to_dict() == {"wikipedia": 0, "news": 50} and last["bin_lo"].max() <= 4096
+        assert frame.groupby(["split", "source"]).size().max() < 200
+        assert len(figures.histogram(frame, "fig4_1").axes) == 2
+
+    def test_histogram_needs_both_halves(self):
+        lengths = pd.DataFrame({"split": ["train"], "source": ["wikipedia"], "longformer_tokens": [3]})
+        with pytest.raises(ValueError, match="fig5_1: no news documents in split 'train'"):
+            figures.histogram_frame("fig5_1", lengths)
+
+    def test_ecdf_by_hand(self):
+        lengths = pd.DataFrame({"task": "OC", "split": "test", "longformer_tokens": [30, 10, 10, 20]})
+        frame = figures.ecdf_frame(lengths)
+        ours = frame[frame["curve"] == "ours"]
+        assert ours["tokens"].tolist() == [10, 20, 30] and ours["proportion"].tolist() == [0.5, 0.75, 1.0]
+        assert ours["documents"].tolist() == [4, 4, 4]
+        assert len(frame) - len(ours) == len(published.load("fig5_2"))
+        many = figures.ecdf_frame(pd.DataFrame({"task": "OC", "split": "test", "longformer_tokens": range(5000)}))
+        assert (many["curve"] == "ours").sum() == 200
+        assert [axis.get_title() for axis in figures.ecdf(frame).axes] == ["ours", "published"]
+        with pytest.raises(ValueError, match="fig5_2: no documents"):
+            figures.ecdf_frame(lengths.assign(split="validation"))
+
+
+class TestViolins:
+    def distances(self, value=None):
+        rng = np.random.default_rng(0)
+        rows = published.load("fig4_4")
+        parts = [
+            pd.DataFrame({"distance": row.distance, "model": row.model, "to": row.to, "negatives": way,
+                          "value": rng.normal(row.mean, 0.1, 60) if value is None else value})
+            for row in rows.itertuples() for way in ("as published", "true")
+        ] if value is None else [
+            pd.DataFrame({"distance": "cosine", "model": "MSE", "to": to, "negatives": "true", "value": [value] * 9})
+            for to in ("positives", "negatives")
+        ]  # fmt: skip
+        return pd.concat(parts, ignore_index=True)
+
+    def test_frame_and_figure(self, profile):
+        distances = self.distances()
+        frame = figures.violin_frame(distances)
+        assert len(frame) == 64 and (frame["pairs"] == 60).all()
+        chosen = frame.set_index(["negatives", "distance", "model", "to"]).loc[
+            ("as published", "cosine", "MSE", "positives")
+        ]
+        assert chosen["published"] == 0.3791 and chosen["published_mode"] == 0.3749  # the half violin as drawn
+        assert chosen["value"] == pytest.approx(0.3791, abs=0.04) and chosen["q05"] < chosen["median"] < chosen["q95"]
+        assert frame.loc[frame["negatives"] == "true", "published"].isna().all()
+        figure = figures.violins(distances)
+        assert len(figure.axes) == 4
+        assert figures.save(figure, "fig4_4", frame, profile=profile)[0].stat().st_size < 300_000
+
+    def test_a_collapsed_model_is_a_spike(self):
+        frame = figures.violin_frame(self.distances(0.25))
+        assert frame["mode"].tolist() == frame["value"].tolist() == [0.25, 0.25]
+        figures.violins(self.distances(0.25)).draw_without_rendering()
+
+    def test_not_finite(self):
+        with pytest.raises(ValueError, match="fig4_4: a distance of 'MSE' to positives is not finite"):
+            figures.violin_frame(self.distances(np.nan))
+
+
+class TestScores:
+    def test_figure_5_4(self):
+        theirs = published.load("fig5_4")
+        records = theirs.assign(seed=0, value=theirs["accuracy"] / 2)
+        extra = records[records["model"] == "DM"].assign(model="TF-IDF")
+        frame = figures.score_frame("fig5_4", pd.concat([extra, records, records.assign(round="1k")]))
+        assert frame["round"].unique().tolist() == ["10k", "all"]
+        assert frame["model"].unique().tolist()[-2:] == ["only-MSE", "TF-IDF"]
+        known = frame[frame["model"] != "TF-IDF"]
+        assert known["value"].to_numpy() == pytest.approx(known["published"].to_numpy() / 2)
+        assert frame.loc[frame["model"] == "TF-IDF", "published"].isna().all()
+        figure = figures.bars(frame)
+        heights = [patch.get_height() for patch in figure.axes[0].patches]
+        assert sorted(heights) == pytest.approx(sorted(frame.loc[frame["round"] == "10k", "value"]))
+
+    def test_figures_5_5_and_5_6(self):
+        theirs = published.load("fig5_5")
+        frame = figures.score_frame("fig5_5", theirs.assign(seed=0, value=theirs["score"]))
+        assert frame["published"].to_numpy() == pytest.approx(frame["value"].to_numpy()) and len(frame) == 28
+        bars = [patch.get_height() for patch in figures.spans(frame).axes[0].patches]
+        means = theirs.groupby(["metric", "model"])["score"].mean()
+        assert sorted(bars) == pytest.approx(sorted(means))
+        dots = [line.get_xdata() for line in figures.points(frame).axes[1].get_lines() if line.get_marker() == "o"]
+        assert sorted(np.concatenate(dots)) == pytest.approx(sorted(theirs.loc[theirs["metric"] == "MRR", "score"]))
+
+    def test_bad_records(self):
+        theirs = published.load("fig5_5").assign(seed=0, value=0.1)
+        with pytest.raises(ValueError, match="two records"):
+            figures.score_frame("fig5_5", pd.concat([theirs, theirs]))
+        with pytest.raises(ValueError, match="no records with metric in MAP, MRR"):
+            figures.score_frame("fig5_6", theirs.assign(metric="accuracy"))
+        with pytest.raises(ValueError, match="'fig4_2' shows no scores per task"):
+            figures.score_frame("fig4_2", theirs)

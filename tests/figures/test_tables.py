@@ -1,0 +1,112 @@
+"""Tables: three formats from one frame, published values beside ours."""
+
+import pandas as pd
+import pytest
+
+from lib.config import paths, profiles
+from lib.figures import tables
+from lib.store import saved
+
+FRAME = pd.DataFrame(
+    {
+        "model_name": ["max-margin;MSE;γ=1.0", "a|b & 50% *new*"],
+        "documents": [500_000, 12],
+        "accuracy": [1 / 3, None],
+        "tokens": [6.85e8, 1371.26],
+    }
+)
+
+
+def test_markdown():
+    assert tables.markdown(FRAME, "Two_models").splitlines() == [
+        r"Two\_models",
+        "",
+        r"| model\_name | documents | accuracy | tokens |",
+        "| --- | ---: | ---: | ---: |",
+        "| max-margin;MSE;γ=1.0 | 500000 | 0.3333 | 6.85e+08 |",
+        r"| a\|b & 50% \*new\* | 12 |  | 1371 |",
+    ]
+
+
+def test_latex():
+    assert tables.latex(FRAME, "tab4_1", "5 % of R&D").splitlines() == [
+        r"\begin{table}",
+        r"\centering",
+        r"\begin{tabular}{lrrr}",
+        r"\toprule",
+        r"model\_name & documents & accuracy & tokens \\",
+        r"\midrule",
+        r"max-margin;MSE;\(\gamma\)=1.0 & 500000 & 0.3333 & 6.85e+08 \\",
+        r"a\textbar{}b \& 50\% *new* & 12 &  & 1371 \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\caption{5 \% of R\&D}",
+        r"\label{table:tab4_1}",
+        r"\end{table}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        (r"a\b", r"a\textbackslash{}b"),  # the braces of one replacement are not escaped by another
+        ("{x}", r"\{x\}"),
+        ("x^2~y#$", r"x\textasciicircum{}2\textasciitilde{}y\#\$"),
+        ("[1] λ", r"{[}1{]} \(\lambda\)"),  # a row that opens with [ would be an argument of the \\ before it
+        ("two\nlines", "two lines"),
+    ],
+)
+def test_latex_escapes(text, escaped):
+    assert tables.latex(pd.DataFrame({"c": [text]}), "t").splitlines()[6] == rf"{escaped} \\"
+
+
+def test_save(tmp_path, monkeypatch):
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
+    registered = {}
+    monkeypatch.setattr(saved, "register", lambda label, files: registered.update({label: files}))
+    profile = profiles.load("smoke", seeds=[5])
+    files = tables.save(FRAME, "tab4_1", profile=profile, caption="Corpus")
+    assert [file.name for file in files] == ["tab4_1.csv", "tab4_1.md", "tab4_1.tex"]
+    assert {file.parent for file in files} == {paths.figures(profile)} and registered == {"tab4_1": files}
+    assert (
+        files[0].read_text(encoding="utf-8").splitlines()[1] == "max-margin;MSE;γ=1.0,500000,0.333333,685000000.000000"
+    )
+    assert (paths.provenance(profile) / "tab4_1.json").is_file()
+    first = [file.read_bytes() for file in files]
+    assert [file.read_bytes() for file in tables.save(FRAME, "tab4_1", profile=profile, caption="Corpus")] == first
+
+
+@pytest.mark.parametrize(
+    "frame", [FRAME.iloc[:0], FRAME.set_axis(pd.MultiIndex.from_product([["a", "b"], [1, 2]]), axis=1)]
+)
+def test_save_wants_a_flat_table(frame):
+    with pytest.raises(ValueError, match="tab4_1: expected a flat table with rows"):
+        tables.save(frame, "tab4_1", profile=None)
+
+
+def test_beside():
+    ours = pd.DataFrame({"split": ["validation", "train"], "documents": [60, 300], "tokens": [1.5, 2.5]})
+    theirs = pd.DataFrame({"split": ["train", "validation", "test"], "documents": [500, 10, 7], "sd": [1, 2, 3]})
+    frame = tables.beside(ours, theirs, on="split")
+    assert frame.columns.tolist() == ["split", "documents", "documents (published)", "tokens", "sd (published)"]
+    assert frame["split"].tolist() == [
+        "validation",
+        "train",
+        "test",
+    ]  # ours first, in our order; nothing published is lost
+    assert frame["documents"].tolist()[:2] == [60, 300] and pd.isna(frame["documents"][2])
+    assert frame["documents (published)"].tolist() == [10, 500, 7] and frame["sd (published)"].tolist() == [2, 1, 3]
+
+
+def test_beside_keeps_whole_numbers_when_all_rows_match():
+    ours = pd.DataFrame({"task": ["OC"], "split": ["train"], "documents": [3]})
+    frame = tables.beside(ours, ours.assign(documents=10_000), on=["task", "split"])
+    assert frame.iloc[0].tolist() == ["OC", "train", 3, 10_000] and frame["documents"].dtype == int
+
+
+def test_beside_wants_distinct_rows_and_the_key():
+    frame = pd.DataFrame({"split": ["train", "train"], "documents": [1, 2]})
+    with pytest.raises(ValueError, match=r"our table names the row \['train'\] twice"):
+        tables.beside(frame, frame.iloc[:1], on="split")
+    with pytest.raises(ValueError, match="the published table has no column 'task'"):
+        tables.beside(pd.DataFrame({"task": ["OC"]}), frame, on="task")

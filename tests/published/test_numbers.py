@@ -1,0 +1,171 @@
+"""The published numbers: complete, named as in each figure, and in agreement with the boxes as drawn."""
+
+import pandas as pd
+import pytest
+
+from lib import published
+from lib.distillation import variants
+from lib.evaluation import metrics
+
+# Models per figure, counted in its vector figures.
+ROWS = {
+    "fig4_2": 4, "fig4_3": 13, "fig4_5": 45, "fig4_7": 22, "fig4_8": 18, "fig4_9": 20, "fig4_10": 13, "fig4_11": 13,
+    "fig4_12": 8, "fig5_3": 21,
+}  # fmt: skip
+CHAPTER_4 = [label for label in ROWS if label.startswith("fig4")]
+
+
+@pytest.mark.parametrize("label", ROWS)
+def test_recovered_accuracies_give_the_boxes_as_drawn(label):
+    boxes = published.boxes(label)
+    normalized = published.load(label).groupby("row")["normalized"]
+    recomputed = {"mean": normalized.mean(), "min": normalized.min(), "max": normalized.max()}
+    recomputed |= {name: normalized.quantile(share) for name, share in (("q1", 0.25), ("median", 0.5), ("q3", 0.75))}
+    for name, values in recomputed.items():
+        assert abs(values.to_numpy() - boxes[name]).max() < 1e-6, name
+
+
+@pytest.mark.parametrize("label", ROWS)
+def test_every_model_has_six_tasks_in_the_order_drawn(label):
+    frame = published.load(label)
+    assert frame["model"].nunique() == ROWS[label] == len(published.models(label))
+    assert frame["task"].tolist() == list(published.TASKS) * ROWS[label]
+    assert frame["model"].drop_duplicates().tolist() == published.models(label)
+    assert frame["row"].tolist() == sorted(frame["row"])
+    assert not frame.isna().any().any()
+    rounds = frame["model"].str.split(";").str[1] if label == "fig5_3" else pd.Series("", index=frame.index)
+    assert frame.groupby(rounds, sort=False)["mean"].apply(lambda means: (means.diff().fillna(0) >= -1e-9).all()).all()
+
+
+@pytest.mark.parametrize("label", ROWS)
+def test_normalised_accuracy_is_that_of_the_metric(label):
+    frame = published.load(label)
+    other = metrics.normalized_accuracy(frame[["model", "task", "accuracy"]])
+    other = other["normalized"] if isinstance(other, pd.DataFrame) else other
+    assert frame["normalized"].to_numpy() == pytest.approx(other.to_numpy(), abs=1e-12)
+
+
+def test_all_116_models_of_chapter_4():
+    frame = published.accuracies()
+    shown = {identity for label in CHAPTER_4 for identity in published.identities(label).values()}
+    assert set(frame["identity"]) == shown and len(shown) == 116
+    assert (frame["accuracy"] - frame["correct"] / frame["examples"]).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("label", CHAPTER_4)
+def test_identities_are_those_of_the_variants(label):
+    for identity in published.identities(label).values():
+        assert variants.parse(identity).identity == identity
+
+
+def test_one_student_under_several_names_and_two_under_one():
+    identity = published.identity
+    assert identity("fig4_2", "cosine") == identity("fig4_8", "only-structural;cosine") == "cosine"
+    assert identity("fig4_3", "max-margin;MSE;γ=1.0") == identity("fig4_12", "only-structural;mm-MSE")
+    assert identity("fig4_5", "DM;100;lowercase;2") == identity("fig4_9", "DM;100d") == "DM;100d"
+    assert identity("fig4_10", "no-weighting") != identity("fig4_11", "no-weighting")
+    assert identity("fig4_10", "no-weighting") == identity("fig4_12", "cosine;no-weighting")
+    best = "2048d;S:768(ReLU)x4096(ReLU)x2048;C:-"
+    assert identity("fig4_10", "no-weighting") == identity("fig4_8", best) == f"cosine;{best}"
+    assert identity("fig4_8", "2048d;S:1024(ReLU)x2048;C:-") != identity("fig4_9", "2048d;S:1024(ReLU)x2048;C:-")
+    assert identity("fig4_12", "mm-MSE;λ=0.5") == identity("fig4_11", "None;λ=0.5") != identity("fig4_10", "None;λ=0.5")
+
+
+def test_4_10_is_not_4_1():
+    assert "task" in published.load("fig4_10") and "bin_lo" in published.load("fig4_1")
+    assert published.labels().index("fig4_9") < published.labels().index("fig4_10")
+    with pytest.raises(ValueError, match="figure numbers are text"):
+        published.load(4.10)
+
+
+@pytest.mark.parametrize(
+    ("label", "nearest"), [("4.10", "fig4_10"), ("fig4_13", "fig4_3"), ("table4_2", "tab4_2"), ("fig53", "fig5_3")]
+)
+def test_unknown_label_names_the_nearest(label, nearest):
+    with pytest.raises(ValueError) as error:
+        published.load(label)
+    assert str(error.value) == f"no published numbers under {label!r}; did you mean {nearest!r}?"
+
+
+def test_unknown_model_names_the_nearest():
+    with pytest.raises(ValueError, match="fig4_2 shows no model 'cosin'; did you mean 'cosine'"):
+        published.identity("fig4_2", "cosin")
+    with pytest.raises(ValueError, match="fig5_2 is no boxplot"):
+        published.models("fig5_2")
+
+
+@pytest.mark.parametrize(
+    ("table", "figure", "loss", "count"),
+    [
+        ("tab4_6", "fig4_7", "only-contextual", 16),
+        ("tab4_7", "fig4_8", "cosine", 12),
+        ("tab4_8", "fig4_9", "mm-MSE", 14),
+    ],
+)
+def test_tables_of_projections_list_the_figures_students(table, figure, loss, count):
+    students = {
+        f"{loss};{row.teacher.split(';')[1]};S:{row.student_projection};C:{row.contextual_projection}"
+        for row in published.load(table).itertuples()
+    }
+    drawn = {identity for identity in published.identities(figure).values() if identity.startswith(f"{loss};")}
+    assert students == drawn and len(students) == count
+
+
+def test_table_5_7_is_the_rounded_chapter_5():
+    printed = published.load("tab5_7").set_index(["round", "model", "task"])["value"]
+    scores = published.load("fig5_3")
+    for row in scores.itertuples():
+        model, size = row.model.split(";")
+        # Table 5.7a prints three digits; the solved accuracies are exact counts over the test documents.
+        assert abs(row.accuracy - printed[size, model, row.task]) < 0.0006, row
+    retrieval = published.load("fig5_5")
+    for row in retrieval[retrieval["metric"] == "MAP"].itertuples():
+        assert abs(row.score - printed["retrieval", row.model, row.task]) < 0.00051, row
+    assert printed["all", "SBERT", "norm_mean"] == 0.969 and printed["retrieval", "only-MSE", "mean"] == 0.172
+    assert len(printed) == 3 * 7 * 8 + 7 * 4
+
+
+def test_normalised_means_of_table_5_7_follow_from_its_rows_in_the_last_round_only():
+    printed = published.load("tab5_7").pivot(index=["round", "model"], columns="task", values="value")
+    rows = printed[[*published.TASKS]]
+    recomputed = (rows / rows.groupby("round").transform("max")).mean(axis=1)
+    off = recomputed - printed["norm_mean"]
+    assert off["all"].abs().max() < 0.001
+    assert off["1k"].between(0.011, 0.017).all() and off["10k"].between(0.003, 0.007).all()  # too low as printed
+
+
+def test_length_curves():
+    for label in ("fig4_1", "fig5_1"):
+        frame = published.load(label)
+        assert frame.groupby(["split", "source"])["percent"].sum().tolist() == pytest.approx([100] * 4, abs=2e-3)
+        assert (frame["bin_hi"] - frame["bin_lo"]).between(29, 31).all()
+        news = frame[frame["source"] == "news"]
+        assert news["bin_hi"].min() > 1200  # RealNews articles have at least 1200 Longformer tokens
+    curves = published.load("fig5_2").groupby(["task", "split"])
+    assert len(curves) == 16 and curves.size().max() <= 200
+    assert curves["proportion"].apply(lambda p: p.is_monotonic_increasing).all()
+    assert curves["tokens"].apply(lambda t: t.is_monotonic_increasing).all()
+
+
+def test_tables_as_printed():
+    assert published.load("tab4_9")["value"].tolist() == ["384, None", "0.95, 0.8, 0.5, 0.2"]  # None is text, no gap
+    assert published.load("tab4_5")["recommended_by"][0] == ""
+    heads = published.load("tab4_3").set_index("parameter")["value"]
+    assert heads["Learning rate"] == "1e-4" and heads["Hidden features"] == "50"
+    assert published.load("tab5_2").set_index("parameter")["value"]["Gradient accumulation steps"] == "10"
+    first = published.load("tab4_1").set_index("split")
+    assert first.loc["train", "tokens"] == 6.85e8 and first.loc["validation", "tokens_sd"] == 1717
+    assert published.load("tab4_2")["documents"].tolist().count(10000) == 9
+    assert published.load("tab4_10")["only-structural;mm-MSE"].tolist()[:3] == ["max-margin MSE", "1", "-"]
+
+
+def test_what_is_loaded_is_a_copy():
+    for label in ("tab4_1", "fig4_2", "fig5_5"):
+        frame = published.load(label)
+        frame[frame.columns[-1]] = -1
+        assert (published.load(label).iloc[:, -1] > 0).all()
+
+
+def test_every_label_loads():
+    for label in published.labels():
+        assert len(published.load(label)) > 1, label

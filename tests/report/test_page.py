@@ -1,0 +1,243 @@
+"""The report: one page that holds everything, says what is missing, and reads our results as they lie on disk."""
+
+import base64
+import re
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import figures, published
+from lib.config import manifest, paths, profiles
+from lib.distillation import variants
+from lib.experiments import inputs, runs
+from lib.figures import tables
+from lib.findings import chapter4, claims
+from lib.published import deviations
+from lib.report import page, shown_items
+
+VOID = {"meta", "link", "img", "br", "input", "hr"}
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return profiles.load("mini")
+
+
+def empty(folder, monkeypatch):
+    """Empty folders for results; the committed figures are out of sight."""
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(folder / "artifacts"))
+    monkeypatch.setattr(paths, "figures", lambda profile: folder / "figures" / profile.name)
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    return empty(tmp_path, monkeypatch)
+
+
+def our_results(label, *, seeds=3, shift=0.0):
+    """Records of a figure: the published accuracies, moved; the reference students with several seeds."""
+    frame = published.load(label)
+    runs = []
+    for seed in range(seeds):
+        one = frame.assign(model=frame["identity"], seed=seed, value=frame["accuracy"] - 0.01 * seed + shift)
+        runs.append(one if seed == 0 else one[one["model"].isin(chapter4.REFERENCES)])
+    return pd.concat(runs).assign(value=lambda table: table["value"].clip(0, 1), seconds=2.0, device="cpu")
+
+
+def draw(mini):
+    """A figure and a table on disk, as the notebooks leave them."""
+    records = our_results("fig4_2")
+    data = figures.boxplot_frame("fig4_2", records, band=0.008)
+    figures.save(figures.boxplot(data, "fig4_2"), "fig4_2", data, profile=mini, records=records)
+    tables.save(published.load("tab4_1"), "tab4_1", profile=mini)
+    plt.close("all")
+
+
+@pytest.fixture
+def made(run, mini):
+    draw(mini)
+    return run
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory, mini):
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        empty(tmp_path_factory.mktemp("report"), monkeypatch)
+        draw(mini)
+        found, noise = page.records(mini)
+        return page.page(mini, claims.check(found, noise, profile="mini"))
+
+
+class Reader(HTMLParser):
+    """Ids, references, images and headings of a page; and whether its tags close."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.ids, self.links, self.images, self.headings = [], [], [], []
+        self.loaded, self.open, self.wrong = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.ids += [given["id"]] if "id" in given else []
+        self.links += [given["href"]] if tag == "a" else []
+        self.images += [given] if tag == "img" else []
+        self.headings += [int(tag[1])] if re.fullmatch("h[1-6]", tag) else []
+        self.loaded += [given[name] for name in ("src", "srcset", "poster", "data", "action") if name in given]
+        self.loaded += [given.get("href", "")] if tag in ("link", "image", "use") else []
+        self.loaded += [tag] if tag in ("script", "iframe", "object", "embed") else []
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+
+# ---------------------------------------------------------------- the page
+
+
+def test_every_picture_is_inside_whole_and_described(text):
+    page = Reader(text)
+    assert len(page.images) == 1
+    for image in page.images:
+        head, content = image["src"].split(",", 1)
+        assert head == "data:image/svg+xml;base64"
+        assert ElementTree.fromstring(base64.b64decode(content)).tag.endswith("svg")
+        assert int(image["width"]) > 300 and int(image["height"]) > 150
+        assert "Best mean here: cosine" in image["alt"] and "Published best: cosine" in image["alt"]
+
+
+def test_nothing_is_loaded_from_elsewhere(text):
+    page = Reader(text)
+    assert all(source.startswith("data:") for source in page.loaded)
+    assert all(link.startswith("#") for link in page.links)
+    style = text.split("<style>")[1].split("</style>")[0]
+    assert "url(" not in style and "@import" not in style
+    assert "<script" not in text and "http" not in re.sub(r"data:[^\"]*", "", text)
+
+
+def test_ids_are_distinct_links_lead_somewhere_and_tags_close(text):
+    page = Reader(text)
+    assert len(set(page.ids)) == len(page.ids)
+    assert {link[1:] for link in page.links} <= set(page.ids)
+    assert not page.wrong and not page.open
+
+
+def test_headings_are_in_order(text):
+    levels = Reader(text).headings
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(later <= earlier + 1 for earlier, later in zip(levels[:-1], levels[1:], strict=True))
+
+
+def test_the_page_shows_every_label_and_says_what_is_missing(text):
+    shown = [label for label, entry in manifest.load().items() if entry.kind != "page" and label != page.LEDGER]
+    ids = Reader(text).ids
+    assert set(shown) <= set(ids)
+    assert f"<b>2 of {len(shown)}</b>" in text
+    assert text.count("Not made in this run.") == len(shown) - 2
+    assert "./run_all.sh mini fig4_3" in text
+
+
+def test_the_ledger_shows_every_claim_with_its_verdict(text):
+    assert text.count('class="claim ') == len(claims.load())
+    own = text.split('id="claim-cosine-over-mse"')[1].split("</li>")[0]
+    assert ".9503 - .8205 = .1298 &gt; .0057" in own
+    assert '<span class="chip holds">holds</span>' in own
+    assert 'class="claim notrun' in text  # figures 4.3 and later
+
+
+def test_numbers_stand_beside_the_published_ones(text):
+    table = text.split("Numbers of Figure 4.2")[-1].split("</table>")[0]
+    first = table.split("<tbody>")[1].split("</tr>")[0]
+    assert "cosine" in first  # the best first
+    assert re.search(r"\d\.\d{4} / \d\.\d{4}", first)
+
+
+def test_what_stands_in_a_label_is_text_and_not_markup(made, mini, monkeypatch):
+    entries = dict(manifest.load())
+    entries["fig4_2"] = entries["fig4_2"].model_copy(update={"title": "<b>a</b> & <script>"})
+    monkeypatch.setattr(manifest, "load", lambda: entries)
+    text = page.page(mini, claims.check({}))
+    assert "&lt;b&gt;a&lt;/b&gt; &amp; &lt;script&gt;" in text and "<script" not in text
+
+
+def test_a_run_without_anything_is_a_page_too(run, mini):
+    found, noise = page.records(mini)
+    assert (found, noise) == ({}, {})
+    ledger = claims.check(found, noise, profile="mini")
+    assert set(ledger["verdict"]) == {claims.NOT_RUN}
+    path = page.write(mini, ledger)
+    assert path == run / "artifacts" / "mini" / "report.html"
+    assert not Reader(path.read_text(encoding="utf-8")).images
+
+
+def test_names_and_alt_texts():
+    assert shown_items.name("fig4_10") == "Figure 4.10"
+    assert shown_items.name("figA_1") == "Figure A.1"
+    assert shown_items.name("news_tab3") == "News paper, table 3"
+    assert shown_items.alt("fig3_1", "The method", None) == "Figure 3.1: The method. A drawing."
+    scores = pd.DataFrame({"model": ["PV", "DM"], "value": [0.25, 0.5]})
+    assert shown_items.alt("fig5_5", "Retrieval", scores).endswith("Scores of 2 models; the highest is 0.5000 by DM.")
+
+
+def test_a_missing_value_is_an_empty_cell_and_a_thesis_none_a_label(run):
+    (run / "one.csv").write_text("model,value\nNone,\n")
+    cells = shown_items.html(shown_items._read(run / "one.csv"))
+    assert '<td>None</td><td class="n"></td>' in cells
+
+
+# ---------------------------------------------------------------- our results
+
+
+def test_a_csv_gives_its_means_its_seeds_and_its_band(made, mini):
+    (made / "artifacts" / "mini" / "provenance" / "fig4_2.json").unlink()  # as if it had come with the repository
+    found, noise = page.records(mini)
+    assert set(found) == {"fig4_2"}
+    assert noise["fig4_2"].sd == pytest.approx(0.004) and noise["fig4_2"].df == 4  # two references, three seeds
+    cosine = found["fig4_2"].query("model == 'cosine' and task == 'PAN'")
+    assert sorted(cosine["seed"]) == [0, 1, 2] and cosine["value"].nunique() == 1
+    row = claims.check(found, noise).set_index("id").loc["cosine-over-mse"]
+    assert row["needed"] == pytest.approx(noise["fig4_2"].least_difference) and row["seeds"] == "1-3"
+
+
+def test_records_of_this_machine_come_with_every_seed(made, mini):
+    """The store holds every record: they are read as they are, and nothing is trained."""
+    store = inputs.of(mini).store
+    wanted = our_results("fig4_2")
+    extra = our_results("fig4_3")
+    wanted = pd.concat([wanted, extra[extra["model"] == variants.MM_MSE]])  # the other reference student
+    for one in wanted.itertuples():
+        key = runs.record_key(variants.parse(one.model), one.seed, one.task, mini, "validation", None)
+        store.record("records", key, lambda one=one: {"accuracy": one.value})
+    found, noise = page.records(mini)
+    cosine = found["fig4_2"].query("model == 'cosine' and task == 'PAN'").sort_values("seed")
+    np.testing.assert_allclose(np.diff(cosine["value"]), -0.01)
+    assert noise["fig4_2"].df == 4 and noise["fig4_2"].sd > 0.005
+    assert claims.check(found, noise).set_index("id").at["cosine-over-mse", "seeds"] == "1-3"
+
+
+# ---------------------------------------------------------------- deviations
+
+
+@pytest.mark.parametrize("name", profiles.profiles())
+def test_deviations_of_every_profile(name):
+    found = deviations.table(profiles.load(name))
+    assert len(found) > 8 and found["topic"].is_unique
+    assert (found["here"] != found["thesis"]).all() and found["reason"].str.len().gt(20).all()
+
+
+def test_a_parameter_with_the_thesis_value_is_no_deviation():
+    assert "Weight decay of the students" in set(deviations.table(profiles.load("mini"))["topic"])
+    as_printed = profiles.load("mini", overrides={"training.weight_decay": 0.1})
+    assert "Weight decay of the students" not in set(deviations.table(as_printed)["topic"])
+    thesis = set(deviations.table(profiles.load("thesis"))["topic"])
+    assert "Documents the students train on (Chapter 4)" not in thesis and "News half of the corpus" in thesis

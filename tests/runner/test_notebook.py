@@ -1,0 +1,184 @@
+"""The frame of a notebook: parameters are checked, promises are kept."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import papermill
+import pytest
+
+from lib.config import manifest, paths, profiles
+from lib.runner import notebook
+from lib.store import executors, progress, saved
+
+PARAMETERS = {"profile": "mini", "seeds": None, "only": "", "overrides": {}}
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    """Every test is a new kernel: nothing started, no runner around, and the environment is put back."""
+    monkeypatch.setattr(notebook, "_current", None)
+    for name in ("THESIS_LABELS", "THESIS_PROGRESS", "THESIS_JOBS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+
+
+def started(**changed):
+    return notebook.start("02_structural_loss", {**PARAMETERS, **changed})
+
+
+def files(folder: Path, label: str) -> list[Path]:
+    made = [folder / name for name in manifest.load()[label].files]
+    for file in made:
+        file.write_text("x")
+    return made
+
+
+def test_start_gives_the_checked_profile():
+    assert started(seeds="0,1", overrides=["heads.epochs=2"]).profile.departures == {"seeds": [0, 1], "heads.epochs": 2}
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"typo": 1}, "unknown parameter 'typo'; nearest: "),
+        ({"seed": [1]}, "unknown parameter 'seed'; nearest: seeds"),
+        ({"profile": "mnii"}, "unknown profile 'mnii'; nearest: mini"),
+        ({"overrides": {"training.document": 6}}, "nearest: training.documents"),
+    ],
+)
+def test_start_rejects_what_is_no_parameter(changed, expected):
+    with pytest.raises(profiles.ParameterError, match=expected):
+        started(**changed)
+
+
+def test_start_wants_the_parameters_cell_first():
+    with pytest.raises(profiles.ParameterError, match="'profile' is not set: run the parameters cell first"):
+        notebook.start("02_structural_loss", {})
+
+
+def test_a_cell_that_is_run_again_may_find_the_notebooks_own_variables():
+    again = {**PARAMETERS, "table": [1, 2], "In": ["", 'profile = "mini"\nseeds = None', "table = [1, 2]"]}
+    started()
+    assert notebook.start("02_structural_loss", again).profile.name == "mini"
+    again["In"].append('profile = "mini"\nsede = 1')
+    with pytest.raises(profiles.ParameterError, match="unknown parameter 'sede'"):
+        notebook.start("02_structural_loss", again)
+
+
+def test_start_sets_one_thread_and_no_network(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "8")
+    started()
+    assert os.environ["OMP_NUM_THREADS"] == "1" and os.environ["HF_HUB_OFFLINE"] == "1"
+
+
+def test_finish_wants_every_promised_label(tmp_path, capsys):
+    nb = started()
+    for label in ("tab4_3", "tab4_4", "fig4_2"):
+        saved.register(label, files(tmp_path, label))
+    with pytest.raises(RuntimeError, match="did not save fig4_3"):
+        nb.finish()
+    saved.register("fig4_3", files(tmp_path, "fig4_3"))
+    nb.finish()
+    assert capsys.readouterr().out.startswith(f"{notebook.MARKER} 02_structural_loss")
+
+
+def test_finish_wants_only_what_was_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("THESIS_LABELS", "fig4_2")
+    nb = started()
+    assert [label for label in nb.promised if nb.wants(label)] == ["fig4_2"]
+    saved.register("fig4_2", files(tmp_path, "fig4_2"))
+    nb.finish()
+
+
+def test_finish_notices_a_file_that_is_gone_or_that_nobody_listed(tmp_path):
+    nb = started(only="cosine")
+    made = files(tmp_path, "fig4_2")
+    saved.register("fig4_2", made)
+    nb.finish()
+    made[0].unlink()
+    with pytest.raises(RuntimeError, match="fig4_2 was saved as fig4_2.csv; params/manifest.yaml says"):
+        nb.finish()
+    saved.register("fig9_9", [])
+    with pytest.raises(RuntimeError, match="saved fig9_9, which params/manifest.yaml does not list"):
+        nb.finish()
+
+
+def test_wants_knows_the_labels_of_its_notebook():
+    with pytest.raises(ValueError, match="'fig4_22' is not listed for 02_structural_loss"):
+        started().wants("fig4_22")
+
+
+def test_register_outside_a_notebook_does_nothing(tmp_path):
+    saved.register("fig4_2", [tmp_path / "fig4_2.svg"])
+
+
+def test_jobs_follow_the_environment(monkeypatch):
+    assert 1 <= executors.jobs() <= 4
+    monkeypatch.setenv("THESIS_JOBS", "7")
+    assert executors.jobs() == 7
+
+
+def test_papermill_stops_at_an_unknown_parameter_with_one_line(tmp_path, monkeypatch):
+    """The real thing: papermill itself would only warn, run to the end and exit 0."""
+    monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
+    cells = ["\n".join(f"{name} = {value!r}" for name, value in PARAMETERS.items())]
+    cells += [
+        'from lib.runner import notebook\nnb = notebook.start("02_structural_loss", globals())',
+        "print('reached')",
+    ]
+    source = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    source.cells[0].metadata["tags"] = ["parameters"]
+    nbformat.write(source, tmp_path / "in.ipynb")
+    settings = {"kernel_name": "python3", "language": "python", "progress_bar": False, "start_timeout": 120}
+    with pytest.raises(papermill.PapermillExecutionError, match="unknown parameter 'typo'"):
+        papermill.execute_notebook(tmp_path / "in.ipynb", tmp_path / "out.ipynb", {"typo": 1}, **settings)
+    executed = nbformat.read(tmp_path / "out.ipynb", 4)
+    (error,) = [part for cell in executed.cells for part in cell.get("outputs", []) if part.output_type == "error"]
+    assert len(error.traceback) == 1 and "\n" not in error.traceback[0]
+    assert not executed.cells[-1].outputs, "the cell after the check must not have run"
+
+
+def test_track_draws_a_bar_for_a_person(capsys):
+    assert list(progress.track(["a", "b"], "reading")) == ["a", "b"]
+    assert "reading" in capsys.readouterr().err
+
+
+def test_track_writes_one_line_for_the_runner(tmp_path, monkeypatch, capsys):
+    file = tmp_path / "progress"
+    monkeypatch.setenv("THESIS_PROGRESS", str(file))
+    monkeypatch.setattr(progress, "INTERVAL", -1.0)
+    seen = []
+    for _ in progress.track(2, "students"):
+        list(progress.track(iter("xyz"), "steps", total=3))
+        seen.append(json.loads(file.read_text()))
+    assert seen == [{"step": "students, steps", "done": done, "total": 2} for done in (0, 1)]
+    assert json.loads(file.read_text()) == {"step": "students", "done": 2, "total": 2}
+    assert file.read_text().count("\n") == 1 and list(tmp_path.iterdir()) == [file]
+    assert capsys.readouterr().err == ""
+
+
+def _tracked() -> list[int]:
+    return list(progress.track(3, "a worker's own steps"))
+
+
+def test_track_is_silent_in_a_worker(tmp_path, monkeypatch):
+    file = tmp_path / "progress"
+    monkeypatch.setenv("THESIS_PROGRESS", str(file))
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(_tracked) == [0, 1, 2]
+    assert not file.exists()
+
+
+def test_opening_a_notebook_costs_no_heavy_import():
+    heavy = "{'torch', 'transformers', 'gensim', 'pandas', 'matplotlib'}"
+    check = f"import sys, lib.runner.notebook; print(*{heavy} & set(sys.modules))"
+    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
+    done = subprocess.run([sys.executable, "-c", check], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""

@@ -1,0 +1,327 @@
+"""The runner, end to end: a small checkout of its own with four tiny notebooks, run in processes as a person would."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+
+from lib.config import profiles
+
+kernels = pytest.mark.smoke  # starts notebooks' kernels: seconds each
+ROOT = Path(__file__).resolve().parents[2]
+PARAMETERS = 'profile = "mini"\nseeds = None\nonly = ""\noverrides = {}'
+IMPORTS = "from lib.config import paths\nfrom lib.runner import notebook\nfrom lib.store import saved\n"
+START = IMPORTS + 'nb = notebook.start("{name}", globals())'
+SAVE = """
+def save(label, suffixes, text="1"):
+    folder = paths.figures(nb.profile)
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / (label + suffix) for suffix in suffixes]
+    for file in files:
+        file.write_text(text)
+    saved.register(label, files)
+"""
+MANIFEST = """
+fig1_1: {notebook: 01_first, kind: figure, section: "1", minutes: 0.1, title: One}
+tab1_2: {notebook: 01_first, kind: table, section: "1", minutes: 0.1, title: Two}
+fig2_1: {notebook: 02_second, kind: figure, section: "2", minutes: 0.1, title: Three}
+"""
+FIRST = """if nb.wants("fig1_1"):
+    save("fig1_1", [".svg", ".csv"])
+if nb.wants("tab1_2"):
+    save("tab1_2", [".csv", ".md", ".tex"])"""
+DOCUMENTS = str(profiles.load("mini").training.documents)  # what the second notebook's figure says
+SECOND = 'save("fig2_1", [".svg", ".csv"], str(nb.profile.training.documents))'
+
+
+def write_notebook(root: Path, name: str, *cells: str, tags: tuple[str, ...] = ("parameters",)) -> Path:
+    sources = [PARAMETERS, START.format(name=name), SAVE, *cells]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    notebook.cells[0].metadata["tags"] = list(tags)
+    path = root / "notebooks" / f"{name}.ipynb"
+    nbformat.write(notebook, path)
+    return path
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout with the real lib and params, a manifest of three labels, and two notebooks that make them."""
+    root = tmp_path / "checkout"
+    shutil.copytree(ROOT / "lib", root / "lib", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "params", root / "params")
+    shutil.copy(ROOT / "requirements.lock", root)
+    (root / "params" / "manifest.yaml").write_text(MANIFEST)
+    (root / "notebooks").mkdir()
+    write_notebook(root, "01_first", FIRST, "nb.finish()")
+    write_notebook(root, "02_second", SECOND, "nb.finish()")
+    return root
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-P", "-m", "lib.runner.run_all", *words]
+
+
+def variables(root: Path, **more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("THESIS_")}
+    return {**kept, "PYTHONPATH": str(root), **more}
+
+
+def run(root: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*words), env=variables(root, **more), cwd=root, capture_output=True, text=True, timeout=120
+    )
+
+
+def results(output: str) -> dict[str, str]:
+    """label -> made / reused / failed, read from the table at the end."""
+    rows = [line.split() for line in output.split("label ")[-1].splitlines()[2:]]
+    return {row[0]: row[2] for row in rows[: next((i for i, row in enumerate(rows) if not row), len(rows))]}
+
+
+@kernels
+def test_makes_everything_then_reuses_everything_then_repairs(checkout):
+    first = run(checkout)
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert results(first.stdout) == {"fig1_1": "made", "tab1_2": "made", "fig2_1": "made"}
+    assert sorted(path.name for path in (checkout / "figures/mini").iterdir()) == sorted(
+        ["fig1_1.svg", "fig1_1.csv", "tab1_2.csv", "tab1_2.md", "tab1_2.tex", "fig2_1.svg", "fig2_1.csv"]
+    )
+    executed = sorted(path.name for path in (checkout / "artifacts/mini/executed").iterdir())
+    assert executed == ["01_first.ipynb", "02_second.ipynb"], (
+        "nothing half written may stay beside the executed notebooks"
+    )
+
+    begin = time.monotonic()
+    second = run(checkout)
+    assert time.monotonic() - begin < 10
+    assert results(second.stdout) == {"fig1_1": "reused", "tab1_2": "reused", "fig2_1": "reused"}
+
+    (checkout / "figures/mini/fig1_1.svg").write_text("damaged")
+    (checkout / "figures/mini/tab1_2.md").unlink()
+    plan = run(checkout, "--dry-run").stdout
+    assert "fig1_1.svg is not as it was saved" in plan and "tab1_2.md is missing" in plan
+    assert (checkout / "figures/mini/fig1_1.svg").read_text() == "damaged", "a dry run changes nothing"
+    third = run(checkout)
+    assert results(third.stdout) == {"fig1_1": "made", "tab1_2": "made", "fig2_1": "reused"}
+    assert (checkout / "figures/mini/fig1_1.svg").read_text() == "1"
+
+    (checkout / "lib" / "variants.py").write_text((checkout / "lib" / "variants.py").read_text() + "\nADDED = 1\n")
+    write_notebook(checkout, "02_second", SECOND, "1 + 1", "nb.finish()")
+    plan = run(checkout, "--dry-run").stdout
+    assert plan.count("changed: lib/distillation/variants.py") == 2 and plan.count("the notebook changed") == 1
+
+
+@kernels
+def test_one_label_runs_one_notebook_and_asks_it_for_that_label_alone(checkout):
+    done = run(checkout, "mini", "fig1_1")
+    assert results(done.stdout) == {"fig1_1": "made"}
+    assert sorted(path.name for path in (checkout / "figures/mini").iterdir()) == ["fig1_1.csv", "fig1_1.svg"]
+    assert "did not make tab1_2" in run(checkout, "01", "--dry-run").stdout, "the rest of the notebook is still owed"
+
+
+@kernels
+def test_a_modified_run_leaves_the_plain_figures_alone(checkout):
+    assert run(checkout, "fig2_1").returncode == 0
+    done = run(checkout, "--set", "training.documents=60", "fig2_1")
+    assert done.returncode == 0, done.stderr
+    assert (checkout / "figures/mini/fig2_1.csv").read_text() == DOCUMENTS
+    (modified,) = (checkout / "artifacts/figures").glob("mini-*/fig2_1.csv")
+    assert modified.read_text() == "60"
+
+
+@kernels
+def test_one_failed_notebook_does_not_stop_the_rest(checkout):
+    write_notebook(checkout, "01_first", 'raise ValueError("no such luck")', FIRST, "nb.finish()")
+    done = run(checkout)
+    assert done.returncode == 1
+    assert results(done.stdout) == {"fig1_1": "failed", "tab1_2": "failed", "fig2_1": "made"}
+    assert "cell 4: ValueError: no such luck" in done.stdout, "counted as in the file, without papermill's own cell"
+    assert "jupyter lab notebooks/01_first.ipynb" in done.stdout
+    assert (checkout / "artifacts/mini/executed/01_first.failed.ipynb").exists()
+
+
+WAYS_TO_FAIL = {
+    "11_exits": (["import sys\nsys.exit(0)", "MAKE", "nb.finish()"], "did not run"),
+    "12_dies": (["import os\nos._exit(0)", "MAKE", "nb.finish()"], "cell 4: the kernel died"),
+    "13_stops_short": (["MAKE"], "its last cell is not nb.finish()"),
+    "14_saves_nothing": (["nb.finish()"], "did not save fig14_saves_nothing"),
+    "15_removes": (["MAKE", "nb.finish(); made[0].unlink()"], "not made: fig15_removes.svg"),
+    "16_saves_more": (["MAKE", 'save("fig9_9", [".svg"])', "nb.finish()"], "saved fig9_9, which params/manifest.yaml"),
+    "17_untagged": (["MAKE", "nb.finish()"], "expected exactly one cell tagged 'parameters', found 0"),
+}
+
+
+@kernels
+def test_what_only_looks_complete_is_not_done(checkout):
+    lines = []
+    for name, (cells, _) in WAYS_TO_FAIL.items():
+        make = f'save("fig{name}", [".svg", ".csv"])\nmade = nb.saved["fig{name}"]'
+        sources = [make if cell == "MAKE" else cell for cell in cells]
+        write_notebook(checkout, name, *sources, tags=() if name == "17_untagged" else ("parameters",))
+        lines.append(f'fig{name}: {{notebook: {name}, kind: figure, section: "1", minutes: 1, title: x}}\n')
+    (checkout / "params" / "manifest.yaml").write_text(MANIFEST + "".join(lines))
+    done = run(checkout, *WAYS_TO_FAIL)
+    assert done.returncode == 1
+    assert set(results(done.stdout).values()) == {"failed"}
+    for name, (_, said) in WAYS_TO_FAIL.items():
+        told = done.stdout.split(f"{name} failed")[1].split("\n\n")[0]
+        assert said in told, done.stdout
+    plan = run(checkout, *WAYS_TO_FAIL, "--dry-run").stdout
+    assert plan.count("it has not run to its end") == len(WAYS_TO_FAIL), "none may count as done the next time"
+
+
+@kernels
+def test_a_page_is_made_anew_when_what_it_shows_was_made(checkout):
+    page = """path = manifest.load()["report"].paths(nb.profile)[0]
+path.write_text((paths.figures(nb.profile) / "fig2_1.csv").read_text())
+saved.register("report", [path])"""
+    write_notebook(checkout, "09_report", "from lib.config import manifest", page, "nb.finish()")
+    line = 'report: {notebook: 09_report, kind: page, section: "-", minutes: 1, title: Report}\n'
+    (checkout / "params" / "manifest.yaml").write_text(MANIFEST + line)
+    words = ["fig2_1", "report"]
+    assert results(run(checkout, *words).stdout) == {"fig2_1": "made", "report": "made"}
+    assert results(run(checkout, *words).stdout) == {"fig2_1": "reused", "report": "reused"}
+    write_notebook(checkout, "02_second", SECOND.replace("str(", "'new ' + str("), "nb.finish()")
+    assert "it shows what the notebooks before it make" in run(checkout, *words, "--dry-run").stdout
+    assert results(run(checkout, *words).stdout) == {"fig2_1": "made", "report": "made"}
+    assert (checkout / "artifacts/mini/report.html").read_text() == f"new {DOCUMENTS}"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["mni"], "unknown label, notebook or profile 'mni'; nearest: mini"),
+        (["mini", "fig2_11"], "nearest: fig2_1"),
+        (["--forse"], "unknown option --forse; nearest: --force"),
+        (["mini", "lab"], "two profiles at once"),
+        (
+            ["--set", "training.document=4"],
+            "params/mini.yaml: training.document: unknown key; nearest: training.documents",
+        ),
+        (["--set", "training.documents=four"], "training.documents: expected a valid integer, got 'four'"),
+        (["--jobs", "0"], "--jobs: expected a whole number from 1, got '0'"),
+        (["--seeds", "0,0"], "a seed stands twice"),
+    ],
+)
+def test_a_wrong_request_is_one_clear_line_and_runs_nothing(checkout, words, said):
+    done = run(checkout, *words)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and said in done.stderr
+    assert not (checkout / "artifacts").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_one_clear_line(checkout, tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    done = run(checkout, "fig1_1", THESIS_ARTIFACTS=str(blocked / "artifacts"))
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1 and "cannot write into" in done.stderr and "THESIS_ARTIFACTS" in done.stderr
+
+
+SLEEPER = """
+import subprocess, sys, time
+worker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+(paths.artifacts() / "running").write_text(str(worker.pid))
+time.sleep(600)
+"""
+
+
+def start_sleeper(root: Path) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
+    """A run whose notebook sleeps beside a worker; returns it with every process below it once all are there."""
+    write_notebook(root, "01_first", SLEEPER, FIRST, "nb.finish()")
+    words = command("01_first")
+    process = subprocess.Popen(
+        words, env=variables(root), cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    wait_for(lambda: (root / "artifacts/running").exists() and (root / "artifacts/running").read_text())
+    below = psutil.Process(process.pid).children(recursive=True)
+    assert len(below) >= 3, "the keeper, the kernel and the worker"
+    return process, below
+
+
+def wait_for(condition, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.1)
+
+
+def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
+    found = []
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+@kernels
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_a_stopped_run_leaves_no_process_and_no_lock(checkout, number, code):
+    process, below = start_sleeper(checkout)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == code
+    if number != signal.SIGKILL:
+        assert errors.strip().startswith("run_all.sh: stopped")
+        assert list((checkout / "artifacts/mini/executed").iterdir()) == []
+    wait_for(lambda: not alive(below), seconds=15)
+    write_notebook(checkout, "01_first", FIRST, "nb.finish()")
+    again = run(checkout, "01_first")
+    assert again.returncode == 0 and "waiting" not in again.stdout
+
+
+@kernels
+def test_the_second_of_two_runs_waits_for_the_first(checkout):
+    first, _ = start_sleeper(checkout)
+    words = command("fig2_1")
+    second = subprocess.Popen(words, env=variables(checkout), cwd=checkout, stdout=subprocess.PIPE, text=True)
+    try:
+        line = second.stdout.readline()
+        assert f"another run is at work on artifacts/mini (pid {first.pid}), waiting" in line
+        time.sleep(1)
+        assert second.poll() is None
+        first.terminate()
+        first.communicate(timeout=20)
+        rest, _ = second.communicate(timeout=60)
+        assert second.returncode == 0 and results(rest) == {"fig2_1": "made"}
+    finally:
+        for process in (first, second):
+            process.kill()
+
+
+@kernels
+def test_the_kernel_is_this_python_whatever_lies_in_the_home(checkout, tmp_path):
+    spec = tmp_path / "home/.local/share/jupyter/kernels/python3"
+    spec.mkdir(parents=True)
+    (spec / "kernel.json").write_text(json.dumps({"argv": ["/bin/false"], "display_name": "x", "language": "python"}))
+    startup = tmp_path / "home/.ipython/profile_default/startup"
+    startup.mkdir(parents=True)
+    (startup / "00.py").write_text("import os; os._exit(1)")
+    check = f"import sys, os\nassert sys.executable == {sys.executable!r}\nassert os.environ['OMP_NUM_THREADS'] == '1'"
+    write_notebook(checkout, "01_first", check, FIRST, "nb.finish()")
+    done = run(checkout, "01_first", HOME=str(tmp_path / "home"), OMP_NUM_THREADS="3")
+    assert done.returncode == 0, done.stdout
+
+
+@kernels
+def test_progress_names_the_cell_the_step_and_the_time(checkout):
+    slow = "from lib.store import progress\nimport time\n"
+    slow += "for _ in progress.track(8, 'training students'):\n    time.sleep(1)"
+    write_notebook(checkout, "01_first", slow, FIRST, "nb.finish()")
+    done = run(checkout, "01_first")
+    lines = [line for line in done.stdout.splitlines() if "training students" in line]
+    assert lines, done.stdout
+    assert "[1/1] 01_first  cell 4/6: training students" in lines[0]
+    assert "/8" in lines[0] and "elapsed, about" in lines[0]

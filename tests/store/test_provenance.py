@@ -1,0 +1,69 @@
+"""Provenance: what made a figure, in one JSON file."""
+
+import json
+import subprocess
+
+import pandas as pd
+import pytest
+
+from lib.config import paths, profiles
+from lib.store import provenance
+from lib.store.records import file_fingerprint
+
+
+@pytest.fixture
+def profile(tmp_path, monkeypatch):
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
+    return profiles.load("smoke", seeds=[5])
+
+
+def written(profile, records=None, files=()):
+    return json.loads(provenance.write("fig4_2", profile=profile, files=files, records=records).read_text("utf-8"))
+
+
+def test_records_are_summarised(profile, tmp_path):
+    records = pd.DataFrame(
+        {
+            # One model trained in 10 s with a row per task, another in 4 s; both carry what made them.
+            "fingerprint": ["aa", "aa", "bb"],
+            "data_fingerprint": ["dd", "dd", "dd"],
+            "seed": [0, 0, 2],
+            "device": ["cpu"] * 3,
+            "seconds": [10.0, 10.0, 4.0],
+        }
+    )
+    file = tmp_path / "fig4_2.csv"
+    file.write_text("model\n")
+    entry = written(profile, records, [file])
+    assert entry["fingerprint"] == ["aa", "bb"] and entry["data_fingerprint"] == ["dd"]
+    assert entry["seed"] == [0, 2] and entry["device"] == ["cpu"] and entry["records"] == 3
+    assert entry["seconds"] == 14.0
+    assert entry["files"] == {"fig4_2.csv": file_fingerprint(file)}
+    assert entry["profile"] == "smoke" and entry["parameters"] == json.loads(json.dumps(profile.fingerprintable()))
+    assert entry["versions"]["pandas"] == pd.__version__ and "torch" in entry["versions"]
+
+
+def test_no_records(profile):
+    entry = written(profile)
+    assert entry["records"] == 0 and "seconds" not in entry
+
+
+def test_commit_and_dirty(profile, tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "ROOT", tmp_path / "clone")
+    (tmp_path / "clone").mkdir()
+
+    def git(*arguments):
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        command = ["git", "-C", str(paths.ROOT), *identity, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    assert written(profile)["commit"] is None and written(profile)["dirty"] is None  # an unpacked archive
+    git("init")
+    (paths.ROOT / "a.txt").write_text("1")
+    git("add", "a.txt")
+    git("commit", "-m", "first")
+    entry = written(profile)
+    assert entry["commit"] == git("rev-parse", "HEAD") and entry["dirty"] is False
+    (paths.ROOT / "a.txt").write_text("2")
+    assert written(profile)["dirty"] is True
