@@ -11,7 +11,7 @@ import pandas as pd
 from lib.config import paths
 from lib.figures.style import csv_bytes
 from lib.store import provenance, saved
-from lib.store.records import write_atomically
+from lib.store.files import write_atomically
 
 if TYPE_CHECKING:
     from lib.config.profiles import Profile

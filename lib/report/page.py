@@ -31,7 +31,8 @@ from lib.runner.status import duration
 from lib.statistics import published_noise
 from lib.statistics.noise import NoiseBand
 from lib.store import saved
-from lib.store.records import write_atomically
+from lib.store.files import write_atomically
+from lib.store.records import store
 
 LEDGER = "tab_claims"  # has a section of its own
 _VERDICTS = {claims.HOLDS: "holds", claims.FAILS: "fails", claims.UNCLEAR: "unclear", claims.NOT_RUN: "notrun"}
@@ -233,7 +234,7 @@ def _notebooks(items: Iterable[Item]) -> list[str]:
 def _recorded(label: str, profile: Profile) -> tuple[pd.DataFrame, NoiseBand | None] | None:
     """A figure's records with all seeds and its noise, if the store holds every one of them."""
     from lib.distillation import variants
-    from lib.experiments import inputs, runs
+    from lib.experiments import keys, text_sets
     from lib.findings import chapter4, final_students
 
     if label.startswith("fig4_"):
@@ -250,9 +251,11 @@ def _recorded(label: str, profile: Profile) -> tuple[pd.DataFrame, NoiseBand | N
         )
     else:
         return None
-    store = inputs.of(profile).store
-    for (one, seed), task, split in itertools.product(pairs, runs.CLASSIFICATION, splits):
-        if not store.has("records", runs.record_key(variants.parse(one), seed, task, trained, *split)):
+    if not store().has("task_texts", keys.tasks(profile)):
+        return None  # nothing was evaluated: no reason to read the tasks
+    tasks = text_sets.names("classification", profile)
+    for (one, seed), task, split in itertools.product(pairs, tasks, splits):
+        if not store().has("records", keys.record(variants.parse(one), seed, task, trained, *split)):
             return None
     if label == "fig5_3":
         return final_students.classification(profile), None
