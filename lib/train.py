@@ -9,7 +9,7 @@ import argparse
 import os
 from pathlib import Path
 
-from lib.config import profiles
+from lib.config import environment, profiles
 from lib.distillation import variants
 
 
@@ -29,6 +29,7 @@ def main(arguments: list[str] | None = None) -> None:
         profile = profiles.load(given.profile, overrides=given.set)
     except ValueError as error:
         parser.error(str(error))
+    environment.set_process_environment(offline=profile.offline)
     from lib.experiments.student_training import train_student  # imports torch
 
     student, _, history = train_student(variant, given.seed, profile)
