@@ -185,13 +185,13 @@ def _timings(profile: Profile, items: list[Item]) -> list[dict[str, Any]]:
     for name in _notebooks(items):
         own = [item for item in items if item.entry.notebook == name]
         note = freshness.read_note(name, profile)
-        records = sum(item.provenance.get("seconds", 0) for item in own)
+        trainings = dict(itertools.chain.from_iterable(item.provenance.get("trainings", {}).items() for item in own))
         rows.append(
             {
                 "notebook": name,
                 "labels": f"{sum(item.made for item in own)} of {len(own)}",
                 "run": duration(note["seconds"]) if note else "not timed",
-                "records": duration(records) if records else "-",
+                "records": duration(sum(trainings.values())) if trainings else "-",
             }
         )
     return rows
