@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from contextlib import nullcontext
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,12 @@ def of(variant: Variant | str, seed: int, profile: Profile, split: str = "valida
     data = inputs.of(profile)
     key = embedding_key(variant, seed, profile, split)
     note = {"model": variant.identity, "seed": seed, "device": device()}
-    return data.store.arrays("embeddings", key, lambda: _compute(variant, seed, profile, split), **note)
+    arrays = data.store.arrays("embeddings", key, lambda: _compute(variant, seed, profile, split), **note)
+    if variant.kind == "student" and (path := checkpoint_path(variant, seed, profile)).exists():
+        from lib.distillation import checkpoint  # imports torch
+
+        checkpoint.remove(path)  # not before the embeddings are in the store
+    return arrays
 
 
 def embed(variant: Variant, seed: int, profile: Profile, split: str) -> str:
@@ -99,7 +105,7 @@ def embedding_key(variant: Variant, seed: int, profile: Profile, split: str = "v
 def student_key(variant: Variant, seed: int, profile: Profile) -> str:
     """Names a trained student: its base, its data, its teachers, its settings and the source of what trains it."""
     data = inputs.of(profile)
-    sources = ["lib.distillation.training"]
+    sources = ["lib.distillation.training", "lib.distillation.objective", "lib.distillation.checkpoint"]
     key: dict[str, Any] = {"variant": asdict(variant), "seed": seed, "base": data.base_key, "corpus": data.corpus_key}
     key["training"] = {
         name: value for name, value in profile.training.model_dump(mode="json").items() if name != "checkpoint_every"
@@ -127,7 +133,14 @@ def student_key(variant: Variant, seed: int, profile: Profile) -> str:
     return fingerprint(key)
 
 
-def train_student(variant: Variant, seed: int, profile: Profile):
+def checkpoint_path(variant: Variant, seed: int, profile: Profile) -> Path:
+    """Where the training of a student is kept until what it was trained for is saved."""
+    return inputs.of(profile).store.folder / "checkpoints" / f"{student_key(variant, seed, profile)}.pt"
+
+
+def train_student(
+    variant: Variant, seed: int, profile: Profile, on_update: Callable[[int, int, float], None] | None = None
+):
     """One student trained on its teachers; returns (student, objective, history).
 
     The seed sets the data order, the projections' initial weights and dropout. Training resumes from its last
@@ -136,6 +149,7 @@ def train_student(variant: Variant, seed: int, profile: Profile):
     import torch
 
     from lib.distillation import training
+    from lib.distillation.objective import Objective
 
     settings = profile.training
     data = inputs.of(profile)
@@ -149,10 +163,11 @@ def train_student(variant: Variant, seed: int, profile: Profile):
     )
     make = inputs.cls_student if variant.pooling == "cls" else inputs.base_student
     student = make(profile).to(device())
+    student.gradient_checkpointing = settings.gradient_checkpointing
     if settings.freeze_token_embeddings:
         student.freeze_token_embeddings()
     torch.manual_seed(seed)
-    objective = training.Objective(
+    objective = Objective(
         variant,
         student.dim,
         None if data_set.contextual is None else data_set.contextual.shape[1],
@@ -182,10 +197,11 @@ def train_student(variant: Variant, seed: int, profile: Profile):
             accumulation=settings.accumulation,
             precision=settings.precision,
             length_bucket=settings.length_bucket,
-            checkpoint=data.store.folder / "checkpoints" / f"{key}.pt",
+            checkpoint=checkpoint_path(variant, seed, profile),
             checkpoint_every=settings.checkpoint_every,
             watch=watch,
             watch_every=-(-updates // WATCHED_PARTS),
+            on_update=on_update,
         )
     history.watched[:0] = measured
     return student, objective, history
