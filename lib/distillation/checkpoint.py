@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from lib.store.records import write_atomically
+from lib.store.files import write_atomically
 
 DIGEST = hashlib.sha256().digest_size
 ASIDE = ".aside"  # what is added to the name of a checkpoint that this training cannot use
