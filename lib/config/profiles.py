@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,8 @@ def load(
         values["seeds"] = _seeds(seeds)
     if not isinstance(only, str):
         raise ParameterError(f"only: expected text such as 'cosine,max-margin;*', got {only!r}")
+    if only and not _patterns(only):
+        raise ParameterError(f"only: expected text such as 'cosine,max-margin;*', got {only!r}")
     if only:
         values["only"] = only
     changed = validated(Profile, values, where)
@@ -117,6 +120,27 @@ def grid(name: str) -> dict[str, Any]:
         raise ParameterError(f"unknown grid {name!r}; nearest: {nearest(name, GRIDS)} (of {', '.join(sorted(GRIDS))})")
     path = paths.PARAMS / "grids" / f"{name}.yaml"
     return validated(GRIDS[name], read_yaml(path), _shown(path)).model_dump(by_alias=True)
+
+
+def matches(name: str, only: str) -> bool:
+    """Whether a model's name matches one of the comma-separated shell patterns of the parameter `only`."""
+    return any(fnmatchcase(name, pattern) for pattern in _patterns(only))
+
+
+def check_only(only: str, names: Iterable[str]) -> None:
+    """Refuse a filter of which some pattern matches none of the names that the requested figures show.
+
+    Raises:
+        ParameterError: one line with the pattern and the name nearest to it.
+    """
+    shown = sorted(set(names))
+    for pattern in _patterns(only):
+        if not any(fnmatchcase(name, pattern) for name in shown):
+            raise ParameterError(f"only: no model is called {pattern!r}; nearest: {nearest(pattern, shown)}")
+
+
+def _patterns(only: str) -> list[str]:
+    return [pattern.strip() for pattern in only.split(",") if pattern.strip()]
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -268,7 +268,7 @@ class MaxMarginGrid(Settings):
 class StructuralGrid(Settings):
     """Section 4.4."""
 
-    losses: Annotated[tuple[Literal["MSE", "cosine", "contrastive"], ...], Field(strict=False)]
+    losses: Texts  # which losses there are `lib.distillation.variants` knows
     max_margin: MaxMarginGrid
     reference: Texts
 
