@@ -34,6 +34,11 @@ def grid_models(label: str) -> dict[str, str]:
     return {name: published.get(name, prefix + name) for prefix, name in _variants(label, published)}
 
 
+def table_models(label: str) -> dict[str, str]:
+    """`figure_models` in the order of the thesis' tables, which is the grids': what a table of variants lists."""
+    return grid_models(label) | figure_models(label)
+
+
 def model_names(labels: Iterable[str]) -> set[str]:
     """The names that a filter can choose among: those of the labels' figures, of all figures where none has models."""
     labels = set(labels)
