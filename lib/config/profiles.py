@@ -91,7 +91,7 @@ def load(
     if changed.only and not _patterns(changed.only):
         raise ParameterError(f"only: expected text such as 'cosine,max-margin;*', got {changed.only!r}")
     before, after = profile.flat(), changed.flat()
-    changed._departures = {key: value for key, value in after.items() if before[key] != value}
+    changed._departures = {key: value for key, value in after.items() if key not in before or before[key] != value}
     return changed
 
 
