@@ -266,10 +266,11 @@ def _runs(
         table = effects.normalized_runs(scores)
     except ValueError as error:
         raise ValueError(f"{claim.checked_on}: {error}") from None
-    if noise is None and table.index.get_level_values("model").duplicated().any():
+    repeated = table.index.get_level_values("model").duplicated()
+    if noise is None and repeated.any():
         noise = intervals.seed_noise(table)
         if noise.sd < 1e-9:  # a CSV's mean, once for each of its seeds: what they varied by is not known
-            noise = None
+            noise, table = None, table[~repeated]
     return {model: group.to_numpy() for model, group in table.groupby(level="model")}, noise
 
 
