@@ -28,6 +28,7 @@ from lib.findings.claim_kinds import KINDS, Claim, EasierTask, resolve
 from lib.statistics import effects, intervals, verdicts
 from lib.statistics.intervals import SeedNoise
 from lib.statistics.verdicts import Judgement
+from lib.store.records import store
 
 RANKINGS = ("fig4_2", "fig4_3", "fig4_5", "fig4_7", "fig4_8", "fig4_9", "fig4_10", "fig4_11", "fig4_12", "fig5_3")
 RETRIEVAL = ("fig5_5", "fig5_6")  # rows per metric
@@ -257,7 +258,7 @@ def _runs(
 def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | None] | None:
     """A figure's scores with all seeds and its noise, if the store holds every one of them."""
     from lib.distillation import variants
-    from lib.experiments import inputs, runs
+    from lib.experiments import keys, text_sets
     from lib.findings import chapter4, final_students
 
     if figure.startswith("fig4_"):
@@ -270,10 +271,12 @@ def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | No
         splits = [("test", limit) for limit in profile.final.rounds.values()]
     else:
         return None
-    store = inputs.of(profile).store
+    if not store().has("task_texts", keys.tasks(profile)):
+        return None  # nothing was evaluated: no reason to read the tasks
+    tasks = text_sets.names("classification", profile)
     pairs = [(model, seed) for model in models for seed in seeds.get(model, profile.seeds)]
-    for (model, seed), task, split in itertools.product(pairs, runs.CLASSIFICATION, splits):
-        if not store.has("records", runs.record_key(variants.parse(model), seed, task, trained, *split)):
+    for (model, seed), task, split in itertools.product(pairs, tasks, splits):
+        if not store().has("records", keys.record(variants.parse(model), seed, task, trained, *split)):
             return None
     if figure == "fig5_3":
         return final_students.classification(profile), None

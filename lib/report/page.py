@@ -29,7 +29,7 @@ from lib.runner import freshness
 from lib.runner.status import duration
 from lib.statistics.verdicts import FAILS, HOLDS, NOT_RUN, UNCLEAR
 from lib.store import saved
-from lib.store.records import write_atomically
+from lib.store.files import write_atomically
 
 LEDGER = "tab_claims"  # has a section of its own
 # Verdict -> class in the page.

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lib import published
-from lib.config import profiles
+from lib.config import profiles, roles
 from lib.findings import claims
 from lib.findings.claim_kinds import resolve
 from lib.statistics import verdicts
@@ -95,7 +95,7 @@ def test_patterns_take_in_and_leave_out():
 
 def frame(**models):
     rows = [(name, task, seed, value) for name, runs in models.items() for seed, run in enumerate(runs)
-            for task, value in zip(published.TASKS, run, strict=True)]  # fmt: skip
+            for task, value in zip(roles.CLASSIFICATION, run, strict=True)]  # fmt: skip
     return pd.DataFrame(rows, columns=["model", "task", "seed", "value"])
 
 
