@@ -21,7 +21,7 @@ from lib.config import paths
 TEXT = (paths.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 RECIPES = dict(re.findall(r"^### An? (\w+)\n(.*?)(?=^### |\Z)", TEXT, re.MULTILINE | re.DOTALL))
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LEFT_OUT = (".git", ".venv", "artifacts", "figures", "__pycache__", ".*_cache")
+LEFT_OUT = {str(paths.ROOT): {".git", ".venv", "artifacts", "figures"}}  # of the repository's root
 
 
 def follow(recipe: str, root: Path) -> None:
@@ -69,7 +69,7 @@ def insert(path: Path, source: str) -> None:
 def copy(tmp_path_factory):
     """A copy of the repository, in which the recipes are followed one after another."""
     root = tmp_path_factory.mktemp("contributing") / "repository"
-    shutil.copytree(paths.ROOT, root, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    shutil.copytree(paths.ROOT, root, ignore=lambda folder, names: LEFT_OUT.get(str(folder), ()))
     return root
 
 
