@@ -234,7 +234,7 @@ def _notebooks(items: Iterable[Item]) -> list[str]:
 def _recorded(label: str, profile: Profile) -> tuple[pd.DataFrame, NoiseBand | None] | None:
     """A figure's records with all seeds and its noise, if the store holds every one of them."""
     from lib.distillation import variants
-    from lib.experiments import keys, text_sets
+    from lib.experiments import keys, task_texts
     from lib.findings import chapter4, final_students
 
     if label.startswith("fig4_"):
@@ -253,7 +253,7 @@ def _recorded(label: str, profile: Profile) -> tuple[pd.DataFrame, NoiseBand | N
         return None
     if not store().has("task_texts", keys.tasks(profile)):
         return None  # nothing was evaluated: no reason to read the tasks
-    tasks = text_sets.names("classification", profile)
+    tasks = task_texts.names("classification", profile)
     for (one, seed), task, split in itertools.product(pairs, tasks, splits):
         if not store().has("records", keys.record(variants.parse(one), seed, task, trained, *split)):
             return None
