@@ -8,9 +8,9 @@ import numpy as np
 
 from lib.config.schema import Profile
 from lib.data.corpus import Document
-from lib.distillation import variants
 from lib.experiments import corpora, keys, text_sets
 from lib.store.records import store
+from lib.teachers.labels import CONTEXTUAL_TEACHERS
 
 
 def embeddings(label: str, name: str, profile: Profile) -> np.ndarray:
@@ -61,4 +61,4 @@ class _Texts(Sequence):
 
 def _teaches(label: str) -> bool:
     """Whether a single Paragraph Vector is one of the contextual teachers, alone or in the compound."""
-    return any(label in teacher.split("+") for teacher in variants.CONTEXTUAL_TEACHERS.values())
+    return any(label in teacher.split("+") for teacher in CONTEXTUAL_TEACHERS.values())

@@ -7,9 +7,17 @@ import numpy as np
 from lib.config.schema import Profile
 from lib.distillation import variants
 from lib.distillation.variants import Variant
-from lib.experiments import baseline_embeddings, contextual_teacher, keys, models, structural_teacher, student_training
-from lib.experiments import text_sets
+from lib.experiments import (
+    baseline_embeddings,
+    contextual_teacher,
+    keys,
+    models,
+    structural_teacher,
+    student_training,
+    text_sets,
+)
 from lib.store.records import store
+
 
 def of(variant: Variant | str, seed: int, profile: Profile, split: str = "validation") -> dict[str, np.ndarray]:
     """One model's arrays: "tasks" (texts, dim), "validation" (documents, dim), and a student's training history.

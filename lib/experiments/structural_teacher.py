@@ -18,7 +18,7 @@ def load(profile: Profile):
 
 
 def embeddings(name: str, profile: Profile) -> dict[str, np.ndarray]:
-    """Of a set of texts: `embeddings` (texts, dim) and `lengths` (texts,), in the teacher's tokens before truncation."""
+    """Of a set of texts: `embeddings` (texts, dim) and `lengths` (texts,), in its tokens before truncation."""
     return store().arrays("structural", keys.structural_embeddings(name, profile), lambda: _embeddings(name, profile))
 
 

@@ -46,9 +46,8 @@ def closure(*modules: str, stop: Collection[str] = ()) -> list[str]:
 def imports(module: str) -> frozenset[str]:
     """The modules of lib that a module's source names."""
     tree = ast.parse(source(module))
-    skipped = {
-        id(inner) for node in ast.walk(tree) if _for_type_checkers(node) for part in node.body for inner in ast.walk(part)
-    }
+    unrun = [part for node in ast.walk(tree) if _for_type_checkers(node) for part in node.body]
+    skipped = {id(inner) for part in unrun for inner in ast.walk(part)}
     return frozenset(name for node in ast.walk(tree) if id(node) not in skipped for name in _named(node, module))
 
 
@@ -80,6 +79,12 @@ def without_docstrings(source: str) -> str:
             if ast.get_docstring(node, clean=False) is not None:
                 node.body = node.body[1:]
     return ast.dump(tree)
+
+
+def forget() -> None:
+    """Read every source anew; a process in which sources change needs this, as tests do."""
+    for remembered in (source_key, imports, _path):
+        remembered.cache_clear()
 
 
 def _named(node: ast.AST, module: str) -> Iterator[str]:
