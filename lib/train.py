@@ -29,9 +29,9 @@ def main(arguments: list[str] | None = None) -> None:
         profile = profiles.load(given.profile, overrides=given.set)
     except ValueError as error:
         parser.error(str(error))
-    from lib.experiments import embeddings  # imports torch
+    from lib.experiments.student_training import train_student  # imports torch
 
-    student, _, history = embeddings.train_student(variant, given.seed, profile)
+    student, _, history = train_student(variant, given.seed, profile)
     if int(os.environ.get("RANK", 0)) == 0:
         (student.export if given.export else student.save)(given.out)
         print(f"{variant.identity}: {len(history.loss)} updates, loss {history.loss[0]:.4f} -> {history.loss[-1]:.4f}")

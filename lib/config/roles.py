@@ -1,29 +1,16 @@
-"""The roles of the thesis' eight tasks (Section 5.2.1), in the order in which they are listed everywhere.
-
-A profile's task that bears one of these names plays that role in the thesis' figures and tables; any other task appears
-under its own name.
-"""
+"""The tasks of the thesis, in its order: the roles that a profile's tasks may play. Tasks of other names come after."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-ROLES = {
-    "ARXIV": "single",
-    "IMDB": "single",
-    "OC": "pair",
-    "AAN": "pair",
-    "S2ORC": "pair",
-    "PAN": "pair",
-    "WINES": "retrieval",
-    "GAMES": "retrieval",
-}
-CLASSIFICATIONS = tuple(name for name, kind in ROLES.items() if kind in ("single", "pair"))
-RETRIEVALS = tuple(name for name, kind in ROLES.items() if kind == "retrieval")
+CLASSIFICATION = ("ARXIV", "IMDB", "OC", "AAN", "S2ORC", "PAN")  # Sections 4.2 and 5.2.1, as the boxplots count them
+RETRIEVAL = ("WINES", "GAMES")  # Section 5.2.2
+ROLES = dict.fromkeys(CLASSIFICATION, "classification") | dict.fromkeys(RETRIEVAL, "retrieval")
+TABLE_5_7 = ("ARXIV", "IMDB", "AAN", "OC", "PAN", "S2ORC", "GAMES", "WINES")  # the columns of Chapter 5's scores
 
 
-def ordered(names: Iterable[str]) -> tuple[str, ...]:
-    """The names, roles first and in their order, then the others by alphabet: whatever order a profile lists them in,
-    texts get the same rows."""
-    names = set(names)
-    return (*(name for name in ROLES if name in names), *sorted(names - ROLES.keys()))
+def ordered(tasks: Iterable[str], order: Iterable[str] = tuple(ROLES)) -> list[str]:
+    """Each task once: those of `order` first, as it has them, then the others by name."""
+    places = {task: place for place, task in enumerate(order)}
+    return sorted(set(tasks), key=lambda task: (places.get(task, len(places)), task))

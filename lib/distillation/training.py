@@ -24,7 +24,7 @@ from transformers import get_cosine_schedule_with_warmup
 from lib import losses
 from lib.distillation import projection
 from lib.distillation.variants import Variant
-from lib.store.records import write_atomically
+from lib.store.files import write_atomically
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-# The three Paragraph Vectors that Section 4.5.1 selects, by the names that the later figures use.
-CONTEXTUAL_TEACHERS = {
-    "DM;100d": "DM;100;lowercase;2",
-    "DBOW;1024d": "DBOW;1024;None;2",
-    "PV;2048d": "DM;1024;stem;2+DBOW;1024;None;2",
-}
-TEACHER_OF_DIMENSION = {"100d": "DM;100d", "1024d": "DBOW;1024d", "2048d": "PV;2048d"}
+from lib.teachers.labels import CONTEXTUAL_TEACHERS
+
+TEACHER_OF_DIMENSION = {name.split(";")[1]: name for name in CONTEXTUAL_TEACHERS}  # "100d": "DM;100d"
 MM_MSE = "max-margin;MSE;γ=1.0"
 MASK_LABEL = "384"  # the limit in the thesis' labels; a profile says how many tokens stand behind it
 

@@ -1,7 +1,8 @@
-"""Boxplots of Chapter 4 and Figure 5.3: one row per model, the six tasks' normalised accuracy, best at the bottom."""
+"""Boxplots of Chapter 4 and Figure 5.3: one row per model, the tasks' normalised accuracy, best at the bottom."""
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import matplotlib.pyplot as plt
@@ -13,11 +14,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from lib import published
+from lib.config import roles
 from lib.figures.style import COLORS, INK, LIGHT, NEUTRAL, SIZES, style
 
 BASELINE = "baseline or teacher"
-_NO_PUBLISHED = "figA_"  # appendix figures show what the thesis does not
+_APPENDIX = re.compile(r"fig[A-Z]_\d+")  # shows what the thesis does not
 _LEGEND = {"frameon": False, "fontsize": 8, "title_fontsize": 8, "columnspacing": 1.4}
+_UNTRAINED = ("Longformer", "SBERT")
 _ROUNDS = ("1k", "10k", "all")
 _LAMBDAS = ("0.2", "0.5", "0.8", "0.95")
 
@@ -36,20 +39,20 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
     column), seeds (how many), band, collapsed, identity. Rows are sorted as drawn: ascending mean of `normalized`; in
     Figure 5.3, whose models are named `model;round`, within each round.
 
-    Models of the figure that have no records are left out (`only` may filter them). Raises `ValueError` for a model
-    that the figure does not show, for a repeated record, for a missing task and for a value that is no accuracy.
+    Models of the figure that have no records are left out (`only` may filter them). A model or task that the thesis
+    does not have keeps its published columns empty; such a model is named as the grid names it, otherwise by its
+    identity, and such a task stands after the thesis' own, by name. Raises `ValueError` for an unknown label, for a
+    repeated record, for a missing task and for a value that is no accuracy.
     """
     ours = _accuracies(label, records)
-    if label.startswith(_NO_PUBLISHED):
-        names = {model: model for model in ours["identity"].unique()}
+    if _APPENDIX.fullmatch(label):
+        names = {}
         theirs = pd.DataFrame({"identity": [], "task": [], "published": [], "published_normalized": []}, dtype=object)
     else:
-        names = {identity: model for model, identity in published.identities(label).items()}
+        names = {identity: model for model, identity in published.figure_models(label).items()}
         columns = {"accuracy": "published", "normalized": "published_normalized"}
         theirs = published.load(label).rename(columns=columns)[["identity", "task", *columns.values()]]
-    for model in ours["identity"].unique():
-        if model not in names:
-            raise ValueError(f"{label} shows no model {model!r}{published.nearest(model, names)}")
+    names |= {identity: identity for identity in ours["identity"].unique() if identity not in names}
     frame = ours.merge(theirs, on=["identity", "task"], how="left")
     best = frame.groupby("task")["value"].transform("max")
     frame["normalized"] = frame["value"] / best
@@ -58,9 +61,10 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
     rank = {identity: row for row, identity in enumerate(names)}
     frame["mean"] = frame.groupby("model")["normalized"].transform("mean").round(12)  # ties: in published order
     frame["rank"] = frame["identity"].map(rank)
-    frame["order"] = frame["task"].map({task: index for index, task in enumerate(published.TASKS)})
+    frame["order"] = frame["task"].map(roles.ordered(frame["task"]).index)
     # Figure 5.3 keeps the rounds apart: its models are named model;round.
-    frame["group"] = [_ROUNDS.index(name.split(";")[1]) if label == "fig5_3" else 0 for name in frame["model"]]
+    rounds = frame["model"].str.rpartition(";")[2] if label == "fig5_3" else pd.Series("", index=frame.index)
+    frame["group"] = rounds.map(roles.ordered(rounds, _ROUNDS).index)
     frame = frame.sort_values(["group", "mean", "rank", "order"]).reset_index(drop=True)
     return frame[["model", "task", "value", "published", "normalized", "published_normalized", "seeds", "band",
                   "collapsed", "identity"]]  # fmt: skip
@@ -106,7 +110,7 @@ def boxplot(
             axes[1].plot(theirs, range(len(rows)), **diamond)
             axes[1].set(xlabel="published", xlim=_padded(theirs))
             # Two labels only where there is room for both.
-            ends = [theirs.min(), theirs.max()] if np.ptp(theirs) >= 0.02 else [theirs.max()]
+            ends = [theirs.min(), theirs.max()] if theirs.max() - theirs.min() >= 0.02 else [theirs.max()]
             axes[1].set_xticks(ends, [f"{end:.2f}" for end in ends])
             axes[1].tick_params(axis="x", labelsize=8)
             axes[1].tick_params(axis="y", labelleft=False)
@@ -136,17 +140,14 @@ def _accuracies(label: str, records: pd.DataFrame) -> pd.DataFrame:
         model, task, value = records.loc[~records["value"].between(0, 1), ["model", "task", "value"]].iloc[0]
         raise ValueError(f"{label}: {model!r} on {task} has value {value}: expected an accuracy between 0 and 1")
     records = records.assign(collapsed=records["collapsed"].astype(bool) if "collapsed" in records else False)
-    found = records.groupby(["model", "task"], sort=False).agg(
+    means = records.groupby(["model", "task"], sort=False).agg(
         value=("value", "mean"), seeds=("seed", "nunique"), collapsed=("collapsed", "any")
     )
-    counts = found.groupby("model").size()
+    counts = means.groupby("model").size()
     if counts.nunique() > 1:
         short = counts.idxmin()
         raise ValueError(f"{label}: {short!r} has {counts.min()} tasks, others {counts.max()}: all need the same")
-    unknown = set(found.index.get_level_values("task")) - set(published.TASKS)
-    if unknown:
-        raise ValueError(f"{label}: task {sorted(unknown)[0]!r} is none of {', '.join(published.TASKS)}")
-    return found.reset_index().rename(columns={"model": "identity"})
+    return means.reset_index().rename(columns={"model": "identity"})
 
 
 def _draw_boxes(axis, data: pd.DataFrame, rows: list[str], colors: list) -> None:
@@ -184,11 +185,11 @@ def _note(data: pd.DataFrame) -> str:
 
 
 def _size(label: str, rows: int) -> tuple[float, float]:
-    """The published size; with fewer rows drawn than published, less high by the missing rows."""
+    """The published size; less high by the rows that are missing, higher by those that the thesis does not have."""
     width, height = SIZES.get(label, (7, 6))
     count = len(published.models(label)) if label in published.labels() else rows
     fixed = 1.4  # inches of axis labels and legend
-    return width, fixed + (height - fixed) * min(rows / count, 1) if rows > 1 else fixed + 0.6
+    return width, fixed + (height - fixed) * rows / count if rows > 1 else fixed + 0.6
 
 
 def _font_size(rows: list[str], width: float) -> float:
@@ -205,9 +206,9 @@ def _padded(values: pd.Series) -> tuple[float, float]:
 def _category(label: str, model: str) -> str:
     """What the published figure colours by; "" where it uses one colour."""
     if label == "fig4_3":
-        return {"MSE": "simple", "cosine": "simple", "contrastive": "contrastive"}.get(
-            model, "max-margin, " + model.split(";")[1] if model.startswith("max-margin") else BASELINE
-        )
+        if model.startswith("max-margin"):
+            return "max-margin, " + model.split(";")[1]
+        return "contrastive" if model == "contrastive" else BASELINE if model in _UNTRAINED else "simple"
     if label == "fig4_5":
         return "DM + DBOW" if "+" in model else model.split(";")[0]
     if label in ("fig4_7", "fig4_8", "fig4_9"):
@@ -219,11 +220,13 @@ def _category(label: str, model: str) -> str:
     return ""
 
 
-def _palette(label: str, found: list[str]) -> dict[str, str]:
+def _palette(label: str, drawn: list[str]) -> dict[str, str]:
     """Category -> colour, in the order of the legend; the same category has the same colour whatever rows are drawn."""
     if label in ("fig4_10", "fig4_11"):
-        shades = seaborn.light_palette(COLORS[0], n_colors=len(_LAMBDAS) + 2).as_hex()[1:-1]
-        known = {f"λ = {lam}": shade for lam, shade in zip(_LAMBDAS, shades, strict=True)} | {"no-weighting": LIGHT[1]}
+        lambdas = {*_LAMBDAS, *(name.removeprefix("λ = ") for name in drawn if name.startswith("λ"))}
+        shades = seaborn.light_palette(COLORS[0], n_colors=len(lambdas) + 2).as_hex()[1:-1]
+        palette = {f"λ = {lam}": shade for lam, shade in zip(sorted(lambdas, key=float), shades, strict=True)}
+        palette["no-weighting"] = LIGHT[1]
     else:
         orders = {
             "fig4_3": ("simple", "contrastive", "max-margin, cosine", "max-margin, MSE"),
@@ -231,7 +234,8 @@ def _palette(label: str, found: list[str]) -> dict[str, str]:
             "fig5_3": tuple(f"{size} finetuning documents" for size in _ROUNDS),
         }
         dimensions = tuple(f"{size}-dimensional teacher" for size in (100, 1024, 2048))
-        order = orders.get(label, dimensions if label in ("fig4_7", "fig4_8", "fig4_9") else found)
-        known = dict(zip((name for name in order if name != BASELINE), LIGHT, strict=False))
-    known[BASELINE] = NEUTRAL
-    return {name: color for name, color in known.items() if name in found}
+        order = orders.get(label, dimensions if label in ("fig4_7", "fig4_8", "fig4_9") else ())
+        names = dict.fromkeys(name for name in (*order, *drawn) if name != BASELINE)
+        palette = dict(zip(names, itertools.cycle(LIGHT), strict=False))
+    palette[BASELINE] = NEUTRAL
+    return {name: color for name, color in palette.items() if name in drawn}

@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from lib import published
+from lib.config import roles
 from lib.figures.style import COLORS, INK, SIZES, style
 
 BIN = 30  # tokens
@@ -101,7 +102,7 @@ def ecdf_frame(lengths: pd.DataFrame) -> pd.DataFrame:
 
 def ecdf(data: pd.DataFrame, *, title: str | None = None) -> Figure:
     """Figure 5.2: ours left, published right; a colour per task, test solid, train dashed, tokens on a log2 axis."""
-    tasks = [task for task in (*published.TASKS, "WINES", "GAMES") if task in set(data["task"])]
+    tasks = roles.ordered(data["task"])
     with style():
         figure, axes = plt.subplots(1, 2, figsize=SIZES["fig5_2"], sharex=True, sharey=True)
         for axis, curve in zip(axes, ("ours", "published"), strict=True):

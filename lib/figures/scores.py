@@ -11,9 +11,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from lib import published
+from lib.config import roles
 from lib.figures.style import COLORS, INK, SIZES, style
 
-MODELS = ("Longformer", "DM", "PV", "SBERT", "cosine-masked", "MSE-contextual", "only-MSE")  # as Table 5.7 lists them
+MODELS = tuple(published.load("tab5_7")["model"].unique())  # as Table 5.7 lists them; further ones come after
 _RETRIEVAL = ["metric", "model", "task"]
 _KEYS = {"fig5_4": ["round", "task", "model"], "fig5_5": _RETRIEVAL, "fig5_6": _RETRIEVAL}
 _DIAMOND = {"marker": "D", "markersize": 3.5, "mfc": "white", "mec": INK, "linestyle": ""}
@@ -38,8 +39,8 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     repeated = ours.duplicated([*keys, "seed"])
     if repeated.any():
         raise ValueError(f"{label}: two records for {tuple(ours.loc[repeated, [*keys, 'seed']].iloc[0])}: pass one run")
-    found = ours.groupby(keys, sort=False).agg(value=("value", "mean"), seeds=("seed", "nunique")).reset_index()
-    frame = found.merge(theirs[[*keys, "published"]], on=keys, how="left")
+    means = ours.groupby(keys, sort=False).agg(value=("value", "mean"), seeds=("seed", "nunique")).reset_index()
+    frame = means.merge(theirs[[*keys, "published"]], on=keys, how="left")
     order = {"model": _models(frame), "task": _tasks(frame), "round": ["10k", "all"], "metric": ["MAP", "MRR"]}
     ranks = pd.DataFrame({key: frame[key].map(order[key].index) for key in keys})
     frame = frame.loc[ranks.sort_values(keys).index].reset_index(drop=True)
@@ -126,11 +127,9 @@ def _colors(models: list[str]) -> list[str]:
 
 
 def _models(frame: pd.DataFrame) -> list[str]:
-    found = list(dict.fromkeys(frame["model"]))
-    return [model for model in MODELS if model in found] + [model for model in found if model not in MODELS]
+    models = frame["model"].unique()
+    return [model for model in MODELS if model in models] + [model for model in models if model not in MODELS]
 
 
 def _tasks(frame: pd.DataFrame) -> list[str]:
-    found = list(dict.fromkeys(frame["task"]))
-    known = ("ARXIV", "IMDB", "AAN", "OC", "PAN", "S2ORC", "GAMES", "WINES")  # as Table 5.7 lists them
-    return [task for task in known if task in found] + [task for task in found if task not in known]
+    return roles.ordered(frame["task"], roles.TABLE_5_7)

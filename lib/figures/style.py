@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from lib.config import paths
 from lib.store import provenance, saved
-from lib.store.records import write_atomically
+from lib.store.files import write_atomically
 
 if TYPE_CHECKING:
     from lib.config.profiles import Profile

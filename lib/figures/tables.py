@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,18 +10,20 @@ import pandas as pd
 from lib.config import paths
 from lib.figures.style import csv_bytes
 from lib.store import provenance, saved
-from lib.store.records import write_atomically
+from lib.store.files import write_atomically
 
 if TYPE_CHECKING:
     from lib.config.profiles import Profile
 
-_TEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "|": r"\textbar{}", "[": "{[}", "]": "{]}",
-    "γ": r"\(\gamma\)", "λ": r"\(\lambda\)", "β": r"\(\beta\)", "δ": r"\(\delta\)", "×": r"\(\times\)", "±": r"\(\pm\)",
-    "≤": r"\(\le\)", "≥": r"\(\ge\)", "−": r"\(-\)", "–": "--", "†": r"\dag{}",
+# pandas escapes ASCII in cells: not captions, nor letters that LaTeX's fonts lack, nor a bracket that opens a row.
+_TEX = {"\n": " "} | {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}", "[": "{[}", "]": "{]}", "–": "--", "†": r"\dag{}", "γ": r"\(\gamma\)",
+    "λ": r"\(\lambda\)", "β": r"\(\beta\)", "δ": r"\(\delta\)", "×": r"\(\times\)", "±": r"\(\pm\)", "≤": r"\(\le\)",
+    "≥": r"\(\ge\)", "−": r"\(-\)",
 }  # fmt: skip
+# A bar would end the cell, a line break the row; * and _ would turn part of a label into italics.
+_MARKDOWN = {"\n": " "} | {sign: f"\\{sign}" for sign in "|\\*_<>"}
 
 
 def save(
@@ -79,46 +80,36 @@ def beside(ours: pd.DataFrame, published: pd.DataFrame, *, on: str | list[str]) 
 
 def markdown(frame: pd.DataFrame, caption: str = "") -> str:
     """The table in GitHub's Markdown; numbers to the right."""
-    cells = [[_markdown(text) for text in row] for row in _text(frame)]
+    texts = _texts(frame, _MARKDOWN)
     rule = ["---:" if right else "---" for right in _right(frame)]
-    lines = ["| " + " | ".join(row) + " |" for row in ([_markdown(str(name)) for name in frame.columns], rule, *cells)]
-    return (f"{_markdown(caption)}\n\n" if caption else "") + "\n".join(lines) + "\n"
+    lines = ["| " + " | ".join(row) + " |" for row in [texts.columns, rule, *texts.to_numpy()]]
+    return "\n".join(([_escaped(caption, _MARKDOWN), ""] if caption else []) + lines) + "\n"
 
 
 def latex(frame: pd.DataFrame, label: str, caption: str = "") -> str:
     """The table as a LaTeX float; needs only the package booktabs."""
     columns = "".join("r" if right else "l" for right in _right(frame))
-    rows = [" & ".join(map(_tex, row)) + r" \\" for row in _text(frame)]
-    head = " & ".join(_tex(str(name)) for name in frame.columns) + r" \\"
-    lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *rows]
-    lines += [r"\bottomrule", r"\end{tabular}"]
-    lines += [rf"\caption{{{_tex(caption)}}}"] if caption else []
-    return "\n".join([*lines, rf"\label{{table:{label}}}", r"\end{table}"]) + "\n"
+    place = {"position_float": "centering", "caption": _escaped(caption, _TEX) or None, "label": f"table:{label}"}
+    return _texts(frame, _TEX).style.hide(axis="index").to_latex(column_format=columns, hrules=True, **place)
 
 
-def _text(frame: pd.DataFrame) -> list[list[str]]:
-    return [[_cell(value) for value in row] for row in frame.astype(object).itertuples(index=False)]
+def _texts(frame: pd.DataFrame, escapes: dict[str, str]) -> pd.DataFrame:
+    texts = frame.astype(object).map(lambda value: _escaped(_cell(value), escapes))
+    return texts.set_axis([_escaped(str(name), escapes) for name in frame.columns], axis=1)
+
+
+def _escaped(text: str, escapes: dict[str, str]) -> str:
+    return "".join(escapes.get(letter, letter) for letter in text)
 
 
 def _cell(value) -> str:
-    if value is None or value is pd.NA or (isinstance(value, float) and value != value):
+    """Four significant digits of a float, large ones whole or with an exponent; nothing for a missing value."""
+    if pd.isna(value):
         return ""
-    if isinstance(value, bool | int | str):
+    if not isinstance(value, float):
         return str(value)
-    number = float(value) if hasattr(value, "__float__") else None
-    if number is None:
-        return str(value)
-    return f"{number:.4g}" if abs(number) < 1e4 else f"{number:.3g}" if number >= 1e7 else f"{number:.0f}"
+    return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.3g}" if value >= 1e7 else f"{value:.0f}"
 
 
 def _right(frame: pd.DataFrame) -> list[bool]:
     return [pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind) for kind in frame.dtypes]
-
-
-def _markdown(text: str) -> str:
-    # A bar would end the cell, a line break the row; * and _ would turn part of a label into italics.
-    return re.sub(r"([|\\*_<>])", r"\\\1", text).replace("\n", " ")
-
-
-def _tex(text: str) -> str:
-    return "".join(_TEX.get(letter, letter) for letter in text).replace("\n", " ")

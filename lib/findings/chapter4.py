@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from fnmatch import fnmatchcase
-from itertools import combinations, pairwise
+from itertools import combinations
 
-import numpy as np
 import pandas as pd
-from scipy import stats
 
 from lib import experiments, figures, published
 from lib.config.profiles import Profile
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING
-from lib.statistics.noise import NoiseBand, noise_band
-from lib.statistics.published_noise import rerun_distance
+from lib.findings import claims
+from lib.statistics.effects import best_means, normalized_runs
+from lib.statistics.intervals import SeedNoise, paired, seed_noise
 
 STRUCTURAL_REFERENCES = ("cosine", MM_MSE)
 REFERENCES = (*STRUCTURAL_REFERENCES, *NO_WEIGHTING.values())
@@ -68,18 +67,16 @@ def of_figure(records: pd.DataFrame, label: str, profile: Profile) -> pd.DataFra
     return records[records["model"].isin(models(label, profile).values())].reset_index(drop=True)
 
 
-def band(records: pd.DataFrame, label: str, profile: Profile) -> NoiseBand:
+def band(records: pd.DataFrame, label: str, profile: Profile) -> SeedNoise:
     """The noise of mean normalised accuracy in a figure, from its reference students' seeds.
 
     Normalised as the figure is: by the best accuracy per task among the models shown, each the mean of its seeds.
     """
-    shown = of_figure(records, label, profile)
-    best = shown.groupby(["task", "model"])["value"].mean().groupby("task").max()
-    runs = records[records["model"].isin(references(label))].rename(columns={"value": "accuracy"})
-    return noise_band(runs[["model", "task", "seed", "accuracy"]], best=best.to_dict())
+    best = best_means(of_figure(records, label, profile))
+    return seed_noise(normalized_runs(records[records["model"].isin(references(label))], best=best))
 
 
-def draw(label: str, records: pd.DataFrame, profile: Profile) -> tuple[pd.DataFrame, NoiseBand]:
+def draw(label: str, records: pd.DataFrame, profile: Profile) -> tuple[pd.DataFrame, SeedNoise]:
     """Draw and save a boxplot figure; returns its data (the CSV) and its noise."""
     shown = of_figure(records, label, profile)
     noise = band(records, label, profile)
@@ -88,93 +85,22 @@ def draw(label: str, records: pd.DataFrame, profile: Profile) -> tuple[pd.DataFr
     return data, noise
 
 
-def neighbours(label: str, data: pd.DataFrame, noise: NoiseBand) -> pd.DataFrame:
-    """Neighbours of a published ranking, worst first, and whether their difference is more than noise.
-
-    Columns figure, better, worse, published (difference of mean normalised accuracy), published_differ (exceeds
-    `rerun_distance`), ours, ours_differ (exceeds the least difference that counts between two single runs).
-    """
-    means = data.groupby("model")[["normalized", "published_normalized"]].mean()
-    ranking = means["published_normalized"].sort_values().index
-    rows = []
-    for worse, better in pairwise(ranking):
-        ours, theirs = means.loc[better] - means.loc[worse]
-        rows.append(
-            {
-                "figure": label,
-                "better": better,
-                "worse": worse,
-                "published": theirs,
-                "published_differ": theirs > rerun_distance(),
-                "ours": ours,
-                "ours_differ": abs(ours) > noise.least_difference,
-            }
-        )
-    return pd.DataFrame(rows)
+def verdicts(label: str, records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
+    """The ledger's rows of a figure (`claims.of_figure`), from the records that it was just drawn from."""
+    return claims.of_figure(label, of_figure(records, label, profile), band(records, label, profile))
 
 
 def reference_tests(records: pd.DataFrame) -> pd.DataFrame:
     """Every pair of reference students, compared over tasks and seeds.
 
-    Columns one, other, difference (mean accuracy, one minus other), low and high (95 % bootstrap interval over tasks),
-    p (Wilcoxon signed-rank test of the paired differences per task and seed), pairs.
+    Columns left, right, difference (mean accuracy, left minus right), low and high (95 % bootstrap interval over
+    tasks), p (Wilcoxon signed-rank test of the paired differences per task and seed), pairs.
     """
-    runs = (
+    scores = (
         records[records["model"].isin(REFERENCES)]
         .pivot_table(index=["task", "seed"], columns="model", values="value")
         .dropna(axis=1)
     )
-    rows = []
-    for one, other in combinations([name for name in REFERENCES if name in runs], 2):
-        difference = runs[one] - runs[other]
-        per_task = difference.groupby("task").mean().to_numpy()
-        interval = stats.bootstrap(
-            (per_task,), np.mean, method="percentile", rng=np.random.default_rng(0)
-        ).confidence_interval
-        p = stats.wilcoxon(difference).pvalue if difference.any() else 1.0
-        rows.append(
-            {
-                "one": one,
-                "other": other,
-                "difference": difference.mean(),
-                "low": interval.low,
-                "high": interval.high,
-                "p": p,
-                "pairs": len(difference),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def findings(data: pd.DataFrame, noise: NoiseBand, claims: Sequence[tuple[str, str, str]]) -> pd.DataFrame:
-    """Which of a figure's findings hold here: one row per claim "`better` beats `worse`".
-
-    data: the figure's CSV (`lib.figures.boxplot_frame`). claims: (finding in words, better, worse) with names as
-    printed; claims about models that `only` filtered out are left out.
-
-    Columns: finding, published and ours (differences of mean normalised accuracy, better minus worse), needed (the
-    least difference that counts between two runs of one seed), verdict: "holds", "does not hold" (the opposite
-    exceeds the noise) or "not distinguishable".
-    """
-    means = data.groupby("model")[["normalized", "published_normalized"]].mean()
-    rows = []
-    for finding, better, worse in claims:
-        if better in means.index and worse in means.index:
-            ours, theirs = means.loc[better] - means.loc[worse]
-            verdict = (
-                "not distinguishable"
-                if abs(ours) <= noise.least_difference
-                else "holds"
-                if ours > 0
-                else "does not hold"
-            )
-            rows.append(
-                {
-                    "finding": finding,
-                    "published": theirs,
-                    "ours": ours,
-                    "needed": noise.least_difference,
-                    "verdict": verdict,
-                }
-            )
-    return pd.DataFrame(rows, columns=["finding", "published", "ours", "needed", "verdict"])
+    pairs = combinations([name for name in REFERENCES if name in scores], 2)
+    rows = [(*pair, *paired(*(scores[name] for name in pair), over="task"), len(scores)) for pair in pairs]
+    return pd.DataFrame(rows, columns=["left", "right", "difference", "low", "high", "p", "pairs"])

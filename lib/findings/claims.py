@@ -1,56 +1,50 @@
-"""The thesis' findings as checks, and one engine that runs them on published numbers and on ours alike.
+"""The thesis' findings as checks on published numbers and on ours: the ledger, and each chapter's part of it.
 
-    claims.published()                      every finding, recomputed from the published per-task numbers
-    claims.check({"fig4_3": records}, ...)  the ledger: the same checks on our records beside it
-    claims.neighbours("fig4_8")             which neighbours of a published ranking are closer than a re-run
+    claims.published()                               every finding, recomputed from the published per-task numbers
+    claims.check(*claims.our_results(profile))       the ledger: the same checks on our scores beside it
+    claims.of_figure("fig4_3", scores, noise)        the ledger's rows of one figure, as its notebook shows them
+    claims.neighbours("fig4_8")                      which neighbours of a published ranking are closer than a re-run
 
 A finding is about mean normalised accuracy (or MAP, MRR) and stands in `params/claims.yaml`; its kind
-(`lib.statistics.claim_kinds`) turns it into differences of means. What each difference is held against:
-
-* the noise of one more seed. Ours: t(.975, df) sqrt(2) sd of the reference students (`statistics.noise`). Published:
-  the thesis ran everything once, but Figures 4.10 and 4.11 each hold a pair of runs that is all but a repetition
-  (`published_noise.rerun_distance`). Both belong to a difference of two single runs; averages have less, as variances
-  add (`Comparison.norm`).
-* the choice of tasks (and the seeds, where a model has several): an interval by bootstrap, and a sign-flip test.
+(`lib.findings.claim_kinds`) turns it into differences of means, and `lib.statistics.verdicts` judges them. What counts
+between two single runs: ours, t(.975, df) sqrt(2) sd of the reference students; published, where everything ran once,
+`rerun_distance`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+import itertools
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lib import published as theirs
 from lib.config import paths, profiles
-from lib.evaluation.metrics import normalized_accuracy
-from lib.statistics import published_noise
-from lib.statistics.claim_kinds import KINDS, Claim, Comparison, EasierTask, resolve
-from lib.statistics.noise import NoiseBand, noise_band
+from lib.config.profiles import Profile
+from lib.findings.claim_kinds import KINDS, Claim, EasierTask, resolve
+from lib.statistics import effects, intervals, verdicts
+from lib.statistics.intervals import SeedNoise
+from lib.statistics.verdicts import Judgement
+from lib.store.records import store
 
-HOLDS, FAILS, UNCLEAR, NOT_RUN = "holds", "does not hold", "not distinguishable", "not run"
 RANKINGS = ("fig4_2", "fig4_3", "fig4_5", "fig4_7", "fig4_8", "fig4_9", "fig4_10", "fig4_11", "fig4_12", "fig5_3")
-_SCORES = ("fig5_5", "fig5_6")  # retrieval: rows per metric
-
-
-class Scores(NamedTuple):
-    """Scores by model: (seeds, tasks) arrays; band: the noise of one run's mean, None if unknown."""
-
-    runs: dict[str, np.ndarray]
-    band: NoiseBand | None
-
-    @property
-    def means(self) -> pd.Series:
-        return pd.Series({name: values.mean() for name, values in self.runs.items()})
+RETRIEVAL = ("fig5_5", "fig5_6")  # rows per metric
+# Section 4.5.3: `no-weighting` sums the losses, λ = 0.5 halves that sum, which AdamW hardly notices.
+RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting", "None;λ=0.5"))
+_HEAD = ("id", "section", "label", "finding")
+_PUBLISHED = ("effect", "low", "high", "needed", "exceeds", "verdict", "p_tasks", "decided_by")
+_OURS = ("effect", "low", "high", "needed", "verdict", "p_tasks", "p_seeds", "seeds", "decided_by")
 
 
 @functools.cache
 def load() -> list[Claim]:
     """Every finding of `params/claims.yaml`, in the order of the thesis.
 
-    Raises `lib.config.profiles.ParameterError`, one line naming the claim, for an unknown kind, key, label or model.
+    Raises `lib.config.profiles.ParameterError`, one line naming the claim, for an unknown kind, key, figure or model.
     """
     path = paths.PARAMS / "claims.yaml"
     return [parse(name, fields, f"{path.name}: {name}") for name, fields in profiles.read_yaml(path).items()]
@@ -63,10 +57,9 @@ def parse(name: str, fields: Mapping[str, Any], where: str) -> Claim:
         raise profiles.ParameterError(f"{where}: kind: unknown kind {kind!r}; known: {', '.join(KINDS)}")
     claim = profiles.validated(KINDS[kind], {"id": name, **fields}, where)
     try:
-        theirs.load(claim.label)
-        known = _models(claim)
+        theirs.load(claim.figure)
         for group in claim.groups():
-            resolve(group, known)
+            resolve(group, _models(claim))
         if claim.tasks:
             resolve(claim.tasks, theirs.load(claim.checked_on)["task"].unique().tolist())
     except ValueError as error:
@@ -77,210 +70,252 @@ def parse(name: str, fields: Mapping[str, Any], where: str) -> Claim:
 def published() -> pd.DataFrame:
     """Every finding recomputed from the published per-task numbers.
 
-    Columns: id, section, label, finding, effect (of the comparison that decides), low, high (95 % bootstrap interval
-    over tasks), needed (the published re-run distance, scaled to the comparison; empty for MAP and MRR, of which the
-    thesis has no two runs), exceeds (whether the effect does), verdict ("holds", "does not hold", with "within noise"
-    or "noise unknown"), p_tasks, decided_by, arithmetic, note.
+    Columns: id, section, label (its figure), finding, effect (of the comparison that decides), low, high (95 %
+    bootstrap interval over tasks), needed (the published re-run distance, scaled to the comparison; empty for MAP and
+    MRR, of which the thesis has no two runs), exceeds (whether the effect does), verdict ("holds", "does not hold",
+    with "within noise" or "noise unknown"), p_tasks, decided_by, arithmetic, note.
     """
-    rows = []
-    for claim in load():
-        found = _evaluate(
-            claim,
-            _published_scores(claim),
-            published_noise.rerun_distance(claim.tasks) if claim.metric == "accuracy" else None,
-        )
-        exceeds = None if np.isnan(found["needed"]) else bool(abs(found["effect"]) > found["needed"])
-        noise = {True: "", False: " within noise", None: ", noise unknown"}[exceeds]
-        verdict = (HOLDS if found["effect"] > 0 else FAILS) + noise
-        rows.append({**_head(claim), **found, "exceeds": exceeds, "verdict": verdict, "note": claim.note})
-    columns = [
-        *_head(load()[0]),
-        "effect",
-        "low",
-        "high",
-        "needed",
-        "exceeds",
-        "verdict",
-        "p_tasks",
-        "decided_by",
-        "arithmetic",
-        "note",
-    ]
-    return pd.DataFrame(rows)[columns]
+    return pd.DataFrame([_published_row(claim) | {"note": claim.note} for claim in load()])
 
 
 def check(
-    records: Mapping[str, pd.DataFrame], noise: Mapping[str, NoiseBand] | None = None, *, profile: str = ""
+    scores: Mapping[str, pd.DataFrame], noise: Mapping[str, SeedNoise] | None = None, *, profile: str = ""
 ) -> pd.DataFrame:
-    """The claims ledger: every finding on the published numbers and on our records.
+    """The claims ledger: every finding on the published numbers and on our scores.
 
-    records: label -> tidy records (model, task, seed, value). Chapter 4: models by identity or as printed in that
-        figure. Chapter 5: models as printed, with metric and round; fig5_3 takes the rounds, fig5_5 and fig5_6 MAP and
-        MRR. Other models (references, further baselines) are left out, so that normalisation is the thesis'.
-    noise: label -> noise band of mean accuracy; without one it is measured on the models of the records that have
-        several seeds. profile: its name, for the ledger.
+    scores: figure -> columns model, task, value, and seed if there are several. Chapter 4: models by identity or as
+        printed in that figure. Chapter 5: models as printed, with metric and round; fig5_3 takes the rounds, fig5_5 and
+        fig5_6 MAP and MRR. Other models (references, further baselines) are left out, so that normalisation is the
+        thesis'.
+    noise: figure -> seed noise of mean accuracy; without one it is measured on the models that have several seeds.
+    profile: its name, for the ledger.
 
     Columns: those of `published()` with `published_` before effect, low, high, needed, exceeds, verdict, p_tasks and
-    decided_by; then effect, low, high, needed, verdict, p_tasks (sign-flip permutation test over tasks), p_seeds (t
-    test of the effect against the pooled seed noise), seeds (of the models compared), decided_by, profile, note.
-    The verdict is by the seed noise: "holds" or "does not hold" if the effect or its opposite exceeds `needed`, else
-    "not distinguishable"; where no model has two seeds, by the interval, which then must exclude zero. "not run" where
-    a model has no records.
+    decided_by; then effect, low, high, needed, verdict (`verdicts`, "not run" where a model has no scores), p_tasks
+    (sign-flip test over tasks), p_seeds (t test against the seed noise), seeds (of the models compared), decided_by,
+    profile, note.
     """
-    kept = (*_head(load()[0]), "arithmetic", "note")
-    ledger = published().rename(columns=lambda name: name if name in kept else f"published_{name}")
-    rows = [_ours(claim, records.get(claim.checked_on), noise or {}) for claim in load()]
-    for column in ("effect", "low", "high", "needed", "verdict", "p_tasks", "p_seeds", "seeds", "decided_by"):
-        ledger[column] = [row.get(column) for row in rows]
-    ledger["profile"] = profile
-    ledger["note"] = [
-        " ".join(filter(None, (claim.note, row.get("note")))) for claim, row in zip(load(), rows, strict=True)
-    ]
-    return ledger[[name for name in ledger if name not in ("profile", "note")] + ["profile", "note"]]
+    return _ledger(load(), scores, noise or {}, profile)
 
 
-def neighbours(label: str) -> pd.DataFrame:
+def of_figure(figure: str, scores: pd.DataFrame, noise: SeedNoise | None = None) -> pd.DataFrame:
+    """The ledger's rows of one figure in few columns: finding, decided by, published, ours (effects), needed, verdict.
+
+    scores, noise: as one entry of `check`'s.
+    """
+    claims = [claim for claim in load() if claim.figure == figure]
+    sources = {claim.checked_on for claim in claims}
+    given = {} if noise is None else dict.fromkeys(sources, noise)
+    rows = _ledger(claims, dict.fromkeys(sources, scores), given)
+    decided = rows["decided_by"].fillna(rows["published_decided_by"])
+    short = rows.assign(decided_by=decided, published=rows["published_effect"], ours=rows["effect"])
+    return short[["finding", "decided_by", "published", "ours", "needed", "verdict"]]
+
+
+def our_results(profile: Profile) -> tuple[dict[str, pd.DataFrame], dict[str, SeedNoise]]:
+    """Our results for `check`: figure -> scores, and figure -> seed noise.
+
+    Figures that were made on this machine are read from the store, with every seed; nothing is trained. A figure of
+    which only the CSV is there (it came with the repository, or what the store holds is out of date) gives its means
+    over seeds and its band. A figure without a CSV gives nothing.
+    """
+    scores, noise = {}, {}
+    for figure in dict.fromkeys(claim.checked_on for claim in load()):
+        csv = paths.figures(profile) / f"{figure}.csv"
+        if not csv.is_file():
+            continue
+        drawn_here = (paths.provenance(profile) / f"{figure}.json").is_file()
+        stored = _stored(figure, profile) if drawn_here else None
+        scores[figure], measured = stored or _drawn(figure, csv, profile)
+        noise |= {figure: measured} if measured else {}
+    return scores, noise
+
+
+@functools.cache
+def rerun_distance(tasks: tuple[str, ...] = ()) -> float:
+    """How far two published runs of (almost) one configuration lie apart.
+
+    The mean over Figures 4.10 and 4.11 of |no-weighting - None;λ=0.5|: .0067 and .0047 of mean normalised accuracy.
+    For one task, where means over six say nothing: the mean of the single-task distances. Two pairs are few; a
+    difference below this distance means nothing, one above it may still be chance.
+    """
+    scores = [theirs.load(figure).pivot(index="model", columns="task", values="normalized") for figure, *_ in RERUNS]
+    gaps = pd.DataFrame([table.loc[a] - table.loc[b] for table, (_, a, b) in zip(scores, RERUNS, strict=True)])
+    return float(gaps.abs().to_numpy().mean() if len(tasks) == 1 else gaps.mean(axis=1).abs().mean())
+
+
+def neighbours(figure: str, data: pd.DataFrame | None = None, noise: SeedNoise | None = None) -> pd.DataFrame:
     """A published ranking, neighbour by neighbour, best first.
 
-    Columns: model, ahead_of, gap (of mean normalised accuracy), within_noise (below the published re-run distance),
-    arithmetic. In Figure 5.3 neighbours are those of one round.
+    Columns: figure, model, ahead_of, gap (of mean normalised accuracy), within_noise (not beyond the published re-run
+    distance), arithmetic. In Figure 5.3 neighbours are those of one round. With our figure (data: its CSV, noise: its
+    seed noise) only its models, and the columns ours (the same difference here) and ours_differ (it exceeds the noise).
     """
-    frame = theirs.load(label)
-    means = frame.groupby("model", sort=False)["normalized"].mean()
-    means = means.rename_axis("model").reset_index(name="mean")
-    means["round"] = means["model"].str.rpartition(";")[2] if label == "fig5_3" else ""
-    distance = published_noise.rerun_distance()
+    means = theirs.load(figure).groupby("model", sort=False)["normalized"].mean()
+    if data is not None:
+        means = means[means.index.isin(data["model"])]
+    rounds = means.index.str.rpartition(";").get_level_values(2) if figure == "fig5_3" else [""] * len(means)
+    table = pd.concat([effects.neighbours(group) for _, group in means.groupby(rounds, sort=False)], ignore_index=True)
+    distance = rerun_distance()
+    table["within_noise"] = [not verdicts.exceeds(gap, distance) for gap in table["gap"]]
+    pairs = list(zip(table["better"], table["worse"], strict=True))
+    table["arithmetic"] = [verdicts.arithmetic(means[better], means[worse], distance) for better, worse in pairs]
+    if data is not None and noise is not None:
+        here = data.groupby("model")["normalized"].mean()
+        table["ours"] = [here[better] - here[worse] for better, worse in pairs]
+        table["ours_differ"] = [verdicts.exceeds(gap, noise.least_difference) for gap in table["ours"]]
+    table.insert(0, "figure", figure)
+    return table.rename(columns={"better": "model", "worse": "ahead_of"})
+
+
+def _ledger(
+    claims: Iterable[Claim], scores: Mapping[str, pd.DataFrame], noise: Mapping[str, SeedNoise], profile: str = ""
+) -> pd.DataFrame:
     rows = []
-    for _, group in means.groupby("round", sort=False):
-        ranked = group.sort_values("mean", ascending=False, kind="stable")
-        for (better, high), (worse, low) in zip(
-            ranked[["model", "mean"]].values[:-1], ranked[["model", "mean"]].values[1:], strict=True
-        ):
-            within = bool(high - low < distance)
-            rows.append(
-                {
-                    "model": better,
-                    "ahead_of": worse,
-                    "gap": high - low,
-                    "within_noise": within,
-                    "arithmetic": published_noise.arithmetic(high, low, distance),
-                }
-            )
+    for claim in claims:
+        row = {name if name not in _PUBLISHED else f"published_{name}": v for name, v in _published_row(claim).items()}
+        judgement, why_not = _ours(claim, scores.get(claim.checked_on), noise)
+        row |= {name: getattr(judgement, name, None) for name in _OURS}
+        row["verdict"] = judgement.verdict if judgement else verdicts.NOT_RUN
+        rows.append(row | {"profile": profile, "note": " ".join(filter(None, (claim.note, why_not)))})
     return pd.DataFrame(rows)
 
 
-def _evaluate(claim: Claim, scores: Scores, distance: float | None) -> dict[str, Any]:
-    """The comparison that decides - the one that holds least - with its interval, test and arithmetic."""
-    means = scores.means
-    known = _models(claim)
-    comparisons = claim.comparisons(means, known)
-    effects = [_effect(comparison, means) / max(comparison.norm, 1e-12) for comparison in comparisons]
-    decisive = comparisons[int(np.argmin(effects))]
-    needed = np.nan if distance is None else distance * decisive.norm
-    low, high = published_noise.interval(scores.runs, decisive.weights)
-    sides = [sum(weight * means[name] for name, weight in side.items()) for side in (decisive.plus, decisive.minus)]
-    counts = sorted({len(scores.runs[name]) for name in decisive.weights})
-    return {
-        "effect": sides[0] - sides[1],
-        "low": low,
-        "high": high,
-        "needed": needed,
-        "p_tasks": published_noise.sign_flip(
-            sum(weight * scores.runs[name].mean(0) for name, weight in decisive.weights.items())
-        ),
-        "p_seeds": published_noise.seed_test(sides[0] - sides[1], decisive, scores.band),
-        "seeds": f"{counts[0]}" if len(counts) == 1 else f"{counts[0]}-{counts[-1]}",
-        "decided_by": f"{decisive.left} against {decisive.right}",
-        "arithmetic": published_noise.arithmetic(*sides, needed),
-    }
+def _published_row(claim: Claim) -> dict[str, Any]:
+    judgement = _judged_published(claim)
+    row = dict(zip(_HEAD, (claim.id, claim.section, claim.figure, claim.finding), strict=True))
+    row |= {name: getattr(judgement, name) for name in _PUBLISHED}
+    return row | {"verdict": judgement.as_stated, "arithmetic": judgement.arithmetic}
 
 
-def _ours(claim: Claim, records: pd.DataFrame | None, noise: Mapping[str, NoiseBand]) -> dict[str, Any]:
-    if records is None:
-        return {"verdict": NOT_RUN}
-    frame = _our_frame(claim, records)
-    needed = {name for group in claim.groups() for name in resolve(group, _models(claim))}
-    missing = sorted(needed - set(frame["model"]))
+@functools.cache
+def _judged_published(claim: Claim) -> Judgement:
+    runs, _ = _runs(claim, _published_scores(claim.checked_on, claim.metric), None)
+    distance = rerun_distance(claim.tasks) if claim.metric == "accuracy" else None
+    return verdicts.judge(_comparisons(claim, runs), runs, least_difference=distance)
+
+
+def _ours(claim: Claim, scores: pd.DataFrame | None, noise: Mapping[str, SeedNoise]) -> tuple[Judgement | None, str]:
+    """Our verdict, or None and what is missing for it."""
+    if scores is None:
+        return None, ""
+    scores = _as_printed(claim, scores)
+    compared = {name for group in claim.groups() for name in resolve(group, _models(claim))}
     tasks = {claim.easier, claim.harder} if isinstance(claim, EasierTask) else set(claim.tasks)
-    missing += sorted(tasks - set(frame["task"]))
-    if missing or frame.empty:
-        return {
-            "verdict": NOT_RUN,
-            "note": f"No records of {missing[0]}{f' and {len(missing) - 1} more' if missing[1:] else ''}."
-            if missing
-            else "",
-        }
-    band = noise.get(claim.checked_on) if claim.metric == "accuracy" and not claim.tasks else None
-    scores = _scores(claim, frame, band)
-    found = _evaluate(claim, scores, scores.band and scores.band.least_difference)
-    if np.isnan(found["needed"]):
-        holds, fails = found["low"] > 0, found["high"] < 0
-    else:
-        holds, fails = found["effect"] > found["needed"], found["effect"] < -found["needed"]
-    return {**found, "verdict": HOLDS if holds else FAILS if fails else UNCLEAR}
+    missing = sorted(compared - set(scores["model"])) + sorted(tasks - set(scores["task"]))
+    if missing or scores.empty:
+        more = f" and {len(missing) - 1} more" if missing[1:] else ""
+        return None, f"No records of {missing[0]}{more}." if missing else ""
+    of_means = noise.get(claim.checked_on) if claim.metric == "accuracy" and not claim.tasks else None
+    runs, measured = _runs(claim, scores, of_means)
+    least = measured.least_difference if measured else None
+    return verdicts.judge(_comparisons(claim, runs), runs, least_difference=least, noise=measured), ""
 
 
-def _published_scores(claim: Claim) -> Scores:
-    return _scores(claim, _published_frame(claim.checked_on, claim.metric), None)
+def _comparisons(claim: Claim, runs: Mapping[str, np.ndarray]) -> list[effects.Comparison]:
+    return claim.comparisons(pd.Series({name: values.mean() for name, values in runs.items()}), _models(claim))
 
 
 def _models(claim: Claim) -> list[str]:
     """The models of the claim's figure, as printed."""
-    return _published_frame(claim.checked_on, claim.metric)["model"].unique().tolist()
+    return _published_scores(claim.checked_on, claim.metric)["model"].unique().tolist()
 
 
 @functools.cache
-def _published_frame(label: str, metric: str) -> pd.DataFrame:
-    """model (as printed), task, seed and value of a label's published scores."""
-    frame = theirs.load(label)
-    if label in _SCORES:
-        frame = frame[frame["metric"] == metric].rename(columns={"score": "value"})
-    elif label in RANKINGS:
-        frame = frame.rename(columns={"accuracy": "value"})
+def _published_scores(figure: str, metric: str) -> pd.DataFrame:
+    """model (as printed), task, seed and value of a figure's published scores."""
+    scores = theirs.load(figure)
+    if figure in RETRIEVAL:
+        scores = scores[scores["metric"] == metric].rename(columns={"score": "value"})
+    elif figure in RANKINGS:
+        scores = scores.rename(columns={"accuracy": "value"})
     else:
         raise ValueError(
-            f"{label} has no scores per model and task; expected one of {', '.join((*RANKINGS, *_SCORES))}"
+            f"{figure} has no scores per model and task; expected one of {', '.join((*RANKINGS, *RETRIEVAL))}"
         )
-    return frame.assign(seed=0)[["model", "task", "seed", "value"]]
+    return scores.assign(seed=0)[["model", "task", "seed", "value"]]
 
 
-def _our_frame(claim: Claim, records: pd.DataFrame) -> pd.DataFrame:
-    """Our records in the form of `_published_frame`; models that the figure does not show are left out."""
-    label = claim.checked_on
-    if "metric" in records:
-        records = records[records["metric"] == claim.metric]
-    if label == "fig5_3" and "round" in records:
-        records = records.assign(model=records["model"] + ";" + records["round"])
+def _as_printed(claim: Claim, scores: pd.DataFrame) -> pd.DataFrame:
+    """Our scores in the form of `_published_scores`; models that the figure does not show are left out."""
+    figure = claim.checked_on
+    if "metric" in scores:
+        scores = scores[scores["metric"] == claim.metric]
+    if "seed" not in scores:
+        scores = scores.assign(seed=0)
+    if figure == "fig5_3" and "round" in scores:
+        scores = scores.assign(model=scores["model"] + ";" + scores["round"])
     shown = _models(claim)
-    printed = {} if label in _SCORES else {identity: name for name, identity in theirs.identities(label).items()}
-    names = [name if name in shown else printed.get(name) for name in records["model"]]
-    frame = records.assign(model=names)[["model", "task", "seed", "value"]]
-    return frame[frame["model"].notna()]
+    printed = {} if figure in RETRIEVAL else {identity: name for name, identity in theirs.identities(figure).items()}
+    names = [name if name in shown else printed.get(name) for name in scores["model"]]
+    return scores.assign(model=names).dropna(subset="model")[["model", "task", "seed", "value"]]
 
 
-def _scores(claim: Claim, frame: pd.DataFrame, band: NoiseBand | None) -> Scores:
-    """Normalised scores of the claim's tasks by model; for `EasierTask` raw scores by task, over models."""
+def _runs(
+    claim: Claim, scores: pd.DataFrame, noise: SeedNoise | None
+) -> tuple[dict[str, np.ndarray], SeedNoise | None]:
+    """Model -> (seeds, tasks) normalised scores of the claim's tasks, and their seed noise, measured if not given.
+
+    For `EasierTask` raw scores by task, over models.
+    """
     if isinstance(claim, EasierTask):
-        raw = frame.groupby(["task", "model"])["value"].mean().unstack("model")
-        return Scores({task: row.to_numpy()[None, :] for task, row in raw.iterrows()}, None)
+        raw = scores.groupby(["task", "model"])["value"].mean().unstack("model")
+        return {task: row.to_numpy()[None, :] for task, row in raw.iterrows()}, None
     if claim.tasks:
-        frame = frame[frame["task"].isin(claim.tasks)]
-    frame = frame.rename(columns={"value": "accuracy"})
-    best = frame.groupby(["task", "model"])["accuracy"].mean().groupby("task").max().to_dict()
-    table = normalized_accuracy(frame, best=best).pivot(index=["model", "seed"], columns="task", values="normalized")
-    if table.isna().any(axis=None):
-        model, seed = table.index[table.isna().any(axis=1)][0]
-        raise ValueError(
-            f"{claim.checked_on}: {model!r}, seed {seed} lacks some of {', '.join(table.columns)}: pass complete runs"
-        )
-    if band is None and frame.groupby("model")["seed"].nunique().max() > 1:
-        band = noise_band(frame, best=best)
-    return Scores({model: group.to_numpy() for model, group in table.groupby(level="model")}, band)
+        scores = scores[scores["task"].isin(claim.tasks)]
+    try:
+        table = effects.normalized_runs(scores)
+    except ValueError as error:
+        raise ValueError(f"{claim.checked_on}: {error}") from None
+    if noise is None and table.index.get_level_values("model").duplicated().any():
+        noise = intervals.seed_noise(table)
+        if noise.sd < 1e-9:  # a CSV's mean, once for each of its seeds: what they varied by is not known
+            noise = None
+    return {model: group.to_numpy() for model, group in table.groupby(level="model")}, noise
 
 
-def _effect(comparison: Comparison, means: pd.Series) -> float:
-    return sum(weight * means[name] for name, weight in comparison.weights.items())
+def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | None] | None:
+    """A figure's scores with all seeds and its noise, if the store holds every one of them."""
+    from lib.distillation import variants
+    from lib.experiments import keys, text_sets
+    from lib.findings import chapter4, final_students
+
+    if figure.startswith("fig4_"):
+        seeds = dict.fromkeys(chapter4.REFERENCES, sorted({*profile.seeds, *profile.reference_seeds}))
+        models = {*chapter4.models(figure, profile).values(), *chapter4.references(figure)}
+        trained, splits = profile, [("validation", None)]
+    elif figure == "fig5_3":
+        seeds, models = final_students.seeds(profile), final_students.MODELS.values()
+        trained = final_students.final_profile(profile)
+        splits = [("test", limit) for limit in profile.final.rounds.values()]
+    else:
+        return None
+    if not store().has("task_texts", keys.tasks(profile)):
+        return None  # nothing was evaluated: no reason to read the tasks
+    tasks = text_sets.names("classification", profile)
+    pairs = [(model, seed) for model in models for seed in seeds.get(model, profile.seeds)]
+    for (model, seed), task, split in itertools.product(pairs, tasks, splits):
+        if not store().has("records", keys.record(variants.parse(model), seed, task, trained, *split)):
+            return None
+    if figure == "fig5_3":
+        return final_students.classification(profile), None
+    scores = chapter4.records(figure, profile=profile)
+    return chapter4.of_figure(scores, figure, profile), chapter4.band(scores, figure, profile)
 
 
-def _head(claim: Claim) -> dict[str, str]:
-    return {"id": claim.id, "section": claim.section, "label": claim.label, "finding": claim.finding}
+def _drawn(figure: str, csv: Path, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | None]:
+    """A figure's scores from its CSV, the mean of its seeds once for each, and the noise of the band that it states."""
+    from lib.findings import chapter4
+
+    frame = pd.read_csv(csv, keep_default_na=False, na_values=[""])
+    if "band" not in frame or frame["band"].isna().all():
+        return frame.assign(seed=0), None
+    if figure.startswith("fig4_"):
+        df = len(chapter4.references(figure)) * (len({*profile.seeds, *profile.reference_seeds}) - 1)
+    else:
+        df = int((frame.groupby("model")["seeds"].max() - 1).sum())
+    if df < 1:
+        return frame.assign(seed=0), None
+    repeated = frame.loc[frame.index.repeat(frame["seeds"])]
+    seeds = repeated.groupby(level=0).cumcount()
+    return repeated.assign(seed=seeds).reset_index(drop=True), SeedNoise(float(frame["band"].iloc[0]) / 2, df)

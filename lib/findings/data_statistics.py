@@ -7,23 +7,22 @@ import pandas as pd
 
 from lib.config.profiles import Profile
 from lib.data.corpus import token_statistics
-from lib.experiments import inputs
-from lib.store.records import fingerprint
+from lib.experiments import keys, models, text_sets
+from lib.store.records import fingerprint, store
 
 LIMITS = (384, 512)  # tokens, in the thesis' labels
 
 
 def corpus_lengths(profile: Profile) -> pd.DataFrame:
     """One row per document of the corpus: source, split, longformer_tokens and sbert_tokens, before truncation."""
-    data = inputs.of(profile)
 
     def count() -> dict[str, np.ndarray]:
-        tokenizers = inputs.base_student(profile).tokenizer, inputs.structural_teacher(profile).tokenizer
-        frame = token_statistics(data.corpus, *tokenizers).drop(columns="id")
+        tokenizers = models.base_student(profile).tokenizer, models.structural_teacher(profile).tokenizer
+        frame = token_statistics(text_sets.corpus(profile), *tokenizers).drop(columns="id")
         return {name: values.to_numpy(str if name in ("source", "split") else int) for name, values in frame.items()}
 
-    key = fingerprint([data.base_key, data.structural_key, data.corpus_key])
-    return pd.DataFrame(data.store.arrays("corpus_lengths", key, count))
+    key = fingerprint([keys.base(profile), keys.structural_teacher(profile), keys.corpus(profile)])
+    return pd.DataFrame(store().arrays("corpus_lengths", key, count))
 
 
 def corpus_table(lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
@@ -44,11 +43,10 @@ def corpus_table(lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
 
 def task_lengths(profile: Profile) -> pd.DataFrame:
     """One row per task, split and text: longformer_tokens and sbert_tokens; a text counts once in a split."""
-    data = inputs.of(profile)
     lengths = _task_lengths(profile)
     frames = []
     for task in profile.tasks.names:
-        arrays = data.task_arrays(task)
+        arrays = text_sets.task_arrays(task, profile)
         if "candidates" in arrays:
             parts = {"test": arrays["candidates"]}
         else:
@@ -68,7 +66,7 @@ def classification_table(profile: Profile, splits: tuple[str, ...], limit: int |
         for split in splits:
             if f"labels_{split}" not in arrays:
                 continue
-            chosen, labels = inputs.examples(arrays, split, limit)
+            chosen, labels = text_sets.examples(arrays, split, limit)
             counts = np.bincount(labels, minlength=len(arrays["classes"]))
             shares = 100 * counts / counts.sum()
             rows.append(
@@ -102,11 +100,10 @@ def length_table(profile: Profile, splits: tuple[str, ...] = ("train", "test")) 
 
 def retrieval_table(profile: Profile) -> pd.DataFrame:
     """Table 5.5: texts, sources and targets of the retrieval tasks."""
-    data = inputs.of(profile)
     lengths = task_lengths(profile)
     rows = []
     for task in profile.tasks.names:
-        arrays = data.task_arrays(task)
+        arrays = text_sets.task_arrays(task, profile)
         if "candidates" not in arrays:
             continue
         targets = np.array([len(arrays[f"targets_{number}"]) for number in range(len(arrays["sources"]))])
@@ -122,9 +119,8 @@ def retrieval_table(profile: Profile) -> pd.DataFrame:
 
 
 def _classification(profile: Profile):
-    data = inputs.of(profile)
     for task in profile.tasks.names:
-        arrays = data.task_arrays(task)
+        arrays = text_sets.task_arrays(task, profile)
         if "classes" in arrays:
             yield task, arrays
 
@@ -142,15 +138,14 @@ def _long(lengths: pd.DataFrame, profile: Profile) -> dict[str, float]:
 
 def _task_lengths(profile: Profile) -> dict[str, np.ndarray]:
     """longformer_tokens (with special tokens) and sbert_tokens (without) of the task texts, before truncation."""
-    data = inputs.of(profile)
 
     def count() -> dict[str, np.ndarray]:
-        texts = data.texts("all_tasks")
-        longformer = inputs.base_student(profile).tokenizer(texts, verbose=False)["input_ids"]
+        texts = text_sets.texts("all_tasks", profile)
+        longformer = models.base_student(profile).tokenizer(texts, verbose=False)["input_ids"]
         return {
             "longformer_tokens": np.array([len(ids) for ids in longformer]),
-            "sbert_tokens": inputs.structural_teacher(profile).lengths(texts),
+            "sbert_tokens": models.structural_teacher(profile).lengths(texts),
         }
 
-    key = fingerprint([data.base_key, data.structural_key, data.set_key("all_tasks")])
-    return data.store.arrays("task_lengths", key, count)
+    key = fingerprint([keys.base(profile), keys.structural_teacher(profile), keys.text_set("all_tasks", profile)])
+    return store().arrays("task_lengths", key, count)

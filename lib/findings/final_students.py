@@ -9,7 +9,8 @@ import pandas as pd
 from lib import experiments, published
 from lib.config.profiles import Profile
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING
-from lib.statistics.noise import NoiseBand, noise_band
+from lib.statistics.effects import best_means, normalized_runs
+from lib.statistics.intervals import SeedNoise, seed_noise
 
 # Names of Chapter 5 -> identities. The last two are baselines the thesis does not have.
 MODELS = {
@@ -106,13 +107,12 @@ def score_table(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.DataFra
     return table.sort_values("key").drop(columns="key").reset_index(drop=True)
 
 
-def band(accuracies: pd.DataFrame) -> NoiseBand:
+def band(accuracies: pd.DataFrame) -> SeedNoise:
     """The noise of mean normalised accuracy over all rounds, as Figure 5.3 normalises, from the students' seeds."""
-    runs = accuracies[accuracies["model"].isin(PUBLISHED)].rename(columns={"value": "accuracy"})
-    best = runs.groupby(["task", "round", "model"])["accuracy"].mean().groupby("task").max().to_dict()
-    students = runs[runs["model"].isin(STUDENTS)]
-    named = students.assign(model=students["model"] + ";" + students["round"])
-    return noise_band(named[["model", "task", "seed", "accuracy"]], best=best)
+    runs = accuracies[accuracies["model"].isin(PUBLISHED)]
+    students = runs["model"].isin(STUDENTS)
+    runs = runs.assign(model=runs["model"] + ";" + runs["round"])
+    return seed_noise(normalized_runs(runs[students], best=best_means(runs)))
 
 
 def seeds(profile: Profile) -> dict[str, list[int]]:

@@ -15,9 +15,9 @@ import functools
 import pandas as pd
 
 from lib.config import paths
+from lib.config.roles import CLASSIFICATION
 
 FOLDER = paths.PARAMS / "published"
-TASKS = ("ARXIV", "IMDB", "OC", "AAN", "S2ORC", "PAN")
 # The two figures of Chapter 5's per-task scores are drawn from the same numbers as Figure 5.3 and Table 5.7b.
 _BOXPLOTS = tuple(f"fig4_{number}" for number in (2, 3, 5, 7, 8, 9, 10, 11, 12)) + ("fig5_3",)
 _CURVES = {
@@ -116,7 +116,7 @@ def _boxplot(label: str) -> pd.DataFrame:
     frame = rows.merge(scores[["identity", "task", "accuracy"]], on="identity", how="left", validate="one_to_many")
     frame["normalized"] = frame["accuracy"] / frame.groupby("task")["accuracy"].transform("max")
     frame["mean"] = frame.groupby("model")["normalized"].transform("mean")
-    order = pd.Categorical(frame["task"], TASKS, ordered=True)
+    order = pd.Categorical(frame["task"], CLASSIFICATION, ordered=True)
     return frame.assign(order=order).sort_values(["row", "order"]).drop(columns="order").reset_index(drop=True)
 
 

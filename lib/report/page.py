@@ -1,8 +1,7 @@
 """One HTML page per profile: the claims ledger, every figure and table beside the published one, and how it was made.
 
-    found, noise = report.records(profile)
-    ledger = claims.check(found, noise, profile=profile.name)
-    report.write(profile, ledger)              artifacts/<run>/report.html
+    ledger = claims.check(*claims.our_results(profile), profile=profile.name)
+    page.write(profile, ledger)                artifacts/<run>/report.html
 
 The page holds everything it shows - pictures as data URIs, its style inline, no script - so it opens from disk,
 without a network, and can be sent as one file. It shows what is there; what was not made is listed as missing.
@@ -28,42 +27,14 @@ from lib.report import shown_items
 from lib.report.shown_items import Item
 from lib.runner import freshness
 from lib.runner.status import duration
-from lib.statistics import published_noise
-from lib.statistics.noise import NoiseBand
+from lib.statistics.verdicts import FAILS, HOLDS, NOT_RUN, UNCLEAR
 from lib.store import saved
-from lib.store.records import write_atomically
+from lib.store.files import write_atomically
 
 LEDGER = "tab_claims"  # has a section of its own
-_VERDICTS = {claims.HOLDS: "holds", claims.FAILS: "fails", claims.UNCLEAR: "unclear", claims.NOT_RUN: "notrun"}
+# Verdict -> class in the page.
+_VERDICTS = {HOLDS: "holds", FAILS: "fails", UNCLEAR: "unclear", NOT_RUN: "notrun"}
 _REACH = 0.2  # effects beyond it are drawn at the edge
-
-
-def records(profile: Profile) -> tuple[dict[str, pd.DataFrame], dict[str, NoiseBand]]:
-    """Our results for the claims: label -> tidy records, and label -> noise band.
-
-    Figures that were made on this machine are read from the records, with every seed; nothing is trained. A figure of
-    which only the CSV is there (it came with the repository, or its records are out of date) gives its means over
-    seeds and its band. A figure without a CSV gives nothing.
-    """
-    found, noise = {}, {}
-    for label in dict.fromkeys(claim.checked_on for claim in claims.load()):
-        csv = paths.figures(profile) / f"{label}.csv"
-        if not csv.is_file():
-            continue
-        complete = _recorded(label, profile) if (paths.provenance(profile) / f"{label}.json").is_file() else None
-        if complete is not None:
-            found[label], band = complete
-            noise |= {label: band} if band else {}
-            continue
-        frame = pd.read_csv(csv, keep_default_na=False, na_values=[""])
-        band = _band(label, frame, profile)
-        if band is None:
-            found[label] = frame.assign(seed=0)
-        else:
-            noise[label] = band
-            repeated = frame.loc[frame.index.repeat(frame["seeds"])]  # the mean of its seeds, once for each
-            found[label] = repeated.assign(seed=repeated.groupby(level=0).cumcount()).reset_index(drop=True)
-    return found, noise
 
 
 def write(profile: Profile, ledger: pd.DataFrame) -> Path:
@@ -97,7 +68,7 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
         classes=_VERDICTS,
         within=int((ledger["published_exceeds"] == False).sum()),  # noqa: E712 - None is "unknown"
         through_zero=int(((ledger["published_low"] <= 0) & (ledger["published_high"] >= 0)).sum()),
-        rerun=f"{published_noise.rerun_distance():.4f}".removeprefix("0"),
+        rerun=f"{claims.rerun_distance():.4f}".removeprefix("0"),
         rankings=_rankings(),
         facts=_facts(profile, items),
         versions=_versions(items),
@@ -228,54 +199,6 @@ def _timings(profile: Profile, items: list[Item]) -> list[dict[str, Any]]:
 
 def _notebooks(items: Iterable[Item]) -> list[str]:
     return sorted({item.entry.notebook for item in items})
-
-
-def _recorded(label: str, profile: Profile) -> tuple[pd.DataFrame, NoiseBand | None] | None:
-    """A figure's records with all seeds and its noise, if the store holds every one of them."""
-    from lib.distillation import variants
-    from lib.experiments import inputs, runs
-    from lib.findings import chapter4, final_students
-
-    if label.startswith("fig4_"):
-        several = sorted({*profile.seeds, *profile.reference_seeds})
-        models = {*chapter4.models(label, profile).values(), *chapter4.references(label)}
-        pairs = [(one, seed) for one in models for seed in (several if one in chapter4.REFERENCES else profile.seeds)]
-        trained, splits = profile, [("validation", None)]
-    elif label == "fig5_3":
-        several = final_students.seeds(profile)
-        pairs = [(one, seed) for one in final_students.MODELS.values() for seed in several.get(one, profile.seeds)]
-        trained, splits = (
-            final_students.final_profile(profile),
-            [("test", limit) for limit in profile.final.rounds.values()],
-        )
-    else:
-        return None
-    store = inputs.of(profile).store
-    for (one, seed), task, split in itertools.product(pairs, runs.CLASSIFICATION, splits):
-        if not store.has("records", runs.record_key(variants.parse(one), seed, task, trained, *split)):
-            return None
-    if label == "fig5_3":
-        return final_students.classification(profile), None
-    found = chapter4.records(label, profile=profile)
-    return chapter4.of_figure(found, label, profile), chapter4.band(found, label, profile)
-
-
-def _band(label: str, frame: pd.DataFrame, profile: Profile) -> NoiseBand | None:
-    """The noise that a figure's CSV states (twice its sd), with the degrees of freedom of its reference students."""
-    from scipy import stats
-
-    from lib.findings import chapter4
-
-    if "band" not in frame or frame["band"].isna().all():
-        return None
-    if label.startswith("fig4_"):
-        df = len(chapter4.references(label)) * (len({*profile.seeds, *profile.reference_seeds}) - 1)
-    else:
-        df = int((frame.groupby("model")["seeds"].max() - 1).sum())
-    if df < 1:
-        return None
-    sd = float(frame["band"].iloc[0]) / 2
-    return NoiseBand(sd, df, 2 * sd, float(stats.t.ppf(0.975, df) * np.sqrt(2) * sd))
 
 
 def _place(effect: float) -> float:

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from markupsafe import Markup, escape
 
-from lib import published
-from lib.config import paths
+from lib.config import paths, roles
 from lib.config.manifest import Entry
 from lib.config.profiles import Profile
 
@@ -126,7 +125,7 @@ def _beside(label: str, frame: pd.DataFrame | None) -> tuple[pd.DataFrame | None
     means = frame.groupby("model", sort=False).agg(
         ours=("normalized", "mean"), published=("published_normalized", "mean"), seeds=("seeds", "max")
     )
-    tasks = [task for task in published.TASKS if task in set(frame["task"])]
+    tasks = roles.ordered(frame["task"])
     cells = frame.set_index(["model", "task"])[["value", "published"]]
     for task in tasks:
         pairs = [cells.loc[(model, task)] for model in means.index]

@@ -15,7 +15,8 @@ from typing import Any
 from lib.config import paths, profiles
 from lib.config.manifest import Entry
 from lib.config.schema import Profile
-from lib.store.records import file_fingerprint, fingerprint, write_atomically
+from lib.store.files import file_fingerprint, write_atomically
+from lib.store.records import fingerprint
 
 # The runner itself: a notebook's results do not depend on it.
 RUNNER = {"run_all.py", "run_notebook.py", "plan.py", "reuse.py", "display.py", "setup_environment.py"}

@@ -1,1 +1,1 @@
-"""Which differences exceed the noise."""
+"""Which differences exceed the noise: effects, intervals, verdicts. Numbers come in as arguments."""

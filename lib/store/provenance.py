@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from lib.config import paths
-from lib.store.records import file_fingerprint, write_atomically
+from lib.store.files import file_fingerprint, write_atomically
 
 if TYPE_CHECKING:
     from lib.config.profiles import Profile

@@ -12,8 +12,6 @@ import functools
 import hashlib
 import io
 import json
-import os
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +21,8 @@ from typing import Any
 import numpy as np
 from filelock import FileLock
 
-LENGTH = 16  # hex digits of a fingerprint: 64 bits, far beyond accidental collision for some thousand records
+from lib.config import paths
+from lib.store.files import LENGTH, write_atomically
 
 
 def fingerprint(value: Any) -> str:
@@ -34,12 +33,6 @@ def fingerprint(value: Any) -> str:
     """
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
-
-
-def file_fingerprint(path: Path) -> str:
-    """16 hex digits of a file's bytes."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:LENGTH]
 
 
 @functools.cache
@@ -72,28 +65,6 @@ def syntax_without_docstrings(source: str) -> str:
             ):
                 node.body = node.body[1:]
     return ast.dump(tree)
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write `content` so that a reader sees the old file or the whole new one, whatever happens in between.
-
-    Raises `OSError` in one line where the disk is full or read-only.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # mkstemp's 0600 would hide results from colleagues on a shared disk
-        os.replace(temporary, path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise OSError(
-            error.errno, f"cannot write {path}: {error.strerror}; nothing was lost, free space and run again"
-        ) from None
 
 
 class Store:
@@ -168,6 +139,11 @@ class Store:
         except (OSError, ValueError):
             return None
         return content if note.get("sha256") == hashlib.sha256(content).hexdigest() else None
+
+
+def store() -> Store:
+    """The store of this machine's artifact root."""
+    return Store(paths.artifacts() / "store")
 
 
 def _pack(arrays: dict[str, np.ndarray]) -> bytes:

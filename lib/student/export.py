@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from safetensors.torch import save_file
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from lib.store import owned_folder
+
+if TYPE_CHECKING:
+    from lib.student.encoder import Student
 
 # Module paths that sentence-transformers has understood since version 2.
 MODULES = [
@@ -17,26 +22,23 @@ MODULES = [
 ]
 
 
-def save(student, folder: str | Path, *, sentence_transformer: bool) -> None:
-    """Write config, weights and tokenizer beside `folder`, then put them in its place."""
+def save(student: Student, folder: str | Path, *, sentence_transformer: bool) -> None:
+    """Write config, weights and tokenizer beside `folder`, then put them in its place.
+
+    Raises ValueError for an export without a tokenizer and for a folder that this project did not write.
+    """
     if sentence_transformer and student.tokenizer is None:
         raise ValueError("a SentenceTransformer needs a tokenizer and this student has none; set student.tokenizer")
-    folder = Path(folder)
-    if folder.exists() and not (folder / "config.json").is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"{folder} exists and is no checkpoint; choose another folder")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    new = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
+
+    def write(new: Path) -> None:
         _write(student, new)
         if sentence_transformer:
             _write_modules(student, new)
-        new.chmod(0o755)  # mkdtemp makes it private
-        _replace(folder, new)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
+
+    owned_folder.replace(folder, write)
 
 
-def tensors(student) -> dict:
+def tensors(student: Student) -> dict[str, Tensor]:
     """All weights a stock LongformerModel has, on the CPU.
 
     The student has no global attention. What its checkpoint held for it is written back, else the local projections are
@@ -54,7 +56,7 @@ def tensors(student) -> dict:
     return weights
 
 
-def _write(student, folder: Path) -> None:
+def _write(student: Student, folder: Path) -> None:
     config = student.config.to_dict()
     config.pop("_name_or_path", None)
     config.update(architectures=["LongformerModel"], dtype="float32")
@@ -62,9 +64,14 @@ def _write(student, folder: Path) -> None:
     save_file(tensors(student), folder / "model.safetensors", metadata={"format": "pt"})
     if student.tokenizer is not None:
         student.tokenizer.save_pretrained(folder)
+        file = folder / "tokenizer.json"
+        tokenizer = Tokenizer.from_file(str(file))
+        tokenizer.no_padding()  # a base such as MiniLM pads and cuts to 128 tokens
+        tokenizer.enable_truncation(student.max_positions)
+        tokenizer.save(str(file))
 
 
-def _write_modules(student, folder: Path) -> None:
+def _write_modules(student: Student, folder: Path) -> None:
     """Mean over all tokens, special ones included, and no Normalize: the embedding as the student gives it."""
     _json(folder / "modules.json", MODULES)
     _json(folder / "sentence_bert_config.json", {"max_seq_length": student.max_positions, "do_lower_case": False})
@@ -74,16 +81,5 @@ def _write_modules(student, folder: Path) -> None:
     _json(folder / "1_Pooling" / "config.json", pooling)
 
 
-def _replace(folder: Path, new: Path) -> None:
-    """Two renames: at any moment either the old or the new checkpoint is complete on disk."""
-    if not folder.exists():
-        os.rename(new, folder)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent)) / folder.name
-    os.rename(folder, old)
-    os.rename(new, folder)
-    shutil.rmtree(old.parent)
-
-
-def _json(path: Path, content) -> None:
+def _json(path: Path, content: Any) -> None:
     path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")

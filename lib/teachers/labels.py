@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 SHARE = "10%"  # as printed; 5000 of 500k documents in the author's code, which is 1 %, and counts occurrences
 PREPROCESSING = ("stem", "lowercase", "None")
-SHORT_NAMES = {  # the three models that serve as teachers
+CONTEXTUAL_TEACHERS = {  # the three models that Section 4.5.1 selects, by the names that the later figures use
     "DM;100d": "DM;100;lowercase;2",
     "DBOW;1024d": "DBOW;1024;None;2",
     "PV;2048d": "DM;1024;stem;2+DBOW;1024;None;2",
@@ -36,7 +36,7 @@ class Spec:
 
 def canonical(label: str) -> str:
     """A label in full: `PV;2048d` is `DM;1024;stem;2+DBOW;1024;None;2`."""
-    return SHORT_NAMES.get(label, label)
+    return CONTEXTUAL_TEACHERS.get(label, label)
 
 
 def parse(label: str, width: float) -> tuple[Spec, ...]:

@@ -17,16 +17,15 @@ import time
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 from gensim.models.doc2vec import Doc2Vec, TaggedDocument, train_document_dbow, train_document_dm
 from gensim.models.keyedvectors import pseudorandom_weak_vector
 from nltk.stem.porter import PorterStemmer
 
-from lib.teachers import archive, labels
+from lib.teachers import labels
 from lib.teachers.labels import Spec
 from lib.teachers.texts import check
 
@@ -48,44 +47,25 @@ def words(text: str, preprocessing: str) -> list[str]:
     return [_stem(word) for word in lowered] if preprocessing == "stem" else lowered
 
 
-@dataclass(frozen=True)
-class Weights:
-    """What inference needs of a trained single model, and what a table says of it.
-
-    vectors     of the words; empty for DBOW, whose inference does not read them.
-    output      weights of the predicted words.
-    cumulative  table that negatives are drawn from.
-    kept        chances of a word to be kept, as integers; read if `sample` is not 0.
-    settings    of training, in gensim's names.
-    """
-
-    words: list[str]
-    vectors: np.ndarray
-    output: np.ndarray
-    cumulative: np.ndarray
-    kept: np.ndarray
-    settings: dict[str, float]
-    seconds: float
-    truncated: int
-
-
 @dataclass
 class ParagraphVector:
-    """One Paragraph Vector, single or compound, trained or not. Made by `parse`, `load` or `join`.
+    """One Paragraph Vector, single or compound, trained or not. Made by `parse`.
 
-    label    as given; it keeps the printed sizes whatever `width` is.
-    specs    one per single model, in the order of their columns.
-    weights  one per single model once trained, else empty.
-    unknown  rows of the last `encode` in which one of the models knows no word. Such a row, or half row, is gensim's
-             start vector: small, random-looking, always the same for the same text.
+    label      as given; it keeps the printed sizes whatever `width` is.
+    specs      one per single model, in the order of their columns.
+    models     gensim's, one per single model once trained, else empty.
+    seconds    training took, both models of a compound together.
+    truncated  training documents with more than 10,000 known words, whose remaining words gensim did not read.
+    unknown    rows of the last `encode` in which one of the models knows no word. Such a row, or half row, is gensim's
+               start vector: small, random-looking, always the same for the same text.
     """
 
     label: str
-    width: float
     specs: tuple[Spec, ...]
-    weights: tuple[Weights, ...] = ()
+    models: tuple[Doc2Vec, ...] = field(default=(), repr=False)
+    seconds: float = 0.0
+    truncated: int = 0
     unknown: list[int] = field(default_factory=list)
-    _models: list[Doc2Vec] = field(default_factory=list, repr=False)  # made from the weights at the first `encode`
 
     @classmethod
     def parse(cls, label: str, width: float = 1.0) -> ParagraphVector:
@@ -94,22 +74,7 @@ class ParagraphVector:
         Raises ValueError naming the part of the label that is wrong and what was expected.
         """
         label = label.strip().replace("×", "x").replace("λ", "lam")
-        return cls(label, width, labels.parse(label, width))
-
-    @classmethod
-    def join(cls, dm: ParagraphVector, dbow: ParagraphVector) -> ParagraphVector:
-        """The compound of two trained single models. Its vectors are theirs side by side, bit for bit."""
-        joined = cls.parse(f"{dm.canonical}+{dbow.canonical}", dm.width)
-        if joined.specs != dm.specs + dbow.specs:
-            raise ValueError(f"'{dm.label}' has width {dm.width}, '{dbow.label}' {dbow.width}; expected the same")
-        for model in (dm, dbow):
-            model._check_trained()
-        return replace(joined, weights=dm.weights + dbow.weights)
-
-    @property
-    def canonical(self) -> str:
-        """The label in full."""
-        return labels.canonical(self.label)
+        return cls(label, labels.parse(label, width))
 
     @property
     def dim(self) -> int:
@@ -120,26 +85,7 @@ class ParagraphVector:
     def vocabulary_size(self) -> int:
         """Words known; for a compound the words of both models, as both are kept in memory."""
         self._check_trained()
-        return sum(len(weights.words) for weights in self.weights)
-
-    @property
-    def seconds(self) -> float:
-        """Training time, both models of a compound together."""
-        self._check_trained()
-        return sum(weights.seconds for weights in self.weights)
-
-    @property
-    def truncated(self) -> int:
-        """Training documents with more than 10,000 known words, whose remaining words gensim did not read."""
-        self._check_trained()
-        return max(weights.truncated for weights in self.weights)
-
-    @property
-    def fingerprint(self) -> str:
-        """32 hex digits over settings, vocabulary and weights of the trained model, not over its training time."""
-        self._check_trained()
-        parts = zip(self.specs, self.weights, strict=True)
-        return archive.fingerprint([[vars(spec), archive.identity(weights)] for spec, weights in parts])
+        return sum(len(model.wv) for model in self.models)
 
     def train(
         self,
@@ -176,30 +122,30 @@ class ParagraphVector:
         documents = check(texts)
         settings = dict(epochs=epochs, seed=seed, window=window, negative=negative, sample=sample)
         settings |= dict(alpha=alpha, min_alpha=min_alpha, dbow_words=int(dbow_words))
-        trained = []
+        models, truncated, seconds = [], [], 0.0
         for spec in self.specs:
-            started, corpus = time.perf_counter(), _Corpus(texts, spec.preprocessing)
-            least = spec.occurrences(documents, min_count_share)
-            model = _model(spec, settings, min_count=least, max_final_vocab=max_words, workers=workers)
+            started = time.perf_counter()
+            corpus, least = _Corpus(texts, spec.preprocessing), spec.occurrences(documents, min_count_share)
+            model = Doc2Vec(
+                dm=int(spec.architecture == "DM"),
+                dm_mean=1,
+                vector_size=spec.size,
+                min_count=least,
+                max_final_vocab=max_words,
+                workers=workers,
+                **settings,
+            )
             model.build_vocab(corpus)
             if not len(model.wv):
                 raise ValueError(f"'{self.label}': no word occurs {least} times in the {documents} training documents")
             model.train(corpus, total_examples=documents, epochs=epochs)
-            seconds, known = time.perf_counter() - started, model.wv.key_to_index
+            model.dv.vectors = np.zeros((0, spec.size), np.float32)  # of the training documents: as large as the corpus
+            seconds += time.perf_counter() - started
+            known = model.wv.key_to_index
             long = (document.words for document in corpus if len(document.words) > LONGEST)
-            trained.append(
-                Weights(
-                    words=list(model.wv.index_to_key),
-                    vectors=model.wv.vectors if model.dm else np.zeros((0, spec.size), np.float32),
-                    output=model.syn1neg,
-                    cumulative=model.cum_table,
-                    kept=model.wv.expandos["sample_int"],
-                    settings=settings,
-                    seconds=seconds,
-                    truncated=sum(sum(word in known for word in document) > LONGEST for document in long),
-                )
-            )
-        self.weights, self._models = tuple(trained), []
+            truncated.append(sum(sum(word in known for word in document) > LONGEST for document in long))
+            models.append(model)
+        self.models, self.truncated, self.seconds = tuple(models), max(truncated), seconds
         if self.truncated:
             cut = f"{self.truncated} of {documents} training documents have more than {LONGEST} known words"
             warnings.warn(f"'{self.label}': {cut}; gensim drops the rest", stacklevel=2)
@@ -212,10 +158,9 @@ class ParagraphVector:
         """
         self._check_trained()
         vectors = np.empty((check(texts), self.dim), np.float32)
-        self._models = self._models or [_restored(*pair) for pair in zip(self.specs, self.weights, strict=True)]
         unknown: set[int] = set()
         column = 0
-        for spec, model in zip(self.specs, self._models, strict=True):
+        for spec, model in zip(self.specs, self.models, strict=True):
             for row, text in enumerate(texts):
                 vector, known = _infer(model, words(text, spec.preprocessing))
                 vectors[row, column : column + spec.size] = vector
@@ -225,23 +170,9 @@ class ParagraphVector:
         self.unknown = sorted(unknown)
         return vectors
 
-    def save(self, folder: str | Path) -> None:
-        """Write arrays, vocabulary and settings, checksummed; the folder appears whole or not at all."""
-        self._check_trained()
-        archive.save(folder, {"label": self.label, "width": self.width}, self.weights)
-
-    @classmethod
-    def load(cls, folder: str | Path) -> ParagraphVector:
-        """A saved model, which encodes bit for bit as before. Nothing is unpickled.
-
-        Raises ValueError naming the file that is missing, damaged or truncated.
-        """
-        settings, weights = archive.load(folder, Weights)
-        return replace(cls.parse(settings["label"], settings["width"]), weights=weights)
-
     def _check_trained(self) -> None:
-        if not self.weights:
-            raise ValueError(f"Paragraph Vector '{self.label}' is not trained; call train(texts) or load(folder)")
+        if not self.models:
+            raise ValueError(f"Paragraph Vector '{self.label}' is not trained; call train(texts)")
 
 
 class _Corpus:
@@ -253,20 +184,6 @@ class _Corpus:
     def __iter__(self) -> Iterator[TaggedDocument]:
         for index, text in enumerate(self.texts):
             yield TaggedDocument(words(text, self.preprocessing), [index])
-
-
-def _model(spec: Spec, settings: dict[str, float], **others) -> Doc2Vec:
-    return Doc2Vec(dm=int(spec.architecture == "DM"), dm_mean=1, vector_size=spec.size, **settings, **others)
-
-
-def _restored(spec: Spec, weights: Weights) -> Doc2Vec:
-    """gensim's model around trained weights: only what its two training routines read during inference."""
-    model = _model(spec, weights.settings)
-    model.wv.index_to_key = weights.words
-    model.wv.key_to_index = {word: index for index, word in enumerate(weights.words)}
-    model.wv.expandos["sample_int"] = weights.kept
-    model.wv.vectors, model.syn1neg, model.cum_table = weights.vectors, weights.output, weights.cumulative
-    return model
 
 
 def _crc32(text: str) -> int:

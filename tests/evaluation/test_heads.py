@@ -183,17 +183,13 @@ def spoilt(value):
     "changes, message",
     [
         (spoilt(np.nan), r"job 1 \(cosine\): NaN or infinity in 1 of 40 embeddings, first in row 7"),
-        (spoilt(np.inf), r"job 1 \(cosine\): NaN or infinity"),
         ({"features": np.zeros((40, 9), int)}, r"job 1 \(cosine\): features must be"),
         ({"labels": np.full(105, 2)}, r"job 1 \(cosine\): labels must lie in 0 .. 1, got 2"),
         ({"labels": np.full(105, 0.0)}, r"job 1 \(cosine\): labels must be integers"),
         ({"labels": np.zeros(104, int)}, r"job 1 \(cosine\): expected inputs .* \(105, 2\) and \(104,\)"),
         ({"inputs": np.full((105, 2), 40)}, r"job 1 \(cosine\): inputs must lie in 0 .. 39, got 40"),
-        ({"inputs": np.zeros((105, 3), int)}, r"job 1 \(cosine\): expected inputs"),
         ({"train": np.array([], int)}, r"job 1 \(cosine\): train must be a non-empty"),
-        ({"test": np.array([], int)}, r"job 1 \(cosine\): test must be a non-empty"),
         ({"test": np.array([-1])}, r"job 1 \(cosine\): test must lie in 0 .. 104, got -1"),
-        ({"train": np.ones(105, bool)}, r"job 1 \(cosine\): train must be integers, got bool"),
     ],
 )
 def test_bad_jobs_are_named(changes, message):

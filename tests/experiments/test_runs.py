@@ -8,7 +8,7 @@ import pytest
 
 from lib.config import paths, profiles
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
-from lib.experiments import embeddings, inputs, runs
+from lib.experiments import accuracies, embeddings, keys, runs, student_training
 from lib.store import records
 
 
@@ -39,7 +39,6 @@ def source_changed(monkeypatch):
 
     def forget():
         records.source_fingerprint.cache_clear()
-        inputs._made.clear()
 
     def change(module):
         real = records._syntax
@@ -63,15 +62,15 @@ def test_records_are_tidy_and_a_second_call_trains_nothing(profile, monkeypatch)
     def never(*arguments, **keywords):
         raise AssertionError("trained again")
 
-    monkeypatch.setattr(embeddings, "train_student", never)
-    monkeypatch.setattr(runs, "evaluate", never)
+    monkeypatch.setattr(student_training, "train_student", never)
+    monkeypatch.setattr(accuracies, "evaluate", never)
     again = runs.run(["SBERT", "cosine"], profile=profile, seeds=[0], tasks=["OC", "IMDB"], executor=Inline())
     assert again.equals(frame)
 
 
 def test_a_damaged_record_is_rebuilt_with_the_same_value(profile):
     frame = runs.run(["SBERT"], profile=profile, seeds=[0], tasks=["OC"], executor=Inline())
-    path = inputs.of(profile).store.folder / "records" / f"{frame['fingerprint'][0]}.json"
+    path = records.store().folder / "records" / f"{frame['fingerprint'][0]}.json"
     path.write_text(path.read_text()[:5])
     with pytest.warns(UserWarning, match="damaged or unfinished"):
         again = runs.run(["SBERT"], profile=profile, seeds=[0], tasks=["OC"], executor=Inline())
@@ -94,17 +93,17 @@ def test_retrieval_scores_every_model_on_both_metrics(profile):
 
 
 def test_the_first_error_is_raised_after_the_others_are_done(profile, monkeypatch):
-    real = embeddings.train_student
+    real = student_training.train_student
 
-    def fail(variant, seed, profile):
+    def fail(variant, seed, profile, start):
         if variant.structural == "MSE":
             raise FloatingPointError("loss is nan at update 1 of 2")
-        return real(variant, seed, profile)
+        return real(variant, seed, profile, start)
 
-    monkeypatch.setattr(embeddings, "train_student", fail)
+    monkeypatch.setattr(student_training, "train_student", fail)
     with pytest.warns(UserWarning, match="embed failed for"), pytest.raises(FloatingPointError, match="update 1 of 2"):
         runs.run(["MSE", "contrastive"], profile=profile, seeds=[0], tasks=["OC"], executor=Inline())
-    assert inputs.of(profile).store.has("embeddings", embeddings.embedding_key(parse("contrastive"), 0, profile))
+    assert records.store().has("embeddings", keys.embeddings(parse("contrastive"), 0, profile))
 
 
 LABELS = ["cosine", "MSE", "contrastive", MM_MSE, NO_WEIGHTING["cosine"], NO_WEIGHTING["cosine"] + ";384;λ=0.5"]
@@ -125,39 +124,39 @@ LABELS = ["cosine", "MSE", "contrastive", MM_MSE, NO_WEIGHTING["cosine"], NO_WEI
     ],
 )
 def test_a_changed_source_retrains_exactly_what_uses_it(profile, source_changed, module, retrained):
-    before = {label: embeddings.embedding_key(parse(label), 0, profile) for label in LABELS}
+    before = {label: keys.embeddings(parse(label), 0, profile) for label in LABELS}
     source_changed(module)
-    after = {label: embeddings.embedding_key(parse(label), 0, profile) for label in LABELS}
+    after = {label: keys.embeddings(parse(label), 0, profile) for label in LABELS}
     assert {label for label in LABELS if before[label] != after[label]} == retrained
 
 
 def test_changed_heads_evaluate_again_without_training(profile, source_changed):
     variant = parse("cosine")
-    before = runs.record_key(variant, 0, "OC", profile, "validation", None)
+    before = keys.record(variant, 0, "OC", profile, "validation", None)
     source_changed("lib.evaluation.heads")
-    assert runs.record_key(variant, 0, "OC", profile, "validation", None) != before
+    assert keys.record(variant, 0, "OC", profile, "validation", None) != before
 
 
 def test_a_key_names_what_matters_and_nothing_else(profile):
     variant = parse("cosine")
-    key = embeddings.embedding_key(variant, 0, profile)
-    assert embeddings.embedding_key(variant, 1, profile) != key
+    key = keys.embeddings(variant, 0, profile)
+    assert keys.embeddings(variant, 1, profile) != key
     faster = profiles.load("smoke", overrides={"training.documents": 12, "training.learning_rate": 1e-3})
-    assert embeddings.embedding_key(variant, 0, faster) != key
+    assert keys.embeddings(variant, 0, faster) != key
     for harmless in ({"training.checkpoint_every": 1}, {"soft_cca.beta": 0.5}, {"width": 0.1}, {"heads.epochs": 3}):
         other = profiles.load("smoke", overrides={"training.documents": 12} | harmless)
-        assert embeddings.embedding_key(variant, 0, other) == key, harmless
+        assert keys.embeddings(variant, 0, other) == key, harmless
 
 
 def test_only_students_depend_on_the_seed(profile):
     for label in ("Longformer", "SBERT", "DM;100d", "TF-IDF"):
         variant = parse(label)
-        assert embeddings.embedding_key(variant, 0, profile) == embeddings.embedding_key(variant, 1, profile)
+        assert keys.embeddings(variant, 0, profile) == keys.embeddings(variant, 1, profile)
 
 
 def test_folds_are_stratified_and_in_file_order():
     labels = np.array([0, 1] * 10)
-    folds = runs.stratified_folds(labels, 5)
+    folds = accuracies.stratified_folds(labels, 5)
     assert [test.tolist() for _, test in folds] == [[i, i + 1, i + 2, i + 3] for i in range(0, 20, 4)]
     assert all(labels[test].sum() == 2 for _, test in folds)
 
@@ -170,6 +169,7 @@ NO_SAY = {
         for name in (
             "config.paths",
             "config.profiles",
+            "store.files",
             "store.records",
             "config.schema",
             "distillation.variants",
@@ -199,8 +199,8 @@ def imports_of(module):
 @pytest.mark.parametrize(
     "sources",
     [
-        tuple({module for modules in inputs.CORPUS_SOURCES.values() for module in modules}),
-        tuple({module for modules in inputs.TASK_SOURCES.values() for module in modules}),
+        tuple({module for modules in keys.CORPUS_SOURCES.values() for module in modules}),
+        tuple({module for modules in keys.TASK_SOURCES.values() for module in modules}),
         tuple(f"lib.student.{name}" for name in ("encoder", "attention", "packing", "weights")),
         ("lib.distillation.training",),
         ("lib.teachers.sbert",),

@@ -3,13 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
-
-from lib import published
-from lib.config import profiles
-from lib.findings import claims
-from lib.statistics import published_noise
 from lib.statistics.claim_kinds import Comparison, resolve
 from lib.statistics.noise import NoiseBand
+
+from lib import published
+from lib.config import profiles, roles
+from lib.findings import claims
+from lib.statistics import published_noise
 
 BAND = NoiseBand(sd=0.002, df=8, band=0.004, least_difference=0.0065)
 WITHIN = {"fig4_7": (8, 21), "fig4_8": (13, 17), "fig4_9": (13, 19), "fig4_10": (10, 12), "fig4_11": (5, 12)}
@@ -92,7 +92,7 @@ def test_patterns_take_in_and_leave_out():
 
 def frame(**models):
     rows = [(name, task, seed, value) for name, runs in models.items() for seed, run in enumerate(runs)
-            for task, value in zip(published.TASKS, run, strict=True)]  # fmt: skip
+            for task, value in zip(roles.CLASSIFICATION, run, strict=True)]  # fmt: skip
     return pd.DataFrame(rows, columns=["model", "task", "seed", "value"])
 
 

@@ -64,9 +64,7 @@ def test_shapes():
         ({"teacher": torch.ones(5, 2)}, r"as many rows.*\(6, 3\) and \(5, 2\)"),
         ({"teacher": torch.ones(6)}, r"teacher must have shape \(batch, dim\)"),
         ({"k": 3}, r"k must be an integer from 1 to 2.*\(6, 3\) and \(6, 2\), got 3"),
-        ({"k": 0}, "k must be.*got 0"),
         ({"epsilon": 0}, "epsilon must be above 0"),
-        ({"epsilon": -1.0}, "epsilon.*-1.0"),
     ],
 )
 def test_errors(arguments, message):

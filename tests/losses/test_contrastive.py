@@ -64,10 +64,8 @@ def test_shapes():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"teacher": torch.ones(2, 4)}, r"\(2, 3\) and \(2, 4\)"),
         ({"teacher": torch.ones(4, 3)}, r"\(2, 3\) and \(4, 3\)"),  # a matrix product alone would accept it
         ({"mask": torch.ones(2)}, r"mask must be bool.*float32 \(2,\)"),
-        ({"mask": torch.ones(1, dtype=torch.bool)}, r"mask must be bool.*\(1,\)"),
     ],
 )
 def test_errors(arguments, message):

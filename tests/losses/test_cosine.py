@@ -31,18 +31,9 @@ def test_shapes():
     assert cosine(rows(0, 0, 3), rows(1, 0, 3)).shape == (0,)
 
 
-@pytest.mark.parametrize(
-    ("student", "teacher", "message"),
-    [
-        (torch.ones(2, 3), torch.ones(2, 4), r"\(2, 3\) and \(2, 4\)"),
-        (torch.ones(2, 3), torch.ones(1, 3), r"\(2, 3\) and \(1, 3\)"),
-        (torch.ones(2, 3, 4), torch.ones(2, 3, 4), r"\(batch, dim\).*\(2, 3, 4\)"),
-        (torch.ones(2, 3), torch.ones(2, 3, dtype=torch.bool), "teacher must be floating point"),
-    ],
-)
-def test_errors(student, teacher, message):
-    with pytest.raises(ValueError, match=message):
-        cosine(student, teacher)
+def test_what_would_broadcast_is_refused():
+    with pytest.raises(ValueError, match=r"\(2, 3\) and \(1, 3\)"):
+        cosine(torch.ones(2, 3), torch.ones(1, 3))
 
 
 def test_invariances():

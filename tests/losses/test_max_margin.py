@@ -76,13 +76,8 @@ def test_shapes():
     [
         ({"teacher": torch.ones(2, 4)}, r"\(2, 3\) and \(2, 4\)"),
         ({"mask": torch.ones(2)}, r"mask must be bool.*\(2, 3\).*float32 \(2,\)"),
-        ({"mask": torch.ones(3, dtype=torch.bool)}, r"mask must be bool.*\(2, 3\).*\(3,\)"),
-        ({"mask": [True, False]}, "mask must be bool.*list"),
         ({"gamma": -0.5}, "gamma.*-0.5"),
-        ({"gamma": float("nan")}, "gamma.*nan"),
-        ({"gamma": "1"}, "gamma.*'1'"),
         ({"negatives": torch.ones(5, 4)}, r"negatives.*\(2, 3\).*\(5, 4\)"),
-        ({"negatives": torch.ones(3)}, r"negatives.*\(3,\)"),
         ({"distance": lambda a, b: (a - b).square()}, r"one value per row.*\(4,\).*\(4, 3\).*\(4, 3\)"),
         ({"distance": lambda a, b: 1.0}, "one value per row.*float"),
     ],

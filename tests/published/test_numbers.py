@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from lib import published
+from lib.config import roles
 from lib.distillation import variants
 from lib.evaluation import metrics
 
@@ -29,7 +30,7 @@ def test_recovered_accuracies_give_the_boxes_as_drawn(label):
 def test_every_model_has_six_tasks_in_the_order_drawn(label):
     frame = published.load(label)
     assert frame["model"].nunique() == ROWS[label] == len(published.models(label))
-    assert frame["task"].tolist() == list(published.TASKS) * ROWS[label]
+    assert frame["task"].tolist() == list(roles.CLASSIFICATION) * ROWS[label]
     assert frame["model"].drop_duplicates().tolist() == published.models(label)
     assert frame["row"].tolist() == sorted(frame["row"])
     assert not frame.isna().any().any()
@@ -127,7 +128,7 @@ def test_table_5_7_is_the_rounded_chapter_5():
 
 def test_normalised_means_of_table_5_7_follow_from_its_rows_in_the_last_round_only():
     printed = published.load("tab5_7").pivot(index=["round", "model"], columns="task", values="value")
-    rows = printed[[*published.TASKS]]
+    rows = printed[[*roles.CLASSIFICATION]]
     recomputed = (rows / rows.groupby("round").transform("max")).mean(axis=1)
     off = recomputed - printed["norm_mean"]
     assert off["all"].abs().max() < 0.001

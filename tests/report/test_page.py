@@ -13,11 +13,12 @@ import pytest
 from lib import figures, published
 from lib.config import manifest, paths, profiles
 from lib.distillation import variants
-from lib.experiments import inputs, runs
+from lib.experiments import keys, text_sets
 from lib.figures import tables
 from lib.findings import chapter4, claims
 from lib.published import deviations
 from lib.report import page, shown_items
+from lib.store.records import store
 
 VOID = {"meta", "link", "img", "br", "input", "hr"}
 
@@ -211,13 +212,13 @@ def test_a_csv_gives_its_means_its_seeds_and_its_band(made, mini):
 
 def test_records_of_this_machine_come_with_every_seed(made, mini):
     """The store holds every record: they are read as they are, and nothing is trained."""
-    store = inputs.of(mini).store
+    text_sets.task_texts(mini)  # reads the tasks into the store
     wanted = our_results("fig4_2")
     extra = our_results("fig4_3")
     wanted = pd.concat([wanted, extra[extra["model"] == variants.MM_MSE]])  # the other reference student
     for one in wanted.itertuples():
-        key = runs.record_key(variants.parse(one.model), one.seed, one.task, mini, "validation", None)
-        store.record("records", key, lambda one=one: {"accuracy": one.value})
+        key = keys.record(variants.parse(one.model), one.seed, one.task, mini, "validation", None)
+        store().record("records", key, lambda one=one: {"accuracy": one.value})
     found, noise = page.records(mini)
     cosine = found["fig4_2"].query("model == 'cosine' and task == 'PAN'").sort_values("seed")
     np.testing.assert_allclose(np.diff(cosine["value"]), -0.01)

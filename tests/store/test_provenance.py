@@ -8,7 +8,7 @@ import pytest
 
 from lib.config import paths, profiles
 from lib.store import provenance
-from lib.store.records import file_fingerprint
+from lib.store.files import file_fingerprint
 
 
 @pytest.fixture

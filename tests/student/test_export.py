@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -114,14 +115,6 @@ def test_a_failed_save_leaves_the_old_folder(student, tmp_path, monkeypatch):
     assert [path.name for path in target.parent.iterdir()] == ["saved"]
 
 
-def test_save_does_not_replace_a_folder_of_something_else(student, tmp_path):
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "thesis.txt").write_text("mine")
-    with pytest.raises(ValueError, match="exists and is no checkpoint; choose another folder"):
-        student.save(tmp_path / "notes")
-    assert (tmp_path / "notes" / "thesis.txt").read_text() == "mine"
-
-
 def test_the_saved_folder_is_a_stock_longformer(student, tmp_path):
     student.save(tmp_path / "saved")
     model, info = LongformerModel.from_pretrained(tmp_path / "saved", output_loading_info=True)
@@ -138,10 +131,29 @@ def test_the_exported_folder_is_a_stock_sentence_transformer(student, tmp_path):
     texts = [*TEXTS, "w3 w4 " * 100]
     model = SentenceTransformer(str(tmp_path / "exported"), device="cpu")
     assert [type(module).__name__ for module in model] == ["Transformer", "Pooling"]
+    assert model.max_seq_length == 40
     np.testing.assert_allclose(model.encode(texts), student.encode(texts), atol=1e-5)
     assert "auto_map" not in json.loads((tmp_path / "exported" / "config.json").read_text())
     assert not list((tmp_path / "exported").rglob("*.py"))
     assert Student.load(tmp_path / "exported").fingerprint() == student.fingerprint()
+
+
+def test_a_saved_tokenizer_cuts_at_the_students_length_and_does_not_pad(student, tmp_path):
+    student.tokenizer.backend_tokenizer.enable_padding(length=128)
+    student.tokenizer.backend_tokenizer.enable_truncation(128)
+    student.save(tmp_path / "saved")
+    stored = json.loads((tmp_path / "saved" / "tokenizer.json").read_text())
+    assert stored["padding"] is None and stored["truncation"]["max_length"] == 40
+
+
+def test_files_have_the_modes_of_the_umask(student, tmp_path):
+    before = os.umask(0o027)
+    try:
+        student.export(tmp_path / "exported")
+    finally:
+        os.umask(before)
+    files = {path.stat().st_mode & 0o777 for path in (tmp_path / "exported").rglob("*") if path.is_file()}
+    assert files == {0o640} and (tmp_path / "exported").stat().st_mode & 0o777 == 0o750
 
 
 def test_export_needs_a_tokenizer(student, tmp_path):

@@ -1,9 +1,8 @@
-"""Paragraph Vector: labels, the same vectors in any order and process, saved models, bad input."""
+"""Paragraph Vector: labels, the same vectors in any order and process, bad input."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from gensim.models import doc2vec
 from gensim.models.doc2vec import Doc2Vec, TaggedDocument
 from gensim.models.keyedvectors import pseudorandom_weak_vector
 
-from lib.teachers import ParagraphVector
+from lib.teachers import ParagraphVector, labels
 from lib.teachers.labels import Spec
 from lib.teachers.paragraph_vector import words
 
@@ -49,7 +48,7 @@ def test_all_thesis_labels_parse():
     assert len(singles) == 36
     for label in singles:
         model = ParagraphVector.parse(label)
-        assert (model.label, model.canonical, model.dim) == (label, label, int(label.split(";")[1]))
+        assert (model.label, model.dim) == (label, int(label.split(";")[1]))
     compound = ParagraphVector.parse("DM;768;lowercase;2+DBOW;1024;None;2")
     assert compound.dim == 1792
     assert [(spec.architecture, spec.preprocessing) for spec in compound.specs] == [
@@ -65,11 +64,11 @@ def test_width_scales_sizes_and_keeps_the_label():
 
 
 def test_short_names_of_section_4_5_1():
-    assert ParagraphVector.parse("PV;2048d").canonical == "DM;1024;stem;2+DBOW;1024;None;2"
+    assert labels.canonical("PV;2048d") == "DM;1024;stem;2+DBOW;1024;None;2"
     for name, dim in (("DM;100d", 100), ("DBOW;1024d", 1024), ("PV;2048d", 2048)):
         model = ParagraphVector.parse(name)
         assert (model.label, model.dim) == (name, dim)
-        assert model.specs == ParagraphVector.parse(model.canonical).specs
+        assert model.specs == ParagraphVector.parse(labels.canonical(name)).specs
 
 
 @pytest.mark.parametrize(
@@ -77,14 +76,11 @@ def test_short_names_of_section_4_5_1():
     [
         ("DX;1024;stem;2", "architecture is 'DX' in 'DX;1024;stem;2', expected DM or DBOW"),
         ("DM;big;stem;2", "vector size is 'big' .* expected a positive integer"),
-        ("DM;0;stem;2", "vector size is '0'"),
         ("DM;1024;stemmed;2", "pre-processing is 'stemmed' .* expected stem, lowercase, None"),
         ("DM;1024;stem;5%", "min_count is '5%' .* expected a positive integer or 10%"),
         ("DM;1024;stem", r"got 3 part\(s\) in 'DM;1024;stem'"),
-        ("DM;8;stem;2+DBOW;8;none;2", "pre-processing is 'none' in 'DBOW;8;none;2'"),
         ("DBOW;8;None;2+DM;8;stem;2", "one DM and one DBOW in this order"),
         ("DM;8;None;2+DM;8;stem;2", "one DM and one DBOW"),
-        ("", r"got 1 part\(s\)"),
     ],
 )
 def test_errors_name_the_bad_part(label, message):
@@ -97,10 +93,10 @@ def test_bad_width():
         ParagraphVector.parse("DM;8;stem;2", width=0)
 
 
-@pytest.mark.parametrize("documents, expected", [(500_000, 5000), (540, 5), (550, 6), (200, 2), (20, 2)])
-def test_ten_percent_is_one_percent_of_the_documents_in_occurrences(documents, expected):
-    assert Spec("DM", 8, "stem", "10%").occurrences(documents, 0.01) == expected
-    assert Spec("DM", 8, "stem", "7").occurrences(documents, 0.01) == 7
+def test_ten_percent_is_one_percent_of_the_documents_in_occurrences():
+    for documents, expected in ((500_000, 5000), (540, 5), (550, 6), (200, 2), (20, 2)):
+        assert Spec("DM", 8, "stem", "10%").occurrences(documents, 0.01) == expected
+        assert Spec("DM", 8, "stem", "7").occurrences(documents, 0.01) == 7
 
 
 # words
@@ -116,10 +112,10 @@ def test_preprocessing():
 def test_vocabulary_counts_occurrences_not_documents():
     texts = ["once twice twice"] + ["filler filler"] * 3
     model = ParagraphVector.parse("DM;8;None;2").train(texts)
-    assert set(model.weights[0].words) == {"twice", "filler"}
+    assert set(model.models[0].wv.index_to_key) == {"twice", "filler"}
     assert model.vocabulary_size == 2
     limited = ParagraphVector.parse("DM;8;None;2").train(texts, max_words=1)
-    assert limited.weights[0].words == ["filler"]
+    assert limited.models[0].wv.index_to_key == ["filler"]
 
 
 # training and inference
@@ -179,7 +175,7 @@ texts = make_texts(6, 25, seed=1)
 for index in map(int, sys.argv[2]):
     last = model.encode([texts[index]])
 whole = model.encode(texts)
-print(model.fingerprint, hashlib.sha256(whole.tobytes()).hexdigest())
+print(hashlib.sha256(whole.tobytes()).hexdigest())
 """
     root = str(Path(__file__).parents[2])
     runs = [
@@ -193,19 +189,15 @@ print(model.fingerprint, hashlib.sha256(whole.tobytes()).hexdigest())
         for seed, calls in (("1", "012345"), ("2", "5033"))
     ]
     outputs = {run.communicate()[0].split("\n")[-2] for run in runs}
-    here = models[COMPOUND]
-    digest = hashlib.sha256(here.encode(make_texts(6, 25, seed=1)).tobytes()).hexdigest()
-    assert outputs == {f"{here.fingerprint} {digest}"}
+    assert outputs == {hashlib.sha256(models[COMPOUND].encode(make_texts(6, 25, seed=1)).tobytes()).hexdigest()}
 
 
 def test_training_follows_its_seed(models):
     texts = make_texts(2, seed=3)
     other = ParagraphVector.parse("DM;8;stem;2").train(make_texts(), seed=1)
-    assert other.fingerprint != models["DM;8;stem;2"].fingerprint
     assert not np.array_equal(other.encode(texts), models["DM;8;stem;2"].encode(texts))
     again = ParagraphVector.parse("DM;8;stem;2").train(make_texts(), seed=0)
     np.testing.assert_array_equal(again.encode(texts), models["DM;8;stem;2"].encode(texts))
-    assert again.fingerprint == models["DM;8;stem;2"].fingerprint
     assert again.seconds > 0
     again.train(make_texts(), seed=1)  # a model that has encoded can be trained anew
     np.testing.assert_array_equal(again.encode(texts), other.encode(texts))
@@ -222,21 +214,14 @@ def test_similar_documents_get_similar_vectors():
     assert cosines[::2, ::2].mean() > 0.3 > -0.3 > cosines[::2, 1::2].mean()
 
 
-def test_join_equals_the_compound(models):
+def test_a_compound_is_two_models_side_by_side(models):
     texts = make_texts(4, seed=2)
-    joined = ParagraphVector.join(models["DM;8;stem;2"], models["DBOW;8;None;2"])
-    assert joined.label == COMPOUND
-    assert joined.fingerprint == models[COMPOUND].fingerprint
-    np.testing.assert_array_equal(joined.encode(texts), models[COMPOUND].encode(texts))
-    np.testing.assert_array_equal(joined.encode(texts)[:, :8], models["DM;8;stem;2"].encode(texts))
-    assert joined.vocabulary_size == sum(models[label].vocabulary_size for label in COMPOUND.split("+"))
-    with pytest.raises(ValueError, match="one DM and one DBOW"):
-        ParagraphVector.join(models["DBOW;8;None;2"], models["DM;8;stem;2"])
-    with pytest.raises(ValueError, match="not trained"):
-        ParagraphVector.join(models["DM;8;stem;2"], ParagraphVector.parse("DBOW;8;None;2"))
-    half = ParagraphVector.parse("DBOW;16;None;2", width=0.5).train(make_texts())
-    with pytest.raises(ValueError, match="expected the same"):
-        ParagraphVector.join(models["DM;8;stem;2"], half)
+    whole = models[COMPOUND].encode(texts)
+    for label, columns in (("DM;8;stem;2", slice(0, 8)), ("DBOW;8;None;2", slice(8, 16))):
+        np.testing.assert_array_equal(whole[:, columns], models[label].encode(texts))
+    assert models[COMPOUND].vocabulary_size == sum(models[label].vocabulary_size for label in COMPOUND.split("+"))
+    assert models[COMPOUND].seconds > 0
+    assert all(model.dv.vectors.size == 0 for model in models[COMPOUND].models), "training documents are not kept"
 
 
 def test_documents_without_a_known_word_are_flagged_and_repeat(models):
@@ -267,25 +252,16 @@ def test_streams_are_read_again_each_epoch_and_generators_refused(models):
         def __iter__(self):
             return iter(make_texts())
 
-    assert ParagraphVector.parse("DM;8;stem;2").train(Stream()).fingerprint == models["DM;8;stem;2"].fingerprint
+    streamed = ParagraphVector.parse("DM;8;stem;2").train(Stream())
+    np.testing.assert_array_equal(streamed.encode(make_texts(2)), models["DM;8;stem;2"].encode(make_texts(2)))
     with pytest.raises(ValueError, match="got an iterator"):
         ParagraphVector.parse("DM;8;stem;2").train(text for text in make_texts())
 
 
-@pytest.mark.parametrize(
-    "texts, message",
-    [
-        (["river", " \n"], "text 1 is empty"),
-        (["river", None], "text 1 is of type NoneType, expected str"),
-        ("river", "got a single text"),
-        ([], "at least one text"),
-    ],
-)
-def test_bad_texts(models, texts, message):
-    with pytest.raises(ValueError, match=message):
-        models[COMPOUND].encode(texts)
-    with pytest.raises(ValueError, match=message):
-        ParagraphVector.parse("DM;8;stem;2").train(texts)
+def test_texts_are_checked(models):
+    for use in (models[COMPOUND].encode, ParagraphVector.parse("DM;8;stem;2").train):
+        with pytest.raises(ValueError, match="text 1 is empty"):
+            use(["river", " \n"])
 
 
 def test_untrained_and_untrainable():
@@ -296,61 +272,3 @@ def test_untrained_and_untrainable():
         model.train(["river", "bank"])
     with pytest.raises(ValueError, match="negative must be at least 1, got 0"):
         model.train(make_texts(), negative=0)
-
-
-# saved models
-
-
-def test_saved_model_encodes_bit_for_bit(models, tmp_path):
-    texts = make_texts(4, seed=2)
-    model = ParagraphVector.parse("DM;16;stem;2+DBOW;16;None;2", width=0.5).train(
-        [text + " naïve naïve \ud800" for text in make_texts()]
-    )
-    model.save(tmp_path / "model")
-    model.save(tmp_path / "model")  # replaces what is there
-    loaded = ParagraphVector.load(tmp_path / "model")
-    assert os.listdir(tmp_path) == ["model"]
-    np.testing.assert_array_equal(loaded.encode(texts), model.encode(texts))
-    for name in ("label", "dim", "vocabulary_size", "seconds", "truncated", "fingerprint"):
-        assert getattr(loaded, name) == getattr(model, name), name
-
-
-def damage(path, how):
-    if how == "missing":
-        path.unlink()
-    else:
-        content = path.read_bytes()
-        path.write_bytes(content[:-5] if how == "truncated" else content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
-
-
-@pytest.mark.parametrize("how", ["missing", "truncated", "one bit"])
-@pytest.mark.parametrize("name", ["settings.json", "0-words.json", "0-vectors.npy", "1-output.npy"])
-def test_damaged_files_are_named_in_one_line(models, tmp_path, name, how):
-    models[COMPOUND].save(tmp_path / "model")
-    damage(tmp_path / "model" / name, how)
-    with pytest.raises(ValueError, match=name) as caught:
-        ParagraphVector.load(tmp_path / "model")
-    assert "\n" not in str(caught.value)
-
-
-def test_altered_settings_are_refused(models, tmp_path):
-    models[COMPOUND].save(tmp_path / "model")
-    path = tmp_path / "model" / "settings.json"
-    document = json.loads(path.read_text())
-    document["parts"][0]["settings"]["seed"] = 7
-    path.write_text(json.dumps(document))
-    with pytest.raises(ValueError, match="altered since it was saved"):
-        ParagraphVector.load(tmp_path / "model")
-
-
-def test_a_failed_save_leaves_the_old_model(models, tmp_path, monkeypatch):
-    models["DM;8;stem;2"].save(tmp_path / "model")
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        models[COMPOUND].save(tmp_path / "model")
-    assert os.listdir(tmp_path) == ["model"]
-    assert ParagraphVector.load(tmp_path / "model").label == "DM;8;stem;2"

@@ -154,19 +154,10 @@ def test_unknown_sources(source, revision, message):
         SBERT.load(source, max_tokens=12, revision=revision)
 
 
-@pytest.mark.parametrize(
-    "texts, message",
-    [
-        (["word1", " "], "text 1 is empty"),
-        (["word1", 3], "text 1 is of type int, expected str"),
-        ("word1", "got a single text"),
-        ([], "at least one text"),
-    ],
-)
-def test_bad_texts(teacher, texts, message):
+def test_texts_are_checked(teacher):
     for call in (teacher.encode, teacher.lengths):
-        with pytest.raises(ValueError, match=message):
-            call(texts)
+        with pytest.raises(ValueError, match="text 1 is empty"):
+            call(["word1", " "])
 
 
 def test_the_wheel_is_the_expected_teacher():

@@ -1,6 +1,6 @@
 """What a finding of the thesis may say, and the comparisons that decide whether it is so.
 
-Every kind becomes weighted sums of the models' mean scores, so one engine (`lib.findings.claims`) tests them all:
+Every kind becomes weighted sums of the models' mean scores, so one engine (`lib.statistics.verdicts`) judges them all:
 
     effect = sum_m plus_m mean_m - sum_m minus_m mean_m        positive where the finding holds
 
@@ -10,74 +10,48 @@ A kind with several comparisons holds only if all of them do. The models are nam
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
-import numpy as np
 import pandas as pd
 from pydantic import Field, model_validator
 
-from lib.config.schema import Count, Settings, Text
+from lib.config.schema import Count, Settings, Text, Texts
+from lib.statistics.effects import Comparison
 
 # A name, a list of names, or shell patterns; a pattern after "!" takes models out again.
 Patterns = Annotated[tuple[Text, ...], Field(strict=False, min_length=1)]
-Names = Annotated[tuple[Text, ...], Field(strict=False)]
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One weighted difference of model means. left, right: what stands on its sides, in words."""
-
-    plus: dict[str, float]
-    minus: dict[str, float]
-    left: str
-    right: str
-
-    @property
-    def weights(self) -> dict[str, float]:
-        """Model -> weight; a model on both sides cancels."""
-        names = dict.fromkeys([*self.plus, *self.minus])
-        return {name: self.plus.get(name, 0.0) - self.minus.get(name, 0.0) for name in names}
-
-    @property
-    def norm(self) -> float:
-        """Standard deviation of the effect in units of that of a difference of two single runs.
-
-        Runs are independent, so variances add: sqrt(sum of w^2) sd, over sqrt(2) sd.
-        """
-        return float(np.sqrt(sum(weight**2 for weight in self.weights.values()) / 2))
 
 
 class Claim(Settings):
     """A finding of the thesis.
 
-    section, label: where it stands; label is the figure or table that shows it. finding: what it says, in our words.
-    source: the label whose numbers it is checked on, if not `label`. metric: "accuracy", "MAP" or "MRR".
+    section, figure: where it stands; figure is the one that shows it. finding: what it says, in our words.
+    source: the figure whose numbers it is checked on, if not `figure`. metric: "accuracy", "MAP" or "MRR".
     tasks: only these; none means all. note: what a reader should know beside the verdict.
     """
 
     id: Text
     kind: Text
     section: Text
-    label: Text
+    figure: Text
     finding: Text
     source: Text | None = None
     metric: Literal["accuracy", "MAP", "MRR"] = "accuracy"
-    tasks: Names = ()
+    tasks: Texts = ()
     note: str = ""
 
     @property
     def checked_on(self) -> str:
-        """The label whose numbers decide."""
-        return self.source or self.label
+        """The figure whose numbers decide."""
+        return self.source or self.figure
 
     def groups(self) -> Iterable[Sequence[str]]:
         """The groups of patterns that name models, for checking against the figure."""
         raise NotImplementedError
 
-    def comparisons(self, means: pd.Series, known: Sequence[str]) -> list[Comparison]:
-        """The comparisons that must all be positive. means: model -> mean score; known: the figure's models."""
+    def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
+        """The comparisons that must all be positive. means: model -> mean score; models: the figure's, as printed."""
         raise NotImplementedError
 
 
@@ -87,19 +61,21 @@ class Beats(Claim):
     kind: Literal["beats"]
     better: Patterns
     worse: Patterns
-    rounds: Names = ()
+    rounds: Texts = ()
 
     def groups(self) -> Iterable[Sequence[str]]:
-        for round_ in self.rounds or (None,):
-            yield from (_of_round(self.better, round_), _of_round(self.worse, round_))
+        for suffix in [f";{name}" for name in self.rounds] or [""]:
+            yield from ([pattern + suffix for pattern in group] for group in (self.better, self.worse))
 
-    def comparisons(self, means: pd.Series, known: Sequence[str]) -> list[Comparison]:
-        found = []
-        for round_ in self.rounds or (None,):
-            losers = resolve(_of_round(self.worse, round_), known)
-            winners = [name for name in resolve(_of_round(self.better, round_), known) if name not in losers]
-            found += [_pair(winner, loser) for winner in winners for loser in losers]
-        return found
+    def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
+        sides = [resolve(group, models) for group in self.groups()]
+        return [
+            _pair(winner, loser)
+            for winners, losers in zip(sides[::2], sides[1::2], strict=True)
+            for winner in winners
+            if winner not in losers
+            for loser in losers
+        ]
 
 
 class BeatsOnAverage(Claim):
@@ -112,9 +88,11 @@ class BeatsOnAverage(Claim):
     def groups(self) -> Iterable[Sequence[str]]:
         return self.better, self.worse
 
-    def comparisons(self, means: pd.Series, known: Sequence[str]) -> list[Comparison]:
-        left, right = (resolve(group, known) for group in self.groups())
-        return [Comparison(_shares(left), _shares(right), _average(left), _average(right))]
+    def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
+        sides = [resolve(group, models) for group in self.groups()]
+        shares = [dict.fromkeys(names, 1 / len(names)) for names in sides]
+        words = [names[0] if len(names) == 1 else f"average of {len(names)} models" for names in sides]
+        return [Comparison(*shares, *words)]
 
 
 class CountBeating(Claim):
@@ -139,16 +117,16 @@ class CountBeating(Claim):
     def groups(self) -> Iterable[Sequence[str]]:
         return self.group, self.baselines
 
-    def comparisons(self, means: pd.Series, known: Sequence[str]) -> list[Comparison]:
-        group, baselines = (resolve(names, known) for names in self.groups())
+    def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
+        group, baselines = (resolve(names, models) for names in self.groups())
         best = means[baselines].idxmax()
         ranked = means[group].sort_values(ascending=False, kind="stable").index.tolist()
-        found = []
+        pairs = []
         if self.at_least is not None:
-            found.append(_pair(ranked[self.at_least - 1], best))
+            pairs.append(_pair(ranked[self.at_least - 1], best))
         if self.at_most is not None and self.at_most < len(ranked):
-            found.append(_pair(best, ranked[self.at_most]))
-        return found
+            pairs.append(_pair(best, ranked[self.at_most]))
+        return pairs
 
 
 class CountPairs(Claim):
@@ -161,7 +139,7 @@ class CountPairs(Claim):
     def groups(self) -> Iterable[Sequence[str]]:
         return self.pairs
 
-    def comparisons(self, means: pd.Series, known: Sequence[str]) -> list[Comparison]:
+    def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
         ranked = sorted(self.pairs, key=lambda pair: means[pair[1]] - means[pair[0]])
         return [_pair(*ranked[self.at_least - 1])]
 
@@ -180,10 +158,10 @@ class Spread(Claim):
     def groups(self) -> Iterable[Sequence[str]]:
         return self.wider, self.narrower
 
-    def comparisons(self, means: pd.Series, known: Sequence[str]) -> list[Comparison]:
-        left, right = (resolve(group, known) for group in self.groups())
-        words = [f"sd of {len(group)} models" for group in (left, right)]
-        return [Comparison(_deviation(means[left]), _deviation(means[right]), *words)]
+    def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
+        sides = [means[resolve(group, models)] for group in self.groups()]
+        words = [f"sd of {len(scores)} models" for scores in sides]
+        return [Comparison(*map(_deviation, sides), *words)]
 
 
 class Collapsed(Claim):
@@ -197,7 +175,7 @@ class Collapsed(Claim):
     def groups(self) -> Iterable[Sequence[str]]:
         return (self.model,), (self.reference,)
 
-    def comparisons(self, means: pd.Series, known: Sequence[str]) -> list[Comparison]:
+    def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
         words = f"{self.keeps:g} x {self.reference}"
         return [Comparison({self.reference: self.keeps}, {self.model: 1.0}, words, self.model)]
 
@@ -212,7 +190,7 @@ class EasierTask(Claim):
     def groups(self) -> Iterable[Sequence[str]]:
         return ()
 
-    def comparisons(self, means: pd.Series, known: Sequence[str]) -> list[Comparison]:
+    def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
         return [_pair(self.easier, self.harder)]
 
 
@@ -227,42 +205,29 @@ KINDS: dict[str, type[Claim]] = {
 }
 
 
-def resolve(patterns: Sequence[str], known: Sequence[str]) -> list[str]:
-    """The known names that match a pattern and none of those after "!", in the order of `known`.
+def resolve(patterns: Sequence[str], models: Sequence[str]) -> list[str]:
+    """The models that match a pattern and none of those after "!", in their own order.
 
     Raises `ValueError` for a pattern that matches nothing: it is misspelt.
     """
-    found: set[str] = set()
+    chosen: set[str] = set()
     for pattern in patterns:
         bare = pattern.removeprefix("!")
-        matching = {name for name in known if fnmatchcase(name, bare)}
+        matching = {name for name in models if fnmatchcase(name, bare)}
         if not matching:
             raise ValueError(f"{bare!r} matches no model of the figure")
-        found = found - matching if pattern.startswith("!") else found | matching
-    if not found:
+        chosen = chosen - matching if pattern.startswith("!") else chosen | matching
+    if not chosen:
         raise ValueError(f"{', '.join(patterns)} leaves no model of the figure")
-    return [name for name in known if name in found]
-
-
-def _of_round(patterns: Sequence[str], round_: str | None) -> list[str]:
-    return [pattern if round_ is None else f"{pattern};{round_}" for pattern in patterns]
+    return [name for name in models if name in chosen]
 
 
 def _pair(better: str, worse: str) -> Comparison:
     return Comparison({better: 1.0}, {worse: 1.0}, better, worse)
 
 
-def _shares(names: Sequence[str]) -> dict[str, float]:
-    return {name: 1 / len(names) for name in names}
-
-
-def _average(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"average of {len(names)} models"
-
-
 def _deviation(means: pd.Series) -> dict[str, float]:
-    deviations = means - means.mean()
     spread = means.std(ddof=1)
     if not spread > 0:
         return dict.fromkeys(means.index, 0.0)
-    return (deviations / ((len(means) - 1) * spread)).to_dict()
+    return ((means - means.mean()) / ((len(means) - 1) * spread)).to_dict()

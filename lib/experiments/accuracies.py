@@ -1,0 +1,71 @@
+"""Classification heads on the embeddings of several models, and the accuracies that they are recorded with."""
+
+from __future__ import annotations
+
+import functools
+import time
+
+import numpy as np
+
+from lib.config.schema import Profile
+from lib.distillation.variants import Variant
+from lib.experiments import embeddings, keys, text_sets
+from lib.store.records import store
+from lib.tasks import downsample
+
+HEAD_SEEDS = 1000  # seeds of the heads of one model and seed: 1000 * seed, 1000 * seed + 1, ...
+
+
+def evaluate(pairs: list[tuple[Variant, int]], task: str, profile: Profile, split: str, limit: int | None) -> str:
+    """Train the heads of several models on one task and record their accuracies; the unit of work of an executor.
+
+    A record is `accuracy`, the mean share of correct answers, and `heads`, that of each fold and head.
+    """
+    from lib.evaluation.heads import Job, train_heads
+
+    arrays = text_sets.task_arrays(task, profile)
+    inputs, labels, parts = _parts(arrays, split, profile.tasks.limit, limit)
+    settings = profile.heads.model_dump()
+    repeats = settings.pop("repeats")
+    jobs = []
+    for variant, seed in pairs:
+        features = embeddings.of(variant, seed, profile, split)["tasks"]
+        name = f"{variant.identity}, seed {seed}, {task}"
+        for head in range(repeats):
+            jobs += [Job(features, inputs, labels, *part, HEAD_SEEDS * seed + head, name) for part in parts]
+    started = time.perf_counter()
+    accuracies = [result.accuracy for result in train_heads(jobs, classes=len(arrays["classes"]), **settings)]
+    seconds = round((time.perf_counter() - started) / len(pairs), 3)  # of one model's heads
+    for (variant, seed), heads in zip(pairs, np.reshape(accuracies, (len(pairs), -1)).tolist(), strict=True):
+        record = {"accuracy": float(np.mean(heads)), "heads": heads}
+        key = keys.record(variant, seed, task, profile, split, limit)
+        store().record("records", key, functools.partial(dict, record), seconds=seconds)
+    return task
+
+
+def _parts(
+    arrays: dict[str, np.ndarray], split: str, cut: int, limit: int | None
+) -> tuple[np.ndarray, np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
+    """A task's inputs (examples, 1 or 2) and labels (examples,), and per fold the rows to train and to test on.
+
+    A task without the split is cross-validated on "train". cut: examples per split in Chapter 4 (split "validation");
+    Chapter 5 limits the training examples alone, to `limit`.
+    """
+    size = cut if split == "validation" else None
+    inputs, labels = text_sets.examples(arrays, "train", size)
+    if f"labels_{split}" in arrays:
+        tested, expected = text_sets.examples(arrays, split, size)
+        parts = [(np.arange(len(labels)), len(labels) + np.arange(len(expected)))]
+        inputs, labels = np.concatenate([inputs, tested]), np.concatenate([labels, expected])
+    else:
+        parts = stratified_folds(labels, int(arrays["folds"]))
+    if limit is not None:
+        parts = [(train[downsample(labels[train], limit)], test) for train, test in parts]
+    return inputs, labels, parts
+
+
+def stratified_folds(labels: np.ndarray, folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(train, test) row numbers of stratified folds in file order, unshuffled (thesis code, IMDB)."""
+    from sklearn.model_selection import StratifiedKFold
+
+    return list(StratifiedKFold(folds, shuffle=False).split(np.zeros(len(labels)), labels))

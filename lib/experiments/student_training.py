@@ -1,0 +1,90 @@
+"""One student trained as its profile says: the glue between a profile's values and `lib.distillation.training`."""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+
+import numpy as np
+
+from lib.config.schema import Profile
+from lib.distillation.variants import Variant
+from lib.experiments import keys, models, teacher_embeddings, text_sets
+from lib.store.records import store
+
+WATCHED_PARTS = 2  # held-out CCA is measured half way; before training and at the end too, where `embeddings` asks
+
+
+def train_student(variant: Variant, seed: int, profile: Profile, start: np.ndarray | None = None):
+    """One student trained on its teachers; returns (student, objective, history).
+
+    The seed sets the data order, the projections' initial weights and dropout. Training resumes from its last
+    checkpoint if an earlier run was interrupted.
+
+    start: (documents, dim) embeddings of the validation documents before training: with a contextual teacher, the
+        history then begins with their held-out CCA.
+    """
+    import torch
+
+    from lib.distillation import training
+
+    settings = profile.training
+    structural = teacher_embeddings.structural("train", profile)
+    contextual = teacher_embeddings.contextual(variant.contextual, "train", profile) if variant.contextual else None
+    data = training.DistillationData(
+        text_sets.token_ids("train", profile),
+        structural["lengths"],
+        structural["embeddings"] if variant.structural else None,
+        contextual,
+    )
+    make = models.cls_student if variant.pooling == "cls" else models.base_student
+    student = make(profile).to(models.device())
+    if settings.freeze_token_embeddings:
+        student.freeze_token_embeddings()
+    torch.manual_seed(seed)
+    objective = training.Objective(
+        variant,
+        student.dim,
+        None if contextual is None else contextual.shape[1],
+        width=profile.width,
+        max_structural_len=settings.max_structural_len,
+        **profile.soft_cca.model_dump(),
+    ).to(models.device())
+    watch = held_out_watch(variant, profile)
+    measured = [] if watch is None or start is None else [(0, *watch.measure(start, objective))]
+    key = keys.student(variant, seed, profile)
+    batch_size = settings.cca_batch_size if variant.contextual_loss == "cca" else settings.batch_size
+    processes = int(os.environ.get("WORLD_SIZE", 1))
+    updates = settings.documents // (batch_size * settings.accumulation * processes)
+    # The processes of one training must not wait for each other.
+    with store().lock("checkpoints", key) if processes == 1 else nullcontext():
+        history = training.distill(
+            student,
+            objective,
+            data,
+            seed=seed,
+            batch_size=batch_size,
+            learning_rate=settings.learning_rate,
+            warmup_updates=round(settings.warmup_share * updates),
+            weight_decay=settings.weight_decay,
+            clip=settings.clip,
+            accumulation=settings.accumulation,
+            precision=settings.precision,
+            length_bucket=settings.length_bucket,
+            checkpoint=store().folder / "checkpoints" / f"{key}.pt",
+            checkpoint_every=settings.checkpoint_every,
+            watch=watch,
+            watch_every=-(-updates // WATCHED_PARTS),
+        )
+    history.watched[:0] = measured
+    return student, objective, history
+
+
+def held_out_watch(variant: Variant, profile: Profile):
+    """What measures a student's correlation with its contextual teacher on the validation documents, if it has one."""
+    if variant.contextual is None:
+        return None
+    from lib.distillation.held_out_cca import CCAWatch
+
+    teacher = teacher_embeddings.contextual(variant.contextual, "validation", profile)
+    return CCAWatch(text_sets.token_ids("validation", profile), teacher)

@@ -1,0 +1,83 @@
+"""Effects: normalised accuracies of single runs, and weighted differences of their means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from lib.evaluation.metrics import normalized_accuracy
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One weighted difference of model means, sum_m plus_m mean_m - sum_m minus_m mean_m.
+
+    left, right: what stands on its two sides, in words.
+    """
+
+    plus: Mapping[str, float]
+    minus: Mapping[str, float]
+    left: str
+    right: str
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Model -> weight; a model on both sides cancels."""
+        names = dict.fromkeys([*self.plus, *self.minus])
+        return {name: self.plus.get(name, 0.0) - self.minus.get(name, 0.0) for name in names}
+
+    @property
+    def norm(self) -> float:
+        """Standard deviation of the effect in units of that of a difference of two single runs.
+
+        Runs are independent, so variances add: sqrt(sum of w^2) sd, over sqrt(2) sd.
+        """
+        return float(np.sqrt(sum(weight**2 for weight in self.weights.values()) / 2))
+
+    def sides(self, means: Mapping[str, float]) -> tuple[float, float]:
+        """The two sides, of which the effect is the difference. means: model -> mean score."""
+        left, right = (sum(w * means[name] for name, w in side.items()) for side in (self.plus, self.minus))
+        return left, right
+
+
+def best_means(scores: pd.DataFrame) -> dict[str, float]:
+    """Task -> score of its best model, each model the mean of its seeds. scores: columns model, task, seed, value."""
+    return scores.groupby(["task", "model"])["value"].mean().groupby("task").max().to_dict()
+
+
+def normalized_runs(scores: pd.DataFrame, *, best: Mapping[str, float] | None = None) -> pd.DataFrame:
+    """Normalised accuracy of every run: a (model, seed) x task table (thesis Section 4.2).
+
+    Args:
+        scores: columns model, task, seed, value; one row per combination, every run with the same tasks.
+        best: the best value per task, `best_means` of the compared models; those of `scores` by default.
+
+    Raises:
+        ValueError: a column is missing, a run is listed twice or lacks a task, or a value is no accuracy.
+    """
+    missing = [column for column in ("model", "task", "seed", "value") if column not in scores]
+    if missing:
+        raise ValueError(f"scores need columns model, task, seed, value; {missing[0]!r} is not in {list(scores)}")
+    twice = scores[scores.duplicated(["model", "task", "seed"])]
+    if len(twice):
+        model, task, seed = twice[["model", "task", "seed"]].iloc[0]
+        raise ValueError(f"model {model!r}, task {task!r}, seed {seed} is listed more than once")
+    frame = normalized_accuracy(
+        scores.rename(columns={"value": "accuracy"}), best=best_means(scores) if best is None else best
+    )
+    runs = frame.pivot(index=["model", "seed"], columns="task", values="normalized")
+    if runs.isna().any(axis=None):
+        model, seed = runs.index[runs.isna().any(axis=1)][0]
+        task = runs.columns[runs.loc[(model, seed)].isna()][0]
+        raise ValueError(f"model {model!r}, seed {seed} has no value for task {task!r}; means would not compare")
+    return runs
+
+
+def neighbours(means: pd.Series) -> pd.DataFrame:
+    """A ranking, neighbour by neighbour, best first: columns better, worse, gap. means: model -> mean score."""
+    ranked = means.sort_values(ascending=False, kind="stable")
+    gaps = ranked.to_numpy()[:-1] - ranked.to_numpy()[1:]
+    return pd.DataFrame({"better": ranked.index[:-1], "worse": ranked.index[1:], "gap": gaps})

@@ -1,0 +1,39 @@
+"""Files written whole or not at all, and named by their bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+LENGTH = 16  # hex digits of a fingerprint: 64 bits, far beyond accidental collision for some thousand records
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write `content` so that a reader sees the old file or the whole new one, whatever happens in between.
+
+    Raises `OSError` in one line where the disk is full or read-only.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)  # mkstemp's 0600 would hide results from colleagues on a shared disk
+        os.replace(temporary, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise OSError(
+            error.errno, f"cannot write {path}: {error.strerror}; nothing was lost, free space and run again"
+        ) from None
+
+
+def file_fingerprint(path: Path) -> str:
+    """16 hex digits of a file's bytes."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:LENGTH]

@@ -1,0 +1,260 @@
+"""What may be replaced by a saved student, what may not, and what is left after a kill at any moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lib.store import owned_folder
+from lib.store.owned_folder import MARKER, check_target, replace
+
+
+def student(text):
+    """What stands in for a student: two files, one of them in a folder."""
+
+    def write(folder):
+        (folder / "config.json").write_text(text)
+        (folder / "1_Pooling").mkdir()
+        (folder / "1_Pooling" / "config.json").write_text(text)
+
+    return write
+
+
+def everything(folder):
+    """Every path below a folder with what it holds."""
+    return {
+        path.relative_to(folder).as_posix(): os.readlink(path)
+        if path.is_symlink()
+        else path.read_text()
+        if path.is_file()
+        else None
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def whole(folder, text):
+    """Whether a folder holds a whole student."""
+    files = {path: content for path, content in everything(folder).items() if content is not None}
+    marker = json.loads(files.pop(MARKER, "{}"))
+    return files == dict.fromkeys(marker["files"], text) and len(files) == 2
+
+
+def test_an_absent_an_empty_and_an_own_folder_are_written(tmp_path):
+    target = tmp_path / "deep" / "student"
+    replace(target, student("first"))
+    assert whole(target, "first")
+    replace(target, student("second"))
+    assert whole(target, "second")
+    (tmp_path / "empty").mkdir()
+    replace(tmp_path / "empty", student("first"))
+    assert whole(tmp_path / "empty", "first")
+    assert sorted(path.name for path in tmp_path.rglob(".*")) == [MARKER, MARKER]
+
+
+def plant_config(target):
+    target.mkdir()
+    (target / "config.json").write_text("{}")
+    (target / "thesis.docx").write_text("work")
+
+
+def plant_git(target):
+    (target / ".git").mkdir(parents=True)
+
+
+def plant_stranger(target):
+    replace(target, student("old"))
+    (target / "1_Pooling" / "notes.txt").write_text("work")
+
+
+def plant_folder(target):
+    replace(target, student("old"))
+    (target / "backup").mkdir()
+
+
+def plant_link_inside(target):
+    replace(target, student("old"))
+    (target / "config.json").unlink()
+    (target / "config.json").symlink_to("../thesis.docx")
+
+
+def plant_file(target):
+    target.write_text("work")
+
+
+def plant_link(target):
+    replace(target.with_name("elsewhere"), student("old"))
+    target.symlink_to("elsewhere")
+
+
+def plant_dangling(target):
+    target.symlink_to("nowhere")
+
+
+def plant_file_above(target):
+    target.parent.rmdir()
+    target.parent.write_text("work")
+
+
+def marker(text):
+    def plant(target):
+        target.mkdir()
+        (target / MARKER).write_text(text)
+
+    plant.__name__ = f"marker {text}"
+    return plant
+
+
+def no_permission(target):
+    target.parent.chmod(0o555)
+
+
+def no_permission_to_read(target):
+    replace(target, student("old"))
+    target.chmod(0o000)
+
+
+CASES = [
+    (plant_config, "student holds config.json and was not saved by this project"),
+    (plant_git, "student holds .git and was not saved by this project"),
+    (plant_stranger, "student/1_Pooling/notes.txt was not written by this project; move it away"),
+    (plant_folder, "student/backup was not written by this project; move it away"),
+    (plant_link_inside, "student/config.json was not written by this project; move it away"),
+    (plant_file, "student is a file; name a folder"),
+    (plant_link, "student is a symbolic link to elsewhere; name the folder itself"),
+    (plant_dangling, "student is a symbolic link to nowhere; name the folder itself"),
+    (plant_file_above, "models/student cannot be made: .*models is no folder"),
+    (marker("not json"), r"\.thesis-student\.json or a folder is not readable \(damaged\)"),
+    (marker("[]"), "json is damaged or of another version"),
+    (marker('{"format": 2, "files": []}'), "json is damaged or of another version"),
+    (marker('{"format": 1, "files": [3]}'), "json is damaged or of another version"),
+]
+
+
+@pytest.mark.parametrize(("plant", "message"), CASES, ids=lambda value: getattr(value, "__name__", ""))
+def test_what_is_not_ours_is_refused_and_untouched(tmp_path, plant, message):
+    target = tmp_path / "models" / "student"
+    target.parent.mkdir()
+    plant(target)
+    before = everything(tmp_path)
+    for call in (check_target, lambda target: replace(target, student("new"))):
+        with pytest.raises(ValueError, match=message) as error:
+            call(target)
+        assert "\n" not in str(error.value)
+        assert everything(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("plant", "message"),
+    [(no_permission, "no permission to write in"), (no_permission_to_read, r"not readable \(Permission denied\)")],
+)
+def test_missing_permission_is_found_before_the_work(tmp_path, plant, message):
+    """In a process of another user if this one is root, who may do everything."""
+    target = tmp_path / "models" / "student"
+    target.parent.mkdir()
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(folder.stat().st_mode | 0o055)
+    plant(target)
+    root = Path(owned_folder.__file__).parents[2]
+    code = (
+        "import os, sys; sys.path.insert(0, sys.argv[2]); from lib.store.owned_folder import check_target\n"
+        "if os.geteuid() == 0: os.setuid(65534)\n"
+        "try: check_target(sys.argv[1])\n"
+        "except ValueError as error: print(error)"
+    )
+    run = subprocess.run([sys.executable, "-c", code, target, root], capture_output=True, text=True)
+    (target if target.exists() else target.parent).chmod(0o755)
+    target.parent.chmod(0o755)
+    import re
+
+    assert re.search(message, run.stdout) and run.stdout.count("\n") == 1, run
+
+
+def test_a_listed_path_outside_the_folder_is_never_removed(tmp_path):
+    target = tmp_path / "student"
+    replace(target, student("old"))
+    (tmp_path / "thesis.docx").write_text("work")
+    listed = json.loads((target / MARKER).read_text())
+    outside = ["../thesis.docx", "../../thesis.docx", str(tmp_path / "thesis.docx")]
+    (target / MARKER).write_text(json.dumps(listed | {"files": listed["files"] + outside}))
+    replace(target, student("new"))
+    assert whole(target, "new") and (tmp_path / "thesis.docx").read_text() == "work"
+
+
+def test_a_file_put_there_while_the_student_is_written_stops_the_replacement(tmp_path):
+    target = tmp_path / "student"
+    replace(target, student("old"))
+
+    def slow(folder):
+        student("new")(folder)
+        (target / "notes.txt").write_text("work")
+
+    with pytest.raises(ValueError, match="notes.txt was not written by this project"):
+        replace(target, slow)
+    assert (target / "notes.txt").read_text() == "work" and (target / "config.json").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["student"]
+
+
+def test_the_old_folder_comes_back_if_the_new_one_cannot_take_its_place(tmp_path, monkeypatch):
+    target = tmp_path / "student"
+    replace(target, student("old"))
+    rename = os.rename
+
+    def fail(source, destination):
+        if source.name == "new":
+            raise OSError(5, "Input/output error")
+        rename(source, destination)
+
+    monkeypatch.setattr(os, "rename", fail)
+    with pytest.raises(OSError, match="Input/output"):
+        replace(target, student("new"))
+    assert whole(target, "old") and [path.name for path in tmp_path.iterdir()] == ["student"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[3])
+from lib.store.owned_folder import replace
+left = int(sys.argv[2])
+def kill(event, arguments):
+    global left
+    if event in ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "open"):
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+def write(folder):
+    (folder / "config.json").write_text("new")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text("new")
+import shutil, tempfile, json
+sys.addaudithook(kill)
+replace(Path(sys.argv[1]), write)
+"""
+
+
+def test_killed_at_any_moment_the_old_or_the_new_student_is_whole(tmp_path):
+    root = Path(owned_folder.__file__).parents[2]
+    states = set()
+    for moment in range(200):
+        place = tmp_path / str(moment)
+        target = place / "student"
+        replace(target, student("old"))
+        (place / "thesis.docx").write_text("work")
+        run = subprocess.run([sys.executable, "-S", "-c", KILLED, target, str(moment), root], capture_output=True)
+        assert run.returncode in (0, -signal.SIGKILL), run.stderr
+        folders = [target] if target.exists() else owned_folder.left_over(target)
+        assert folders and all(whole(folder, "old") or whole(folder, "new") for folder in folders)
+        assert (place / "thesis.docx").read_text() == "work"
+        states.add((target.exists(), whole(folders[0], "new")))
+        replace(target, student("next"))
+        assert whole(target, "next")
+        if run.returncode == 0:
+            break
+    assert run.returncode == 0 and moment > 15
+    assert {(True, False), (True, True), (False, True)} <= states  # killed before, after and between the two renames

@@ -1,0 +1,163 @@
+"""The rooms of lib: which may import which, how many there are, and how large they may get. Drawn from the imports."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from lib.config import paths
+
+LIB = paths.ROOT / "lib"
+# From bottom to top. A room imports rooms of the levels below its own: never one above, never one beside it.
+LEVELS = (
+    ("config",),
+    ("store",),
+    ("losses", "student", "teachers", "data", "published"),
+    ("tasks",),
+    ("evaluation",),
+    ("distillation",),
+    ("experiments",),
+    ("statistics",),
+    ("figures",),
+    ("findings",),
+    ("news",),
+    ("report",),
+    ("runner",),
+    ("train",),  # a single module: what a person calls to train one student
+)
+LEVEL = {room: number for number, level in enumerate(LEVELS) for room in level}
+THIN = ("losses", "student", "distillation", "evaluation")  # the method itself, to be read in an afternoon
+UNDER_THIN = ("config", "store", "teachers")  # profiles, atomic writes, the labels of teachers
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[str, str | None]]:
+    """(module, name) of every import, those inside functions too; not what stands under `if TYPE_CHECKING`."""
+    children = list(ast.iter_child_nodes(tree))
+    while children:
+        node = children.pop(0)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            children += node.orelse
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"line {node.lineno}: import by the full name, not by dots"
+            yield from ((node.module, alias.name) for alias in node.names)
+        else:
+            children += ast.iter_child_nodes(node)
+
+
+def arrows(lib: Path) -> dict[str, set[str]]:
+    """Every module of the package in `lib`, and the modules of that package which it imports."""
+    files = {".".join(path.relative_to(lib.parent).with_suffix("").parts): path for path in lib.rglob("*.py")}
+    files = {name.removesuffix(".__init__"): path for name, path in files.items()}
+    graph = {}
+    for module, path in files.items():
+        names = imported(ast.parse(path.read_text(encoding="utf-8")))
+        targets = {f"{source}.{name}" if f"{source}.{name}" in files else source for source, name in names}
+        graph[module] = targets & files.keys() - {module}
+    return graph
+
+
+def room(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def between_rooms(graph: dict[str, set[str]]) -> dict[tuple[str, str], list[str]]:
+    """The arrows between rooms, each with the imports that make it."""
+    pairs: dict[tuple[str, str], list[str]] = {}
+    for module, targets in graph.items():
+        for target in targets:
+            if room(module) and room(module) != room(target):
+                pairs.setdefault((room(module), room(target)), []).append(f"{module} imports {target}")
+    return pairs
+
+
+def circle(graph: dict[str, set[str]]) -> list[str]:
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
+
+
+def lines(*folders: Path) -> int:
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for each in folders for path in each.rglob("*.py"))
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return arrows(LIB)
+
+
+@pytest.fixture(scope="module")
+def folders():
+    return {path.name for path in LIB.iterdir() if (path / "__init__.py").is_file()}
+
+
+def test_every_room_has_a_level_and_there_are_at_most_18(folders):
+    assert folders - LEVEL.keys() == set(), "a new room: give it a level here and a line in lib/README.md"
+    assert len(folders) <= 18
+    assert {path.stem for path in LIB.glob("*.py")} <= {"__init__", "train"}, "modules stand in rooms"
+
+
+def test_rooms_import_only_lower_rooms(graph):
+    wrong = [text for (a, b), texts in between_rooms(graph).items() if LEVEL[b] >= LEVEL[a] for text in texts]
+    assert not wrong, "\n".join(sorted(wrong))
+
+
+def test_no_circles(graph):
+    pairs = between_rooms(graph)
+    assert circle({a: {target for source, target in pairs if source == a} for a, _ in pairs}) == [], "between rooms"
+    assert circle(graph) == [], "between modules"
+
+
+def test_at_most_40_arrows_between_rooms(graph):
+    pairs = between_rooms(graph)
+    assert len(pairs) <= 40, "\n".join(f"{a} -> {b} ({len(texts)})" for (a, b), texts in sorted(pairs.items()))
+
+
+def test_the_thin_part_stands_alone(graph):
+    wrong = [
+        text
+        for (a, b), texts in between_rooms(graph).items()
+        if a in THIN and b not in THIN + UNDER_THIN
+        for text in texts
+    ]
+    assert not wrong, "\n".join(sorted(wrong))
+
+
+def test_the_thin_part_has_at_most_3500_lines():
+    assert lines(*(LIB / name for name in THIN)) <= 3500
+
+
+def test_lib_without_news_has_at_most_10000_lines():
+    assert lines(LIB) - lines(LIB / "news") <= 10_000
+
+
+def test_the_package_map_names_the_rooms_from_bottom_to_top(folders):
+    listed = re.findall(r"^\| `(\w+)/` \| \S", (LIB / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert listed == [name for level in LEVELS for name in level if name in folders]
+
+
+def test_imports_are_read_wherever_they_stand(tmp_path):
+    package = tmp_path / "lib"
+    for name, text in {
+        "store/__init__.py": "",
+        "store/records.py": "def late():\n    from lib.config.schema import Profile",
+        "config/__init__.py": "from lib.config import schema",
+        "config/schema.py": "import lib.store.records as records\nfrom lib.config import paths",
+        "config/paths.py": "if TYPE_CHECKING:\n    from lib.config import schema\nelse:\n    import lib.store",
+    }.items():
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(text)
+    graph = arrows(package)
+    assert graph["lib.store.records"] == {"lib.config.schema"}, "inside a function"
+    assert graph["lib.config"] == {"lib.config.schema"}, "a module of a package, not the package"
+    assert graph["lib.config.paths"] == {"lib.store"}, "TYPE_CHECKING does not count, its else does"
+    assert set(between_rooms(graph)) == {("store", "config"), ("config", "store")}
+    assert set(circle(graph)) == {"lib.store.records", "lib.config.schema"}
