@@ -80,7 +80,7 @@ class TaskSettings(Settings):
     @property
     def names(self) -> tuple[str, ...]:
         """The thesis' roles first, in their order, then other tasks by alphabet."""
-        return roles.ordered(self.folders)
+        return tuple(roles.ordered(self.folders))
 
 
 class MiniBuild(Settings):

@@ -102,17 +102,26 @@ def kinds(profile: Profile) -> dict[str, str]:
 
 def classification_names(profile: Profile) -> tuple[str, ...]:
     """The profile's tasks that heads are trained on."""
-    return tuple(name for name, kind in kinds(profile).items() if kind in ("single", "pair"))
+    return _names("classification", profile)
 
 
 def retrieval_names(profile: Profile) -> tuple[str, ...]:
     """The profile's tasks that rank texts."""
-    return tuple(name for name, kind in kinds(profile).items() if kind == "retrieval")
+    return _names("retrieval", profile)
+
+
+def form(kind: str) -> str:
+    """"classification" of a single or pair task, else the kind itself."""
+    return "classification" if kind in ("single", "pair") else kind
+
+
+def _names(wanted: str, profile: Profile) -> tuple[str, ...]:
+    return tuple(name for name, kind in kinds(profile).items() if form(kind) == wanted)
 
 
 def _check_roles(profile: Profile) -> None:
     for name, kind in kinds(profile).items():
-        if kind != ROLES.get(name, kind):
+        if ROLES.get(name, form(kind)) != form(kind):
             raise ValueError(
                 f"tasks.folders.{name}: {profile.tasks.folders[name].folder} is a {kind} task, and {name} is a "
                 f"{ROLES[name]} task in the thesis; give yours a name of its own"
