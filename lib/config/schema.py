@@ -43,9 +43,7 @@ class CorpusFolder(Settings):
 class CorpusSettings(Settings):
     """The distillation corpus: dataset folders and their shares."""
 
-    folders: Annotated[
-        tuple[Annotated[CorpusFolder, BeforeValidator(_folder)], ...], Field(strict=False, min_length=1)
-    ]
+    folders: Annotated[tuple[Annotated[CorpusFolder, BeforeValidator(_folder)], ...], Field(strict=False, min_length=1)]
     order: Literal["listed", "shuffled"]
     train_documents: Annotated[int, Field(ge=2)]
     validation_documents: Annotated[int, Field(ge=2)]

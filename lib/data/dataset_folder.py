@@ -32,7 +32,8 @@ from typing import Any
 import numpy as np
 
 from lib.config import paths
-from lib.store.records import LENGTH, file_fingerprint, fingerprint, source_fingerprint
+from lib.store.files import LENGTH, file_fingerprint
+from lib.store.records import fingerprint, source_fingerprint
 
 _OPENERS = {"": open, ".gz": gzip.open, ".xz": lzma.open}
 _BATCH = 1000  # documents that are in memory at once
@@ -117,7 +118,7 @@ def bytes_of(path: Path) -> str:
     return _bytes_of(path, status.st_size, status.st_mtime_ns)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _bytes_of(path: Path, size: int, time: int) -> str:
     return file_fingerprint(path)
 

@@ -70,7 +70,7 @@ def folder(root: Path, entry: TaskFolder) -> Path:
 
 
 def kind(path: Path) -> str:
-    """"single", "pair", "retrieval" or "clustering", from the names of a task's files and one line of them."""
+    """ "single", "pair", "retrieval" or "clustering", from the names of a task's files and one line of them."""
     kinds = {"relevant.json": "retrieval", "clusters.jsonl": "clustering", "train.jsonl": "classification"}
     held = [name for name in kinds if (path / name).is_file()]
     if len(held) != 1:
@@ -125,7 +125,9 @@ def read(path: Path, documents: Documents, *, folds: int | None = None, seed: in
             notes += found + _left_out(len(gold), len(examples[split]), f"{split} examples")
             _check_labels(file, gold, examples["train"])
         elif split == "test" and not folds:
-            raise ValueError(f"{file}: the test split is missing; a task holds train.jsonl and test.jsonl, or has folds")
+            raise ValueError(
+                f"{file}: the test split is missing; a task holds train.jsonl and test.jsonl, or has folds"
+            )
     if folds and "validation" in examples:
         raise ValueError(f"{path}: folds={folds} and validation.jsonl exclude each other; remove one")
     notes += _overlap(path, examples, named)
@@ -154,7 +156,9 @@ def _examples(path: Path, texts: dict[str, str], width: int) -> tuple[list[Examp
             raise ValueError(f"{where}: a and b are one document, {ids[0]!r}; remove the line")
         earlier = first.setdefault(tuple(ids), (number, label))
         if earlier[1] != label:
-            raise ValueError(f"{where}: {' and '.join(ids)} has the label {label!r}, on line {earlier[0]} {earlier[1]!r}")
+            raise ValueError(
+                f"{where}: {' and '.join(ids)} has the label {label!r}, on line {earlier[0]} {earlier[1]!r}"
+            )
         twice += earlier[0] != number
         alike += width == 2 and texts[ids[0]].split() == texts[ids[1]].split() != []
         examples.append((tuple(ids), label))
@@ -203,7 +207,9 @@ def _check_labels(path: Path, gold: list[Example], train: list[Example]) -> None
 def _overlap(path: Path, examples: dict[str, list[Example]], named: dict[str, str]) -> tuple[str, ...]:
     """Refuses an example that stands in two splits; counts texts and reversed pairs that do."""
     notes = []
-    contents = {text_id: dataset_folder.content(named[text_id]) for e in examples.values() for i, _ in e for text_id in i}
+    contents = {
+        text_id: dataset_folder.content(named[text_id]) for e in examples.values() for i, _ in e for text_id in i
+    }
     splits = list(examples)
     for place, split in enumerate(splits):
         for other in splits[:place]:
@@ -238,7 +244,10 @@ def grouping(inputs: Sequence[tuple[str, ...]], groups: dict[str, str]) -> np.nd
 
     numbers: dict[tuple[str, str], int] = {}
     ends = [
-        [numbers.setdefault(("group", groups[i]) if i in groups else ("id", i), len(numbers)) for i in (ids[0], ids[-1])]
+        [
+            numbers.setdefault(("group", groups[i]) if i in groups else ("id", i), len(numbers))
+            for i in (ids[0], ids[-1])
+        ]
         for ids in inputs
     ]
     links = coo_array((np.ones(len(ends)), np.array(ends).T), shape=(len(numbers), len(numbers)))
@@ -275,5 +284,7 @@ def _carve(
     validation = [example for index, example in enumerate(examples["train"]) if index in taken]
     train = [example for index, example in enumerate(examples["train"]) if index not in taken]
     whole = ", whole groups" if shared is not None else ""
-    note = f"no validation.jsonl: a tenth of each class of train serves, {len(validation)} examples (seed {seed}{whole})"
+    note = (
+        f"no validation.jsonl: a tenth of each class of train serves, {len(validation)} examples (seed {seed}{whole})"
+    )
     return {"train": train, "validation": validation, **{s: e for s, e in examples.items() if s != "train"}}, note

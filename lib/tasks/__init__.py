@@ -77,7 +77,11 @@ def read(profile: Profile) -> dict[str, Task]:
         tasks[name] = Task(
             name,
             files.kind,
-            {text_id: text for text_id, text in files.documents.items() if files.kind == "retrieval" or text_id in used},
+            {
+                text_id: text
+                for text_id, text in files.documents.items()
+                if files.kind == "retrieval" or text_id in used
+            },
             inputs={split: [ids for ids, _ in examples] for split, examples in files.examples.items()},
             labels={
                 split: np.array([number[label] for _, label in examples], dtype=np.int64)
@@ -111,7 +115,7 @@ def retrieval_names(profile: Profile) -> tuple[str, ...]:
 
 
 def form(kind: str) -> str:
-    """"classification" of a single or pair task, else the kind itself."""
+    """ "classification" of a single or pair task, else the kind itself."""
     return "classification" if kind in ("single", "pair") else kind
 
 

@@ -1,4 +1,4 @@
-"""`python -m lib.data.build <profile>`: write the dataset folders of a profile, if they are not there, and name them."""
+"""`python -m lib.data.build <profile>`: write the dataset folders of a profile where they are missing; say where."""
 
 from __future__ import annotations
 

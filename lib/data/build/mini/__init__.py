@@ -19,8 +19,8 @@ _WIKIPEDIA = (
     "Licence: CC BY-SA and GFDL, the articles' authors."
 )
 _LEE = (
-    "Source: Lee, Pincombe and Welsh (2005), as gensim ships it with its tests. No licence is stated; the stories are of "
-    "the Australian Broadcasting Corporation."
+    "Source: Lee, Pincombe and Welsh (2005), as gensim ships it with its tests. No licence is stated; the stories "
+    "are of the Australian Broadcasting Corporation."
 )
 
 
@@ -39,8 +39,8 @@ def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
         rows = texts().wikipedia
         write_lines(folder / "documents.jsonl", rows)
         write_readme(folder, "Wikipedia passages", _WIKIPEDIA, "Paragraphs of an article that follow each other, from "
-                     "sections that no task uses; `group` is the article. Every tenth of the file has the lengths of the "
-                     "whole.")  # fmt: skip
+                     "sections that no task uses; `group` is the article. Every tenth of the file has the lengths of "
+                     "the whole.")  # fmt: skip
 
     def news(folder: Path) -> None:
         write_lines(folder / "documents.jsonl", texts().news)
