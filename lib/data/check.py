@@ -63,8 +63,8 @@ def _documents(name: str, documents: Documents) -> Iterator[str]:
     empty = np.flatnonzero(documents.contents == 0)
     if len(empty):
         yield (
-            f"{name}: note: {len(empty)} documents have no text, the first at {documents.place(empty[0])}; tasks leave out "
-            "what needs them, a corpus refuses them"
+            f"{name}: note: {len(empty)} documents have no text, the first at {documents.place(empty[0])}; tasks leave "
+            "out what needs them, a corpus refuses them"
         )
     if copies := len(documents) - len(empty) - len(np.unique(documents.contents[documents.contents != 0])):
         yield f"{name}: note: {copies} documents repeat another; a corpus takes each text once"
@@ -73,7 +73,7 @@ def _documents(name: str, documents: Documents) -> Iterator[str]:
 def _task(name: str, files: task_files.TaskFiles, folds: int | None) -> Iterator[str]:
     if files.kind == "retrieval":
         targets = sum(map(len, files.relevant.values()))
-        yield f"{name}: retrieval, {len(files.relevant)} sources with {targets} targets among {len(files.documents)} texts"
+        yield f"{name}: retrieval, {len(files.relevant)} sources, {targets} targets, {len(files.documents)} candidates"
     elif files.kind == "clustering":
         yield f"{name}: clustering, {len(files.clusters)} documents in {len(set(files.clusters.values()))} clusters"
     else:

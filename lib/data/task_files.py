@@ -10,6 +10,7 @@ on both sides of a split, a pair in both orders - is kept, counted and said in `
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -116,21 +117,24 @@ def read(path: Path, documents: Documents, *, folds: int | None = None, seed: in
         clusters = {ids[0]: label for ids, label in gold if ids[0] in named}
         notes += _left_out(len(gold), len(clusters), "documents")
         return TaskFiles(form, named, groups, clusters=clusters, notes=notes)
-    examples, notes = {}, ()
+    gold: dict[str, list[Example]] = {}
+    notes: tuple[str, ...] = ()
     for split in SPLITS:
         file = path / f"{split}.jsonl"
         if file.is_file():
-            gold, found = _examples(file, texts, width=2 if form == "pair" else 1)
-            examples[split] = [(ids, label) for ids, label in gold if named.keys() >= set(ids)]
-            notes += found + _left_out(len(gold), len(examples[split]), f"{split} examples")
-            _check_labels(file, gold, examples["train"])
+            gold[split], found = _examples(file, texts, width=2 if form == "pair" else 1)
+            _check_labels(file, gold[split], gold["train"])
+            notes += found
         elif split == "test" and not folds:
             raise ValueError(
                 f"{file}: the test split is missing; a task holds train.jsonl and test.jsonl, or has folds"
             )
-    if folds and "validation" in examples:
+    if folds and "validation" in gold:
         raise ValueError(f"{path}: folds={folds} and validation.jsonl exclude each other; remove one")
-    notes += _overlap(path, examples, named)
+    notes += _overlap(path, gold, texts)
+    examples = {split: [(i, label) for i, label in rows if named.keys() >= set(i)] for split, rows in gold.items()}
+    for split, rows in examples.items():
+        notes += _left_out(len(gold[split]), len(rows), f"{split} examples")
     if not folds and "validation" not in examples:
         examples, note = _carve(path, examples, groups, seed)
         notes += (note,)
@@ -181,18 +185,20 @@ def _relevant(path: Path, texts: dict[str, str]) -> dict[str, list[str]]:
         raise
     if not content:
         raise ValueError(f"{path}: expected a non-empty object {{source id: [target ids]}}")
+    relevant = {}
     for source, targets in content.items():
         where = f"{path}: source {source!r}"
-        if not isinstance(targets, list) or not all(isinstance(target, str) for target in targets):
-            raise ValueError(f"{where}: expected a list of target ids, each a text, got {str(targets)[:40]}")
+        if not isinstance(targets, list) or not all(isinstance(target, str | int) for target in targets):
+            raise ValueError(f"{where}: expected a list of target ids, got {str(targets)[:40]}")
         if not targets:
             raise ValueError(f"{where} has no target; remove it")
+        targets = relevant[source] = [str(target) for target in targets]
         for text_id in (source, *targets):
             if text_id not in texts:
                 raise ValueError(f"{where}: id {text_id!r} is no document of this folder")
         if source in targets or len(set(targets)) != len(targets):
             raise ValueError(f"{where} lists itself or a target twice")
-    return content
+    return relevant
 
 
 def _check_labels(path: Path, gold: list[Example], train: list[Example]) -> None:
@@ -204,26 +210,22 @@ def _check_labels(path: Path, gold: list[Example], train: list[Example]) -> None
             raise ValueError(f"{path}:{number}: label {label!r} does not occur in train.jsonl")
 
 
-def _overlap(path: Path, examples: dict[str, list[Example]], named: dict[str, str]) -> tuple[str, ...]:
+def _overlap(path: Path, gold: dict[str, list[Example]], texts: dict[str, str]) -> tuple[str, ...]:
     """Refuses an example that stands in two splits; counts texts and reversed pairs that do."""
     notes = []
-    contents = {
-        text_id: dataset_folder.content(named[text_id]) for e in examples.values() for i, _ in e for text_id in i
-    }
-    splits = list(examples)
-    for place, split in enumerate(splits):
-        for other in splits[:place]:
-            before = {ids for ids, _ in examples[other]}
-            for ids, _ in examples[split]:
-                if ids in before:
-                    raise ValueError(
-                        f"{path / split}.jsonl: {' and '.join(ids)} is in {other}.jsonl too; an example belongs to one split"
-                    )
-            reversed_ = sum(len(ids) == 2 and ids[::-1] in before for ids, _ in examples[split])
-            sides = [{contents[text_id] for ids, _ in examples[name] for text_id in ids} for name in (other, split)]
-            if shared := len(sides[0] & sides[1]):
-                also = f", {reversed_} pairs the other way round" if reversed_ else ""
-                notes.append(f"{shared} texts are in both {other} and {split}{also}")
+    used = {split: {text_id for ids, _ in rows for text_id in ids} for split, rows in gold.items()}
+    for split, other in ((b, a) for a, b in itertools.combinations(gold, 2)):
+        before = {ids for ids, _ in gold[other]}
+        for number, (ids, _) in enumerate(gold[split], start=1):
+            if ids in before:
+                raise ValueError(
+                    f"{path / split}.jsonl:{number}: {' and '.join(ids)} is in {other}.jsonl too; keep it in one split"
+                )
+        sides = [{dataset_folder.content(texts[text_id]) for text_id in used[name]} - {0} for name in (other, split)]
+        if shared := len(sides[0] & sides[1]):
+            turned = sum(len(ids) == 2 and ids[::-1] in before for ids, _ in gold[split])
+            also = f", {turned} pairs the other way round" if turned else ""
+            notes.append(f"{shared} texts are in both {other} and {split}{also}")
     return tuple(notes)
 
 
@@ -242,7 +244,7 @@ def grouping(inputs: Sequence[tuple[str, ...]], groups: dict[str, str]) -> np.nd
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    numbers: dict[tuple[str, str], int] = {}
+    numbers: dict[tuple[bool, str], int] = {}
     ends = [
         [
             numbers.setdefault(("group", groups[i]) if i in groups else ("id", i), len(numbers))
@@ -279,8 +281,10 @@ def _carve(
         cuts = StratifiedGroupKFold(folds, shuffle=True, random_state=seed) if folds > 1 else None
         taken = set(next(cuts.split(labels, labels, shared))[1].tolist()) if cuts else set()
         if not taken or len(set(np.delete(labels, list(taken)))) < len(set(labels)):
-            raise ValueError(f"{path}: no validation examples can be taken from train without cutting a group or losing "
-                             "a class; add validation.jsonl")  # fmt: skip
+            raise ValueError(
+                f"{path}: validation examples cannot be taken from train without cutting a group or losing a class; "
+                "add validation.jsonl"
+            )
     validation = [example for index, example in enumerate(examples["train"]) if index in taken]
     train = [example for index, example in enumerate(examples["train"]) if index not in taken]
     whole = ", whole groups" if shared is not None else ""
