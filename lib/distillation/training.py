@@ -6,6 +6,7 @@ minimised is an `Objective`: structural loss, contextual loss through two projec
 
 from __future__ import annotations
 
+import inspect
 import io
 import warnings
 import zipfile
@@ -22,8 +23,8 @@ from torch import Tensor, nn
 from transformers import get_cosine_schedule_with_warmup
 
 from lib import losses
-from lib.distillation import projection
-from lib.distillation.variants import Variant
+from lib.distillation import projection, variants
+from lib.distillation.variants import CONTEXTUAL_LOSSES, Variant
 from lib.store.files import write_atomically
 
 
@@ -89,7 +90,7 @@ class Objective(nn.Module):
             if variant.contextual_loss == "soft_cca":
                 self.contextual_loss = losses.SoftCCA(out, beta=beta, delta=delta, form=form)
             else:
-                self.contextual_loss = {"mse": losses.mse, "cca": losses.cca}[variant.contextual_loss]
+                self.contextual_loss = getattr(losses, CONTEXTUAL_LOSSES[variant.contextual_loss])
 
     def forward(self, student: Tensor, structural: Tensor | None, contextual: Tensor | None, lengths: Tensor) -> Tensor:
         mask = None
@@ -107,13 +108,14 @@ class Objective(nn.Module):
 
 def structural_loss(variant: Variant) -> Callable[..., Tensor]:
     """The structural loss of a variant as `loss(student, teacher, mask=mask) -> (batch,)`."""
-    name, distance, gamma = variant.structural_distance
-    simple = {"MSE": losses.mse, "cosine": losses.cosine}
-    if name in simple:  # rows are independent: masking the input is masking the row
-        return lambda student, teacher, mask: simple[name](student, teacher) * (1 if mask is None else mask)
-    if name == "contrastive":
-        return losses.contrastive
-    return partial(losses.max_margin, distance=simple[distance], gamma=gamma)
+    name, arguments = variants.structural_loss(variant.structural)
+    loss = getattr(losses, name)
+    if "distance" in arguments:
+        arguments["distance"] = getattr(losses, arguments["distance"])
+    if "mask" in inspect.signature(loss).parameters:
+        return partial(loss, **arguments)
+    # Rows are independent: masking the input is masking the row.
+    return lambda student, teacher, mask: loss(student, teacher, **arguments) * (1 if mask is None else mask)
 
 
 class Distillation(nn.Module):

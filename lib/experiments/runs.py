@@ -22,7 +22,15 @@ from lib.config.schema import Profile
 from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.evaluation import metrics
-from lib.experiments import accuracies, embeddings, keys, teacher_embeddings, text_sets
+from lib.experiments import (
+    accuracies,
+    contextual_teacher,
+    embeddings,
+    keys,
+    structural_teacher,
+    task_texts,
+    text_sets,
+)
 from lib.store import executors
 from lib.store.records import store
 
@@ -52,7 +60,7 @@ def run(
     does. Raises the first error of a failed job after all others have finished; what they made is kept.
     """
     pairs = _pairs(models, seeds, profile)
-    tasks = text_sets.names("classification", profile) if tasks is None else tasks
+    tasks = task_texts.names("classification", profile) if tasks is None else tasks
     record_keys = {
         (pair, task): keys.record(*pair, task, profile, split, limit) for pair, task in itertools.product(pairs, tasks)
     }
@@ -83,8 +91,8 @@ def retrieve(
     pairs = _pairs(models, seeds, profile)
     embed(pairs, profile, executor, "test")
     rows = []
-    for pair, task in itertools.product(pairs, text_sets.names("retrieval", profile) if tasks is None else tasks):
-        arrays = text_sets.task_arrays(task, profile)
+    for pair, task in itertools.product(pairs, task_texts.names("retrieval", profile) if tasks is None else tasks):
+        arrays = task_texts.arrays(task, profile)
         candidates = arrays["candidates"].tolist()
         sources = arrays["sources"].tolist()
         relevant = {source: arrays[f"targets_{number}"].tolist() for number, source in enumerate(sources)}
@@ -132,15 +140,15 @@ def cost(records: pd.DataFrame) -> str:
 
 def _prepare(name: str, profile: Profile) -> str:
     text_sets.token_ids(name, profile)
-    teacher_embeddings.structural(name, profile)
+    structural_teacher.embeddings(name, profile)
     if name in ("tasks", "all_tasks"):
         for task in profile.tasks.names:
-            text_sets.task_arrays(task, profile)
+            task_texts.arrays(task, profile)
     return name
 
 
 def _teach(label: str, profile: Profile) -> str:
-    teacher_embeddings.paragraph_vector(label, profile)
+    contextual_teacher.paragraph_vector(label, profile)
     return label
 
 
