@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -33,8 +33,32 @@ class Tokenizer(Protocol):
     def __call__(self, text: list[str], **settings: Any) -> Mapping[str, list[list[int]]]: ...
 
 
-def read(profile: Profile, tokenizer: Callable[[], Tokenizer] | None = None) -> Corpus:
-    """The corpus of a profile: documents of its folders in their shares, none twice.
+class Selection(TypedDict):
+    """Which documents a corpus is made of: (folder, row) of each, as plain values that can be kept."""
+
+    train: list[tuple[int, int]]
+    validation: list[tuple[int, int]]
+    left_out: dict[str, dict[str, int]]
+
+
+def read(profile: Profile, selection: Selection | None = None) -> Corpus:
+    """The corpus of a profile, its documents read from disk when they are asked for.
+
+    Args:
+        profile: its `corpus`, `tasks` and folders are read.
+        selection: an earlier result of `select`, which takes long where `min_tokens` counts tokens.
+
+    Raises:
+        ValueError: as of `select`.
+    """
+    selection = selection or select(profile)
+    folders = [Documents(sources.root(profile), name) for name in profile.corpus.names]
+    splits = (_Picked(folders, selection[split]) for split in ("train", "validation"))
+    return Corpus(*splits, selection["left_out"])
+
+
+def select(profile: Profile, tokenizer: Callable[[], Tokenizer] | None = None) -> Selection:
+    """Draws the documents of a corpus: of its folders in their shares, none twice.
 
     A document of a task's validation or test split is left out, and so is what another document repeats, also across
     folders; texts are compared with white space normalised. `order: listed` takes documents as the files list them,
@@ -44,9 +68,6 @@ def read(profile: Profile, tokenizer: Callable[[], Tokenizer] | None = None) -> 
     Args:
         profile: its `corpus`, `tasks` and folders are read.
         tokenizer: makes the student's; called only where a folder has `min_tokens`.
-
-    Returns:
-        Documents that are read from disk when asked for.
 
     Raises:
         ValueError: anything wrong in a file, or too few documents.
@@ -84,7 +105,7 @@ def read(profile: Profile, tokenizer: Callable[[], Tokenizer] | None = None) -> 
             f"the corpus holds {usable} usable documents ({reasons}), {wanted} are wanted; lower "
             "corpus.train_documents or corpus.validation_documents, or add a folder"
         )
-    return Corpus(_Picked(folders, picks[1]), _Picked(folders, picks[0]), left_out)
+    return {"validation": picks[0], "train": picks[1], "left_out": left_out}
 
 
 def _held_out(profile: Profile) -> np.ndarray:

@@ -32,8 +32,9 @@ from typing import Any
 import numpy as np
 
 from lib.config import paths
-from lib.store.files import LENGTH, file_fingerprint
-from lib.store.records import fingerprint, source_fingerprint
+from lib.store.files import file_fingerprint
+from lib.store.records import fingerprint
+from lib.store.source_keys import source_key
 
 _OPENERS = {"": open, ".gz": gzip.open, ".xz": lzma.open}
 _BATCH = 1000  # documents that are in memory at once
@@ -66,8 +67,9 @@ class Documents(Sequence[Document]):
         import pyarrow
 
         self.name, self._files = name, document_files(root, name)
-        key = fingerprint([[os.fspath(path), bytes_of(path)] for path in self._files] + [source_fingerprint(__name__)])
-        path = paths.artifacts() / "data" / "arrow" / f"{key[:LENGTH]}.arrow"
+        code = source_key(__name__, stop=("lib.store", "lib.config"))
+        key = fingerprint([code, *([os.fspath(path), bytes_of(path)] for path in self._files)])
+        path = paths.artifacts() / "data" / "arrow" / f"{key}.arrow"
         try:
             self._table = _arrow(path)
         except (OSError, pyarrow.ArrowInvalid):  # not there, or cut off by a full disk or a power failure

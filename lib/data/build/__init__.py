@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 
 from lib.config import paths
-from lib.store.records import fingerprint, source_fingerprint
+from lib.store.records import fingerprint
+from lib.store.source_keys import source_key
 
 if TYPE_CHECKING:
     from lib.config.schema import Profile
@@ -33,9 +34,10 @@ def folder(profile: Profile) -> Path:
     """
     settings = profile.build.model_dump(mode="json")
     builder = importlib.import_module(f"lib.data.build.{settings['builder']}")
-    place = Path(builder.__file__).parent
-    modules = [f"{builder.__name__}.{path.stem}" for path in place.glob("*.py") if path.stem != "__init__"]
-    key = fingerprint([settings, source_fingerprint(__name__, builder.__name__, *modules), builder.key_files(profile)])
+    code = source_key(
+        builder.__name__, stop=("lib.store", "lib.config", "lib.data.task_files", "lib.data.dataset_folder")
+    )
+    key = fingerprint([settings, code, builder.key_files(profile)])
     root = paths.artifacts() / "data" / f"{settings['builder']}-{key}"
     done = root / "complete"
     if not done.is_file():
