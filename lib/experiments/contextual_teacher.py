@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lib.config.schema import Profile
-from lib.data.corpus import Document
 from lib.experiments import corpora, keys, text_sets
 from lib.store.records import store
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
+
+if TYPE_CHECKING:
+    from lib.data.corpus import Document
 
 
 def embeddings(label: str, name: str, profile: Profile) -> np.ndarray:

@@ -51,6 +51,7 @@ def imports(module: str) -> frozenset[str]:
     return frozenset(name for node in ast.walk(tree) if id(node) not in skipped for name in _named(node, module))
 
 
+@functools.cache
 def home(package: str, name: str) -> str:
     """The module behind `from package import name`: a submodule, the module that the package has it from, or itself."""
     if _path(f"{package}.{name}"):
@@ -71,6 +72,7 @@ def source(module: str) -> str:
     return path.read_text(encoding="utf-8")
 
 
+@functools.cache
 def without_docstrings(source: str) -> str:
     """The syntax tree of Python source as text, its docstrings taken out."""
     tree = ast.parse(source)
@@ -83,7 +85,7 @@ def without_docstrings(source: str) -> str:
 
 def forget() -> None:
     """Read every source anew; a process in which sources change needs this, as tests do."""
-    for remembered in (source_key, imports, _path):
+    for remembered in (source_key, imports, home, _path):
         remembered.cache_clear()
 
 
