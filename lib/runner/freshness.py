@@ -15,6 +15,7 @@ from typing import Any
 from lib.config import paths, profiles
 from lib.config.manifest import Entry
 from lib.config.schema import Profile
+from lib.data.sources import corpus_datasets
 from lib.store.files import file_fingerprint, write_atomically
 from lib.store.records import fingerprint
 
@@ -54,15 +55,10 @@ def _files(files: list[Path], root: Path) -> dict[str, str]:
 
 def _data(profile: Profile) -> dict[str, list[int]]:
     """Size and time of every file in the dataset folders that the profile names; reading gigabytes would take long."""
-    used: set[str] = set()
-    if profile.corpus.source == "folder":
-        used |= {name for half in profile.corpus.datasets.values() for name in half}
-    if profile.tasks.source == "folder":
-        used |= {folder.split("/")[0] for folder in profile.tasks.folders.values()}
-    if not used:
-        return {}
+    if profile.build is not None:
+        return {}  # written by code and from settings that are named here already
     root = paths.data_root(profile)
-    files = sorted(path for name in used for path in (root / name).rglob("*") if path.is_file())
+    files = sorted(path for name in corpus_datasets(profile) for path in (root / name).rglob("*") if path.is_file())
     return {str(path.relative_to(root)): [path.stat().st_size, path.stat().st_mtime_ns] for path in files}
 
 

@@ -220,6 +220,7 @@ saved.register("report", [path])"""
         (["--jobs", "²"], "--jobs: expected a whole number from 1, got '²'"),
         (["--jobs", ""], "--jobs: expected a whole number from 1, got ''"),
         (["--seeds", "0,0"], "a seed stands twice"),
+        (["--only", "cosinus"], "only: no model is called 'cosinus'; nearest: cosine"),
     ],
 )
 def test_a_wrong_request_is_one_clear_line_and_runs_nothing(checkout, words, said):

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
-import yaml
+from ruamel.yaml import YAML
 
 from lib.config import paths
 from lib.runner import set_up
@@ -27,7 +27,7 @@ LOCK_LINES = [
     line for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines() if line and line[0] != "#"
 ]
 # Import names that differ from the names of their distributions.
-DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml", "sentence_transformers": "sentence-transformers"}
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "ruamel": "ruamel-yaml", "sentence_transformers": "sentence-transformers"}
 # Only their commands or their data are used.
 NEVER_IMPORTED = {"jupyterlab", "ipykernel", "nbstripout", "ruff", "codespell", "setuptools"}
 
@@ -81,7 +81,7 @@ def test_the_installed_versions_are_the_locked_ones():
 
 
 def test_environment_yml_holds_python_pip_the_lock_and_the_project():
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    environment = YAML(typ="safe", pure=True).load(ROOT / "environment.yml")
     assert environment["dependencies"] == ["python=3.11", "pip", {"pip": ["-r requirements.lock", "-e ."]}]
 
 
@@ -148,11 +148,11 @@ def set_up_of(root: Path, monkeypatch):
 def test_an_environment_that_holds_the_pins_is_used_and_one_that_does_not_is_named(clone, monkeypatch):
     module = set_up_of(clone, monkeypatch)
     lock = clone / "requirements.lock"
-    lock.write_text(f"PyYAML=={LOCKED['pyyaml']}  # why\n")
+    lock.write_text(f"tqdm=={LOCKED['tqdm']}  # why\n")
     monkeypatch.setattr(module.util, "find_spec", lambda name: None)
     assert module.lacking() == ""
-    lock.write_text("PyYAML==1.0\n")
-    assert module.lacking() == f"it has PyYAML {LOCKED['pyyaml']}, requirements.lock says 1.0"
+    lock.write_text("tqdm==1.0\n")
+    assert module.lacking() == f"it has tqdm {LOCKED['tqdm']}, requirements.lock says 1.0"
     lock.write_text("no-such-package==1.0\n")
     assert "(none)" in module.lacking()
     assert "does not run" in module.unfit(clone / "bin/python")
@@ -193,7 +193,7 @@ def test_somebodys_own_venv_is_never_removed(clone):
 
 
 def test_a_failed_installation_is_one_line_with_the_log(clone):
-    (clone / "requirements.lock").write_text("PyYAML==0.0.0.not-a-version\n")
+    (clone / "requirements.lock").write_text("tqdm==0.0.0.not-a-version\n")
     done = call(clone, "--setup")
     assert done.returncode == 1
     line = done.stderr.splitlines()[-1]
