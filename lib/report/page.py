@@ -25,11 +25,10 @@ from lib.findings import claims
 from lib.published import deviations
 from lib.report import shown_items
 from lib.report.shown_items import Item
-from lib.runner import freshness
-from lib.runner.status import duration
 from lib.statistics.verdicts import FAILS, HOLDS, NOT_RUN, UNCLEAR
-from lib.store import saved
+from lib.store import run_notes, saved
 from lib.store.files import write_atomically
+from lib.store.progress import duration
 
 LEDGER = "tab_claims"  # has a section of its own
 # Verdict -> class in the page.
@@ -177,7 +176,7 @@ def _timings(profile: Profile, items: list[Item]) -> list[dict[str, Any]]:
     rows = []
     for name in _notebooks(items):
         own = [item for item in items if item.entry.notebook == name]
-        note = freshness.read_note(name, profile)
+        note = run_notes.read(name, profile)
         trainings = dict(itertools.chain.from_iterable(item.provenance.get("trainings", {}).items() for item in own))
         rows.append(
             {
