@@ -146,9 +146,10 @@ def test_a_folder_that_a_cut_off_save_left_is_named(folder):
         Student.load(folder)
 
 
-EVIL = (
-    "from pathlib import Path\nPath(__file__).with_name('ran').write_text('x')\nclass Config: pass\nclass Model: pass"
-)
+def plant_code(folder):
+    """A module in the folder that leaves a trace when it is imported."""
+    code = f"open({str(folder.parent / 'ran')!r}, 'w').close()\nclass Config: pass\nclass Model: pass\n"
+    (folder / "evil.py").write_text(code)
 
 
 def teacher(folder):
