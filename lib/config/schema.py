@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=10**9)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # the range that NumPy, gensim and torch share
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -126,7 +126,6 @@ class StudentSettings(Settings):
     layers: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(strict=False, min_length=1)] | None
     window: Annotated[int, Field(ge=2)]
     max_positions: Count
-    pooling: Literal["mean"]
 
     @model_validator(mode="after")
     def _possible(self) -> StudentSettings:
@@ -239,15 +238,14 @@ class Profile(Settings):
         return self.model_dump(mode="json")
 
     def flat(self) -> dict[str, Any]:
-        """The profile as dotted key -> plain value."""
-        return dict(_flatten(self.fingerprintable()))
-
-
-def _flatten(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    pairs: list[tuple[str, Any]] = []
-    for key, value in values.items():
-        pairs += _flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else [(f"{prefix}{key}", value)]
-    return pairs
+        """The profile as dotted key -> plain value; a field that holds a mapping is one value."""
+        values = {}
+        for key, value in self.fingerprintable().items():
+            if isinstance(getattr(self, key), Settings):
+                values |= {f"{key}.{field}": part for field, part in value.items()}
+            else:
+                values[key] = value
+        return values
 
 
 class ProjectionGroup(Settings):
@@ -268,7 +266,7 @@ class MaxMarginGrid(Settings):
 class StructuralGrid(Settings):
     """Section 4.4."""
 
-    losses: Annotated[tuple[Literal["MSE", "cosine", "contrastive"], ...], Field(strict=False)]
+    losses: Texts  # which losses there are `lib.distillation.variants` knows
     max_margin: MaxMarginGrid
     reference: Texts
 

@@ -100,7 +100,12 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
     profile = profiles.load(values.pop("profile"), **values)
     _set_environment(profile)
     saved.forget()
-    _current = Notebook(name, profile, manifest.promised(manifest.load(), name))
+    promised = manifest.promised(manifest.load(), name)
+    if profile.only and "THESIS_PROGRESS" not in os.environ:  # run_all.sh has checked it for all its notebooks
+        from lib import published
+
+        profiles.check_only(profile.only, published.model_names(promised))
+    _current = Notebook(name, profile, promised)
     return _current
 
 

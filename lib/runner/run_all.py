@@ -227,6 +227,11 @@ def main(words: list[str]) -> int:
         options = schedule.arguments(words)
         profile = profiles.load(options.profile, overrides=options.overrides, seeds=options.seeds, only=options.only)
         plans = schedule.plans(options, profile)
+        if profile.only:
+            from lib import published  # pandas: half a second that only a filter costs
+
+            names = published.model_names(entry.label for plan in plans for entry in plan.wanted)
+            profiles.check_only(profile.only, names)
         if options.dry_run:
             print(schedule.dry_run(plans, profile))
             return 0

@@ -51,6 +51,8 @@ def test_start_gives_the_checked_profile():
         ({"seed": [1]}, "unknown parameter 'seed'; nearest: seeds"),
         ({"profile": "mnii"}, "unknown profile 'mnii'; nearest: mini"),
         ({"overrides": {"training.document": 6}}, "nearest: training.documents"),
+        ({"only": "cosin"}, "only: no model is called 'cosin'; nearest: cosine"),
+        ({"only": "cosine, DM;*"}, "only: no model is called 'DM;\\*'; nearest: "),  # of notebook 04
     ],
 )
 def test_start_rejects_what_is_no_parameter(changed, expected):

@@ -212,6 +212,7 @@ saved.register("report", [path])"""
         (["--set", "training.documents=four"], "training.documents: expected a valid integer, got 'four'"),
         (["--jobs", "0"], "--jobs: expected a whole number from 1, got '0'"),
         (["--seeds", "0,0"], "a seed stands twice"),
+        (["--only", "cosinus"], "only: no model is called 'cosinus'; nearest: cosine"),
     ],
 )
 def test_a_wrong_request_is_one_clear_line_and_runs_nothing(checkout, words, said):

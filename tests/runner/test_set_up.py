@@ -13,7 +13,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import yaml
+from ruamel.yaml import YAML
 
 from lib.config import paths
 from lib.runner import set_up
@@ -24,7 +24,7 @@ LOCK_LINES = [
     line for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines() if line and line[0] != "#"
 ]
 # Import names that differ from the names of their distributions.
-DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml", "sentence_transformers": "sentence-transformers"}
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "ruamel": "ruamel-yaml", "sentence_transformers": "sentence-transformers"}
 # Only their commands or their data are used.
 NEVER_IMPORTED = {"jupyterlab", "ipykernel", "nbstripout", "ruff", "codespell", "setuptools"}
 
@@ -78,7 +78,7 @@ def test_the_installed_versions_are_the_locked_ones():
 
 
 def test_environment_yml_holds_python_pip_the_lock_and_the_project():
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    environment = YAML(typ="safe", pure=True).load(ROOT / "environment.yml")
     assert environment["dependencies"] == ["python=3.11", "pip", {"pip": ["-r requirements.lock", "-e ."]}]
 
 
@@ -141,8 +141,8 @@ def test_this_environment_is_fit_unless_a_pin_differs(clone):
 
     why = set_up.unfit(Path(sys.executable))
     assert why is None or "another clone" in why
-    pins_as("PyYAML", "1.0")
-    assert "it has PyYAML 6" in set_up.unfit(Path(sys.executable))
+    pins_as("pydantic", "1.0")
+    assert "it has pydantic 2" in set_up.unfit(Path(sys.executable))
     assert "does not run" in set_up.unfit(clone / "bin" / "python")
 
 
