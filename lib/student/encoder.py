@@ -164,13 +164,13 @@ class Student(nn.Module):
         return cls._build(weights.from_longformer(Path(folder), None), None)
 
     @classmethod
-    def _build(cls, made: weights.Checkpoint, dropout: float | None) -> Student:
+    def _build(cls, checkpoint: weights.Checkpoint, dropout: float | None) -> Student:
         with torch.device("meta"):
-            student = cls(made.config, made.tokenizer)
+            student = cls(checkpoint.config, checkpoint.tokenizer)
         names = student.state_dict().keys()
-        student.load_state_dict({name: made.tensors[name] for name in names}, assign=True)
+        student.load_state_dict({name: checkpoint.tensors[name] for name in names}, assign=True)
         student.requires_grad_(True)
-        student.unused = {name: tensor for name, tensor in made.tensors.items() if name not in names}
+        student.unused = {name: tensor for name, tensor in checkpoint.tensors.items() if name not in names}
         if dropout is not None:
             student.set_dropout(dropout)
         return student.eval()
