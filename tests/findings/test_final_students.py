@@ -56,3 +56,13 @@ def test_summaries_that_do_not_follow_from_their_rows_are_the_few_shot_ones(tabl
     assert (off["recomputed"] > off["published"].astype(float)).all()
     means = table[(table["task"] == "norm_mean") & table["round"].isin(["all", "retrieval"])]
     assert (means["value"] - means["published"].astype(float)).abs().max() < 0.002
+
+
+def test_rounds_and_tasks_of_a_profile_s_own_come_after_the_thesis():
+    rows = [("all", "SBERT", "ARXIV", 0.5), ("all", "SBERT", "minutes", 0.6), ("60", "TF-IDF", "minutes", 0.7)]
+    scores = pd.DataFrame(rows, columns=["round", "model", "task", "value"])
+    table = final_students.score_table(scores, published.load("fig5_5").rename(columns={"score": "value"}))
+    assert table["round"].drop_duplicates().tolist() == ["all", "10k", "1k", "retrieval", "60"]
+    ours = table[(table["round"] == "all") & (table["model"] == "SBERT")]
+    assert ours["task"].tolist()[-4:] == ["S2ORC", "minutes", "mean", "norm_mean"]
+    assert table[table["round"] == "60"]["task"].tolist() == ["minutes", "mean", "norm_mean"]
