@@ -126,7 +126,6 @@ class StudentSettings(Settings):
     layers: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(strict=False, min_length=1)] | None
     window: Annotated[int, Field(ge=2)]
     max_positions: Count
-    pooling: Literal["mean"]
 
     @model_validator(mode="after")
     def _possible(self) -> StudentSettings:

@@ -133,7 +133,7 @@ def contextual_teacher(label: str, profile: Profile) -> list[str]:
 
 def student(variant: Variant, seed: int, profile: Profile) -> str:
     """Names a trained student: its base, its data, its teachers, its settings and the source of what trains it."""
-    sources = ["lib.distillation.training"]
+    sources = ["lib.distillation.training", "lib.distillation.objective", "lib.distillation.checkpoint"]
     key: dict[str, Any] = {"variant": asdict(variant), "seed": seed, "base": base(profile), "corpus": corpus(profile)}
     key["training"] = {
         name: value for name, value in profile.training.model_dump(mode="json").items() if name != "checkpoint_every"
