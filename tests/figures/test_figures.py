@@ -36,6 +36,20 @@ def all_models(label: str) -> pd.DataFrame:
     return frame.assign(model=frame["identity"], metric="accuracy", seed=0, value=value)
 
 
+def test_the_style_puts_back_what_it_set_and_nothing_else():
+    """The first pyplot figure of a kernel makes it interactive; undone at the end of `with`, no later one is shown."""
+    before = dict(plt.rcParams)
+    try:
+        plt.rcParams["interactive"] = False
+        with figures.style():
+            assert plt.rcParams["svg.hashsalt"] == "thesis"
+            plt.rcParams["interactive"] = True
+        assert {key for key in before if plt.rcParams[key] != before[key]} <= {"interactive"}
+        assert plt.rcParams["interactive"] is True
+    finally:
+        plt.rcParams.update(before)
+
+
 @pytest.fixture(autouse=True)
 def close_figures():
     yield
