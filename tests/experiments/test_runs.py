@@ -3,7 +3,6 @@
 import ast
 from concurrent.futures import Executor, Future
 
-import numpy as np
 import pytest
 
 from lib.config import paths, profiles
@@ -153,13 +152,6 @@ def test_only_students_depend_on_the_seed(profile):
     for label in ("Longformer", "SBERT", "DM;100d", "TF-IDF"):
         variant = parse(label)
         assert keys.embeddings(variant, 0, profile) == keys.embeddings(variant, 1, profile)
-
-
-def test_folds_are_stratified_and_in_file_order():
-    labels = np.array([0, 1] * 10)
-    folds = accuracies.stratified_folds(labels, 5)
-    assert [test.tolist() for _, test in folds] == [[i, i + 1, i + 2, i + 3] for i in range(0, 20, 4)]
-    assert all(labels[test].sum() == 2 for _, test in folds)
 
 
 # Imported by what makes numbers, without a say in them: where files are, how they are written, checks of arguments, and
