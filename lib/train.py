@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from lib.config import profiles
+from lib.config import environment, profiles
 from lib.config.schema import Profile
 from lib.distillation import variants
 from lib.distillation.variants import Variant
@@ -37,6 +37,7 @@ def main(arguments: list[str] | None = None) -> None:
         if variant.kind != "student" or variant.pooling != "mean":
             raise ValueError(f"{given.model!r} is no student that can be saved; expected a loss such as cosine")
         profile = profiles.load(given.profile, overrides=given.set, seeds=[given.seed])
+        environment.set_process_environment(offline=profile.offline)
         out = check_target(given.out)  # now, not after hours of training
         _train(variant, given.seed, profile, out, given.export)
     except KeyboardInterrupt:

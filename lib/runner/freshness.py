@@ -20,7 +20,7 @@ from lib.store.files import file_fingerprint, write_atomically
 from lib.store.records import fingerprint
 
 # The runner itself: a notebook's results do not depend on it.
-RUNNER = {"run_all.py", "run_notebook.py", "plan.py", "reuse.py", "display.py", "setup_environment.py"}
+RUNNER = {"run_all.py", "run_notebook.py", "schedule.py", "freshness.py", "status.py", "set_up.py"}
 LOCK_FILE = "requirements.lock"
 
 
@@ -77,11 +77,11 @@ def read_note(notebook: str, profile: Profile) -> dict[str, Any]:
 
 
 def write_note(
-    notebook: str, profile: Profile, *, found: dict[str, Any], labels: list[str], files: list[Path], seconds: float
+    notebook: str, profile: Profile, *, inputs: dict[str, Any], labels: list[str], files: list[Path], seconds: float
 ) -> None:
     """Note a complete run: the inputs it had, the labels it made, and the bytes of its files."""
     note = {
-        "inputs": found,
+        "inputs": inputs,
         "labels": labels,
         "files": {path.name: file_fingerprint(path) for path in files},
         "seconds": round(seconds, 1),
@@ -90,19 +90,19 @@ def write_note(
     write_atomically(note_path(notebook, profile), text.encode())
 
 
-def reasons(note: dict[str, Any], found: dict[str, Any], wanted: list[Entry], profile: Profile) -> list[str]:
+def reasons(note: dict[str, Any], today: dict[str, Any], wanted: list[Entry], profile: Profile) -> list[str]:
     """Why a notebook has to run, the first reason first; empty if its last run still stands.
 
     Args:
         note: the note of the last complete run.
-        found: today's `inputs`.
+        today: today's `inputs`.
         wanted: the figures and tables that are asked for.
         profile: says where their files lie.
     """
     if not note:
         return ["it has not run to its end with these settings"]
     changed = []
-    for kind, now in found.items():
+    for kind, now in today.items():
         before = note["inputs"].get(kind)
         if before == now:
             continue
