@@ -107,10 +107,16 @@ def test_a_profile_is_plain_values_for_a_fingerprint():
         ({"overrides": ["contextual_teacher.min_alpha=1"]}, "min_alpha=1.0 is above alpha=0.025"),
         ({"overrides": ["corpus.folders=[news, news]"]}, "corpus: folders: a folder stands twice in ['news', 'news']"),
         ({"overrides": ["corpus.folders=[../news]"]}, "corpus.folders.0.folder: String should match"),
-        ({"overrides": ["corpus.folders=[{folder: news, share: 0}]"]}, "corpus.folders.0.share: expected greater than 0"),
+        (
+            {"overrides": ["corpus.folders=[{folder: news, share: 0}]"]},
+            "corpus.folders.0.share: expected greater than 0",
+        ),
         ({"overrides": ["corpus.folders=[]"]}, "corpus.folders:"),
         ({"overrides": {"tasks.folders": {"MINE": "own"}}}, "tasks.folders.MINE.folder: String should match"),
-        ({"overrides": {"tasks.folders": {"MINE": {"folder": "a/b", "folds": 1}}}}, "tasks.folders.MINE.folds: expected"),
+        (
+            {"overrides": {"tasks.folders": {"MINE": {"folder": "a/b", "folds": 1}}}},
+            "tasks.folders.MINE.folds: expected",
+        ),
         ({"overrides": ["build.pool_articles=5"]}, "build.mini.pool_articles: expected greater than or equal to 20"),
         ({"overrides": ["training=5"]}, "training: expected a valid dictionary, got 5"),
         ({"overrides": ["training.documents=1" + 5000 * "0"]}, "training.documents: not valid YAML: Exceeds the limit"),
@@ -167,8 +173,8 @@ def test_sections_merge_and_mappings_are_replaced():
         changed = profiles.load("mini", overrides=form)
         assert changed.final.rounds == {"1k": 30} and changed.final.documents == plain.final.documents
         assert changed.departures == {"final.rounds": {"1k": 30}}
-    folders = profiles.load("lab", overrides={"corpus.datasets": {"wikipedia": ["own"], "news": ["stories"]}})
-    assert folders.corpus.datasets == {"wikipedia": ("own",), "news": ("stories",)}
+    folders = profiles.load("lab", overrides={"tasks.folders": {"mood": "letters/mood"}})
+    assert folders.tasks.names == ("mood",)
     one_key = profiles.load("mini", overrides=["final.rounds.1k=30"])
     assert one_key.final.rounds == {**plain.final.rounds, "1k": 30}
     fewer = {name: size for name, size in plain.final.rounds.items() if name != "all"}
@@ -249,7 +255,11 @@ def test_tasks_have_any_name_and_one_order():
     folders = {"zoo": "own/zoo", "GAMES": "own/x", "IMDB": {"folder": "own/y", "folds": 3}, "birds": "own/z"}
     tasks = profiles.load("lab", overrides={"tasks.folders": folders}).tasks
     assert tasks.names == ("IMDB", "GAMES", "birds", "zoo")
-    assert (tasks.folders["zoo"].folder, tasks.folders["zoo"].folds, tasks.folders["IMDB"].folds) == ("own/zoo", None, 3)
+    assert (tasks.folders["zoo"].folder, tasks.folders["zoo"].folds, tasks.folders["IMDB"].folds) == (
+        "own/zoo",
+        None,
+        3,
+    )
 
 
 def test_a_profile_cannot_be_changed_in_place():
