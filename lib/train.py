@@ -1,16 +1,26 @@
 """Train one student and keep it: `python -m lib.train cosine --profile lab --out students/cosine`.
 
-Under `accelerate launch -m lib.train ...` or `torchrun -m lib.train ...` the batches spread over all processes.
+Under `accelerate launch -m lib.train ...` or `torchrun -m lib.train ...` the batches spread over all processes. What
+fails ends with exit code 2 and one line; the checkpoint stays until the student is saved, so the same command goes on.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from lib.config import profiles
+from tqdm import tqdm
+
+from lib.config import environment, profiles
+from lib.config.schema import Profile
 from lib.distillation import variants
+from lib.distillation.variants import Variant
+from lib.store.owned_folder import check_target
+
+MAIN = int(os.environ.get("RANK", 0)) == 0  # of several processes the one that speaks and saves
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -26,16 +36,58 @@ def main(arguments: list[str] | None = None) -> None:
         variant = variants.parse(given.model)
         if variant.kind != "student" or variant.pooling != "mean":
             raise ValueError(f"{given.model!r} is no student that can be saved; expected a loss such as cosine")
-        profile = profiles.load(given.profile, overrides=given.set)
-    except ValueError as error:
-        parser.error(str(error))
-    from lib.experiments.student_training import train_student  # imports torch
+        profile = profiles.load(given.profile, overrides=given.set, seeds=[given.seed])
+        environment.set_process_environment(offline=profile.offline)
+        out = check_target(given.out)  # now, not after hours of training
+        _train(variant, given.seed, profile, out, given.export)
+    except KeyboardInterrupt:
+        problem = "interrupted; the same command goes on from the last checkpoint"
+    except (ValueError, OSError, ArithmeticError, MemoryError, ImportError) as error:
+        problem = str(error) or type(error).__name__
+    except RuntimeError as error:
+        if "memory" not in str(error):
+            raise
+        problem = f"out of memory, make training.batch_size smaller: {error}"
+    else:
+        return
+    parser.exit(2, " ".join(f"{parser.prog}: {problem}".split()) + "\n")
 
-    student, _, history = train_student(variant, given.seed, profile)
-    if int(os.environ.get("RANK", 0)) == 0:
-        (student.export if given.export else student.save)(given.out)
-        print(f"{variant.identity}: {len(history.loss)} updates, loss {history.loss[0]:.4f} -> {history.loss[-1]:.4f}")
-        print(f"saved to {given.out}")
+
+def _train(variant: Variant, seed: int, profile: Profile, out: Path, export: bool) -> None:
+    _say("loading torch and transformers")
+    from lib.experiments import contextual_teacher, structural_teacher, student_training, text_sets
+
+    _say("reading the corpus as the student's tokens")
+    text_sets.token_ids("train", profile)
+    _say("embedding it by the structural teacher")
+    structural_teacher.embeddings("train", profile)
+    if variant.contextual:
+        _say("training the contextual teacher")
+        contextual_teacher.embeddings(variant.contextual, "train", profile)
+    with tqdm(desc="training", unit="update", disable=not MAIN, mininterval=0.5 if sys.stderr.isatty() else 10) as bar:
+        student, _, history = student_training.train_student(variant, seed, profile, on_update=_advance(bar))
+    if MAIN:
+        (student.export if export else student.save)(out)
+        student_training.remove_checkpoint(variant, seed, profile)
+    _say(f"{variant.identity}: {len(history.loss)} updates, loss {history.loss[0]:.4f} -> {history.loss[-1]:.4f}")
+    _say(f"saved to {out}")
+
+
+def _advance(bar: tqdm) -> Callable[[int, int, float], None]:
+    """What moves the bar after an update; a resumed training begins where it was."""
+
+    def on_update(done: int, updates: int, loss: float) -> None:
+        if bar.total is None:
+            bar.total, bar.n, bar.initial = updates, done - 1, done - 1
+        bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
+        bar.update()
+
+    return on_update
+
+
+def _say(line: str) -> None:
+    if MAIN:
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,9 @@ set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 source "$root/lib/runner/set_up.sh"
+python="$(exec "$base" -I "$root/lib/runner/set_up.py" -c 'import sys; print(sys.executable)')"
 cd "$root"
-export PYTHONPATH="$root" OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
+export PYTHONPATH="$root" # threads, MKL_CBWR and no network: tests/conftest.py
 status=0
 
 step() { # a failed check does not hide the ones after it
@@ -22,6 +23,7 @@ notebooks_are_clean() { # nbstripout --verify changes nothing and fails if it wo
 }
 
 step "style (ruff)" "$python" -m ruff check .
+step "format (ruff)" "$python" -m ruff format --check .
 step "spelling (codespell)" "$python" -m codespell_lib lib tests notebooks params README.md pyproject.toml run_all.sh
 step "notebooks without outputs (nbstripout)" notebooks_are_clean
 # Without the notebooks (two minutes instead of ten): tests/run.sh -m "not smoke and not slow"

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import difflib
 import re
+import reprlib
 from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 from lib.config import paths
 from lib.config.schema import GRIDS, Profile, Settings
@@ -28,40 +31,21 @@ class ParameterError(ValueError):
         return [f"ParameterError: {self}"]
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML as people expect it: `1e-4` is a number, a key that stands twice is an error."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} stands twice", key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-# PyYAML follows YAML 1.1, where a float needs a dot and a signed exponent: it reads 1e-4 as text.
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"),
-    list("-+.0123456789"),
-)
+_REPR = reprlib.Repr()  # shows a value in a message: aliases can make one endless
+_REPR.maxlevel, _REPR.maxstring = 2, 80
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
     """The valid name that is most like `name`; a dotted name whose last part fits wins."""
     names = sorted(valid)
-    same_end = [known for known in names if known.rsplit(".", 1)[-1] == name]
+    same_end = [valid_name for valid_name in names if valid_name.rsplit(".", 1)[-1] == name]
     return (same_end or difflib.get_close_matches(name, names, n=1, cutoff=0.0) or ["(none)"])[0]
 
 
 def profiles() -> list[str]:
     """The names of the profiles: the YAML files in `params/` that have a `name`; the manifest, for one, has none."""
-    files = paths.PARAMS.glob("*.yaml")
-    return sorted(path.stem for path in files if re.search("^name:", path.read_text(encoding="utf-8"), re.MULTILINE))
+    files = (path for path in paths.PARAMS.glob("*.yaml") if path.is_file())
+    return sorted(path.stem for path in files if re.search(b"^name:", path.read_bytes(), re.MULTILINE))
 
 
 def load(
@@ -84,6 +68,8 @@ def load(
         ParameterError: one line naming the key, where it came from, and the nearest valid name.
     """
     if name not in profiles():
+        if name in (path.stem for path in paths.PARAMS.glob("*.yaml")):
+            raise ParameterError(f"params/{name}.yaml is no profile: it has no line that begins with name:")
         raise ParameterError(
             f"unknown profile {name!r}; nearest: {nearest(str(name), profiles())} (of {', '.join(profiles())})"
         )
@@ -102,8 +88,10 @@ def load(
     if only:
         values["only"] = only
     changed = validated(Profile, values, where)
+    if changed.only and not _patterns(changed.only):
+        raise ParameterError(f"only: expected text such as 'cosine,max-margin;*', got {changed.only!r}")
     before, after = profile.flat(), changed.flat()
-    changed._departures = {key: after.get(key) for key in {*before, *after} if before.get(key) != after.get(key)}
+    changed._departures = {key: value for key, value in after.items() if key not in before or before[key] != value}
     return changed
 
 
@@ -119,19 +107,55 @@ def grid(name: str) -> dict[str, Any]:
     return validated(GRIDS[name], read_yaml(path), _shown(path)).model_dump(by_alias=True)
 
 
+def matches(name: str, only: str) -> bool:
+    """Whether a model's name matches one of the comma-separated shell patterns of the parameter `only`."""
+    return any(fnmatchcase(name, pattern) for pattern in _patterns(only))
+
+
+def check_only(only: str, names: Iterable[str]) -> None:
+    """Refuse a filter of which some pattern matches none of the names that the requested figures show.
+
+    Raises:
+        ParameterError: one line with the pattern and the name nearest to it.
+    """
+    shown = sorted(set(names))
+    for pattern in _patterns(only):
+        if not any(fnmatchcase(name, pattern) for name in shown):
+            raise ParameterError(f"only: no model is called {pattern!r}; nearest: {nearest(pattern, shown)}")
+
+
+def _patterns(only: str) -> list[str]:
+    return [pattern.strip() for pattern in only.split(",") if pattern.strip()]
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """A YAML file's mapping; `ParameterError` with file and line where it is none."""
     try:
-        values = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 - _Loader is a SafeLoader
-    except FileNotFoundError:
-        raise ParameterError(f"{_shown(path)}: no such file") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" line {mark.line + 1}" if mark else ""
-        raise ParameterError(f"{_shown(path)}{line}: not valid YAML: {getattr(error, 'problem', error)}") from None
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ParameterError(f"{_shown(path)} line {line}: not UTF-8 text: save the file as UTF-8") from None
+    except OSError as error:
+        raise ParameterError(f"{_shown(path)}: cannot be read: {error.strerror}") from None
+    values = _parsed(text, _shown(path))
     if not isinstance(values, dict):
         raise ParameterError(f"{_shown(path)}: expected a mapping of keys to values, got {type(values).__name__}")
     return values
+
+
+def _parsed(text: str, where: str) -> Any:
+    """The value of a YAML text (version 1.2: `1e-4` is a number, a key that stands twice an error)."""
+    try:
+        return YAML(typ="safe", pure=True).load(text)
+    except YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" line {mark.line + 1}" if mark else ""
+        problem = str(getattr(error, "problem", None) or error).splitlines()[0]
+        raise ParameterError(f"{where}{line}: not valid YAML: {problem}") from None
+    except RecursionError:
+        raise ParameterError(f"{where}: not valid YAML: nested too deeply") from None
+    except (TypeError, ValueError) as error:  # a mapping as a key, a number of more than 4,300 digits
+        raise ParameterError(f"{where}: not valid YAML: {str(error).partition(';')[0]}") from None
 
 
 def _shown(path: Path) -> str:
@@ -141,47 +165,47 @@ def _shown(path: Path) -> str:
 def _assignments(overrides: Mapping[str, Any] | Iterable[str] | str | None) -> dict[str, Any]:
     """Overrides in any accepted form as dotted key -> value."""
     if isinstance(overrides, str):
-        overrides = _yaml_value(overrides) if overrides.lstrip().startswith("{") else [overrides] if overrides else {}
+        mapping = overrides.lstrip().startswith("{")
+        overrides = _parsed(overrides, "overrides") if mapping else [overrides] if overrides else {}
     if isinstance(overrides, Mapping):
         return {str(key): value for key, value in overrides.items()}
     if overrides is not None and not isinstance(overrides, Iterable):
         raise ParameterError(
             f"overrides: expected {{'training.documents': 60}} or ['training.documents=60'], got {overrides!r}"
         )
-    found = {}
+    values = {}
     for text in overrides or ():
         key, equals, value = text.partition("=") if isinstance(text, str) else (repr(text), "", "")
         if not equals or not key.strip():
             raise ParameterError(f"override {text!r}: expected key=value, for example training.documents=60")
-        found[key.strip()] = _yaml_value(value)
-    return found
-
-
-def _yaml_value(text: str) -> Any:
-    try:
-        return yaml.load(text, _Loader)  # noqa: S506 - _Loader is a SafeLoader
-    except yaml.YAMLError:
-        raise ParameterError(f"override value {text!r}: not valid YAML") from None
+        values[key.strip()] = _parsed(value, f"override {key.strip()}")
+    return values
 
 
 def _assign(values: dict[str, Any], key: str, value: Any, where: str) -> None:
     """Set a dotted key in nested values; the key must be one that the schema knows."""
+    if key == "name":
+        raise ParameterError(f"{where}: name: cannot be changed: it says whose figures a run draws")
     *parents, last = key.split(".")
     model: Any = Profile
     for part in parents:
-        field = model.model_fields.get(part) if model is not None else None
-        if model is not None and field is None:
+        if model is not None and part not in model.model_fields:
             raise _unknown(key, where)
-        annotation = field.annotation if field else None
-        model = annotation if isinstance(annotation, type) and issubclass(annotation, Settings) else None
+        model = _section(model, part)
         values = values.setdefault(part, {})
         if not isinstance(values, dict):
             raise _unknown(key, where)
     if model is not None and last not in model.model_fields:
         raise _unknown(key, where)
-    if isinstance(value, Mapping) and isinstance(values.get(last), dict):
+    if isinstance(value, Mapping) and _section(model, last) and isinstance(values.get(last), dict):
         value = {**values[last], **value}  # `{"training": {"documents": 60}}` changes one field of a section
     values[last] = value
+
+
+def _section(model: type[Settings] | None, field: str) -> type[Settings] | None:
+    """The model of a field that is a section of others; None for a field that holds a value, a mapping too."""
+    annotation = model.model_fields[field].annotation if model is not None else None
+    return annotation if isinstance(annotation, type) and issubclass(annotation, Settings) else None
 
 
 def _unknown(key: str, where: str) -> ParameterError:
@@ -190,18 +214,18 @@ def _unknown(key: str, where: str) -> ParameterError:
 
 def names(model: type[Settings], prefix: str = "") -> Iterator[str]:
     """Every dotted key of a model."""
-    for name, field in model.model_fields.items():
+    for name in model.model_fields:
         yield prefix + name
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Settings):
-            yield from names(field.annotation, f"{prefix}{name}.")
+        if section := _section(model, name):
+            yield from names(section, f"{prefix}{name}.")
 
 
 def _seeds(seeds: Iterable[int] | int | str) -> list[Any]:
     if isinstance(seeds, str):
-        if not re.fullmatch(r"\s*\d+(\s*,\s*\d+)*\s*", seeds):
-            raise ParameterError(f"seeds: expected whole numbers such as 0,1, got {seeds!r}")
+        if not re.fullmatch(r"\s*[0-9]{1,10}(\s*,\s*[0-9]{1,10})*\s*", seeds):
+            raise ParameterError(f"seeds: expected whole numbers such as 0,1, got {_REPR.repr(seeds)}")
         return [int(part) for part in seeds.split(",")]
-    return list(seeds) if isinstance(seeds, Iterable) else [seeds]
+    return list(seeds) if isinstance(seeds, Iterable) and not isinstance(seeds, Mapping | bytes) else [seeds]
 
 
 def validated(model: type[Settings], values: dict[str, Any], where: str) -> Any:
@@ -219,6 +243,6 @@ def validated(model: type[Settings], values: dict[str, Any], where: str) -> Any:
             problem = str(first["ctx"]["error"])
         else:
             expected = re.sub(r" or instance of \w+", "", first["msg"].replace("Input should be", "expected"))
-            problem = f"{expected}, got {first['input']!r}"
+            problem = f"{expected}, got {_REPR.repr(first['input'])}"
         more = f" (and {len(others)} more)" if others else ""
         raise ParameterError(" ".join(f"{where}: {key + ': ' if key else ''}{problem}{more}".split())) from None

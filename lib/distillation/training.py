@@ -1,19 +1,14 @@
 """Distillation: train a student to mimic its teachers' embeddings (thesis, Chapter 3 and Listing 4.1).
 
 `distill` is the loop, on Hugging Face accelerate: one process on a laptop, many under `accelerate launch`. What is
-minimised is an `Objective`: structural loss, contextual loss through two projections, and their weighting.
+minimised is an `Objective`; what a resumed training needs is in `checkpoint`.
 """
 
 from __future__ import annotations
 
-import inspect
-import io
-import warnings
-import zipfile
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +17,9 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from transformers import get_cosine_schedule_with_warmup
 
-from lib import losses
-from lib.distillation import projection, variants
-from lib.distillation.variants import CONTEXTUAL_LOSSES, Variant
-from lib.store.files import write_atomically
+from lib.distillation import checkpoint as checkpoints
+from lib.distillation.objective import Objective
+from lib.store.records import fingerprint
 
 
 @dataclass(frozen=True)
@@ -54,68 +48,6 @@ class DistillationData:
                     ]
                 )
                 raise ValueError(f"{name} holds NaN or infinity, first in row {row}: embed the documents again")
-
-
-class Objective(nn.Module):
-    """The loss of one variant, (batch,) values from student and teacher embeddings.
-
-    loss = lam * S + (1 - lam) * C on unmasked rows, C on masked ones; without `lam` the plain sum S + C. S is the
-    structural loss of Section 4.4; C is SoftCCA of the projected embeddings (Equation 4.16) or a draft's ablation.
-    The projections are initialised from torch's global generator and train with the student.
-    """
-
-    def __init__(
-        self,
-        variant: Variant,
-        dim: int,
-        contextual_dim: int | None = None,
-        *,
-        width: float = 1.0,
-        max_structural_len: int | None = None,
-        beta: float = 0.95,
-        delta: float = 0.03,
-        form: str = "code",
-    ):
-        super().__init__()
-        self.lam = variant.lam
-        self.max_structural_len = max_structural_len if variant.masked else None
-        self.structural_loss = structural_loss(variant) if variant.structural else None
-        self.contextual_loss: Callable[[Tensor, Tensor], Tensor] | None = None
-        if variant.contextual is not None:
-            self.student_projection = projection.build(projection.scale(variant.student_projection, width), dim)
-            self.contextual_projection = projection.build(
-                projection.scale(variant.contextual_projection, width), contextual_dim
-            )
-            out = projection.out_features(projection.scale(variant.student_projection, width), dim)
-            if variant.contextual_loss == "soft_cca":
-                self.contextual_loss = losses.SoftCCA(out, beta=beta, delta=delta, form=form)
-            else:
-                self.contextual_loss = getattr(losses, CONTEXTUAL_LOSSES[variant.contextual_loss])
-
-    def forward(self, student: Tensor, structural: Tensor | None, contextual: Tensor | None, lengths: Tensor) -> Tensor:
-        mask = None
-        if self.max_structural_len is not None:
-            mask = losses.structural_mask(lengths, self.max_structural_len)
-        s = c = None
-        if self.structural_loss is not None:
-            s = self.structural_loss(student, structural, mask=mask)
-        if self.contextual_loss is not None:
-            c = self.contextual_loss(self.student_projection(student), self.contextual_projection(contextual))
-        if s is None or c is None:
-            return s if c is None else c
-        return losses.weighted(s, c, lengths, lam=self.lam, max_structural_len=self.max_structural_len)
-
-
-def structural_loss(variant: Variant) -> Callable[..., Tensor]:
-    """The structural loss of a variant as `loss(student, teacher, mask=mask) -> (batch,)`."""
-    name, arguments = variants.structural_loss(variant.structural)
-    loss = getattr(losses, name)
-    if "distance" in arguments:
-        arguments["distance"] = getattr(losses, arguments["distance"])
-    if "mask" in inspect.signature(loss).parameters:
-        return partial(loss, **arguments)
-    # Rows are independent: masking the input is masking the row.
-    return lambda student, teacher, mask: loss(student, teacher, **arguments) * (1 if mask is None else mask)
 
 
 class Distillation(nn.Module):
@@ -185,7 +117,7 @@ def distill(
     checkpoint_every: int = 0,
     watch: Callable[[nn.Module, Objective], tuple[float, ...]] | None = None,
     watch_every: int = 0,
-    on_update: Callable[[int, int], None] | None = None,
+    on_update: Callable[[int, int, float], None] | None = None,
 ) -> History:
     """Train `student` in place for one epoch over `data`; returns the `History`.
 
@@ -193,8 +125,10 @@ def distill(
     learning_rate: peak rate, reached linearly in `warmup_updates`, then cosine to 0 (Table 4.4).
     weight_decay: 0.01 made the published numbers (code); Table 4.4 prints 0.1.
     accumulation: batches per update. clip: maximum norm of the gradient. precision: "fp32" or "bf16" (autocast).
-    checkpoint: file to resume from if it exists, written every `checkpoint_every` updates and removed at the end.
+    checkpoint: file to resume from if it exists, written every `checkpoint_every` updates and after the last. It stays:
+        whoever has saved the student calls `checkpoint.remove`.
     watch: called every `watch_every` updates with student and objective in evaluation mode, for held-out measures.
+    on_update: called after each update with its number, the number of updates, and its loss.
     seed: sets the data order and dropout. The caller seeds the projections, which exist before training starts.
 
     The epoch drops the last incomplete update. Raises `ValueError` if not even one update can be filled, and
@@ -212,14 +146,34 @@ def distill(
         )
 
     torch.manual_seed(seed)
-    model = Distillation(student, objective)
+    model = trained = Distillation(student, objective)
     optimizer = torch.optim.AdamW(parameter_groups(model, weight_decay), lr=learning_rate)
     schedule = get_cosine_schedule_with_warmup(optimizer, warmup_updates, updates)
-    model, optimizer = accelerator.prepare(model, optimizer)
-    history = History([], [])
-    first = 0
-    if checkpoint is not None and _whole(checkpoint):
-        first = _resume(checkpoint, accelerator.unwrap_model(model), optimizer, schedule, history)
+    settings = {
+        "processes": accelerator.num_processes,
+        "device": accelerator.device.type,
+        "seed": seed,
+        "documents": len(order),
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "warmup_updates": warmup_updates,
+        "weight_decay": weight_decay,
+        "accumulation": accumulation,
+        "clip": clip,
+        "precision": precision,
+        "length_bucket": length_bucket,
+        "weights": fingerprint({name: list(tensor.shape) for name, tensor in _trained(trained).items()}),
+    }
+    model, optimizer = accelerator.prepare(model, optimizer)  # `model` may be a wrapper that synchronises `trained`
+    history, first = History([], []), 0
+    if checkpoint is not None:
+        state = checkpoints.read(checkpoint, settings, put_aside=accelerator.is_main_process)
+        accelerator.wait_for_everyone()
+        if state is not None:
+            trained.load_state_dict(state["model"], strict=False)  # what is frozen is not in the checkpoint
+            optimizer.load_state_dict(state["optimizer"])
+            schedule.load_state_dict(state["schedule"])
+            history, first = History(state["loss"], state["watched"]), state["done"]
 
     model.train()
     for update in range(first, updates):
@@ -243,16 +197,22 @@ def distill(
         history.loss.append(total)
         done = update + 1
         if watch is not None and watch_every and done % watch_every == 0 and done < updates:
-            history.watched.append((done, *_in_evaluation(accelerator.unwrap_model(model), watch)))
-        if checkpoint is not None and checkpoint_every and done % checkpoint_every == 0 and done < updates:
-            if accelerator.is_main_process:
-                _checkpoint(checkpoint, accelerator.unwrap_model(model), optimizer, schedule, history, done)
+            history.watched.append((done, *_in_evaluation(trained, watch)))
+        due = done == updates or (checkpoint_every and done % checkpoint_every == 0)
+        if checkpoint is not None and due and accelerator.is_main_process:
+            state = {"model": _trained(trained), "optimizer": optimizer.state_dict(), "schedule": schedule.state_dict()}
+            progress = {"loss": history.loss, "watched": history.watched, "done": done}
+            checkpoints.write(checkpoint, settings, state | progress)
         if on_update is not None:
-            on_update(done, updates)
-    if checkpoint is not None and accelerator.is_main_process:
-        checkpoint.unlink(missing_ok=True)
+            on_update(done, updates, total)
     model.eval()
     return history
+
+
+def _trained(model: nn.Module) -> dict[str, Tensor]:
+    """The weights and buffers that training changes; the base's checkpoint still holds the frozen ones."""
+    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    return {name: value for name, value in model.state_dict().items() if name not in frozen}
 
 
 def _batch(data: DistillationData, rows: np.ndarray, device: torch.device) -> tuple:
@@ -273,47 +233,3 @@ def _in_evaluation(
     model.train()
     torch.set_rng_state(state)
     return values
-
-
-def _checkpoint(path: Path, model: Distillation, optimizer, schedule, history: History, done: int) -> None:
-    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-    frozen = {name for name, _ in model.named_parameters()} - trained  # the base checkpoint still holds these
-    state = {
-        "model": {name: value for name, value in model.state_dict().items() if name not in frozen},
-        "optimizer": optimizer.state_dict(),
-        "schedule": schedule.state_dict(),
-        "rng": torch.get_rng_state(),
-        "cuda_rng": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
-        "loss": history.loss,
-        "watched": history.watched,
-        "done": done,
-    }
-    buffer = io.BytesIO()
-    torch.save(state, buffer)
-    write_atomically(path, buffer.getvalue())
-
-
-def _whole(path: Path) -> bool:
-    """Whether there is a checkpoint that can be read; a damaged one is left aside, said so."""
-    if path.exists() and not zipfile.is_zipfile(path):
-        warnings.warn(f"checkpoint {path} is damaged: training starts again", stacklevel=3)
-        return False
-    return path.exists()
-
-
-def _resume(path: Path, model: Distillation, optimizer, schedule, history: History) -> int:
-    state = torch.load(
-        path, map_location="cpu", weights_only=True
-    )  # tensors and plain values only, nothing is executed
-    missing, unexpected = model.load_state_dict(state["model"], strict=False)
-    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-    if unexpected or trained & set(missing):
-        raise ValueError(f"checkpoint {path} belongs to another student: delete it and run again")
-    optimizer.load_state_dict(state["optimizer"])
-    schedule.load_state_dict(state["schedule"])
-    torch.set_rng_state(state["rng"])
-    if state["cuda_rng"]:
-        torch.cuda.set_rng_state_all(state["cuda_rng"])
-    history.loss[:] = state["loss"]
-    history.watched[:] = [tuple(pair) for pair in state["watched"]]
-    return state["done"]

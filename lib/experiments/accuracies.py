@@ -12,6 +12,7 @@ from lib.distillation.variants import Variant
 from lib.experiments import embeddings, keys, task_texts
 from lib.store.records import store
 from lib.tasks import downsample
+from lib.tasks.cross_validation import folds
 
 HEAD_SEEDS = 1000  # seeds of the heads of one model and seed: 1000 * seed, 1000 * seed + 1, ...
 
@@ -58,14 +59,9 @@ def _parts(
         parts = [(np.arange(len(labels)), len(labels) + np.arange(len(expected)))]
         inputs, labels = np.concatenate([inputs, tested]), np.concatenate([labels, expected])
     else:
-        parts = stratified_folds(labels, int(arrays["folds"]))
+        kept = slice(None) if size is None else downsample(arrays["labels_train"], size)
+        groups = arrays["groups_train"][kept] if "groups_train" in arrays else None
+        parts = folds(labels, int(arrays["folds"]), groups)
     if limit is not None:
         parts = [(train[downsample(labels[train], limit)], test) for train, test in parts]
     return inputs, labels, parts
-
-
-def stratified_folds(labels: np.ndarray, folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(train, test) row numbers of stratified folds in file order, unshuffled (thesis code, IMDB)."""
-    from sklearn.model_selection import StratifiedKFold
-
-    return list(StratifiedKFold(folds, shuffle=False).split(np.zeros(len(labels)), labels))

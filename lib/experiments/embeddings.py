@@ -29,7 +29,10 @@ def of(variant: Variant | str, seed: int, profile: Profile, split: str = "valida
     variant = variants.parse(variant) if isinstance(variant, str) else variant
     key = keys.embeddings(variant, seed, profile, split)
     note = {"model": variant.identity, "seed": seed, "device": models.device()}
-    return store().arrays("embeddings", key, lambda: _compute(variant, seed, profile, split), **note)
+    arrays = store().arrays("embeddings", key, lambda: _compute(variant, seed, profile, split), **note)
+    if variant.kind == "student":
+        student_training.remove_checkpoint(variant, seed, profile)  # not before the embeddings are in the store
+    return arrays
 
 
 def _compute(variant: Variant, seed: int, profile: Profile, split: str) -> dict[str, np.ndarray]:

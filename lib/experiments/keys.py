@@ -21,8 +21,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lib.config import paths
 from lib.config.schema import Profile
+from lib.data import sources
 from lib.distillation.variants import Variant
 from lib.experiments.models import device, model_path
 from lib.store.files import file_fingerprint
@@ -30,20 +30,21 @@ from lib.store.records import fingerprint
 from lib.store.source_keys import home, source_key
 
 CARRIERS = ("lib.experiments", "lib.store", "lib.config", "lib.distillation.variants")
+_BUILDERS = ("lib.data.build",)  # what they wrote counts, by its bytes
 # What only students with a contextual teacher run: the others need not be trained again for it.
 _CONTEXTUAL = ("lib.distillation.projection", "lib.distillation.held_out_cca")
 
 
 def corpus(profile: Profile) -> str:
-    """Names the distillation corpus, training and validation documents."""
+    """Names the distillation corpus. Tasks count: what they are validated and tested on is left out."""
     section = profile.corpus
-    names = {name for names in section.datasets.values() for name in ([names] if isinstance(names, str) else names)}
     return fingerprint(
         {
             "settings": section.model_dump(mode="json"),
-            "files": _files(section.source, names, profile),
-            "tokenizer": base(profile) if section.min_news_tokens else None,
-            "code": code("corpora"),
+            "tasks": profile.tasks.model_dump(mode="json", include={"folders", "seed"}),
+            "files": sources.fingerprint(profile, sources.corpus_datasets(profile)),
+            "tokenizer": base(profile) if any(folder.min_tokens for folder in section.folders) else None,
+            "code": code("corpora", stop=_BUILDERS),
         }
     )
 
@@ -54,8 +55,9 @@ def tasks(profile: Profile) -> str:
     return fingerprint(
         {
             "settings": section.model_dump(mode="json"),
-            "files": _files(section.source, {folder.split("/")[0] for folder in section.folders.values()}, profile),
-            "code": code("task_texts"),
+            "order": list(section.names),
+            "files": sources.fingerprint(profile, sources.task_datasets(profile)),
+            "code": code("task_texts", stop=_BUILDERS),
         }
     )
 
@@ -218,18 +220,3 @@ def _weights(model: str) -> str:
     folder = Path(model_path(model))
     files = sorted(folder.glob("*.safetensors")) if folder.is_dir() else []
     return fingerprint([[path.name, file_fingerprint(path)] for path in files]) if folder.is_dir() else ""
-
-
-def _files(source: str, names: Iterable[str], profile: Profile) -> list[list[str]]:
-    """Names and bytes of the files a source reads; hub sources are pinned by revision in the settings."""
-    if source == "hub":
-        return []
-    if source == "gensim":
-        return [["gensim", versions("gensim")["gensim"]]]  # the files ship inside its wheel
-    return _folder_files(paths.data_root(profile), tuple(sorted(names)))
-
-
-@functools.cache
-def _folder_files(root: Path, names: tuple[str, ...]) -> list[list[str]]:
-    files = [path for name in names for path in sorted((root / name).rglob("*.json*")) if path.is_file()]
-    return [[path.relative_to(root).as_posix(), file_fingerprint(path)] for path in files]

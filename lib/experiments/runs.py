@@ -33,6 +33,7 @@ from lib.experiments import (
 )
 from lib.store import executors
 from lib.store.records import store
+from lib.tasks import classification_names, retrieval_names
 
 MODELS_PER_JOB = 8  # models whose heads one job trains: enough to amortise the loop, few enough to occupy all processes
 Pair = tuple[Variant, int]  # a model and its seed
@@ -60,7 +61,7 @@ def run(
     does. Raises the first error of a failed job after all others have finished; what they made is kept.
     """
     pairs = _pairs(models, seeds, profile)
-    tasks = task_texts.names("classification", profile) if tasks is None else tasks
+    tasks = classification_names(profile) if tasks is None else tasks
     record_keys = {
         (pair, task): keys.record(*pair, task, profile, split, limit) for pair, task in itertools.product(pairs, tasks)
     }
@@ -91,7 +92,7 @@ def retrieve(
     pairs = _pairs(models, seeds, profile)
     embed(pairs, profile, executor, "test")
     rows = []
-    for pair, task in itertools.product(pairs, task_texts.names("retrieval", profile) if tasks is None else tasks):
+    for pair, task in itertools.product(pairs, retrieval_names(profile) if tasks is None else tasks):
         arrays = task_texts.arrays(task, profile)
         candidates = arrays["candidates"].tolist()
         sources = arrays["sources"].tolist()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 
 import numpy as np
 
@@ -15,7 +17,13 @@ from lib.store.records import store
 WATCHED_PARTS = 2  # held-out CCA is measured half way; before training and at the end too, where `embeddings` asks
 
 
-def train_student(variant: Variant, seed: int, profile: Profile, start: np.ndarray | None = None):
+def train_student(
+    variant: Variant,
+    seed: int,
+    profile: Profile,
+    start: np.ndarray | None = None,
+    on_update: Callable[[int, int, float], None] | None = None,
+):
     """One student trained on its teachers; returns (student, objective, history).
 
     The seed sets the data order, the projections' initial weights and dropout. Training resumes from its last
@@ -23,10 +31,12 @@ def train_student(variant: Variant, seed: int, profile: Profile, start: np.ndarr
 
     start: (documents, dim) embeddings of the validation documents before training: with a contextual teacher, the
         history then begins with their held-out CCA.
+    on_update: called after each update with its number, the number of updates, and its loss.
     """
     import torch
 
     from lib.distillation import training
+    from lib.distillation.objective import Objective
 
     settings = profile.training
     structural = structural_teacher.embeddings("train", profile)
@@ -39,10 +49,11 @@ def train_student(variant: Variant, seed: int, profile: Profile, start: np.ndarr
     )
     make = models.cls_student if variant.pooling == "cls" else models.base_student
     student = make(profile).to(models.device())
+    student.gradient_checkpointing = settings.gradient_checkpointing
     if settings.freeze_token_embeddings:
         student.freeze_token_embeddings()
     torch.manual_seed(seed)
-    objective = training.Objective(
+    objective = Objective(
         variant,
         student.dim,
         None if contextual is None else contextual.shape[1],
@@ -71,13 +82,28 @@ def train_student(variant: Variant, seed: int, profile: Profile, start: np.ndarr
             accumulation=settings.accumulation,
             precision=settings.precision,
             length_bucket=settings.length_bucket,
-            checkpoint=store().folder / "checkpoints" / f"{key}.pt",
+            checkpoint=checkpoint_path(variant, seed, profile),
             checkpoint_every=settings.checkpoint_every,
             watch=watch,
             watch_every=-(-updates // WATCHED_PARTS),
+            on_update=on_update,
         )
     history.watched[:0] = measured
     return student, objective, history
+
+
+def checkpoint_path(variant: Variant, seed: int, profile: Profile) -> Path:
+    """Where the training of a student is kept until what it was trained for is saved."""
+    return store().folder / "checkpoints" / f"{keys.student(variant, seed, profile)}.pt"
+
+
+def remove_checkpoint(variant: Variant, seed: int, profile: Profile) -> None:
+    """Remove what a training is resumed from; for when that is saved which the student was trained for."""
+    path = checkpoint_path(variant, seed, profile)
+    if path.exists():
+        from lib.distillation import checkpoint  # imports torch
+
+        checkpoint.remove(path)
 
 
 def held_out_watch(variant: Variant, profile: Profile):

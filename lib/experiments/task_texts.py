@@ -10,20 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from lib.config import paths
 from lib.config.schema import Profile
 from lib.experiments import keys
 from lib.store.records import once, store
-from lib.tasks import Task, downsample, load
+from lib.tasks import Task, downsample, read
 
 
 def tasks(profile: Profile) -> dict[str, Task]:
-    """The tasks by name, read from their sources."""
-    return once("tasks", keys.tasks(profile), lambda: _tasks(profile))
+    """The tasks by name, read from their dataset folders."""
+    return once("tasks", keys.tasks(profile), lambda: read(profile))
 
 
-def texts(profile: Profile) -> dict[str, str]:
-    """Every task text once: {text id: text}; ids are `<task>/<id>` where two tasks give one id two texts."""
+def texts(profile: Profile) -> list[str]:
+    """Every task text once; two tasks share a text where both its id and its content are the same."""
     return _stored(profile)["texts"]
 
 
@@ -36,16 +35,10 @@ def arrays(name: str, profile: Profile) -> dict[str, np.ndarray]:
     """A task as rows of the task texts.
 
     Classification: `classes`, `folds` (0 for none), and per split `inputs_<split>` (examples, 1 or 2) and
-    `labels_<split>` (examples,). Retrieval: `candidates`, `sources`, and `targets_<number>` of each source. Clustering:
-    `clusters` (texts,).
+    `labels_<split>` (examples,); `groups_train` where folds must not cut a group. Retrieval: `candidates`, `sources`,
+    and `targets_<number>` of each source. Clustering: `clusters` (texts,).
     """
     return store().arrays("task", keys.task_arrays(name, profile), lambda: _collected(profile)[1][name])
-
-
-def names(kind: str, profile: Profile) -> list[str]:
-    """The profile's tasks of a kind, "classification", "retrieval" or "clustering", in the profile's order."""
-    mark = {"classification": "classes", "retrieval": "candidates", "clustering": "clusters"}[kind]
-    return [name for name in profile.tasks.names if mark in arrays(name, profile)]
 
 
 def examples(arrays: dict[str, np.ndarray], split: str, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
@@ -55,18 +48,8 @@ def examples(arrays: dict[str, np.ndarray], split: str, limit: int | None) -> tu
     return inputs[kept], labels[kept]
 
 
-def _tasks(profile: Profile) -> dict[str, Task]:
-    section = profile.tasks
-    settings = section.model_dump(exclude={"source", "names", "limit", "folders"})
-    if section.source == "folder":
-        settings = {"root": paths.data_root(profile), "folders": section.folders, "seed": section.seed}
-    elif section.source == "hub":
-        settings = {"root": paths.data_root(profile)}
-    return load(section.source, section.names, **settings)
-
-
 def _stored(profile: Profile) -> dict[str, Any]:
-    """`texts`, {text id: text} of all tasks, and `validation`, how many of them training and validation need."""
+    """`texts`, those of all tasks, and `validation`, how many of them training and validation need."""
     key = keys.tasks(profile)
     return once("task_texts", key, lambda: store().record("task_texts", key, lambda: _collected(profile)[0]))
 
@@ -76,29 +59,19 @@ def _collected(profile: Profile) -> tuple[dict[str, Any], dict[str, dict[str, np
 
 
 def _collect(tasks: dict[str, Task], limit: int) -> tuple[dict[str, Any], dict[str, dict[str, np.ndarray]]]:
-    """What `_task_texts` and `arrays` read: the texts of all tasks, and each task's rows of them."""
-    every: dict[str, str] = {}
-    unique: dict[str, dict[str, str]] = {name: {} for name in tasks}
+    """What `_stored` and `arrays` read: the texts of all tasks, and each task's rows of them."""
+    rows: dict[tuple[str, str], int] = {}  # (id, text): place
 
-    def collect(name: str, ids: Iterable[str]) -> None:
-        for text_id in ids:
-            text = tasks[name].texts[text_id]
-            unique[name][text_id] = text_id if every.get(text_id, text) == text else f"{name}/{text_id}"
-            every[unique[name][text_id]] = text
+    def collect(task: Task, ids: Iterable[str]) -> dict[str, int]:
+        return {text_id: rows.setdefault((text_id, task.texts[text_id]), len(rows)) for text_id in ids}
 
-    for name, task in tasks.items():
+    for task in tasks.values():
         for split in ("train", "validation"):
-            kept = downsample(np.asarray(task.labels[split]), limit) if split in task.labels else ()
-            collect(name, (text_id for index in kept for text_id in task.inputs[split][index]))
-    validation = len(every)
-    for name, task in tasks.items():
-        collect(name, task.texts)
-    row = {text_id: number for number, text_id in enumerate(every)}
-    rows = {
-        name: _rows(task, {text_id: row[unique[name][text_id]] for text_id in task.texts})
-        for name, task in tasks.items()
-    }
-    return {"texts": every, "validation": validation}, rows
+            kept = downsample(task.labels[split], limit) if split in task.labels else ()
+            collect(task, (text_id for index in kept for text_id in task.inputs[split][index]))
+    validation = len(rows)
+    arrays = {name: _rows(task, collect(task, task.texts)) for name, task in tasks.items()}
+    return {"texts": [text for _, text in rows], "validation": validation}, arrays
 
 
 def _rows(task: Task, rows: dict[str, int]) -> dict[str, np.ndarray]:
@@ -118,4 +91,6 @@ def _rows(task: Task, rows: dict[str, int]) -> dict[str, np.ndarray]:
     for split, inputs in task.inputs.items():
         arrays[f"inputs_{split}"] = np.array([[rows[text_id] for text_id in ids] for ids in inputs])
         arrays[f"labels_{split}"] = np.asarray(task.labels[split])
+    if task.folds and (groups := task.example_groups("train")) is not None:
+        arrays["groups_train"] = groups
     return arrays

@@ -16,7 +16,7 @@ NAMES = ("train", "validation", "tasks", "all_tasks")
 def texts(name: str, profile: Profile) -> list[str]:
     """The texts of a set, in the order of its rows."""
     if name in ("tasks", "all_tasks"):
-        every = list(task_texts.texts(profile).values())
+        every = task_texts.texts(profile)
         return every if name == "all_tasks" else every[: task_texts.count_for_validation(profile)]
     corpus = corpora.corpus(profile)
     documents = corpus.validation if name == "validation" else corpus.train[: profile.training.documents]

@@ -1,26 +1,26 @@
 """The records behind a boxplot figure of Chapter 4, and the noise band drawn in it.
 
-A figure's models come from the published figure itself; two or four reference students, run with three seeds, tell
-how far a result moves when nothing but the seed changes.
+A figure's models are those of the published figure and those that the grids add to it; two or four reference students,
+run with three seeds, tell how far a result moves when nothing but the seed changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from fnmatch import fnmatchcase
 from itertools import combinations
 
 import pandas as pd
 
 from lib import experiments, figures, published
+from lib.config import profiles
 from lib.config.profiles import Profile
-from lib.distillation.variants import MM_MSE, NO_WEIGHTING
+from lib.distillation.variants import NO_WEIGHTING, parse
 from lib.findings import claims
 from lib.statistics.effects import best_means, normalized_runs
 from lib.statistics.intervals import SeedNoise, paired, seed_noise
 
-STRUCTURAL_REFERENCES = ("cosine", MM_MSE)
+STRUCTURAL_REFERENCES = profiles.grid("structural")["reference"]
 REFERENCES = (*STRUCTURAL_REFERENCES, *NO_WEIGHTING.values())
 BASELINES = ("Longformer", "SBERT")
 
@@ -34,31 +34,35 @@ def references(label: str) -> tuple[str, ...]:
 
 
 def models(label: str, profile: Profile) -> dict[str, str]:
-    """Name as printed -> identity, top to bottom, for the models of a figure that the profile asks for.
+    """Name as printed -> identity for the models of a figure that the profile asks for: the published ones from top to
+    bottom, then what the figure's grid adds.
 
-    `profile.only` keeps the printed names that match one of its comma-separated patterns, and the baselines.
+    `profile.only` keeps the names that match one of its comma-separated patterns, and the baselines.
     `profile.max_variants` keeps the baselines, the references and the first few of the others.
+
+    Raises `ValueError` for a variant in a grid that nobody can train.
     """
-    shown = published.identities(label)
+    shown = published.figure_models(label)
+    for identity in shown.values():
+        parse(identity)
     kept = {*BASELINES, *references(label)}
-    patterns = [pattern.strip() for pattern in profile.only.split(",") if pattern.strip()]
-    if patterns:
+    if profile.only:
         shown = {
-            name: one
-            for name, one in shown.items()
-            if one in BASELINES or any(fnmatchcase(name, pattern) for pattern in patterns)
+            name: identity
+            for name, identity in shown.items()
+            if identity in BASELINES or profiles.matches(name, profile.only)
         }
     if profile.max_variants is not None:
-        others = [one for one in shown.values() if one not in kept][: profile.max_variants]
-        shown = {name: one for name, one in shown.items() if one in kept or one in others}
+        others = [identity for identity in shown.values() if identity not in kept][: profile.max_variants]
+        shown = {name: identity for name, identity in shown.items() if identity in kept or identity in others}
     return shown
 
 
 def records(labels: str | Sequence[str], *, profile: Profile, executor: Executor | None = None) -> pd.DataFrame:
     """Tidy records of every model of the figures and of their references; trains what is missing."""
     labels = [labels] if isinstance(labels, str) else list(labels)
-    wanted = [one for label in labels for one in (*models(label, profile).values(), *references(label))]
-    seeds = {one: sorted({*profile.seeds, *profile.reference_seeds}) for one in REFERENCES}
+    wanted = [identity for label in labels for identity in (*models(label, profile).values(), *references(label))]
+    seeds = {identity: sorted({*profile.seeds, *profile.reference_seeds}) for identity in REFERENCES}
     return experiments.run(dict.fromkeys(wanted), profile=profile, seeds=seeds, executor=executor)
 
 

@@ -9,9 +9,9 @@ A kind with several comparisons holds only if all of them do. The models are nam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal, get_args
 
 import pandas as pd
 from pydantic import Field, model_validator
@@ -46,9 +46,11 @@ class Claim(Settings):
         """The figure whose numbers decide."""
         return self.source or self.figure
 
-    def groups(self) -> Iterable[Sequence[str]]:
-        """The groups of patterns that name models, for checking against the figure."""
-        raise NotImplementedError
+    SIDES: ClassVar[tuple[str, ...]] = ()  # fields that name models
+
+    def sides(self, models: Sequence[str]) -> list[list[str]]:
+        """The models that the claim names, side by side; `ValueError` if a name matches none of `models`."""
+        return [resolve(getattr(self, name), models) for name in self.SIDES]
 
     def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
         """The comparisons that must all be positive. means: model -> mean score; models: the figure's, as printed."""
@@ -63,12 +65,12 @@ class Beats(Claim):
     worse: Patterns
     rounds: Texts = ()
 
-    def groups(self) -> Iterable[Sequence[str]]:
-        for suffix in [f";{name}" for name in self.rounds] or [""]:
-            yield from ([pattern + suffix for pattern in group] for group in (self.better, self.worse))
+    def sides(self, models: Sequence[str]) -> list[list[str]]:
+        suffixes = [f";{name}" for name in self.rounds] or [""]
+        return [resolve([p + s for p in side], models) for s in suffixes for side in (self.better, self.worse)]
 
     def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
-        sides = [resolve(group, models) for group in self.groups()]
+        sides = self.sides(models)
         return [
             _pair(winner, loser)
             for winners, losers in zip(sides[::2], sides[1::2], strict=True)
@@ -81,15 +83,13 @@ class Beats(Claim):
 class BeatsOnAverage(Claim):
     """The models of `better` have a higher average of means than those of `worse`."""
 
+    SIDES: ClassVar = ("better", "worse")
     kind: Literal["beats_on_average"]
     better: Patterns
     worse: Patterns
 
-    def groups(self) -> Iterable[Sequence[str]]:
-        return self.better, self.worse
-
     def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
-        sides = [resolve(group, models) for group in self.groups()]
+        sides = self.sides(models)
         shares = [dict.fromkeys(names, 1 / len(names)) for names in sides]
         words = [names[0] if len(names) == 1 else f"average of {len(names)} models" for names in sides]
         return [Comparison(*shares, *words)]
@@ -102,6 +102,7 @@ class CountBeating(Claim):
     the one after it does not.
     """
 
+    SIDES: ClassVar = ("group", "baselines")
     kind: Literal["count_beating"]
     group: Patterns
     baselines: Patterns
@@ -114,11 +115,8 @@ class CountBeating(Claim):
             raise ValueError("a count needs at_least, at_most, or both")
         return self
 
-    def groups(self) -> Iterable[Sequence[str]]:
-        return self.group, self.baselines
-
     def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
-        group, baselines = (resolve(names, models) for names in self.groups())
+        group, baselines = self.sides(models)
         best = means[baselines].idxmax()
         ranked = means[group].sort_values(ascending=False, kind="stable").index.tolist()
         pairs = []
@@ -136,8 +134,8 @@ class CountPairs(Claim):
     pairs: Annotated[tuple[Annotated[tuple[Text, Text], Field(strict=False)], ...], Field(strict=False, min_length=1)]
     at_least: Count
 
-    def groups(self) -> Iterable[Sequence[str]]:
-        return self.pairs
+    def sides(self, models: Sequence[str]) -> list[list[str]]:
+        return [resolve(pair, models) for pair in self.pairs]
 
     def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
         ranked = sorted(self.pairs, key=lambda pair: means[pair[1]] - means[pair[0]])
@@ -151,15 +149,13 @@ class Spread(Claim):
     held fixed when tasks and seeds are resampled, which makes its interval a first-order one.
     """
 
+    SIDES: ClassVar = ("wider", "narrower")
     kind: Literal["spread"]
     wider: Patterns
     narrower: Patterns
 
-    def groups(self) -> Iterable[Sequence[str]]:
-        return self.wider, self.narrower
-
     def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
-        sides = [means[resolve(group, models)] for group in self.groups()]
+        sides = [means[names] for names in self.sides(models)]
         words = [f"sd of {len(scores)} models" for scores in sides]
         return [Comparison(*map(_deviation, sides), *words)]
 
@@ -167,13 +163,11 @@ class Spread(Claim):
 class Collapsed(Claim):
     """The model keeps less than the share `keeps` of what `reference` scores, which has not been trained at all."""
 
+    SIDES: ClassVar = ("model", "reference")
     kind: Literal["collapsed"]
     model: Text
     reference: Text
     keeps: Annotated[float, Field(gt=0, le=1)]
-
-    def groups(self) -> Iterable[Sequence[str]]:
-        return (self.model,), (self.reference,)
 
     def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
         words = f"{self.keeps:g} x {self.reference}"
@@ -187,29 +181,19 @@ class EasierTask(Claim):
     easier: Text
     harder: Text
 
-    def groups(self) -> Iterable[Sequence[str]]:
-        return ()
-
     def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
         return [_pair(self.easier, self.harder)]
 
 
-KINDS: dict[str, type[Claim]] = {
-    "beats": Beats,
-    "beats_on_average": BeatsOnAverage,
-    "count_beating": CountBeating,
-    "count_pairs": CountPairs,
-    "spread": Spread,
-    "collapsed": Collapsed,
-    "easier_task": EasierTask,
-}
+KINDS = {get_args(kind.model_fields["kind"].annotation)[0]: kind for kind in Claim.__subclasses__()}
 
 
-def resolve(patterns: Sequence[str], models: Sequence[str]) -> list[str]:
+def resolve(patterns: str | Sequence[str], models: Sequence[str]) -> list[str]:
     """The models that match a pattern and none of those after "!", in their own order.
 
     Raises `ValueError` for a pattern that matches nothing: it is misspelt.
     """
+    patterns = [patterns] if isinstance(patterns, str) else patterns
     chosen: set[str] = set()
     for pattern in patterns:
         bare = pattern.removeprefix("!")

@@ -1,7 +1,6 @@
 """The thesis' findings as checks on published numbers and on ours: the ledger, and each chapter's part of it.
 
-    claims.published()                               every finding, recomputed from the published per-task numbers
-    claims.check(*claims.our_results(profile))       the ledger: the same checks on our scores beside it
+    claims.check(*claims.our_results(profile))       the ledger; `check({})` judges the published numbers alone
     claims.of_figure("fig4_3", scores, noise)        the ledger's rows of one figure, as its notebook shows them
     claims.neighbours("fig4_8")                      which neighbours of a published ranking are closer than a re-run
 
@@ -35,7 +34,6 @@ RANKINGS = ("fig4_2", "fig4_3", "fig4_5", "fig4_7", "fig4_8", "fig4_9", "fig4_10
 RETRIEVAL = ("fig5_5", "fig5_6")  # rows per metric
 # Section 4.5.3: `no-weighting` sums the losses, λ = 0.5 halves that sum, which AdamW hardly notices.
 RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting", "None;λ=0.5"))
-_HEAD = ("id", "section", "label", "finding")
 _PUBLISHED = ("effect", "low", "high", "needed", "exceeds", "verdict", "p_tasks", "decided_by")
 _OURS = ("effect", "low", "high", "needed", "verdict", "p_tasks", "p_seeds", "seeds", "decided_by")
 
@@ -58,24 +56,12 @@ def parse(name: str, fields: Mapping[str, Any], where: str) -> Claim:
     claim = profiles.validated(KINDS[kind], {"id": name, **fields}, where)
     try:
         theirs.load(claim.figure)
-        for group in claim.groups():
-            resolve(group, _models(claim))
+        claim.sides(_models(claim))
         if claim.tasks:
             resolve(claim.tasks, theirs.load(claim.checked_on)["task"].unique().tolist())
     except ValueError as error:
         raise profiles.ParameterError(f"{where}: {error} ({claim.checked_on})") from None
     return claim
-
-
-def published() -> pd.DataFrame:
-    """Every finding recomputed from the published per-task numbers.
-
-    Columns: id, section, label (its figure), finding, effect (of the comparison that decides), low, high (95 %
-    bootstrap interval over tasks), needed (the published re-run distance, scaled to the comparison; empty for MAP and
-    MRR, of which the thesis has no two runs), exceeds (whether the effect does), verdict ("holds", "does not hold",
-    with "within noise" or "noise unknown"), p_tasks, decided_by, arithmetic, note.
-    """
-    return pd.DataFrame([_published_row(claim) | {"note": claim.note} for claim in load()])
 
 
 def check(
@@ -85,15 +71,14 @@ def check(
 
     scores: figure -> columns model, task, value, and seed if there are several. Chapter 4: models by identity or as
         printed in that figure. Chapter 5: models as printed, with metric and round; fig5_3 takes the rounds, fig5_5 and
-        fig5_6 MAP and MRR. Other models (references, further baselines) are left out, so that normalisation is the
-        thesis'.
+        fig5_6 MAP and MRR. Models that the figure does not print are left out: normalisation is the thesis'.
     noise: figure -> seed noise of mean accuracy; without one it is measured on the models that have several seeds.
     profile: its name, for the ledger.
 
-    Columns: those of `published()` with `published_` before effect, low, high, needed, exceeds, verdict, p_tasks and
-    decided_by; then effect, low, high, needed, verdict (`verdicts`, "not run" where a model has no scores), p_tasks
-    (sign-flip test over tasks), p_seeds (t test against the seed noise), seeds (of the models compared), decided_by,
-    profile, note.
+    Columns: id, section, label (the figure), finding; with "published_" before them effect, low, high, needed (empty
+    for MAP and MRR, of which the thesis has no two runs), exceeds, verdict (`Judgement.as_stated`), p_tasks,
+    decided_by; arithmetic (of the published numbers); ours: effect, low, high, needed, verdict ("not run" where a model
+    has no scores), p_tasks, p_seeds, seeds, decided_by (all as in `Judgement`); profile, note.
     """
     return _ledger(load(), scores, noise or {}, profile)
 
@@ -173,19 +158,14 @@ def _ledger(
 ) -> pd.DataFrame:
     rows = []
     for claim in claims:
-        row = {name if name not in _PUBLISHED else f"published_{name}": v for name, v in _published_row(claim).items()}
-        judgement, why_not = _ours(claim, scores.get(claim.checked_on), noise)
-        row |= {name: getattr(judgement, name, None) for name in _OURS}
-        row["verdict"] = judgement.verdict if judgement else verdicts.NOT_RUN
+        published, (ours, why_not) = _judged_published(claim), _ours(claim, scores.get(claim.checked_on), noise)
+        row = {"id": claim.id, "section": claim.section, "label": claim.figure, "finding": claim.finding}
+        row |= {f"published_{name}": getattr(published, name) for name in _PUBLISHED}
+        row |= {"published_verdict": published.as_stated, "arithmetic": published.arithmetic}
+        row |= {name: getattr(ours, name, None) for name in _OURS}
+        row |= {"verdict": ours.verdict if ours else verdicts.NOT_RUN}
         rows.append(row | {"profile": profile, "note": " ".join(filter(None, (claim.note, why_not)))})
     return pd.DataFrame(rows)
-
-
-def _published_row(claim: Claim) -> dict[str, Any]:
-    judgement = _judged_published(claim)
-    row = dict(zip(_HEAD, (claim.id, claim.section, claim.figure, claim.finding), strict=True))
-    row |= {name: getattr(judgement, name) for name in _PUBLISHED}
-    return row | {"verdict": judgement.as_stated, "arithmetic": judgement.arithmetic}
 
 
 @functools.cache
@@ -200,7 +180,7 @@ def _ours(claim: Claim, scores: pd.DataFrame | None, noise: Mapping[str, SeedNoi
     if scores is None:
         return None, ""
     scores = _as_printed(claim, scores)
-    compared = {name for group in claim.groups() for name in resolve(group, _models(claim))}
+    compared = {name for side in claim.sides(_models(claim)) for name in side}
     tasks = {claim.easier, claim.harder} if isinstance(claim, EasierTask) else set(claim.tasks)
     missing = sorted(compared - set(scores["model"])) + sorted(tasks - set(scores["task"]))
     if missing or scores.empty:
@@ -267,18 +247,20 @@ def _runs(
         table = effects.normalized_runs(scores)
     except ValueError as error:
         raise ValueError(f"{claim.checked_on}: {error}") from None
-    if noise is None and table.index.get_level_values("model").duplicated().any():
+    repeated = table.index.get_level_values("model").duplicated()
+    if noise is None and repeated.any():
         noise = intervals.seed_noise(table)
         if noise.sd < 1e-9:  # a CSV's mean, once for each of its seeds: what they varied by is not known
-            noise = None
+            noise, table = None, table[~repeated]
     return {model: group.to_numpy() for model, group in table.groupby(level="model")}, noise
 
 
 def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | None] | None:
     """A figure's scores with all seeds and its noise, if the store holds every one of them."""
     from lib.distillation import variants
-    from lib.experiments import keys, task_texts
+    from lib.experiments import keys
     from lib.findings import chapter4, final_students
+    from lib.tasks import classification_names
 
     if figure.startswith("fig4_"):
         seeds = dict.fromkeys(chapter4.REFERENCES, sorted({*profile.seeds, *profile.reference_seeds}))
@@ -292,7 +274,7 @@ def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | No
         return None
     if not store().has("task_texts", keys.tasks(profile)):
         return None  # nothing was evaluated: no reason to read the tasks
-    tasks = task_texts.names("classification", profile)
+    tasks = classification_names(profile)
     pairs = [(model, seed) for model in models for seed in seeds.get(model, profile.seeds)]
     for (model, seed), task, split in itertools.product(pairs, tasks, splits):
         if not store().has("records", keys.record(variants.parse(model), seed, task, trained, *split)):

@@ -7,26 +7,15 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from lib import published
-from lib.config import profiles
+from lib import figures, published
 from lib.config.profiles import Profile
 from lib.distillation import projection
 from lib.distillation.held_out_cca import chance_cca
-from lib.distillation.variants import CONTEXTUAL_TEACHERS, parse
+from lib.distillation.variants import CONTEXTUAL_TEACHERS, TEACHER_OF_DIMENSION, Variant, parse
 from lib.experiments import contextual_teacher, embeddings, task_texts
 from lib.findings import chapter4
 
-
-def single_labels() -> list[str]:
-    """The 36 single Paragraph Vectors of Table 4.5, in the grid's order."""
-    grid = profiles.grid("pv")
-    return [
-        f"{architecture};{dimension};{preprocessing};{min_count}"
-        for architecture in grid["architectures"]
-        for dimension in grid["dimensions"]
-        for preprocessing in grid["preprocessing"]
-        for min_count in grid["min_count"]
-    ]
+_FIGURES = {"tab4_6": "fig4_7", "tab4_7": "fig4_8", "tab4_8": "fig4_9"}  # table of projections -> figure
 
 
 def paragraph_vector_table(labels: list[str], profile: Profile) -> pd.DataFrame:
@@ -47,38 +36,72 @@ def paragraph_vector_table(labels: list[str], profile: Profile) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def projection_table(group: str, profile: Profile) -> pd.DataFrame:
-    """The students of Table 4.6, 4.7 or 4.8: teacher, both projections as printed, and their parameters at this
-    profile's width.
+def projection_table(label: str, profile: Profile) -> pd.DataFrame:
+    """The students of Table 4.6, 4.7 or 4.8 (tab4_6 ...): teacher, both projections by label, and their parameters at
+    this profile's width.
 
-    group: "only-contextual", "cosine" or "mm-MSE". Columns teacher, student_projection, contextual_projection,
-    dimension (of the space both end in), student_parameters, contextual_parameters.
+    Columns teacher, student_projection, contextual_projection, dimension (of the space both end in),
+    student_parameters, contextual_parameters, published (whether the thesis lists it: yes or no).
     """
+    printed = set(published.load(label).itertuples(index=False, name=None))
     rows = []
-    for row in published.load(
-        {"only-contextual": "tab4_6", "cosine": "tab4_7", "mm-MSE": "tab4_8"}[group]
-    ).itertuples():
-        sides = {
-            "student": (row.student_projection, 768),
-            "contextual": (row.contextual_projection, _dimension(row.teacher)),
-        }
+    for name, identity in published.table_models(_FIGURES[label]).items():
+        variant = parse(identity)
+        if variant.kind != "student" or variant.contextual is None:
+            continue
+        teacher_width = sum(int(part.split(";")[1]) for part in variant.contextual.split("+"))
+        sides = {"student": (variant.student_projection, 768)}
+        sides["contextual"] = (variant.contextual_projection, teacher_width)
         sizes = {
-            side: (projection.scale(label, profile.width), max(1, round(width * profile.width)))
-            for side, (label, width) in sides.items()
+            side: (projection.scale(layers, profile.width), max(1, round(width * profile.width)))
+            for side, (layers, width) in sides.items()
         }
-        counts = {
-            f"{side}_parameters": projection.parameter_count(label, width) for side, (label, width) in sizes.items()
-        }
+        key = (TEACHER_OF_DIMENSION[name.split(";")[0]], variant.student_projection, variant.contextual_projection)
         rows.append(
             {
-                "teacher": row.teacher,
-                "student_projection": row.student_projection,
-                "contextual_projection": row.contextual_projection,
+                **dict(zip(("teacher", "student_projection", "contextual_projection"), key, strict=True)),
                 "dimension": projection.out_features(*sizes["student"]),
-                **counts,
+                **{f"{side}_parameters": projection.parameter_count(*size) for side, size in sizes.items()},
+                "published": "yes" if key in printed else "no",
             }
         )
     return pd.DataFrame(rows)
+
+
+def selected_table(records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
+    """Table 4.10: the best two students per structural loss, the thesis' and ours.
+
+    records: tidy records that hold the models of Figures 4.10 and 4.11, out of which ours are chosen as the thesis
+        chose its own, by mean normalised accuracy within the figure.
+
+    Columns parameter, the four published students, then "ours: <loss>; <name in its figure>" for ours, best first.
+    """
+    table = published.load("tab4_10")
+    for label, loss in (("fig4_10", "cosine"), ("fig4_11", "mm-MSE")):
+        data = figures.boxplot_frame(label, chapter4.of_figure(records, label, profile), band=None)
+        ranking = data[["model", "identity"]].drop_duplicates().iloc[::-1].itertuples(index=False)
+        students = [(name, variant) for name, identity in ranking if (variant := parse(identity)).kind == "student"]
+        for name, variant in students[:2]:
+            values = _settings(variant, profile)
+            table[f"ours: {name if loss in name else f'{loss};{name}'}"] = [values[row] for row in table["parameter"]]
+    return table
+
+
+def _settings(variant: Variant, profile: Profile) -> dict[str, str]:
+    """A student's rows in Table 4.10, in its words."""
+    loss, distance, gamma = variant.structural_distance
+    teachers = {teacher: name for name, teacher in CONTEXTUAL_TEACHERS.items()}
+    return {
+        "Structural loss": f"{loss} {distance}" if distance else f"{loss} distance" if loss == "cosine" else loss,
+        "Max-margin γ": "" if gamma is None else f"{gamma:g}",
+        "Contextual teacher": teachers.get(variant.contextual, "-"),
+        "Student projection": variant.student_projection or "-",
+        "Contextual projection": variant.contextual_projection or "-",
+        "Weighting λ": "-" if variant.lam is None else f"{variant.lam:g}",
+        "Structural loss masking": (
+            f"longer than {profile.training.max_structural_len} tokens" if variant.masked else "-"
+        ),
+    }
 
 
 def cca_histories(models: dict[str, str], profile: Profile) -> pd.DataFrame:
@@ -134,15 +157,8 @@ def _class_shares(task: str, split: str, profile: Profile) -> tuple[np.ndarray, 
     return counts / counts.sum(), len(labels)
 
 
-def _dimension(teacher: str) -> int:
-    return sum(int(part.split(";")[1]) for part in CONTEXTUAL_TEACHERS[teacher].split("+"))
-
-
-def trained_labels(labels: Iterable[str]) -> set[str]:
+def trained_labels(labels: Iterable[str]) -> list[str]:
     """The single Paragraph Vectors behind identity labels: names like PV;2048d resolved, compounds taken apart."""
-    return {
-        part
-        for label in labels
-        if (variant := parse(label)).kind == "paragraph_vector"
-        for part in variant.contextual.split("+")
-    }
+    variants = [parse(label) for label in labels]
+    vectors = [variant.contextual for variant in variants if variant.kind == "paragraph_vector"]
+    return list(dict.fromkeys(part for label in vectors for part in label.split("+")))

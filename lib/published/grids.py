@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import product
 
 from lib.config import profiles
@@ -31,6 +32,18 @@ def grid_models(label: str) -> dict[str, str]:
     """
     published = identities(label)
     return {name: published.get(name, prefix + name) for prefix, name in _variants(label, published)}
+
+
+def table_models(label: str) -> dict[str, str]:
+    """`figure_models` in the order of the thesis' tables, which is the grids': what a table of variants lists."""
+    return grid_models(label) | figure_models(label)
+
+
+def model_names(labels: Iterable[str]) -> set[str]:
+    """The names that a filter can choose among: those of the labels' figures, of all figures where none has models."""
+    labels = set(labels)
+    figures = [label for label in CHAPTER_4 if label in labels] or CHAPTER_4
+    return {name for label in figures for name in figure_models(label)}
 
 
 def _variants(label: str, published: dict[str, str]) -> list[tuple[str, str]]:

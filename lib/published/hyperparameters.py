@@ -5,7 +5,6 @@ from __future__ import annotations
 import pandas as pd
 
 from lib import published
-from lib.config import profiles
 from lib.config.profiles import Profile
 
 
@@ -67,14 +66,15 @@ def _beside(values: dict[str, object], label: str) -> pd.DataFrame:
 
 def paragraph_vector(profile: Profile) -> pd.DataFrame:
     """Table 4.5: Paragraph Vector, fixed and searched. Columns parameter, value, published, recommended_by."""
-    settings, grid = profile.contextual_teacher, profiles.grid("pv")
-    small, large = grid["min_count"]
-    dimensions = ", ".join(str(max(1, round(dimension * profile.width))) for dimension in grid["dimensions"])
+    settings = profile.contextual_teacher
+    singles = [name.split(";") for name in published.table_models("fig4_5") if "+" not in name]
+    architectures, dimensions, preparations, min_counts = (dict.fromkeys(part) for part in zip(*singles, strict=True))
+    share = f"{settings.min_count_share:.0%} of training corpus (label 10%)"
     values = {
-        "dm": ", ".join({"DM": "true", "DBOW": "false"}[architecture] for architecture in grid["architectures"]),
-        "vector_size": dimensions,
-        "min_count": f"{small}, {settings.min_count_share:.0%} of training corpus (label {large})",
-        "text_pre_process": ", ".join(name.lower() for name in grid["preprocessing"]),
+        "dm": ", ".join({"DM": "true", "DBOW": "false"}[name] for name in architectures),
+        "vector_size": ", ".join(str(max(1, round(int(dimension) * profile.width))) for dimension in dimensions),
+        "min_count": ", ".join(share if count == "10%" else count for count in min_counts),
+        "text_pre_process": ", ".join(name.lower() for name in preparations),
         "window": settings.window,
         "negative": settings.negative,
         "sample": f"{settings.sample:g}",
@@ -82,3 +82,16 @@ def paragraph_vector(profile: Profile) -> pd.DataFrame:
         "epochs": settings.epochs,
     }
     return _beside(values, "tab4_5")
+
+
+def weighting(profile: Profile) -> pd.DataFrame:
+    """Table 4.9: the weightings tested with each structural loss. Columns parameter, value, published."""
+    names = [name.split(";λ=") for name in published.table_models("fig4_10") if ";λ=" in name]
+    masks, lambdas = (dict.fromkeys(parts) for parts in zip(*names, strict=True))
+    tokens = profile.training.max_structural_len
+    limit = "384" if tokens == 384 else f"{tokens} (label 384)"
+    values = {
+        "max_structural_len": ", ".join(limit if mask == "384" else mask for mask in masks),
+        "λ": ", ".join(lambdas),
+    }
+    return _beside(values, "tab4_9")

@@ -124,21 +124,14 @@ def _effect(row: dict[str, Any], prefix: str) -> str:
 
 
 def _rankings() -> list[dict[str, Any]]:
-    found = []
+    rows = []
     for label in claims.RANKINGS:
         table = claims.neighbours(label)
-        within = table[table["within_noise"]]
-        close = within[["model", "ahead_of", "arithmetic"]]
-        found.append(
-            {
-                "label": label,
-                "name": shown_items.name(label),
-                "within": len(within),
-                "pairs": len(table),
-                "table": shown_items.html(close, head=["model", "ahead of", "arithmetic"]) if len(close) else "",
-            }
-        )
-    return found
+        close = table.loc[table["within_noise"], ["model", "ahead_of", "arithmetic"]]
+        shown = shown_items.html(close, head=["model", "ahead of", "arithmetic"]) if len(close) else ""
+        name = shown_items.name(label)
+        rows.append({"label": label, "name": name, "within": len(close), "pairs": len(table), "table": shown})
+    return rows
 
 
 def _facts(profile: Profile, items: Iterable[Item]) -> list[tuple[str, str]]:
@@ -154,9 +147,9 @@ def _facts(profile: Profile, items: Iterable[Item]) -> list[tuple[str, str]]:
         ("Changed", ", ".join(f"{key} = {value!r}" for key, value in profile.departures.items()) or "nothing"),
         (
             "Corpus",
-            f"{profile.corpus.train_documents:,} documents ({profile.corpus.source}), half Wikipedia, half news",
+            f"{profile.corpus.train_documents:,} documents of the folders {', '.join(profile.corpus.names)}",
         ),
-        ("Tasks", f"{', '.join(profile.tasks.names)} ({profile.tasks.source})"),
+        ("Tasks", ", ".join(f"{name} ({profile.tasks.folders[name].folder})" for name in profile.tasks.names)),
         ("Seeds", ", ".join(map(str, seeds)) or "not recorded"),
         ("Device", ", ".join(sorted({device for one in known for device in one.get("device", ())})) or "not recorded"),
         ("Commit", ", ".join(commits) or "not recorded"),
@@ -206,7 +199,7 @@ def _place(effect: float) -> float:
 
 
 def _signed(number: float | None) -> str:
-    return "not run" if _missing(number) else f"{number:+.4f}".replace("0.", ".", 1).replace("-", "−")
+    return NOT_RUN if _missing(number) else f"{number:+.4f}".replace("0.", ".", 1).replace("-", "−")
 
 
 def _missing(number: float | None) -> bool:

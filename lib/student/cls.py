@@ -30,6 +30,18 @@ class ClsStudent(nn.Module):
         self.longformer.load_state_dict(weights)
         self.dim, self.padding = student.dim, student.config.pad_token_id
 
+    @property
+    def gradient_checkpointing(self) -> bool:
+        """Whether each layer is recomputed in the backward pass instead of keeping its activations."""
+        return self.longformer.is_activation_checkpointing
+
+    @gradient_checkpointing.setter
+    def gradient_checkpointing(self, wanted: bool) -> None:
+        if wanted:
+            self.longformer.activation_checkpointing_enable()
+        else:
+            self.longformer.activation_checkpointing_disable()
+
     def freeze_token_embeddings(self) -> None:
         """Exclude the token embeddings from training."""
         self.longformer.embeddings.word_embeddings.weight.requires_grad_(False)

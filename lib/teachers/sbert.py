@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -108,13 +108,11 @@ class SBERT:
         encoded = self.tokenizer(list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False)
         return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
 
-    def encode(
-        self, texts: Sequence[str], batch_size: int = 32, progress: Callable[[int, int], None] | None = None
-    ) -> np.ndarray:
+    def encode(self, texts: Sequence[str], batch_size: int = 32) -> np.ndarray:
         """Embeddings, float32 (n, dim), not normalised, in the order of `texts`.
 
         Texts of similar length share a batch, longest first, ties in the order given; the same texts and batch size
-        give the same bits (one torch thread). `progress(done, total)` is called after each batch.
+        give the same bits (one torch thread).
 
         Raises ValueError for an empty text (with its index), something that is not text, and NaN in an embedding.
         """
@@ -126,8 +124,6 @@ class SBERT:
         for start in range(0, total, batch_size):
             rows = order[start : start + batch_size]
             result[rows] = self._pool([encoded[row] for row in rows])
-            if progress is not None:
-                progress(min(start + batch_size, total), total)
         if not np.isfinite(result).all():
             row = int(np.flatnonzero(~np.isfinite(result).all(1))[0])
             raise ValueError(f"the teacher's embedding of text {row} holds NaN or infinity; its weights are not usable")

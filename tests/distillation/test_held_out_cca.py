@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from lib.distillation.held_out_cca import CCAWatch, chance_cca, held_out_cca
-from lib.distillation.training import Objective
+from lib.distillation.objective import Objective
 from lib.distillation.variants import parse
 
 GENERATOR = np.random.default_rng(0)

@@ -1,12 +1,14 @@
-"""The training loop: resuming, order, decay groups, and that it learns."""
+"""The training loop: order, decay groups, resuming from checkpoints whole and damaged, and that it learns."""
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from lib.distillation import checkpoint as checkpoints
 from lib.distillation import training
-from lib.distillation.training import DistillationData, Objective
+from lib.distillation.objective import Objective
+from lib.distillation.training import DistillationData
 from lib.distillation.variants import parse
 
 VOCABULARY, DIM, DOCUMENTS = 50, 8, 48
@@ -55,41 +57,120 @@ def test_training_lowers_the_loss_of_its_own_objective(data, label):
     torch.manual_seed(0)
     untrained = Bag()
     losses = []
-    for one in (untrained, student):
+    for encoder in (untrained, student):
         objective.eval()
         with torch.no_grad():
             rows = torch.arange(12)
             batch = training._batch(data, rows.numpy(), torch.device("cpu"))
-            losses.append(objective(one(batch[0]), *batch[1:]).mean().item())
+            losses.append(objective(encoder(batch[0]), *batch[1:]).mean().item())
     assert losses[1] < losses[0]
 
 
-@pytest.mark.parametrize("label", ["cosine", CONTEXTUAL])
-def test_an_interrupted_training_ends_with_the_same_bits(data, tmp_path, label):
-    whole, _, history = train(data, label)
+def interrupted(data, checkpoint, label="cosine", at=5, **settings):
+    """Train, writing a checkpoint every second update, and stop after the update `at`."""
 
-    def stop(done, updates):
-        if done == 5:
+    def stop(done, updates, loss):
+        assert updates == 8 and np.isfinite(loss)
+        if done == at:
             raise KeyboardInterrupt
 
-    checkpoint = tmp_path / "checkpoint.pt"
     with pytest.raises(KeyboardInterrupt):
-        train(data, label, checkpoint=checkpoint, checkpoint_every=2, on_update=stop)
-    assert checkpoint.exists()
-    resumed, _, again = train(data, label, checkpoint=checkpoint, checkpoint_every=2)
-    assert not checkpoint.exists()
-    assert again.loss == history.loss
-    for name, value in whole.state_dict().items():
-        assert torch.equal(value, resumed.state_dict()[name]), name
+        train(data, label, checkpoint=checkpoint, checkpoint_every=2, on_update=stop, **settings)
 
 
-def test_a_truncated_checkpoint_starts_again(data, tmp_path):
+def same_bits(first, second):
+    return all(torch.equal(value, second.state_dict()[name]) for name, value in first.state_dict().items())
+
+
+@pytest.mark.parametrize("label", ["cosine", CONTEXTUAL])
+@pytest.mark.parametrize("at", [5, 8])
+def test_an_interrupted_training_ends_with_the_same_bits(data, tmp_path, label, at):
+    whole, _, history = train(data, label)
     checkpoint = tmp_path / "checkpoint.pt"
-    checkpoint.write_bytes(b"PK\x03\x04 half a file")
+    interrupted(data, checkpoint, label, at)
+    updates = []
+    resumed, _, again = train(
+        data, label, checkpoint=checkpoint, checkpoint_every=2, on_update=lambda done, *_: updates.append(done)
+    )
+    assert updates == ([5, 6, 7, 8] if at == 5 else [])  # after the last update there is nothing left to do
+    assert again.loss == history.loss and same_bits(whole, resumed)
+    assert checkpoint.exists()  # until the student is saved, which only the caller knows
+    checkpoints.remove(checkpoint)
+    checkpoints.remove(checkpoint)
+    assert not list(tmp_path.iterdir())
+
+
+def flip(position):
+    def damage(content):
+        index = int(position * (len(content) - 1))
+        return content[:index] + bytes([content[index] ^ 1]) + content[index + 1 :]
+
+    damage.__name__ = f"flip at {position}"
+    return damage
+
+
+def zeros(content):
+    middle = len(content) // 2
+    assert any(content[middle : middle + 4096])
+    return content[:middle] + bytes(4096) + content[middle + 4096 :]
+
+
+DAMAGES = [
+    *(flip(position) for position in (0, 0.01, 0.2, 0.5, 0.8, 0.99, 1)),
+    zeros,
+    lambda content: content[: len(content) // 2],
+    lambda content: content[:-1],
+    lambda content: content + b"x",
+    lambda content: b"",
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_is_named_and_left_aside(data, tmp_path, damage):
     whole, _, _ = train(data)
-    with pytest.warns(UserWarning, match="damaged"):
+    checkpoint = tmp_path / "checkpoint.pt"
+    interrupted(data, checkpoint)
+    damaged = damage(checkpoint.read_bytes())
+    checkpoint.write_bytes(damaged)
+    updates = []
+    with pytest.warns(UserWarning) as caught:
+        again, _, _ = train(data, checkpoint=checkpoint, on_update=lambda done, *_: updates.append(done))
+    (message,) = [str(warning.message) for warning in caught]
+    assert f"checkpoint {checkpoint} is damaged: training starts again" in message and "\n" not in message
+    assert updates[0] == 1 and same_bits(whole, again)
+    assert (tmp_path / "checkpoint.pt.aside").read_bytes() == damaged
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 1}, "was written with seed 0, this training has 1"),
+        ({"learning_rate": 1e-3}, "was written with learning_rate 0.01, this training has 0.001"),
+        ({"label": CONTEXTUAL}, "was written with weights"),
+    ],
+)
+def test_a_checkpoint_of_another_training_is_named_and_left_aside(data, tmp_path, change, message):
+    expected, _, _ = train(data, **change)
+    checkpoint = tmp_path / "checkpoint.pt"
+    interrupted(data, checkpoint)
+    with pytest.warns(UserWarning, match=message):
+        again, _, _ = train(data, checkpoint=checkpoint, **change)
+    assert same_bits(expected, again)
+
+
+def test_a_checkpoint_of_another_number_of_processes_is_named_and_left_aside(data, tmp_path, monkeypatch):
+    """Two processes would see every other batch: going on with one would give other weights and say nothing."""
+    checkpoint = tmp_path / "checkpoint.pt"
+    write = checkpoints.write
+    monkeypatch.setattr(
+        checkpoints, "write", lambda path, settings, *rest: write(path, settings | {"processes": 2}, *rest)
+    )
+    interrupted(data, checkpoint)
+    monkeypatch.undo()
+    whole, _, _ = train(data)
+    with pytest.warns(UserWarning, match="was written with processes 2, this training has 1"):
         again, _, _ = train(data, checkpoint=checkpoint)
-    assert torch.equal(whole.table.weight, again.table.weight)
+    assert same_bits(whole, again)
 
 
 def test_seeds_change_the_order_and_equal_seeds_do_not(data):

@@ -4,13 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import figures, published
+from lib import published
 from lib.config import profiles
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
 from lib.findings import chapter4
-from lib.statistics.noise import NoiseBand
-
-NOISE = NoiseBand(sd=0.002, df=8, band=0.004, least_difference=0.0065)
 
 
 def as_records(label, scale=1.0, references=()):
@@ -82,32 +79,23 @@ def test_band_is_the_seeds_spread_of_the_references_alone():
     assert noise.df == 4 and noise.band == pytest.approx(2 * noise.sd)
 
 
-def test_neighbours_within_noise_are_the_ones_counted_from_the_published_numbers():
-    """Neighbours closer than .0057: 8 of 21, 13 of 17, 13 of 19, 10 of 12, 5 of 12."""
-    expected = {"fig4_7": (8, 21), "fig4_8": (13, 17), "fig4_9": (13, 19), "fig4_10": (10, 12), "fig4_11": (5, 12)}
-    for label, (close, pairs) in expected.items():
-        data = figures.boxplot_frame(label, as_records(label), band=None)
-        table = chapter4.neighbours(label, data, NOISE)
-        assert ((~table["published_differ"]).sum(), len(table)) == (close, pairs), label
-
-
-def test_findings_have_three_verdicts():
-    data = figures.boxplot_frame("fig4_2", as_records("fig4_2"), band=None)
-    claims = [
-        ("right", "cosine", "MSE"),
-        ("wrong", "MSE", "SBERT"),
-        ("same", "SBERT", "SBERT"),
-        ("absent", "cosine", "no such"),
-    ]
-    table = chapter4.findings(data, NOISE, claims)
-    assert table["verdict"].tolist() == ["holds", "does not hold", "not distinguishable"]
-    np.testing.assert_allclose(table["ours"], table["published"])  # fed with the published numbers
+def test_verdicts_are_those_of_the_figure_as_drawn():
+    """The references of other figures are noise alone; what `only` leaves out is not run."""
+    records = as_records("fig4_3", references=chapter4.STRUCTURAL_REFERENCES)
+    other = records[records["model"] == "cosine"].assign(model=NO_WEIGHTING["cosine"], value=1.0)
+    table = chapter4.verdicts("fig4_3", pd.concat([records, other]), profiles.load("mini"))
+    np.testing.assert_allclose(table["ours"], table["published"], atol=1e-9)  # fed with the published numbers
+    assert set(table["verdict"]) == {"holds", "not distinguishable"} and len(table) == 5
+    fewer = chapter4.verdicts("fig4_3", records, profiles.load("mini", only="max-margin;MSE*, MSE")).set_index(
+        "finding"
+    )
+    assert fewer["verdict"].value_counts()["not run"] == 2  # the two that compare with cosine
 
 
 def test_reference_tests_pair_tasks_and_seeds():
     records = as_records("fig4_3", references=chapter4.STRUCTURAL_REFERENCES)
     table = chapter4.reference_tests(records)
-    assert table[["one", "other", "pairs"]].to_numpy().tolist() == [["cosine", MM_MSE, 18]]
+    assert table[["left", "right", "pairs"]].to_numpy().tolist() == [["cosine", MM_MSE, 18]]
     scores = published.load("fig4_3").pivot(index="model", columns="task", values="accuracy")
     assert table["difference"][0] == pytest.approx((scores.loc["cosine"] - scores.loc[MM_MSE]).mean())
     assert table["low"][0] < table["difference"][0] < table["high"][0]

@@ -18,6 +18,7 @@ from lib.figures import tables
 from lib.findings import chapter4, claims
 from lib.published import deviations
 from lib.report import page, shown_items
+from lib.statistics import verdicts
 from lib.store.records import store
 
 VOID = {"meta", "link", "img", "br", "input", "hr"}
@@ -70,8 +71,7 @@ def text(tmp_path_factory, mini):
     with pytest.MonkeyPatch.context() as monkeypatch:
         empty(tmp_path_factory.mktemp("report"), monkeypatch)
         draw(mini)
-        found, noise = page.records(mini)
-        return page.page(mini, claims.check(found, noise, profile="mini"))
+        return page.page(mini, claims.check(*claims.our_results(mini), profile="mini"))
 
 
 class Reader(HTMLParser):
@@ -172,10 +172,10 @@ def test_what_stands_in_a_label_is_text_and_not_markup(made, mini, monkeypatch):
 
 
 def test_a_run_without_anything_is_a_page_too(run, mini):
-    found, noise = page.records(mini)
+    found, noise = claims.our_results(mini)
     assert (found, noise) == ({}, {})
     ledger = claims.check(found, noise, profile="mini")
-    assert set(ledger["verdict"]) == {claims.NOT_RUN}
+    assert set(ledger["verdict"]) == {verdicts.NOT_RUN}
     path = page.write(mini, ledger)
     assert path == run / "artifacts" / "mini" / "report.html"
     assert not Reader(path.read_text(encoding="utf-8")).images
@@ -201,7 +201,7 @@ def test_a_missing_value_is_an_empty_cell_and_a_thesis_none_a_label(run):
 
 def test_a_csv_gives_its_means_its_seeds_and_its_band(made, mini):
     (made / "artifacts" / "mini" / "provenance" / "fig4_2.json").unlink()  # as if it had come with the repository
-    found, noise = page.records(mini)
+    found, noise = claims.our_results(mini)
     assert set(found) == {"fig4_2"}
     assert noise["fig4_2"].sd == pytest.approx(0.004) and noise["fig4_2"].df == 4  # two references, three seeds
     cosine = found["fig4_2"].query("model == 'cosine' and task == 'PAN'")
@@ -219,7 +219,7 @@ def test_records_of_this_machine_come_with_every_seed(made, mini):
     for one in wanted.itertuples():
         key = keys.record(variants.parse(one.model), one.seed, one.task, mini, "validation", None)
         store().record("records", key, lambda one=one: {"accuracy": one.value})
-    found, noise = page.records(mini)
+    found, noise = claims.our_results(mini)
     cosine = found["fig4_2"].query("model == 'cosine' and task == 'PAN'").sort_values("seed")
     np.testing.assert_allclose(np.diff(cosine["value"]), -0.01)
     assert noise["fig4_2"].df == 4 and noise["fig4_2"].sd > 0.005

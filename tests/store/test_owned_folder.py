@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -170,7 +171,6 @@ def test_missing_permission_is_found_before_the_work(tmp_path, plant, message):
     run = subprocess.run([sys.executable, "-c", code, target, root], capture_output=True, text=True)
     (target if target.exists() else target.parent).chmod(0o755)
     target.parent.chmod(0o755)
-    import re
 
     assert re.search(message, run.stdout) and run.stdout.count("\n") == 1, run
 

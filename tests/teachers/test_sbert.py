@@ -85,12 +85,6 @@ def test_is_in_evaluation_mode_and_frozen(teacher):
     assert not any(parameter.requires_grad for parameter in teacher.model.parameters())
 
 
-def test_progress(teacher):
-    seen = []
-    teacher.encode(make_texts(10), batch_size=4, progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(4, 10), (8, 10), (10, 10)]
-
-
 def test_fingerprint_follows_what_changes_an_embedding(folder, teacher, tmp_path):
     assert teacher.fingerprint == SBERT.load(folder, max_tokens=12).fingerprint
     assert teacher.fingerprint != SBERT.load(folder, max_tokens=13).fingerprint

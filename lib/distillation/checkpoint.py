@@ -1,0 +1,70 @@
+"""The state of a training on disk: written whole or not at all, and read only if it is this training's.
+
+The file is what `torch.save` makes of the state, followed by the sha256 of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lib.store.files import write_atomically
+
+DIGEST = hashlib.sha256().digest_size
+ASIDE = ".aside"  # what is added to the name of a checkpoint that this training cannot use
+
+
+def write(path: Path, settings: dict[str, Any], state: dict[str, Any]) -> None:
+    """Replace the checkpoint by `state`, tensors and plain values, and the random state of this moment.
+
+    settings: plain values that must be the same when the training goes on, for example {"processes": 1}.
+    """
+    content = {
+        "settings": settings,
+        "state": state,
+        "rng": torch.get_rng_state(),
+        "cuda_rng": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+    }
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    digest = hashlib.sha256(buffer.getbuffer()).digest()
+    buffer.write(digest)
+    write_atomically(path, buffer.getvalue())
+
+
+def read(path: Path, settings: dict[str, Any], *, put_aside: bool = True) -> dict[str, Any] | None:
+    """The state that `write` kept, the random state put back; None if there is none that can be used.
+
+    A checkpoint with any damage, or of other settings, is renamed to `<name>.aside`, and one warning names it; nothing
+    of it is used. Of several processes only one should `put_aside`.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    problem = "is damaged"
+    if hashlib.sha256(memoryview(data)[:-DIGEST]).digest() == data[-DIGEST:]:
+        content = torch.load(io.BytesIO(data[:-DIGEST]), map_location="cpu", weights_only=True)
+        differing = [name for name, value in settings.items() if content["settings"].get(name) != value]
+        if not differing:
+            torch.set_rng_state(content["rng"])
+            for device, rng in enumerate(content["cuda_rng"]):
+                torch.cuda.set_rng_state(rng, device)
+            return content["state"]
+        name = differing[0]
+        problem = f"was written with {name} {content['settings'].get(name)}, this training has {settings[name]}"
+    if put_aside:
+        aside = path.with_name(path.name + ASIDE)
+        path.replace(aside)
+        warnings.warn(f"checkpoint {path} {problem}: training starts again, it is kept as {aside.name}", stacklevel=3)
+    return None
+
+
+def remove(path: Path) -> None:
+    """Delete the checkpoint of a training whose student has been saved."""
+    path.unlink(missing_ok=True)

@@ -1,0 +1,75 @@
+"""What a student minimises: the structural loss, the contextual loss through two projections, and their weighting."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+
+from torch import Tensor, nn
+
+from lib import losses
+from lib.distillation import projection, variants
+from lib.distillation.variants import CONTEXTUAL_LOSSES, Variant
+
+
+class Objective(nn.Module):
+    """The loss of one variant, (batch,) values from student and teacher embeddings.
+
+    loss = lam * S + (1 - lam) * C on unmasked rows, C on masked ones; without `lam` the plain sum S + C. S is the
+    structural loss of Section 4.4; C is SoftCCA of the projected embeddings (Equation 4.16) or a draft's ablation.
+    The projections are initialised from torch's global generator and train with the student.
+    """
+
+    def __init__(
+        self,
+        variant: Variant,
+        dim: int,
+        contextual_dim: int | None = None,
+        *,
+        width: float = 1.0,
+        max_structural_len: int | None = None,
+        beta: float = 0.95,
+        delta: float = 0.03,
+        form: str = "code",
+    ):
+        super().__init__()
+        self.lam = variant.lam
+        self.max_structural_len = max_structural_len if variant.masked else None
+        self.structural_loss = structural_loss(variant) if variant.structural else None
+        self.contextual_loss: Callable[[Tensor, Tensor], Tensor] | None = None
+        if variant.contextual is not None:
+            self.student_projection = projection.build(projection.scale(variant.student_projection, width), dim)
+            self.contextual_projection = projection.build(
+                projection.scale(variant.contextual_projection, width), contextual_dim
+            )
+            out = projection.out_features(projection.scale(variant.student_projection, width), dim)
+            if variant.contextual_loss == "soft_cca":
+                self.contextual_loss = losses.SoftCCA(out, beta=beta, delta=delta, form=form)
+            else:
+                self.contextual_loss = getattr(losses, CONTEXTUAL_LOSSES[variant.contextual_loss])
+
+    def forward(self, student: Tensor, structural: Tensor | None, contextual: Tensor | None, lengths: Tensor) -> Tensor:
+        mask = None
+        if self.max_structural_len is not None:
+            mask = losses.structural_mask(lengths, self.max_structural_len)
+        s = c = None
+        if self.structural_loss is not None:
+            s = self.structural_loss(student, structural, mask=mask)
+        if self.contextual_loss is not None:
+            c = self.contextual_loss(self.student_projection(student), self.contextual_projection(contextual))
+        if s is None or c is None:
+            return s if c is None else c
+        return losses.weighted(s, c, lengths, lam=self.lam, max_structural_len=self.max_structural_len)
+
+
+def structural_loss(variant: Variant) -> Callable[..., Tensor]:
+    """The structural loss of a variant as `loss(student, teacher, mask=mask) -> (batch,)`."""
+    name, arguments = variants.structural_loss(variant.structural)
+    loss = getattr(losses, name)
+    if "distance" in arguments:
+        arguments["distance"] = getattr(losses, arguments["distance"])
+    if "mask" in inspect.signature(loss).parameters:
+        return partial(loss, **arguments)
+    # Rows are independent: masking the input is masking the row.
+    return lambda student, teacher, mask: loss(student, teacher, **arguments) * (1 if mask is None else mask)

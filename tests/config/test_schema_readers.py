@@ -1,0 +1,100 @@
+"""Every field of a profile is read by the code that trains or evaluates: a parameter that does nothing is none."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+from lib.config import paths, profiles
+from lib.config.schema import Profile, Settings
+from lib.evaluation.heads import train_heads
+from lib.losses import SoftCCA
+from lib.teachers import ParagraphVector
+
+SECTIONS = {
+    name: field.annotation
+    for name, field in Profile.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, Settings)
+}
+SECTION_OF_CLASS = {model.__name__: name for name, model in SECTIONS.items()}
+# Sections that are handed over as `**section.model_dump()`, and who takes them: a field must be one of its parameters.
+TAKERS = {"heads": train_heads, "soft_cca": SoftCCA, "contextual_teacher": ParagraphVector.train}
+ONLY_PRINT = {"config", "published", "report"}  # rooms: a value that is checked and printed is not yet used
+
+
+def modules(folder: Path) -> Iterator[ast.Module]:
+    for path in sorted(folder.rglob("*.py")):
+        if path.relative_to(folder).parts[0] not in ONLY_PRINT:
+            yield ast.parse(path.read_text(encoding="utf-8"))
+
+
+def section_of(node: ast.AST, names: dict[str, str]) -> str | None:
+    """The section that an expression is: `profile.training`, or a name that stands for it."""
+    if isinstance(node, ast.Attribute):
+        return node.attr if node.attr in SECTIONS else None
+    return names.get(node.id) if isinstance(node, ast.Name) else None
+
+
+def names_of_sections(scope: ast.AST) -> dict[str, str]:
+    """Names that stand for a section in a scope: `settings = profile.training`, or `settings: TrainingSettings`."""
+    names = {}
+    if isinstance(scope, ast.FunctionDef):
+        for argument in (*scope.args.args, *scope.args.kwonlyargs):
+            written = ast.unparse(argument.annotation) if argument.annotation else ""
+            names |= dict.fromkeys([argument.arg], SECTION_OF_CLASS.get(written))
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            if section := section_of(node.value, {}):
+                names[node.targets[0].id] = section
+    return names
+
+
+def dumped(call: ast.Call, section: str, popped: set[str]) -> set[str]:
+    """The fields that `section.model_dump(include=..., exclude=...)` hands over; a dump to JSON goes into a key."""
+    options = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
+    fields = set(options.get("include") or {*SECTIONS[section].model_fields} - set(options.get("exclude", ())))
+    if options.get("mode") == "json":
+        return set()
+    if "include" in options:
+        return fields
+    return fields & ({*inspect.signature(TAKERS[section]).parameters} | popped) if section in TAKERS else set()
+
+
+def read(folder: Path) -> set[str]:
+    """Dotted keys of the profile that some module below the folder reads."""
+    keys = set()
+    for module in modules(folder):
+        for scope in (module, *(node for node in ast.walk(module) if isinstance(node, ast.FunctionDef))):
+            names = names_of_sections(scope)
+            nodes = list(ast.walk(scope))
+            calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+            popped = {
+                call.args[0].value
+                for call in calls
+                if call.func.attr == "pop" and call.args and isinstance(call.args[0], ast.Constant)
+            }
+            for call in calls:
+                if call.func.attr == "model_dump" and (section := section_of(call.func.value, names)):
+                    keys |= {f"{section}.{field}" for field in dumped(call, section, popped)}
+            for node in nodes:
+                if isinstance(node, ast.Attribute):
+                    section = section_of(node.value, names)
+                    keys.add(f"{section}.{node.attr}" if section else node.attr)
+    return keys
+
+
+def test_every_field_has_a_reader():
+    keys = read(paths.ROOT / "lib")
+    assert [key for key in profiles.names(Profile) if key not in keys] == []
+
+
+def test_a_field_without_reader_is_noticed(monkeypatch):
+    """In every section, handed over whole or not; a reader of the same field of another section does not count."""
+    added = {name: SECTIONS["training"].model_fields["accumulation"] for name in ("hidden_epochs", "accumulation")}
+    for model in SECTIONS.values():
+        monkeypatch.setattr(model, "__pydantic_fields__", {**model.model_fields, **added})
+    wanted = {key for key in profiles.names(Profile) if key.rpartition(".")[2] in added}
+    assert len(wanted) == 2 * len(SECTIONS)
+    assert wanted & read(paths.ROOT / "lib") == {"training.accumulation", "final.accumulation"}

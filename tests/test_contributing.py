@@ -1,0 +1,117 @@
+"""CONTRIBUTING.md is followed to the letter, in a copy of the repository, and what it promises is looked for.
+
+A block named after a file is that file, or for a notebook its last cell but one; a `diff` is applied; `bash` is run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from lib.config import paths
+
+TEXT = (paths.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+RECIPES = dict(re.findall(r"^### An? (\w+)\n(.*?)(?=^### |\Z)", TEXT, re.MULTILINE | re.DOTALL))
+BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LEFT_OUT = {str(paths.ROOT): {".git", ".venv", "artifacts", "figures"}}  # of the repository's root
+
+
+def follow(recipe: str, root: Path) -> None:
+    """Do what the recipe says. Raises AssertionError where it cannot be followed, with the command's output."""
+    environment = os.environ | {
+        "THESIS_ARTIFACTS": str(root / "artifacts"),
+        "PYTHONPATH": str(root),
+        "VIRTUAL_ENV": sys.prefix,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    for language, name, body in BLOCK.findall(RECIPES[recipe]):
+        if language == "bash":
+            command = ["bash", "-euo", "pipefail", "-c", body]
+            done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=600)
+            assert done.returncode == 0, f"{recipe}: {body}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        elif language == "diff":
+            change(root / name, body)
+        elif name.endswith(".ipynb"):
+            insert(root / name, body)
+        else:
+            assert not (root / name).exists(), f"{recipe}: {name} is there already"
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(body, encoding="utf-8")
+
+
+def change(path: Path, diff: str) -> None:
+    """Replace the lines of a diff without `+` by those without `-`; they must stand in the file once."""
+    lines = diff.splitlines(keepends=True)
+    before = "".join(line[1:] for line in lines if not line.startswith("+"))
+    after = "".join(line[1:] for line in lines if not line.startswith("-"))
+    text = path.read_text(encoding="utf-8")
+    assert text.count(before) == 1, f"{path.name} has {text.count(before)} times:\n{before}"
+    path.write_text(text.replace(before, after), encoding="utf-8")
+
+
+def insert(path: Path, source: str) -> None:
+    """A code cell before the notebook's last one."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    cell = {"cell_type": "code", "id": "recipe", "metadata": {}, "execution_count": None, "outputs": []}
+    document["cells"].insert(-1, cell | {"source": source.rstrip("\n")})
+    path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the repository, in which the recipes are followed one after another."""
+    root = tmp_path_factory.mktemp("contributing") / "repository"
+    shutil.copytree(paths.ROOT, root, ignore=lambda folder, names: LEFT_OUT.get(str(folder), ()))
+    return root
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize(
+    ("recipe", "label", "column", "value"),
+    [
+        ("loss", "fig4_3", "model", "huber"),
+        ("task", "fig4_2", "task", "KINDS"),
+        ("teacher", "fig4_5", "model", "DM;64;stem;2"),
+        ("student", "fig4_10", "model", "384;λ=0.35"),
+        ("figure", "figB_9", "model", "Longformer"),
+    ],
+)
+def test_a_recipe_ends_in_a_figure(copy, recipe, label, column, value):
+    follow(recipe, copy)
+    drawn = [pd.read_csv(path) for path in copy.glob(f"**/figures/smoke*/{label}.csv")]
+    assert any(value in set(frame[column]) for frame in drawn), f"{len(drawn)} {label}.csv, none with {value}"
+
+
+@pytest.mark.smoke
+def test_what_the_recipes_write_is_in_style(copy):
+    for words in (("check",), ("format", "--check")):
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *words, "--no-cache", copy], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout
+
+
+def test_every_diff_fits_the_files_as_they_are(tmp_path):
+    for recipe, text in RECIPES.items():
+        for language, name, body in BLOCK.findall(text):
+            if language == "diff":
+                assert (paths.ROOT / name).is_file(), f"{recipe}: {name}"
+                shutil.copy(paths.ROOT / name, tmp_path / "file")
+                change(tmp_path / "file", body)
+            assert language in ("bash", "diff", "python") and (name or language == "bash"), f"{recipe}: {body}"
+
+
+def test_the_hooks_run_the_commands_of_the_tests():
+    tests = (paths.ROOT / "tests" / "run.sh").read_text(encoding="utf-8")
+    hooks = re.findall(
+        r"entry: python (-m \w+.*)", (paths.ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    )
+    assert len(hooks) == 4 and [hook for hook in hooks if hook not in tests] == []

@@ -1,0 +1,142 @@
+"""`python -m lib.train`: what fails is one line and exit code 2, and a trained student is never lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from lib import train
+from lib.distillation import training
+from lib.experiments import student_training
+from lib.store import owned_folder
+from lib.student import Student, export
+
+SMALL = ["--profile", "smoke", "--set", "training.documents=12"]
+
+
+@pytest.fixture
+def artifacts(tmp_path, monkeypatch):
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
+    return tmp_path / "artifacts"
+
+
+@pytest.fixture
+def untrained(monkeypatch, artifacts):
+    """Whatever reaches the training, the corpus or a teacher is an error of its own."""
+
+    def never(*arguments, **keywords):
+        raise AssertionError("this should have been refused before any work")
+
+    monkeypatch.setattr(train, "_train", never)
+
+
+def refused(capsys, arguments):
+    """The one line that a command ends with."""
+    with pytest.raises(SystemExit) as error:
+        train.main(arguments)
+    message = capsys.readouterr().err
+    assert error.value.code == 2 and message.count("\n") == 1 and message.startswith("python -m lib.train: ")
+    return message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["cosin"], "unknown model 'cosin'"),
+        (["SBERT"], "'SBERT' is no student that can be saved"),
+        (["cosine", "--profile", "minni"], "unknown profile 'minni'; nearest: mini"),
+        (["cosine", "--set", "training.document=3"], "unknown key; nearest: training.documents"),
+        (["cosine", "--set", "training.documents"], "expected key=value"),
+        (["cosine", "--seed", "-1"], "seeds.0: expected greater than or equal to 0, got -1"),
+        (["cosine", "--out", "{tmp}/file"], "file is a file"),
+        (["cosine", "--out", "{tmp}/file/below"], "file is no folder"),
+        (["cosine", "--out", "{tmp}/notes"], "notes holds config.json and was not saved by this project"),
+        (["cosine", "--out", "{tmp}/link"], "link is a symbolic link"),
+    ],
+)
+def test_a_bad_request_is_refused_before_any_work(untrained, capsys, tmp_path, arguments, message):
+    (tmp_path / "file").write_text("work")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "config.json").write_text("{}")
+    (tmp_path / "link").symlink_to("notes")
+    arguments = [argument.format(tmp=tmp_path) for argument in arguments]
+    out = [] if "--out" in arguments else ["--out", str(tmp_path / "out")]
+    assert message in refused(capsys, [*arguments, *out])
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["config.json", "file", "link", "notes"]
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (KeyboardInterrupt(), "interrupted; the same command goes on from the last checkpoint"),
+        (OSError(28, "No space left on device", "/x"), "No space left on device"),
+        (FileNotFoundError("no corpus\nhere"), "no corpus here"),
+        (FloatingPointError("loss is nan at update 3 of 9"), "loss is nan"),
+        (RuntimeError("not enough memory: you tried to allocate 9 bytes"), "make training.batch_size smaller"),
+        (MemoryError(), "MemoryError"),
+    ],
+)
+def test_what_fails_on_the_way_is_one_line(monkeypatch, capsys, tmp_path, error, message):
+    def fail(*arguments):
+        raise error
+
+    monkeypatch.setattr(train, "_train", fail)
+    assert message in refused(capsys, ["cosine", "--out", str(tmp_path / "out")])
+
+
+def test_missing_data_is_one_line(artifacts, capsys, tmp_path):
+    folder = ["--set", "corpus.source=folder", "corpus.datasets={wikipedia: [nowhere], news: [nothing]}"]
+    arguments = ["cosine", "--profile", "smoke", *folder, f"data_root={tmp_path}", "--out", str(tmp_path / "out")]
+    assert "nowhere" in refused(capsys, arguments)
+
+
+def test_a_student_that_cannot_be_saved_is_not_lost(artifacts, monkeypatch, capsys, tmp_path):
+    """The disk is full after the training; the next try has nothing left to train, and then the checkpoint goes."""
+    command = ["cosine", *SMALL, "--out", str(tmp_path / "out")]
+    updates = []
+    distill = training.distill
+
+    def counted(*arguments, on_update, **keywords):
+        updates.append(0)
+
+        def count(*values):
+            updates[-1] += 1
+            on_update(*values)
+
+        return distill(*arguments, on_update=count, **keywords)
+
+    def full_disk(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(training, "distill", counted)
+    with monkeypatch.context() as patch:
+        patch.setattr(export, "save_file", full_disk)
+        with pytest.raises(SystemExit):
+            train.main(command)
+    error = capsys.readouterr().err.splitlines()
+    assert "No space left on device" in error[-1] and "loss " in "".join(error[:-1])  # the bar, then one line
+    assert len(list(artifacts.rglob("*.pt"))) == 1 and not (tmp_path / "out").exists()
+    train.main(command)
+    assert updates[0] > 0 and updates[1] == 0
+    assert Student.load(tmp_path / "out").dim == 384 and not list(artifacts.rglob("*.pt"))
+    assert owned_folder.check_target(tmp_path / "out")  # may be replaced by the next one
+
+
+def test_the_profile_decides_on_gradient_checkpointing(artifacts, monkeypatch):
+    """`training.gradient_checkpointing` reaches both students."""
+    from lib.config import profiles
+    from lib.distillation import variants
+
+    seen = []
+
+    def look(student, *arguments, **keywords):
+        seen.append(student.gradient_checkpointing)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "distill", look)
+    for wanted in (True, False):
+        settings = {"training.documents": 12, "training.gradient_checkpointing": wanted}
+        profile = profiles.load("smoke", overrides=settings)
+        for label in ("cosine", "cosine;[CLS]"):
+            with pytest.raises(KeyboardInterrupt):
+                student_training.train_student(variants.parse(label), 0, profile)
+    assert seen == [True, True, False, False]
