@@ -105,6 +105,19 @@ def test_no_module_that_a_record_runs_is_missing_in_its_key(changed):
         assert keys.record(variant, 0, "OC", PROFILE, "validation", None) != key, module
 
 
+def test_changed_files_count_and_are_looked_at_once_where_many_keys_are_asked_for(monkeypatch):
+    looks = []
+    monkeypatch.setattr(sources, "fingerprint", lambda profile, datasets: looks.append(1) or f"files {len(looks) > 99}")
+    before = embedding_keys()
+    assert len(looks) > 20
+    looks.clear()
+    with keys.data_at_rest():
+        assert embedding_keys() == before and len(looks) == 2  # the corpus' and the tasks'
+        looks += [1] * 100  # the files change
+        assert embedding_keys() == before
+    assert not set(embedding_keys().values()) & set(before.values())
+
+
 def test_changed_heads_evaluate_again_without_training(changed):
     variant = parse("cosine")
     before = keys.record(variant, 0, "OC", PROFILE, "validation", None), keys.embeddings(variant, 0, PROFILE)
