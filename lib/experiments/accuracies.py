@@ -11,7 +11,8 @@ from lib.config.schema import Profile
 from lib.distillation.variants import Variant
 from lib.experiments import embeddings, keys, task_texts
 from lib.store.records import store
-from lib.tasks import downsample, folds
+from lib.tasks import downsample
+from lib.tasks.cross_validation import folds
 
 HEAD_SEEDS = 1000  # seeds of the heads of one model and seed: 1000 * seed, 1000 * seed + 1, ...
 
