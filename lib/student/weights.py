@@ -56,13 +56,13 @@ def from_encoder(
             f"{source} is a {config.model_type}, a student can be made of {', '.join(SHORT_ENCODERS)} with absolute "
             "positions (a longformer is loaded by Student.from_longformer)"
         )
-    known = range(config.num_hidden_layers)
-    layers = list(known if layers is None else layers)
-    if not layers or any(type(layer) is not int or layer not in known for layer in layers):
+    available = range(config.num_hidden_layers)
+    layers = list(available if layers is None else layers)
+    if not layers or any(type(layer) is not int or layer not in available for layer in layers):
         raise ValueError(f"layers must be indices from 0 to {config.num_hidden_layers - 1} of {source}, got {layers!r}")
     if isinstance(max_positions, bool) or not isinstance(max_positions, int) or max_positions < 3:
         raise ValueError(f"max_positions must be a whole number of at least 3, got {max_positions!r}")
-    made = LongformerConfig(
+    longformer = LongformerConfig(
         attention_window=window if isinstance(window, int) else list(window),
         max_position_embeddings=max_positions + config.pad_token_id + 1,
         num_hidden_layers=len(layers),
@@ -81,7 +81,7 @@ def from_encoder(
     tokenizer = _tokenizer(source, revision)
     if tokenizer is not None:
         tokenizer.model_max_length = max_positions
-    return Checkpoint(made, tensors, tokenizer)
+    return Checkpoint(longformer, tensors, tokenizer)
 
 
 _SHARED = (
