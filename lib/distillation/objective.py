@@ -39,9 +39,7 @@ class Objective(nn.Module):
         self.structural_loss = structural_loss(variant.structural) if variant.structural else None
         self.contextual_loss: Callable[[Tensor, Tensor], Tensor] | None = None
         if variant.structural is None and variant.contextual is None:
-            raise ValueError(
-                "a student needs a structural loss, a contextual teacher, or both; got neither"
-            )
+            raise ValueError("a student needs a structural loss, a contextual teacher, or both; got neither")
         if variant.contextual is not None:
             if contextual_dim is None:
                 raise ValueError("contextual_dim, the width of the contextual teacher's embeddings, is missing")
