@@ -16,6 +16,7 @@ usage: ./run_all.sh [profile] [label or notebook ...] [options]
   --jobs N              processes that train at once (default: the cores, at most 4)
   --force               run notebooks although nothing changed; trained models still valid are kept
   --dry-run             say what would run, and why, and do nothing
+  --setup               alone: make the environment, if none is ready, and do nothing else
   --help                this text
 
 A changed run (--set, --seeds, --only) draws under the artifact root, not into figures/<profile>.
@@ -31,6 +32,10 @@ done
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
 source "$root/lib/runner/set_up.sh"
-# -P keeps the caller's folder off the import path: another clone's lib may lie there.
-export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
-exec "$python" -P -m lib.runner.run_all "$@"
+case " $* " in
+    " --setup ") set -- -c 'import sys; print("ready:", sys.executable)' ;;
+    *" --setup "*) echo "run_all.sh: --setup stands alone: it sets up and does nothing else" >&2; exit 2 ;;
+    *" --dry-run "*) set -- --look -m lib.runner.run_all "$@" ;;
+    *) set -- -m lib.runner.run_all "$@" ;;
+esac
+exec "$base" -I "$root/lib/runner/set_up.py" "$@"

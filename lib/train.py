@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from lib.config import profiles
+from lib.config import environment, profiles
 from lib.config.schema import Profile
 from lib.distillation import variants
 from lib.distillation.variants import Variant
@@ -37,6 +37,7 @@ def main(arguments: list[str] | None = None) -> None:
         if variant.kind != "student" or variant.pooling != "mean":
             raise ValueError(f"{given.model!r} is no student that can be saved; expected a loss such as cosine")
         profile = profiles.load(given.profile, overrides=given.set, seeds=[given.seed])
+        environment.set_process_environment(offline=profile.offline)
         out = check_target(given.out)  # now, not after hours of training
         _train(variant, given.seed, profile, out, given.export)
     except KeyboardInterrupt:
@@ -55,15 +56,15 @@ def main(arguments: list[str] | None = None) -> None:
 def _train(variant: Variant, seed: int, profile: Profile, out: Path, export: bool) -> None:
     _say("loading torch and transformers")
     from lib.distillation import checkpoint
-    from lib.experiments import student_training, teacher_embeddings, text_sets
+    from lib.experiments import contextual_teacher, structural_teacher, student_training, text_sets
 
     _say("reading the corpus as the student's tokens")
     text_sets.token_ids("train", profile)
     _say("embedding it by the structural teacher")
-    teacher_embeddings.structural("train", profile)
+    structural_teacher.embeddings("train", profile)
     if variant.contextual:
         _say("training the contextual teacher")
-        teacher_embeddings.contextual(variant.contextual, "train", profile)
+        contextual_teacher.embeddings(variant.contextual, "train", profile)
     with tqdm(desc="training", unit="update", disable=not MAIN, mininterval=0.5 if sys.stderr.isatty() else 10) as bar:
         student, _, history = student_training.train_student(variant, seed, profile, on_update=_advance(bar))
     if MAIN:

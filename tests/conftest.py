@@ -5,10 +5,10 @@ import inspect
 import os
 import re
 
-# Before anything imports torch or transformers: they read these once. Set for subprocesses too.
-os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = os.environ["HF_DATASETS_OFFLINE"] = "1"
-os.environ["TOKENIZERS_PARALLELISM"] = "false"
-os.environ["OMP_NUM_THREADS"] = "1"
+from lib.config import environment
+
+# Before anything imports NumPy, torch or transformers: they read these once. Set for subprocesses too.
+environment.set_process_environment(offline=True)
 os.environ["MPLBACKEND"] = "Agg"
 
 import jaxtyping  # noqa: E402

@@ -5,8 +5,9 @@ set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 source "$root/lib/runner/set_up.sh"
+python="$(exec "$base" -I "$root/lib/runner/set_up.py" -c 'import sys; print(sys.executable)')"
 cd "$root"
-export PYTHONPATH="$root" OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
+export PYTHONPATH="$root" # threads, MKL_CBWR and no network: tests/conftest.py
 status=0
 
 step() { # a failed check does not hide the ones after it

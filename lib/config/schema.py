@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+
+from lib.config import roles
 
 Count = Annotated[int, Field(ge=1, le=10**9)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # the range that NumPy, gensim and torch share
@@ -17,7 +19,6 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 Text = Annotated[str, Field(min_length=1)]
 # YAML has lists only; strict mode would refuse them for a tuple. The elements stay strict.
 Texts = Annotated[tuple[Text, ...], Field(strict=False)]
-TaskName = Literal["ARXIV", "IMDB", "OC", "AAN", "S2ORC", "PAN", "WINES", "GAMES"]
 
 
 class Settings(BaseModel):
@@ -26,61 +27,84 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
 
 
-class CorpusSettings(Settings):
-    """The distillation corpus, half Wikipedia and half news."""
+def _folder(value: Any) -> Any:
+    """A plain name is short for a folder without further settings."""
+    return {"folder": value} if isinstance(value, str) else value
 
-    source: Literal["gensim", "folder", "hub"]
+
+class CorpusFolder(Settings):
+    """A dataset folder of the corpus; shares are relative to each other."""
+
+    folder: Annotated[str, Field(pattern=r"^[^/.][^/]*$")]
+    share: Positive = 1.0
+    min_tokens: Annotated[int, Field(ge=0)] = 0
+
+
+class CorpusSettings(Settings):
+    """The distillation corpus: dataset folders and their shares."""
+
+    folders: Annotated[tuple[Annotated[CorpusFolder, BeforeValidator(_folder)], ...], Field(strict=False, min_length=1)]
+    order: Literal["listed", "shuffled"]
     train_documents: Annotated[int, Field(ge=2)]
     validation_documents: Annotated[int, Field(ge=2)]
     seed: Seed
-    datasets: dict[Literal["wikipedia", "news"], Texts] = {}
-    min_news_tokens: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="after")
-    def _sources_named(self) -> CorpusSettings:
-        if self.source != "gensim":
-            missing = [half for half in ("wikipedia", "news") if not self.datasets.get(half)]
-            if missing:
-                raise ValueError(f"source {self.source!r} needs datasets.{missing[0]}: at least one name")
-        if self.source == "hub":
-            for name in (name for half in self.datasets.values() for name in half):
-                revision = name.partition("@")[2].partition("/")[0]
-                if len(revision) != 40:
-                    raise ValueError(
-                        f"datasets: {name!r} is not pinned: expected hf://datasets/<id>@<40 hex digits>/<files>"
-                    )
+    def _named_once(self) -> CorpusSettings:
+        if len(set(self.names)) != len(self.names):
+            raise ValueError(f"folders: a folder stands twice in {list(self.names)}")
         return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The folders, in the order listed."""
+        return tuple(entry.folder for entry in self.folders)
+
+
+class TaskFolder(Settings):
+    """Where a task lies, and how many cross-validation folds it has where it has no validation split."""
+
+    folder: Annotated[str, Field(pattern=r"^[^/.][^/]*/[^/.][^/]*$")]
+    folds: Annotated[int, Field(ge=2)] | None = None
 
 
 class TaskSettings(Settings):
-    """The evaluation tasks and how they are cut down."""
+    """The evaluation tasks by name, and how they are cut down."""
 
-    source: Literal["gensim", "folder", "hub"]
-    names: Annotated[tuple[TaskName, ...], Field(strict=False, min_length=1)]
+    folders: Annotated[dict[Text, Annotated[TaskFolder, BeforeValidator(_folder)]], Field(min_length=1)]
     limit: Count
     seed: Seed
-    pool_articles: Annotated[int, Field(ge=20)] | None = None
-    passage_words: Annotated[int, Field(ge=20)] | None = None
-    train_pairs: Count | None = None
-    validation_pairs: Count | None = None
-    folders: dict[TaskName, Text] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The thesis' roles first, in their order, then other tasks by alphabet."""
+        return tuple(roles.ordered(self.folders))
+
+
+class MiniBuild(Settings):
+    """How the dataset folders of mini are made from the files inside gensim."""
+
+    builder: Literal["mini"]
+    documents: Annotated[int, Field(ge=4)]
+    pool_articles: Annotated[int, Field(ge=20)]
+    passage_words: Annotated[int, Field(ge=20)]
+    train_pairs: Count
+    validation_pairs: Count
+    seed: Seed
+
+
+class ThesisBuild(Settings):
+    """From which files the dataset folders of thesis are made."""
+
+    builder: Literal["thesis"]
+    wikipedia: Annotated[Texts, Field(min_length=1)]
+    news: Annotated[Texts, Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _complete(self) -> TaskSettings:
-        if len(set(self.names)) != len(self.names):
-            raise ValueError(f"names: a task stands twice in {list(self.names)}")
-        if self.source == "gensim":
-            unset = [
-                key
-                for key in ("pool_articles", "passage_words", "train_pairs", "validation_pairs")
-                if getattr(self, key) is None
-            ]
-            if unset:
-                raise ValueError(f"source 'gensim' builds its tasks from passages and needs {unset[0]}")
-        if self.source == "folder":
-            unset = [name for name in self.names if name not in self.folders]
-            if unset:
-                raise ValueError(f"source 'folder' needs folders.{unset[0]}: <dataset>/<task> for the task {unset[0]}")
+    def _pinned(self) -> ThesisBuild:
+        for name in (*self.wikipedia, *self.news):
+            if name.startswith("hf://") and len(name.partition("@")[2].partition("/")[0]) != 40:
+                raise ValueError(f"{name!r} is not pinned: expected hf://datasets/<id>@<40 hex digits>/<files>")
         return self
 
 
@@ -200,6 +224,7 @@ class Profile(Settings):
     width: Annotated[float, Field(gt=0, le=4)]
     only: str
     max_variants: Count | None
+    build: Annotated[MiniBuild | ThesisBuild, Field(discriminator="builder")] | None
     corpus: CorpusSettings
     tasks: TaskSettings
     structural_teacher: StructuralTeacherSettings

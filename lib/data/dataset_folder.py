@@ -1,92 +1,154 @@
-"""Reading dataset folders, the format for one's own data.
+"""Dataset folders, the one form in which texts and tasks come in.
 
-    <root>/<name>/documents.jsonl[.gz|.xz]          {"id", "text", "title"?}
-    <root>/<name>/tasks/<task>/<split>.jsonl        {"id", "label"}  or  {"a", "b", "label"}
-    <root>/<name>/tasks/<task>/relevant.json        {source id: [target ids]}
-    <root>/<name>/tasks/<task>/clusters.jsonl       {"id", "label"}
+    <root>/<name>/documents.jsonl[.gz|.xz] or documents/*.parquet     {"id", "text", "title"?, "group"?}
+    <root>/<name>/tasks/<task>/{train,validation,test}.jsonl          {"id", "label"}  or  {"a", "b", "label"}
+    <root>/<name>/tasks/<task>/relevant.json                          {source id: [target ids]}
+    <root>/<name>/tasks/<task>/clusters.jsonl                         {"id", "label"}
 
-Only documents.jsonl is needed for a corpus. Everything that is wrong is one `ValueError` with file, line number and
-reason; nothing is skipped.
+`group` names what documents share, an article for example. Everything that is wrong is one `ValueError` with file, line
+number and reason; nothing is skipped. Documents are checked once and copied into one Arrow file, through which they are
+read: a corpus larger than memory stays on disk. Tasks: `lib.data.task_files`.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gzip
+import hashlib
+import itertools
 import json
 import lzma
+import os
+import tempfile
+import unicodedata
 import zlib
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from lib.config import paths
+from lib.store.files import file_fingerprint
+from lib.store.records import fingerprint
+from lib.store.source_keys import source_key
+
 _OPENERS = {"": open, ".gz": gzip.open, ".xz": lzma.open}
+_BATCH = 1000  # documents that are in memory at once
+_OPTIONAL = ("title", "group")
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One document of a dataset folder."""
+class Document:
+    """A text; `source` is its dataset folder."""
 
     id: str
     text: str
-    title: str
+    source: str
+    title: str = ""
+    group: str = ""
 
 
-def documents(root: Path, name: str, *, allow_empty: bool = False) -> Iterator[Entry]:
-    """The documents of `<root>/<name>`, in file order, one at a time.
+class Documents(Sequence[Document]):
+    """The documents of `<root>/<name>`, in file order, read from disk when they are asked for.
 
     Args:
         root: the folder of dataset folders.
         name: of one of them.
-        allow_empty: whether a document may lack a text; tasks leave out and count what uses it, a corpus refuses it.
 
     Raises:
-        ValueError: no such folder or file, two documents files, a damaged archive, a bad line, an empty
-            text, a duplicate id.
+        ValueError: no such folder, no or two kinds of documents files, a damaged file, a bad line, an id given twice.
     """
-    path = documents_path(root, name)
-    seen: dict[str, int] = {}
-    for number, line in lines(path):
-        fields = _fields(f"{path}:{number}", _object(f"{path}:{number}", line), ("id", "text"), ("title",))
-        if not fields["text"].strip() and not allow_empty:
-            raise ValueError(
-                f"{path}:{number}: the text of document {fields['id']!r} is empty; give it a text or remove it"
-            )
-        if fields["id"] in seen:
-            raise ValueError(
-                f"{path}:{number}: id {fields['id']!r} occurs a second time, first on line {seen[fields['id']]}"
-            )
-        seen[fields["id"]] = number
-        yield Entry(fields["id"], fields["text"], fields.get("title", ""))
-    if not seen:
-        raise ValueError(f"{path}: expected at least one document, the file is empty")
+
+    def __init__(self, root: Path, name: str):
+        import pyarrow
+
+        self.name, self._files = name, document_files(root, name)
+        code = source_key(__name__, stop=("lib.store", "lib.config"))
+        key = fingerprint([code, *([os.fspath(path), bytes_of(path)] for path in self._files)])
+        path = paths.artifacts() / "data" / "arrow" / f"{key}.arrow"
+        try:
+            self._table = _arrow(path)
+        except (OSError, pyarrow.ArrowInvalid):  # not there, or cut off by a full disk or a power failure
+            _write_arrow(path, self._files)
+            self._table = _arrow(path)
+
+    def __len__(self) -> int:
+        return self._table.num_rows
+
+    def __getitem__(self, row: int) -> Document:
+        return Document(source=self.name, **{key: self._table[key][row].as_py() for key in ("id", "text", *_OPTIONAL)})
+
+    def __iter__(self) -> Iterator[Document]:
+        for batch in self._table.select(["id", "text", *_OPTIONAL]).to_batches():
+            yield from (Document(source=self.name, **fields) for fields in batch.to_pylist())
+
+    @functools.cached_property
+    def contents(self) -> np.ndarray:
+        """(documents,) uint64 checksums of the texts, white space normalised; 0 where a document has no token."""
+        return self._table["content"].to_numpy()
+
+    def place(self, row: int) -> str:
+        """file:line of a document, for a message."""
+        return _place(self._files, int(row))
 
 
-def documents_path(root: Path, name: str) -> Path:
-    """The one documents file of a dataset folder."""
+def document_files(root: Path, name: str) -> list[Path]:
+    """The documents file of a dataset folder, or its Parquet files in the order of their names."""
     folder = Path(root) / name
     if not folder.is_dir():
-        known = sorted(path.name for path in Path(root).iterdir() if path.is_dir()) if Path(root).is_dir() else []
-        raise ValueError(f"{folder}: no such dataset folder; {root} holds {', '.join(known) or 'none'}")
-    found = [path for suffix in _OPENERS if (path := folder / f"documents.jsonl{suffix}").is_file()]
-    if len(found) != 1:
-        held = ", ".join(path.name for path in found) or "none"
+        held = sorted(path.name for path in Path(root).iterdir() if path.is_dir()) if Path(root).is_dir() else []
+        raise ValueError(f"{folder}: no such dataset folder; {root} holds {', '.join(held) or 'none'}")
+    forms = [[path] for suffix in _OPENERS if (path := folder / f"documents.jsonl{suffix}").is_file()]
+    if parquet := sorted((folder / "documents").glob("*.parquet")):
+        forms.append(parquet)
+    if len(forms) != 1:
+        held = ", ".join(str(form[0].relative_to(folder)) for form in forms) or "none"
         raise ValueError(
-            f"{folder}: expected one of documents.jsonl, documents.jsonl.gz, documents.jsonl.xz, found {held}"
+            f"{folder}: expected one of documents.jsonl, documents.jsonl.gz, documents.jsonl.xz and "
+            f"documents/*.parquet, found {held}"
         )
-    return found[0]
+    return forms[0]
+
+
+def bytes_of(path: Path) -> str:
+    """16 hex digits of a file's bytes; within a process a file of the same size and time is read once."""
+    status = path.stat()
+    return _bytes_of(path, status.st_size, status.st_mtime_ns)
+
+
+@functools.cache
+def _bytes_of(path: Path, size: int, time: int) -> str:
+    return file_fingerprint(path)
+
+
+def content(text: str) -> int:
+    """A 64-bit checksum of a text that is the same however its words are spaced; 0 for a text without a token."""
+    return (_checksum(" ".join(text.split())) or 1) if has_token(text) else 0
+
+
+def _checksum(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def has_token(text: str) -> bool:
+    """Whether a tokenizer can see anything: spaces, control characters and lone accents vanish in it."""
+    return any(unicodedata.category(character)[0] in "LNPS" and character != "\ufffd" for character in text)
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
     """(line number from 1, line) of a plain or compressed UTF-8 text file."""
     number = 0
     try:
-        with _OPENERS[path.suffix if path.suffix in _OPENERS else ""](path, "rt", encoding="utf-8") as stream:
+        with _OPENERS[path.suffix if path.suffix in _OPENERS else ""](path, "rb") as stream:
             for number, line in enumerate(stream, start=1):
-                yield number, line.rstrip("\n")
+                yield number, line.rstrip(b"\r\n").decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{path}: after line {number}: not UTF-8 ({error.reason} at byte {error.start}); convert the file"
+            f"{path}:{number}: not UTF-8 ({error.reason} at byte {error.start} of the line); convert the file"
         ) from error
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(
@@ -94,78 +156,121 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
         ) from error
 
 
-def examples(path: Path, known: set[str]) -> list[tuple[tuple[str, ...], str]]:
-    """((id,) or (a, b), label) of each line of a split or clusters file; labels as text, so 1 and "1" are one class.
-
-    Args:
-        path: a file of {"id", "label"} or of {"a", "b", "label"} lines.
-        known: the ids of the folder's documents.
-    """
-    found: list[tuple[tuple[str, ...], str]] = []
-    for number, line in lines(path):
-        content = _object(f"{path}:{number}", line)
-        pair = "a" in content
-        fields = _fields(f"{path}:{number}", content, ("a", "b") if pair else ("id",), ("label",))
-        if "label" not in fields:
-            raise ValueError(
-                f'{path}:{number}: "label" is missing; a line is {{"id", "label"}} or {{"a", "b", "label"}}'
-            )
-        ids = (fields["a"], fields["b"]) if pair else (fields["id"],)
-        if found and len(found[0][0]) != len(ids):
-            raise ValueError(f"{path}:{number}: expected {len(found[0][0])} ids as on the lines before, got {len(ids)}")
-        _check_known(f"{path}:{number}", ids, known)
-        found.append((ids, fields["label"]))
-    if not found:
-        raise ValueError(f"{path}: expected at least one example, the file is empty")
-    return found
-
-
-def relevant(path: Path, known: set[str]) -> dict[str, list[str]]:
-    """{source id: [target ids]} of a retrieval task."""
+def parse(where: str, text: str) -> dict[str, Any]:
+    """A JSON object in which no key stands twice; `where` (file:line) begins the message of an error."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        line = getattr(error, "lineno", 1)
-        raise ValueError(f"{path}:{line}: not JSON ({error})") from error
-    if not isinstance(content, dict) or not content or not all(isinstance(value, list) for value in content.values()):
-        raise ValueError(f"{path}: expected a non-empty object {{source id: [target ids]}}")
-    for source, targets in content.items():
-        if not targets:
-            raise ValueError(f"{path}: source {source!r} has no target; remove it")
-        _check_known(f"{path}: source {source!r}", (source, *targets), known)
-        if source in targets or len(set(targets)) != len(targets):
-            raise ValueError(f"{path}: source {source!r} lists itself or a target twice")
-    return content
-
-
-def _object(where: str, line: str) -> dict[str, Any]:
-    try:
-        content = json.loads(line)
+        value = json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         raise ValueError(f"{where}: not JSON ({error.msg} at column {error.colno})") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{where}: expected an object {{...}}, got {type(content).__name__}")
-    return content
+    except (ValueError, RecursionError) as error:  # a key twice; numbers of thousands of digits; nested too deep
+        raise ValueError(f"{where}: {error}") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"{where}: expected an object {{...}}, got {type(value).__name__}")
+    return value
 
 
-def _fields(
-    where: str, content: dict[str, Any], required: tuple[str, ...], optional: tuple[str, ...]
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        twice = next(key for key in value if sum(key == other for other, _ in pairs) > 1)
+        raise ValueError(f"the key {twice!r} stands twice in one object")
+    return value
+
+
+def text_fields(
+    where: str, values: dict[str, Any], required: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> dict[str, str]:
     """A line's fields as text, each checked. Unknown fields are allowed: other tools may keep notes there."""
     fields = {}
     for key in (*required, *optional):
-        value = content.get(key)
+        value = values.get(key)
         if value is None:
             if key in required:
                 raise ValueError(f"{where}: {key!r} is missing")
-        elif isinstance(value, str) or (isinstance(value, int) and key != "text"):
+            fields[key] = ""
+        elif isinstance(value, str) or (type(value) is int and key != "text"):
             fields[key] = str(value)
         else:
             raise ValueError(f"{where}: {key!r} should be text, got {type(value).__name__}")
+        try:
+            fields[key].encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"{where}: {key!r} holds half a surrogate pair ({fields[key][error.start]!a} at character "
+                f"{error.start + 1}), which is no text; write the file anew from its source"
+            ) from None
     return fields
 
 
-def _check_known(where: str, ids: tuple[str, ...], known: set[str]) -> None:
-    for text_id in ids:
-        if text_id not in known:
-            raise ValueError(f"{where}: id {text_id!r} is in no line of documents.jsonl")
+def _rows(files: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(file:line, fields) of every document; in Parquet files a line is a row."""
+    for path in files:
+        if path.suffix != ".parquet":
+            yield from ((f"{path}:{number}", parse(f"{path}:{number}", line)) for number, line in lines(path))
+            continue
+        import pyarrow
+        from pyarrow import parquet
+
+        try:
+            with parquet.ParquetFile(path) as file:
+                columns = [name for name in ("id", "text", *_OPTIONAL) if name in file.schema_arrow.names]
+                batches = (batch.to_pylist() for batch in file.iter_batches(_BATCH, columns=columns))
+                for number, fields in enumerate(itertools.chain.from_iterable(batches), start=1):
+                    yield f"{path}:{number}", fields
+        except (pyarrow.ArrowException, OSError) as error:
+            reason = str(error).splitlines()[0]
+            raise ValueError(f"{path}: not a whole Parquet file ({reason}); copy it again") from error
+
+
+def _arrow(path: Path) -> Any:
+    import pyarrow
+
+    return pyarrow.ipc.open_file(pyarrow.memory_map(os.fspath(path))).read_all()
+
+
+def _write_arrow(path: Path, files: list[Path]) -> None:
+    """All documents, checked, as an Arrow file with the checksum of each text beside it."""
+    import pyarrow
+
+    columns = ("id", "text", *_OPTIONAL)
+    schema = pyarrow.schema([*((key, pyarrow.string()) for key in columns), ("content", pyarrow.uint64())])
+    ids = array("Q")  # checksums: eight bytes a document, where a set of ids would take a hundred
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file, pyarrow.ipc.new_file(file, schema) as writer:
+            rows = _rows(files)
+            while batch := list(itertools.islice(rows, _BATCH)):
+                fields = [text_fields(where, values, ("id", "text"), _OPTIONAL) for where, values in batch]
+                ids.extend(_checksum(document["id"]) for document in fields)
+                rest = {"content": [content(document["text"]) for document in fields]}
+                values = {key: [document[key] for document in fields] for key in columns} | rest
+                writer.write_batch(pyarrow.record_batch(values, schema=schema))
+        if not ids:
+            raise ValueError(f"{files[0]}: expected at least one document, the file is empty")
+        order = np.argsort(ids, kind="stable")
+        same = np.flatnonzero(np.diff(np.asarray(ids)[order]) == 0)
+        if len(same):
+            pair = min(range(len(same)), key=lambda index: order[same[index] + 1])
+            first, second = int(order[same[pair]]), int(order[same[pair] + 1])
+            table = _arrow(Path(temporary))
+            raise ValueError(
+                f"{_place(files, second)}: id {table['id'][second].as_py()!r} occurs a second time, first at "
+                f"{_place(files, first)}"
+            )
+        os.chmod(temporary, 0o644)  # mkstemp's 0600 would keep colleagues on a shared disk out
+        os.replace(temporary, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def _place(files: list[Path], row: int) -> str:
+    if len(files) > 1:
+        from pyarrow import parquet
+
+        for path in files:
+            if row < (held := parquet.read_metadata(path).num_rows):
+                return f"{path}:{row + 1}"
+            row -= held
+    return f"{files[0]}:{row + 1}"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import partial
 
 from torch import Tensor, nn
 
 from lib import losses
-from lib.distillation import projection
-from lib.distillation.variants import Variant
+from lib.distillation import projection, variants
+from lib.distillation.variants import CONTEXTUAL_LOSSES, Variant
 
 
 class Objective(nn.Module):
@@ -46,7 +47,7 @@ class Objective(nn.Module):
             if variant.contextual_loss == "soft_cca":
                 self.contextual_loss = losses.SoftCCA(out, beta=beta, delta=delta, form=form)
             else:
-                self.contextual_loss = {"mse": losses.mse, "cca": losses.cca}[variant.contextual_loss]
+                self.contextual_loss = getattr(losses, CONTEXTUAL_LOSSES[variant.contextual_loss])
 
     def forward(self, student: Tensor, structural: Tensor | None, contextual: Tensor | None, lengths: Tensor) -> Tensor:
         mask = None
@@ -64,10 +65,11 @@ class Objective(nn.Module):
 
 def structural_loss(variant: Variant) -> Callable[..., Tensor]:
     """The structural loss of a variant as `loss(student, teacher, mask=mask) -> (batch,)`."""
-    name, distance, gamma = variant.structural_distance
-    simple = {"MSE": losses.mse, "cosine": losses.cosine}
-    if name in simple:  # rows are independent: masking the input is masking the row
-        return lambda student, teacher, mask: simple[name](student, teacher) * (1 if mask is None else mask)
-    if name == "contrastive":
-        return losses.contrastive
-    return partial(losses.max_margin, distance=simple[distance], gamma=gamma)
+    name, arguments = variants.structural_loss(variant.structural)
+    loss = getattr(losses, name)
+    if "distance" in arguments:
+        arguments["distance"] = getattr(losses, arguments["distance"])
+    if "mask" in inspect.signature(loss).parameters:
+        return partial(loss, **arguments)
+    # Rows are independent: masking the input is masking the row.
+    return lambda student, teacher, mask: loss(student, teacher, **arguments) * (1 if mask is None else mask)

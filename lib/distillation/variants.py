@@ -11,15 +11,26 @@ from dataclasses import dataclass, replace
 
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 
+# Label of a loss -> its function in `lib.losses`: the one table that parser, objective and record keys read. A label
+# with a distance and a gamma has them as its function's arguments; a distance is one of the plain losses in DISTANCES.
+STRUCTURAL_LOSSES = {
+    "MSE": "mse",
+    "cosine": "cosine",
+    "contrastive": "contrastive",
+    "max-margin;{distance};γ={gamma}": "max_margin",
+}
+DISTANCES = ("MSE", "cosine")
+CONTEXTUAL_LOSSES = {"soft_cca": "SoftCCA", "mse": "mse", "cca": "cca"}
 TEACHER_OF_DIMENSION = {name.split(";")[1]: name for name in CONTEXTUAL_TEACHERS}  # "100d": "DM;100d"
 MM_MSE = "max-margin;MSE;γ=1.0"
 MASK_LABEL = "384"  # the limit in the thesis' labels; a profile says how many tokens stand behind it
 
 # Models that no setting of an experiment changes.
 _FIXED = {"base": "Longformer", "sbert": "SBERT", "tfidf": "TF-IDF", "sbert_chunks": "SBERT, mean of chunks"}
-_STRUCTURAL = re.compile(r"MSE|cosine|contrastive|max-margin;(MSE|cosine);γ=(\d+(\.\d+)?)")
 _PARAGRAPH_VECTOR = re.compile(r"(DM|DBOW);\d+;.+")
-_PROJECTIONS = re.compile(r"(?P<dimension>\d+d);S:(?P<student>[^;]+);C:(?P<contextual>[^;]+)(;(?P<weighting>.+))?")
+_PROJECTIONS = re.compile(
+    r"(?P<loss>.+);(?P<dimension>\d+d);S:(?P<student>[^;]+);C:(?P<contextual>[^;]+)(;(?P<weighting>.+))?"
+)
 _WEIGHTING = re.compile(r"(?P<mask>None|384);λ=(?P<lam>\d+(\.\d+)?)")
 
 
@@ -69,10 +80,31 @@ class Variant:
         return label if self.pooling == "mean" else f"{label};[CLS]"
 
     @property
-    def structural_distance(self) -> tuple[str, str | None, float | None]:
-        """The structural loss taken apart: (loss, distance, gamma), for example ("max-margin", "MSE", 1.0)."""
-        name, *rest = self.structural.split(";")
-        return (name, rest[0], float(rest[1].removeprefix("γ="))) if rest else (name, None, None)
+    def losses(self) -> list[str]:
+        """The functions of `lib.losses` that train this student: its losses, and the distance inside one."""
+        used = []
+        if self.kind == "student" and self.structural is not None:
+            name, arguments = structural_loss(self.structural)
+            used += [name, *(value for value in arguments.values() if isinstance(value, str))]
+        if self.kind == "student" and self.contextual is not None:
+            used.append(CONTEXTUAL_LOSSES[self.contextual_loss])
+        return used
+
+
+def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:
+    """The function of `lib.losses` behind a structural loss' label, and its arguments.
+
+    "max-margin;MSE;γ=1.0" is ("max_margin", {"distance": "mse", "gamma": 1.0}), the distance again by its function.
+    Raises `ValueError` for a label that no line of `STRUCTURAL_LOSSES` fits.
+    """
+    for form, name in STRUCTURAL_LOSSES.items():
+        pattern = re.escape(form).replace(r"\{distance\}", f"(?P<distance>{'|'.join(DISTANCES)})")
+        match = re.fullmatch(pattern.replace(r"\{gamma\}", r"(?P<gamma>\d+(\.\d+)?)"), label)
+        if match:
+            values = match.groupdict()
+            distance = {"distance": STRUCTURAL_LOSSES[values["distance"]]} if "distance" in values else {}
+            return name, distance | ({"gamma": float(values["gamma"])} if "gamma" in values else {})
+    raise ValueError(f"unknown structural loss {label!r}: expected {', '.join(STRUCTURAL_LOSSES)}")
 
 
 def parse(label: str) -> Variant:
@@ -90,25 +122,21 @@ def parse(label: str) -> Variant:
         return Variant("paragraph_vector", contextual=text)
     if text.endswith(";[CLS]"):
         return replace(parse(text.removesuffix(";[CLS]")), pooling="cls")
-    for loss in ("mse", "cca"):
+    for loss in CONTEXTUAL_LOSSES:
         if text.endswith(f";{loss}"):
             return replace(parse(text.removesuffix(f";{loss}")), contextual_loss=loss)
     if text in ("only-structural;cosine", "only-structural;mm-MSE"):
         text = text.removeprefix("only-structural;").replace("mm-MSE", MM_MSE)
-    if _STRUCTURAL.fullmatch(text):
+    if _is_structural(text):
         return Variant("student", structural=text)
-    loss, _, rest = text.partition(";")
-    projections = _PROJECTIONS.fullmatch(rest)
-    if (
-        loss in ("only-contextual", "cosine", "mm-MSE")
-        and projections
-        and projections["dimension"] in TEACHER_OF_DIMENSION
-    ):
+    projections = _PROJECTIONS.fullmatch(text)
+    if projections and projections["dimension"] in TEACHER_OF_DIMENSION:
+        loss = {"only-contextual": None, "mm-MSE": MM_MSE}.get(projections["loss"], projections["loss"])
         weighting = _WEIGHTING.fullmatch(projections["weighting"] or "")
-        if projections["weighting"] is None or weighting:
+        if (loss is None or _is_structural(loss)) and (projections["weighting"] is None or weighting):
             return Variant(
                 "student",
-                structural={"only-contextual": None, "mm-MSE": MM_MSE}.get(loss, loss),
+                structural=loss,
                 contextual=CONTEXTUAL_TEACHERS[TEACHER_OF_DIMENSION[projections["dimension"]]],
                 student_projection=projections["student"],
                 contextual_projection=projections["contextual"],
@@ -117,9 +145,16 @@ def parse(label: str) -> Variant:
             )
     raise ValueError(
         f"unknown model {label!r}: expected Longformer, SBERT, a Paragraph Vector (DM;100;stem;2), a structural loss "
-        "(cosine, max-margin;MSE;γ=1.0), or "
-        "<only-contextual|cosine|mm-MSE>;<100d|1024d|2048d>;S:<projection>;C:<projection>[;<None|384>;λ=<weight>]"
+        f"({', '.join(STRUCTURAL_LOSSES)}), or <only-contextual|mm-MSE|structural loss>;<100d|1024d|2048d>;"
+        "S:<projection>;C:<projection>[;<None|384>;λ=<weight>]"
     )
+
+
+def _is_structural(label: str) -> bool:
+    try:
+        return bool(structural_loss(label))
+    except ValueError:
+        return False
 
 
 # Section 4.5.3: the combination each structural loss is weighted on, which is also that loss' `no-weighting` student.

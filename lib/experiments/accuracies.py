@@ -9,9 +9,9 @@ import numpy as np
 
 from lib.config.schema import Profile
 from lib.distillation.variants import Variant
-from lib.experiments import embeddings, keys, text_sets
+from lib.experiments import embeddings, keys, task_texts
 from lib.store.records import store
-from lib.tasks import downsample
+from lib.tasks import downsample, folds
 
 HEAD_SEEDS = 1000  # seeds of the heads of one model and seed: 1000 * seed, 1000 * seed + 1, ...
 
@@ -23,7 +23,7 @@ def evaluate(pairs: list[tuple[Variant, int]], task: str, profile: Profile, spli
     """
     from lib.evaluation.heads import Job, train_heads
 
-    arrays = text_sets.task_arrays(task, profile)
+    arrays = task_texts.arrays(task, profile)
     inputs, labels, parts = _parts(arrays, split, profile.tasks.limit, limit)
     settings = profile.heads.model_dump()
     repeats = settings.pop("repeats")
@@ -52,20 +52,15 @@ def _parts(
     Chapter 5 limits the training examples alone, to `limit`.
     """
     size = cut if split == "validation" else None
-    inputs, labels = text_sets.examples(arrays, "train", size)
+    inputs, labels = task_texts.examples(arrays, "train", size)
     if f"labels_{split}" in arrays:
-        tested, expected = text_sets.examples(arrays, split, size)
+        tested, expected = task_texts.examples(arrays, split, size)
         parts = [(np.arange(len(labels)), len(labels) + np.arange(len(expected)))]
         inputs, labels = np.concatenate([inputs, tested]), np.concatenate([labels, expected])
     else:
-        parts = stratified_folds(labels, int(arrays["folds"]))
+        kept = slice(None) if size is None else downsample(arrays["labels_train"], size)
+        groups = arrays["groups_train"][kept] if "groups_train" in arrays else None
+        parts = folds(labels, int(arrays["folds"]), groups)
     if limit is not None:
         parts = [(train[downsample(labels[train], limit)], test) for train, test in parts]
     return inputs, labels, parts
-
-
-def stratified_folds(labels: np.ndarray, folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(train, test) row numbers of stratified folds in file order, unshuffled (thesis code, IMDB)."""
-    from sklearn.model_selection import StratifiedKFold
-
-    return list(StratifiedKFold(folds, shuffle=False).split(np.zeros(len(labels)), labels))

@@ -7,11 +7,16 @@ import numpy as np
 from lib.config.schema import Profile
 from lib.distillation import variants
 from lib.distillation.variants import Variant
-from lib.evaluation import baselines
-from lib.experiments import keys, models, student_training, teacher_embeddings, text_sets
+from lib.experiments import (
+    baseline_embeddings,
+    contextual_teacher,
+    keys,
+    models,
+    structural_teacher,
+    student_training,
+    text_sets,
+)
 from lib.store.records import store
-
-TFIDF_FEATURES = 1024  # as wide as the widest embedding of the mini profile
 
 
 def of(variant: Variant | str, seed: int, profile: Profile, split: str = "validation") -> dict[str, np.ndarray]:
@@ -36,15 +41,13 @@ def _compute(variant: Variant, seed: int, profile: Profile, split: str) -> dict[
     texts = keys.task_set(split)
     if variant.kind == "sbert":
         sets = {"tasks": texts, "validation": "validation"}
-        return {name: teacher_embeddings.structural(text_set, profile)["embeddings"] for name, text_set in sets.items()}
+        return {name: structural_teacher.embeddings(text_set, profile)["embeddings"] for name, text_set in sets.items()}
     if variant.kind == "paragraph_vector":
-        return {"tasks": teacher_embeddings.contextual(variant.contextual, texts, profile)}
+        return {"tasks": contextual_teacher.embeddings(variant.contextual, texts, profile)}
     if variant.kind == "sbert_chunks":
-        teacher = models.structural_teacher(profile)
-        return {"tasks": baselines.mean_of_chunks(teacher, text_sets.texts(texts, profile))}
+        return {"tasks": baseline_embeddings.sbert_chunks(texts, profile)}
     if variant.kind == "tfidf":
-        corpus, task_texts = text_sets.texts("train", profile), text_sets.texts(texts, profile)
-        return {"tasks": baselines.tfidf(corpus, task_texts, features=TFIDF_FEATURES)}
+        return {"tasks": baseline_embeddings.tfidf(texts, profile)}
     arrays: dict[str, np.ndarray] = {}
     if variant.kind == "base":
         student = models.base_student(profile).to(models.device())

@@ -1,8 +1,15 @@
 """Every key of the store, in one place: what names a corpus, a teacher, a student, its embeddings, a record.
 
-A key is a fingerprint of all that makes a value: settings, files, weights, versions, seeds, the syntax of the modules
-involved, and the keys of what it is made from, so that a change upstream changes every key downstream. Keys are
-computed without loading a model or reading a corpus: with all records present, a figure needs neither.
+A key is a fingerprint of all that makes a value: settings, files, weights, versions, seeds, code, and the keys of what
+it is made from, so that a change upstream changes every key downstream. Keys are computed without loading a model or
+reading a corpus: with all records present, a figure needs neither.
+
+Code is that of the product's own module in lib.experiments with all that it imports (`lib.store.source_keys`), so the
+calls that make a number count like the functions that they call. The imports are not followed into
+
+* the other modules of lib.experiments: what a value takes from these is another product, whose key is in this one;
+* lib.store, lib.config and lib.distillation.variants: they carry values, and the values are in the key;
+* lib.losses: only the losses that a student uses count, so that adding or changing one trains no other student again.
 """
 
 from __future__ import annotations
@@ -14,50 +21,30 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lib.config import paths
 from lib.config.schema import Profile
+from lib.data import sources
 from lib.distillation.variants import Variant
 from lib.experiments.models import device, model_path
 from lib.store.files import file_fingerprint
-from lib.store.records import fingerprint, source_fingerprint
+from lib.store.records import fingerprint
+from lib.store.source_keys import home, source_key
 
-CORPUS_SOURCES = {
-    "gensim": ("lib.data.corpus", "lib.data.build.mini.gensim_files", "lib.data.build.mini.wikitext"),
-    "folder": ("lib.data.corpus", "lib.data.dataset_folder"),
-    "hub": ("lib.data.corpus", "lib.data.arrow"),
-}
-TASK_SOURCES = {
-    "gensim": (
-        "lib.tasks",
-        "lib.data.build.mini.mini_tasks",
-        "lib.data.build.mini.pairs",
-        "lib.data.build.mini.passage_pool",
-        "lib.data.build.mini.gensim_files",
-        "lib.data.build.mini.wikitext",
-    ),
-    "folder": ("lib.tasks", "lib.tasks.folder", "lib.data.dataset_folder"),
-    "hub": ("lib.tasks", "lib.data.build.thesis.hub_tasks"),
-}
-_LOSS_SOURCES = {
-    "MSE": ("lib.losses.mse",),
-    "cosine": ("lib.losses.cosine",),
-    "contrastive": ("lib.losses.contrastive", "lib.losses.cosine"),
-    "max-margin": ("lib.losses.max_margin",),
-    "soft_cca": ("lib.losses.soft_cca",),
-    "mse": ("lib.losses.mse",),
-    "cca": ("lib.losses.cca",),
-}
+CARRIERS = ("lib.experiments", "lib.store", "lib.config", "lib.distillation.variants")
+_BUILDERS = ("lib.data.build",)  # what they wrote counts, by its bytes
+# What only students with a contextual teacher run: the others need not be trained again for it.
+_CONTEXTUAL = ("lib.distillation.projection", "lib.distillation.held_out_cca")
 
 
 def corpus(profile: Profile) -> str:
-    """Names the distillation corpus, training and validation documents."""
+    """Names the distillation corpus. Tasks count: what they are validated and tested on is left out."""
     section = profile.corpus
-    names = {name for names in section.datasets.values() for name in ([names] if isinstance(names, str) else names)}
     return fingerprint(
         {
             "settings": section.model_dump(mode="json"),
-            "files": _files(section.source, names, profile),
-            "code": source_fingerprint(*CORPUS_SOURCES[section.source]),
+            "tasks": profile.tasks.model_dump(mode="json", include={"folders", "seed"}),
+            "files": sources.fingerprint(profile, sources.corpus_datasets(profile)),
+            "tokenizer": base(profile) if any(folder.min_tokens for folder in section.folders) else None,
+            "code": code("corpora", stop=_BUILDERS),
         }
     )
 
@@ -68,10 +55,16 @@ def tasks(profile: Profile) -> str:
     return fingerprint(
         {
             "settings": section.model_dump(mode="json"),
-            "files": _files(section.source, {folder.split("/")[0] for folder in section.folders.values()}, profile),
-            "code": source_fingerprint(*TASK_SOURCES[section.source]),
+            "order": list(section.names),
+            "files": sources.fingerprint(profile, sources.task_datasets(profile)),
+            "code": code("task_texts", stop=_BUILDERS),
         }
     )
+
+
+def task_arrays(name: str, profile: Profile) -> str:
+    """Names one task's rows of the task texts."""
+    return f"{tasks(profile)}-{name}"
 
 
 def task_set(split: str) -> str:
@@ -79,11 +72,11 @@ def task_set(split: str) -> str:
     return "tasks" if split == "validation" else "all_tasks"
 
 
-def text_set(name: str, profile: Profile) -> str:
+def text_set(name: str, profile: Profile) -> list[Any]:
     """Names the texts of a set: "train", "validation", "tasks" or "all_tasks" (see `text_sets`)."""
-    if name in ("tasks", "all_tasks"):
-        return f"{tasks(profile)}-{name}"
-    return f"{corpus(profile)}-" + (f"train-{profile.training.documents}" if name == "train" else name)
+    of_tasks = name in ("tasks", "all_tasks")
+    documents = profile.training.documents if name == "train" else None
+    return [name, tasks(profile) if of_tasks else corpus(profile), documents, code("text_sets")]
 
 
 def base(profile: Profile) -> str:
@@ -92,12 +85,15 @@ def base(profile: Profile) -> str:
         {
             "settings": profile.student.model_dump(mode="json"),
             "weights": _weights(profile.student.model),
-            "code": source_fingerprint(
-                *(f"lib.student.{name}" for name in ("encoder", "attention", "packing", "weights"))
-            ),
+            "code": code("models", stop=("lib.student.cls",)),
             "versions": versions("torch", "transformers"),
         }
     )
+
+
+def tokens(name: str, profile: Profile) -> str:
+    """Names the token ids of a set of texts."""
+    return fingerprint({"base": base(profile), "texts": text_set(name, profile)})
 
 
 def structural_teacher(profile: Profile) -> str:
@@ -106,10 +102,15 @@ def structural_teacher(profile: Profile) -> str:
         {
             "settings": profile.structural_teacher.model_dump(mode="json"),
             "weights": _weights(profile.structural_teacher.model),
-            "code": source_fingerprint("lib.teachers.sbert"),
+            "code": code("structural_teacher"),
             "versions": versions("torch", "transformers"),
         }
     )
+
+
+def structural_embeddings(name: str, profile: Profile) -> str:
+    """Names the structural teacher's embeddings of a set of texts."""
+    return fingerprint([structural_teacher(profile), text_set(name, profile)])
 
 
 def paragraph_vector(label: str, profile: Profile) -> str:
@@ -120,10 +121,15 @@ def paragraph_vector(label: str, profile: Profile) -> str:
             "width": profile.width,
             "settings": profile.contextual_teacher.model_dump(mode="json"),
             "corpus": corpus(profile),
-            "code": source_fingerprint("lib.teachers.paragraph_vector", "lib.teachers.labels"),
+            "code": code("contextual_teacher"),
             "versions": versions("gensim", "nltk", "numpy"),
         }
     )
+
+
+def paragraph_vector_embeddings(label: str, sets: Iterable[str], profile: Profile) -> str:
+    """Names a single Paragraph Vector's embeddings of some sets of texts."""
+    return fingerprint([paragraph_vector(label, profile), [text_set(name, profile) for name in sets]])
 
 
 def contextual_teacher(label: str, profile: Profile) -> list[str]:
@@ -132,42 +138,46 @@ def contextual_teacher(label: str, profile: Profile) -> list[str]:
 
 
 def student(variant: Variant, seed: int, profile: Profile) -> str:
-    """Names a trained student: its base, its data, its teachers, its settings and the source of what trains it."""
-    sources = ["lib.distillation.training", "lib.distillation.objective", "lib.distillation.checkpoint"]
-    key: dict[str, Any] = {"variant": asdict(variant), "seed": seed, "base": base(profile), "corpus": corpus(profile)}
-    key["training"] = {
-        name: value for name, value in profile.training.model_dump(mode="json").items() if name != "checkpoint_every"
+    """Names a trained student: its base, its data, its teachers, its settings and the code that trains it."""
+    pooling = {"lib.student.cls"} if variant.pooling == "cls" else set()
+    weighted = variant.structural is not None and variant.contextual is not None
+    functions = [*variant.losses, *(("weighted", "structural_mask") if weighted or variant.masked else ())]
+    key: dict[str, Any] = {
+        "variant": asdict(variant),
+        "seed": seed,
+        "documents": tokens("train", profile),
+        "training": profile.training.model_dump(mode="json", exclude={"checkpoint_every"}),
+        "device": device(),
+        "code": [
+            code("student_training", stop=("lib.losses", *(() if variant.contextual else _CONTEXTUAL))),
+            source_key(*sorted({home("lib.losses", name) for name in functions} | pooling), stop=CARRIERS),
+        ],
+        "versions": versions("torch", "transformers", "accelerate"),
     }
-    key["device"] = device()
-    if variant.structural is not None:
-        name, distance, _ = variant.structural_distance
-        sources += [*_LOSS_SOURCES[name], *_LOSS_SOURCES.get(distance, ())]
+    if variant.structural is not None or variant.masked:
         key["structural"] = structural_teacher(profile)
     if variant.contextual is not None:
-        sources += [*_LOSS_SOURCES[variant.contextual_loss], "lib.distillation.projection"]
-        key |= {"contextual": contextual_teacher(variant.contextual, profile), "width": profile.width}
-        if variant.contextual_loss == "soft_cca":
-            key["soft_cca"] = profile.soft_cca.model_dump(mode="json")
-    if variant.structural is not None and (variant.contextual is not None or variant.masked):
-        sources.append("lib.losses.weighting")
-    if variant.pooling == "cls":
-        sources.append("lib.student.cls")
-    key["code"] = source_fingerprint(*sources)
-    key["versions"] = versions("torch", "transformers", "accelerate")
+        key |= {
+            "contextual": contextual_teacher(variant.contextual, profile),
+            "width": profile.width,
+            "validation": tokens("validation", profile),
+            "soft_cca": profile.soft_cca.model_dump(mode="json") if variant.contextual_loss == "soft_cca" else None,
+        }
     return fingerprint(key)
 
 
 def embeddings(variant: Variant, seed: int, profile: Profile, split: str = "validation") -> str:
     """Names a model's embeddings by everything that made them. Only a student depends on the seed."""
-    key: dict[str, Any] = {"tasks": text_set(task_set(split), profile), "corpus": corpus(profile)}
-    if variant.kind == "base":
+    kind = variant.kind
+    sets = {"tasks": text_set(task_set(split), profile), "validation": text_set("validation", profile)}
+    key: dict[str, Any] = {"kind": kind, "code": code("embeddings"), "sets": sets}
+    if kind == "base":
         key["model"] = [base(profile), profile.training.precision]
-    elif variant.kind == "sbert":
+    elif kind == "sbert":
         key["model"] = structural_teacher(profile)
-    elif variant.kind in ("tfidf", "sbert_chunks"):
-        code = source_fingerprint("lib.evaluation.baselines")
-        key["model"] = [variant.kind, structural_teacher(profile), text_set("train", profile), code]
-    elif variant.kind == "paragraph_vector":
+    elif kind in ("tfidf", "sbert_chunks"):
+        key["model"] = [structural_teacher(profile), text_set("train", profile), code("baseline_embeddings")]
+    elif kind == "paragraph_vector":
         key["model"] = contextual_teacher(variant.contextual, profile)
     else:
         key["model"] = student(variant, seed, profile)
@@ -175,19 +185,27 @@ def embeddings(variant: Variant, seed: int, profile: Profile, split: str = "vali
 
 
 def record(variant: Variant, seed: int, task: str, profile: Profile, split: str, limit: int | None) -> str:
-    """Names one accuracy: the embeddings, the task, the head's settings and source."""
+    """Names one accuracy: the embeddings, the task, the heads' settings and code."""
     return fingerprint(
         {
             "embeddings": embeddings(variant, seed, profile, split),
-            "task": task,
+            "task": task_arrays(task, profile),
             "split": split,
             "limit": limit,
             "seed": seed,
             "heads": profile.heads.model_dump(mode="json"),
-            "task_limit": profile.tasks.limit,
-            "code": source_fingerprint("lib.evaluation.heads"),
+            "code": code("accuracies"),
+            "versions": versions("torch", "scikit-learn"),
         }
     )
+
+
+def code(product: str, stop: tuple[str, ...] = ()) -> str:
+    """Names the code of one product: its module in lib.experiments and all that it imports, up to what is named above.
+
+    stop: further modules that are not entered.
+    """
+    return source_key(f"lib.experiments.{product}", stop=(*CARRIERS, *stop))
 
 
 @functools.cache
@@ -202,18 +220,3 @@ def _weights(model: str) -> str:
     folder = Path(model_path(model))
     files = sorted(folder.glob("*.safetensors")) if folder.is_dir() else []
     return fingerprint([[path.name, file_fingerprint(path)] for path in files]) if folder.is_dir() else ""
-
-
-def _files(source: str, names: Iterable[str], profile: Profile) -> list[list[str]]:
-    """Names and bytes of the files a source reads; hub sources are pinned by revision in the settings."""
-    if source == "hub":
-        return []
-    if source == "gensim":
-        return [["gensim", versions("gensim")["gensim"]]]  # the files ship inside its wheel
-    return _folder_files(paths.data_root(profile), tuple(sorted(names)))
-
-
-@functools.cache
-def _folder_files(root: Path, names: tuple[str, ...]) -> list[list[str]]:
-    files = [path for name in names for path in sorted((root / name).rglob("*.json*")) if path.is_file()]
-    return [[path.relative_to(root).as_posix(), file_fingerprint(path)] for path in files]

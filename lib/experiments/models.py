@@ -1,4 +1,4 @@
-"""The models that a profile names: made here, from weights on this machine or pinned ones of a hub."""
+"""The student before training, made from weights on this machine or pinned ones of a hub, and where it runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lib.config.schema import Profile
 
 def base_student(profile: Profile):
     """A fresh copy of the student before training."""
-    from lib.student import Student
+    from lib.student.encoder import Student
 
     section = profile.student
     dropout = profile.training.dropout
@@ -32,14 +32,6 @@ def cls_student(profile: Profile):
     from lib.student.cls import ClsStudent
 
     return ClsStudent(base_student(profile))
-
-
-def structural_teacher(profile: Profile):
-    """The structural teacher, its weights checked."""
-    from lib.teachers import SBERT
-
-    section = profile.structural_teacher
-    return SBERT.load(section.model, max_tokens=section.max_tokens, sha256=section.sha256, revision=section.revision)
 
 
 def model_path(name: str) -> str:

@@ -22,9 +22,18 @@ from lib.config.schema import Profile
 from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.evaluation import metrics
-from lib.experiments import accuracies, embeddings, keys, teacher_embeddings, text_sets
+from lib.experiments import (
+    accuracies,
+    contextual_teacher,
+    embeddings,
+    keys,
+    structural_teacher,
+    task_texts,
+    text_sets,
+)
 from lib.store import executors
 from lib.store.records import store
+from lib.tasks import classification_names, retrieval_names
 
 MODELS_PER_JOB = 8  # models whose heads one job trains: enough to amortise the loop, few enough to occupy all processes
 Pair = tuple[Variant, int]  # a model and its seed
@@ -52,7 +61,7 @@ def run(
     does. Raises the first error of a failed job after all others have finished; what they made is kept.
     """
     pairs = _pairs(models, seeds, profile)
-    tasks = text_sets.names("classification", profile) if tasks is None else tasks
+    tasks = classification_names(profile) if tasks is None else tasks
     record_keys = {
         (pair, task): keys.record(*pair, task, profile, split, limit) for pair, task in itertools.product(pairs, tasks)
     }
@@ -83,8 +92,8 @@ def retrieve(
     pairs = _pairs(models, seeds, profile)
     embed(pairs, profile, executor, "test")
     rows = []
-    for pair, task in itertools.product(pairs, text_sets.names("retrieval", profile) if tasks is None else tasks):
-        arrays = text_sets.task_arrays(task, profile)
+    for pair, task in itertools.product(pairs, retrieval_names(profile) if tasks is None else tasks):
+        arrays = task_texts.arrays(task, profile)
         candidates = arrays["candidates"].tolist()
         sources = arrays["sources"].tolist()
         relevant = {source: arrays[f"targets_{number}"].tolist() for number, source in enumerate(sources)}
@@ -132,15 +141,15 @@ def cost(records: pd.DataFrame) -> str:
 
 def _prepare(name: str, profile: Profile) -> str:
     text_sets.token_ids(name, profile)
-    teacher_embeddings.structural(name, profile)
+    structural_teacher.embeddings(name, profile)
     if name in ("tasks", "all_tasks"):
         for task in profile.tasks.names:
-            text_sets.task_arrays(task, profile)
+            task_texts.arrays(task, profile)
     return name
 
 
 def _teach(label: str, profile: Profile) -> str:
-    teacher_embeddings.paragraph_vector(label, profile)
+    contextual_teacher.paragraph_vector(label, profile)
     return label
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from lib.config.schema import Profile
 from lib.distillation.variants import Variant
-from lib.experiments import keys, models, teacher_embeddings, text_sets
+from lib.experiments import contextual_teacher, keys, models, structural_teacher, text_sets
 from lib.store.records import store
 
 WATCHED_PARTS = 2  # held-out CCA is measured half way; before training and at the end too, where `embeddings` asks
@@ -39,8 +39,8 @@ def train_student(
     from lib.distillation.objective import Objective
 
     settings = profile.training
-    structural = teacher_embeddings.structural("train", profile)
-    contextual = teacher_embeddings.contextual(variant.contextual, "train", profile) if variant.contextual else None
+    structural = structural_teacher.embeddings("train", profile)
+    contextual = contextual_teacher.embeddings(variant.contextual, "train", profile) if variant.contextual else None
     data = training.DistillationData(
         text_sets.token_ids("train", profile),
         structural["lengths"],
@@ -103,5 +103,5 @@ def held_out_watch(variant: Variant, profile: Profile):
         return None
     from lib.distillation.held_out_cca import CCAWatch
 
-    teacher = teacher_embeddings.contextual(variant.contextual, "validation", profile)
+    teacher = contextual_teacher.embeddings(variant.contextual, "validation", profile)
     return CCAWatch(text_sets.token_ids("validation", profile), teacher)

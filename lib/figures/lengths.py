@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -16,7 +18,7 @@ from lib.figures.style import COLORS, INK, SIZES, style
 BIN = 30  # tokens
 LIMIT = 4096  # the student's longest input; what is longer is one open bin
 POINTS = 200  # a drawn curve has no more
-_SOURCES = {"wikipedia": COLORS[0], "news": COLORS[1]}
+_PUBLISHED = ("wikipedia", "news")  # the sources of the thesis; a corpus has the folders that it has
 _LINES = {"test": "-", "train": "--"}
 _SPLITS = ("train", "validation")
 
@@ -24,27 +26,28 @@ _SPLITS = ("train", "validation")
 def histogram_frame(label: str, lengths: pd.DataFrame) -> pd.DataFrame:
     """Length histograms, ours beside the published ones (label: fig4_1 or fig5_1).
 
-    lengths: one row per document with the columns source ("wikipedia" or "news"), split ("train" or "validation") and
+    lengths: one row per document with the columns source (a dataset folder), split ("train" or "validation") and
         longformer_tokens.
 
     Columns: split, source, bin_lo, bin_hi (tokens, lo <= length < hi; the last bin of a curve is open, its bin_hi
-    empty), value and published (percent of the source's documents in that split), documents (how many ours are).
+    empty), value and published (percent of the source's documents in that split), documents (how many ours are); where
+    the thesis or we lack a source, its column is empty.
     Ours are counted in the published bins, which are about 30 tokens wide and start at the shortest document.
     """
     theirs = published.load(label)
     rows = []
     for split in _SPLITS:
         edges = _edges(theirs[theirs["split"] == split])
-        for source in _SOURCES:
+        for source in dict.fromkeys((*_PUBLISHED, *lengths["source"])):
             tokens = lengths.loc[(lengths["split"] == split) & (lengths["source"] == source), "longformer_tokens"]
-            if tokens.empty:
-                raise ValueError(f"{label}: no {source} documents in split {split!r}; the figure needs both halves")
             curve = theirs[(theirs["split"] == split) & (theirs["source"] == source)]
-            ours = np.histogram(tokens, [*edges, np.inf])[0] / len(tokens) * 100
+            counted = np.histogram(tokens, [*edges, np.inf])[0]
+            ours = counted / len(tokens) * 100 if len(tokens) else None
             drawn = np.histogram(curve["bin_lo"] + 0.5, [*edges, np.inf], weights=curve["percent"])[0]
+            drawn = drawn if len(curve) else None
             frame = {"split": split, "source": source, "bin_lo": edges, "bin_hi": [*edges[1:], None], "value": ours}
             rows.append(pd.DataFrame({**frame, "published": drawn, "documents": len(tokens)}))
-    return pd.concat(rows, ignore_index=True).astype({"bin_hi": "Int64"})
+    return pd.concat(rows, ignore_index=True).astype({"bin_hi": "Int64", "value": float, "published": float})
 
 
 def histogram(data: pd.DataFrame, label: str, *, title: str | None = None) -> Figure:
@@ -54,21 +57,27 @@ def histogram(data: pd.DataFrame, label: str, *, title: str | None = None) -> Fi
     """
     with style():
         figure, axes = plt.subplots(1, 2, figsize=SIZES[label], sharex=True, sharey=True)
+        colors = dict(zip(dict.fromkeys(data["source"]), itertools.cycle(COLORS), strict=False))
         for axis, split in zip(axes, _SPLITS, strict=True):
             shown = data[data["split"] == split]
-            for source, color in _SOURCES.items():
+            for source, color in colors.items():
                 closed = shown[(shown["source"] == source) & shown["bin_hi"].notna()]
                 edges = [*closed["bin_lo"], int(closed["bin_hi"].iloc[-1])]
-                axis.stairs(closed["value"], edges, fill=True, color=color, alpha=0.45)
-                axis.stairs(closed["published"], edges, color=_dark(color), linewidth=1.2)
-            counts = shown.groupby("source")["documents"].first()
-            axis.set_title(f"{split}: " + ", ".join(f"{counts[source]:,} {source}" for source in _SOURCES))
+                if closed["value"].notna().any():
+                    axis.stairs(closed["value"], edges, fill=True, color=color, alpha=0.45)
+                if closed["published"].notna().any():
+                    axis.stairs(closed["published"], edges, color=_dark(color), linewidth=1.2)
+            counts = shown.groupby("source", sort=False)["documents"].first()
+            axis.set_title(f"{split}: " + ", ".join(f"{n:,} {source}" for source, n in counts.items() if n))
             axis.set(xlabel="Longformer tokens", xlim=(0, LIMIT))
         axes[0].set_ylabel("percent of the source's documents")
         handles = []
-        for source, color in _SOURCES.items():
-            handles.append(Patch(facecolor=color, alpha=0.45, label=f"{source}, ours"))
-            handles.append(Line2D([], [], color=_dark(color), label=f"{source}, published"))
+        for source, color in colors.items():
+            drawn = data[data["source"] == source]
+            if drawn["value"].notna().any():
+                handles.append(Patch(facecolor=color, alpha=0.45, label=f"{source}, ours"))
+            if drawn["published"].notna().any():
+                handles.append(Line2D([], [], color=_dark(color), label=f"{source}, published"))
         figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
         if title:
             figure.suptitle(title)

@@ -258,8 +258,9 @@ def _runs(
 def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | None] | None:
     """A figure's scores with all seeds and its noise, if the store holds every one of them."""
     from lib.distillation import variants
-    from lib.experiments import keys, text_sets
+    from lib.experiments import keys
     from lib.findings import chapter4, final_students
+    from lib.tasks import classification_names
 
     if figure.startswith("fig4_"):
         seeds = dict.fromkeys(chapter4.REFERENCES, sorted({*profile.seeds, *profile.reference_seeds}))
@@ -273,7 +274,7 @@ def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | No
         return None
     if not store().has("task_texts", keys.tasks(profile)):
         return None  # nothing was evaluated: no reason to read the tasks
-    tasks = text_sets.names("classification", profile)
+    tasks = classification_names(profile)
     pairs = [(model, seed) for model in models for seed in seeds.get(model, profile.seeds)]
     for (model, seed), task, split in itertools.product(pairs, tasks, splits):
         if not store().has("records", keys.record(variants.parse(model), seed, task, trained, *split)):

@@ -12,7 +12,7 @@ from lib.config.profiles import Profile
 from lib.distillation import projection
 from lib.distillation.held_out_cca import chance_cca
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, TEACHER_OF_DIMENSION, Variant, parse
-from lib.experiments import embeddings, teacher_embeddings, text_sets
+from lib.experiments import contextual_teacher, embeddings, task_texts
 from lib.findings import chapter4
 
 _FIGURES = {"tab4_6": "fig4_7", "tab4_7": "fig4_8", "tab4_8": "fig4_9"}  # table of projections -> figure
@@ -22,7 +22,7 @@ def paragraph_vector_table(labels: list[str], profile: Profile) -> pd.DataFrame:
     """Per Paragraph Vector: vocabulary, seconds of training, percent of documents that gensim cuts at 10,000 words."""
     rows = []
     for label in labels:
-        vectors = teacher_embeddings.paragraph_vector(label, profile)
+        vectors = contextual_teacher.paragraph_vector(label, profile)
         cut = 100 * int(vectors["truncated"]) / int(vectors["documents"])
         rows.append(
             {
@@ -116,7 +116,7 @@ def cca_histories(models: dict[str, str], profile: Profile) -> pd.DataFrame:
         if variant.contextual is None or variant.kind != "student":
             continue
         student = embeddings.of(variant, profile.seeds[0], profile)
-        teacher = teacher_embeddings.contextual(variant.contextual, "validation", profile)
+        teacher = contextual_teacher.embeddings(variant.contextual, "validation", profile)
         chance = chance_cca(student["validation"], teacher)
         frames.append(
             pd.DataFrame(student["cca"], columns=["update", "embedding", "projected"]).assign(model=name, chance=chance)
@@ -150,9 +150,9 @@ def collapsed(records: pd.DataFrame, profile: Profile, split: str = "validation"
 
 def _class_shares(task: str, split: str, profile: Profile) -> tuple[np.ndarray, int]:
     """Shares of the classes among the evaluated examples, and how many examples there are."""
-    arrays = text_sets.task_arrays(task, profile)
+    arrays = task_texts.arrays(task, profile)
     cut = profile.tasks.limit if split == "validation" else None
-    labels = text_sets.examples(arrays, split if f"labels_{split}" in arrays else "train", cut)[1]
+    labels = task_texts.examples(arrays, split if f"labels_{split}" in arrays else "train", cut)[1]
     counts = np.bincount(labels, minlength=len(arrays["classes"]))
     return counts / counts.sum(), len(labels)
 

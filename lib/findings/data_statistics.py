@@ -7,7 +7,7 @@ import pandas as pd
 
 from lib.config.profiles import Profile
 from lib.data.corpus import token_statistics
-from lib.experiments import keys, models, text_sets
+from lib.experiments import corpora, keys, models, structural_teacher, task_texts, text_sets
 from lib.store.records import fingerprint, store
 
 LIMITS = (384, 512)  # tokens, in the thesis' labels
@@ -17,8 +17,8 @@ def corpus_lengths(profile: Profile) -> pd.DataFrame:
     """One row per document of the corpus: source, split, longformer_tokens and sbert_tokens, before truncation."""
 
     def count() -> dict[str, np.ndarray]:
-        tokenizers = models.base_student(profile).tokenizer, models.structural_teacher(profile).tokenizer
-        frame = token_statistics(text_sets.corpus(profile), *tokenizers).drop(columns="id")
+        tokenizers = models.base_student(profile).tokenizer, structural_teacher.load(profile).tokenizer
+        frame = token_statistics(corpora.corpus(profile), *tokenizers).drop(columns="id")
         return {name: values.to_numpy(str if name in ("source", "split") else int) for name, values in frame.items()}
 
     key = fingerprint([keys.base(profile), keys.structural_teacher(profile), keys.corpus(profile)])
@@ -46,7 +46,7 @@ def task_lengths(profile: Profile) -> pd.DataFrame:
     lengths = _task_lengths(profile)
     frames = []
     for task in profile.tasks.names:
-        arrays = text_sets.task_arrays(task, profile)
+        arrays = task_texts.arrays(task, profile)
         if "candidates" in arrays:
             parts = {"test": arrays["candidates"]}
         else:
@@ -66,7 +66,7 @@ def classification_table(profile: Profile, splits: tuple[str, ...], limit: int |
         for split in splits:
             if f"labels_{split}" not in arrays:
                 continue
-            chosen, labels = text_sets.examples(arrays, split, limit)
+            chosen, labels = task_texts.examples(arrays, split, limit)
             counts = np.bincount(labels, minlength=len(arrays["classes"]))
             shares = 100 * counts / counts.sum()
             rows.append(
@@ -103,7 +103,7 @@ def retrieval_table(profile: Profile) -> pd.DataFrame:
     lengths = task_lengths(profile)
     rows = []
     for task in profile.tasks.names:
-        arrays = text_sets.task_arrays(task, profile)
+        arrays = task_texts.arrays(task, profile)
         if "candidates" not in arrays:
             continue
         targets = np.array([len(arrays[f"targets_{number}"]) for number in range(len(arrays["sources"]))])
@@ -120,7 +120,7 @@ def retrieval_table(profile: Profile) -> pd.DataFrame:
 
 def _classification(profile: Profile):
     for task in profile.tasks.names:
-        arrays = text_sets.task_arrays(task, profile)
+        arrays = task_texts.arrays(task, profile)
         if "classes" in arrays:
             yield task, arrays
 
@@ -144,7 +144,7 @@ def _task_lengths(profile: Profile) -> dict[str, np.ndarray]:
         longformer = models.base_student(profile).tokenizer(texts, verbose=False)["input_ids"]
         return {
             "longformer_tokens": np.array([len(ids) for ids in longformer]),
-            "sbert_tokens": models.structural_teacher(profile).lengths(texts),
+            "sbert_tokens": structural_teacher.load(profile).lengths(texts),
         }
 
     key = fingerprint([keys.base(profile), keys.structural_teacher(profile), keys.text_set("all_tasks", profile)])

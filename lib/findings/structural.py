@@ -8,7 +8,7 @@ import pandas as pd
 from lib import published
 from lib.config.profiles import Profile
 from lib.distillation.variants import parse
-from lib.experiments import embeddings, teacher_embeddings
+from lib.experiments import embeddings, structural_teacher
 
 
 def distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -> pd.DataFrame:
@@ -52,7 +52,7 @@ def distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -> pd.Dat
 
 def of_figure(profile: Profile) -> pd.DataFrame:
     """The distances of Figure 4.4's models on the held-out documents, with the column model; all must be recorded."""
-    teacher = teacher_embeddings.structural("validation", profile)["embeddings"]
+    teacher = structural_teacher.embeddings("validation", profile)["embeddings"]
     frames = []
     for model in models():
         student = embeddings.of(parse(model), profile.seeds[0], profile)["validation"]
@@ -63,7 +63,7 @@ def of_figure(profile: Profile) -> pd.DataFrame:
 def norms(profile: Profile) -> pd.DataFrame:
     """Mean and sd of the embeddings' norms on the held-out documents, per model of Figure 4.4 and for the teacher."""
     vectors = {model: embeddings.of(parse(model), profile.seeds[0], profile)["validation"] for model in models()}
-    vectors["SBERT (teacher)"] = teacher_embeddings.structural("validation", profile)["embeddings"]
+    vectors["SBERT (teacher)"] = structural_teacher.embeddings("validation", profile)["embeddings"]
     lengths = {model: np.linalg.norm(rows, axis=1) for model, rows in vectors.items()}
     return pd.DataFrame(
         [(model, values.mean(), values.std()) for model, values in lengths.items()], columns=["model", "norm", "sd"]

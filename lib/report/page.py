@@ -147,9 +147,9 @@ def _facts(profile: Profile, items: Iterable[Item]) -> list[tuple[str, str]]:
         ("Changed", ", ".join(f"{key} = {value!r}" for key, value in profile.departures.items()) or "nothing"),
         (
             "Corpus",
-            f"{profile.corpus.train_documents:,} documents ({profile.corpus.source}), half Wikipedia, half news",
+            f"{profile.corpus.train_documents:,} documents of the folders {', '.join(profile.corpus.names)}",
         ),
-        ("Tasks", f"{', '.join(profile.tasks.names)} ({profile.tasks.source})"),
+        ("Tasks", ", ".join(f"{name} ({profile.tasks.folders[name].folder})" for name in profile.tasks.names)),
         ("Seeds", ", ".join(map(str, seeds)) or "not recorded"),
         ("Device", ", ".join(sorted({device for one in known for device in one.get("device", ())})) or "not recorded"),
         ("Commit", ", ".join(commits) or "not recorded"),

@@ -15,11 +15,12 @@ from typing import Any
 from lib.config import paths, profiles
 from lib.config.manifest import Entry
 from lib.config.schema import Profile
+from lib.data.sources import corpus_datasets
 from lib.store.files import file_fingerprint, write_atomically
 from lib.store.records import fingerprint
 
 # The runner itself: a notebook's results do not depend on it.
-RUNNER = {"run_all.py", "run_notebook.py", "plan.py", "reuse.py", "display.py", "setup_environment.py"}
+RUNNER = {"run_all.py", "run_notebook.py", "schedule.py", "freshness.py", "status.py", "set_up.py"}
 LOCK_FILE = "requirements.lock"
 
 
@@ -54,15 +55,10 @@ def _files(files: list[Path], root: Path) -> dict[str, str]:
 
 def _data(profile: Profile) -> dict[str, list[int]]:
     """Size and time of every file in the dataset folders that the profile names; reading gigabytes would take long."""
-    used: set[str] = set()
-    if profile.corpus.source == "folder":
-        used |= {name for half in profile.corpus.datasets.values() for name in half}
-    if profile.tasks.source == "folder":
-        used |= {folder.split("/")[0] for folder in profile.tasks.folders.values()}
-    if not used:
-        return {}
+    if profile.build is not None:
+        return {}  # written by code and from settings that are named here already
     root = paths.data_root(profile)
-    files = sorted(path for name in used for path in (root / name).rglob("*") if path.is_file())
+    files = sorted(path for name in corpus_datasets(profile) for path in (root / name).rglob("*") if path.is_file())
     return {str(path.relative_to(root)): [path.stat().st_size, path.stat().st_mtime_ns] for path in files}
 
 
@@ -81,11 +77,11 @@ def read_note(notebook: str, profile: Profile) -> dict[str, Any]:
 
 
 def write_note(
-    notebook: str, profile: Profile, *, found: dict[str, Any], labels: list[str], files: list[Path], seconds: float
+    notebook: str, profile: Profile, *, inputs: dict[str, Any], labels: list[str], files: list[Path], seconds: float
 ) -> None:
     """Note a complete run: the inputs it had, the labels it made, and the bytes of its files."""
     note = {
-        "inputs": found,
+        "inputs": inputs,
         "labels": labels,
         "files": {path.name: file_fingerprint(path) for path in files},
         "seconds": round(seconds, 1),
@@ -94,19 +90,19 @@ def write_note(
     write_atomically(note_path(notebook, profile), text.encode())
 
 
-def reasons(note: dict[str, Any], found: dict[str, Any], wanted: list[Entry], profile: Profile) -> list[str]:
+def reasons(note: dict[str, Any], today: dict[str, Any], wanted: list[Entry], profile: Profile) -> list[str]:
     """Why a notebook has to run, the first reason first; empty if its last run still stands.
 
     Args:
         note: the note of the last complete run.
-        found: today's `inputs`.
+        today: today's `inputs`.
         wanted: the figures and tables that are asked for.
         profile: says where their files lie.
     """
     if not note:
         return ["it has not run to its end with these settings"]
     changed = []
-    for kind, now in found.items():
+    for kind, now in today.items():
         before = note["inputs"].get(kind)
         if before == now:
             continue

@@ -15,7 +15,7 @@ import types
 import warnings
 from typing import Any
 
-from lib.config import manifest, profiles
+from lib.config import environment, manifest, profiles
 from lib.config.schema import Profile
 from lib.store import executors, saved
 
@@ -50,9 +50,9 @@ class Notebook:
         """Print what the numbers below depend on: versions, processor, threads."""
         import torch
 
-        found = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in SHOWN)
+        versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in SHOWN)
         device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU ({platform.machine()})"
-        print(f"Python {platform.python_version()}, {found}")
+        print(f"Python {platform.python_version()}, {versions}")
         print(f"device: {device}, {torch.get_num_threads()} thread a process, {executors.jobs()} processes")
         print(f"profile: {self.profile.name}")
         for key, value in self.profile.departures.items():
@@ -98,7 +98,10 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
         raise profiles.ParameterError(f"{name}: the parameter {missing[0]!r} is not set: run the parameters cell first")
     values = {parameter: namespace[parameter] for parameter in PARAMETERS}
     profile = profiles.load(values.pop("profile"), **values)
-    _set_environment(profile)
+    executors.jobs()  # a THESIS_JOBS that cannot be met is better known now than after the first minute
+    environment.set_process_environment(offline=profile.offline)
+    # tqdm asks for ipywidgets when some library imports its notebook bar; progress is shown without it.
+    warnings.filterwarnings("ignore", message="IProgress not found")
     saved.forget()
     promised = manifest.promised(manifest.load(), name)
     if profile.only and "THESIS_PROGRESS" not in os.environ:  # run_all.sh has checked it for all its notebooks
@@ -149,19 +152,3 @@ def _assigned(cell: str) -> list[str]:
         if isinstance(target, ast.Name)
     ]
     return names if set(names) & set(PARAMETERS) or cell.startswith("# Parameters") else []
-
-
-def _set_environment(profile: Profile) -> None:
-    """One thread a process, as 1 and 2 threads give different bits; and no network where the profile needs none.
-
-    The variables must be set before NumPy and torch are imported; a torch that already is there is told directly.
-    """
-    for library in ("OMP", "MKL", "OPENBLAS"):
-        os.environ[f"{library}_NUM_THREADS"] = "1"
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    # tqdm asks for ipywidgets when some library imports its notebook bar; progress is shown without it.
-    warnings.filterwarnings("ignore", message="IProgress not found")
-    if profile.offline:
-        os.environ["HF_HUB_OFFLINE"] = os.environ["HF_DATASETS_OFFLINE"] = "1"
-    if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(1)

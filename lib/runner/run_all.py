@@ -21,12 +21,11 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from lib.config import paths, profiles
+from lib.config import environment, paths, profiles
 from lib.config.schema import Profile
 from lib.runner import freshness, notebook, schedule
 from lib.runner.run_notebook import adopt_orphans, end_children
 from lib.runner.status import Status, duration, shown
-from lib.store import executors
 
 POLL_SECONDS = 0.2
 
@@ -68,23 +67,23 @@ def check_writable(folder: Path) -> None:
         ) from None
 
 
-def execute(one: schedule.Plan, options: argparse.Namespace, profile: Profile, report: Callable[[str], None]) -> None:
+def execute(plan: schedule.Plan, options: argparse.Namespace, profile: Profile, report: Callable[[str], None]) -> None:
     """Run one notebook in a process of its own and enter in the plan how it went."""
-    tagged = sum("parameters" in cell["metadata"].get("tags", []) for cell in _code_cells(one.path))
+    tagged = sum("parameters" in cell["metadata"].get("tags", []) for cell in _code_cells(plan.path))
     if tagged != 1:  # papermill would run it with its own defaults, and end well
-        one.result = "failed"
-        one.problem = [f"expected exactly one cell tagged 'parameters', found {tagged}"]
+        plan.result = "failed"
+        plan.problem = [f"expected exactly one cell tagged 'parameters', found {tagged}"]
         return
     executed = paths.executed(profile)
-    log = paths.artifacts() / paths.run_name(profile) / "logs" / f"{one.name}.log"
+    log = paths.artifacts() / paths.run_name(profile) / "logs" / f"{plan.name}.log"
     for folder in (executed, log.parent):
         folder.mkdir(parents=True, exist_ok=True)
-    target, failed = executed / f"{one.name}.ipynb", executed / f"{one.name}.failed.ipynb"
+    target, failed = executed / f"{plan.name}.ipynb", executed / f"{plan.name}.failed.ipynb"
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="thesis-run-") as scratch:
         job = {
-            "source": str(one.path),
-            "output": str(executed / f".{one.name}.running.ipynb"),
+            "source": str(plan.path),
+            "output": str(executed / f".{plan.name}.running.ipynb"),
             "parameters": {
                 "profile": profile.name,
                 "seeds": options.seeds,
@@ -98,7 +97,7 @@ def execute(one: schedule.Plan, options: argparse.Namespace, profile: Profile, r
         with open(log, "w", encoding="utf-8") as output:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "lib.runner.run_notebook", f"{scratch}/job"],
-                env=environment(one, options, profile, job["progress"]),
+                env=variables(plan, options, profile, job["progress"]),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -113,45 +112,39 @@ def execute(one: schedule.Plan, options: argparse.Namespace, profile: Profile, r
                 Path(job["output"]).unlink(missing_ok=True)  # a stopped run leaves no half of a notebook
                 raise
             end_children()
-        one.seconds = time.monotonic() - begin
-        one.problem = problems(one, job, process.returncode, profile)
+        plan.seconds = time.monotonic() - begin
+        plan.problem = problems(plan, job, process.returncode, profile)
         output_file = Path(job["output"])
         if output_file.exists():
-            output_file.replace(failed if one.problem else target)
-    if one.problem:
-        one.result = "failed"
+            output_file.replace(failed if plan.problem else target)
+    if plan.problem:
+        plan.result = "failed"
         jupyter = Path(sys.executable).parent / "jupyter"
-        one.problem.append(f"open it:   {shown(jupyter)} lab {shown(one.path)}")
-        one.problem.append(f"as it ran: {shown(failed)}   log: {shown(log)}")
+        plan.problem.append(f"open it, as it ran, with its parameters: {shown(jupyter)} lab {shown(failed)}")
+        plan.problem.append(f"log: {shown(log)}")
         return
     failed.unlink(missing_ok=True)
-    one.result = "made"
-    complete = [entry for entry in one.wanted if all(path.is_file() for path in entry.paths(profile))]
+    plan.result = "made"
+    complete = [entry for entry in plan.wanted if all(path.is_file() for path in entry.paths(profile))]
     files = [path for entry in complete for path in entry.paths(profile)]
     labels = [entry.label for entry in complete]  # with a filter on variants, a figure may have nothing to show
-    freshness.write_note(one.name, profile, found=one.found, labels=labels, files=files, seconds=one.seconds)
+    freshness.write_note(plan.name, profile, inputs=plan.inputs, labels=labels, files=files, seconds=plan.seconds)
 
 
-def environment(one: schedule.Plan, options: argparse.Namespace, profile: Profile, progress: str) -> dict[str, str]:
+def variables(plan: schedule.Plan, options: argparse.Namespace, profile: Profile, progress: str) -> dict[str, str]:
     """The environment of a notebook: one thread a process, repeatable hashes, and what the notebook is to make."""
     changed = {
         "PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")])),
         "PYTHONHASHSEED": "0",
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "TOKENIZERS_PARALLELISM": "false",
         "THESIS_ARTIFACTS": str(paths.artifacts()),
-        "THESIS_JOBS": options.jobs or str(executors.jobs()),
-        "THESIS_LABELS": ",".join(entry.label for entry in one.wanted) if one.partial else "",
+        "THESIS_JOBS": str(options.jobs),
+        "THESIS_LABELS": ",".join(entry.label for entry in plan.wanted) if plan.partial else "",
         "THESIS_PROGRESS": progress,
     }
-    if profile.offline:
-        changed |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
-    return {**os.environ, **changed}
+    return os.environ | environment.process_variables(offline=profile.offline) | changed
 
 
-def problems(one: schedule.Plan, job: dict[str, Any], code: int, profile: Profile) -> list[str]:
+def problems(plan: schedule.Plan, job: dict[str, Any], code: int, profile: Profile) -> list[str]:
     """Why a notebook that ended is not done; empty if it is."""
     result, output = Path(job["result"]), Path(job["output"])
     with contextlib.suppress(OSError, ValueError):
@@ -166,9 +159,9 @@ def problems(one: schedule.Plan, job: dict[str, Any], code: int, profile: Profil
     if pending:
         return [f"{pending} of its {len(cells)} code cells did not run"]
     printed = "".join("".join(part.get("text", "")) for part in (cells[-1]["outputs"] if cells else []))
-    if f"{notebook.MARKER} {one.name}" not in printed:
+    if f"{notebook.MARKER} {plan.name}" not in printed:
         return ["its last cell is not nb.finish(), or did not reach its end"]
-    missing = [path.name for entry in one.wanted for path in entry.paths(profile) if not path.is_file()]
+    missing = [path.name for entry in plan.wanted for path in entry.paths(profile) if not path.is_file()]
     return [f"not made: {', '.join(missing)}"] if missing and not profile.only else []
 
 
@@ -190,29 +183,27 @@ def _position(job: dict[str, Any]) -> str:
 def run(plans: list[schedule.Plan], options: argparse.Namespace, profile: Profile, status: Status) -> None:
     """Run what has to run, one notebook after another, and show how far it is."""
     for number in range(1, len(plans) + 1):
-        one = plans[number - 1] = plans[number - 1].again()
-        if not one.reasons:
-            one.result = "reused"
+        plan = plans[number - 1] = plans[number - 1].again()
+        if not plan.reasons:
+            plan.result = "reused"
             continue
-        heading = f"[{number}/{len(plans)}] {one.name}"
-        status.say(f"{heading}: runs, because {one.reasons[0]}")
+        heading = f"[{number}/{len(plans)}] {plan.name}"
+        status.say(f"{heading}: runs, because {plan.reasons[0]}")
         begin = time.monotonic()
 
-        def report(
-            position: str, one: schedule.Plan = one, number: int = number, heading: str = heading, begin: float = begin
-        ):
+        def report(position: str, plan=plan, number=number, heading=heading, begin=begin) -> None:
             elapsed = time.monotonic() - begin
             expected = [later.expected(profile) for later in plans[number:] if later.reasons]
-            own = one.expected(profile)
+            own = plan.expected(profile)
             rest = f"{duration(elapsed)} elapsed"
             if own is not None and None not in expected:
                 rest += f", about {duration(max(own - elapsed, 0) + sum(expected))} left"
             status.show(f"{heading}  {position}", rest)
 
-        execute(one, options, profile, report)
-        status.say(f"{heading}: {one.result} in {duration(one.seconds)}")
-        if one.problem:
-            status.say(f"    {one.problem[0]}")
+        execute(plan, options, profile, report)
+        status.say(f"{heading}: {plan.result} in {duration(plan.seconds)}")
+        if plan.problem:
+            status.say(f"    {plan.problem[0]}")
 
 
 def _stop(number: int, _frame: object) -> None:
@@ -245,9 +236,9 @@ def main(words: list[str]) -> int:
             plans = schedule.plans(options, profile)  # another run may have made some
             run(plans, options, profile, status)
         print("\n" + schedule.summary(plans, profile))
-        failed = [one for one in plans if one.result == "failed"]
-        for one in failed:
-            print("\n".join([f"\n{one.name} failed", *(f"    {line}" for line in one.problem)]))
+        failed = [plan for plan in plans if plan.result == "failed"]
+        for plan in failed:
+            print("\n".join([f"\n{plan.name} failed", *(f"    {line}" for line in plan.problem)]))
         print(f"\n{len(plans) - len(failed)} of {len(plans)} notebooks done in {duration(time.monotonic() - begin)}")
         return 1 if failed else 0
     except ValueError as error:  # a ParameterError among them

@@ -97,13 +97,30 @@ def run(job: dict[str, Any]) -> dict[str, Any] | None:
             on_cell_start=cell_started,
         )
     except PapermillExecutionError as error:
-        text = f"{error.ename}: {error.evalue}".strip().splitlines()
-        return {"cell": position["cell"], "error": text[0] if text else error.ename}
+        return {"cell": position["cell"], "error": one_line(error.ename, error.evalue) or _printed(Path(job["output"]))}
     except DeadKernelError:
-        return {"cell": position["cell"], "error": "the kernel died: killed, perhaps for want of memory"}
+        told = "the kernel died: killed, most likely for want of memory; close other programs, or run with --jobs 1"
+        return {"cell": position["cell"], "error": told}
     except Exception as error:
-        return {"cell": position["cell"], "error": f"{type(error).__name__}: {error}".splitlines()[0]}
+        return {"cell": position["cell"], "error": one_line(type(error).__name__, str(error))}
     return None
+
+
+def one_line(name: str, message: str) -> str:
+    """An error in one line: its name and the first line of its message that says something. Empty if nothing does."""
+    lines = [line.strip() for line in message.splitlines() if any(map(str.isalnum, line))]
+    if lines:
+        return f"{name}: {lines[0]}"
+    return "" if name == "CellExecutionError" else f"{name}, without a message"  # papermill's own stand-in
+
+
+def _printed(executed: Path) -> str:
+    """What a failed cell printed as an error: a wrong magic command is shown so, and raises nothing."""
+    cells = json.loads(executed.read_text(encoding="utf-8"))["cells"]
+    failed = [cell for cell in cells if cell["metadata"].get("papermill", {}).get("exception")]
+    parts = [part for cell in failed for part in cell["outputs"] if part.get("name") == "stderr"]
+    lines = "".join("".join(part["text"]) for part in parts).split("\n")
+    return ([line.strip() for line in lines if line.strip()] or ["the cell failed without a message"])[-1]
 
 
 def main() -> int:

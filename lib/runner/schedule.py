@@ -12,6 +12,7 @@ from lib.config import manifest, paths, profiles
 from lib.config.schema import Profile
 from lib.runner import freshness
 from lib.runner.status import duration, shown, table
+from lib.store import executors
 
 
 @dataclass
@@ -21,7 +22,7 @@ class Plan:
     path: Path
     wanted: list[manifest.Entry]
     partial: bool
-    found: dict[str, Any]
+    inputs: dict[str, Any]
     note: dict[str, Any]
     reasons: list[str]
     again: Callable[[], Plan]  # the same plan, judged anew: a page shows what the notebooks before it have just made
@@ -68,8 +69,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     options.overrides = [words[0] for words in options.assignments]
     for word in (word for words in options.assignments for word in words[1:]):
         (options.overrides if "=" in word else options.requests).append(word)
-    if options.jobs is not None and not (options.jobs.isdigit() and int(options.jobs) >= 1):
-        raise profiles.ParameterError(f"--jobs: expected a whole number from 1, got {options.jobs!r}")
+    options.jobs = executors.jobs(options.jobs)
     named = [word for word in options.requests if word in profiles.profiles()]
     if len(named) > 1:
         raise profiles.ParameterError(f"two profiles at once: {' and '.join(named)}; run them one after the other")
@@ -83,11 +83,11 @@ def plans(options: argparse.Namespace, profile: Profile) -> list[Plan]:
     files = {path.stem: path for path in sorted(paths.NOTEBOOKS.glob("[0-9]*.ipynb"))}
     present = {label: entry for label, entry in manifest.load().items() if entry.notebook in files}
     chosen = manifest.select(present, files, options.requests)
-    made = [judged(files[name], labels, present, options, profile) for name, labels in chosen.items()]
-    for number, one in enumerate(made):
-        if not one.reasons and one.is_page and any(earlier.reasons for earlier in made[:number]):
-            one.reasons = ["it shows what the notebooks before it make"]
-    return made
+    all_plans = [judged(files[name], labels, present, options, profile) for name, labels in chosen.items()]
+    for number, plan in enumerate(all_plans):
+        if not plan.reasons and plan.is_page and any(earlier.reasons for earlier in all_plans[:number]):
+            plan.reasons = ["it shows what the notebooks before it make"]
+    return all_plans
 
 
 def judged(
@@ -96,17 +96,17 @@ def judged(
     """The plan for one notebook as things stand now."""
     own = manifest.promised(present, path.stem)
     is_page = any(entry.kind == "page" for entry in own.values())
-    found = freshness.inputs(
+    inputs = freshness.inputs(
         path, profile, [entry for entry in present.values() if is_page and entry.notebook != path.stem]
     )
     note = freshness.read_note(path.stem, profile)
     wanted = [present[label] for label in labels]
-    reasons = ["--force"] if options.force else freshness.reasons(note, found, wanted, profile)
+    reasons = ["--force"] if options.force else freshness.reasons(note, inputs, wanted, profile)
     return Plan(
         path,
         wanted,
         len(labels) < len(own),
-        found,
+        inputs,
         note,
         reasons,
         lambda: judged(path, labels, present, options, profile),
@@ -116,23 +116,23 @@ def judged(
 def summary(plans: list[Plan], profile: Profile) -> str:
     """The table at the end: label, file, made / reused / failed, and the seconds of its notebook, once for each."""
     rows = [("label", "file", "result", "seconds", "notebook")]
-    for one in plans:
-        seconds = f"{one.seconds:.0f}"
-        for entry in one.wanted:
-            rows.append((entry.label, shown(entry.paths(profile)[0]), one.result, seconds, one.name))
+    for plan in plans:
+        seconds = f"{plan.seconds:.0f}"
+        for entry in plan.wanted:
+            rows.append((entry.label, shown(entry.paths(profile)[0]), plan.result, seconds, plan.name))
             seconds = ""
-        if not one.wanted:
-            rows.append(("-", shown(one.path), one.result, seconds, one.name))
+        if not plan.wanted:
+            rows.append(("-", shown(plan.path), plan.result, seconds, plan.name))
     return table(rows)
 
 
 def dry_run(plans: list[Plan], profile: Profile) -> str:
     """What would run and why, and what would be reused."""
     rows = [("notebook", "labels", "would", "because")]
-    for one in plans:
-        expected = one.expected(profile)
-        doing = "run" + (f", about {duration(expected)}" if expected else "") if one.reasons else "be reused"
-        why = one.reasons or ["nothing it depends on has changed"]
-        rows.append((one.name, " ".join(entry.label for entry in one.wanted) or "-", doing, why[0]))
+    for plan in plans:
+        expected = plan.expected(profile)
+        doing = "run" + (f", about {duration(expected)}" if expected else "") if plan.reasons else "be reused"
+        why = plan.reasons or ["nothing it depends on has changed"]
+        rows.append((plan.name, " ".join(entry.label for entry in plan.wanted) or "-", doing, why[0]))
         rows += [("", "", "", reason) for reason in why[1:]]
     return table(rows)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
 import multiprocessing
 import os
+import re
+import signal
 import threading
 import time
 import warnings
@@ -13,49 +14,103 @@ from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
 from typing import Any
 
+from lib.config import environment
+from lib.config.profiles import ParameterError
 from lib.store import progress
+
+KILLED = (
+    "a worker process was killed, most likely for want of memory: close other programs, or run with --jobs 1 "
+    "(in a notebook: THESIS_JOBS=1 before the kernel starts); what was computed is kept"
+)
+
+
+class _OneLine:
+    """An exception that IPython shows as one line: a traceback through the pool helps nobody."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
+
+
+class WorkerKilled(_OneLine, BrokenExecutor):
+    """A worker ended without an answer."""
+
+
+class Interrupted(_OneLine, KeyboardInterrupt):
+    """A person interrupted the work, and the workers have ended."""
 
 
 def submit(tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | None, description: str) -> None:
-    """Run the jobs and wait for all; the first error is raised when the others are done, so nothing else is lost."""
+    """Run the tasks and wait for all; the first error is raised when the others are done, so nothing else is lost.
+
+    Raises `WorkerKilled` if a process of the pool died, and `Interrupted` after an interrupt, which ends them all.
+    """
     if not tasks:
         return
     executor = executor or processes(jobs())
-    futures = {executor.submit(function, *arguments): (function.__name__, arguments) for function, arguments in tasks}
     errors = []
-    for future in progress.track(as_completed(futures), description, total=len(futures)):
-        if future.exception() is not None:
-            errors.append(future.exception())
-            warnings.warn(
-                f"{futures[future][0]} failed for {futures[future][1][0]}: {future.exception()}", stacklevel=2
-            )
-    if any(isinstance(error, BrokenExecutor) for error in errors):
-        processes.cache_clear()  # a worker was killed, by lack of memory for example: the next call starts new ones
+    try:
+        futures = {
+            executor.submit(function, *arguments): f"{function.__name__} failed for {arguments[0]}"
+            for function, arguments in tasks
+        }
+        for future in progress.track(as_completed(futures), description, total=len(futures)):
+            error = future.exception()
+            if isinstance(error, BrokenExecutor):
+                raise error
+            if error is not None:
+                errors.append(error)
+                warnings.warn(f"{futures[future]}: {error}", stacklevel=2)
+    except BrokenExecutor:
+        end_workers()
+        raise WorkerKilled(KILLED) from None
+    except KeyboardInterrupt:
+        end_workers()
+        raise Interrupted("the workers have ended; what was computed is kept, run the cell again to go on") from None
     if errors:
         raise errors[0]
 
 
 @functools.cache
 def processes(count: int) -> Executor:
-    """`count` worker processes, one torch thread each: the same bits as one process, and faster than threads."""
-    pool = ProcessPoolExecutor(
+    """`count` worker processes, one torch thread each: the same bits as one process, and faster than threads.
+
+    Sets this process' environment too (`lib.config.environment`): a worker inherits it before it imports anything.
+    """
+    environment.set_process_environment(offline=False)
+    return ProcessPoolExecutor(
         count, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=(os.getpid(),)
     )
-    atexit.register(pool.shutdown, wait=False, cancel_futures=True)
-    return pool
 
 
-def jobs() -> int:
-    """How many processes train variants at once: `THESIS_JOBS`, or the available cores, at most four."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return int(os.environ.get("THESIS_JOBS") or min(4, available))
+def end_workers() -> None:
+    """End every worker at once, whatever it does; results are written atomically. The next call starts new ones."""
+    processes.cache_clear()
+    for worker in multiprocessing.active_children():
+        worker.kill()
+
+
+def jobs(asked: str | None = None) -> int:
+    """How many processes work at once: as `--jobs` asked, as `THESIS_JOBS` says, or the cores, at most four.
+
+    Raises `ParameterError` for what is no whole number from 1.
+    """
+    text = asked if asked is not None else os.environ.get("THESIS_JOBS")
+    if asked is None and not text:
+        return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    if not re.fullmatch("[1-9][0-9]*", text):  # str.isdigit would take a superscript two
+        name = "THESIS_JOBS" if asked is None else "--jobs"
+        raise ParameterError(f"{name}: expected a whole number from 1, got {text!r}")
+    return int(text)
 
 
 def _start_worker(parent: int) -> None:
+    # A Ctrl-C reaches the whole process group; only the parent answers it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    environment.set_process_environment(offline=False)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     import torch
 
     torch.set_num_threads(1)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
 def _end_with(parent: int) -> None:

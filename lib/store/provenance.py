@@ -57,13 +57,13 @@ def _summary(records: pd.DataFrame | None) -> dict[str, Any]:
     if records is None or records.empty:
         return {"records": 0}
     columns = [column for column in records if column.endswith("fingerprint")]
-    found: dict[str, Any] = {"records": len(records)}
+    summary: dict[str, Any] = {"records": len(records)}
     for column in (*columns, "seed", "device"):
         if column in records:
-            found[column] = sorted(records[column].dropna().unique().tolist())
+            summary[column] = sorted(records[column].dropna().unique().tolist())
     if "seconds" in records:
-        found["seconds"] = round(float(records.drop_duplicates([*columns, "seconds"])["seconds"].sum()), 3)
-    return found
+        summary["seconds"] = round(float(records.drop_duplicates([*columns, "seconds"])["seconds"].sum()), 3)
+    return summary
 
 
 def _commit() -> dict[str, Any]:
@@ -83,10 +83,10 @@ def _git(*arguments: str) -> str | None:
 
 @functools.cache
 def _versions() -> dict[str, str]:
-    found = {"python": sys.version.split()[0], "platform": platform.platform()}
+    versions = {"python": sys.version.split()[0], "platform": platform.platform()}
     for package in PACKAGES:
         try:
-            found[package] = metadata.version(package)
+            versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions

@@ -1,14 +1,11 @@
 """What was computed, kept so that it is reused exactly when nothing that made it changed.
 
-Three pieces: `fingerprint` names a set of plain values, `source_fingerprint` names the meaning of a module's
-source (comments, docstrings and layout do not count), and `Store` keeps arrays and records under such names.
+`fingerprint` names plain values, `Store` keeps arrays and records under such names, `once` holds what was read.
 """
 
 from __future__ import annotations
 
-import ast
 import contextlib
-import functools
 import hashlib
 import io
 import json
@@ -16,13 +13,16 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from filelock import FileLock
 
 from lib.config import paths
 from lib.store.files import LENGTH, write_atomically
+
+T = TypeVar("T")
+_held: dict[tuple[str, str], Any] = {}
 
 
 def fingerprint(value: Any) -> str:
@@ -35,36 +35,11 @@ def fingerprint(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
 
 
-@functools.cache
-def source_fingerprint(*modules: str) -> str:
-    """16 hex digits of the syntax trees of the named modules, without docstrings.
-
-    Renaming a comment or rewording a docstring keeps the fingerprint; changing an operator does not.
-    """
-    return fingerprint([_syntax(module) for module in sorted(modules)])
-
-
-def _syntax(module: str) -> str:
-    path = Path(__file__).parents[2].joinpath(*module.split("."))  # read, not imported: importing torch takes seconds
-    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    if not path.exists():
-        raise ValueError(f"no source for module {module!r}: only modules of this project can be fingerprinted")
-    return syntax_without_docstrings(path.read_text(encoding="utf-8"))
-
-
-def syntax_without_docstrings(source: str) -> str:
-    """The syntax tree of Python source as text, its docstrings taken out."""
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if (
-                isinstance(first, ast.Expr)
-                and isinstance(first.value, ast.Constant)
-                and isinstance(first.value.value, str)
-            ):
-                node.body = node.body[1:]
-    return ast.dump(tree)
+def once(kind: str, key: str, read: Callable[[], T]) -> T:
+    """What `read` returns, read once in this process and then held under kind and key."""
+    if (kind, key) not in _held:
+        _held[kind, key] = read()
+    return _held[kind, key]
 
 
 class Store:

@@ -105,9 +105,19 @@ def test_a_profile_is_plain_values_for_a_fingerprint():
         ({"overrides": ["training.clip=.nan"]}, "training.clip: expected a finite number, got nan"),
         ({"overrides": ["training.precision=fp16"]}, "training.precision: expected 'fp32' or 'bf16', got 'fp16'"),
         ({"overrides": ["contextual_teacher.min_alpha=1"]}, "min_alpha=1.0 is above alpha=0.025"),
-        ({"overrides": ["corpus.source=hub"]}, "source 'hub' needs datasets.wikipedia"),
-        ({"overrides": ["tasks.source=folder"]}, "source 'folder' needs folders.ARXIV"),
-        ({"overrides": ["tasks.names=[ARXIV, ARXIV]"]}, "a task stands twice"),
+        ({"overrides": ["corpus.folders=[news, news]"]}, "corpus: folders: a folder stands twice in ['news', 'news']"),
+        ({"overrides": ["corpus.folders=[../news]"]}, "corpus.folders.0.folder: String should match"),
+        (
+            {"overrides": ["corpus.folders=[{folder: news, share: 0}]"]},
+            "corpus.folders.0.share: expected greater than 0",
+        ),
+        ({"overrides": ["corpus.folders=[]"]}, "corpus.folders:"),
+        ({"overrides": {"tasks.folders": {"MINE": "own"}}}, "tasks.folders.MINE.folder: String should match"),
+        (
+            {"overrides": {"tasks.folders": {"MINE": {"folder": "a/b", "folds": 1}}}},
+            "tasks.folders.MINE.folds: expected",
+        ),
+        ({"overrides": ["build.pool_articles=5"]}, "build.mini.pool_articles: expected greater than or equal to 20"),
         ({"overrides": ["training=5"]}, "training: expected a valid dictionary, got 5"),
         ({"overrides": ["training.documents=1" + 5000 * "0"]}, "training.documents: not valid YAML: Exceeds the limit"),
         ({"overrides": {"heads.repeats": 10**30}}, "heads.repeats: expected less than or equal to 1000000000"),
@@ -236,9 +246,20 @@ def test_a_damaged_profile_names_the_file_and_the_place(tmp_path, monkeypatch, b
 
 
 def test_a_hub_corpus_must_be_pinned():
-    unpinned = {"corpus.datasets": {"wikipedia": ["hf://datasets/legacy-datasets/wikipedia/*.parquet"], "news": ["x"]}}
-    with pytest.raises(profiles.ParameterError, match="is not pinned"):
+    unpinned = {"build.wikipedia": ["hf://datasets/legacy-datasets/wikipedia/*.parquet"]}
+    with pytest.raises(profiles.ParameterError, match="build.thesis: .*is not pinned"):
         profiles.load("thesis", overrides=unpinned)
+
+
+def test_tasks_have_any_name_and_one_order():
+    folders = {"zoo": "own/zoo", "GAMES": "own/x", "IMDB": {"folder": "own/y", "folds": 3}, "birds": "own/z"}
+    tasks = profiles.load("lab", overrides={"tasks.folders": folders}).tasks
+    assert tasks.names == ("IMDB", "GAMES", "birds", "zoo")
+    assert (tasks.folders["zoo"].folder, tasks.folders["zoo"].folds, tasks.folders["IMDB"].folds) == (
+        "own/zoo",
+        None,
+        3,
+    )
 
 
 def test_a_profile_cannot_be_changed_in_place():

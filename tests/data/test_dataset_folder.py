@@ -1,29 +1,41 @@
 """Dataset folders: every kind of damage is one line with file, line number and reason."""
 
-import gzip
 import json
-import lzma
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from lib.data import dataset_folder
-
-
-def written(tmp_path, *lines, name="documents.jsonl"):
-    (tmp_path / "own").mkdir(exist_ok=True)
-    text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines).encode()
-    packed = gzip.compress(text) if name.endswith("gz") else lzma.compress(text) if name.endswith("xz") else text
-    (tmp_path / "own" / name).write_bytes(packed)
-    return tmp_path
-
+from lib.data.dataset_folder import Documents
 
 GOOD = {"id": "a", "text": "one", "title": "T", "year": 1999}
 
 
 @pytest.mark.parametrize("name", ["documents.jsonl", "documents.jsonl.gz", "documents.jsonl.xz"])
-def test_reads_all_three_forms(tmp_path, name):
-    found = list(dataset_folder.documents(written(tmp_path, GOOD, {"id": 7, "text": "zwölf"}, name=name), "own"))
-    assert [(d.id, d.text, d.title) for d in found] == [("a", "one", "T"), ("7", "zwölf", "")]
+def test_reads_all_three_forms(tmp_path, name, write):
+    write(tmp_path / "own" / name, GOOD, {"id": 7, "text": "zwölf", "group": "g"})
+    documents = Documents(tmp_path, "own")
+    assert [(d.id, d.text, d.title, d.group, d.source) for d in documents] == [
+        ("a", "one", "T", "", "own"),
+        ("7", "zwölf", "", "g", "own"),
+    ]
+    assert len(documents) == 2 and documents[1].text == "zwölf" and documents.place(1).endswith(f"{name}:2")
+
+
+def test_reads_parquet_in_pieces_with_their_places(tmp_path):
+    (tmp_path / "own/documents").mkdir(parents=True)
+    for piece, ids in enumerate((["a", "b"], ["c", "a"])):
+        table = pyarrow.table({"id": ids, "text": ["one two", "x"], "url": ["", ""]})
+        parquet.write_table(table, tmp_path / f"own/documents/{piece}.parquet")
+    with pytest.raises(ValueError, match=r"1\.parquet:2: id 'a' occurs a second time, first at .*0\.parquet:1"):
+        Documents(tmp_path, "own")
+    (tmp_path / "own/documents/1.parquet").write_bytes(b"PAR1 cut off")
+    with pytest.raises(ValueError, match=r"1\.parquet: not a whole Parquet file \(.*\); copy it again") as error:
+        Documents(tmp_path, "own")
+    assert "\n" not in str(error.value)
+    (tmp_path / "own/documents/1.parquet").unlink()
+    assert [d.text for d in Documents(tmp_path, "own")] == ["one two", "x"]
 
 
 @pytest.mark.parametrize(
@@ -33,38 +45,72 @@ def test_reads_all_three_forms(tmp_path, name):
         ("[1]", r"documents\.jsonl:2: expected an object .* got list"),
         ("", r"documents\.jsonl:2: not JSON"),
         ({"id": "b"}, r"documents\.jsonl:2: 'text' is missing"),
-        ({"id": "b", "text": " \n"}, r"documents\.jsonl:2: the text of document 'b' is empty"),
         ({"id": "b", "text": 3}, r"documents\.jsonl:2: 'text' should be text, got int"),
-        (GOOD, r"documents\.jsonl:2: id 'a' occurs a second time, first on line 1"),
+        ({"id": True, "text": "t"}, r"documents\.jsonl:2: 'id' should be text, got bool"),
+        (GOOD, r"documents\.jsonl:2: id 'a' occurs a second time, first at .*documents\.jsonl:1$"),
+        ('{"id": "b", "text": "x", "text": "y"}', r"documents\.jsonl:2: the key 'text' stands twice"),
+        (r'{"id": "b", "text": "x \ud83d"}', r"documents\.jsonl:2: 'text' holds half a surrogate pair .* character 3"),
+        (r'{"id": "\udc00", "text": "x"}', r"documents\.jsonl:2: 'id' holds half a surrogate pair"),
+        ("[" * 100_000, r"documents\.jsonl:2: "),
+        (b'{"id": "b", "text": "Z\xfcrich"}', r"documents\.jsonl:2: not UTF-8 \(.* at byte 22 of the line\)"),
     ],
 )
-def test_bad_lines(tmp_path, line, message):
-    root = written(tmp_path, GOOD, line, {"id": "z", "text": "last"})
+def test_bad_lines(tmp_path, line, message, write):
+    write(tmp_path / "own/documents.jsonl", GOOD, line, {"id": "z", "text": "last"})
     with pytest.raises(ValueError, match=message) as error:
-        list(dataset_folder.documents(root, "own"))
-    assert "\n" not in str(error.value)
+        Documents(tmp_path, "own")
+    assert "\n" not in str(error.value) and len(str(error.value)) < 400
+
+
+def test_bad_bytes_far_into_a_file_name_their_own_line(tmp_path, write):
+    """Text decoded in blocks of 8 kB would name a line a hundred lines before."""
+    rows = [{"id": n, "text": "word " * 20} for n in range(500)]
+    write(tmp_path / "own/documents.jsonl", *rows, b'{"id": "b", "text": "\xff"}', *[{"id": "z", "text": "last"}])
+    with pytest.raises(ValueError, match=r"documents\.jsonl:501: not UTF-8"):
+        Documents(tmp_path, "own")
 
 
 @pytest.mark.parametrize("name", ["documents.jsonl.xz", "documents.jsonl.gz"])
-def test_truncated_archive(tmp_path, name):
-    root = written(tmp_path, *({"id": str(n), "text": f"{n} " * 50} for n in range(200)), name=name)
+def test_truncated_archive(tmp_path, name, write):
     path = tmp_path / "own" / name
+    write(path, *({"id": str(n), "text": f"{n} " * 50} for n in range(200)))
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(ValueError, match=rf"{name}: after line \d+: the archive is truncated or damaged"):
-        list(dataset_folder.documents(root, "own"))
+        Documents(tmp_path, "own")
 
 
-def test_wrong_encoding_empty_and_missing(tmp_path):
-    root = written(tmp_path, GOOD)
-    with pytest.raises(ValueError, match="no such dataset folder; .* holds own"):
-        list(dataset_folder.documents(root, "other"))
-    (tmp_path / "own/documents.jsonl").write_bytes(b'{"id": "a", "text": "Z\xfcrich"}')
-    with pytest.raises(ValueError, match="after line 0: not UTF-8"):
-        list(dataset_folder.documents(root, "own"))
-    written(tmp_path, GOOD, name="documents.jsonl.gz")
+def test_empty_missing_and_two_forms(tmp_path, write):
+    write(tmp_path / "own/documents.jsonl", GOOD)
+    with pytest.raises(ValueError, match="no such dataset folder; .* holds artifacts, own|no such .* holds own"):
+        Documents(tmp_path, "other")
+    write(tmp_path / "own/documents.jsonl.gz", GOOD)
     with pytest.raises(ValueError, match=r"expected one of .* found documents.jsonl, documents.jsonl.gz"):
-        list(dataset_folder.documents(root, "own"))
+        Documents(tmp_path, "own")
     (tmp_path / "own/documents.jsonl.gz").unlink()
     (tmp_path / "own/documents.jsonl").write_text("")
     with pytest.raises(ValueError, match="at least one document, the file is empty"):
-        list(dataset_folder.documents(root, "own"))
+        Documents(tmp_path, "own")
+
+
+@pytest.mark.parametrize(
+    "text, seen",
+    [("a", True), ("ß", True), ("。", True), ("", False), (" \n\t", False), ("\u200b\u00ad", False), ("\u0301", False)],
+)
+def test_a_text_without_a_token_is_told_apart(text, seen):
+    assert dataset_folder.has_token(text) is seen and bool(dataset_folder.content(text)) is seen
+
+
+def test_contents_ignore_spacing_only():
+    assert dataset_folder.content("a  b\n") == dataset_folder.content("a b") != dataset_folder.content("A b")
+
+
+def test_a_changed_file_is_read_again_and_a_cut_copy_is_made_again(tmp_path, write):
+    path = tmp_path / "own/documents.jsonl"
+    write(path, GOOD)
+    assert Documents(tmp_path, "own")[0].text == "one"
+    path.write_text(json.dumps({**GOOD, "text": "two"}))
+    assert Documents(tmp_path, "own")[0].text == "two"
+    for copy in (tmp_path / "artifacts/data/arrow").iterdir():
+        copy.write_bytes(copy.read_bytes()[:100])
+    assert Documents(tmp_path, "own")[0].text == "two"
+    assert len(list((tmp_path / "artifacts/data/arrow").iterdir())) == 2

@@ -1,9 +1,10 @@
 """Labels and the models behind them."""
 
 import pytest
+import torch
 
-from lib import published
-from lib.distillation import variants
+from lib import losses, published
+from lib.distillation import training, variants
 from lib.distillation.variants import MM_MSE, Variant, parse
 
 EVERY_KIND = [
@@ -23,6 +24,8 @@ EVERY_KIND = [
     "mm-MSE;100d;S:768(ReLU)x1024(ReLU)x768;C:768;None;λ=0.95",
     "cosine;2048d;S:1024(ReLU)x2048;C:-;mse",
     "cosine;[CLS]",
+    "max-margin;cosine;γ=2.0;1024d;S:768;C:768;384;λ=0.25",
+    "contrastive;100d;S:-;C:-;cca",
 ]
 
 
@@ -43,8 +46,32 @@ def test_the_two_reference_names_are_the_same_students():
 
 
 def test_gamma_and_distance_are_read_from_the_label():
-    assert parse("max-margin;MSE;γ=0.5").structural_distance == ("max-margin", "MSE", 0.5)
-    assert parse("cosine").structural_distance == ("cosine", None, None)
+    assert variants.structural_loss("max-margin;MSE;γ=0.5") == ("max_margin", {"distance": "mse", "gamma": 0.5})
+    assert variants.structural_loss("cosine") == ("cosine", {})
+
+
+@pytest.mark.parametrize(
+    ("label", "functions"),
+    [
+        ("MSE", ["mse"]),
+        ("max-margin;cosine;γ=2.0", ["max_margin", "cosine"]),
+        ("only-contextual;100d;S:768;C:768", ["SoftCCA"]),
+        ("contrastive;2048d;S:-;C:-;cca", ["contrastive", "cca"]),
+        ("Longformer", []),
+        ("DM;100d", []),
+    ],
+)
+def test_a_student_knows_the_functions_that_train_it(label, functions):
+    assert [name for name in parse(label).losses if hasattr(losses, name)] == functions
+
+
+def test_a_new_loss_needs_one_line_of_the_table(monkeypatch):
+    """In the parser; the objective finds the function by the name in that line."""
+    monkeypatch.setitem(variants.STRUCTURAL_LOSSES, "huber", "huber")
+    monkeypatch.setattr(losses, "huber", lambda student, teacher: (student - teacher).abs().mean(dim=1), raising=False)
+    assert parse("huber").identity == "huber" and parse("huber;100d;S:768;C:768;384;λ=0.5").structural == "huber"
+    objective = training.Objective(parse("huber"), dim=2)
+    assert objective(torch.zeros(1, 2), torch.ones(1, 2), None, torch.tensor([3])).tolist() == [1.0]
 
 
 @pytest.mark.parametrize(

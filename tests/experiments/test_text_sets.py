@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 from lib.config import profiles
-from lib.experiments import text_sets
+from lib.experiments import task_texts, text_sets
+from lib.store import records
 from lib.tasks import Task
 
 
 def pairs(name, texts, train, validation, test):
     examples = {"train": train, "validation": validation, "test": test}
     labels = {split: np.arange(len(found)) % 2 for split, found in examples.items()}
-    return Task(name, "classification", texts, inputs=examples, labels=labels, classes=["no", "yes"])
+    return Task(name, "pair", texts, inputs=examples, labels=labels, classes=["no", "yes"])
 
 
 TEXTS = {"a": "alpha", "b": "beta", "c": "gamma", "d": "delta", "e": "epsilon", "f": "zeta"}
@@ -26,14 +27,14 @@ TASKS = {
 def profile(monkeypatch, tmp_path):
     """A profile with the tasks above, its store and this process' memory empty."""
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
-    monkeypatch.setattr(text_sets, "_held", {})
-    monkeypatch.setattr(text_sets, "_tasks", lambda profile: TASKS)
+    monkeypatch.setattr(records, "_held", {})
+    monkeypatch.setattr(task_texts, "read", lambda profile: TASKS)
     return profiles.load("smoke", overrides={"tasks.limit": 2, "tasks.names": ["OC", "AAN", "GAMES"]})
 
 
 def test_a_text_that_two_tasks_share_is_embedded_once_and_one_id_with_two_texts_twice(profile):
-    assert list(text_sets.task_texts(profile).values()).count("beta") == 1
-    assert text_sets.task_texts(profile)["a"] == "alpha" and text_sets.task_texts(profile)["AAN/a"] == "another alpha"
+    assert task_texts.texts(profile).count("beta") == 1
+    assert task_texts.texts(profile)["a"] == "alpha" and task_texts.texts(profile)["AAN/a"] == "another alpha"
 
 
 def test_what_training_and_validation_need_comes_first_and_no_more(profile):
@@ -45,31 +46,31 @@ def test_what_training_and_validation_need_comes_first_and_no_more(profile):
 
 
 def test_arrays_point_at_the_examples_texts(profile):
-    texts = list(text_sets.task_texts(profile).values())
-    found = text_sets.task_arrays("OC", profile)
+    texts = task_texts.texts(profile)
+    found = task_texts.arrays("OC", profile)
     assert [[texts[row] for row in pair] for pair in found["inputs_train"]] == [
         ["alpha", "beta"], ["beta", "gamma"], ["epsilon", "epsilon"], ["epsilon", "zeta"]
     ]  # fmt: skip
-    assert [texts[row] for row in text_sets.task_arrays("AAN", profile)["inputs_train"][0]] == ["another alpha", "beta"]
-    games = text_sets.task_arrays("GAMES", profile)
+    assert [texts[row] for row in task_texts.arrays("AAN", profile)["inputs_train"][0]] == ["another alpha", "beta"]
+    games = task_texts.arrays("GAMES", profile)
     assert [texts[row] for row in games["candidates"]] == ["alpha", "omega"]
     assert [texts[row] for row in games["targets_0"]] == ["omega"]  # a target without a text is dropped
 
 
 def test_examples_are_cut_to_the_limit_per_class(profile):
-    rows, labels = text_sets.examples(text_sets.task_arrays("OC", profile), "train", 2)
+    rows, labels = task_texts.examples(task_texts.arrays("OC", profile), "train", 2)
     assert labels.tolist() == [0, 1] and len(rows) == 2
-    assert len(text_sets.examples(text_sets.task_arrays("OC", profile), "train", None)[1]) == 4
+    assert len(task_texts.examples(task_texts.arrays("OC", profile), "train", None)[1]) == 4
 
 
 def test_another_process_reads_the_same_from_the_store(profile, monkeypatch):
-    texts, arrays = text_sets.task_texts(profile), text_sets.task_arrays("OC", profile)
-    monkeypatch.setattr(text_sets, "_held", {})
-    monkeypatch.setattr(text_sets, "_tasks", None)  # reading the sources once more would fail
-    assert text_sets.task_texts(profile) == texts
-    np.testing.assert_array_equal(text_sets.task_arrays("OC", profile)["inputs_train"], arrays["inputs_train"])
+    texts, arrays = task_texts.texts(profile), task_texts.arrays("OC", profile)
+    monkeypatch.setattr(records, "_held", {})
+    monkeypatch.setattr(task_texts, "read", None)  # reading the sources once more would fail
+    assert task_texts.texts(profile) == texts
+    np.testing.assert_array_equal(task_texts.arrays("OC", profile)["inputs_train"], arrays["inputs_train"])
 
 
 def test_tasks_are_told_apart_by_kind(profile):
-    assert text_sets.names("classification", profile) == ["OC", "AAN"]
-    assert text_sets.names("retrieval", profile) == ["GAMES"] and text_sets.names("clustering", profile) == []
+    assert task_texts.names("classification", profile) == ["OC", "AAN"]
+    assert task_texts.names("retrieval", profile) == ["GAMES"] and task_texts.names("clustering", profile) == []

@@ -308,10 +308,15 @@ class TestLengths:
         assert frame.groupby(["split", "source"]).size().max() < 200
         assert len(figures.histogram(frame, "fig4_1").axes) == 2
 
-    def test_histogram_needs_both_halves(self):
-        lengths = pd.DataFrame({"split": ["train"], "source": ["wikipedia"], "longformer_tokens": [3]})
-        with pytest.raises(ValueError, match="fig5_1: no news documents in split 'train'"):
-            figures.histogram_frame("fig5_1", lengths)
+    def test_histogram_of_folders_that_the_thesis_does_not_have(self):
+        lengths = pd.DataFrame({"split": ["train", "validation"], "source": "letters", "longformer_tokens": [3, 5]})
+        frame = figures.histogram_frame("fig5_1", lengths)
+        assert frame["source"].unique().tolist() == ["wikipedia", "news", "letters"]
+        ours = frame[frame["source"] == "letters"]
+        assert ours["value"].sum() == 200 and ours["published"].isna().all()
+        assert frame.loc[frame["source"] != "letters", "value"].isna().all()
+        figure = figures.histogram(frame, "fig5_1")
+        assert [axis.get_title() for axis in figure.axes] == ["train: 1 letters", "validation: 1 letters"]
 
     def test_ecdf_by_hand(self):
         lengths = pd.DataFrame({"task": "OC", "split": "test", "longformer_tokens": [30, 10, 10, 20]})

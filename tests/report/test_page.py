@@ -13,7 +13,7 @@ import pytest
 from lib import figures, published
 from lib.config import manifest, paths, profiles
 from lib.distillation import variants
-from lib.experiments import keys, text_sets
+from lib.experiments import keys, task_texts
 from lib.figures import tables
 from lib.findings import chapter4, claims
 from lib.published import deviations
@@ -212,7 +212,7 @@ def test_a_csv_gives_its_means_its_seeds_and_its_band(made, mini):
 
 def test_records_of_this_machine_come_with_every_seed(made, mini):
     """The store holds every record: they are read as they are, and nothing is trained."""
-    text_sets.task_texts(mini)  # reads the tasks into the store
+    task_texts.texts(mini)  # reads the tasks into the store
     wanted = our_results("fig4_2")
     extra = our_results("fig4_3")
     wanted = pd.concat([wanted, extra[extra["model"] == variants.MM_MSE]])  # the other reference student

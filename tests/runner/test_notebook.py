@@ -74,12 +74,6 @@ def test_a_cell_that_is_run_again_may_find_the_notebooks_own_variables():
         notebook.start("02_structural_loss", again)
 
 
-def test_start_sets_one_thread_and_no_network(monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "8")
-    started()
-    assert os.environ["OMP_NUM_THREADS"] == "1" and os.environ["HF_HUB_OFFLINE"] == "1"
-
-
 def test_finish_wants_every_promised_label(tmp_path, capsys):
     nb = started()
     for label in ("tab4_3", "tab4_4", "fig4_2"):
@@ -121,10 +115,14 @@ def test_register_outside_a_notebook_does_nothing(tmp_path):
     saved.register("fig4_2", [tmp_path / "fig4_2.svg"])
 
 
-def test_jobs_follow_the_environment(monkeypatch):
+def test_jobs_follow_the_environment_and_start_refuses_what_is_no_number(monkeypatch):
     assert 1 <= executors.jobs() <= 4
     monkeypatch.setenv("THESIS_JOBS", "7")
     assert executors.jobs() == 7
+    for wrong in ("abc", "0", "-1", "1.5", "²"):
+        monkeypatch.setenv("THESIS_JOBS", wrong)
+        with pytest.raises(profiles.ParameterError, match="THESIS_JOBS: expected a whole number from 1"):
+            started()
 
 
 def test_papermill_stops_at_an_unknown_parameter_with_one_line(tmp_path, monkeypatch):

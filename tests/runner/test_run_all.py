@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from lib.config import profiles
+from lib.runner import run_notebook
 
 kernels = pytest.mark.smoke  # starts notebooks' kernels: seconds each
 ROOT = Path(__file__).resolve().parents[2]
@@ -116,7 +117,8 @@ def test_makes_everything_then_reuses_everything_then_repairs(checkout):
     assert results(third.stdout) == {"fig1_1": "made", "tab1_2": "made", "fig2_1": "reused"}
     assert (checkout / "figures/mini/fig1_1.svg").read_text() == "1"
 
-    (checkout / "lib" / "variants.py").write_text((checkout / "lib" / "variants.py").read_text() + "\nADDED = 1\n")
+    variants = checkout / "lib" / "distillation" / "variants.py"
+    variants.write_text(variants.read_text() + "\nADDED = 1\n")
     write_notebook(checkout, "02_second", SECOND, "1 + 1", "nb.finish()")
     plan = run(checkout, "--dry-run").stdout
     assert plan.count("changed: lib/distillation/variants.py") == 2 and plan.count("the notebook changed") == 1
@@ -147,17 +149,21 @@ def test_one_failed_notebook_does_not_stop_the_rest(checkout):
     assert done.returncode == 1
     assert results(done.stdout) == {"fig1_1": "failed", "tab1_2": "failed", "fig2_1": "made"}
     assert "cell 4: ValueError: no such luck" in done.stdout, "counted as in the file, without papermill's own cell"
-    assert "jupyter lab notebooks/01_first.ipynb" in done.stdout
-    assert (checkout / "artifacts/mini/executed/01_first.failed.ipynb").exists()
+    failed = "artifacts/mini/executed/01_first.failed.ipynb"
+    assert f"jupyter lab {failed}" in done.stdout and (checkout / failed).exists()
 
 
 WAYS_TO_FAIL = {
     "11_exits": (["import sys\nsys.exit(0)", "MAKE", "nb.finish()"], "did not run"),
-    "12_dies": (["import os\nos._exit(0)", "MAKE", "nb.finish()"], "cell 4: the kernel died"),
+    "12_dies": (
+        ["import os\nos._exit(0)", "MAKE", "nb.finish()"],
+        "cell 4: the kernel died: killed, most likely for want of memory",
+    ),
     "13_stops_short": (["MAKE"], "its last cell is not nb.finish()"),
     "14_saves_nothing": (["nb.finish()"], "did not save fig14_saves_nothing"),
     "15_removes": (["MAKE", "nb.finish(); made[0].unlink()"], "not made: fig15_removes.svg"),
     "16_saves_more": (["MAKE", 'save("fig9_9", [".svg"])', "nb.finish()"], "saved fig9_9, which params/manifest.yaml"),
+    "18_magic": (["%nosuchmagic", "nb.finish()"], "cell 4: UsageError: Line magic function `%nosuchmagic` not found"),
     "17_untagged": (["MAKE", "nb.finish()"], "expected exactly one cell tagged 'parameters', found 0"),
 }
 
@@ -166,7 +172,7 @@ WAYS_TO_FAIL = {
 def test_what_only_looks_complete_is_not_done(checkout):
     lines = []
     for name, (cells, _) in WAYS_TO_FAIL.items():
-        make = f'save("fig{name}", [".svg", ".csv"])\nmade = nb.saved["fig{name}"]'
+        make = f'save("fig{name}", [".svg", ".csv"])\nmade = saved.labels()["fig{name}"]'
         sources = [make if cell == "MAKE" else cell for cell in cells]
         write_notebook(checkout, name, *sources, tags=() if name == "17_untagged" else ("parameters",))
         lines.append(f'fig{name}: {{notebook: {name}, kind: figure, section: "1", minutes: 1, title: x}}\n')
@@ -211,6 +217,8 @@ saved.register("report", [path])"""
         ),
         (["--set", "training.documents=four"], "training.documents: expected a valid integer, got 'four'"),
         (["--jobs", "0"], "--jobs: expected a whole number from 1, got '0'"),
+        (["--jobs", "²"], "--jobs: expected a whole number from 1, got '²'"),
+        (["--jobs", ""], "--jobs: expected a whole number from 1, got ''"),
         (["--seeds", "0,0"], "a seed stands twice"),
         (["--only", "cosinus"], "only: no model is called 'cosinus'; nearest: cosine"),
     ],
@@ -220,6 +228,26 @@ def test_a_wrong_request_is_one_clear_line_and_runs_nothing(checkout, words, sai
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1 and said in done.stderr
     assert not (checkout / "artifacts").exists()
+
+
+@pytest.mark.parametrize("jobs", ["abc", "0", "²"])
+def test_a_wrong_number_of_jobs_is_found_at_once(checkout, jobs):
+    begin = time.monotonic()
+    done = run(checkout, THESIS_JOBS=jobs)
+    assert time.monotonic() - begin < 5 and done.returncode == 2
+    assert done.stderr == f"run_all.sh: THESIS_JOBS: expected a whole number from 1, got {jobs!r}\n"
+    assert not (checkout / "artifacts").exists()
+
+
+ERRORS = {  # name and message as a cell raises them -> what a person reads
+    ("ValueError", "\n\n  ----\n  no such luck\nat all"): "ValueError: no such luck",
+    ("KeyboardInterrupt", ""): "KeyboardInterrupt, without a message",
+    ("CellExecutionError", ""): "",
+}
+
+
+def test_an_error_is_one_line_that_says_something():
+    assert {error: run_notebook.one_line(*error) for error in ERRORS} == ERRORS
 
 
 def test_a_folder_that_cannot_be_written_is_one_clear_line(checkout, tmp_path):
@@ -310,9 +338,9 @@ def test_the_kernel_is_this_python_whatever_lies_in_the_home(checkout, tmp_path)
     startup = tmp_path / "home/.ipython/profile_default/startup"
     startup.mkdir(parents=True)
     (startup / "00.py").write_text("import os; os._exit(1)")
-    check = f"import sys, os\nassert sys.executable == {sys.executable!r}\nassert os.environ['OMP_NUM_THREADS'] == '1'"
+    check = f"import sys, os\nassert sys.executable == {sys.executable!r}"
     write_notebook(checkout, "01_first", check, FIRST, "nb.finish()")
-    done = run(checkout, "01_first", HOME=str(tmp_path / "home"), OMP_NUM_THREADS="3")
+    done = run(checkout, "01_first", HOME=str(tmp_path / "home"))
     assert done.returncode == 0, done.stdout
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
-import fcntl
 import importlib.metadata
 import os
 import re
+import shutil
+import socket
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 from ruamel.yaml import YAML
 
@@ -114,105 +117,124 @@ def test_what_must_import_quickly_imports_nothing_heavy():
 
 
 @pytest.fixture
-def clone(tmp_path, monkeypatch):
-    """The set-up routine looking at an empty clone, with no environment active."""
-    for name in ("pyproject.toml", "requirements.lock"):
-        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
-    venv = tmp_path / ".venv"
-    places = {"ROOT": tmp_path, "LOCK": tmp_path / "requirements.lock", "VENV": venv}
-    for name, value in {**places, "COMPLETE": venv / ".complete", "STARTED": venv / ".started"}.items():
-        monkeypatch.setattr(set_up, name, value)
+def clone(tmp_path):
+    """A clone with nothing installed, whose run_all is a stub that tells which Python runs it."""
+    for name in ("requirements.lock", "run_all.sh", "lib/__init__.py", "lib/runner/set_up.py", "lib/runner/set_up.sh"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "lib/runner/__init__.py").touch()
+    (tmp_path / "lib/runner/run_all.py").write_text("import lib, sys\nprint('runs', sys.executable, lib.__file__)")
     return tmp_path
 
 
-def fake_venv(root: Path, runs: str = sys.executable) -> Path:
-    """A `.venv` that looks made: its Python is that of the tests, which holds the pinned packages, or another one."""
-    (root / ".venv" / "bin").mkdir(parents=True)
-    python = root / ".venv" / "bin" / "python"
-    python.write_text(f'#!/bin/sh\nexec {runs} "$@"\n')
-    python.chmod(0o755)
-    return python
+def outside(root: Path, **more: str) -> dict[str, str]:
+    """A caller's environment with no usable environment active."""
+    return {**os.environ, "VIRTUAL_ENV": str(root / "nowhere"), "PIP_CONFIG_FILE": os.devnull, "NO_PROXY": "*", **more}
 
 
-def test_this_environment_is_fit_unless_a_pin_differs(clone):
-    def pins_as(name: str, version: str) -> None:
-        lock = clone / "requirements.lock"
-        lock.write_text(re.sub(rf"^{name}==.*$", f"{name}=={version}", lock.read_text(), flags=re.MULTILINE))
-
-    why = set_up.unfit(Path(sys.executable))
-    assert why is None or "another clone" in why
-    pins_as("pydantic", "1.0")
-    assert "it has pydantic 2" in set_up.unfit(Path(sys.executable))
-    assert "does not run" in set_up.unfit(clone / "bin" / "python")
+def call(root: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = outside(root, **more)
+    return subprocess.run([root / "run_all.sh", *words], env=environment, capture_output=True, text=True, timeout=120)
 
 
-def test_an_environment_whose_lib_is_another_clones_is_refused(clone, monkeypatch):
-    other = '{"url": "file:///somewhere/else", "dir_info": {"editable": true}}'
-    probe = set_up.PROBE.replace('print(json.dumps({"v', f'origin = {other!r}\nprint(json.dumps({{"v')
-    monkeypatch.setattr(set_up, "PROBE", probe)
-    assert set_up.unfit(Path(sys.executable)) == "its lib belongs to another clone, /somewhere/else"
+def set_up_of(root: Path, monkeypatch):
+    """The module as the clone sees it."""
+    for name, path in {"ROOT": root, "LOCK": root / "requirements.lock", "VENV": root / ".venv"}.items():
+        monkeypatch.setattr(set_up, name, path)
+    monkeypatch.setattr(set_up, "MARK", root / ".venv" / set_up.MARK.name)
+    return set_up
 
 
-def test_a_killed_set_up_is_not_taken_for_a_whole_one(clone, monkeypatch):
-    fake_venv(clone)
-    monkeypatch.setattr(set_up, "unfit", lambda python: None)
-    assert set_up.ready(), "somebody's own .venv that holds everything serves"
-    set_up.STARTED.touch()
-    assert not set_up.ready(), "begun here and not ended"
-    set_up.COMPLETE.write_text(set_up.recipe())
-    assert set_up.ready()
-    with open(clone / "requirements.lock", "a", encoding="utf-8") as lock:
-        lock.write("# another day\n")
-    assert not set_up.ready(), "the lock file has changed since"
+def test_an_environment_that_holds_the_pins_is_used_and_one_that_does_not_is_named(clone, monkeypatch):
+    module = set_up_of(clone, monkeypatch)
+    lock = clone / "requirements.lock"
+    lock.write_text(f"tqdm=={LOCKED['tqdm']}  # why\n")
+    monkeypatch.setattr(module.util, "find_spec", lambda name: None)
+    assert module.lacking() == ""
+    lock.write_text("tqdm==1.0\n")
+    assert module.lacking() == f"it has tqdm {LOCKED['tqdm']}, requirements.lock says 1.0"
+    lock.write_text("no-such-package==1.0\n")
+    assert "(none)" in module.lacking()
+    assert "does not run" in module.unfit(clone / "bin/python")
+    lock.write_text("")
+    monkeypatch.setattr(module.util, "find_spec", lambda name: SimpleNamespace(origin="/elsewhere/lib/__init__.py"))
+    assert module.lacking() == "its lib belongs to another clone, /elsewhere/lib/__init__.py"
 
 
-def test_a_set_up_killed_while_it_clears_the_old_one_is_done_again(clone, monkeypatch):
-    fake_venv(clone)
-    set_up.STARTED.touch()
-    set_up.COMPLETE.write_text("another recipe")
-    monkeypatch.setattr(set_up.shutil, "rmtree", lambda path: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        set_up.make()
-    assert set_up.STARTED.exists() and not set_up.COMPLETE.exists()
-    assert not set_up.ready()
+@pytest.mark.parametrize("words", [["--dry-run"], ["mini", "fig4_2", "--dry-run"], ["--help"]])
+def test_dry_run_and_help_make_nothing(clone, words):
+    (clone / "requirements.lock").write_text("no-such-package==1.0\n")
+    before = sorted(clone.rglob("*"))
+    done = call(clone, *words)
+    assert done.returncode == 0 and "--setup" in done.stdout and "runs" not in done.stdout
+    assert sorted(clone.rglob("*")) == before
+
+
+def test_setup_alone_sets_up_and_what_follows_runs_in_it(clone):
+    (clone / "requirements.lock").write_text("")
+    refused = call(clone, "--setup", "mini")
+    assert refused.returncode == 2 and refused.stderr.count("\n") == 1 and not (clone / ".venv").exists()
+    done = call(clone, "--setup")
+    assert done.returncode == 0 and done.stdout == f"ready: {clone}/.venv/bin/python\n", done.stderr
+    assert call(clone).stdout == f"runs {clone}/.venv/bin/python {clone}/lib/__init__.py\n"
+    inside = [clone / ".venv/bin/python", "-I", "-c", "import lib; print(lib.__file__)"]
+    assert subprocess.check_output(inside, text=True) == f"{clone}/lib/__init__.py\n"
+    (clone / ".venv" / set_up.MARK.name).write_text("")  # as a set-up leaves it that was killed
+    assert "would set up first" in call(clone, "--dry-run").stdout
 
 
 def test_somebodys_own_venv_is_never_removed(clone):
-    precious = clone / ".venv" / "precious"
-    precious.parent.mkdir()
-    precious.write_text("mine")
-    with pytest.raises(SystemExit, match="was not made by run_all.sh and cannot be used"):
-        set_up.make()
-    assert precious.read_text() == "mine"
+    (clone / "requirements.lock").write_text("no-such-package==1.0\n")
+    (clone / ".venv").mkdir()
+    (clone / ".venv/precious").write_text("mine")
+    done = call(clone)
+    assert done.returncode == 1 and "is not ours and cannot be used: its Python does not run" in done.stderr
+    assert (clone / ".venv/precious").read_text() == "mine"
 
 
-def test_a_failed_installation_is_one_line_with_the_log(clone, monkeypatch):
-    monkeypatch.delenv("THESIS_ARTIFACTS", raising=False)
-    (clone / "requirements.lock").write_text("PyYAML==0.0.0.not-a-version\n")
-    with pytest.raises(SystemExit) as raised:
-        set_up.make()
-    assert "installing the pinned packages failed" in str(raised.value) and "setup.log" in str(raised.value)
-    assert "\n" not in str(raised.value)
-    assert not set_up.ready()
+def test_a_failed_installation_is_one_line_with_the_log(clone):
+    (clone / "requirements.lock").write_text("tqdm==0.0.0.not-a-version\n")
+    done = call(clone, "--setup")
+    assert done.returncode == 1
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("set-up failed: ERROR: ") and line.endswith("artifacts/setup.log")
 
 
-def test_two_set_ups_wait_for_each_other(clone, monkeypatch):
-    """The second process finds the environment made by the first, and does not make it again."""
-    (clone / "lib" / "runner").mkdir(parents=True)
-    script = clone / "lib" / "runner" / "set_up.py"
-    script.write_text((ROOT / "lib" / "runner" / "set_up.py").read_text(encoding="utf-8"))
-    (clone / "pyproject.toml").write_text('[project]\nname = "x"\ndependencies = []\n')
-    (clone / "requirements.lock").write_text("")
-    outside = {**os.environ, "PATH": "/nonexistent"}
-    outside = {name: value for name, value in outside.items() if name not in ("VIRTUAL_ENV", "CONDA_PREFIX")}
-    with open(clone / ".venv.lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        command = [sys.executable, "-I", str(script)]
-        second = subprocess.Popen(command, env=outside, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert second.stderr.readline() == "another set-up is at work, waiting\n"
+def test_another_system_is_refused(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(SystemExit, match="Linux or macOS is needed"):
+        set_up.main(["--look"])
+
+
+@pytest.mark.parametrize("killed", ["set-up", "its script"])
+def test_a_set_up_killed_during_pip_leaves_no_process_and_a_clean_next_try(clone, killed):
+    """pip waits for an index that never answers; a second set-up waits for the first, and then for pip's end."""
+    (clone / "requirements.lock").write_text("no-such-package==1.0\n")
+    with socket.create_server(("127.0.0.1", 0)) as index:
+        silent = {"PIP_INDEX_URL": f"http://127.0.0.1:{index.getsockname()[1]}/"}
+        call_it = [clone / "run_all.sh", "--setup"]
+        if killed == "its script":
+            call_it = ["bash", "-c", f"x=$(exec {clone}/run_all.sh --setup); echo $x"]
+        first = subprocess.Popen(call_it, env=outside(clone, **silent), stderr=subprocess.DEVNULL)
+        index.settimeout(60)
+        connection, _ = index.accept()  # pip is at work
+        below = psutil.Process(first.pid).children(recursive=True)
+        assert any("pip" in process.cmdline() for process in below)
+        (clone / "requirements.lock").write_text("")
+        second = subprocess.Popen(
+            [clone / "run_all.sh", "--setup"],
+            env=outside(clone),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        while "waiting" not in (line := second.stderr.readline()):
+            assert line
         assert second.poll() is None
-        fake_venv(clone, sys._base_executable)  # where no other clone's lib is installed
-        (clone / ".venv" / ".started").touch()
-        (clone / ".venv" / ".complete").write_text(set_up.recipe())
-    out, _ = second.communicate(timeout=30)
-    assert out.strip() == str(clone / ".venv" / "bin" / "python")
+        first.kill()
+        first.wait()
+        gone, alive = psutil.wait_procs(below, timeout=5)
+        assert not alive
+        out, _ = second.communicate(timeout=60)
+        assert out == f"ready: {clone}/.venv/bin/python\n"
+        connection.close()

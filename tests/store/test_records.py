@@ -6,8 +6,8 @@ import os
 import numpy as np
 import pytest
 
-from lib.store import records
-from lib.store.records import Store, fingerprint, ragged, syntax_without_docstrings, unragged
+from lib.store import files
+from lib.store.records import Store, fingerprint, ragged, unragged
 
 
 def test_fingerprint_ignores_order_but_not_values():
@@ -19,23 +19,6 @@ def test_fingerprint_ignores_order_but_not_values():
 def test_fingerprint_refuses_what_has_no_stable_text():
     with pytest.raises(TypeError):
         fingerprint({"a": object()})
-
-
-@pytest.mark.parametrize(
-    "same", ['def f(x):\n    """Other words."""\n    return x + 1  # why', "def f(x): return (x + 1)"]
-)
-def test_comments_docstrings_and_layout_do_not_count(same):
-    source = 'def f(x):\n    """Words."""\n    return x + 1'
-    assert syntax_without_docstrings(same) == syntax_without_docstrings(source)
-
-
-def test_an_operator_counts():
-    assert syntax_without_docstrings("def f(x): return x - 1") != syntax_without_docstrings("def f(x): return x + 1")
-
-
-def test_source_fingerprint_names_a_missing_module():
-    with pytest.raises(ValueError, match="lib.no_such_loss"):
-        records.source_fingerprint("lib.no_such_loss")
 
 
 def test_arrays_are_computed_once(tmp_path):
@@ -87,7 +70,7 @@ def test_a_full_disk_says_so_in_one_line_and_leaves_no_trace(tmp_path, monkeypat
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=r"cannot write .*No space left on device; nothing was lost") as caught:
-        records.write_atomically(tmp_path / "file", b"content")
+        files.write_atomically(tmp_path / "file", b"content")
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 

@@ -1,1 +1,86 @@
-"""Builders write dataset folders: mini from the files of installed packages, thesis from hub and Zenodo files."""
+"""Builders write dataset folders: mini from the files of installed packages, thesis from hub and Zenodo files.
+
+A builder is a package with `key_files(profile)`, what besides its settings and source decides the result, and
+`writers(profile)`: {dataset folder: a function that fills it}. `python -m lib.data.build <profile>` builds by hand.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock
+
+from lib.config import paths
+from lib.store.records import fingerprint
+from lib.store.source_keys import source_key
+
+if TYPE_CHECKING:
+    from lib.config.schema import Profile
+
+Examples = Mapping[str, Iterable[tuple[tuple[str, ...], str]]]  # {split: [((id,) or (a, b), label)]}
+
+
+def folder(profile: Profile) -> Path:
+    """`<artifact root>/data/<builder>-<key>`, written first where it is missing.
+
+    Each dataset folder appears whole or not at all; a builder that was killed goes on with the next one. Of several
+    processes one builds and the others wait.
+    """
+    settings = profile.build.model_dump(mode="json")
+    builder = importlib.import_module(f"lib.data.build.{settings['builder']}")
+    code = source_key(
+        builder.__name__, stop=("lib.store", "lib.config", "lib.data.task_files", "lib.data.dataset_folder")
+    )
+    key = fingerprint([settings, code, builder.key_files(profile)])
+    root = paths.artifacts() / "data" / f"{settings['builder']}-{key}"
+    done = root / "complete"
+    if not done.is_file():
+        root.mkdir(parents=True, exist_ok=True)
+        with FileLock(root / ".lock"):
+            for name, write in builder.writers(profile).items():
+                if not (root / name).is_dir():
+                    unfinished = root / f".{name}.unfinished"
+                    shutil.rmtree(unfinished, ignore_errors=True)
+                    unfinished.mkdir()
+                    write(unfinished)
+                    for path in unfinished.rglob("*"):  # on the disk before the name is: power may fail
+                        if path.is_file():
+                            with path.open("rb") as stream:
+                                os.fsync(stream.fileno())
+                    os.replace(unfinished, root / name)
+            done.touch()
+    return root
+
+
+def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """A JSON Lines file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as stream:
+        stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def write_examples(task: Path, examples: Examples) -> None:
+    """The splits of a single or pair task."""
+    for split, rows in examples.items():
+        keys = {1: ("id",), 2: ("a", "b")}
+        write_lines(
+            task / f"{split}.jsonl",
+            ({**dict(zip(keys[len(ids)], ids, strict=True)), "label": label} for ids, label in rows),
+        )
+
+
+def write_relevant(task: Path, relevant: Mapping[str, list[str]]) -> None:
+    """The gold lists of a retrieval task."""
+    task.mkdir(parents=True, exist_ok=True)
+    (task / "relevant.json").write_text(json.dumps(relevant, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def write_readme(folder: Path, title: str, *paragraphs: str) -> None:
+    """What the folder holds, its source and licence, how it was made."""
+    (folder / "README.md").write_text("\n\n".join([f"# {title}", *paragraphs]) + "\n", encoding="utf-8")

@@ -24,7 +24,7 @@ import numpy as np
 
 from lib.data.build.mini import gensim_files
 from lib.data.build.mini.wikitext import Paragraph
-from lib.tasks import SPLITS
+from lib.data.task_files import SPLITS
 
 MASK = "X"
 SHARED_BY = range(2, 6)  # articles that link to a page, for it to count as shared

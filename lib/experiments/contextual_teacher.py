@@ -1,26 +1,22 @@
-"""The teachers' embeddings of all texts, computed once and kept in the store."""
+"""The contextual teachers, Paragraph Vectors: trained on the corpus, their embeddings kept in the store."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lib.config.schema import Profile
-from lib.data.corpus import Document
-from lib.distillation import variants
-from lib.experiments import keys, text_sets
-from lib.experiments.models import structural_teacher
-from lib.store.records import fingerprint, store
+from lib.experiments import corpora, keys, text_sets
+from lib.store.records import store
+from lib.teachers.labels import CONTEXTUAL_TEACHERS
+
+if TYPE_CHECKING:
+    from lib.data.corpus import Document
 
 
-def structural(name: str, profile: Profile) -> dict[str, np.ndarray]:
-    """Of a set of texts: `embeddings` (texts, dim) of the structural teacher, `lengths` (texts,) in its tokens."""
-    key = fingerprint([keys.structural_teacher(profile), keys.text_set(name, profile)])
-    return store().arrays("structural", key, lambda: _structural(name, profile))
-
-
-def contextual(label: str, name: str, profile: Profile) -> np.ndarray:
+def embeddings(label: str, name: str, profile: Profile) -> np.ndarray:
     """(texts, dim) embeddings of a Paragraph Vector for a set of texts; a compound is its two parts side by side."""
     parts = [paragraph_vector(part, profile, name == "all_tasks") for part in label.split("+")]
     return np.concatenate([part[name] for part in parts], axis=1)
@@ -32,24 +28,17 @@ def paragraph_vector(label: str, profile: Profile, everything: bool = False) -> 
 
     The contextual teachers embed all sets; the other 33 of Figure 4.5 the task texts that are asked for.
     """
-    sets = text_sets.SETS if _teaches(label) else (("all_tasks",) if everything else ("tasks",))
-    key = fingerprint([keys.paragraph_vector(label, profile), [keys.text_set(name, profile) for name in sets]])
+    sets = text_sets.NAMES if _teaches(label) else (("all_tasks",) if everything else ("tasks",))
+    key = keys.paragraph_vector_embeddings(label, sets, profile)
     return store().arrays("paragraph_vector", key, lambda: _paragraph_vector(label, sets, profile))
 
 
-def _structural(name: str, profile: Profile) -> dict[str, np.ndarray]:
-    sbert = structural_teacher(profile)
-    texts = text_sets.texts(name, profile)
-    embeddings = sbert.encode(texts, batch_size=profile.structural_teacher.batch_size)
-    return {"embeddings": embeddings, "lengths": sbert.lengths(texts)}
-
-
 def _paragraph_vector(label: str, sets: tuple[str, ...], profile: Profile) -> dict[str, np.ndarray]:
-    from lib.teachers import ParagraphVector
+    from lib.teachers.paragraph_vector import ParagraphVector
 
     section = profile.contextual_teacher
     model = ParagraphVector.parse(label, width=profile.width)
-    documents = _Texts(text_sets.corpus(profile).train[: section.documents])
+    documents = _Texts(corpora.corpus(profile).train[: section.documents])
     model = model.train(documents, **section.model_dump(exclude={"documents"}))
     return {
         **{name: model.encode(text_sets.texts(name, profile)) for name in sets},
@@ -75,4 +64,4 @@ class _Texts(Sequence):
 
 def _teaches(label: str) -> bool:
     """Whether a single Paragraph Vector is one of the contextual teachers, alone or in the compound."""
-    return any(label in teacher.split("+") for teacher in variants.CONTEXTUAL_TEACHERS.values())
+    return any(label in teacher.split("+") for teacher in CONTEXTUAL_TEACHERS.values())

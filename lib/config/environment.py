@@ -1,0 +1,32 @@
+"""What every process must have in its environment before NumPy and torch load, so that numbers repeat."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+# 1 and 2 threads give different bits; parallelism is processes. MKL picks its kernels by the alignment of the data
+# unless told otherwise: with AUTO a row's result no longer depends on what stands beside it, at no cost in time.
+REPEATABLE = {
+    "MKL_CBWR": "AUTO",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+
+
+def process_variables(*, offline: bool) -> dict[str, str]:
+    """The variables of a process that computes, whatever its caller has set. offline: no network is looked for."""
+    return REPEATABLE | (OFFLINE if offline else {})
+
+
+def set_process_environment(*, offline: bool) -> None:
+    """Set them for this process and the ones it starts; a torch that is already loaded is told directly.
+
+    Every door calls it before its first heavy import: notebooks, workers, the tests, `lib.train`.
+    """
+    os.environ.update(process_variables(offline=offline))
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)

@@ -1,0 +1,221 @@
+"""The thesis' eight tasks from their published sources (thesis, Section 5.2.1).
+
+| task | source |
+|---|---|
+| IMDB | Hugging Face `stanfordnlp/imdb`, at a fixed revision |
+| ARXIV | Hugging Face `ccdv/arxiv-classification`, at a fixed revision; `no_ref`: category names are cut out |
+| AAN, OC, S2ORC, PAN | Zhou et al. 2020, Zenodo 4361695: the files of `PAIR_FILES` |
+| WINES, GAMES | Ginzburg et al. 2021: wines.txt (Zenodo 4812960), video_games.txt (Zenodo 4812962) |
+| their gold lists | microsoft/SDR, data/datasets/<wines or video_games>/gt, saved as wines.gt and video_games.gt |
+
+Zenodo and GitHub files are downloaded by hand into one folder and pinned there by a file SHA256SUMS, as `sha256sum *`
+prints it: what was downloaded once is what every later run reads. Gold lists are pickles; what would run code
+in them is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import hashlib
+import pickle
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from lib.data.build import write_examples, write_lines, write_relevant
+
+IMDB_FILES = "hf://datasets/stanfordnlp/imdb@e6281661ce1c48d982bc483cf8a173c1bbeb5d31/plain_text/{split}-*.parquet"
+ARXIV_FILES = "hf://datasets/ccdv/arxiv-classification@f9bd92144ed76200d6eb3ce73a8bd4eba9ffdc85/{split}_data.txt"
+ARXIV_SPLITS = {"train": "train", "validation": "val", "test": "test"}  # our names -> the files'
+# The categories; `no_ref` removes these strings from the texts, because a paper's header can name its class.
+ARXIV_CLASSES = (
+    "math.AC",
+    "cs.CV",
+    "cs.AI",
+    "cs.SY",
+    "math.GR",
+    "cs.CE",
+    "cs.PL",
+    "cs.IT",
+    "cs.DS",
+    "cs.NE",
+    "math.ST",
+)
+PAIR_FILES = {
+    "AAN": "{split}_cite.csv",
+    "OC": "{split}_ai2_ab.csv",
+    "S2ORC": "{split}_ai2_gorc.csv",
+    "PAN": "pla_{split}.csv",
+}
+PAIR_SPLITS = {"train": "train", "validation": "dev", "test": "test"}
+ALIGNED = "\001"  # marks the aligned sentence: a leak of the label
+RETRIEVAL_FILES = {"WINES": "wines", "GAMES": "video_games"}
+
+
+SUMS = "SHA256SUMS"
+Texts = dict[str, str]  # {id: text}
+
+
+def write(role: str, folder: Path, root: Path, files: Mapping[str, str] | None = None) -> list[str]:
+    """Write one of the thesis' tasks as a dataset folder; what to say about it, as paragraphs.
+
+    Args:
+        role: ARXIV, IMDB, AAN, OC, S2ORC, PAN, WINES or GAMES.
+        folder: the dataset folder, which is there.
+        root: the folder with the Zenodo and GitHub files and their SHA256SUMS; IMDB and ARXIV do without.
+        files: other places for the files of IMDB and ARXIV ("{split}" is filled in), a mirror for example.
+
+    Raises:
+        ValueError: a missing file, a checksum that differs, a bad line (with file and line number).
+    """
+    places = {"IMDB": IMDB_FILES, "ARXIV": ARXIV_FILES, **(files or {})}
+    if role in RETRIEVAL_FILES:
+        texts, relevant, note = _retrieval(role, root)
+        write_relevant(folder / "tasks/similar", relevant)
+    else:
+        note = ""
+        if role == "IMDB":  # class 0 is negative; the unlabelled split is left out
+            texts, examples = _singles(places[role], "parquet", {"train": "train", "test": "test"}, ())
+        elif role == "ARXIV":
+            texts, examples = _singles(places[role], "json", ARXIV_SPLITS, ARXIV_CLASSES)
+        else:
+            texts, examples, note = _pairs(role, root)
+        task = {"IMDB": "sentiment", "ARXIV": "categories", "PAN": "plagiarism"}.get(role, "citations")
+        write_examples(folder / "tasks" / task, examples)
+    write_lines(folder / "documents.jsonl", ({"id": text_id, "text": text} for text_id, text in texts.items()))
+    source = places.get(role) or "the files that lib/data/build/thesis/published_tasks.py names"
+    return [f"Source: {source}. Licence: as stated there.", *([note] if note else [])]
+
+
+def _singles(files: str, format: str, splits: Mapping[str, str], cut: tuple[str, ...]) -> tuple[Texts, dict[str, list]]:
+    """Single documents of files that `datasets` reads; strings in `cut` are taken out of the texts."""
+    from datasets import load_dataset  # slow to import
+
+    texts: Texts = {}
+    examples: dict[str, list] = {}
+    for split, stem in splits.items():
+        place = files.format(split=stem)
+        examples[split] = []
+        for number, row in enumerate(load_dataset(format, data_files=place, split="train", streaming=True)):
+            if row.get("text") is None or row.get("label") is None:
+                raise ValueError(f"{place}: row {number}: expected text and label, got {sorted(row)}")
+            text = row["text"]
+            for name in cut:
+                text = text.replace(name, "")
+            texts[f"{split}/{number}"] = text
+            examples[split].append(((f"{split}/{number}",), str(row["label"])))
+    return texts, examples
+
+
+def _pairs(role: str, root: Path) -> tuple[Texts, dict[str, list], str]:
+    """Headerless CSV: label, first text, second text. Equal texts get one id, so that each is embedded once.
+
+    A dataset folder refuses three things that such files may hold: a pair of one text gets two ids; a pair that stands
+    there again with the other label, or in a later split, is left out and counted.
+    """
+    texts: Texts = {}
+    examples: dict[str, list] = {}
+    first: dict[tuple[str, str], tuple[str, str]] = {}
+    left_out = 0
+    for split, stem in PAIR_SPLITS.items():
+        path = _checked(root, PAIR_FILES[role].format(split=stem))
+        examples[split] = []
+        for number, row in _csv_rows(path):
+            if len(row) != 3 or row[0] not in ("0", "1"):
+                raise ValueError(
+                    f"{path}:{number}: expected label (0 or 1), text, text; got {len(row)} fields: {str(row)[:40]}"
+                )
+            pair = [text.replace(ALIGNED, " ") for text in row[1:]]
+            a, b = (hashlib.sha256(text.encode()).hexdigest()[:16] for text in pair)
+            ids = (a, b if a != b else f"{b}-again")
+            if first.setdefault(ids, (split, row[0])) != (split, row[0]):
+                left_out += 1
+                continue
+            texts.update(zip(ids, pair, strict=True))
+            examples[split].append((ids, row[0]))
+    note = f"{left_out} pairs left out: they stand there before, with the other label or in another split."
+    return texts, examples, note if left_out else ""
+
+
+def _retrieval(role: str, root: Path) -> tuple[Texts, dict[str, list[str]], str]:
+    """An article is its title, then its sections' titles and texts, empty ones left out. Gold: {title: {title: 1}}."""
+    path = _checked(root, f"{RETRIEVAL_FILES[role]}.txt")
+    texts: Texts = {}
+    for number, row in _csv_rows(path):
+        if number == 1:
+            continue  # the header: title, sections
+        try:
+            title, sections = row[0], ast.literal_eval(row[1])
+            parts = [part for heading, text in sections if text.strip() for part in (heading, text) if part.strip()]
+        except (IndexError, ValueError, SyntaxError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"{path}:{number}: expected title and a list of (section title, section text): {error}"
+            ) from error
+        if title in texts:
+            raise ValueError(f"{path}:{number}: the title {title!r} occurs a second time")
+        texts[title] = "\n".join([title, *parts])
+    gold = _plain_pickle(_checked(root, f"{RETRIEVAL_FILES[role]}.gt"))
+    kept = {
+        source: [target for target in targets if target in texts and target != source]
+        for source, targets in gold.items()
+        if source in texts
+    }
+    relevant = {source: targets for source, targets in kept.items() if targets}
+    dropped = len(gold) - len(relevant)
+    return texts, relevant, f"{dropped} of {len(gold)} gold sources dropped: they or all their targets have no text."
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """(line number where it ends, row), texts of any length."""
+    csv.field_size_limit(sys.maxsize)
+    with path.open(encoding="utf-8", newline="") as stream:
+        reader = csv.reader(stream)
+        try:
+            for row in reader:
+                yield reader.line_num, row
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise ValueError(f"{path}:{reader.line_num}: {error}") from error
+
+
+def _checked(root: Path, name: str) -> Path:
+    """The file `name`, if its checksum is the one in SHA256SUMS."""
+    path, sums = root / name, root / SUMS
+    if not path.is_file():
+        raise ValueError(f"{path} is missing; download it (lib/data/build/thesis/published_tasks.py says from where)")
+    if not sums.is_file():
+        raise ValueError(f"{sums} is missing; pin what you downloaded: cd {root} && sha256sum * > SHA256SUMS")
+    pins = dict(
+        reversed(line.split(maxsplit=1)) for line in sums.read_text(encoding="utf-8").splitlines() if line.strip()
+    )
+    pinned = next((pin for file, pin in pins.items() if file.lstrip("*") == name), None)
+    with path.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    if found != pinned:
+        raise ValueError(
+            f"{path}: sha256 is {found}, SHA256SUMS says {pinned or 'nothing'}; download it again or renew the pin"
+        )
+    return path
+
+
+class _Plain(pickle.Unpickler):
+    """A pickle of dictionaries, strings and numbers; anything that would import, hence run, code is refused."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"it holds {module}.{name}")
+
+    def persistent_load(self, pid: Any) -> Any:
+        raise pickle.UnpicklingError("it holds a persistent id")
+
+
+def _plain_pickle(path: Path) -> dict[str, dict[str, int]]:
+    try:
+        with path.open("rb") as stream:
+            value = _Plain(stream).load()
+        if isinstance(value, dict) and all(isinstance(targets, dict) for targets in value.values()):
+            return value
+        reason = "it holds something else"
+    except Exception as error:  # noqa: BLE001 - a damaged pickle raises nearly anything
+        reason = str(error) or type(error).__name__
+    raise ValueError(f"{path}: expected a pickle of {{title: {{title: 1}}}} and nothing else: {reason}")

@@ -1,0 +1,52 @@
+"""Where a profile's dataset folders are, and what names their content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lib.config import paths
+from lib.data.dataset_folder import bytes_of
+from lib.store.records import fingerprint as name_of
+
+if TYPE_CHECKING:
+    from lib.config.schema import Profile
+
+
+def root(profile: Profile) -> Path:
+    """The folder of dataset folders: the one a builder writes, once, or a person's own (`lib.config.paths.data_root`).
+
+    Raises:
+        ValueError: a root that is not there, or a builder's files that are not.
+    """
+    if profile.build is None:
+        return paths.data_root(profile)
+    from lib.data import build
+
+    return build.folder(profile)
+
+
+def fingerprint(profile: Profile, datasets: Iterable[str]) -> str:
+    """16 hex digits of the names and bytes of all files that are read of the named dataset folders.
+
+    A README changes nothing. Cheap after the first time in a process: unchanged files are not read again.
+    """
+    place = root(profile)
+    files = [file for name in sorted(set(datasets)) for file in _files(place / name)]
+    return name_of([[file.relative_to(place).as_posix(), bytes_of(file)] for file in files])
+
+
+def corpus_datasets(profile: Profile) -> set[str]:
+    """The folders that decide what the corpus holds: its own, and the tasks', whose tests it leaves out."""
+    return {*profile.corpus.names, *task_datasets(profile)}
+
+
+def task_datasets(profile: Profile) -> set[str]:
+    """The folders of the profile's tasks."""
+    return {entry.folder.partition("/")[0] for entry in profile.tasks.folders.values()}
+
+
+def _files(folder: Path) -> list[Path]:
+    patterns = ("documents.jsonl*", "documents/*.parquet", "tasks/*/*.json", "tasks/*/*.jsonl")
+    return sorted(path for pattern in patterns for path in folder.glob(pattern) if path.is_file())

@@ -1,0 +1,28 @@
+"""The structural teacher and its embeddings of all texts, computed once and kept in the store."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lib.config.schema import Profile
+from lib.experiments import keys, text_sets
+from lib.store.records import store
+
+
+def load(profile: Profile):
+    """The structural teacher, its weights checked."""
+    from lib.teachers.sbert import SBERT
+
+    section = profile.structural_teacher
+    return SBERT.load(section.model, max_tokens=section.max_tokens, sha256=section.sha256, revision=section.revision)
+
+
+def embeddings(name: str, profile: Profile) -> dict[str, np.ndarray]:
+    """Of a set of texts: `embeddings` (texts, dim) and `lengths` (texts,), in its tokens before truncation."""
+    return store().arrays("structural", keys.structural_embeddings(name, profile), lambda: _embeddings(name, profile))
+
+
+def _embeddings(name: str, profile: Profile) -> dict[str, np.ndarray]:
+    teacher, texts = load(profile), text_sets.texts(name, profile)
+    vectors = teacher.encode(texts, batch_size=profile.structural_teacher.batch_size)
+    return {"embeddings": vectors, "lengths": teacher.lengths(texts)}

@@ -1,0 +1,116 @@
+"""Names for code: the syntax of a module and of everything of lib that it imports, directly or not.
+
+What makes a number is never listed by hand. `closure` reads the import statements of a module and of the modules that
+these name, and `source_key` fingerprints their syntax trees without docstrings. Comments, docstrings and layout do not
+count; an operator, a constant or another module behind a name does.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from lib.store.records import fingerprint
+
+ROOT = Path(__file__).parents[2]  # of this project; its modules are read, not imported: importing torch takes seconds
+
+
+@functools.cache
+def source_key(*modules: str, stop: tuple[str, ...] = ()) -> str:
+    """16 hex digits of the syntax trees of the `closure` of the named modules."""
+    return fingerprint({module: without_docstrings(source(module)) for module in closure(*modules, stop=stop)})
+
+
+def closure(*modules: str, stop: Collection[str] = ()) -> list[str]:
+    """The modules and all of lib that they import, directly or not, sorted.
+
+    Every `import` and `from` statement counts, inside functions too, except under `if TYPE_CHECKING:`; so does a text
+    that is a module's dotted name, as lazy imports have it. A name that a package only passes on leads to the module
+    that defines it, not to the package; a package's own file counts where something of its own is used.
+
+    stop: modules or packages that are not entered: what only they import is left out too. The named modules always
+        count. Raises `ValueError` for a module that is not of this project.
+    """
+    reached, todo = set(), list(modules)
+    while todo:
+        module = todo.pop()
+        if module not in reached:
+            reached.add(module)
+            todo += [name for name in imports(module) if not any(f"{name}.".startswith(f"{end}.") for end in stop)]
+    return sorted(reached)
+
+
+@functools.cache
+def imports(module: str) -> frozenset[str]:
+    """The modules of lib that a module's source names."""
+    tree = ast.parse(source(module))
+    unrun = [part for node in ast.walk(tree) if _for_type_checkers(node) for part in node.body]
+    skipped = {id(inner) for part in unrun for inner in ast.walk(part)}
+    return frozenset(name for node in ast.walk(tree) if id(node) not in skipped for name in _named(node, module))
+
+
+@functools.cache
+def home(package: str, name: str) -> str:
+    """The module behind `from package import name`: a submodule, the module that the package has it from, or itself."""
+    if _path(f"{package}.{name}"):
+        return f"{package}.{name}"
+    for node in ast.parse(source(package)).body:
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(f"{package}."):
+            for alias in node.names:
+                if (alias.asname or alias.name) == name:
+                    return home(node.module, alias.name)
+    return package
+
+
+def source(module: str) -> str:
+    """The text of a module of this project."""
+    path = _path(module)
+    if path is None:
+        raise ValueError(f"no source for module {module!r}: only modules of this project have a source key")
+    return path.read_text(encoding="utf-8")
+
+
+@functools.cache
+def without_docstrings(source: str) -> str:
+    """The syntax tree of Python source as text, its docstrings taken out."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            if ast.get_docstring(node, clean=False) is not None:
+                node.body = node.body[1:]
+    return ast.dump(tree)
+
+
+def forget() -> None:
+    """Read every source anew; a process in which sources change needs this, as tests do."""
+    for remembered in (source_key, imports, home, _path):
+        remembered.cache_clear()
+
+
+def _named(node: ast.AST, module: str) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names if _path(alias.name))
+    elif isinstance(node, ast.ImportFrom):
+        if node.level:
+            raise ValueError(f"{module}, line {node.lineno}: relative import; write the full name, lib....")
+        if node.module and _path(node.module):
+            yield from (home(node.module, alias.name) for alias in node.names)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("lib."):
+        if _path(node.value):
+            yield node.value
+
+
+def _for_type_checkers(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+
+
+@functools.cache
+def _path(module: str) -> Path | None:
+    """The file of a module of lib, or None for any other name."""
+    if module.partition(".")[0] != "lib" or not all(part.isidentifier() for part in module.split(".")):
+        return None
+    path = ROOT.joinpath(*module.split("."))
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return path if path.is_file() else None

@@ -1,0 +1,240 @@
+"""The glue between a profile and the functions that make numbers: what it hands over, without training anything.
+
+`test_glue_mutations` runs these tests against broken copies of the modules named here; so they take no fixtures.
+"""
+
+import contextlib
+import tempfile
+
+import numpy as np
+import pytest
+import torch
+
+from lib import losses
+from lib.config import profiles
+from lib.distillation import training
+from lib.distillation.training import History
+from lib.distillation.variants import NO_WEIGHTING, parse
+from lib.evaluation import baselines, heads
+from lib.evaluation.heads import HeadResult
+from lib.experiments import (
+    accuracies,
+    baseline_embeddings,
+    contextual_teacher,
+    embeddings,
+    models,
+    structural_teacher,
+    student_training,
+    task_texts,
+    text_sets,
+)
+from lib.tasks import Task
+
+CHANGES = {
+    "training.documents": 40,
+    "training.batch_size": 4,
+    "training.cca_batch_size": 20,
+    "training.accumulation": 2,
+    "training.learning_rate": 0.03,
+    "training.warmup_share": 0.4,
+    "training.weight_decay": 0.07,
+    "training.clip": 0.9,
+    "training.length_bucket": 17,
+    "training.max_structural_len": 5,
+    "heads.repeats": 2,
+    "heads.weight_decay": 0.3,
+    "tasks.limit": 4,
+}
+PROFILE = profiles.load("smoke", overrides=CHANGES)
+CONTEXTUAL = "only-contextual;100d;S:6;C:6"
+MASKED = f"{NO_WEIGHTING['cosine']};384;λ=0.5"
+
+
+class Student(torch.nn.Linear):
+    """Stands for a student: 6 wide, remembers what was done to it."""
+
+    dim, frozen, kind = 6, False, "mean"
+
+    def freeze_token_embeddings(self):
+        self.frozen = True
+
+    def encode(self, token_ids, precision="fp32"):
+        return np.full((len(token_ids), self.dim), 0.5 if precision == "fp32" else 2.0, dtype=np.float32)
+
+
+class Zero(torch.nn.Module):
+    """A contextual loss that is always 0."""
+
+    def forward(self, student, contextual):
+        return torch.zeros(len(student))
+
+
+def cls(profile):
+    student = Student(6, 6)
+    student.kind = "cls"
+    return student
+
+
+@contextlib.contextmanager
+def fakes():
+    """No model, no corpus: documents of 3 or 9 tokens, teachers whose vectors are constants."""
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        patch.setenv("THESIS_ARTIFACTS", folder)
+        patch.delenv("WORLD_SIZE", raising=False)
+        sizes = {"train": PROFILE.training.documents, "validation": 12, "tasks": 20, "all_tasks": 30}
+        patch.setattr(text_sets, "token_ids", lambda name, profile: [[1] * (3, 9)[i % 2] for i in range(sizes[name])])
+        patch.setattr(text_sets, "texts", lambda name, profile: [f"{name} {row}" for row in range(sizes[name])])
+        patch.setattr(models, "base_student", lambda profile: Student(6, 6))
+        patch.setattr(models, "cls_student", cls)
+
+        def structural(name, profile):
+            lengths = np.array([(3, 9)[row % 2] for row in range(sizes[name])])
+            return {"embeddings": np.full((sizes[name], 6), 1.0, np.float32), "lengths": lengths}
+
+        random = np.random.default_rng(0)
+        vectors = {name: random.standard_normal((size, 7), dtype=np.float32) for name, size in sizes.items()}
+        patch.setattr(structural_teacher, "embeddings", structural)
+        patch.setattr(contextual_teacher, "embeddings", lambda label, name, profile: vectors[name])
+        yield patch
+
+
+def handed_over(label, seed=3, profile=PROFILE, start=None):
+    """What `train_student` gives to `training.distill`, and what it returns."""
+    calls = []
+
+    def distill(student, objective, data, **settings):
+        calls.append((student, objective, data, settings))
+        return History([0.5, 0.25], [(2, 0.1, 0.2)])
+
+    with fakes() as patch:
+        patch.setattr(training, "distill", distill)
+        result = student_training.train_student(parse(label), seed, profile, start)
+    ((student, objective, data, settings),) = calls
+    return student, objective, data, settings, result
+
+
+def test_training_gets_what_the_profile_says():
+    student, _, data, settings, _ = handed_over("cosine")
+    updates = 40 // (4 * 2)
+    expected = {"seed": 3, "batch_size": 4, "learning_rate": 0.03, "warmup_updates": round(0.4 * updates)}
+    expected |= {"weight_decay": 0.07, "clip": 0.9, "accumulation": 2, "precision": "fp32", "length_bucket": 17}
+    expected |= {"checkpoint_every": PROFILE.training.checkpoint_every, "watch": None, "watch_every": 3}
+    assert {name: settings[name] for name in expected} == expected
+    assert settings["checkpoint"].parent.name == "checkpoints" and student.frozen
+    assert len(data.token_ids) == len(data.lengths) == 40 and data.lengths[:2].tolist() == [3, 9]
+
+
+def test_a_student_gets_its_own_teachers_batches_and_pooling():
+    assert [handed_over(label)[2].structural is None for label in ("MSE", CONTEXTUAL)] == [
+        False,
+        True,
+    ]
+    assert [handed_over(label)[2].contextual is None for label in ("MSE", CONTEXTUAL)] == [
+        True,
+        False,
+    ]
+    assert handed_over("only-contextual;100d;S:6;C:6;cca")[3]["batch_size"] == 20
+    assert [handed_over(label)[0].kind for label in ("cosine", "cosine;[CLS]")] == ["mean", "cls"]
+
+
+def test_the_seed_sets_the_projections():
+    weights = [next(handed_over(MASKED, seed)[1].student_projection.parameters()) for seed in (3, 3, 4)]
+    assert torch.equal(weights[0], weights[1]) and not torch.equal(weights[0], weights[2])
+
+
+def test_a_masked_student_learns_nothing_structural_from_a_long_document():
+    for name, weight in (("cosine", 1.0), (MASKED, 0.5)):
+        objective = handed_over(name)[1]
+        objective.contextual_loss = Zero() if name == MASKED else None
+        student = torch.tensor([[1.0, 0, 0, 0, 0, 0]] * 2)
+        teacher = torch.tensor([[0.0, 1, 0, 0, 0, 0]] * 2)
+        lengths = torch.tensor([PROFILE.training.max_structural_len, PROFILE.training.max_structural_len + 1])
+        values = objective(student, teacher, torch.zeros(2, 7), lengths).tolist()
+        assert values == [weight, 0.0 if name == MASKED else weight]
+
+
+def test_softcca_gets_what_the_profile_says():
+    objective = handed_over(CONTEXTUAL)[1]
+    settings = PROFILE.soft_cca
+    assert isinstance(objective.contextual_loss, losses.SoftCCA)
+    assert (objective.contextual_loss.beta, objective.contextual_loss.delta) == (settings.beta, settings.delta)
+
+
+def test_held_out_cca_is_measured_before_half_way_and_at_the_end():
+    with fakes() as patch:
+        patch.setattr(training, "distill", lambda *_, **__: History([0.5, 0.25], [(1, 0.1, 0.2)]))
+        history = embeddings._compute(parse(CONTEXTUAL), 0, PROFILE, "validation")
+    assert history["cca"][:, 0].tolist() == [0, 1, 2] and history["loss"].tolist() == [0.5, 0.25]
+    assert history["tasks"].shape == (20, 6) and history["validation"].shape == (12, 6)
+
+
+# ---------------------------------------------------------------- heads
+
+
+def head_jobs(split, limit, seed=3, folds=0):
+    """The jobs and settings that `evaluate` gives to `train_heads`, and the record that it leaves."""
+    labels = {"train": np.arange(10) % 2, "validation": np.arange(8) % 2, "test": np.arange(6) % 2}
+    arrays = {"classes": np.array(["no", "yes"]), "folds": np.int64(folds)}
+    for place, (name, values) in enumerate(labels.items()):
+        if not folds or name == "train":
+            arrays |= {f"labels_{name}": values, f"inputs_{name}": 10 * place + np.arange(len(values))[:, None]}
+    calls, kept = [], []
+
+    def train_heads(jobs, **settings):
+        calls.append((jobs, settings))
+        return [HeadResult(row / 10, np.zeros(1)) for row in range(len(jobs))]
+
+    class Store:
+        def record(self, kind, key, compute, **note):
+            kept.append(compute())
+
+    with fakes() as patch:
+        patch.setattr(heads, "train_heads", train_heads)
+        patch.setattr(accuracies, "store", Store)
+        patch.setattr(accuracies.task_texts, "arrays", lambda name, profile: arrays)
+        patch.setattr(embeddings, "of", lambda *_: {"tasks": np.zeros((30, 6), np.float32)})
+        accuracies.evaluate([(parse("cosine"), seed)], "OC", PROFILE, split, limit)
+    return *calls[0], kept[0]
+
+
+def cut(job):
+    """The inputs that a head trains and is tested on."""
+    return job.inputs[job.train].ravel().tolist(), job.inputs[job.test].ravel().tolist()
+
+
+def test_every_head_has_its_own_seed_and_their_mean_is_recorded():
+    jobs, settings, record = head_jobs("validation", None)
+    assert [job.seed for job in jobs] == [3000, 3001]
+    assert record == {"accuracy": pytest.approx(0.05), "heads": [0.0, 0.1]}
+    assert settings == PROFILE.heads.model_dump(exclude={"repeats"}) | {"classes": 2}
+
+
+def test_chapter_4_cuts_both_splits_and_chapter_5_the_training_examples_alone():
+    assert cut(head_jobs("validation", None)[0][0]) == ([0, 1, 2, 3], [10, 11, 12, 13])
+    assert cut(head_jobs("test", None)[0][0]) == (list(range(10)), [20, 21, 22, 23, 24, 25])
+    assert cut(head_jobs("test", 2)[0][0]) == ([0, 1], [20, 21, 22, 23, 24, 25])
+
+
+def test_folds_are_stratified_and_in_file_order():
+    jobs = head_jobs("test", None, folds=5)[0]
+    assert [cut(job)[1] for job in jobs] == [[i, i + 1] for i in range(0, 10, 2)] * 2
+    assert [job.seed for job in jobs] == [3000] * 5 + [3001] * 5
+    assert [len(cut(job)[0]) for job in head_jobs("test", 4, folds=5)[0]] == [4] * 10
+    assert len(head_jobs("validation", None, folds=2)[0][0].labels) == 4  # cut to the limit, then into folds
+
+
+def test_texts_beyond_the_limit_are_not_embedded_in_chapter_4():
+    texts = {f"t{row}": f"text {row}" for row in range(30)}
+    inputs = {"train": [(f"t{row}",) for row in range(10)], "validation": [(f"t{row}",) for row in range(10, 20)]}
+    task = Task("OC", "classification", texts, inputs, {name: np.arange(10) % 2 for name in inputs}, ["no", "yes"])
+    stored, _ = task_texts._collect({"OC": task}, 4)
+    assert list(stored["texts"])[: stored["validation"]] == ["t0", "t1", "t2", "t3", "t10", "t11", "t12", "t13"]
+
+
+def test_tfidf_knows_the_students_documents_and_1024_words():
+    calls = []
+    with fakes() as patch:
+        patch.setattr(baselines, "tfidf", lambda *texts, features: calls.append((*texts, features)))
+        baseline_embeddings.tfidf("tasks", PROFILE)
+    ((corpus, texts, features),) = calls
+    assert (len(corpus), corpus[0], len(texts), texts[0], features) == (40, "train 0", 20, "tasks 0", 1024)
