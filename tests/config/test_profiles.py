@@ -173,8 +173,8 @@ def test_sections_merge_and_mappings_are_replaced():
         changed = profiles.load("mini", overrides=form)
         assert changed.final.rounds == {"1k": 30} and changed.final.documents == plain.final.documents
         assert changed.departures == {"final.rounds": {"1k": 30}}
-    folders = profiles.load("lab", overrides={"corpus.datasets": {"wikipedia": ["own"], "news": ["stories"]}})
-    assert folders.corpus.datasets == {"wikipedia": ("own",), "news": ("stories",)}
+    folders = profiles.load("lab", overrides={"tasks.folders": {"mood": "letters/mood"}})
+    assert folders.tasks.names == ("mood",)
     one_key = profiles.load("mini", overrides=["final.rounds.1k=30"])
     assert one_key.final.rounds == {**plain.final.rounds, "1k": 30}
     fewer = {name: size for name, size in plain.final.rounds.items() if name != "all"}
