@@ -89,11 +89,11 @@ def selected_table(records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
 
 def _settings(variant: Variant, profile: Profile) -> dict[str, str]:
     """A student's rows in Table 4.10, in its words."""
-    loss, distance, gamma = variant.structural_distance
+    loss, *margin = variant.structural.split(";")  # max-margin;MSE;γ=1.0
     teachers = {teacher: name for name, teacher in CONTEXTUAL_TEACHERS.items()}
     return {
-        "Structural loss": f"{loss} {distance}" if distance else f"{loss} distance" if loss == "cosine" else loss,
-        "Max-margin γ": "" if gamma is None else f"{gamma:g}",
+        "Structural loss": f"{loss} {margin[0]}" if margin else f"{loss} distance" if loss == "cosine" else loss,
+        "Max-margin γ": f"{float(margin[1].removeprefix('γ=')):g}" if margin else "",
         "Contextual teacher": teachers.get(variant.contextual, "-"),
         "Student projection": variant.student_projection or "-",
         "Contextual projection": variant.contextual_projection or "-",
