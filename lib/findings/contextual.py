@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib import figures, published
+from lib.config import figure_models
 from lib.config.profiles import Profile
 from lib.distillation import projection
 from lib.distillation.held_out_cca import chance_cca
@@ -45,7 +46,7 @@ def projection_table(label: str, profile: Profile) -> pd.DataFrame:
     """
     printed = set(published.load(label).itertuples(index=False, name=None))
     rows = []
-    for name, identity in published.table_models(_FIGURES[label]).items():
+    for name, identity in figure_models.listed(_FIGURES[label]).items():
         variant = parse(identity)
         if variant.kind != "student" or variant.contextual is None:
             continue
