@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from lib import published
-from lib.config import paths, profiles
+from lib.config import figure_models, paths, profiles
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
 from lib.findings import chapter4
 from lib.report import shown_items
@@ -48,7 +48,7 @@ def test_every_figure_of_the_grid_has_its_number_of_models():
 
 def test_chapter_4_has_69_students():
     labels = [f"fig4_{number}" for number in (2, 3, 7, 8, 9, 10, 11, 12)]
-    found = {one for label in labels for one in published.identities(label).values() if parse(one).kind == "student"}
+    found = {one for label in labels for one in figure_models.printed(label).values() if parse(one).kind == "student"}
     assert len(found) == 69
 
 
