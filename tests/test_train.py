@@ -84,9 +84,9 @@ def test_what_fails_on_the_way_is_one_line(monkeypatch, capsys, tmp_path, error,
 
 
 def test_missing_data_is_one_line(artifacts, capsys, tmp_path):
-    folder = ["--set", "corpus.source=folder", "corpus.datasets={wikipedia: [nowhere], news: [nothing]}"]
-    arguments = ["cosine", "--profile", "smoke", *folder, f"data_root={tmp_path}", "--out", str(tmp_path / "out")]
-    assert "nowhere" in refused(capsys, arguments)
+    folder = ["--set", "build=null", "corpus.folders=[nowhere]", f"data_root={tmp_path}"]
+    arguments = ["cosine", "--profile", "smoke", *folder, "--out", str(tmp_path / "out")]
+    assert "nowhere: no such dataset folder" in refused(capsys, arguments)
 
 
 def test_a_student_that_cannot_be_saved_is_not_lost(artifacts, monkeypatch, capsys, tmp_path):

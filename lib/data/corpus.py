@@ -72,7 +72,8 @@ def select(profile: Profile, tokenizer: Callable[[], Tokenizer] | None = None) -
     Raises:
         ValueError: anything wrong in a file, or too few documents.
     """
-    section, root = profile.corpus, sources.root(profile)
+    section = profile.corpus
+    root = sources.root(profile)
     folders = [Documents(root, name) for name in section.names]
     held_out = _held_out(profile)
     seen = np.zeros(0, dtype=np.uint64)

@@ -9,6 +9,7 @@ from lib.config.profiles import Profile
 from lib.data.corpus import token_statistics
 from lib.experiments import corpora, keys, models, structural_teacher, task_texts, text_sets
 from lib.store.records import fingerprint, store
+from lib.store.source_keys import source_key
 
 LIMITS = (384, 512)  # tokens, in the thesis' labels
 
@@ -21,7 +22,7 @@ def corpus_lengths(profile: Profile) -> pd.DataFrame:
         frame = token_statistics(corpora.corpus(profile), *tokenizers).drop(columns="id")
         return {name: values.to_numpy(str if name in ("source", "split") else int) for name, values in frame.items()}
 
-    key = fingerprint([keys.base(profile), keys.structural_teacher(profile), keys.corpus(profile)])
+    key = fingerprint([keys.base(profile), keys.structural_teacher(profile), keys.corpus(profile), _code()])
     return pd.DataFrame(store().arrays("corpus_lengths", key, count))
 
 
@@ -147,5 +148,12 @@ def _task_lengths(profile: Profile) -> dict[str, np.ndarray]:
             "sbert_tokens": structural_teacher.load(profile).lengths(texts),
         }
 
-    key = fingerprint([keys.base(profile), keys.structural_teacher(profile), keys.text_set("all_tasks", profile)])
+    key = fingerprint(
+        [keys.base(profile), keys.structural_teacher(profile), keys.text_set("all_tasks", profile), _code()]
+    )
     return store().arrays("task_lengths", key, count)
+
+
+def _code() -> str:
+    """Names the code that counts."""
+    return source_key("lib.findings.data_statistics", stop=keys.CARRIERS)

@@ -68,9 +68,21 @@ class Store:
         return any(self._read(kind, key, suffix) is not None for suffix in (".npz", ".json"))
 
     def note(self, kind: str, key: str) -> dict[str, Any]:
-        """How an entry was made: seconds, plus what the caller added. Empty if there is no such entry."""
+        """How an entry was made: seconds, plus what the caller added. Empty if there is no such entry.
+
+        Empty, with a warning, if the note is damaged.
+        """
         path = self._path(kind, key, ".note")
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        try:
+            note = json.loads(path.read_bytes())
+            if not isinstance(note, dict) or "sha256" not in note:
+                raise ValueError
+            return note
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError):
+            warnings.warn(f"{path} is damaged: what it describes is made again when needed", stacklevel=2)
+            return {}
 
     @contextlib.contextmanager
     def lock(self, kind: str, key: str) -> Iterator[None]:
@@ -110,10 +122,9 @@ class Store:
     def _read(self, kind: str, key: str, suffix: str) -> bytes | None:
         try:
             content = self._path(kind, key, suffix).read_bytes()
-            note = self.note(kind, key)
-        except (OSError, ValueError):
+        except OSError:
             return None
-        return content if note.get("sha256") == hashlib.sha256(content).hexdigest() else None
+        return content if self.note(kind, key).get("sha256") == hashlib.sha256(content).hexdigest() else None
 
 
 def store() -> Store:

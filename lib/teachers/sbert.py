@@ -67,16 +67,26 @@ class SBERT:
 
         folder = _folder(source, revision)
         digest = _check_weights(folder / WEIGHTS, source, sha256)
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        options = {"local_files_only": True, "use_safetensors": True, "attn_implementation": "sdpa"}
         verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
         logging.set_verbosity_error()  # neither a bar nor a table of unused weights; absent ones are an error below
         logging.disable_progress_bar()
         try:
-            model, report = AutoModel.from_pretrained(folder, dtype=torch.float32, output_loading_info=True, **options)
-        except SafetensorError as error:
-            text = f"weights of the teacher '{source}' are damaged or truncated"
-            raise ValueError(f"{text}: {folder / WEIGHTS}: {error}") from None
+            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            model, report = AutoModel.from_pretrained(
+                folder,
+                local_files_only=True,
+                trust_remote_code=False,
+                use_safetensors=True,
+                attn_implementation="sdpa",
+                dtype=torch.float32,
+                output_loading_info=True,
+            )
+        except Exception as error:  # damaged files raise errors of any type; the reader needs one line
+            problem = "damaged or truncated" if isinstance(error, SafetensorError) else "not usable"
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            raise ValueError(
+                f"weights of the teacher '{source}' are {problem}: {folder / WEIGHTS}: {reason}"
+            ) from error
         finally:
             logging.set_verbosity(verbosity)
             if bars:

@@ -73,7 +73,7 @@ def test_examples_share_a_group_through_any_of_their_texts():
 
 PAIR = {"a": "0", "b": "1", "label": 1}
 SECOND = {"a": "2", "b": "3", "label": 0}
-# S18: file (relevant is .json, the others .jsonl), its lines, what is said. Each was accepted in silence, or said late and without a place.
+# S18: file (relevant is .json, the others .jsonl), its lines, what is said. Each was accepted in silence, or said late.
 WRONG = [
     ("links/train", [PAIR, {**PAIR, "b": "99"}], r"links/train\.jsonl:2: id '99' is no document of this folder"),
     ("links/train", [{"a": "0", "b": "1"}], r"train\.jsonl:1: 'label' is missing"),

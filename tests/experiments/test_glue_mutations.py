@@ -17,6 +17,7 @@ from lib.config import profiles
 from lib.distillation.variants import NO_WEIGHTING, parse
 from lib.experiments import keys
 from lib.store import source_keys
+from lib.store.source_keys import source_key
 
 TRAINING, ACCURACIES, TASKS, BASELINES = (
     f"lib.experiments.{name}" for name in ("student_training", "accuracies", "task_texts", "baseline_embeddings")
@@ -74,17 +75,17 @@ def all_keys():
 
 @pytest.fixture
 def edited(monkeypatch):
-    """A function that edits a module's source as the keys read it."""
+    """A function that edits a module's source as the keys read it; edits leave imports as they are."""
     real = source_keys.source
 
     def edit(module, change):
         monkeypatch.setattr(source_keys, "source", lambda name: change(real(name)) if name == module else real(name))
-        source_keys.forget()
+        source_key.cache_clear()
 
-    source_keys.forget()
+    source_key.cache_clear()
     yield edit
     monkeypatch.undo()
-    source_keys.forget()
+    source_key.cache_clear()
 
 
 def failed_test(module, source):

@@ -1,13 +1,11 @@
 """From variants to records, on real texts at smoke scale: what is trained, what is reused, what a change retrains."""
 
-import ast
 from concurrent.futures import Executor, Future
 
-import numpy as np
 import pytest
 
-from lib.config import paths, profiles
-from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
+from lib.config import profiles
+from lib.distillation.variants import parse
 from lib.experiments import accuracies, embeddings, keys, runs, student_training
 from lib.store import records
 
@@ -31,24 +29,6 @@ def profile(tmp_path_factory):
     patch.setenv("THESIS_ARTIFACTS", str(tmp_path_factory.mktemp("artifacts")))
     yield profiles.load("smoke", overrides={"training.documents": 12})
     patch.undo()
-
-
-@pytest.fixture
-def source_changed(monkeypatch):
-    """A function that pretends a module's source had changed."""
-
-    def forget():
-        records.source_fingerprint.cache_clear()
-
-    def change(module):
-        real = records._syntax
-        monkeypatch.setattr(records, "_syntax", lambda name: real(name) + (" changed" if name == module else ""))
-        forget()
-
-    forget()
-    yield change
-    monkeypatch.undo()
-    forget()
 
 
 def test_records_are_tidy_and_a_second_call_trains_nothing(profile, monkeypatch):
@@ -104,114 +84,3 @@ def test_the_first_error_is_raised_after_the_others_are_done(profile, monkeypatc
     with pytest.warns(UserWarning, match="embed failed for"), pytest.raises(FloatingPointError, match="update 1 of 2"):
         runs.run(["MSE", "contrastive"], profile=profile, seeds=[0], tasks=["OC"], executor=Inline())
     assert records.store().has("embeddings", keys.embeddings(parse("contrastive"), 0, profile))
-
-
-LABELS = ["cosine", "MSE", "contrastive", MM_MSE, NO_WEIGHTING["cosine"], NO_WEIGHTING["cosine"] + ";384;λ=0.5"]
-
-
-@pytest.mark.parametrize(
-    ("module", "retrained"),
-    [
-        ("lib.losses.mse", {"MSE", MM_MSE}),
-        ("lib.losses.cosine", {"cosine", "contrastive", LABELS[4], LABELS[5]}),
-        ("lib.losses.soft_cca", {LABELS[4], LABELS[5]}),
-        ("lib.losses.weighting", {LABELS[4], LABELS[5]}),
-        ("lib.distillation.training", set(LABELS)),
-        ("lib.distillation.objective", set(LABELS)),
-        ("lib.student.attention", set(LABELS)),
-        ("lib.figures.boxplots", set()),
-        ("lib.evaluation.heads", set()),
-        ("lib.findings.chapter4", set()),
-    ],
-)
-def test_a_changed_source_retrains_exactly_what_uses_it(profile, source_changed, module, retrained):
-    before = {label: keys.embeddings(parse(label), 0, profile) for label in LABELS}
-    source_changed(module)
-    after = {label: keys.embeddings(parse(label), 0, profile) for label in LABELS}
-    assert {label for label in LABELS if before[label] != after[label]} == retrained
-
-
-def test_changed_heads_evaluate_again_without_training(profile, source_changed):
-    variant = parse("cosine")
-    before = keys.record(variant, 0, "OC", profile, "validation", None)
-    source_changed("lib.evaluation.heads")
-    assert keys.record(variant, 0, "OC", profile, "validation", None) != before
-
-
-def test_a_key_names_what_matters_and_nothing_else(profile):
-    variant = parse("cosine")
-    key = keys.embeddings(variant, 0, profile)
-    assert keys.embeddings(variant, 1, profile) != key
-    faster = profiles.load("smoke", overrides={"training.documents": 12, "training.learning_rate": 1e-3})
-    assert keys.embeddings(variant, 0, faster) != key
-    for harmless in ({"training.checkpoint_every": 1}, {"soft_cca.beta": 0.5}, {"width": 0.1}, {"heads.epochs": 3}):
-        other = profiles.load("smoke", overrides={"training.documents": 12} | harmless)
-        assert keys.embeddings(variant, 0, other) == key, harmless
-
-
-def test_only_students_depend_on_the_seed(profile):
-    for label in ("Longformer", "SBERT", "DM;100d", "TF-IDF"):
-        variant = parse(label)
-        assert keys.embeddings(variant, 0, profile) == keys.embeddings(variant, 1, profile)
-
-
-def test_folds_are_stratified_and_in_file_order():
-    labels = np.array([0, 1] * 10)
-    folds = accuracies.stratified_folds(labels, 5)
-    assert [test.tolist() for _, test in folds] == [[i, i + 1, i + 2, i + 3] for i in range(0, 20, 4)]
-    assert all(labels[test].sum() == 2 for _, test in folds)
-
-
-# Imported by what makes numbers, without a say in them: where files are, how they are written, checks of arguments, and
-# what has a key of its own (a variant's fields are in it).
-NO_SAY = {
-    *(
-        f"lib.{name}"
-        for name in (
-            "config.paths",
-            "config.profiles",
-            "store.files",
-            "store.records",
-            "config.schema",
-            "distillation.variants",
-            "losses",
-            "losses._checks",
-        )
-    ),
-    *(f"lib.{name}" for name in ("student.export", "teachers.archive", "teachers.texts", "distillation.projection")),
-}
-
-
-def source_of(module):
-    path = paths.ROOT.joinpath(*module.split("."))
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-
-
-def imports_of(module):
-    """The modules of lib that a module imports, read from its source."""
-    found = set()
-    for node in ast.walk(ast.parse(source_of(module).read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "lib":
-            inside = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= {name for name in inside if source_of(name).exists()} or {node.module}
-    return found
-
-
-@pytest.mark.parametrize(
-    "sources",
-    [
-        tuple({module for modules in keys.CORPUS_SOURCES.values() for module in modules}),
-        tuple({module for modules in keys.TASK_SOURCES.values() for module in modules}),
-        tuple(f"lib.student.{name}" for name in ("encoder", "attention", "packing", "weights")),
-        tuple(f"lib.distillation.{name}" for name in ("training", "objective", "checkpoint")),
-        ("lib.teachers.sbert",),
-        ("lib.teachers.paragraph_vector", "lib.teachers.labels"),
-        ("lib.evaluation.heads",),
-        ("lib.losses.contrastive", "lib.losses.cosine"),
-    ],
-    ids=lambda sources: min(sources),
-)
-def test_a_key_names_every_module_with_a_say(sources):
-    for module in sources:
-        unnamed = imports_of(module) - set(sources) - NO_SAY
-        assert not unnamed, f"{module} imports {sorted(unnamed)}, which no key names"

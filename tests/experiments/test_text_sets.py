@@ -29,12 +29,12 @@ def profile(monkeypatch, tmp_path):
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
     monkeypatch.setattr(records, "_held", {})
     monkeypatch.setattr(task_texts, "read", lambda profile: TASKS)
-    return profiles.load("smoke", overrides={"tasks.limit": 2, "tasks.names": ["OC", "AAN", "GAMES"]})
+    return profiles.load("smoke", overrides={"tasks.limit": 2})
 
 
 def test_a_text_that_two_tasks_share_is_embedded_once_and_one_id_with_two_texts_twice(profile):
     assert task_texts.texts(profile).count("beta") == 1
-    assert task_texts.texts(profile)["a"] == "alpha" and task_texts.texts(profile)["AAN/a"] == "another alpha"
+    assert {"alpha", "another alpha"} <= {*task_texts.texts(profile)}
 
 
 def test_what_training_and_validation_need_comes_first_and_no_more(profile):
@@ -69,8 +69,3 @@ def test_another_process_reads_the_same_from_the_store(profile, monkeypatch):
     monkeypatch.setattr(task_texts, "read", None)  # reading the sources once more would fail
     assert task_texts.texts(profile) == texts
     np.testing.assert_array_equal(task_texts.arrays("OC", profile)["inputs_train"], arrays["inputs_train"])
-
-
-def test_tasks_are_told_apart_by_kind(profile):
-    assert task_texts.names("classification", profile) == ["OC", "AAN"]
-    assert task_texts.names("retrieval", profile) == ["GAMES"] and task_texts.names("clustering", profile) == []

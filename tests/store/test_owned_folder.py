@@ -172,7 +172,6 @@ def test_missing_permission_is_found_before_the_work(tmp_path, plant, message):
     (target if target.exists() else target.parent).chmod(0o755)
     target.parent.chmod(0o755)
 
-
     assert re.search(message, run.stdout) and run.stdout.count("\n") == 1, run
 
 

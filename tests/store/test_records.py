@@ -2,6 +2,7 @@
 
 import errno
 import os
+import warnings
 
 import numpy as np
 import pytest
@@ -35,25 +36,49 @@ def test_arrays_are_computed_once(tmp_path):
     assert store.note("kind", "key")["model"] == "cosine"
 
 
-@pytest.mark.parametrize("damage", ["truncate", "flip", "no note", "half a note"])
-def test_a_damaged_entry_is_computed_again_and_said_so(tmp_path, damage):
+DAMAGE = {
+    "content cut short": (".npz", lambda data: data[: len(data) // 2]),
+    "a bit of the content": (".npz", lambda data: data[:200] + bytes([data[200] ^ 1]) + data[201:]),
+    "empty content": (".npz", lambda data: b""),
+    "note cut short": (".note", lambda data: data[:20]),
+    "empty note": (".note", lambda data: b""),
+    "a list for a note": (".note", lambda data: b"[]"),
+    "a note that is not UTF-8": (".note", lambda data: b"\xff\xfe{}"),
+    "a note of zeros": (".note", lambda data: bytes(len(data))),
+    "a note without its fields": (".note", lambda data: b"{}"),
+    "a note of another content": (".note", lambda data: b'{"sha256": "0", "seconds": 1}'),
+    "a note with a number for its checksum": (".note", lambda data: b'{"sha256": 1}'),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("kind", ["arrays", "record"])
+def test_a_damaged_entry_is_computed_again_and_its_file_named(tmp_path, kind, damage):
     store = Store(tmp_path)
-    store.arrays("kind", "key", lambda: {"x": np.arange(100)})
-    content, note = tmp_path / "kind" / "key.npz", tmp_path / "kind" / "key.note"
-    data = content.read_bytes()
-    if damage == "truncate":
-        content.write_bytes(data[: len(data) // 2])
-    elif damage == "flip":
-        content.write_bytes(data[:200] + bytes([data[200] ^ 1]) + data[201:])
-    elif damage == "no note":
-        note.unlink()
-    else:
-        note.write_text(note.read_text()[:20])
-    assert not store.has("kind", "key")
-    with pytest.warns(UserWarning, match="damaged or unfinished"):
-        again = store.arrays("kind", "key", lambda: {"x": np.arange(100)})
-    np.testing.assert_array_equal(again["x"], np.arange(100))
-    assert store.has("kind", "key")
+    value = {"arrays": {"x": np.arange(100)}, "record": {"x": list(range(300))}}[kind]
+    get = getattr(store, kind)
+    get("kind", "key", lambda: value)
+    suffix, change = DAMAGE[damage]
+    suffix = ".json" if suffix == ".npz" and kind == "record" else suffix
+    path = tmp_path / "kind" / f"key{suffix}"
+    path.write_bytes(change(path.read_bytes()))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert not store.has("kind", "key")
+        assert store.note("kind", "key") is not None
+        again = get("kind", "key", lambda: value)
+    texts = [str(warning.message) for warning in caught]
+    assert any(str(path.with_suffix("")) in text for text in texts) and not any("\n" in text for text in texts)
+    np.testing.assert_array_equal(again["x"], value["x"])
+    assert store.has("kind", "key") and store.note("kind", "key")["seconds"] >= 0
+
+
+def test_an_entry_without_its_note_is_unfinished(tmp_path):
+    store = Store(tmp_path)
+    store.record("kind", "key", lambda: 1)
+    (tmp_path / "kind" / "key.note").unlink()
+    with pytest.warns(UserWarning, match="key.json was damaged or unfinished"):
+        assert store.record("kind", "key", lambda: 2) == 2
 
 
 def test_a_failed_computation_leaves_nothing(tmp_path):

@@ -1,4 +1,4 @@
-"""The registry and what all sources share."""
+"""What tasks share: downsampling and folds."""
 
 import numpy as np
 import pytest
@@ -30,16 +30,8 @@ def test_downsample_refuses_nothing():
         tasks.downsample(np.zeros(3), 0)
 
 
-def test_unknown_source_and_task():
-    with pytest.raises(ValueError, match="gensim, folder or hub, got 'hugging'"):
-        tasks.load("hugging", ["OC"])
-    with pytest.raises(ValueError, match="expected some of ARXIV.*got 'ARXV'"):
-        tasks.load("gensim", ["ARXV"])
-    with pytest.raises(ValueError, match="expected some of ARXIV.*got 'ARXV'"):
-        tasks.load("hub", ["ARXV"])
-
-
-def test_classification_keeps_what_occurs():
-    task = tasks.classification("X", {"a": "1", "b": "2", "c": "3"}, {"train": [(("c",), "z"), (("a",), "y")]}, folds=5)
-    assert (list(task.texts), task.classes, task.folds) == (["a", "c"], ["y", "z"], 5)
-    assert task.labels["train"].tolist() == [1, 0] and task.labels["train"].dtype == np.int64
+def test_folds_are_stratified_and_in_file_order():
+    labels = np.array([0, 1] * 10)
+    folds = tasks.folds(labels, 5)
+    assert [test.tolist() for _, test in folds] == [[i, i + 1, i + 2, i + 3] for i in range(0, 20, 4)]
+    assert all(labels[test].sum() == 2 for _, test in folds)

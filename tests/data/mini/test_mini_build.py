@@ -1,0 +1,139 @@
+"""The folders of mini: written once, by one process, whole or not at all, and the same texts as ever."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from lib.config import paths, profiles
+from lib.data import build, check, sources
+from lib.data.build.mini import corpus_texts, gensim_files
+from lib.experiments import corpora, task_texts
+
+# Of the texts and arrays of commit 5a76003, before experiments read dataset folders. The order of rows decides batches,
+# hence bits: whoever changes these changes every number of mini.
+CORPUS = "c26608ad1fa6f910dabb88de6485b4a9f4025283d500eeb54d85030574c63ee8"
+TASKS = "2123bd423e6f738e25cfd9513f2d1d4e8c99d85393f8ff30196e8029ce0601b7"
+
+
+def digest(value):
+    return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode()).hexdigest()
+
+
+def test_mini_has_the_texts_and_rows_that_its_numbers_come_from(mini, monkeypatch):
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(mini.artifacts))
+    documents = corpora.corpus(mini.profile)
+    assert digest([[d.text for d in split] for split in (documents.train, documents.validation)]) == CORPUS
+    arrays = {name: task_texts.arrays(name, mini.profile) for name in mini.profile.tasks.names}
+    plain = {name: {key: array.tolist() for key, array in sorted(found.items())} for name, found in arrays.items()}
+    counted = [task_texts.texts(mini.profile), task_texts.count_for_validation(mini.profile), plain]
+    assert digest(counted) == TASKS
+
+
+def test_the_corpus_mixes_evenly_with_the_lengths_that_the_profile_needs(mini):
+    documents = mini.corpus.train
+    assert (len(documents), len(mini.corpus.validation)) == (540, 40)
+    assert sum(d.source == "news" for d in mini.corpus.validation) == 20
+    for n in (10, 100, 300, 400, 540):
+        assert abs(sum(d.source == "news" for d in documents[:n]) - n / 2) <= 1
+    words = [len(d.text.split()) for d in documents]
+    # About 1.27 tokens a word: 45,000 to 51,000 words are 57,000 to 65,000 tokens.
+    assert 45_000 < sum(words[:300]) < 51_000 and sum(n > 100 for n in words) > 2 / 3 * len(words)
+
+
+def test_the_corpus_has_no_copies_and_nothing_of_the_tasks(mini):
+    documents = [*mini.corpus.train, *mini.corpus.validation]
+    assert (
+        len({(d.source, d.id) for d in documents}) == len(gensim_files.without_copies(d.text for d in documents)) == 580
+    )
+    assert mini.corpus.left_out == dict.fromkeys(("wikipedia", "news"), {"in a test": 0, "copies": 0, "too short": 0})
+    distilled = set().union(*(gensim_files.shingles(d.text) for d in documents))
+    pool_texts = [p.text for paragraphs in gensim_files.pool_paragraphs().values() for p in paragraphs]
+    task_texts = [text for task in mini.tasks.values() for text in task.texts.values()]
+    assert len(pool_texts) > 2000 and len(task_texts) > 2000
+    for text in (*pool_texts, *task_texts):
+        assert not gensim_files.shingles(text) & distilled, text[:80]
+
+
+def test_the_folders_pass_the_check_and_say_where_they_come_from(mini, capsys):
+    assert check.main([str(mini.root)]) == 0
+    printed = capsys.readouterr().out
+    assert "wikipedia: 291 documents" in printed and "in 89 groups" in printed and "news: 289 documents" in printed
+    folders = [path for path in mini.root.iterdir() if path.is_dir()]
+    assert len(folders) == 7
+    for folder in folders:
+        readme = (folder / "README.md").read_text()
+        assert "Source: " in readme and "icence" in readme
+
+
+def test_too_many_documents_are_refused_and_the_seed_changes_the_order():
+    assert corpus_texts.texts(24, seed=1) != corpus_texts.texts(24, seed=2)
+    with pytest.raises(ValueError, match="no more than .* ask for fewer"):
+        corpus_texts.texts(3000, seed=1)
+
+
+def test_near_copies_are_found():
+    story = " ".join(f"word{n}" for n in range(60))
+    copies = [story, "something else", story.replace("word3 ", "new "), story.upper()]
+    assert gensim_files.without_copies(copies) == [0, 1]
+
+
+def files(root):
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_two_processes_at_once_write_the_same_folder_once(tmp_path):
+    """Both begin while nothing is there; hash seeds differ."""
+    code = "import sys; from lib.data.build.__main__ import main; sys.exit(main(['smoke']))"
+    roots = []
+    for artifacts in ("together", "alone"):
+        environment = {**os.environ, "THESIS_ARTIFACTS": str(tmp_path / artifacts)}
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "-c", code],
+                cwd=paths.ROOT,
+                env={**environment, "PYTHONHASHSEED": seed},
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for seed in (("1", "2") if artifacts == "together" else ("3",))
+        ]
+        printed = [process.communicate()[0] for process in processes]
+        assert [process.returncode for process in processes] == [0] * len(processes) and len(set(printed)) == 1
+        roots.append(files(tmp_path / artifacts / "data"))
+    assert roots[0] == roots[1] and len(roots[0]) > 20
+
+
+def test_a_killed_builder_goes_on_where_it_was(mini, monkeypatch, tmp_path):
+    """What is whole stays as it is; what was half-written is written anew."""
+    written = []
+
+    def writers(profile):
+        def write(folder, name):
+            written.append(name)
+            assert not list(folder.iterdir())
+            (folder / "documents.jsonl").write_text("half")
+            if name == "second" and len(written) == 2:
+                raise KeyboardInterrupt
+
+        return {name: (lambda folder, name=name: write(folder, name)) for name in ("first", "second")}
+
+    monkeypatch.setattr("lib.data.build.mini.writers", writers)
+    with pytest.raises(KeyboardInterrupt):
+        build.folder(mini.profile)
+    root = build.folder(mini.profile)
+    assert written == ["first", "second", "second"]
+    assert build.folder(mini.profile) == root and len(written) == 3
+    assert sorted(path.name for path in root.iterdir() if path.is_dir()) == ["first", "second"]
+
+
+def test_settings_name_the_folder(mini, capsys):
+    assert mini.root.name.startswith("mini-")
+    changed = profiles.load("smoke", overrides=["build.seed=7"])
+    assert sources.root(profiles.load("smoke")) != sources.root(changed)
+    from lib.data.build.__main__ import main
+
+    assert main(["lab"]) == 2 and "profile 'lab' has no builder" in capsys.readouterr().err

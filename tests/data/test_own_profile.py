@@ -1,0 +1,99 @@
+"""A profile of a person's own: two folders, own names, one classification task; no Wikipedia, no news, no roles."""
+
+import numpy as np
+import pytest
+
+from lib import tasks
+from lib.data import check, sources
+from lib.experiments import corpora, runs, task_texts, text_sets
+
+
+@pytest.fixture
+def profile(tmp_path, monkeypatch, write, own):
+    monkeypatch.setenv("THESIS_DATA", str(tmp_path))
+    moods = ("glad", "sad")
+    rows = ({"id": n, "text": f"{moods[n % 2]} letter {n}", "group": f"writer {n // 4}"} for n in range(80))
+    write(tmp_path / "letters/documents.jsonl", *rows)
+    write(tmp_path / "diaries/documents.jsonl", *({"id": n, "text": f"diary {n}"} for n in range(40)))
+    write(tmp_path / "letters/tasks/mood/train.jsonl", *({"id": n, "label": moods[n % 2]} for n in range(40)))
+    write(tmp_path / "letters/tasks/mood/test.jsonl", *({"id": n, "label": moods[n % 2]} for n in range(40, 60)))
+    return own(["letters", "diaries"], {"mood": "letters/mood"})
+
+
+def test_corpus_and_tasks_are_there_under_their_own_names(profile):
+    documents = corpora.corpus(profile)
+    assert {d.source for d in documents.train} == {"letters", "diaries"} and len(documents.train) == 24
+    assert tasks.classification_names(profile) == ("mood",) and tasks.retrieval_names(profile) == ()
+    arrays = task_texts.arrays("mood", profile)
+    assert arrays["classes"].tolist() == ["glad", "sad"] and set(np.bincount(arrays["labels_test"])) == {10}
+    assert len(task_texts.texts(profile)) == 60 and len(text_sets.texts("tasks", profile)) == 40
+    assert not {d.text for d in documents.train} & {
+        task_texts.texts(profile)[row] for row in arrays["inputs_test"][:, 0]
+    }
+    writers = [{task_texts.texts(profile)[row] for row in arrays[f"inputs_{s}"][:, 0]} for s in ("train", "validation")]
+    writers = [{int(text.split()[-1]) // 4 for text in texts} for texts in writers]
+    assert all(writers) and not writers[0] & writers[1], "validation taken from train cuts no writer's letters"
+
+
+def test_runs_take_the_profiles_tasks(profile, monkeypatch):
+    """S4: with fixed names a profile without PAN died after 24 minutes."""
+    asked = []
+    monkeypatch.setattr(runs, "embed", lambda *rest: None)
+    monkeypatch.setattr(runs.keys, "record", lambda variant, seed, task, *rest: asked.append(task) or "key")
+    monkeypatch.setattr(runs, "_evaluate", lambda *rest: None)
+    with pytest.raises(LookupError):  # nothing was evaluated
+        runs.run(["SBERT"], profile=profile, seeds=[0])
+    assert asked == ["mood"]
+    assert runs.retrieve(["SBERT"], profile=profile, seeds=[0]).empty
+
+
+def test_folds_of_a_task_with_groups_cut_none(profile, own):
+    folded = own(["diaries"], {"mood": {"folder": "letters/mood", "folds": 4}})
+    arrays = task_texts.arrays("mood", folded)
+    assert int(arrays["folds"]) == 4 and arrays["groups_train"].tolist() == [n // 4 for n in range(40)]
+    parts = tasks.folds(arrays["labels_train"], 4, arrays["groups_train"])
+    for train, test in parts:
+        assert not set(arrays["groups_train"][train]) & set(arrays["groups_train"][test])
+    assert sorted(np.concatenate([test for _, test in parts]).tolist()) == list(range(40))
+
+
+def test_a_role_of_the_thesis_needs_its_kind(profile, own):
+    with pytest.raises(
+        ValueError, match="tasks.folders.WINES: letters/mood is a single task, and WINES is a retrieval"
+    ):
+        tasks.read(own(["diaries"], {"WINES": "letters/mood"}))
+
+
+def test_the_content_names_the_files_and_a_readme_does_not_count(profile, tmp_path, write):
+    def named():
+        return sources.fingerprint(profile, sources.corpus_datasets(profile))
+
+    first = named()
+    (tmp_path / "letters/README.md").write_text("mine")
+    assert named() == first
+    write(tmp_path / "diaries/documents.jsonl", *({"id": n, "text": f"diary {n}!"} for n in range(40)))
+    assert named() != first and sources.task_datasets(profile) == {"letters"}
+
+
+def test_the_check_lists_what_is_there_and_finds_errors(profile, tmp_path, capsys, write):
+    assert check.main([str(tmp_path)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:2] == [
+        "diaries: 40 documents of 2 to 2 words, median 2",
+        "letters: 80 documents of 3 to 3 words, median 3, in 20 groups",
+    ]
+    assert "letters/mood: test: 20 examples, 2 classes: glad 10, sad 10" in printed
+    assert "letters: note: 24 documents are validation or test texts of a task; a corpus leaves them out" in printed
+    write(tmp_path / "letters/tasks/mood/test.jsonl", {"id": "99", "label": "glad"})
+    write(
+        tmp_path / "diaries/documents.jsonl", {"id": 1, "text": ""}, {"id": 2, "text": "a b"}, {"id": 3, "text": "a  b"}
+    )
+    assert check.main([str(tmp_path)]) == 2
+    printed = capsys.readouterr().out
+    assert "letters/mood: error: " in printed and "test.jsonl:1: id '99' is no document" in printed
+    assert "diaries: note: 1 documents have no text, the first at" in printed
+    assert "diaries: note: 1 documents repeat another" in printed
+    write(tmp_path / "diaries/documents.jsonl", "{")
+    assert check.main([str(tmp_path / "diaries")]) == 2 and "documents.jsonl:1: not JSON" in capsys.readouterr().out
+    for empty in (tmp_path / "nowhere", tmp_path / "diaries" / "nothing"):
+        assert check.main([str(empty)]) == 2 and "no such folder" in capsys.readouterr().err

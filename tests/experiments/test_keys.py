@@ -1,0 +1,127 @@
+"""What a change makes again: every module that a value runs, and nothing that it does not."""
+
+import pytest
+
+from lib.config import profiles
+from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
+from lib.experiments import keys
+from lib.store import source_keys
+from lib.store.source_keys import closure, source_key
+
+DOCUMENTS = {"training.documents": 12}
+PROFILE = profiles.load("smoke", overrides=DOCUMENTS)
+SUM, WEIGHTED = NO_WEIGHTING["cosine"], f"{NO_WEIGHTING['cosine']};384;λ=0.5"
+CLS, CCA = "cosine;[CLS]", "only-contextual;100d;S:768;C:768;cca"
+COSINES, CONTEXTUAL = {"cosine", SUM, WEIGHTED, CLS}, {SUM, WEIGHTED, CCA}
+STUDENTS = {"MSE", "contrastive", MM_MSE} | COSINES | CONTEXTUAL
+OTHERS = {"Longformer", "SBERT", "DM;100d", "TF-IDF", "SBERT, mean of chunks"}
+
+
+def embedding_keys(profile=PROFILE):
+    return {label: keys.embeddings(parse(label), 0, profile) for label in STUDENTS | OTHERS}
+
+
+@pytest.fixture
+def changed(monkeypatch):
+    """A function that changes a module's source as the keys read it."""
+    real = source_keys.source
+
+    def change(module):
+        monkeypatch.setattr(source_keys, "source", lambda name: real(name) + "\nCHANGED = 1" * (name == module))
+        source_key.cache_clear()
+
+    source_key.cache_clear()
+    yield change
+    monkeypatch.undo()
+    source_key.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("module", "made_again"),
+    [
+        ("lib.losses.mse", {"MSE", MM_MSE}),
+        ("lib.losses.cosine", COSINES | {"contrastive"}),
+        ("lib.losses.contrastive", {"contrastive"}),
+        ("lib.losses.max_margin", {MM_MSE}),
+        ("lib.losses.soft_cca", {SUM, WEIGHTED}),
+        ("lib.losses.cca", {CCA}),
+        ("lib.losses.weighting", {SUM, WEIGHTED}),
+        ("lib.losses._checks", STUDENTS),
+        ("lib.losses", set()),  # a loss that is added: the functions behind the names stay
+        ("lib.distillation.training", STUDENTS),
+        ("lib.distillation.projection", CONTEXTUAL),
+        ("lib.distillation.held_out_cca", CONTEXTUAL),
+        ("lib.distillation.variants", set()),  # a line of a table, a label: the values are in the keys
+        ("lib.student.attention", STUDENTS | {"Longformer"}),
+        ("lib.student.cls", {CLS}),
+        ("lib.teachers.sbert", STUDENTS - {CCA} | {"SBERT", "TF-IDF", "SBERT, mean of chunks"}),
+        ("lib.teachers.paragraph_vector", CONTEXTUAL | {"DM;100d"}),
+        ("lib.evaluation.baselines", {"TF-IDF", "SBERT, mean of chunks"}),
+        ("lib.evaluation.heads", set()),
+        ("lib.experiments.runs", set()),
+        ("lib.experiments.keys", set()),
+        ("lib.store.executors", set()),
+        ("lib.figures.boxplots", set()),
+        ("lib.findings.chapter4", set()),
+        ("lib.statistics.effects", set()),
+        ("lib.report.page", set()),
+        ("lib.runner.run_all", set()),
+    ],
+)
+def test_a_changed_source_makes_again_exactly_what_uses_it(changed, module, made_again):
+    before = embedding_keys()
+    changed(module)
+    assert source_keys.source(module).endswith("CHANGED = 1")
+    after = embedding_keys()
+    assert {label for label in before if before[label] != after[label]} == made_again
+
+
+def test_no_module_that_a_record_runs_is_missing_in_its_key(changed):
+    """All that the glue imports, directly or not, aside from what carries values, and losses that the student lacks."""
+    carriers = tuple(name for name in keys.CARRIERS if name != "lib.experiments")
+    unused = {"lib.losses", "lib.losses.cca", "lib.losses.contrastive", "lib.losses.max_margin", "lib.losses.mse"}
+    silent = unused | {"lib.experiments.baseline_embeddings", "lib.evaluation.baselines", "lib.student.cls"}
+    variant = parse(WEIGHTED)
+    key = keys.record(variant, 0, "OC", PROFILE, "validation", None)
+    modules = set(closure("lib.experiments.accuracies", stop=(*carriers, "lib.experiments.keys"))) - silent
+    assert len(modules) > 25
+    for module in modules:
+        changed(module)
+        assert keys.record(variant, 0, "OC", PROFILE, "validation", None) != key, module
+
+
+def test_changed_heads_evaluate_again_without_training(changed):
+    variant = parse("cosine")
+    before = keys.record(variant, 0, "OC", PROFILE, "validation", None), keys.embeddings(variant, 0, PROFILE)
+    changed("lib.evaluation.heads")
+    after = keys.record(variant, 0, "OC", PROFILE, "validation", None), keys.embeddings(variant, 0, PROFILE)
+    assert before[0] != after[0] and before[1] == after[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "label", "matters"),
+    [
+        ({"training.learning_rate": 1e-3}, "cosine", True),
+        ({"training.documents": 18}, "cosine", True),
+        ({"training.max_structural_len": 100}, WEIGHTED, True),
+        ({"soft_cca.beta": 0.5}, WEIGHTED, True),
+        ({"width": 0.1}, WEIGHTED, True),
+        ({"tasks.limit": 3}, "cosine", True),
+        ({"training.checkpoint_every": 1}, "cosine", False),
+        ({"soft_cca.beta": 0.5}, "cosine", False),
+        ({"width": 0.1}, "cosine", False),
+        ({"heads.epochs": 3}, "cosine", False),
+        ({"training.learning_rate": 1e-3}, "SBERT", False),
+        ({"seeds": [7], "only": "cosine"}, "cosine", False),
+    ],
+)
+def test_a_key_names_what_matters_and_nothing_else(changes, label, matters):
+    other = profiles.load("smoke", overrides=DOCUMENTS | changes)
+    assert (embedding_keys(other)[label] != embedding_keys()[label]) == matters
+
+
+def test_only_students_depend_on_the_seed():
+    for label in STUDENTS | OTHERS:
+        variant = parse(label)
+        depends = keys.embeddings(variant, 0, PROFILE) != keys.embeddings(variant, 1, PROFILE)
+        assert depends == (label in STUDENTS), label
