@@ -29,10 +29,11 @@ def edit(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("label", figure_models.CHAPTER_4)
 def test_the_thesis_grids_are_the_published_figures(label):
-    """Equal lists, in the same order; what the grids leave out is the baselines and the students shown besides."""
+    """In the same order, before what is added; what grids leave out is the baselines and the students shown besides."""
     counts = {"fig4_3": 11, "fig4_5": 36 + 9, "fig4_7": 16, "fig4_8": 12, "fig4_9": 14, "fig4_10": 8, "fig4_11": 8}
-    assert len(figure_models.of_grid(label)) == counts.get(label, 0)
-    assert list(figure_models.shown(label).items()) == list(figure_models.printed(label).items())
+    assert len(figure_models.of_grid(label)) >= counts.get(label, 0)
+    drawn = list(figure_models.printed(label).items())
+    assert list(figure_models.shown(label).items())[: len(drawn)] == drawn
     others = set(figure_models.printed(label)) - set(figure_models.of_grid(label))
     students = {"no-weighting", "only-structural;cosine", "only-structural;mm-MSE"}
     teachers = {"Longformer", "SBERT", "DM;100d", "DBOW;1024d", "PV;2048d"}
@@ -81,7 +82,7 @@ def test_taking_an_entry_out_of_a_grid_takes_only_what_is_not_published(edit):
 
 
 def test_a_loss_that_nobody_wrote_is_refused_before_anything_is_trained(edit):
-    edit("structural", "contrastive]", "contrastive, hubr]")
+    edit("structural", "losses: [MSE", "losses: [hubr, MSE")
     with pytest.raises(ValueError, match="unknown model 'hubr'"):
         chapter4.models("fig4_3", profiles.load("mini"))
 
