@@ -19,7 +19,7 @@ from lib.data.task_files import SPLITS
 if TYPE_CHECKING:
     from lib.config.schema import Profile
 
-__all__ = ["SPLITS", "Task", "classification_names", "downsample", "folds", "read", "retrieval_names"]
+__all__ = ["SPLITS", "Task", "classification_names", "downsample", "read", "retrieval_names"]
 
 
 @dataclass(frozen=True)
@@ -130,21 +130,6 @@ def _check_roles(profile: Profile) -> None:
                 f"tasks.folders.{name}: {profile.tasks.folders[name].folder} is a {kind} task, and {name} is a "
                 f"{ROLES[name]} task in the thesis; give yours a name of its own"
             )
-
-
-def folds(labels: np.ndarray, count: int, groups: np.ndarray | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(train, test) row numbers of stratified folds in file order, unshuffled (thesis code, IMDB); no group is cut.
-
-    Args:
-        labels: (examples,) class indices.
-        count: number of folds.
-        groups: (examples,), equal where examples share a group; None: each is its own.
-    """
-    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
-
-    if groups is None:
-        return list(StratifiedKFold(count, shuffle=False).split(np.zeros(len(labels)), labels))
-    return list(StratifiedGroupKFold(count, shuffle=False).split(np.zeros(len(labels)), labels, groups))
 
 
 def downsample(labels: np.ndarray, limit: int) -> np.ndarray:

@@ -53,7 +53,7 @@ EDITS = {
     "test cut": (ACCURACIES, 'cut if split == "validation" else None', "cut", set()),
     "no limit": (ACCURACIES, "if limit is not None:", "if False:", set()),
     "tested on the limit": (ACCURACIES, "limit)], test) for", "limit)], test[:limit]) for", set()),
-    "all texts in Chapter 4": (TASKS, "task.labels[split]), limit)", "task.labels[split]), 10**9)", set(MODELS)),
+    "all texts in Chapter 4": (TASKS, "task.labels[split], limit)", "task.labels[split], 10**9)", set(MODELS)),
     "words of TF-IDF": (BASELINES, "TFIDF_FEATURES = 1024", "TFIDF_FEATURES = 2", {"TF-IDF"}),
     "TF-IDF of the tasks": (
         BASELINES,
