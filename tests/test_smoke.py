@@ -74,6 +74,17 @@ def test_the_executed_notebooks_hold_outputs_and_no_errors(first, artifacts):
         assert outputs and not [output for output in outputs if output["output_type"] == "error"], path
 
 
+def test_every_figure_is_shown_once_in_its_executed_notebook(first, artifacts):
+    shown, promised = {}, {}
+    for path in sorted((artifacts / "smoke" / "executed").glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        outputs = [output for cell in cells for output in cell.get("outputs", [])]
+        shown[path.stem] = sum("image/png" in output.get("data", {}) for output in outputs)
+        labels = manifest.promised(ENTRIES, path.stem).values()
+        promised[path.stem] = sum(entry.kind in ("figure", "drawing") for entry in labels)
+    assert shown == promised and sum(promised.values()) > 15
+
+
 def test_a_second_run_reuses_everything_within_seconds(first, artifacts):
     begin = time.monotonic()
     second = run(artifacts)

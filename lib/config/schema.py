@@ -276,7 +276,7 @@ class Profile(Settings):
 class ProjectionGroup(Settings):
     """All pairs of the named projections for one contextual teacher."""
 
-    dimension: Literal["100d", "1024d", "2048d"]
+    dimension: Text  # a contextual teacher's, as its short name ends
     student: Texts
     contextual: Texts
 

@@ -104,8 +104,8 @@ def parameter_count(label: str, in_features: int) -> int:
 
 
 def _error(label: str, at: int, expected: str) -> ValueError:
-    found = repr(label[at:]) if at < len(label) else "the end"
-    return ValueError(f"projection label {label!r}: expected {expected} at character {at + 1}, found {found}")
+    rest = repr(label[at:]) if at < len(label) else "the end"
+    return ValueError(f"projection label {label!r}: expected {expected} at character {at + 1}, found {rest}")
 
 
 def _positive(in_features: int) -> None:

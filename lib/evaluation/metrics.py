@@ -116,8 +116,8 @@ def average_precision(relevant: Iterable[Hashable], ranking: Sequence[Hashable],
         ValueError: no relevant item, an id ranked twice, or top is not an integer >= 1.
     """
     relevant, ranks = _hits(relevant, ranking, top)
-    found = len(ranks) if top is not None else len(relevant)
-    return float(sum(n / rank for n, rank in enumerate(ranks, 1)) / found) if ranks else 0.0
+    counted = len(ranks) if top is not None else len(relevant)
+    return float(sum(n / rank for n, rank in enumerate(ranks, 1)) / counted) if ranks else 0.0
 
 
 def reciprocal_rank(relevant: Iterable[Hashable], ranking: Sequence[Hashable], top: int | None = None) -> float:

@@ -176,7 +176,8 @@ def _evaluate(
 
 def _row(pair: Pair, task: str, metric: str, split: str, value: float, key: str, profile: Profile) -> dict[str, Any]:
     variant, seed = pair
-    note = store().note("embeddings", keys.embeddings(variant, seed, profile, split))
+    embedding_key = keys.embeddings(variant, seed, profile, split)
+    note = store().note("embeddings", embedding_key)
     return {
         "model": variant.identity,
         **asdict(variant),
@@ -188,6 +189,7 @@ def _row(pair: Pair, task: str, metric: str, split: str, value: float, key: str,
         "seconds": note.get("seconds"),
         "device": note.get("device"),
         "fingerprint": key,
+        "embedding_fingerprint": embedding_key,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,9 +45,19 @@ _RC = {
 }
 
 
-def style() -> contextlib.AbstractContextManager:
-    """The project's look, for a `with` block: seaborn's paper context, whitegrid, and the colour-blind palette."""
-    return mpl.rc_context(_RC)
+@contextlib.contextmanager
+def style() -> Iterator[None]:
+    """The project's look, for a `with` block: seaborn's paper context, whitegrid, and the colour-blind palette.
+
+    It puts back what it sets and nothing else. `rc_context` puts back everything, `interactive` too: the first pyplot
+    figure of a kernel switches that on, and switched off again no later figure is shown.
+    """
+    before = {key: mpl.rcParams[key] for key in _RC}
+    mpl.rcParams.update(_RC)
+    try:
+        yield
+    finally:
+        mpl.rcParams.update(before)
 
 
 def save(

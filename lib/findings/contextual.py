@@ -22,15 +22,15 @@ def paragraph_vector_table(labels: list[str], profile: Profile) -> pd.DataFrame:
     """Per Paragraph Vector: vocabulary, seconds of training, percent of documents that gensim cuts at 10,000 words."""
     rows = []
     for label in labels:
-        made = contextual_teacher.paragraph_vector(label, profile)
-        cut = 100 * int(made["truncated"]) / int(made["documents"])
+        vectors = contextual_teacher.paragraph_vector(label, profile)
+        cut = 100 * int(vectors["truncated"]) / int(vectors["documents"])
         rows.append(
             {
                 "model": label,
-                "vocabulary": int(made["vocabulary_size"]),
-                "seconds": float(made["seconds"]),
+                "vocabulary": int(vectors["vocabulary_size"]),
+                "seconds": float(vectors["seconds"]),
                 "percent_cut": cut,
-                "documents": int(made["documents"]),
+                "documents": int(vectors["documents"]),
             }
         )
     return pd.DataFrame(rows)
@@ -115,11 +115,11 @@ def cca_histories(models: dict[str, str], profile: Profile) -> pd.DataFrame:
         variant = parse(identity)
         if variant.contextual is None or variant.kind != "student":
             continue
-        made = embeddings.of(variant, profile.seeds[0], profile)
+        student = embeddings.of(variant, profile.seeds[0], profile)
         teacher = contextual_teacher.embeddings(variant.contextual, "validation", profile)
-        chance = chance_cca(made["validation"], teacher)
+        chance = chance_cca(student["validation"], teacher)
         frames.append(
-            pd.DataFrame(made["cca"], columns=["update", "embedding", "projected"]).assign(model=name, chance=chance)
+            pd.DataFrame(student["cca"], columns=["update", "embedding", "projected"]).assign(model=name, chance=chance)
         )
     frame = pd.concat(frames, ignore_index=True)
     return frame.astype({"update": int})[["model", "update", "embedding", "projected", "chance"]]

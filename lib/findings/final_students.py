@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 import pandas as pd
 
 from lib import experiments, published
+from lib.config import roles
 from lib.config.profiles import Profile
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING
 from lib.statistics.effects import best_means, normalized_runs
@@ -26,6 +27,8 @@ MODELS = {
 }
 STUDENTS = ("cosine-masked", "MSE-contextual", "only-MSE")
 PUBLISHED = tuple(MODELS)[:7]
+_ROUNDS = ("all", "10k", "1k", "retrieval")  # the parts of Table 5.7; rounds of a profile's own come after them
+_MEANS = ("mean", "norm_mean")
 TOP = 1000  # what is ranked lower was ignored in the published retrieval scores
 
 
@@ -85,7 +88,7 @@ def score_table(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.DataFra
     ours = pd.concat([accuracies, retrieved[retrieved["metric"] == "MAP"].assign(round="retrieval")])
     ours = ours.groupby(["round", "model", "task"], sort=False)["value"].mean().reset_index()
     theirs = published.load("tab5_7").rename(columns={"value": "published"})
-    cells = theirs[~theirs["task"].isin(["mean", "norm_mean"])]
+    cells = theirs[~theirs["task"].isin(_MEANS)]
     summaries = [_summaries(ours, "value"), _summaries(cells, "published").rename(columns={"published": "recomputed"})]
     ours = pd.concat([ours, summaries[0]])
     table = ours.merge(theirs, on=["round", "model", "task"], how="outer").merge(summaries[1], how="left")
@@ -94,17 +97,10 @@ def score_table(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.DataFra
     best = cells.groupby(["round", "task"])["published"].max().astype(float)
     slack = table["round"].map(0.0005 + (0.001 / best).groupby("round").mean())
     table["follows"] = off.le(slack).map({True: "yes", False: "no"}).where(table["recomputed"].notna(), "")
-    order = {
-        name: rank
-        for rank, name in enumerate(
-            [*MODELS, "ARXIV", "IMDB", "AAN", "OC", "PAN", "S2ORC", "GAMES", "WINES", "mean", "norm_mean"]
-        )
-    }
-    rounds = {name: rank for rank, name in enumerate(["all", "10k", "1k", "retrieval"])}
-    table["key"] = [
-        (rounds[r], order[m], order[t]) for r, m, t in zip(table["round"], table["model"], table["task"], strict=True)
-    ]
-    return table.sort_values("key").drop(columns="key").reset_index(drop=True)
+    tasks = [*roles.ordered({*table["task"]} - {*_MEANS}, roles.TABLE_5_7), *_MEANS]
+    orders = {"round": roles.ordered(table["round"], _ROUNDS), "model": list(MODELS), "task": tasks}
+    ranks = pd.DataFrame({column: table[column].map(order.index) for column, order in orders.items()})
+    return table.loc[ranks.sort_values(list(orders)).index].reset_index(drop=True)
 
 
 def band(accuracies: pd.DataFrame) -> SeedNoise:

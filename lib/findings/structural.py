@@ -62,9 +62,9 @@ def of_figure(profile: Profile) -> pd.DataFrame:
 
 def norms(profile: Profile) -> pd.DataFrame:
     """Mean and sd of the embeddings' norms on the held-out documents, per model of Figure 4.4 and for the teacher."""
-    found = {model: embeddings.of(parse(model), profile.seeds[0], profile)["validation"] for model in models()}
-    found["SBERT (teacher)"] = structural_teacher.embeddings("validation", profile)["embeddings"]
-    lengths = {model: np.linalg.norm(vectors, axis=1) for model, vectors in found.items()}
+    vectors = {model: embeddings.of(parse(model), profile.seeds[0], profile)["validation"] for model in models()}
+    vectors["SBERT (teacher)"] = structural_teacher.embeddings("validation", profile)["embeddings"]
+    lengths = {model: np.linalg.norm(rows, axis=1) for model, rows in vectors.items()}
     return pd.DataFrame(
         [(model, values.mean(), values.std()) for model, values in lengths.items()], columns=["model", "norm", "sd"]
     )
@@ -75,9 +75,10 @@ def models() -> list[str]:
     return list(dict.fromkeys(published.load("fig4_4")["model"]))
 
 
-def _squared(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    return np.square(one - other).mean(axis=-1)
+def _squared(student: np.ndarray, teacher: np.ndarray) -> np.ndarray:
+    return np.square(student - teacher).mean(axis=-1)
 
 
-def _cosine(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    return 1 - (one * other).sum(axis=-1) / (np.linalg.norm(one, axis=-1) * np.linalg.norm(other, axis=-1))
+def _cosine(student: np.ndarray, teacher: np.ndarray) -> np.ndarray:
+    norms = np.linalg.norm(student, axis=-1) * np.linalg.norm(teacher, axis=-1)
+    return 1 - (student * teacher).sum(axis=-1) / norms

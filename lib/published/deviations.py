@@ -43,15 +43,16 @@ def table(profile: Profile) -> pd.DataFrame:
     """What applies to a profile: columns topic, thesis, here, reason; no parameter that has the thesis' value."""
     values = profile.flat()
     rows = []
-    for one in load():
-        if one.profiles and profile.name not in one.profiles:
+    for entry in load():
+        if entry.profiles and profile.name not in entry.profiles:
             continue
-        if one.key is not None and one.key not in values:
-            nearest = profiles.nearest(one.key, values)
-            raise profiles.ParameterError(f"deviations.yaml: {one.id}: unknown {one.key!r}; nearest: {nearest}")
-        here = one.here if one.key is None else values[one.key]
-        if one.key is None or here != one.thesis:
-            rows.append({"topic": one.topic, "thesis": _text(one.thesis), "here": _text(here), "reason": one.reason})
+        if entry.key is not None and entry.key not in values:
+            nearest = profiles.nearest(entry.key, values)
+            raise profiles.ParameterError(f"deviations.yaml: {entry.id}: unknown {entry.key!r}; nearest: {nearest}")
+        here = entry.here if entry.key is None else values[entry.key]
+        if entry.key is None or here != entry.thesis:
+            texts = {"thesis": _text(entry.thesis), "here": _text(here)}
+            rows.append({"topic": entry.topic, **texts, "reason": entry.reason})
     return pd.DataFrame(rows, columns=["topic", "thesis", "here", "reason"])
 
 

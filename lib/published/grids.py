@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from itertools import product
 
 from lib.config import profiles
-from lib.published.numbers import identities
+from lib.published.numbers import CHAPTER_4, identities
 
 _PROJECTIONS = {"fig4_7": "only-contextual", "fig4_8": "cosine", "fig4_9": "mm-MSE"}  # figure -> structural loss
 _WEIGHTINGS = ("fig4_10", "fig4_11")
-CHAPTER_4 = tuple(f"fig4_{number}" for number in (2, 3, 5, 7, 8, 9, 10, 11, 12))  # the figures with models to choose
 
 
 def figure_models(label: str) -> dict[str, str]:

@@ -9,17 +9,17 @@ a display name per figure: `no-weighting` is one student in Figure 4.10 and anot
 
 from __future__ import annotations
 
-import difflib
 import functools
 
 import pandas as pd
 
-from lib.config import paths
+from lib.config import paths, profiles
 from lib.config.roles import CLASSIFICATION
 
 FOLDER = paths.PARAMS / "published"
 # The two figures of Chapter 5's per-task scores are drawn from the same numbers as Figure 5.3 and Table 5.7b.
-_BOXPLOTS = tuple(f"fig4_{number}" for number in (2, 3, 5, 7, 8, 9, 10, 11, 12)) + ("fig5_3",)
+CHAPTER_4 = tuple(f"fig4_{number}" for number in (2, 3, 5, 7, 8, 9, 10, 11, 12))
+_BOXPLOTS = (*CHAPTER_4, "fig5_3")
 _CURVES = {
     "fig4_1": "length_histograms",
     "fig4_4": "fig4_4_distances",
@@ -72,39 +72,6 @@ def identities(label: str) -> dict[str, str]:
     return dict(zip(*(_rows(label)[column] for column in ("model", "identity")), strict=True))
 
 
-def identity(label: str, model: str) -> str:
-    """The one identity of a model that a boxplot prints as `model`.
-
-    `identity("fig4_10", "no-weighting")` and `identity("fig4_11", "no-weighting")` are two students;
-    `identity("fig4_8", "only-structural;cosine")` is `identity("fig4_2", "cosine")`.
-
-    Raises `ValueError` if the figure shows no such model.
-    """
-    known = identities(label)
-    if model not in known:
-        raise ValueError(f"{label} shows no model {model!r}{nearest(model, known)}")
-    return known[model]
-
-
-def boxes(label: str) -> pd.DataFrame:
-    """The boxes of a boxplot as drawn: row, model, identity, mean, min, q1, median, q3, max."""
-    return _rows(label).drop(columns="label")
-
-
-def accuracies() -> pd.DataFrame:
-    """Validation accuracy of all 116 models of Figures 4.2-4.12: identity, task, accuracy, correct, examples."""
-    return _read("ch4_accuracies").copy()
-
-
-def nearest(name: str, known) -> str:
-    """The end of an error message: the known name most like `name`, or all of them if there are few."""
-    known = list(known)
-    match = difflib.get_close_matches(str(name), known, n=1, cutoff=0.4)
-    if match:
-        return f"; did you mean {match[0]!r}?"
-    return f"; known: {', '.join(known)}" if len(known) <= 30 else ""
-
-
 def _boxplot(label: str) -> pd.DataFrame:
     rows = _rows(label)[["row", "model", "identity"]]
     if label == "fig5_3":
@@ -131,10 +98,10 @@ def _rows(label: str) -> pd.DataFrame:
 def _check(label: str) -> None:
     if not isinstance(label, str):
         raise ValueError(f"expected a label such as 'fig4_10', got {label!r}: figure numbers are text, 4.10 is not 4.1")
-    if label not in (known := labels()):
+    if label not in labels():
         name = label.replace(".", "_")
         name = f"fig{name}" if name[:1].isdigit() else name
-        raise ValueError(f"no published numbers under {label!r}{nearest(name, known)}")
+        raise ValueError(f"no published numbers under {label!r}; nearest: {profiles.nearest(name, labels())}")
 
 
 def _number(label: str) -> tuple[int, int]:

@@ -25,11 +25,10 @@ from lib.findings import claims
 from lib.published import deviations
 from lib.report import shown_items
 from lib.report.shown_items import Item
-from lib.runner import freshness
-from lib.runner.status import duration
 from lib.statistics.verdicts import FAILS, HOLDS, NOT_RUN, UNCLEAR
-from lib.store import saved
+from lib.store import run_notes, saved
 from lib.store.files import write_atomically
+from lib.store.progress import duration
 
 LEDGER = "tab_claims"  # has a section of its own
 # Verdict -> class in the page.
@@ -47,7 +46,7 @@ def write(profile: Profile, ledger: pd.DataFrame) -> Path:
 
 def page(profile: Profile, ledger: pd.DataFrame) -> str:
     """The page as text. ledger: `claims.check`'s."""
-    entries = {label: one for label, one in manifest.load().items() if one.kind != "page" and label != LEDGER}
+    entries = {label: entry for label, entry in manifest.load().items() if entry.kind != "page" and label != LEDGER}
     items = [shown_items.item(label, entry, profile) for label, entry in entries.items()]
     shown = {label: [item for item in items if item.entry.notebook == label] for label in _notebooks(items)}
     environment = jinja2.Environment(
@@ -136,12 +135,12 @@ def _rankings() -> list[dict[str, Any]]:
 
 def _facts(profile: Profile, items: Iterable[Item]) -> list[tuple[str, str]]:
     """What the run rests on, from the provenance of everything shown."""
-    known = [item.provenance for item in items if item.provenance]
+    notes = [item.provenance for item in items if item.provenance]
     commits = sorted(
-        {f"{one['commit'][:12]}{' (with changes)' if one['dirty'] else ''}" for one in known if one.get("commit")}
+        {f"{note['commit'][:12]}{' (with changes)' if note['dirty'] else ''}" for note in notes if note.get("commit")}
     )
-    seeds = sorted({seed for one in known for seed in one.get("seed", ())})
-    written = sorted(one["written"] for one in known)
+    seeds = sorted({seed for note in notes for seed in note.get("seed", ())})
+    written = sorted(note["written"] for note in notes)
     return [
         ("Profile", profile.name),
         ("Changed", ", ".join(f"{key} = {value!r}" for key, value in profile.departures.items()) or "nothing"),
@@ -151,7 +150,10 @@ def _facts(profile: Profile, items: Iterable[Item]) -> list[tuple[str, str]]:
         ),
         ("Tasks", ", ".join(f"{name} ({profile.tasks.folders[name].folder})" for name in profile.tasks.names)),
         ("Seeds", ", ".join(map(str, seeds)) or "not recorded"),
-        ("Device", ", ".join(sorted({device for one in known for device in one.get("device", ())})) or "not recorded"),
+        (
+            "Device",
+            ", ".join(sorted({device for note in notes for device in note.get("device", ())})) or "not recorded",
+        ),
         ("Commit", ", ".join(commits) or "not recorded"),
         ("Made", f"{written[0]} to {written[-1]}" if written else "not recorded; the figures came with the repository"),
     ]
@@ -159,12 +161,12 @@ def _facts(profile: Profile, items: Iterable[Item]) -> list[tuple[str, str]]:
 
 def _versions(items: Iterable[Item]) -> list[tuple[str, str]]:
     """Package -> version, all of them if figures were made with several."""
-    found: dict[str, set[str]] = {}
+    versions: dict[str, set[str]] = {}
     for package, version in itertools.chain.from_iterable(
         item.provenance.get("versions", {}).items() for item in items
     ):
-        found.setdefault(package, set()).add(version)
-    return [(package, ", ".join(sorted(several))) for package, several in found.items()]
+        versions.setdefault(package, set()).add(version)
+    return [(package, ", ".join(sorted(several))) for package, several in versions.items()]
 
 
 def _parameters(profile: Profile) -> pd.DataFrame:
@@ -177,14 +179,14 @@ def _timings(profile: Profile, items: list[Item]) -> list[dict[str, Any]]:
     rows = []
     for name in _notebooks(items):
         own = [item for item in items if item.entry.notebook == name]
-        note = freshness.read_note(name, profile)
-        records = sum(item.provenance.get("seconds", 0) for item in own)
+        note = run_notes.read(name, profile)
+        trainings = dict(itertools.chain.from_iterable(item.provenance.get("trainings", {}).items() for item in own))
         rows.append(
             {
                 "notebook": name,
                 "labels": f"{sum(item.made for item in own)} of {len(own)}",
                 "run": duration(note["seconds"]) if note else "not timed",
-                "records": duration(records) if records else "-",
+                "records": duration(sum(trainings.values())) if trainings else "-",
             }
         )
     return rows

@@ -7,7 +7,6 @@ own, so running a notebook again trains nothing that is still valid.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from lib.config import paths, profiles
 from lib.config.manifest import Entry
 from lib.config.schema import Profile
 from lib.data.sources import corpus_datasets
-from lib.store.files import file_fingerprint, write_atomically
+from lib.store.files import file_fingerprint
 from lib.store.records import fingerprint
 
 # The runner itself: a notebook's results do not depend on it.
@@ -60,34 +59,6 @@ def _data(profile: Profile) -> dict[str, list[int]]:
     root = paths.data_root(profile)
     files = sorted(path for name in corpus_datasets(profile) for path in (root / name).rglob("*") if path.is_file())
     return {str(path.relative_to(root)): [path.stat().st_size, path.stat().st_mtime_ns] for path in files}
-
-
-def note_path(notebook: str, profile: Profile) -> Path:
-    """Where the note of a notebook's last complete run lies."""
-    return paths.artifacts() / paths.run_name(profile) / "runs" / f"{notebook}.json"
-
-
-def read_note(notebook: str, profile: Profile) -> dict[str, Any]:
-    """The note of the last complete run; empty if there is none, or if it is damaged."""
-    with contextlib.suppress(OSError, ValueError):
-        note = json.loads(note_path(notebook, profile).read_text(encoding="utf-8"))
-        if {"inputs", "labels", "files", "seconds"} <= note.keys():
-            return note
-    return {}
-
-
-def write_note(
-    notebook: str, profile: Profile, *, inputs: dict[str, Any], labels: list[str], files: list[Path], seconds: float
-) -> None:
-    """Note a complete run: the inputs it had, the labels it made, and the bytes of its files."""
-    note = {
-        "inputs": inputs,
-        "labels": labels,
-        "files": {path.name: file_fingerprint(path) for path in files},
-        "seconds": round(seconds, 1),
-    }
-    text = json.dumps(note, indent=1, ensure_ascii=False) + "\n"
-    write_atomically(note_path(notebook, profile), text.encode())
 
 
 def reasons(note: dict[str, Any], today: dict[str, Any], wanted: list[Entry], profile: Profile) -> list[str]:

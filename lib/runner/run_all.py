@@ -23,9 +23,11 @@ from filelock import FileLock, Timeout
 
 from lib.config import environment, paths, profiles
 from lib.config.schema import Profile
-from lib.runner import freshness, notebook, schedule
+from lib.runner import notebook, schedule
 from lib.runner.run_notebook import adopt_orphans, end_children
-from lib.runner.status import Status, duration, shown
+from lib.runner.status import Status, shown
+from lib.store import run_notes
+from lib.store.progress import duration
 
 POLL_SECONDS = 0.2
 
@@ -128,7 +130,7 @@ def execute(plan: schedule.Plan, options: argparse.Namespace, profile: Profile, 
     complete = [entry for entry in plan.wanted if all(path.is_file() for path in entry.paths(profile))]
     files = [path for entry in complete for path in entry.paths(profile)]
     labels = [entry.label for entry in complete]  # with a filter on variants, a figure may have nothing to show
-    freshness.write_note(plan.name, profile, inputs=plan.inputs, labels=labels, files=files, seconds=plan.seconds)
+    run_notes.write(plan.name, profile, inputs=plan.inputs, labels=labels, files=files, seconds=plan.seconds)
 
 
 def variables(plan: schedule.Plan, options: argparse.Namespace, profile: Profile, progress: str) -> dict[str, str]:

@@ -11,8 +11,9 @@ from typing import Any, NoReturn
 from lib.config import manifest, paths, profiles
 from lib.config.schema import Profile
 from lib.runner import freshness
-from lib.runner.status import duration, shown, table
-from lib.store import executors
+from lib.runner.status import shown, table
+from lib.store import executors, run_notes
+from lib.store.progress import duration
 
 
 @dataclass
@@ -99,7 +100,7 @@ def judged(
     inputs = freshness.inputs(
         path, profile, [entry for entry in present.values() if is_page and entry.notebook != path.stem]
     )
-    note = freshness.read_note(path.stem, profile)
+    note = run_notes.read(path.stem, profile)
     wanted = [present[label] for label in labels]
     reasons = ["--force"] if options.force else freshness.reasons(note, inputs, wanted, profile)
     return Plan(

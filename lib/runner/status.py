@@ -12,13 +12,6 @@ QUIET_SECONDS = 15.0  # without a terminal, a line at least this often
 STEP_SECONDS = 2.0  # and for a new step, but no oftener than this
 
 
-def duration(seconds: float) -> str:
-    """Seconds as people read them: `0:07`, `12:30`, `1:05:00`."""
-    minutes, rest = divmod(int(seconds + 0.5), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
 def shown(path: Path) -> str:
     """A path relative to where the person is, or absolute if it lies elsewhere."""
     relative = os.path.relpath(path)

@@ -43,6 +43,13 @@ def track(items: Iterable[T] | int, description: str, total: int | None = None) 
         yield from tqdm(items, desc=description, total=total, leave=False)
 
 
+def duration(seconds: float) -> str:
+    """Seconds as people read them: `0:07`, `12:30`, `1:05:00`."""
+    minutes, rest = divmod(int(seconds + 0.5), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
 def _to_file(items: Iterable[T], description: str, total: int | None, path: Path) -> Iterator[T]:
     step: dict[str, object] = {"step": description, "done": 0, "total": total}
     _open_steps.append(step)

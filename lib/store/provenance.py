@@ -35,8 +35,8 @@ def write(label: str, *, profile: Profile, files: Iterable[Path], records: pd.Da
 
     files: what was saved under the label; each is listed with the fingerprint of its bytes.
     records: the tidy records the figure shows, or None for one that rests on no trained model. Their columns that end
-        in `fingerprint`, their seeds, devices and seconds are summarised. Seconds are summed once per fingerprint, so
-        a model that has a row per task counts once.
+        in `fingerprint`, their seeds and devices are summarised. `trainings` are the seconds of each training and
+        encoding, by `embedding_fingerprint`: a model has a row per task and metric, and stands in several figures.
     """
     path = paths.provenance(profile) / f"{label}.json"
     entry = {
@@ -61,8 +61,9 @@ def _summary(records: pd.DataFrame | None) -> dict[str, Any]:
     for column in (*columns, "seed", "device"):
         if column in records:
             summary[column] = sorted(records[column].dropna().unique().tolist())
-    if "seconds" in records:
-        summary["seconds"] = round(float(records.drop_duplicates([*columns, "seconds"])["seconds"].sum()), 3)
+    if {"embedding_fingerprint", "seconds"} <= set(records):
+        timed = records.dropna(subset="seconds")
+        summary["trainings"] = dict(zip(timed["embedding_fingerprint"], timed["seconds"], strict=True))
     return summary
 
 

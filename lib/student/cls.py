@@ -14,6 +14,7 @@ from transformers import LongformerModel
 
 from lib.student.encoder import Student
 from lib.student.export import tensors
+from lib.student.packing import check_finite
 
 
 class ClsStudent(nn.Module):
@@ -75,4 +76,5 @@ class ClsStudent(nn.Module):
                 rows = order[start : start + batch]
                 result[rows] = self._padded([ids[row] for row in rows]).float().cpu().numpy()
         self.train(training)
+        check_finite(result, self)
         return result

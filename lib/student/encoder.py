@@ -8,7 +8,7 @@ the names of `transformers.LongformerModel`, outputs and gradients equal it up t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,7 @@ from transformers.activations import ACT2FN
 
 from lib.student import export, weights
 from lib.student.attention import check_window, sliding_window
-from lib.student.packing import Packed, TokenIds, pack, tokenize
+from lib.student.packing import Packed, TokenIds, check_finite, listed, pack, tokenize
 
 # Rows that pass the feed-forward layers at once without gradients: the wide activations stay in memory that is reused.
 FEED_FORWARD_ROWS = 1024
@@ -160,17 +160,22 @@ class Student(nn.Module):
 
     @classmethod
     def load(cls, folder: str | Path) -> Student:
-        """Load what `save` or `export` wrote."""
-        return cls._build(weights.from_longformer(Path(folder), None), None)
+        """Load what `save` or `export` wrote; a folder without a tokenizer works with token ids.
+
+        Raises ValueError, in one line that names the file, for a folder that is none of ours or damaged.
+        """
+        checkpoint = weights.from_longformer(Path(folder).expanduser(), None)
+        with weights.one_line(f"{Path(folder) / 'config.json'}"):
+            return cls._build(checkpoint, None)
 
     @classmethod
-    def _build(cls, made: weights.Checkpoint, dropout: float | None) -> Student:
+    def _build(cls, source: weights.Checkpoint, dropout: float | None) -> Student:
         with torch.device("meta"):
-            student = cls(made.config, made.tokenizer)
+            student = cls(source.config, source.tokenizer)
         names = student.state_dict().keys()
-        student.load_state_dict({name: made.tensors[name] for name in names}, assign=True)
+        student.load_state_dict({name: source.tensors[name] for name in names}, assign=True)
         student.requires_grad_(True)
-        student.unused = {name: tensor for name, tensor in made.tensors.items() if name not in names}
+        student.unused = {name: tensor for name, tensor in source.tensors.items() if name not in names}
         if dropout is not None:
             student.set_dropout(dropout)
         return student.eval()
@@ -214,9 +219,9 @@ class Student(nn.Module):
             digest.update(values)
         return digest.hexdigest()[:16]
 
-    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+    def tokenize(self, texts: Iterable[str]) -> list[list[int]]:
         """Token ids with special tokens, cut to `max_positions`; `truncated` counts the texts that were cut."""
-        ids, self.truncated = tokenize(self.tokenizer, texts, self.max_positions)
+        ids, self.truncated = tokenize(self.tokenizer, listed(texts), self.max_positions)
         return ids
 
     def forward(self, ids: TokenIds) -> Float[Tensor, "documents dim"]:
@@ -242,7 +247,7 @@ class Student(nn.Module):
 
     def encode(
         self,
-        inputs: Sequence[str] | TokenIds,
+        inputs: Iterable[str] | Iterable[Sequence[int] | np.ndarray | Tensor],
         *,
         batch_tokens: int = 8192,
         precision: str = "fp32",
@@ -250,30 +255,36 @@ class Student(nn.Module):
         """Embeddings of texts or of token id lists as a float32 array (documents, dim); ids are taken as they are.
 
         Args:
-            inputs: texts (cut to `max_positions`, counted in `truncated`) or token id lists (never cut).
+            inputs: texts (cut to `max_positions`, counted in `truncated`) or token id lists (never cut); any iterable,
+                a generator, an array or a Series as well as a list. None at all give (0, dim).
             batch_tokens: tokens that are computed at once; documents are grouped by length.
             precision: "fp32", or "bf16" for bfloat16 autocast.
+
+        Raises:
+            ValueError: no texts or token ids, or both; an embedding that holds NaN, with its document and the weights.
         """
         if precision not in ("fp32", "bf16"):
             raise ValueError(f'precision must be "fp32" or "bf16", got {precision!r}')
         if batch_tokens < 1:
             raise ValueError(f"batch_tokens must be at least 1, got {batch_tokens}")
-        if isinstance(inputs, str) or any(isinstance(document, str) for document in inputs):
-            ids = self.tokenize(inputs)
+        documents = listed(inputs)
+        if any(isinstance(document, str) for document in documents):
+            documents = self.tokenize(documents)
         else:
-            ids, self.truncated = inputs, 0
-            if len(ids):  # a bad document fails before the work, not after half of it
-                pack(ids, self.config.vocab_size, self.config.pad_token_id, self.max_positions)
-        result = np.empty((len(ids), self.dim), dtype=np.float32)
+            self.truncated = 0
+            if documents:  # a bad document fails before the work, not after half of it
+                pack(documents, self.config.vocab_size, self.config.pad_token_id, self.max_positions)
+        result = np.empty((len(documents), self.dim), dtype=np.float32)
         device = self.embeddings.word_embeddings.weight.device
         training = self.training
         self.eval()
         try:
             with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
-                for rows in _batches([len(document) for document in ids], batch_tokens):
-                    result[rows] = self([ids[row] for row in rows]).float().cpu().numpy()
+                for rows in _batches([len(document) for document in documents], batch_tokens):
+                    result[rows] = self([documents[row] for row in rows]).float().cpu().numpy()
         finally:
             self.train(training)
+        check_finite(result, self)
         return result
 
 

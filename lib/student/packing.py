@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 # Token ids of several documents: lists or integer arrays.
 TokenIds = Sequence[Sequence[int] | np.ndarray | Tensor]
@@ -21,10 +21,31 @@ class Packed(NamedTuple):
     lengths: list[int]
 
 
-def tokenize(tokenizer, texts: Sequence[str], max_positions: int) -> tuple[list[list[int]], int]:
-    """Token ids with special tokens, cut to `max_positions`, and how many texts were cut."""
-    if isinstance(texts, str):
+def listed(documents: Iterable[Any]) -> list[Any]:
+    """Texts or token id lists as a list, from any iterable in an order: list, generator, array, Series.
+
+    Raises ValueError for a lone text, and for what holds no documents.
+    """
+    if isinstance(documents, str | bytes):
         raise ValueError("expected a list of texts, got one text; wrap it in a list")
+    if isinstance(documents, Mapping | Set) or not hasattr(documents, "__iter__") or getattr(documents, "ndim", 1) == 0:
+        kind = type(documents).__name__
+        raise ValueError(f"expected a list of texts or of token id lists, got {kind}: {str(documents)[:60]!r}")
+    return list(documents)
+
+
+def check_finite(embeddings: np.ndarray, model: nn.Module) -> None:
+    """Raise a ValueError that names the first document whose embedding holds NaN or infinity, and the weights."""
+    finite = np.isfinite(embeddings).all(axis=1)
+    if finite.all():
+        return
+    bad = [name for name, weights in model.named_parameters() if not bool(weights.isfinite().all())]
+    reason = f"so do {len(bad)} of the student's weights, first {bad[0]}" if bad else "its weights are finite; use fp32"
+    raise ValueError(f"the embedding of document {int(finite.argmin())} holds NaN or infinity; {reason}")
+
+
+def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> tuple[list[list[int]], int]:
+    """Token ids with special tokens, cut to `max_positions`, and how many texts were cut."""
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise ValueError(f"expected texts, document {index} is of type {type(text).__name__}: {str(text)[:60]!r}")
@@ -35,7 +56,7 @@ def tokenize(tokenizer, texts: Sequence[str], max_positions: int) -> tuple[list[
     if not texts:
         return [], 0
     encoded = tokenizer(
-        list(texts),
+        [str(text) for text in texts],
         truncation=True,
         max_length=max_positions,
         return_overflowing_tokens=True,

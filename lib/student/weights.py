@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor
 from transformers import AutoConfig, AutoModel, AutoTokenizer, LongformerConfig, LongformerModel, PretrainedConfig
 from transformers.utils import logging
 
+from lib.store.owned_folder import left_over
+
 # Encoders whose layers are those of a Longformer; the value tells whether positions start after the padding id.
 SHORT_ENCODERS = {"bert": False, "roberta": True, "xlm-roberta": True}
-TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "tokenizer_config.json", "sentencepiece.bpe.model")
+# The files that hold a tokenizer's vocabulary, any one set of them.
+VOCABULARIES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"), ("sentencepiece.bpe.model",))
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,7 @@ class Checkpoint:
 
     config: LongformerConfig
     tensors: dict[str, Tensor]
-    tokenizer: object
+    tokenizer: Any
 
 
 def from_longformer(source: str | Path, revision: str | None) -> Checkpoint:
@@ -32,6 +36,8 @@ def from_longformer(source: str | Path, revision: str | None) -> Checkpoint:
     config = _config(source, revision)
     if config.model_type != "longformer":
         raise ValueError(f"{source} is a {config.model_type}, expected a longformer; use Student.from_encoder for it")
+    with one_line(f"{Path(source) / 'config.json'}"), torch.random.fork_rng(devices=[]), torch.device("meta"):
+        LongformerModel(config)  # without weights: what cannot be built is the fault of the configuration
     tensors = _tensors(LongformerModel, source, revision)
     return Checkpoint(config, tensors, _tokenizer(source, revision))
 
@@ -50,13 +56,13 @@ def from_encoder(
             f"{source} is a {config.model_type}, a student can be made of {', '.join(SHORT_ENCODERS)} with absolute "
             "positions (a longformer is loaded by Student.from_longformer)"
         )
-    known = range(config.num_hidden_layers)
-    layers = list(known if layers is None else layers)
-    if not layers or any(type(layer) is not int or layer not in known for layer in layers):
+    available = range(config.num_hidden_layers)
+    layers = list(available if layers is None else layers)
+    if not layers or any(type(layer) is not int or layer not in available for layer in layers):
         raise ValueError(f"layers must be indices from 0 to {config.num_hidden_layers - 1} of {source}, got {layers!r}")
     if isinstance(max_positions, bool) or not isinstance(max_positions, int) or max_positions < 3:
         raise ValueError(f"max_positions must be a whole number of at least 3, got {max_positions!r}")
-    made = LongformerConfig(
+    longformer = LongformerConfig(
         attention_window=window if isinstance(window, int) else list(window),
         max_position_embeddings=max_positions + config.pad_token_id + 1,
         num_hidden_layers=len(layers),
@@ -75,7 +81,7 @@ def from_encoder(
     tokenizer = _tokenizer(source, revision)
     if tokenizer is not None:
         tokenizer.model_max_length = max_positions
-    return Checkpoint(made, tensors, tokenizer)
+    return Checkpoint(longformer, tensors, tokenizer)
 
 
 _SHARED = (
@@ -95,6 +101,13 @@ _SHARED = (
 )
 
 
+# What changes the embeddings of a Longformer, and has to be said.
+_LONGFORMER = (
+    *("model_type", "attention_window", "num_hidden_layers", "max_position_embeddings", "vocab_size", "hidden_size"),
+    *("num_attention_heads", "intermediate_size", "hidden_act", "type_vocab_size", "layer_norm_eps", "pad_token_id"),
+)
+
+
 def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
     """Repeat the learned positions (old, width) up to `max_positions`, after padding + 1 rows that no token has.
 
@@ -109,35 +122,67 @@ def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
 def _config(source: str | Path, revision: str | None) -> PretrainedConfig:
     folder = Path(source).expanduser()
     if (isinstance(source, Path) or folder.is_absolute() or str(source).startswith(".")) and not folder.is_dir():
-        raise ValueError(f"there is no checkpoint folder {source}")
-    try:
-        return AutoConfig.from_pretrained(source, revision=revision)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"cannot read a checkpoint from {source}: {str(error).splitlines()[0]}") from error
+        whole = [str(path) for path in left_over(folder)]
+        hint = f"; a save that was cut off left {' and '.join(whole)}, put one in its place" if whole else ""
+        raise ValueError(f"there is no checkpoint folder {source}{hint}")
+    if folder.is_dir():
+        _check_config(folder / "config.json")
+    with one_line(f"the configuration of {source}"):
+        return AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=False)
 
 
-def _tensors(kind, source: str | Path, revision: str | None) -> dict[str, Tensor]:
+def _check_config(file: Path) -> None:
+    """Refuse a damaged config.json; for what a Longformer's lacks, transformers would take defaults in silence."""
+    with one_line(str(file)):
+        content = json.loads(file.read_text(encoding="utf-8"))
+    if not isinstance(content, dict):
+        raise ValueError(f"cannot read {file}: expected a JSON object, got a {type(content).__name__}")
+    needed = _LONGFORMER if content.get("model_type") == "longformer" else ("model_type",)
+    missing = [key for key in needed if key not in content]
+    if missing:
+        raise ValueError(f"cannot read {file}: it lacks {', '.join(missing)}")
+
+
+def _tensors(kind: type[Any], source: str | Path, revision: str | None) -> dict[str, Tensor]:
     """All weights in the checkpoint that belong to the encoder; none that had to be made up."""
-    with _quiet(), torch.random.fork_rng(devices=[]):
-        try:
-            model, info = kind.from_pretrained(
-                source, revision=revision, dtype=torch.float32, output_loading_info=True, trust_remote_code=False
-            )
-        except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-            raise ValueError(f"cannot read the weights of {source}: {str(error).splitlines()[0]}") from error
+    file = Path(source).expanduser() / "model.safetensors"
+    shown = str(file) if file.is_file() else f"the weights of {source}"
+    with one_line(shown), _quiet(), torch.random.fork_rng(devices=[]):
+        model, info = kind.from_pretrained(
+            source,
+            revision=revision,
+            dtype=torch.float32,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # they are refused below, by name
+            trust_remote_code=False,
+        )
+    for name, stored, expected in sorted(info["mismatched_keys"]):
+        text = f"{name} has the shape {tuple(stored)}, its config.json says {tuple(expected)}"
+        raise ValueError(f"cannot read {shown}: {text}")
     missing = set(info["missing_keys"])
     needed = sorted(name for name in missing if "_global." not in name and not name.startswith("pooler."))
     if needed:
-        raise ValueError(f"the checkpoint {source} lacks {len(needed)} weights, the first is {needed[0]}")
+        raise ValueError(f"cannot read {shown}: it lacks {len(needed)} weights, the first is {needed[0]}")
     return {name: tensor.clone() for name, tensor in model.state_dict().items() if name not in missing}
 
 
-def _tokenizer(source: str | Path, revision: str | None):
-    """The checkpoint's tokenizer; None if a folder has no tokenizer files."""
+def _tokenizer(source: str | Path, revision: str | None) -> Any:
+    """The checkpoint's tokenizer; None if a folder has no vocabulary: its settings alone would make all words [UNK]."""
     folder = Path(source).expanduser()
-    if folder.is_dir() and not any((folder / name).is_file() for name in TOKENIZER_FILES):
+    if folder.is_dir() and not any(all((folder / name).is_file() for name in names) for names in VOCABULARIES):
         return None
-    return AutoTokenizer.from_pretrained(source, revision=revision, use_fast=True)
+    with one_line(f"the tokenizer of {source}"):
+        return AutoTokenizer.from_pretrained(source, revision=revision, use_fast=True, trust_remote_code=False)
+
+
+@contextmanager
+def one_line(what: str) -> Iterator[None]:
+    """Make whatever goes wrong in reading `what` a ValueError of one line: damaged files raise errors of any type."""
+    try:
+        yield
+    except Exception as error:
+        kind = "" if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: "
+        raise ValueError(f"cannot read {what}: {kind}{' '.join(str(error).split())[:200]}") from error
 
 
 @contextmanager

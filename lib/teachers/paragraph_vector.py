@@ -141,9 +141,9 @@ class ParagraphVector:
             model.train(corpus, total_examples=documents, epochs=epochs)
             model.dv.vectors = np.zeros((0, spec.size), np.float32)  # of the training documents: as large as the corpus
             seconds += time.perf_counter() - started
-            known = model.wv.key_to_index
+            vocabulary = model.wv.key_to_index
             long = (document.words for document in corpus if len(document.words) > LONGEST)
-            truncated.append(sum(sum(word in known for word in document) > LONGEST for document in long))
+            truncated.append(sum(sum(word in vocabulary for word in document) > LONGEST for document in long))
             models.append(model)
         self.models, self.truncated, self.seconds = tuple(models), max(truncated), seconds
         if self.truncated:
@@ -162,9 +162,9 @@ class ParagraphVector:
         column = 0
         for spec, model in zip(self.specs, self.models, strict=True):
             for row, text in enumerate(texts):
-                vector, known = _infer(model, words(text, spec.preprocessing))
+                vector, any_known = _infer(model, words(text, spec.preprocessing))
                 vectors[row, column : column + spec.size] = vector
-                if not known:
+                if not any_known:
                     unknown.add(row)
             column += spec.size
         self.unknown = sorted(unknown)
@@ -194,7 +194,7 @@ def _infer(model: Doc2Vec, document: list[str]) -> tuple[np.ndarray, bool]:
     """The loop of `Doc2Vec.infer_vector`, free of history and PYTHONHASHSEED; also whether any word is known."""
     model.random.seed(model.seed)
     vector = pseudorandom_weak_vector(model.vector_size, seed_string=" ".join(document), hashfxn=_crc32).reshape(1, -1)
-    known = [word for word in document if word in model.wv.key_to_index]
+    in_vocabulary = [word for word in document if word in model.wv.key_to_index]
     # gensim's routines keep pointers into these; memory that they allocate themselves they use after it is freed.
     memory = {"work": np.zeros(model.layer1_size, np.float32), "doctag_vectors": vector}
     memory["doctags_lockf"] = np.ones(1, np.float32)
@@ -202,7 +202,7 @@ def _infer(model: Doc2Vec, document: list[str]) -> tuple[np.ndarray, bool]:
         memory["neu1"] = np.zeros(model.layer1_size, np.float32)
     routine = train_document_dm if model.dm else train_document_dbow
     alpha, step = model.alpha, (model.alpha - model.min_alpha) / max(model.epochs - 1, 1)
-    for _ in range(model.epochs if known else 0):
-        routine(model, known, [0], alpha, learn_words=False, learn_hidden=False, **memory)
+    for _ in range(model.epochs if in_vocabulary else 0):
+        routine(model, in_vocabulary, [0], alpha, learn_words=False, learn_hidden=False, **memory)
         alpha -= step
-    return vector[0], bool(known)
+    return vector[0], bool(in_vocabulary)

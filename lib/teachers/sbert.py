@@ -66,17 +66,27 @@ class SBERT:
         from transformers.utils import logging
 
         folder = _folder(source, revision)
-        found = _check_weights(folder / WEIGHTS, source, sha256)
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        options = {"local_files_only": True, "use_safetensors": True, "attn_implementation": "sdpa"}
+        digest = _check_weights(folder / WEIGHTS, source, sha256)
         verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
         logging.set_verbosity_error()  # neither a bar nor a table of unused weights; absent ones are an error below
         logging.disable_progress_bar()
         try:
-            model, report = AutoModel.from_pretrained(folder, dtype=torch.float32, output_loading_info=True, **options)
-        except SafetensorError as error:
-            text = f"weights of the teacher '{source}' are damaged or truncated"
-            raise ValueError(f"{text}: {folder / WEIGHTS}: {error}") from None
+            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            model, report = AutoModel.from_pretrained(
+                folder,
+                local_files_only=True,
+                trust_remote_code=False,
+                use_safetensors=True,
+                attn_implementation="sdpa",
+                dtype=torch.float32,
+                output_loading_info=True,
+            )
+        except Exception as error:  # damaged files raise errors of any type; the reader needs one line
+            problem = "damaged or truncated" if isinstance(error, SafetensorError) else "not usable"
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            raise ValueError(
+                f"weights of the teacher '{source}' are {problem}: {folder / WEIGHTS}: {reason}"
+            ) from error
         finally:
             logging.set_verbosity(verbosity)
             if bars:
@@ -93,7 +103,7 @@ class SBERT:
             expected = f"expected {special + 1} to {positions} for the teacher '{source}'"
             raise ValueError(f"max_tokens is {max_tokens}, {expected}")
         settings = {
-            "weights": found,
+            "weights": digest,
             "config": hashlib.sha256((folder / "config.json").read_bytes()).hexdigest(),
             "tokenizer": hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest(),
             "max_tokens": max_tokens,
@@ -174,8 +184,8 @@ def _check_weights(path: Path, source: str | Path, sha256: str | None) -> str:
         expected = f"{path} with sha256 {sha256}" if sha256 else str(path)
         raise ValueError(f"weights of the teacher '{source}' are missing: expected {expected}, found no such file")
     with open(path, "rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if sha256 and found != sha256.lower():
-        text = f"{path} has sha256 {found}, expected {sha256}; install it again"
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if sha256 and digest != sha256.lower():
+        text = f"{path} has sha256 {digest}, expected {sha256}; install it again"
         raise ValueError(f"weights of the teacher '{source}' are altered: {text}")
-    return found
+    return digest

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from itertools import product
 
 import pytest
 
-from lib import published
 from lib.config import manifest, paths, profiles
-from lib.teachers.labels import CONTEXTUAL_TEACHERS
 
 PROFILES = ("mini", "smoke", "lab", "thesis")
 
@@ -268,47 +265,6 @@ def test_tasks_have_any_name_and_one_order():
 def test_a_profile_cannot_be_changed_in_place():
     with pytest.raises(ValueError, match="frozen"):
         profiles.load("mini").training.documents = 5
-
-
-# What the grids must hold, whatever else they hold: the models of the published figures, named in params/published.
-def test_the_structural_grid_has_the_eleven_students():
-    grid = profiles.grid("structural")
-    margins = product(grid["max_margin"]["distances"], grid["max_margin"]["gammas"])
-    labels = [*grid["losses"], *(f"max-margin;{distance};γ={gamma}" for distance, gamma in margins)]
-    drawn = set(published.load("fig4_3")["model"]) - {"Longformer", "SBERT"}
-    assert len(drawn) == 11 and drawn <= set(labels) and set(grid["reference"]) <= set(labels)
-    assert len(labels) == len(set(labels))
-
-
-@pytest.mark.parametrize(
-    ("figure", "name", "count"), [("fig4_7", "only-contextual", 16), ("fig4_8", "cosine", 12), ("fig4_9", "mm-MSE", 14)]
-)
-def test_the_projection_grids_have_the_published_models(figure, name, count):
-    drawn = {model for model in published.load(figure)["model"] if ";S:" in model}
-    ours = {
-        f"{group['dimension']};S:{student};C:{contextual}"
-        for group in profiles.grid("projections")[name]
-        for student, contextual in product(group["student"], group["contextual"])
-    }
-    assert len(drawn) == count
-    assert drawn <= ours
-
-
-@pytest.mark.parametrize("figure", ("fig4_10", "fig4_11"))
-def test_the_weighting_grid_has_the_published_models(figure):
-    drawn = {model for model in published.load(figure)["model"] if "λ=" in model}
-    grid = profiles.grid("weighting")
-    assert len(drawn) == 8
-    assert drawn <= {f"{mask};λ={lam}" for mask, lam in product(grid["max_structural_len"], grid["lam"])}
-
-
-def test_the_paragraph_vector_grid_has_the_published_models():
-    grid = profiles.grid("pv")
-    parts = product(grid["architectures"], grid["dimensions"], grid["preprocessing"], grid["min_count"])
-    single = {";".join(map(str, part)) for part in parts}
-    compound = {f"{dm}+{dbow}" for dm, dbow in product(grid["compound"]["dm"], grid["compound"]["dbow"])}
-    drawn = {CONTEXTUAL_TEACHERS.get(model, model) for model in published.load("fig4_5")["model"]}
-    assert len(drawn) == 45 and drawn <= single | compound
 
 
 def test_an_unknown_grid_names_the_nearest():

@@ -247,12 +247,12 @@ def test_cca_by_hand():
     assert metrics.cca(x, -y) == pytest.approx(6 / math.sqrt(50))
 
 
-@pytest.mark.parametrize("k", [1, 2, 4, None])
-def test_cca_equals_an_eigenvalue_solver(k):
-    x, y = related()
-    expected = by_generalised_eigenvalues(x, y)[:k].sum()
-    assert 0.3 < expected < 4
-    assert metrics.cca(x, y, k) == pytest.approx(expected, rel=1e-9)
+def test_cca_equals_an_eigenvalue_solver():
+    for k in (1, 2, 4, None):
+        x, y = related()
+        expected = by_generalised_eigenvalues(x, y)[:k].sum()
+        assert 0.3 < expected < 4
+        assert metrics.cca(x, y, k) == pytest.approx(expected, rel=1e-9)
 
 
 def test_cca_takes_arrays_and_tensors_of_any_precision():

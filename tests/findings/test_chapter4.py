@@ -1,13 +1,16 @@
 """Which models a figure shows, its noise, and what its findings say."""
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from lib import published
-from lib.config import profiles
+from lib.config import paths, profiles
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
 from lib.findings import chapter4
+from lib.report import shown_items
 
 
 def as_records(label, scale=1.0, references=()):
@@ -99,3 +102,26 @@ def test_reference_tests_pair_tasks_and_seeds():
     scores = published.load("fig4_3").pivot(index="model", columns="task", values="accuracy")
     assert table["difference"][0] == pytest.approx((scores.loc["cosine"] - scores.loc[MM_MSE]).mean())
     assert table["low"][0] < table["difference"][0] < table["high"][0]
+
+
+def test_own_models_on_one_own_task_are_drawn_and_judged(tmp_path, monkeypatch):
+    """Nothing of it is published: the figure, its noise, its verdicts, and its place on the page cope."""
+    shutil.copytree(paths.PARAMS, tmp_path / "params")
+    grid = tmp_path / "params" / "grids" / "structural.yaml"
+    grid.write_text(grid.read_text(encoding="utf-8").replace("1.5]", "1.5, 2.0]"), encoding="utf-8")
+    monkeypatch.setattr(paths, "PARAMS", tmp_path / "params")
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
+    profile = profiles.load("smoke", seeds=[5], overrides={"max_variants": None})
+    own = [
+        {"model": model, "task": "minutes", "seed": seed, "metric": "accuracy", "value": 0.5 + 0.01 * (row % 7) + shift}
+        for row, model in enumerate(chapter4.models("fig4_3", profile).values())
+        for seed, shift in ((0, 0.0), (1, 0.01), (2, -0.01))
+        if seed == 0 or model in chapter4.REFERENCES
+    ]
+    data, noise = chapter4.draw("fig4_3", pd.DataFrame(own), profile)
+    assert "max-margin;MSE;γ=2.0" in set(data["model"]) and set(data["task"]) == {"minutes"}
+    assert data[["published", "published_normalized"]].isna().all(axis=None) and noise.band > 0
+    assert len(chapter4.verdicts("fig4_3", pd.DataFrame(own), profile))
+    saved = pd.read_csv(paths.figures(profile) / "fig4_3.csv")
+    assert len(saved) == 15 and "15 models" in shown_items.alt("fig4_3", "All structural losses", saved)
+    assert shown_items._beside("fig4_3", saved)[0]["published"].isna().all()

@@ -134,6 +134,16 @@ def test_the_rerun_distance_is_recomputed_from_the_published_numbers():
     assert claims.rerun_distance() == pytest.approx((0.0067 + 0.0047) / 2, abs=5e-5)
 
 
+def test_on_one_task_reruns_lie_further_apart_than_on_the_mean_of_six():
+    """Differences of single tasks do not cancel: the mean of their sizes, not the size of their mean."""
+    tables = [
+        published.load(figure).pivot(index="model", columns="task", values="normalized") for figure, *_ in claims.RERUNS
+    ]
+    gaps = [table.loc["no-weighting"] - table.loc["None;λ=0.5"] for table in tables]
+    assert claims.rerun_distance(("IMDB",)) == pytest.approx(np.mean([gap.abs().mean() for gap in gaps]))
+    assert claims.rerun_distance(("IMDB",)) > 1.5 * claims.rerun_distance()
+
+
 @pytest.mark.parametrize("figure", WITHIN)
 def test_neighbours_within_noise(figure):
     table = claims.neighbours(figure)
@@ -262,6 +272,12 @@ def test_a_figures_rows_are_the_ledgers(as_records, ledger):
             ("ours", "effect"),
         ):
             assert rows[name].tolist() == expected[column].tolist(), figure
+
+
+def test_the_noise_of_a_mean_over_six_tasks_does_not_judge_one_task(as_records):
+    rows = claims.check({"fig5_3": as_records["fig5_3"]}, {"fig5_3": NOISE}).set_index("id")
+    assert np.isnan(rows.at["imdb-longformer-best", "needed"])
+    assert rows.at["all-data-sbert-best", "needed"] == pytest.approx(NOISE.least_difference)
 
 
 def test_a_mean_repeated_for_each_seed_is_no_noise(as_records):

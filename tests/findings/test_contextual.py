@@ -85,7 +85,7 @@ def test_the_published_accuracies_select_the_thesis_students():
 
 
 def test_other_records_select_other_students():
-    other = published.identity("fig4_10", "None;λ=0.8")
+    other = published.identities("fig4_10")["None;λ=0.8"]
     table = contextual.selected_table(as_records([other]), profiles.load("mini"))
     assert table.columns[5] == "ours: cosine;None;λ=0.8"
     assert table[table.columns[5]].tolist()[-2:] == ["0.8", "-"]

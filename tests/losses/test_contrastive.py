@@ -99,13 +99,13 @@ def test_identical_views():
     assert_close(contrastive(x, x), torch.full((4,), math.log(1 + 3 / math.e)))
 
 
-@pytest.mark.parametrize("printed", [False, True])
-def test_one_unmasked_row_gives_zero(printed):
-    x = rows(0).requires_grad_()
-    mask = torch.tensor([False, False, True, False, False])
-    value = contrastive(x, rows(1), mask=mask, as_printed=printed)
-    value.sum().backward()
-    assert (value == 0).all() and (x.grad == 0).all()
+def test_one_unmasked_row_gives_zero():
+    for printed in (False, True):
+        x = rows(0).requires_grad_()
+        mask = torch.tensor([False, False, True, False, False])
+        value = contrastive(x, rows(1), mask=mask, as_printed=printed)
+        value.sum().backward()
+        assert (value == 0).all() and (x.grad == 0).all()
 
 
 def test_masked_rows_take_no_part_not_even_with_nan():

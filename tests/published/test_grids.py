@@ -30,6 +30,8 @@ def edit(tmp_path, monkeypatch):
 @pytest.mark.parametrize("label", published.CHAPTER_4)
 def test_the_thesis_grids_are_the_published_figures(label):
     """Equal lists, in the same order; what the grids leave out is the baselines and the students shown besides."""
+    counts = {"fig4_3": 11, "fig4_5": 36 + 9, "fig4_7": 16, "fig4_8": 12, "fig4_9": 14, "fig4_10": 8, "fig4_11": 8}
+    assert len(published.grid_models(label)) == counts.get(label, 0)
     assert list(published.figure_models(label).items()) == list(published.identities(label).items())
     others = set(published.identities(label)) - set(published.grid_models(label))
     students = {"no-weighting", "only-structural;cosine", "only-structural;mm-MSE"}

@@ -19,6 +19,7 @@ from lib.findings import chapter4, claims
 from lib.published import deviations
 from lib.report import page, shown_items
 from lib.statistics import verdicts
+from lib.store import provenance
 from lib.store.records import store
 
 VOID = {"meta", "link", "img", "br", "input", "hr"}
@@ -104,6 +105,18 @@ class Reader(HTMLParser):
 
 
 # ---------------------------------------------------------------- the page
+
+
+def test_a_training_is_timed_once_however_often_it_is_shown(run, mini):
+    """Two models, two tasks each, in two figures of one notebook: 70 + 50 s, not 480."""
+    rows = [(model, task) for model in ("a", "b") for task in ("OC", "PAN")]
+    shown = pd.DataFrame(rows, columns=["embedding_fingerprint", "task"])
+    shown["fingerprint"] = shown["embedding_fingerprint"] + shown["task"]
+    shown["seconds"] = shown["embedding_fingerprint"].map({"a": 70.0, "b": 50.0})
+    for label in ("fig4_2", "fig4_3"):
+        provenance.write(label, profile=mini, files=[], records=shown)
+    items = [shown_items.item(label, manifest.load()[label], mini) for label in ("fig4_2", "fig4_3")]
+    assert [row["records"] for row in page._timings(mini, items)] == ["2:00"]
 
 
 def test_every_picture_is_inside_whole_and_described(text):

@@ -24,9 +24,9 @@ def written(profile, records=None, files=()):
 def test_records_are_summarised(profile, tmp_path):
     records = pd.DataFrame(
         {
-            # One model trained in 10 s with a row per task, another in 4 s; both carry what made them.
-            "fingerprint": ["aa", "aa", "bb"],
-            "data_fingerprint": ["dd", "dd", "dd"],
+            # One model trained in 10 s with a row per task, each a record of its own; another in 4 s.
+            "fingerprint": ["aa", "ab", "bb"],
+            "embedding_fingerprint": ["ee", "ee", "ff"],
             "seed": [0, 0, 2],
             "device": ["cpu"] * 3,
             "seconds": [10.0, 10.0, 4.0],
@@ -35,9 +35,9 @@ def test_records_are_summarised(profile, tmp_path):
     file = tmp_path / "fig4_2.csv"
     file.write_text("model\n")
     entry = written(profile, records, [file])
-    assert entry["fingerprint"] == ["aa", "bb"] and entry["data_fingerprint"] == ["dd"]
+    assert entry["fingerprint"] == ["aa", "ab", "bb"]
     assert entry["seed"] == [0, 2] and entry["device"] == ["cpu"] and entry["records"] == 3
-    assert entry["seconds"] == 14.0
+    assert entry["trainings"] == {"ee": 10.0, "ff": 4.0}
     assert entry["files"] == {"fig4_2.csv": file_fingerprint(file)}
     assert entry["profile"] == "smoke" and entry["parameters"] == json.loads(json.dumps(profile.fingerprintable()))
     assert entry["versions"]["pandas"] == pd.__version__ and "torch" in entry["versions"]
@@ -45,7 +45,7 @@ def test_records_are_summarised(profile, tmp_path):
 
 def test_no_records(profile):
     entry = written(profile)
-    assert entry["records"] == 0 and "seconds" not in entry
+    assert entry["records"] == 0 and "trainings" not in entry
 
 
 def test_commit_and_dirty(profile, tmp_path, monkeypatch):

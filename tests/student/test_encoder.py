@@ -235,7 +235,7 @@ def test_bad_checkpoints(tmp_path):
     with pytest.raises(ValueError, match="there is no checkpoint folder .*nowhere"):
         Student.from_longformer(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match="cannot read a checkpoint from"):
+    with pytest.raises(ValueError, match="cannot read .*empty/config.json: .*No such file"):
         Student.from_longformer(tmp_path / "empty")
     random_model(BertModel, BertConfig(**settings())).save_pretrained(tmp_path / "bert")
     with pytest.raises(ValueError, match="is a bert, expected a longformer; use Student.from_encoder"):
@@ -261,9 +261,11 @@ def test_a_checkpoint_with_missing_or_damaged_weights_is_refused(tmp_path):
     file = tmp_path / "model.safetensors"
     tensors = load_file(file)
     save_file({n: t for n, t in tensors.items() if "layer.1.output.dense" not in n}, file, metadata={"format": "pt"})
-    with pytest.raises(ValueError, match="lacks 2 weights, the first is encoder.layer.1.output.dense.bias"):
+    with pytest.raises(
+        ValueError, match="model.safetensors: it lacks 2 weights, the first is encoder.layer.1.output.dense.bias"
+    ):
         Student.from_longformer(tmp_path)
     file.write_bytes(file.read_bytes()[:-100])
-    with pytest.raises(ValueError, match="cannot read the weights of") as error:
+    with pytest.raises(ValueError, match="cannot read .*model.safetensors: SafetensorError") as error:
         Student.from_longformer(tmp_path)
     assert "\n" not in str(error.value)

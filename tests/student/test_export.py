@@ -6,6 +6,7 @@ import json
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -72,12 +73,36 @@ def test_long_texts_are_cut_and_counted(student):
         (["w1", "\u200b\u200b"], "document 1 has no token but the special ones"),
         (["w1", None], "expected texts, document 1 is of type NoneType"),
         ([[2, 6, 3], "w1"], "expected texts, document 0 is of type list"),
+        (["w1", [2, 6, 3]], "expected texts, document 1 is of type list"),
+        (["w1", float("nan")], "expected texts, document 1 is of type float"),
         ("w1 w2", "expected a list of texts, got one text; wrap it in a list"),
     ],
 )
 def test_bad_texts(student, texts, message):
     with pytest.raises(ValueError, match=message):
         student.encode(texts)
+
+
+def test_texts_come_in_any_ordered_form(student):
+    expected = student.encode(TEXTS)
+    series = pd.Series(TEXTS, index=[7, 0, 7])
+    for texts in (tuple(TEXTS), (text for text in TEXTS), np.array(TEXTS), np.array(TEXTS, dtype=object), series):
+        np.testing.assert_array_equal(student.encode(texts), expected)
+    ids = student.tokenize(iter(TEXTS))
+    for rows in (iter(ids), pd.Series(ids, index=[7, 0, 7])):
+        np.testing.assert_array_equal(student.encode(rows), expected)
+    for empty in ([], iter(()), np.array([]), pd.Series([], dtype=object)):
+        assert student.encode(empty).shape == (0, 32) and student.tokenize([]) == []
+
+
+@pytest.mark.parametrize(
+    "inputs", [None, 5, 5.0, {"a": 1}, {"w1"}, np.array("w1"), b"w1", "w1", torch.tensor(3)], ids=str
+)
+def test_what_holds_no_documents_is_refused(student, inputs):
+    for call in (student.encode, student.tokenize):
+        with pytest.raises(ValueError, match="expected a list of texts") as error:
+            call(inputs)
+        assert "\n" not in str(error.value)
 
 
 def test_save_and_load_give_the_same_student(student, tmp_path):

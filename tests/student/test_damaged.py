@@ -1,0 +1,191 @@
+"""Student.load of damaged or hostile folders: one line that names the file, and no code of the folder is run."""
+
+from __future__ import annotations
+
+import ast
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import BertConfig, BertModel, LongformerConfig, LongformerModel, PreTrainedTokenizerFast
+
+import lib
+from lib.student import Student
+from lib.teachers import SBERT
+
+WEIGHT = "encoder.layer.1.attention.self.query.weight"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A saved student of two layers, 16 wide, with ten words."""
+    torch.manual_seed(0)
+    config = LongformerConfig(
+        vocab_size=12, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=34, pad_token_id=1, attention_window=8,
+    )  # fmt: skip
+    LongformerModel(config).save_pretrained(tmp_path / "base")
+    words = {"<unk>": 0, "<pad>": 1} | {f"w{i}": i + 2 for i in range(10)}
+    backend = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    student = Student.from_longformer(tmp_path / "base")
+    student.tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>")
+    student.save(tmp_path / "student")
+    return tmp_path / "student"
+
+
+def config(**changes):
+    """Change keys of config.json; a value of None removes the key."""
+
+    def damage(folder):
+        content = json.loads((folder / "config.json").read_text()) | changes
+        content = {key: value for key, value in content.items() if value is not None}
+        (folder / "config.json").write_text(json.dumps(content))
+
+    return damage
+
+
+def text(name, content):
+    return lambda folder: (folder / name).write_bytes(content)
+
+
+def gone(name):
+    return lambda folder: (folder / name).unlink()
+
+
+def cut(folder):
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def tensor(value):
+    """Replace a weight, or leave it out for None."""
+
+    def damage(folder):
+        tensors = load_file(folder / "model.safetensors") | {WEIGHT: value}
+        present = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+        save_file(present, folder / "model.safetensors", metadata={"format": "pt"})
+
+    return damage
+
+
+def pickled(folder):
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps({"weights": Path}))
+
+
+DAMAGES = [
+    (text("config.json", b"{"), "student/config.json: Expecting property name"),
+    (text("config.json", b"\xff\xfe"), "student/config.json: 'utf-8' codec"),
+    (text("config.json", b"[]"), "student/config.json: expected a JSON object, got a list"),
+    (text("config.json", b"{}"), "student/config.json: it lacks model_type"),
+    (gone("config.json"), "student/config.json: .*No such file"),
+    (config(attention_window=None), "student/config.json: it lacks attention_window"),
+    (config(hidden_act=None, vocab_size=None), "student/config.json: it lacks vocab_size, hidden_act"),
+    (config(hidden_size="16"), "configuration of .*student: .*expected int, got str"),
+    (config(num_attention_heads=3), "student/config.json: .*not a multiple of the number of attention heads"),
+    (config(num_attention_heads=0), "student/config.json: ZeroDivisionError"),
+    (config(hidden_act="sigmud"), "student/config.json: KeyError: 'sigmud'"),
+    (config(attention_window=[7, 7]), "student/config.json: .*even"),
+    (config(attention_window=[8, 8, 8]), "student/config.json: .*attention_window"),
+    (config(pad_token_id=99), "student/config.json: .*adding"),
+    (config(model_type="bert"), "is a bert, expected a longformer"),
+    (config(hidden_size=32), r"model.safetensors: .* has the shape \(16,\), its config.json says \(32,\)"),
+    (cut, "student/model.safetensors: SafetensorError"),
+    (text("model.safetensors", b""), "student/model.safetensors: SafetensorError"),
+    (gone("model.safetensors"), "weights of .*student: .*no file named model.safetensors"),
+    (pickled, "weights of .*student: UnpicklingError"),
+    (tensor(None), f"student/model.safetensors: it lacks 1 weights, the first is {WEIGHT}"),
+    (
+        tensor(torch.zeros(3, 4)),
+        rf"model.safetensors: {WEIGHT} has the shape \(3, 4\), its config.json says \(16, 16\)",
+    ),
+    (text("tokenizer.json", b"{"), "tokenizer of .*student: Expecting property name"),
+    (text("tokenizer.json", b"{}"), "tokenizer of .*student: KeyError"),
+]
+
+
+@pytest.mark.parametrize(("damage", "message"), DAMAGES, ids=range(len(DAMAGES)))
+def test_a_damaged_folder_is_named_in_one_line(folder, damage, message):
+    assert Student.load(folder).encode(["w1 w2"]).shape == (1, 16)
+    damage(folder)
+    with pytest.raises(ValueError, match=message) as error:
+        Student.load(folder)
+    assert "\n" not in str(error.value) and len(str(error.value)) < 400
+
+
+def test_without_its_vocabulary_a_student_reads_ids_and_refuses_texts(folder):
+    """tokenizer_config.json alone would give a tokenizer that knows no word."""
+    expected = Student.load(folder).encode(["w1 w2"])
+    (folder / "tokenizer.json").unlink()
+    assert (folder / "tokenizer_config.json").exists()
+    student = Student.load(folder)
+    assert (student.encode([[3, 4]]) == expected).all()
+    with pytest.raises(ValueError, match="has no tokenizer; pass token ids"):
+        student.encode(["w1 w2"])
+
+
+def test_nan_is_refused_with_the_document_and_the_weights(folder):
+    student = Student.load(folder)
+    with torch.no_grad():
+        student.embeddings.word_embeddings.weight[5] = float("nan")
+    assert student.encode([[3, 4]]).shape == (1, 16)
+    message = "document 1 holds NaN or infinity; so do 1 of the student's weights, first embeddings.word_embeddings"
+    with pytest.raises(ValueError, match=message):
+        student.encode([[3, 4], [5]])
+
+
+def test_a_folder_that_a_cut_off_save_left_is_named(folder):
+    (folder.parent / ".student-x").mkdir()
+    folder.rename(folder.parent / ".student-x" / "old")
+    with pytest.raises(ValueError, match=r"no checkpoint folder .*; a save that was cut off left .*\.student-x/old"):
+        Student.load(folder)
+
+
+def plant_code(folder):
+    """A module in the folder that leaves a trace when it is imported."""
+    code = f"open({str(folder.parent / 'ran')!r}, 'w').close()\nclass Config: pass\nclass Model: pass\n"
+    (folder / "evil.py").write_text(code)
+
+
+def teacher(folder):
+    return SBERT.load(folder, max_tokens=8)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["stock type", "own type"])
+@pytest.mark.parametrize("load", [Student.load, Student.from_longformer, teacher])
+def test_code_in_a_folder_is_never_run_nor_asked_about(folder, monkeypatch, load, known):
+    asked = []
+    monkeypatch.setattr("builtins.input", lambda prompt="": asked.append(prompt) or "y")
+    if load is teacher:
+        small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+        BertModel(BertConfig(vocab_size=12, **small)).save_pretrained(folder)
+    load(folder)
+    plant_code(folder)
+    classes = {"AutoConfig": "evil.Config", "AutoModel": "evil.Model", "AutoTokenizer": ["evil.Model", "evil.Model"]}
+    config(auto_map=classes, **({} if known else {"model_type": "evil"}))(folder)
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    settings |= {"auto_map": {"AutoTokenizer": ["evil.Model", "evil.Model"]}}
+    settings |= {} if known else {"tokenizer_class": "E"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    try:
+        load(folder)
+    except ValueError as error:
+        assert "\n" not in str(error) and not known
+    assert not asked and not (folder.parent / "ran").exists()
+
+
+def test_every_model_and_tokenizer_is_loaded_without_remote_code():
+    calls = 0
+    for file in Path(lib.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("from_pretrained", "from_config"):
+                keywords = {keyword.arg: keyword.value for keyword in node.keywords}
+                value = keywords.get("trust_remote_code")
+                assert isinstance(value, ast.Constant) and value.value is False, f"{file}:{node.lineno}"
+                calls += 1
+    assert calls >= 5
