@@ -56,6 +56,17 @@ jaxtyping.jaxtyped = _own_errors_first
 jaxtyping.install_import_hook("lib", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def dataset_folders_are_built_once(tmp_path_factory):
+    """Writing the folders of mini or smoke takes seconds: once for all tests, whatever artifact root a test has."""
+    from lib.data import build
+
+    with pytest.MonkeyPatch.context() as patch:
+        home = tmp_path_factory.mktemp("data")
+        patch.setattr(build, "home", lambda: home)
+        yield
+
+
 def pytest_collection_modifyitems(items):
     """Tests marked `gpu` are skipped, and said to be, where there is none."""
     if not torch.cuda.is_available():

@@ -100,20 +100,24 @@ def read(path: Path, documents: Documents, *, folds: int | None = None, seed: in
     Raises:
         ValueError: anything wrong in a file, with its name and line.
     """
-    texts = {document.id: document.text for document in documents}
-    named = {text_id: text for text_id, text in texts.items() if dataset_folder.has_token(text)}
-    groups = {document.id: document.group for document in documents if document.group}
+    contents, named, groups = {}, {}, {}
+    for document, content in zip(documents, documents.contents.tolist(), strict=True):
+        contents[document.id] = content
+        if content:
+            named[document.id] = document.text
+        if document.group:
+            groups[document.id] = document.group
     form = kind(path)
     if folds and form in ("retrieval", "clustering"):
         raise ValueError(f"{path}: a {form} has no folds; take folds={folds} out of the profile")
     if form == "retrieval":
-        gold = _relevant(path / "relevant.json", texts)
+        gold = _relevant(path / "relevant.json", contents)
         kept = {a: [b for b in targets if b in named] for a, targets in gold.items() if a in named}
         kept = {source: targets for source, targets in kept.items() if targets}
         notes = _left_out(len(gold), len(kept), "sources")
         return TaskFiles(form, named, groups, relevant=kept, notes=notes)
     if form == "clustering":
-        gold, notes = _examples(path / "clusters.jsonl", texts, width=1)
+        gold, notes = _examples(path / "clusters.jsonl", contents, width=1)
         clusters = {ids[0]: label for ids, label in gold if ids[0] in named}
         notes += _left_out(len(gold), len(clusters), "documents")
         return TaskFiles(form, named, groups, clusters=clusters, notes=notes)
@@ -122,7 +126,7 @@ def read(path: Path, documents: Documents, *, folds: int | None = None, seed: in
     for split in SPLITS:
         file = path / f"{split}.jsonl"
         if file.is_file():
-            gold[split], found = _examples(file, texts, width=2 if form == "pair" else 1)
+            gold[split], found = _examples(file, contents, width=2 if form == "pair" else 1)
             _check_labels(file, gold[split], gold["train"])
             notes += found
         elif split == "test" and not folds:
@@ -131,7 +135,7 @@ def read(path: Path, documents: Documents, *, folds: int | None = None, seed: in
             )
     if folds and "validation" in gold:
         raise ValueError(f"{path}: folds={folds} and validation.jsonl exclude each other; remove one")
-    notes += _overlap(path, gold, texts)
+    notes += _overlap(path, gold, contents)
     examples = {split: [(i, label) for i, label in rows if named.keys() >= set(i)] for split, rows in gold.items()}
     for split, rows in examples.items():
         notes += _left_out(len(gold[split]), len(rows), f"{split} examples")
@@ -141,7 +145,7 @@ def read(path: Path, documents: Documents, *, folds: int | None = None, seed: in
     return TaskFiles(form, named, groups, examples=examples, notes=notes)
 
 
-def _examples(path: Path, texts: dict[str, str], width: int) -> tuple[list[Example], tuple[str, ...]]:
+def _examples(path: Path, contents: dict[str, int], width: int) -> tuple[list[Example], tuple[str, ...]]:
     """The lines of a split or clusters file, and what to say about them; labels as text, so 1 and "1" are one class."""
     examples: list[Example] = []
     first: dict[tuple[str, ...], tuple[int, str]] = {}
@@ -154,7 +158,7 @@ def _examples(path: Path, texts: dict[str, str], width: int) -> tuple[list[Examp
             raise ValueError(f"{where}: expected {'a pair' if width == 2 else 'one document'} (as in the whole task)")
         *ids, label = dataset_folder.text_fields(where, values, (*keys, "label")).values()
         for text_id in ids:
-            if text_id not in texts:
+            if text_id not in contents:
                 raise ValueError(f"{where}: id {text_id!r} is no document of this folder")
         if width == 2 and ids[0] == ids[1]:
             raise ValueError(f"{where}: a and b are one document, {ids[0]!r}; remove the line")
@@ -164,7 +168,7 @@ def _examples(path: Path, texts: dict[str, str], width: int) -> tuple[list[Examp
                 f"{where}: {' and '.join(ids)} has the label {label!r}, on line {earlier[0]} {earlier[1]!r}"
             )
         twice += earlier[0] != number
-        alike += width == 2 and texts[ids[0]].split() == texts[ids[1]].split() != []
+        alike += width == 2 and contents[ids[0]] == contents[ids[1]] != 0
         examples.append((tuple(ids), label))
     if not examples:
         raise ValueError(f"{path}: expected at least one example, the file is empty")
@@ -172,7 +176,7 @@ def _examples(path: Path, texts: dict[str, str], width: int) -> tuple[list[Examp
     return examples, tuple(f"{path.name}: {count} {what}" for count, what in notes if count)
 
 
-def _relevant(path: Path, texts: dict[str, str]) -> dict[str, list[str]]:
+def _relevant(path: Path, contents: dict[str, int]) -> dict[str, list[str]]:
     """{source id: [target ids]} of a retrieval task."""
     try:
         content = dataset_folder.parse(str(path), path.read_text(encoding="utf-8"))
@@ -194,7 +198,7 @@ def _relevant(path: Path, texts: dict[str, str]) -> dict[str, list[str]]:
             raise ValueError(f"{where} has no target; remove it")
         targets = relevant[source] = [str(target) for target in targets]
         for text_id in (source, *targets):
-            if text_id not in texts:
+            if text_id not in contents:
                 raise ValueError(f"{where}: id {text_id!r} is no document of this folder")
         if source in targets or len(set(targets)) != len(targets):
             raise ValueError(f"{where} lists itself or a target twice")
@@ -210,7 +214,7 @@ def _check_labels(path: Path, gold: list[Example], train: list[Example]) -> None
             raise ValueError(f"{path}:{number}: label {label!r} does not occur in train.jsonl")
 
 
-def _overlap(path: Path, gold: dict[str, list[Example]], texts: dict[str, str]) -> tuple[str, ...]:
+def _overlap(path: Path, gold: dict[str, list[Example]], contents: dict[str, int]) -> tuple[str, ...]:
     """Refuses an example that stands in two splits; counts texts and reversed pairs that do."""
     notes = []
     used = {split: {text_id for ids, _ in rows for text_id in ids} for split, rows in gold.items()}
@@ -221,7 +225,7 @@ def _overlap(path: Path, gold: dict[str, list[Example]], texts: dict[str, str]) 
                 raise ValueError(
                     f"{path / split}.jsonl:{number}: {' and '.join(ids)} is in {other}.jsonl too; keep it in one split"
                 )
-        sides = [{dataset_folder.content(texts[text_id]) for text_id in used[name]} - {0} for name in (other, split)]
+        sides = [{contents[text_id] for text_id in used[name]} - {0} for name in (other, split)]
         if shared := len(sides[0] & sides[1]):
             turned = sum(len(ids) == 2 and ids[::-1] in before for ids, _ in gold[split])
             also = f", {turned} pairs the other way round" if turned else ""

@@ -19,7 +19,7 @@ from lib.data.task_files import SPLITS
 if TYPE_CHECKING:
     from lib.config.schema import Profile
 
-__all__ = ["SPLITS", "Task", "classification_names", "downsample", "folds", "read", "retrieval_names"]
+__all__ = ["SPLITS", "Task", "classification_names", "downsample", "read", "retrieval_names"]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import pytest
 
 from lib import tasks
 from lib.data import check, sources
-from lib.experiments import corpora, runs, task_texts, text_sets
+from lib.experiments import accuracies, corpora, runs, task_texts, text_sets
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_folds_of_a_task_with_groups_cut_none(profile, own):
     folded = own(["diaries"], {"mood": {"folder": "letters/mood", "folds": 4}})
     arrays = task_texts.arrays("mood", folded)
     assert int(arrays["folds"]) == 4 and arrays["groups_train"].tolist() == [n // 4 for n in range(40)]
-    parts = tasks.folds(arrays["labels_train"], 4, arrays["groups_train"])
+    parts = accuracies._parts(arrays, "validation", 10_000, None)[2]
     for train, test in parts:
         assert not set(arrays["groups_train"][train]) & set(arrays["groups_train"][test])
     assert sorted(np.concatenate([test for _, test in parts]).tolist()) == list(range(40))

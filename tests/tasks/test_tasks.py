@@ -28,10 +28,3 @@ def test_downsample_never_takes_more_than_a_class_holds():
 def test_downsample_refuses_nothing():
     with pytest.raises(ValueError, match="limit: expected at least 1 example, got 0"):
         tasks.downsample(np.zeros(3), 0)
-
-
-def test_folds_are_stratified_and_in_file_order():
-    labels = np.array([0, 1] * 10)
-    folds = tasks.folds(labels, 5)
-    assert [test.tolist() for _, test in folds] == [[i, i + 1, i + 2, i + 3] for i in range(0, 20, 4)]
-    assert all(labels[test].sum() == 2 for _, test in folds)

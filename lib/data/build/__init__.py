@@ -38,7 +38,7 @@ def folder(profile: Profile) -> Path:
         builder.__name__, stop=("lib.store", "lib.config", "lib.data.task_files", "lib.data.dataset_folder")
     )
     key = fingerprint([settings, code, builder.key_files(profile)])
-    root = paths.artifacts() / "data" / f"{settings['builder']}-{key}"
+    root = home() / f"{settings['builder']}-{key}"
     done = root / "complete"
     if not done.is_file():
         root.mkdir(parents=True, exist_ok=True)
@@ -56,6 +56,11 @@ def folder(profile: Profile) -> Path:
                     os.replace(unfinished, root / name)
             done.touch()
     return root
+
+
+def home() -> Path:
+    """Where built folders lie."""
+    return paths.artifacts() / "data"
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -122,6 +122,7 @@ def test_a_killed_builder_goes_on_where_it_was(mini, monkeypatch, tmp_path):
         return {name: (lambda folder, name=name: write(folder, name)) for name in ("first", "second")}
 
     monkeypatch.setattr("lib.data.build.mini.writers", writers)
+    monkeypatch.setattr(build, "home", lambda: tmp_path)
     with pytest.raises(KeyboardInterrupt):
         build.folder(mini.profile)
     root = build.folder(mini.profile)

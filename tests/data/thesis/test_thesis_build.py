@@ -1,15 +1,20 @@
-"""The thesis' sources, on tiny files in their formats."""
+"""The thesis' sources, on tiny files in their formats, become dataset folders that read without an error."""
 
 import csv
 import hashlib
+import io
 import json
 import pickle
+import tarfile
 
 import pandas as pd
 import pytest
 
 from lib import tasks
-from lib.data.build.thesis import hub_tasks
+from lib.config import profiles
+from lib.data import build, check, corpus, sources
+from lib.data.build.thesis import published_tasks, text_tables
+from lib.data.dataset_folder import Documents
 
 
 def pin(root):
@@ -28,11 +33,14 @@ def write_csv(path, rows):
 
 @pytest.fixture
 def root(tmp_path):
-    for name, pattern in hub_tasks.PAIR_FILES.items():
+    for name, pattern in published_tasks.PAIR_FILES.items():
         for split in ("train", "dev", "test"):
             rows = [
                 [1, f"{name} shared, text", f"cited \001aligned\001 {split}"],
-                [0, f"{name} shared, text", "other\nline"],
+                [0, f"{name} shared, text", f"other\n{split}"],
+                [0, f"{name} twin {split}", f"{name} twin {split}"],
+                [0, f"{name} shared, text", f"cited \001aligned\001 {split}"],  # the first pair with the other label
+                [1, f"{name} shared, text", "cited  aligned  train"],  # a pair of another split, or the first again
             ]
             write_csv(tmp_path / pattern.format(split=split), rows)
     for stem in ("wines", "video_games"):
@@ -46,28 +54,43 @@ def root(tmp_path):
     return tmp_path
 
 
-def test_pairs(root):
-    found = tasks.load("hub", ["AAN", "OC", "S2ORC", "PAN"], root=root)
-    for name, task in found.items():
-        assert list(task.inputs) == ["train", "validation", "test"] and task.classes == ["0", "1"]
-        (a, b), (c, d) = task.inputs["validation"]
-        assert task.labels["validation"].tolist() == [1, 0] and a == c, "equal texts are one text"
-        assert (
-            task.texts[a] == f"{name} shared, text"
-            and task.texts[b] == "cited  aligned  dev"
-            and task.texts[d] == "other\nline"
-        )
+def written(role, folder, root=None, files=None):
+    """One task, written and read again as the checks see it."""
+    folder.mkdir()
+    paragraphs = published_tasks.write(role, folder, root, files)
+    assert paragraphs[0].startswith("Source: ")
+    return folder, paragraphs
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("role", list(published_tasks.PAIR_FILES))
+def test_pairs(root, tmp_path, role, capsys):
+    folder, paragraphs = written(role, tmp_path / "out", root)
+    (task,) = (folder / "tasks").iterdir()
+    texts = {row["id"]: row["text"] for row in lines(folder / "documents.jsonl")}
+    first, second, twins = lines(task / "validation.jsonl")
+    assert (first["label"], second["label"]) == ("1", "0") and first["a"] == second["a"], "equal texts are one text"
+    assert texts[first["a"]] == f"{role} shared, text" and texts[second["b"]] == "other\ndev"
+    assert texts[first["b"]] == "cited  aligned  dev" and texts[twins["a"]] == texts[twins["b"]]
+    assert len(lines(task / "train.jsonl")) == 4, "an example may stand there twice"
+    assert "5 pairs left out" in paragraphs[1]
+    assert check.main([str(folder)]) == 0
+    assert "1 pairs join two documents of one text" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
-def test_retrieval(root, protocol):
+def test_retrieval(root, tmp_path, protocol):
     gold = pickle.loads((root / "wines.gt").read_bytes())
     (root / "wines.gt").write_bytes(pickle.dumps(gold, protocol=protocol))
     pin(root)
-    task = tasks.load("hub", ["WINES"], root=root)["WINES"]
-    assert task.texts["WINES/A"] == "A\nLead of A.\nTaste\nIt is dry."
-    assert task.relevant == {"WINES/A": ["WINES/B"], "WINES/B": ["WINES/A", "WINES/C"]}
-    assert task.notes == ("2 of 4 gold sources dropped: they or all their targets have no text",)
+    folder, paragraphs = written("WINES", tmp_path / "out", root)
+    assert lines(folder / "documents.jsonl")[0] == {"id": "A", "text": "A\nLead of A.\nTaste\nIt is dry."}
+    assert json.loads((folder / "tasks/similar/relevant.json").read_text()) == {"A": ["B"], "B": ["A", "C"]}
+    assert paragraphs[1] == "2 of 4 gold sources dropped: they or all their targets have no text."
+    assert check.main([str(folder)]) == 0
 
 
 def test_a_pickle_with_code_is_refused_unexecuted(root, tmp_path):
@@ -75,53 +98,98 @@ def test_a_pickle_with_code_is_refused_unexecuted(root, tmp_path):
         def __reduce__(self):
             return (open, (str(tmp_path / "executed"), "w"))
 
-    (root / "video_games.gt").write_bytes(pickle.dumps({"A": Evil()}))
-    pin(root)
-    with pytest.raises(ValueError, match=r"video_games\.gt: expected a pickle of .* it holds STACK_GLOBAL"):
-        tasks.load("hub", ["GAMES"], root=root)
+    for content in (pickle.dumps({"A": Evil()}), b"no pickle", pickle.dumps(["A"]), b""):
+        (root / "video_games.gt").write_bytes(content)
+        pin(root)
+        with pytest.raises(ValueError, match=r"video_games\.gt: expected a pickle of .* and nothing else: "):
+            published_tasks.write("GAMES", tmp_path, root)
     assert not (tmp_path / "executed").exists()
 
 
-def test_files_are_pinned(root):
+def test_files_are_pinned(root, tmp_path):
     with (root / "train_cite.csv").open("a") as stream:
         stream.write("1,more,text\n")
     with pytest.raises(ValueError, match=r"train_cite\.csv: sha256 is [0-9a-f]{64}, SHA256SUMS says [0-9a-f]{64}"):
-        tasks.load("hub", ["AAN"], root=root)
+        published_tasks.write("AAN", tmp_path, root)
     (root / "SHA256SUMS").unlink()
     with pytest.raises(ValueError, match="SHA256SUMS is missing; pin what you downloaded"):
-        tasks.load("hub", ["AAN"], root=root)
+        published_tasks.write("AAN", tmp_path, root)
     (root / "train_ai2_ab.csv").unlink()
     with pytest.raises(ValueError, match=r"train_ai2_ab\.csv is missing; download it"):
-        tasks.load("hub", ["OC"], root=root)
-    with pytest.raises(ValueError, match="PAN: its files are downloaded by hand"):
-        tasks.load("hub", ["PAN"])
+        published_tasks.write("OC", tmp_path, root)
 
 
 @pytest.mark.parametrize("row, what", [(["2", "a", "b"], "expected label"), (["1", "a"], "got 2 fields")])
-def test_bad_rows(root, row, what):
+def test_bad_rows(root, tmp_path, row, what):
     write_csv(root / "pla_dev.csv", [["1", "two\nlines", "b"], row])
     pin(root)
     with pytest.raises(ValueError, match=rf"pla_dev\.csv:3: .*{what}"):
-        tasks.load("hub", ["PAN"], root=root)
+        published_tasks.write("PAN", tmp_path, root)
 
 
-def test_hub_datasets_are_pinned_and_read(tmp_path, monkeypatch):
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """IMDB, ARXIV and Wikipedia as the hub serves them, RealNews as its authors send it."""
     import datasets
 
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    for place in (hub_tasks.IMDB_FILES, hub_tasks.ARXIV_FILES):
+    for place in (published_tasks.IMDB_FILES, published_tasks.ARXIV_FILES):
         assert len(place.partition("@")[2].partition("/")[0]) == 40
     for split in ("train", "test"):
-        pd.DataFrame({"text": [f"{split} bad", f"{split} good"], "label": [0, 1]}).to_parquet(
-            tmp_path / f"{split}-0.parquet"
-        )
+        frame = pd.DataFrame({"text": [f"{split} bad", f"{split} good"] * 5, "label": [0, 1] * 5})
+        frame.to_parquet(tmp_path / f"{split}-0.parquet")
     for split in ("train", "val", "test"):
-        rows = [{"text": "[cs.CV] about images in math.AC", "label": "cs.CV"}, {"text": "x", "label": "math.AC"}]
+        rows = [
+            {"text": f"[cs.CV] about images in math.AC {split}", "label": "cs.CV"},
+            {"text": "x", "label": "math.AC"},
+        ]
         (tmp_path / f"{split}_data.txt").write_text("\n".join(map(json.dumps, rows)))
-    files = {"IMDB": str(tmp_path / "{split}-*.parquet"), "ARXIV": str(tmp_path / "{split}_data.txt")}
-    found = tasks.load("hub", ["IMDB", "ARXIV"], files=files)
-    imdb, arxiv = found["IMDB"], found["ARXIV"]
-    assert (imdb.folds, imdb.classes, list(imdb.inputs)) == (5, ["0", "1"], ["train", "test"])
-    assert [imdb.texts[ids[0]] for ids in imdb.inputs["test"]] == ["test bad", "test good"]
-    assert list(arxiv.inputs) == ["train", "validation", "test"] and arxiv.classes == ["cs.CV", "math.AC"]
-    assert arxiv.texts["ARXIV/validation/0"] == "[] about images in "
+    titles, texts = [f"T{n}" for n in range(30)], [f"article {n}" for n in range(29)] + [" \n"]
+    frame = pd.DataFrame({"id": "1", "url": "u", "title": titles, "text": texts})
+    frame.to_parquet(tmp_path / "wiki-0.parquet")
+    rows = [{"title": None, "text": "news " * n, "url": "u", "domain": "d", "publish_date": "x"} for n in range(1, 31)]
+    data = "\n".join(json.dumps(row) for row in rows).encode()
+    with tarfile.open(tmp_path / "realnews.tar.gz", "w:gz") as archive:
+        member = tarfile.TarInfo("realnews/realnews.jsonl")
+        member.size = len(data)
+        archive.addfile(member, io.BytesIO(data))
+    return tmp_path
+
+
+def test_the_whole_profile_is_built_and_read(root, hub, monkeypatch):
+    monkeypatch.setenv("THESIS_DATA", str(root))
+    monkeypatch.setattr(build, "home", lambda: hub / "home")
+    monkeypatch.setattr(text_tables, "PIECE", 8)
+    monkeypatch.setattr(published_tasks, "IMDB_FILES", str(hub / "{split}-*.parquet"))
+    monkeypatch.setattr(published_tasks, "ARXIV_FILES", str(hub / "{split}_data.txt"))
+    files = {"build.wikipedia": [str(hub / "wiki-*.parquet")], "build.news": [str(hub / "realnews.tar.gz")]}
+    sizes = {"corpus.train_documents": 24, "corpus.validation_documents": 4, "training.documents": 12}
+    sizes |= {"training.cca_batch_size": 6, "final.documents": 12}
+    sizes["corpus.folders"] = ["wikipedia", {"folder": "news", "min_tokens": 15}]
+    profile = profiles.load("thesis", overrides={**files, **sizes})
+    place = sources.root(profile)
+    assert check.main([str(place)]) == 0
+    assert len(list((place / "wikipedia/documents").iterdir())) == 4 and len(Documents(place, "wikipedia")) == 29
+    assert "1 without a token left out" in (place / "wikipedia/README.md").read_text()
+    selection = corpus.select(profile, tokenizer=lambda: lambda texts, **_: {"input_ids": [t.split() for t in texts]})
+    found = corpus.read(profile, selection)
+    assert [d.source for d in found.train[:4]] == ["wikipedia", "news"] * 2
+    assert min(len(d.text.split()) for d in found.train if d.source == "news") >= 15
+    held = tasks.read(profile)
+    assert list(held) == list(profile.tasks.names)
+    assert (held["IMDB"].folds, held["IMDB"].classes, list(held["IMDB"].inputs)) == (5, ["0", "1"], ["train", "test"])
+    assert held["ARXIV"].texts["validation/0"] == "[] about images in  val" and len(held["PAN"].inputs["test"]) == 3
+
+
+def test_a_corpus_says_what_is_wrong(hub):
+    (hub / "out").mkdir()
+    pd.DataFrame({"body": ["x"]}).to_parquet(hub / "bad.parquet")
+    for file, message in (
+        ("x.csv", "x.csv: expected a file ending in"),
+        ("bad.parquet", "expected a column text, got"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            text_tables.write(hub / "out", [str(hub / file)])
+        (hub / "out/documents").rmdir()
+    with pytest.raises(ValueError, match="realnews.tar.gz is missing"):
+        text_tables.write(hub / "out", [str(hub / "no/realnews.tar.gz")])
