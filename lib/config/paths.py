@@ -33,10 +33,8 @@ def data_root(profile: Profile) -> Path:
     """
     named = os.environ.get("THESIS_DATA") or profile.data_root
     if not named:
-        raise ValueError(
-            f"profile {profile.name!r} reads dataset folders, and no root is named: set THESIS_DATA to the folder that "
-            "holds <name>/documents.jsonl, or data_root in the profile"
-        )
+        told = "set THESIS_DATA to the folder that holds <name>/documents.jsonl, or data_root in the profile"
+        raise ValueError(f"profile {profile.name!r} reads dataset folders, and no root is named: {told}")
     root = ROOT / named
     if not root.is_dir():
         raise ValueError(f"the data root {root} is not a folder: correct THESIS_DATA or data_root")
@@ -48,10 +46,8 @@ def run_name(profile: Profile) -> str:
 
     A run with other settings, fewer variants or other seeds must never replace the results of the plain profile.
     """
-    if not profile.departures:
-        return profile.name
     text = json.dumps(profile.departures, sort_keys=True, ensure_ascii=False)
-    return f"{profile.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return profile.name + (f"-{hashlib.sha256(text.encode()).hexdigest()[:8]}" if profile.departures else "")
 
 
 def figures(profile: Profile) -> Path:
@@ -59,11 +55,11 @@ def figures(profile: Profile) -> Path:
     return (artifacts() if profile.departures else ROOT) / "figures" / run_name(profile)
 
 
-def executed(profile: Profile) -> Path:
-    """Where executed notebooks go."""
-    return artifacts() / run_name(profile) / "executed"
+def run_folder(profile: Profile) -> Path:
+    """Where the rest of a run goes: executed notebooks, logs, notes, the page."""
+    return artifacts() / run_name(profile)
 
 
 def provenance(profile: Profile) -> Path:
     """Where `<label>.json` goes, the record of how a figure or table was made."""
-    return artifacts() / run_name(profile) / "provenance"
+    return run_folder(profile) / "provenance"

@@ -38,7 +38,7 @@ _REACH = 0.2  # effects beyond it are drawn at the edge
 
 def write(profile: Profile, ledger: pd.DataFrame) -> Path:
     """Write the page to `artifacts/<run>/report.html`, register it under the label "report", and return its path."""
-    path = paths.artifacts() / paths.run_name(profile) / "report.html"
+    path = paths.run_folder(profile) / "report.html"
     write_atomically(path, page(profile, ledger).encode())
     saved.register("report", [path])
     return path
