@@ -1,8 +1,7 @@
 """Where things are.
 
-Sources of truth (notebooks, parameters, published numbers) lie in the checkout. Everything that is computed lies under
-one artifact root, `THESIS_ARTIFACTS` (default `artifacts/`, which git ignores). The committed figures are the one
-exception: an unmodified profile draws into `figures/<profile>`.
+Sources of truth (notebooks, parameters, published numbers) lie in the checkout, all that is computed under one artifact
+root, except the committed figures: an unmodified profile draws into `figures/<profile>`.
 """
 
 from __future__ import annotations
@@ -27,10 +26,7 @@ def artifacts() -> Path:
 
 
 def data_root(profile: Profile) -> Path:
-    """The folder of dataset folders: the environment variable `THESIS_DATA`, or the profile's `data_root`.
-
-    Raises `ValueError` if neither is set, or if the folder is not there.
-    """
+    """The folder of dataset folders, `THESIS_DATA` or the profile's `data_root`; `ValueError` if it is not there."""
     named = os.environ.get("THESIS_DATA") or profile.data_root
     if not named:
         told = "set THESIS_DATA to the folder that holds <name>/documents.jsonl, or data_root in the profile"

@@ -1,8 +1,7 @@
 """Typed parameters: a profile says how large an experiment is and where its data come from.
 
 `params/<profile>.yaml` holds scale and sources, `params/grids/*.yaml` what the thesis varied. Everything is checked
-before anything runs: an unknown key, a wrong type or an impossible value is a `ParameterError` of one line that
-names the key, the file and the nearest valid name.
+before anything runs: what cannot be is a `ParameterError`, one line with key, file and the nearest valid name.
 """
 
 from __future__ import annotations
@@ -63,17 +62,12 @@ def load(
     seeds: Iterable[int] | int | str | None = None,
     only: str = "",
 ) -> Profile:
-    """The checked profile `name`, with what the caller changes.
+    """The checked profile `name`, a file in `params/`, with what the caller changes. Raises `ParameterError`.
 
-    Args:
-        name: `mini`, `lab`, `thesis` or `smoke`: a file in `params/`.
-        overrides: dotted keys, `{"training.documents": 60}`, or assignments, `["training.learning_rate=1e-4"]`; a
-            string is one assignment or a JSON mapping, as the command lines of papermill and run_all.sh send it.
-        seeds: seeds of every student instead of the profile's: `None`, an integer, a list, or text such as `"0,1"`.
-        only: variants to run, comma separated, shell patterns on display labels (`"cosine,max-margin;MSE*"`).
-
-    Raises:
-        ParameterError: one line naming the key, where it came from, and the nearest valid name.
+    overrides: dotted keys, `{"training.documents": 60}`, or assignments, `["training.learning_rate=1e-4"]`; a
+        string is one assignment or a JSON mapping, as the command lines of papermill and run_all.sh send it.
+    seeds: seeds of every student instead of the profile's: `None`, an integer, a list, or text such as `"0,1"`.
+    only: variants to run, comma separated, shell patterns on display labels (`"cosine,max-margin;MSE*"`).
     """
     if name not in profiles():
         if name in (path.stem for path in paths.PARAMS.glob("*.yaml")):
@@ -112,7 +106,7 @@ def matches(name: str, only: str) -> bool:
 
 def check_only(only: str, names: Iterable[str]) -> None:
     """`ParameterError` for a filter of which a pattern matches none of the names that the requested figures show."""
-    shown = sorted(set(names))
+    shown = set(names)
     for pattern in patterns(only):
         if not any(fnmatchcase(name, pattern) for name in shown):
             raise ParameterError(f"only: no model is called {pattern!r}; nearest: {nearest(pattern, shown)}")
