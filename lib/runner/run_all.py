@@ -44,12 +44,14 @@ class Status:
 
     def __init__(self) -> None:
         tqdm.set_lock(threading.RLock())  # its own starts a process where processes are spawned
-        self._line = tqdm(bar_format="{desc}", file=sys.stdout, leave=False, disable=None)  # None: not in a file
+        # disable=None: not in a file. ncols: `show` cuts, to the width that the terminal has then.
+        self._line = tqdm(bar_format="{desc}", file=sys.stdout, leave=False, disable=None, ncols=1000)
         self._step, self._printed = "", 0.0
 
     def show(self, step: str, rest: str) -> None:
         """Show `step` (what is running) and `rest` (how far, how long); times alone make no new line."""
-        text, waited = f"{step}  {rest}", time.monotonic() - self._printed
+        text = f"{step}  {rest}"
+        waited = time.monotonic() - self._printed
         if not self._line.disable:
             self._line.set_description_str(text[: shutil.get_terminal_size().columns - 1])
         elif waited >= QUIET_SECONDS or (step != self._step and waited >= STEP_SECONDS):
@@ -57,7 +59,8 @@ class Status:
             self._step, self._printed = step, time.monotonic()
 
     def say(self, text: str) -> None:
-        """Print a line that stays."""
+        """Print a line that stays, in place of the one that is rewritten."""
+        self._line.set_description_str("", refresh=False)
         self._line.write(text)
         sys.stdout.flush()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -56,7 +57,7 @@ class Plan:
         self.note = provenance.run_note(self.name, self.profile)
         self.reasons = ["--force"] if self.force else list(self._reasons())
 
-    def _reasons(self):
+    def _reasons(self) -> Iterator[str]:
         if not self.note:
             yield "it has not run to its end with these settings"
             return
@@ -104,7 +105,7 @@ def inputs(notebook: Path, profile: Profile, shown: list[manifest.Entry]) -> dic
     }
 
 
-def _files(files) -> dict[str, str]:
+def _files(files: Iterable[Path]) -> dict[str, str]:
     return {str(path.relative_to(paths.ROOT)): file_fingerprint(path) for path in sorted(files) if path.is_file()}
 
 
