@@ -248,7 +248,7 @@ def grouping(inputs: Sequence[tuple[str, ...]], groups: dict[str, str]) -> np.nd
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    numbers: dict[tuple[bool, str], int] = {}
+    numbers: dict[tuple[str, str], int] = {}
     ends = [
         [
             numbers.setdefault(("group", groups[i]) if i in groups else ("id", i), len(numbers))
