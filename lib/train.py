@@ -55,7 +55,6 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _train(variant: Variant, seed: int, profile: Profile, out: Path, export: bool) -> None:
     _say("loading torch and transformers")
-    from lib.distillation import checkpoint
     from lib.experiments import contextual_teacher, structural_teacher, student_training, text_sets
 
     _say("reading the corpus as the student's tokens")
@@ -69,7 +68,7 @@ def _train(variant: Variant, seed: int, profile: Profile, out: Path, export: boo
         student, _, history = student_training.train_student(variant, seed, profile, on_update=_advance(bar))
     if MAIN:
         (student.export if export else student.save)(out)
-        checkpoint.remove(student_training.checkpoint_path(variant, seed, profile))
+        student_training.remove_checkpoint(variant, seed, profile)
     _say(f"{variant.identity}: {len(history.loss)} updates, loss {history.loss[0]:.4f} -> {history.loss[-1]:.4f}")
     _say(f"saved to {out}")
 

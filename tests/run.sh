@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every test: set-up if needed, style, spelling, notebooks without outputs, then pytest, with all notebooks at smoke scale.
+# Every test: set-up if needed, style, format, types, spelling, notebooks without outputs, then pytest, with all notebooks
+# at smoke scale.
 # What follows is passed on to pytest: tests/run.sh -k params
 set -euo pipefail
 
@@ -23,6 +24,8 @@ notebooks_are_clean() { # nbstripout --verify changes nothing and fails if it wo
 }
 
 step "style (ruff)" "$python" -m ruff check .
+step "format (ruff)" "$python" -m ruff format --check .
+step "types (mypy)" "$python" -m mypy --no-error-summary
 step "format (ruff)" "$python" -m ruff format --check .
 step "spelling (codespell)" "$python" -m codespell_lib lib tests notebooks params README.md pyproject.toml run_all.sh
 step "notebooks without outputs (nbstripout)" notebooks_are_clean

@@ -264,7 +264,7 @@ class Profile(Settings):
 
     def flat(self) -> dict[str, Any]:
         """The profile as dotted key -> plain value; a field that holds a mapping is one value."""
-        values = {}
+        values: dict[str, Any] = {}
         for key, value in self.fingerprintable().items():
             if isinstance(getattr(self, key), Settings):
                 values |= {f"{key}.{field}": part for field, part in value.items()}

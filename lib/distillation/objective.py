@@ -36,14 +36,18 @@ class Objective(nn.Module):
         super().__init__()
         self.lam = variant.lam
         self.max_structural_len = max_structural_len if variant.masked else None
-        self.structural_loss = structural_loss(variant) if variant.structural else None
+        self.structural_loss = structural_loss(variant.structural) if variant.structural else None
         self.contextual_loss: Callable[[Tensor, Tensor], Tensor] | None = None
+        if variant.structural is None and variant.contextual is None:
+            raise ValueError("a student needs a structural loss, a contextual teacher, or both; got neither")
         if variant.contextual is not None:
-            self.student_projection = projection.build(projection.scale(variant.student_projection, width), dim)
-            self.contextual_projection = projection.build(
-                projection.scale(variant.contextual_projection, width), contextual_dim
-            )
-            out = projection.out_features(projection.scale(variant.student_projection, width), dim)
+            if contextual_dim is None:
+                raise ValueError("contextual_dim, the width of the contextual teacher's embeddings, is missing")
+            student_label = projection.scale(variant.student_projection or "-", width)
+            contextual_label = projection.scale(variant.contextual_projection or "-", width)
+            self.student_projection = projection.build(student_label, dim)
+            self.contextual_projection = projection.build(contextual_label, contextual_dim)
+            out = projection.out_features(student_label, dim)
             if variant.contextual_loss == "soft_cca":
                 self.contextual_loss = losses.SoftCCA(out, beta=beta, delta=delta, form=form)
             else:
@@ -59,16 +63,16 @@ class Objective(nn.Module):
         if self.contextual_loss is not None:
             c = self.contextual_loss(self.student_projection(student), self.contextual_projection(contextual))
         if s is None or c is None:
-            return s if c is None else c
+            (alone,) = [term for term in (s, c) if term is not None]
+            return alone
         return losses.weighted(s, c, lengths, lam=self.lam, max_structural_len=self.max_structural_len)
 
 
-def structural_loss(variant: Variant) -> Callable[..., Tensor]:
-    """The structural loss of a variant as `loss(student, teacher, mask=mask) -> (batch,)`."""
-    name, arguments = variants.structural_loss(variant.structural)
+def structural_loss(label: str) -> Callable[..., Tensor]:
+    """The structural loss of a label as `loss(student, teacher, mask=mask) -> (batch,)`."""
+    name, values = variants.structural_loss(label)
     loss = getattr(losses, name)
-    if "distance" in arguments:
-        arguments["distance"] = getattr(losses, arguments["distance"])
+    arguments = {key: getattr(losses, value) if isinstance(value, str) else value for key, value in values.items()}
     if "mask" in inspect.signature(loss).parameters:
         return partial(loss, **arguments)
     # Rows are independent: masking the input is masking the row.

@@ -76,8 +76,8 @@ def length_mixed_order(lengths: np.ndarray, *, bucket: int, seed: int) -> np.nda
     generator = np.random.default_rng(seed)
     place = np.empty(len(lengths))
     buckets = np.asarray(lengths) // bucket
-    for one in np.unique(buckets):
-        members = generator.permutation(np.flatnonzero(buckets == one))
+    for bucket_number in np.unique(buckets):
+        members = generator.permutation(np.flatnonzero(buckets == bucket_number))
         place[members] = (np.arange(len(members)) + generator.random(len(members))) / len(members)
     return np.argsort(place, kind="stable")
 

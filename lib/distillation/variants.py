@@ -66,9 +66,9 @@ class Variant:
             return _FIXED[self.kind]
         short = {teacher: name for name, teacher in CONTEXTUAL_TEACHERS.items()}
         if self.kind == "paragraph_vector":
-            return short.get(self.contextual, self.contextual)
+            return short.get(str(self.contextual), str(self.contextual))
         if self.contextual is None:
-            label = self.structural
+            label = str(self.structural)
         else:
             dimension = short[self.contextual].split(";")[1]
             loss = {None: "only-contextual", MM_MSE: "mm-MSE"}.get(self.structural, self.structural)
@@ -131,16 +131,16 @@ def parse(label: str) -> Variant:
         return Variant("student", structural=text)
     projections = _PROJECTIONS.fullmatch(text)
     if projections and projections["dimension"] in TEACHER_OF_DIMENSION:
-        loss = {"only-contextual": None, "mm-MSE": MM_MSE}.get(projections["loss"], projections["loss"])
+        structural = {"only-contextual": None, "mm-MSE": MM_MSE}.get(projections["loss"], projections["loss"])
         weighting = _WEIGHTING.fullmatch(projections["weighting"] or "")
-        if (loss is None or _is_structural(loss)) and (projections["weighting"] is None or weighting):
+        if (structural is None or _is_structural(structural)) and (projections["weighting"] is None or weighting):
             return Variant(
                 "student",
-                structural=loss,
+                structural=structural,
                 contextual=CONTEXTUAL_TEACHERS[TEACHER_OF_DIMENSION[projections["dimension"]]],
                 student_projection=projections["student"],
                 contextual_projection=projections["contextual"],
-                masked=bool(weighting) and weighting["mask"] == MASK_LABEL,
+                masked=weighting is not None and weighting["mask"] == MASK_LABEL,
                 lam=float(weighting["lam"]) if weighting else None,
             )
     raise ValueError(

@@ -10,8 +10,8 @@ its student.
 A head alone leaves a core idle: its matrices are small and most of a step is bookkeeping. Here the heads of a task are
 stacked, the backward pass is written out, and one fused optimiser step serves the whole stack. Each head draws its
 initial weights, its order of documents and its dropout from a generator seeded by its own seed, and every operation
-below treats the heads separately, so with one torch thread and `MKL_CBWR=AUTO` in the environment (every door sets it)
-a head's result is the same bits whatever stands beside it.
+below treats the heads separately, so with one torch thread and `MKL_CBWR=AUTO` in the environment, which every door
+sets, a head's result is the same bits whatever stands beside it.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from lib.distillation.variants import Variant
 from lib.experiments import embeddings, keys, task_texts
 from lib.store.records import store
 from lib.tasks import downsample
+from lib.tasks.cross_validation import folds
 
 HEAD_SEEDS = 1000  # seeds of the heads of one model and seed: 1000 * seed, 1000 * seed + 1, ...
 
@@ -60,22 +61,7 @@ def _parts(
     else:
         kept = slice(None) if size is None else downsample(arrays["labels_train"], size)
         groups = arrays["groups_train"][kept] if "groups_train" in arrays else None
-        parts = stratified_folds(labels, int(arrays["folds"]), groups)
+        parts = folds(labels, int(arrays["folds"]), groups)
     if limit is not None:
         parts = [(train[downsample(labels[train], limit)], test) for train, test in parts]
     return inputs, labels, parts
-
-
-def stratified_folds(
-    labels: np.ndarray, folds: int, groups: np.ndarray | None = None
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(train, test) row numbers of stratified folds in file order, unshuffled (thesis code, IMDB); no group is cut.
-
-    groups: (examples,), equal where examples share a group; None where each stands alone.
-    """
-    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
-
-    rows = np.zeros(len(labels))
-    if groups is None:
-        return list(StratifiedKFold(folds, shuffle=False).split(rows, labels))
-    return list(StratifiedGroupKFold(folds, shuffle=False).split(rows, labels, groups))

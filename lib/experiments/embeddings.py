@@ -30,10 +30,8 @@ def of(variant: Variant | str, seed: int, profile: Profile, split: str = "valida
     key = keys.embeddings(variant, seed, profile, split)
     note = {"model": variant.identity, "seed": seed, "device": models.device()}
     arrays = store().arrays("embeddings", key, lambda: _compute(variant, seed, profile, split), **note)
-    if variant.kind == "student" and (path := student_training.checkpoint_path(variant, seed, profile)).exists():
-        from lib.distillation import checkpoint  # imports torch
-
-        checkpoint.remove(path)  # not before the embeddings are in the store
+    if variant.kind == "student":
+        student_training.remove_checkpoint(variant, seed, profile)  # not before the embeddings are in the store
     return arrays
 
 

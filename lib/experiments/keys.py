@@ -14,9 +14,10 @@ calls that make a number count like the functions that they call. The imports ar
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.metadata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,21 @@ _BUILDERS = ("lib.data.build",)  # what they wrote counts, by its bytes
 _CONTEXTUAL = ("lib.distillation.projection", "lib.distillation.held_out_cca")
 
 
+_looked_at: dict[tuple[int | str, ...], tuple[Profile, str]] | None = None
+
+
+@contextlib.contextmanager
+def data_at_rest() -> Iterator[None]:
+    """In this block dataset folders are looked at once. For loops over many keys, each of which asks several times."""
+    global _looked_at
+    before = _looked_at
+    _looked_at = {} if before is None else before
+    try:
+        yield
+    finally:
+        _looked_at = before
+
+
 def corpus(profile: Profile) -> str:
     """Names the distillation corpus. Tasks count: what they are validated and tested on is left out."""
     section = profile.corpus
@@ -42,7 +58,7 @@ def corpus(profile: Profile) -> str:
         {
             "settings": section.model_dump(mode="json"),
             "tasks": profile.tasks.model_dump(mode="json", include={"folders", "seed"}),
-            "files": sources.fingerprint(profile, sources.corpus_datasets(profile)),
+            "files": _files(profile, sources.corpus_datasets(profile)),
             "tokenizer": base(profile) if any(folder.min_tokens for folder in section.folders) else None,
             "code": code("corpora", stop=_BUILDERS),
         }
@@ -56,7 +72,7 @@ def tasks(profile: Profile) -> str:
         {
             "settings": section.model_dump(mode="json"),
             "order": list(section.names),
-            "files": sources.fingerprint(profile, sources.task_datasets(profile)),
+            "files": _files(profile, sources.task_datasets(profile)),
             "code": code("task_texts", stop=_BUILDERS),
         }
     )
@@ -220,3 +236,15 @@ def _weights(model: str) -> str:
     folder = Path(model_path(model))
     files = sorted(folder.glob("*.safetensors")) if folder.is_dir() else []
     return fingerprint([[path.name, file_fingerprint(path)] for path in files]) if folder.is_dir() else ""
+
+
+def _files(profile: Profile, datasets: Iterable[str]) -> str:
+    if _looked_at is None:
+        return sources.fingerprint(profile, datasets)
+    place = (id(profile), *sorted(datasets))
+    if place not in _looked_at:
+        _looked_at[place] = (
+            profile,
+            sources.fingerprint(profile, datasets),
+        )  # the profile is held: its id stays its own
+    return _looked_at[place][1]

@@ -62,17 +62,20 @@ def run(
     """
     pairs = _pairs(models, seeds, profile)
     tasks = classification_names(profile) if tasks is None else tasks
-    record_keys = {
-        (pair, task): keys.record(*pair, task, profile, split, limit) for pair, task in itertools.product(pairs, tasks)
-    }
+    with keys.data_at_rest():
+        record_keys = {
+            (pair, task): keys.record(*pair, task, profile, split, limit)
+            for pair, task in itertools.product(pairs, tasks)
+        }
     missing = [place for place, key in record_keys.items() if not store().has("records", key)]
     if missing:
         embed(list(dict.fromkeys(pair for pair, _ in missing)), profile, executor, split)
         _evaluate(missing, profile, executor, split, limit)
-    return pd.DataFrame(
-        _row(pair, task, "accuracy", split, store().record("records", key, _absent)["accuracy"], key, profile)
-        for (pair, task), key in record_keys.items()
-    )
+    with keys.data_at_rest():
+        return pd.DataFrame(
+            _row(pair, task, "accuracy", split, store().record("records", key, _absent)["accuracy"], key, profile)
+            for (pair, task), key in record_keys.items()
+        )
 
 
 def retrieve(

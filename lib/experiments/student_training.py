@@ -97,6 +97,15 @@ def checkpoint_path(variant: Variant, seed: int, profile: Profile) -> Path:
     return store().folder / "checkpoints" / f"{keys.student(variant, seed, profile)}.pt"
 
 
+def remove_checkpoint(variant: Variant, seed: int, profile: Profile) -> None:
+    """Remove what a training is resumed from; for when that is saved which the student was trained for."""
+    path = checkpoint_path(variant, seed, profile)
+    if path.exists():
+        from lib.distillation import checkpoint  # imports torch
+
+        checkpoint.remove(path)
+
+
 def held_out_watch(variant: Variant, profile: Profile):
     """What measures a student's correlation with its contextual teacher on the validation documents, if it has one."""
     if variant.contextual is None:

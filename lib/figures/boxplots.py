@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from lib import published
-from lib.config import roles
+from lib.config import figure_models, roles
 from lib.figures.style import COLORS, INK, LIGHT, NEUTRAL, SIZES, style
 
 BASELINE = "baseline or teacher"
@@ -49,7 +49,7 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
         names = {}
         theirs = pd.DataFrame({"identity": [], "task": [], "published": [], "published_normalized": []}, dtype=object)
     else:
-        names = {identity: model for model, identity in published.figure_models(label).items()}
+        names = {identity: model for model, identity in figure_models.shown(label).items()}
         columns = {"accuracy": "published", "normalized": "published_normalized"}
         theirs = published.load(label).rename(columns=columns)[["identity", "task", *columns.values()]]
     names |= {identity: identity for identity in ours["identity"].unique() if identity not in names}

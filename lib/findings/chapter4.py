@@ -12,8 +12,8 @@ from itertools import combinations
 
 import pandas as pd
 
-from lib import experiments, figures, published
-from lib.config import profiles
+from lib import experiments, figures
+from lib.config import figure_models, profiles
 from lib.config.profiles import Profile
 from lib.distillation.variants import NO_WEIGHTING, parse
 from lib.findings import claims
@@ -42,7 +42,7 @@ def models(label: str, profile: Profile) -> dict[str, str]:
 
     Raises `ValueError` for a variant in a grid that nobody can train.
     """
-    shown = published.figure_models(label)
+    shown = figure_models.shown(label)
     for identity in shown.values():
         parse(identity)
     kept = {*BASELINES, *references(label)}

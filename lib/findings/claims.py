@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from lib import published as theirs
-from lib.config import paths, profiles
+from lib.config import figure_models, paths, profiles
 from lib.config.profiles import Profile
 from lib.findings.claim_kinds import KINDS, Claim, EasierTask, resolve
 from lib.statistics import effects, intervals, verdicts
@@ -226,7 +226,9 @@ def _as_printed(claim: Claim, scores: pd.DataFrame) -> pd.DataFrame:
     if figure == "fig5_3" and "round" in scores:
         scores = scores.assign(model=scores["model"] + ";" + scores["round"])
     shown = _models(claim)
-    printed = {} if figure in RETRIEVAL else {identity: name for name, identity in theirs.identities(figure).items()}
+    printed = (
+        {} if figure in RETRIEVAL else {identity: name for name, identity in figure_models.printed(figure).items()}
+    )
     names = [name if name in shown else printed.get(name) for name in scores["model"]]
     return scores.assign(model=names).dropna(subset="model")[["model", "task", "seed", "value"]]
 
@@ -276,9 +278,10 @@ def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | No
         return None  # nothing was evaluated: no reason to read the tasks
     tasks = classification_names(profile)
     pairs = [(model, seed) for model in models for seed in seeds.get(model, profile.seeds)]
-    for (model, seed), task, split in itertools.product(pairs, tasks, splits):
-        if not store().has("records", keys.record(variants.parse(model), seed, task, trained, *split)):
-            return None
+    with keys.data_at_rest():
+        for (model, seed), task, split in itertools.product(pairs, tasks, splits):
+            if not store().has("records", keys.record(variants.parse(model), seed, task, trained, *split)):
+                return None
     if figure == "fig5_3":
         return final_students.classification(profile), None
     scores = chapter4.records(figure, profile=profile)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib import figures, published
+from lib.config import figure_models
 from lib.config.profiles import Profile
 from lib.distillation import projection
 from lib.distillation.held_out_cca import chance_cca
@@ -45,7 +46,7 @@ def projection_table(label: str, profile: Profile) -> pd.DataFrame:
     """
     printed = set(published.load(label).itertuples(index=False, name=None))
     rows = []
-    for name, identity in published.table_models(_FIGURES[label]).items():
+    for name, identity in figure_models.listed(_FIGURES[label]).items():
         variant = parse(identity)
         if variant.kind != "student" or variant.contextual is None:
             continue
@@ -89,11 +90,11 @@ def selected_table(records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
 
 def _settings(variant: Variant, profile: Profile) -> dict[str, str]:
     """A student's rows in Table 4.10, in its words."""
-    loss, distance, gamma = variant.structural_distance
+    loss, *margin = variant.structural.split(";")  # max-margin;MSE;γ=1.0
     teachers = {teacher: name for name, teacher in CONTEXTUAL_TEACHERS.items()}
     return {
-        "Structural loss": f"{loss} {distance}" if distance else f"{loss} distance" if loss == "cosine" else loss,
-        "Max-margin γ": "" if gamma is None else f"{gamma:g}",
+        "Structural loss": f"{loss} {margin[0]}" if margin else f"{loss} distance" if loss == "cosine" else loss,
+        "Max-margin γ": f"{float(margin[1].removeprefix('γ=')):g}" if margin else "",
         "Contextual teacher": teachers.get(variant.contextual, "-"),
         "Student projection": variant.student_projection or "-",
         "Contextual projection": variant.contextual_projection or "-",

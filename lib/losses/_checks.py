@@ -19,7 +19,7 @@ def embeddings(value: object, name: str) -> None:
         raise ValueError(f"{name} must be floating point, got {value.dtype}; convert it with .float()")
 
 
-def pair(first: object, second: object, names: tuple[str, str] = ("student", "teacher")) -> None:
+def pair(first: Tensor, second: Tensor, names: tuple[str, str] = ("student", "teacher")) -> None:
     """Raises ValueError unless both are embeddings of one shape.
 
     Without this check PyTorch would broadcast (batch, dim) against (1, dim) and return a plausible number.

@@ -44,6 +44,10 @@ class SoftCCA(nn.Module):
     the normaliser was missing from the saved state and evaluation left it behind the sum; neither is repeated here.
     """
 
+    phi1: Tensor
+    phi2: Tensor
+    normaliser: Tensor
+
     def __init__(self, dim: int, *, beta: float = 0.95, delta: float = 0.03, form: str = "code") -> None:
         super().__init__()
         if isinstance(dim, bool) or not isinstance(dim, int) or dim < 1:

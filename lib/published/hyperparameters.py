@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from lib import published
+from lib.config import figure_models
 from lib.config.profiles import Profile
 
 
@@ -67,7 +68,7 @@ def _beside(values: dict[str, object], label: str) -> pd.DataFrame:
 def paragraph_vector(profile: Profile) -> pd.DataFrame:
     """Table 4.5: Paragraph Vector, fixed and searched. Columns parameter, value, published, recommended_by."""
     settings = profile.contextual_teacher
-    singles = [name.split(";") for name in published.table_models("fig4_5") if "+" not in name]
+    singles = [name.split(";") for name in figure_models.listed("fig4_5") if "+" not in name]
     architectures, dimensions, preparations, min_counts = (dict.fromkeys(part) for part in zip(*singles, strict=True))
     share = f"{settings.min_count_share:.0%} of training corpus (label 10%)"
     values = {
@@ -86,7 +87,7 @@ def paragraph_vector(profile: Profile) -> pd.DataFrame:
 
 def weighting(profile: Profile) -> pd.DataFrame:
     """Table 4.9: the weightings tested with each structural loss. Columns parameter, value, published."""
-    names = [name.split(";λ=") for name in published.table_models("fig4_10") if ";λ=" in name]
+    names = [name.split(";λ=") for name in figure_models.listed("fig4_10") if ";λ=" in name]
     masks, lambdas = (dict.fromkeys(parts) for parts in zip(*names, strict=True))
     tokens = profile.training.max_structural_len
     limit = "384" if tokens == 384 else f"{tokens} (label 384)"

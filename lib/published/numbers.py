@@ -14,11 +14,11 @@ import functools
 import pandas as pd
 
 from lib.config import paths, profiles
+from lib.config.figure_models import CHAPTER_4
 from lib.config.roles import CLASSIFICATION
 
 FOLDER = paths.PARAMS / "published"
 # The two figures of Chapter 5's per-task scores are drawn from the same numbers as Figure 5.3 and Table 5.7b.
-CHAPTER_4 = tuple(f"fig4_{number}" for number in (2, 3, 5, 7, 8, 9, 10, 11, 12))
 _BOXPLOTS = (*CHAPTER_4, "fig5_3")
 _CURVES = {
     "fig4_1": "length_histograms",
@@ -65,11 +65,6 @@ def load(label: str) -> pd.DataFrame:
 def models(label: str) -> list[str]:
     """Names of a boxplot's models as printed there, from top to bottom: the best is last."""
     return _rows(label)["model"].tolist()
-
-
-def identities(label: str) -> dict[str, str]:
-    """Name as printed in a boxplot -> the one identity of that model, from top to bottom."""
-    return dict(zip(*(_rows(label)[column] for column in ("model", "identity")), strict=True))
 
 
 def _boxplot(label: str) -> pd.DataFrame:

@@ -15,7 +15,7 @@ import types
 import warnings
 from typing import Any
 
-from lib.config import environment, manifest, profiles
+from lib.config import environment, figure_models, manifest, profiles
 from lib.config.schema import Profile
 from lib.store import executors, saved
 
@@ -105,9 +105,7 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
     saved.forget()
     promised = manifest.promised(manifest.load(), name)
     if profile.only and "THESIS_PROGRESS" not in os.environ:  # run_all.sh has checked it for all its notebooks
-        from lib import published
-
-        profiles.check_only(profile.only, published.model_names(promised))
+        profiles.check_only(profile.only, figure_models.names(promised))
     _current = Notebook(name, profile, promised)
     return _current
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from lib.config import environment, paths, profiles
+from lib.config import environment, figure_models, paths, profiles
 from lib.config.schema import Profile
 from lib.runner import notebook, schedule
 from lib.runner.run_notebook import adopt_orphans, end_children
@@ -221,9 +221,7 @@ def main(words: list[str]) -> int:
         profile = profiles.load(options.profile, overrides=options.overrides, seeds=options.seeds, only=options.only)
         plans = schedule.plans(options, profile)
         if profile.only:
-            from lib import published  # pandas: half a second that only a filter costs
-
-            names = published.model_names(entry.label for plan in plans for entry in plan.wanted)
+            names = figure_models.names(entry.label for plan in plans for entry in plan.wanted)
             profiles.check_only(profile.only, names)
         if options.dry_run:
             print(schedule.dry_run(plans, profile))

@@ -85,7 +85,8 @@ def sliding_window(
 
         edges = _edges(tuple(lengths), q.device)
         longest = max(lengths)
-        return varlen_attn(q, k, v, edges, edges, longest, longest, window_size=(window // 2, window // 2))
+        out = varlen_attn(q, k, v, edges, edges, longest, longest, window_size=(window // 2, window // 2))
+        return out if isinstance(out, Tensor) else out[0]
     # The varlen kernel has no dropout, so half precision on CUDA with attention dropout comes here too. Softmax is
     # taken in at least float32, as in Longformer.
     dtype = q.dtype

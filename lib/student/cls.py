@@ -29,7 +29,7 @@ class ClsStudent(nn.Module):
         self.longformer = LongformerModel(student.config, add_pooling_layer=False)
         weights = {name: value for name, value in tensors(student).items() if not name.startswith("pooler.")}
         self.longformer.load_state_dict(weights)
-        self.dim, self.padding = student.dim, student.config.pad_token_id
+        self.dim, self.padding = student.dim, student.padding
 
     @property
     def gradient_checkpointing(self) -> bool:

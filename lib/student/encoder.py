@@ -112,10 +112,13 @@ class Student(nn.Module):
             raise ValueError(f"expected one window or {config.num_hidden_layers}, one per layer, got {len(windows)}")
         for window in windows:
             check_window(window)
+        if config.pad_token_id is None:
+            raise ValueError("expected a pad_token_id: positions are counted from behind it")
         config.attention_window = windows
         self.config, self.tokenizer = config, tokenizer
         self.dim: int = config.hidden_size
-        self.max_positions: int = config.max_position_embeddings - config.pad_token_id - 1
+        self.padding: int = config.pad_token_id
+        self.max_positions: int = config.max_position_embeddings - self.padding - 1
         self.gradient_checkpointing, self.truncated = False, 0
         # Weights of the checkpoint that the student never uses (global attention, pooler), kept for `save`.
         self.unused: dict[str, Tensor] = {}
@@ -230,7 +233,7 @@ class Student(nn.Module):
         Raises:
             ValueError: an empty document, an id outside the vocabulary, a document longer than `max_positions`.
         """
-        packed = pack(ids, self.config.vocab_size, self.config.pad_token_id, self.max_positions)
+        packed = pack(ids, self.config.vocab_size, self.padding, self.max_positions)
         states = self.token_states(packed)
         return torch.stack([document.mean(0) for document in states.split(packed.lengths)])
 
@@ -238,7 +241,7 @@ class Student(nn.Module):
         """States (tokens, dim) of the last layer."""
         device = self.embeddings.word_embeddings.weight.device
         x = self.embeddings(packed.ids.to(device), packed.positions.to(device))
-        for layer in self.encoder["layer"]:
+        for layer in self.encoder["layer"].children():
             if self.gradient_checkpointing and self.training and torch.is_grad_enabled():
                 x = checkpoint(layer, x, packed.lengths, use_reentrant=False)
             else:
@@ -273,7 +276,7 @@ class Student(nn.Module):
         else:
             self.truncated = 0
             if documents:  # a bad document fails before the work, not after half of it
-                pack(documents, self.config.vocab_size, self.config.pad_token_id, self.max_positions)
+                pack(documents, self.config.vocab_size, self.padding, self.max_positions)
         result = np.empty((len(documents), self.dim), dtype=np.float32)
         device = self.embeddings.word_embeddings.weight.device
         training = self.training

@@ -34,7 +34,7 @@ class Checkpoint:
 def from_longformer(source: str | Path, revision: str | None) -> Checkpoint:
     """Read a Longformer; heads are left out, global attention and pooler are kept if the checkpoint has them."""
     config = _config(source, revision)
-    if config.model_type != "longformer":
+    if not isinstance(config, LongformerConfig):
         raise ValueError(f"{source} is a {config.model_type}, expected a longformer; use Student.from_encoder for it")
     with one_line(f"{Path(source) / 'config.json'}"), torch.random.fork_rng(devices=[]), torch.device("meta"):
         LongformerModel(config)  # without weights: what cannot be built is the fault of the configuration

@@ -45,9 +45,11 @@ def names_of_sections(scope: ast.AST) -> dict[str, str]:
             written = ast.unparse(argument.annotation) if argument.annotation else ""
             names |= dict.fromkeys([argument.arg], SECTION_OF_CLASS.get(written))
     for node in ast.walk(scope):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            if section := section_of(node.value, {}):
-                names[node.targets[0].id] = section
+        if isinstance(node, ast.Assign):
+            target, value = node.targets[0], node.value  # `section, root = profile.corpus, ...` too
+            both = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+            pairs = zip(target.elts, value.elts, strict=True) if both else [(target, value)]
+            names |= {part.id: section_of(given, {}) for part, given in pairs if isinstance(part, ast.Name)}
     return names
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lib import losses, published
-from lib.distillation import training, variants
+from lib.distillation import objective, variants
 from lib.distillation.variants import MM_MSE, Variant, parse
 
 EVERY_KIND = [
@@ -70,8 +70,8 @@ def test_a_new_loss_needs_one_line_of_the_table(monkeypatch):
     monkeypatch.setitem(variants.STRUCTURAL_LOSSES, "huber", "huber")
     monkeypatch.setattr(losses, "huber", lambda student, teacher: (student - teacher).abs().mean(dim=1), raising=False)
     assert parse("huber").identity == "huber" and parse("huber;100d;S:768;C:768;384;λ=0.5").structural == "huber"
-    objective = training.Objective(parse("huber"), dim=2)
-    assert objective(torch.zeros(1, 2), torch.ones(1, 2), None, torch.tensor([3])).tolist() == [1.0]
+    loss = objective.Objective(parse("huber"), dim=2)
+    assert loss(torch.zeros(1, 2), torch.ones(1, 2), None, torch.tensor([3])).tolist() == [1.0]
 
 
 @pytest.mark.parametrize(

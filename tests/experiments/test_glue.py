@@ -22,6 +22,7 @@ from lib.experiments import (
     baseline_embeddings,
     contextual_teacher,
     embeddings,
+    keys,
     models,
     structural_teacher,
     student_training,
@@ -41,6 +42,7 @@ CHANGES = {
     "training.clip": 0.9,
     "training.length_bucket": 17,
     "training.max_structural_len": 5,
+    "training.gradient_checkpointing": True,
     "heads.repeats": 2,
     "heads.weight_decay": 0.3,
     "tasks.limit": 4,
@@ -81,6 +83,9 @@ def fakes():
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setenv("THESIS_ARTIFACTS", folder)
         patch.delenv("WORLD_SIZE", raising=False)
+        patch.setattr(keys, "student", lambda *_: "student")
+        patch.setattr(keys, "record", lambda *_: "record")
+        patch.setattr(embeddings, "of", lambda *_: {"validation": np.zeros((12, 6), np.float32)})
         sizes = {"train": PROFILE.training.documents, "validation": 12, "tasks": 20, "all_tasks": 30}
         patch.setattr(text_sets, "token_ids", lambda name, profile: [[1] * (3, 9)[i % 2] for i in range(sizes[name])])
         patch.setattr(text_sets, "texts", lambda name, profile: [f"{name} {row}" for row in range(sizes[name])])
@@ -120,7 +125,7 @@ def test_training_gets_what_the_profile_says():
     expected |= {"weight_decay": 0.07, "clip": 0.9, "accumulation": 2, "precision": "fp32", "length_bucket": 17}
     expected |= {"checkpoint_every": PROFILE.training.checkpoint_every, "watch": None, "watch_every": 3}
     assert {name: settings[name] for name in expected} == expected
-    assert settings["checkpoint"].parent.name == "checkpoints" and student.frozen
+    assert settings["checkpoint"].parent.name == "checkpoints" and student.frozen and student.gradient_checkpointing
     assert len(data.token_ids) == len(data.lengths) == 40 and data.lengths[:2].tolist() == [3, 9]
 
 
@@ -228,7 +233,8 @@ def test_texts_beyond_the_limit_are_not_embedded_in_chapter_4():
     inputs = {"train": [(f"t{row}",) for row in range(10)], "validation": [(f"t{row}",) for row in range(10, 20)]}
     task = Task("OC", "single", texts, inputs, {name: np.arange(10) % 2 for name in inputs}, ["no", "yes"])
     stored, _ = task_texts._collect({"OC": task}, 4)
-    assert stored["texts"][: stored["validation"]] == [f"text {row}" for row in (0, 1, 2, 3, 10, 11, 12, 13)]
+    places = [0, 1, 2, 3, 10, 11, 12, 13]
+    assert stored["texts"][: stored["validation"]] == [f"text {place}" for place in places]
 
 
 def test_tfidf_knows_the_students_documents_and_1024_words():

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from lib.config import profiles
+from lib.data import sources
 from lib.distillation.variants import NO_WEIGHTING, parse
 from lib.experiments import keys
 from lib.store import source_keys
@@ -22,7 +23,7 @@ from lib.store.source_keys import source_key
 TRAINING, ACCURACIES, TASKS, BASELINES = (
     f"lib.experiments.{name}" for name in ("student_training", "accuracies", "task_texts", "baseline_embeddings")
 )
-OBJECTIVE = "lib.distillation.training"
+OBJECTIVE, FOLDS = "lib.distillation.objective", "lib.tasks.cross_validation"
 PROFILE = profiles.load("smoke")
 MODELS = {"cosine": "cosine", "masked": f"{NO_WEIGHTING['cosine']};384;λ=0.5", "SBERT": "SBERT", "TF-IDF": "TF-IDF"}
 MODELS |= {"contextual": "only-contextual;100d;S:768;C:768", "PV": "DM;100d"}
@@ -41,13 +42,14 @@ EDITS = {
     "no accumulation": (TRAINING, "accumulation=settings.accumulation", "accumulation=1", STUDENTS),
     "learning rate": (TRAINING, "learning_rate=settings.learning_rate", "learning_rate=1e-3", STUDENTS),
     "length buckets": (TRAINING, "length_bucket=settings.length_bucket", "length_bucket=512", STUDENTS),
+    "no gradient checkpointing": (TRAINING, "= settings.gradient_checkpointing", "= False", STUDENTS),
     "trained embeddings": (TRAINING, "if settings.freeze_token_embeddings:", "if False:", STUDENTS),
     "CCA's batch": (TRAINING, 'variant.contextual_loss == "cca"', "False", STUDENTS),
     "no [CLS]": (TRAINING, 'variant.pooling == "cls"', "False", STUDENTS),
     "SoftCCA's defaults": (TRAINING, "**profile.soft_cca.model_dump()", "beta=0.1", STUDENTS),
     "seeds of heads": (ACCURACIES, "HEAD_SEEDS = 1000", "HEAD_SEEDS = 100", set()),
     "one head's seed for all": (ACCURACIES, "HEAD_SEEDS * seed + head", "HEAD_SEEDS * seed", set()),
-    "shuffled folds": (ACCURACIES, "shuffle=False", "shuffle=True, random_state=0", set()),
+    "shuffled folds": (FOLDS, "shuffle=False", "shuffle=True, random_state=0", set()),
     "best head for mean": (ACCURACIES, "float(np.mean(heads))", "float(np.max(heads))", set()),
     "validation not cut": (ACCURACIES, 'cut if split == "validation" else None', "None", set()),
     "test cut": (ACCURACIES, 'cut if split == "validation" else None', "cut", set()),
@@ -82,6 +84,7 @@ def edited(monkeypatch):
         monkeypatch.setattr(source_keys, "source", lambda name: change(real(name)) if name == module else real(name))
         source_key.cache_clear()
 
+    monkeypatch.setattr(sources, "fingerprint", lambda profile, datasets: sorted(datasets))  # no data is read
     source_key.cache_clear()
     yield edit
     monkeypatch.undo()
@@ -102,6 +105,8 @@ def failed_test(module, source):
         spec.loader.exec_module(checks)
         if name == "student_training":
             patch.setattr(checks.embeddings, name, broken)
+        if name == "cross_validation":
+            patch.setattr(checks.accuracies, "folds", broken.folds)
         for name, check in vars(checks).items():
             if name.startswith("test_"):
                 try:
@@ -125,6 +130,6 @@ def test_an_edit_is_noticed_by_keys_and_by_tests(edited, name):
     edited(module, lambda text: text.replace(old, new))
     after = all_keys()
     assert {model for model in MODELS if before[model][0] != after[model][0]} == made_again
-    judged = set(MODELS) if module == ACCURACIES else made_again
+    judged = set(MODELS) if module in (ACCURACIES, FOLDS) else made_again
     assert {model for model in MODELS if before[model][1] != after[model][1]} == judged
     assert failed_test(module, source.replace(old, new)), f"no test of the glue notices: {name}"

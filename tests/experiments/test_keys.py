@@ -3,6 +3,7 @@
 import pytest
 
 from lib.config import profiles
+from lib.data import sources
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
 from lib.experiments import keys
 from lib.store import source_keys
@@ -15,6 +16,12 @@ CLS, CCA = "cosine;[CLS]", "only-contextual;100d;S:768;C:768;cca"
 COSINES, CONTEXTUAL = {"cosine", SUM, WEIGHTED, CLS}, {SUM, WEIGHTED, CCA}
 STUDENTS = {"MSE", "contrastive", MM_MSE} | COSINES | CONTEXTUAL
 OTHERS = {"Longformer", "SBERT", "DM;100d", "TF-IDF", "SBERT, mean of chunks"}
+
+
+@pytest.fixture(autouse=True)
+def no_data(monkeypatch):
+    """Dataset folders are neither built nor read: their bytes stay as they are."""
+    monkeypatch.setattr(sources, "fingerprint", lambda profile, datasets: sorted(datasets))
 
 
 def embedding_keys(profile=PROFILE):
@@ -49,6 +56,11 @@ def changed(monkeypatch):
         ("lib.losses._checks", STUDENTS),
         ("lib.losses", set()),  # a loss that is added: the functions behind the names stay
         ("lib.distillation.training", STUDENTS),
+        ("lib.distillation.objective", STUDENTS),
+        ("lib.distillation.checkpoint", STUDENTS),
+        ("lib.tasks.cross_validation", set()),
+        ("lib.tasks", STUDENTS | OTHERS),
+        ("lib.data.check", set()),
         ("lib.distillation.projection", CONTEXTUAL),
         ("lib.distillation.held_out_cca", CONTEXTUAL),
         ("lib.distillation.variants", set()),  # a line of a table, a label: the values are in the keys
@@ -77,17 +89,33 @@ def test_a_changed_source_makes_again_exactly_what_uses_it(changed, module, made
 
 
 def test_no_module_that_a_record_runs_is_missing_in_its_key(changed):
-    """All that the glue imports, directly or not, aside from what carries values, and losses that the student lacks."""
+    """All that the glue imports, directly or not, aside from what carries values, builders of dataset folders, whose
+    bytes are in the keys, and losses that the student lacks."""
     carriers = tuple(name for name in keys.CARRIERS if name != "lib.experiments")
     unused = {"lib.losses", "lib.losses.cca", "lib.losses.contrastive", "lib.losses.max_margin", "lib.losses.mse"}
     silent = unused | {"lib.experiments.baseline_embeddings", "lib.evaluation.baselines", "lib.student.cls"}
     variant = parse(WEIGHTED)
     key = keys.record(variant, 0, "OC", PROFILE, "validation", None)
-    modules = set(closure("lib.experiments.accuracies", stop=(*carriers, "lib.experiments.keys"))) - silent
+    modules = (
+        set(closure("lib.experiments.accuracies", stop=(*carriers, "lib.experiments.keys", "lib.data.build"))) - silent
+    )
     assert len(modules) > 25
     for module in modules:
         changed(module)
         assert keys.record(variant, 0, "OC", PROFILE, "validation", None) != key, module
+
+
+def test_changed_files_count_and_are_looked_at_once_where_many_keys_are_asked_for(monkeypatch):
+    looks = []
+    monkeypatch.setattr(sources, "fingerprint", lambda profile, datasets: looks.append(1) or f"files {len(looks) > 99}")
+    before = embedding_keys()
+    assert len(looks) > 20
+    looks.clear()
+    with keys.data_at_rest():
+        assert embedding_keys() == before and len(looks) == 2  # the corpus' and the tasks'
+        looks += [1] * 100  # the files change
+        assert embedding_keys() == before
+    assert not set(embedding_keys().values()) & set(before.values())
 
 
 def test_changed_heads_evaluate_again_without_training(changed):

@@ -48,6 +48,17 @@ def test_records_are_tidy_and_a_second_call_trains_nothing(profile, monkeypatch)
     assert again.equals(frame)
 
 
+def test_a_profile_with_one_task_of_any_name_and_a_model_that_the_thesis_lacks(profile):
+    """S4 and S7: tasks come from the profile, by kind; a gamma of one's own is trained and recorded."""
+    folders = profile.tasks.model_dump(mode="json")["folders"]
+    changes = {"training.documents": 12, "tasks.folders": {"own links": folders["OC"]}}
+    own = profiles.load("smoke", overrides=changes)
+    frame = runs.run(["max-margin;cosine;γ=2.0"], profile=own, seeds=[5], executor=Inline())
+    assert frame[["model", "task", "seed"]].to_numpy().tolist() == [["max-margin;cosine;γ=2.0", "own links", 5]]
+    assert 0 <= frame["value"][0] <= 1
+    assert runs.retrieve(["SBERT"], profile=own, seeds=[5], executor=Inline()).empty  # it has no such task
+
+
 def test_a_damaged_record_is_rebuilt_with_the_same_value(profile):
     frame = runs.run(["SBERT"], profile=profile, seeds=[0], tasks=["OC"], executor=Inline())
     path = records.store().folder / "records" / f"{frame['fingerprint'][0]}.json"

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from lib import figures, published
-from lib.config import paths, profiles, roles
+from lib.config import figure_models, paths, profiles, roles
 from lib.figures.style import csv_bytes
 from lib.store import saved as store_saved
 
@@ -89,7 +89,7 @@ class TestBoxplotFrame:
             assert frame["band"].isna().all()
 
     def test_no_weighting_is_another_student_in_each_figure(self):
-        students = {label: published.identities(label)["no-weighting"] for label in ("fig4_10", "fig4_11")}
+        students = {label: figure_models.printed(label)["no-weighting"] for label in ("fig4_10", "fig4_11")}
         frame = figures.boxplot_frame("fig4_10", records_of({students["fig4_10"]: 0.7}), band=None)
         assert frame["model"].unique().tolist() == ["no-weighting"]
         other = figures.boxplot_frame("fig4_10", records_of({students["fig4_11"]: 0.7}), band=None)
@@ -215,7 +215,7 @@ class TestBoxplot:
             return dict(zip(data["model"].unique(), (to_hex(box.get_facecolor()) for box in boxes), strict=True))
 
         whole = all_models("fig4_11")
-        few = colors(whole[whole["identity"].isin(["SBERT", published.identities("fig4_11")["None;λ=0.8"]])])
+        few = colors(whole[whole["identity"].isin(["SBERT", figure_models.printed("fig4_11")["None;λ=0.8"]])])
         many = colors(whole)
         assert few["None;λ=0.8"] == many["None;λ=0.8"] == many["384;λ=0.8"] != many["None;λ=0.2"]
         assert few["SBERT"] == many["SBERT"] == many["Longformer"]

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from lib import published
-from lib.config import paths, profiles
+from lib.config import figure_models, paths, profiles
 from lib.findings import contextual
 from lib.published import hyperparameters
 
@@ -85,7 +85,7 @@ def test_the_published_accuracies_select_the_thesis_students():
 
 
 def test_other_records_select_other_students():
-    other = published.identities("fig4_10")["None;λ=0.8"]
+    other = figure_models.printed("fig4_10")["None;λ=0.8"]
     table = contextual.selected_table(as_records([other]), profiles.load("mini"))
     assert table.columns[5] == "ours: cosine;None;λ=0.8"
     assert table[table.columns[5]].tolist()[-2:] == ["0.8", "-"]

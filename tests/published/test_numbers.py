@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from lib import published
-from lib.config import roles
+from lib.config import figure_models, roles
 from lib.evaluation import metrics
 
 # Models per figure, counted in its vector figures.
@@ -51,14 +51,14 @@ def test_normalised_accuracy_is_that_of_the_metric():
 
 def test_all_116_models_of_chapter_4():
     frame = pd.read_csv(published.FOLDER / "ch4_accuracies.csv", keep_default_na=False)
-    shown = {identity for label in CHAPTER_4 for identity in published.identities(label).values()}
+    shown = {identity for label in CHAPTER_4 for identity in figure_models.printed(label).values()}
     assert set(frame["identity"]) == shown and len(shown) == 116
     assert (frame["accuracy"] - frame["correct"] / frame["examples"]).abs().max() < 1e-6
 
 
 def test_one_student_under_several_names_and_two_under_one():
     def identity(label, model):
-        return published.identities(label)[model]
+        return figure_models.printed(label)[model]
 
     assert identity("fig4_2", "cosine") == identity("fig4_8", "only-structural;cosine") == "cosine"
     assert identity("fig4_3", "max-margin;MSE;γ=1.0") == identity("fig4_12", "only-structural;mm-MSE")
@@ -105,7 +105,7 @@ def test_tables_of_projections_list_the_figures_students(table, figure, loss, co
         f"{loss};{row.teacher.split(';')[1]};S:{row.student_projection};C:{row.contextual_projection}"
         for row in published.load(table).itertuples()
     }
-    drawn = {identity for identity in published.identities(figure).values() if identity.startswith(f"{loss};")}
+    drawn = {identity for identity in figure_models.printed(figure).values() if identity.startswith(f"{loss};")}
     assert students == drawn and len(students) == count
 
 

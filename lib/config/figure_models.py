@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
+import csv
+import functools
 from collections.abc import Iterable
 from itertools import product
 
-from lib.config import profiles
-from lib.published.numbers import CHAPTER_4, identities
+from lib.config import paths, profiles
 
 _PROJECTIONS = {"fig4_7": "only-contextual", "fig4_8": "cosine", "fig4_9": "mm-MSE"}  # figure -> structural loss
 _WEIGHTINGS = ("fig4_10", "fig4_11")
+CHAPTER_4 = tuple(f"fig4_{number}" for number in (2, 3, 5, 7, 8, 9, 10, 11, 12))  # the figures with models to choose
 
 
-def figure_models(label: str) -> dict[str, str]:
+def printed(label: str) -> dict[str, str]:
+    """Name as printed in a boxplot -> the one identity of that model, from top to bottom.
+
+    Raises `ValueError` for a figure that is no boxplot.
+    """
+    rows = [row for row in _rows() if row["label"] == label]
+    if not rows:
+        raise ValueError(
+            f"{label} is no boxplot; nearest: {profiles.nearest(label, {row['label'] for row in _rows()})}"
+        )
+    return {row["model"]: row["identity"] for row in sorted(rows, key=lambda row: int(row["row"]))}
+
+
+@functools.cache
+def _rows() -> list[dict[str, str]]:
+    with open(paths.PARAMS / "published" / "boxplots.csv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def shown(label: str) -> dict[str, str]:
     """Name as printed -> identity of every model of a boxplot: the published ones from top to bottom, then the grid's.
 
     Taking an entry out of a grid takes nothing published out of a figure.
     """
-    shown = identities(label)
-    return shown | {name: identity for name, identity in grid_models(label).items() if name not in shown}
+    models = printed(label)
+    return models | {name: identity for name, identity in of_grid(label).items() if name not in models}
 
 
-def grid_models(label: str) -> dict[str, str]:
+def of_grid(label: str) -> dict[str, str]:
     """Name in the figure's style -> identity of every variant of the figure's grid, in the grid's order.
 
     The grid `structural` feeds Figure 4.3, `pv` 4.5, `projections` 4.7 to 4.9, `weighting` 4.10 and 4.11. Figures 4.2
@@ -29,20 +50,20 @@ def grid_models(label: str) -> dict[str, str]:
 
     Raises `lib.config.profiles.ParameterError` for a grid that does not fit its schema.
     """
-    published = identities(label)
+    published = printed(label)
     return {name: published.get(name, prefix + name) for prefix, name in _variants(label, published)}
 
 
-def table_models(label: str) -> dict[str, str]:
-    """`figure_models` in the order of the thesis' tables, which is the grids': what a table of variants lists."""
-    return grid_models(label) | figure_models(label)
+def listed(label: str) -> dict[str, str]:
+    """`shown` in the order of the thesis' tables, which is the grids': what a table of variants lists."""
+    return of_grid(label) | shown(label)
 
 
-def model_names(labels: Iterable[str]) -> set[str]:
+def names(labels: Iterable[str]) -> set[str]:
     """The names that a filter can choose among: those of the labels' figures, of all figures where none has models."""
     labels = set(labels)
     figures = [label for label in CHAPTER_4 if label in labels] or CHAPTER_4
-    return {name for label in figures for name in figure_models(label)}
+    return {name for label in figures for name in shown(label)}
 
 
 def _variants(label: str, published: dict[str, str]) -> list[tuple[str, str]]:
