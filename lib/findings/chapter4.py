@@ -16,7 +16,6 @@ from lib import experiments, figures
 from lib.config import figure_models, profiles
 from lib.config.profiles import Profile
 from lib.distillation.variants import NO_WEIGHTING, parse
-from lib.findings import claims
 from lib.statistics.effects import best_means, normalized_runs
 from lib.statistics.intervals import SeedNoise, paired, seed_noise
 
@@ -87,11 +86,6 @@ def draw(label: str, records: pd.DataFrame, profile: Profile) -> tuple[pd.DataFr
     data = figures.boxplot_frame(label, shown, band=noise.band)
     figures.save(figures.boxplot(data, label), label, data, profile=profile, records=shown)
     return data, noise
-
-
-def verdicts(label: str, records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
-    """The ledger's rows of a figure (`claims.of_figure`), from the records that it was just drawn from."""
-    return claims.of_figure(label, of_figure(records, label, profile), band(records, label, profile))
 
 
 def reference_tests(records: pd.DataFrame) -> pd.DataFrame:

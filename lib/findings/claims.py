@@ -24,6 +24,7 @@ import pandas as pd
 from lib import published as theirs
 from lib.config import figure_models, paths, profiles
 from lib.config.profiles import Profile
+from lib.findings import chapter4, final_students
 from lib.findings.claim_kinds import KINDS, Claim, EasierTask, resolve
 from lib.statistics import effects, intervals, verdicts
 from lib.statistics.intervals import SeedNoise
@@ -95,6 +96,11 @@ def of_figure(figure: str, scores: pd.DataFrame, noise: SeedNoise | None = None)
     decided = rows["decided_by"].fillna(rows["published_decided_by"])
     short = rows.assign(decided_by=decided, published=rows["published_effect"], ours=rows["effect"])
     return short[["finding", "decided_by", "published", "ours", "needed", "verdict"]]
+
+
+def of_chapter_4(figure: str, records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
+    """`of_figure` for a boxplot figure of Chapter 4, from the records that it was just drawn from."""
+    return of_figure(figure, chapter4.of_figure(records, figure, profile), chapter4.band(records, figure, profile))
 
 
 def our_results(profile: Profile) -> tuple[dict[str, pd.DataFrame], dict[str, SeedNoise]]:
@@ -261,7 +267,6 @@ def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | No
     """A figure's scores with all seeds and its noise, if the store holds every one of them."""
     from lib.distillation import variants
     from lib.experiments import keys
-    from lib.findings import chapter4, final_students
     from lib.tasks import classification_names
 
     if figure.startswith("fig4_"):
@@ -290,8 +295,6 @@ def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | No
 
 def _drawn(figure: str, csv: Path, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | None]:
     """A figure's scores from its CSV, the mean of its seeds once for each, and the noise of the band that it states."""
-    from lib.findings import chapter4
-
     frame = pd.read_csv(csv, keep_default_na=False, na_values=[""])
     if "band" not in frame or frame["band"].isna().all():
         return frame.assign(seed=0), None

@@ -22,7 +22,7 @@ from lib.config import paths
 from lib.store.files import LENGTH, write_atomically
 
 T = TypeVar("T")
-_held: dict[tuple[str, str], Any] = {}
+_held: dict[tuple[str, str, str], Any] = {}
 
 
 def fingerprint(value: Any) -> str:
@@ -36,10 +36,11 @@ def fingerprint(value: Any) -> str:
 
 
 def once(kind: str, key: str, read: Callable[[], T]) -> T:
-    """What `read` returns, read once in this process and then held under kind and key."""
-    if (kind, key) not in _held:
-        _held[kind, key] = read()
-    return _held[kind, key]
+    """What `read` returns, read once in this process and artifact root, and then held under kind and key."""
+    name = (str(paths.artifacts()), kind, key)
+    if name not in _held:
+        _held[name] = read()
+    return _held[name]
 
 
 class Store:

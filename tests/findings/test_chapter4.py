@@ -9,7 +9,7 @@ import pytest
 from lib import published
 from lib.config import figure_models, paths, profiles
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
-from lib.findings import chapter4
+from lib.findings import chapter4, claims
 from lib.report import shown_items
 
 
@@ -92,10 +92,10 @@ def test_verdicts_are_those_of_the_figure_as_drawn():
     """The references of other figures are noise alone; what `only` leaves out is not run."""
     records = as_records("fig4_3", references=chapter4.STRUCTURAL_REFERENCES)
     other = records[records["model"] == "cosine"].assign(model=NO_WEIGHTING["cosine"], value=1.0)
-    table = chapter4.verdicts("fig4_3", pd.concat([records, other]), profiles.load("mini"))
+    table = claims.of_chapter_4("fig4_3", pd.concat([records, other]), profiles.load("mini"))
     np.testing.assert_allclose(table["ours"], table["published"], atol=1e-9)  # fed with the published numbers
     assert set(table["verdict"]) == {"holds", "not distinguishable"} and len(table) == 5
-    fewer = chapter4.verdicts("fig4_3", records, profiles.load("mini", only="max-margin;MSE*, MSE")).set_index(
+    fewer = claims.of_chapter_4("fig4_3", records, profiles.load("mini", only="max-margin;MSE*, MSE")).set_index(
         "finding"
     )
     assert fewer["verdict"].value_counts()["not run"] == 2  # the two that compare with cosine
@@ -127,7 +127,7 @@ def test_own_models_on_one_own_task_are_drawn_and_judged(tmp_path, monkeypatch):
     data, noise = chapter4.draw("fig4_3", pd.DataFrame(own), profile)
     assert "max-margin;MSE;γ=2.0" in set(data["model"]) and set(data["task"]) == {"minutes"}
     assert data[["published", "published_normalized"]].isna().all(axis=None) and noise.band > 0
-    assert len(chapter4.verdicts("fig4_3", pd.DataFrame(own), profile))
+    assert len(claims.of_chapter_4("fig4_3", pd.DataFrame(own), profile))
     saved = pd.read_csv(paths.figures(profile) / "fig4_3.csv")
     count = len(chapter4.models("fig4_3", profile))
     assert len(saved) == count >= 15 and f"{count} models" in shown_items.alt("fig4_3", "All structural losses", saved)

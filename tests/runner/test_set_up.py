@@ -197,7 +197,7 @@ def test_a_failed_installation_is_one_line_with_the_log(clone):
     done = call(clone, "--setup")
     assert done.returncode == 1
     line = done.stderr.splitlines()[-1]
-    assert line.startswith("set-up failed: ERROR: ") and line.endswith("artifacts/setup.log")
+    assert line.startswith("set-up failed: ERROR: ") and line.endswith("setup.log")
 
 
 def test_another_system_is_refused(monkeypatch):
