@@ -7,7 +7,6 @@ check serves JupyterLab, papermill and `run_all.sh`, so a misspelt parameter nev
 from __future__ import annotations
 
 import ast
-import importlib.metadata
 import os
 import platform
 import sys
@@ -22,7 +21,6 @@ from lib.store import executors, provenance
 
 PARAMETERS = ("profile", "seeds", "only", "overrides")
 MARKER = "notebook complete:"  # the runner looks for it: an executed notebook without it did not reach its end
-SHOWN = ("torch", "transformers", "sentence-transformers", "gensim", "scikit-learn", "numpy", "pandas")
 
 _current: Notebook | None = None
 
@@ -48,9 +46,8 @@ class Notebook:
         """Print what the numbers below depend on: versions, processor, threads."""
         import torch
 
-        versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in SHOWN)
         device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU ({platform.machine()})"
-        print(f"Python {platform.python_version()}, {versions}")
+        print(*(f"{name} {version}" for name, version in provenance.versions().items()), sep=", ")
         print(f"device: {device}, {torch.get_num_threads()} thread a process, {executors.jobs()} processes")
         print(f"profile: {self.profile.name}")
         for key, value in self.profile.departures.items():

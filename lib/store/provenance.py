@@ -12,7 +12,6 @@ import itertools
 import json
 import platform
 import subprocess
-import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib import metadata
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from lib.config.profiles import Profile
 
-# What the numbers depend on; a package that is not installed is left out.
+# What the numbers depend on.
 PACKAGES = ("torch", "transformers", "sentence-transformers", "gensim", "numpy", "scipy", "scikit-learn", "pandas",
             "matplotlib", "seaborn")  # fmt: skip
 # Label -> files that this process has saved, in that order: the end of a notebook compares it with what it promised.
@@ -51,7 +50,7 @@ def write(label: str, *, profile: Profile, files: Iterable[Path], records: pd.Da
         "profile": profile.name,
         "parameters": profile.fingerprintable(),
         "files": _fingerprints(files),
-        "versions": _versions(),
+        "versions": versions(),
         **_summary(records),
     }
     _write(path, entry)
@@ -111,9 +110,10 @@ def _commit() -> dict[str, Any]:
 
 
 @functools.cache
-def _versions() -> dict[str, str]:
-    versions = {"python": sys.version.split()[0], "platform": platform.platform()}
+def versions() -> dict[str, str]:
+    """The versions of Python, the system and `PACKAGES`; a package that is not installed is left out."""
+    installed = {"python": platform.python_version(), "platform": platform.platform()}
     for package in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
-            versions[package] = metadata.version(package)
-    return versions
+            installed[package] = metadata.version(package)
+    return installed

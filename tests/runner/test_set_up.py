@@ -34,7 +34,7 @@ DISTRIBUTIONS = {
     "sentence_transformers": "sentence-transformers",
 }
 # Only their commands or their data are used.
-NEVER_IMPORTED = {"jupyterlab", "ipykernel", "nbstripout", "ruff", "codespell", "mypy", "setuptools"}
+NEVER_IMPORTED = {"jupyterlab", "ipykernel", "nbstripout", "ruff", "codespell", "setuptools", "mypy", "pytest-xdist"}
 
 
 def normal(name: str) -> str:
