@@ -77,7 +77,7 @@ def only_run(profile: Profile, status: Status) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        pid = holder.read_text(encoding="utf-8").strip() if holder.exists() else "unknown"
+        pid = holder.read_text(encoding="utf-8") if holder.exists() else "unknown"
         status.say(f"another run is at work on {shown(folder)} (pid {pid}), waiting")
         lock.acquire()
     try:

@@ -82,12 +82,6 @@ def without_docstrings(source: str) -> str:
     return ast.dump(tree)
 
 
-def forget() -> None:
-    """Read every source anew, as tests need it, which change sources."""
-    for remembered in (source_key, imports, home, _path):
-        remembered.cache_clear()
-
-
 def _named(node: ast.AST, module: str) -> Iterator[str]:
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names if _path(alias.name))
