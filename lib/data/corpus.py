@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from lib.data import sources, task_files
-from lib.data.dataset_folder import Document, Documents
+from lib.data.dataset_folder import Document, Documents, content
 
 if TYPE_CHECKING:
     from lib.config.schema import Profile
 
 _BATCH = 1000  # documents whose tokens are counted at once: bounds memory
+
+
+Tokenizer = Callable[..., Mapping[str, list[list[int]]]]  # a Hugging Face tokenizer, as far as it is needed here
+# As plain values that can be kept: "train" and "validation" [(folder, row)], "left_out" {folder: {reason: count}}.
+Selection = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -27,29 +32,10 @@ class Corpus:
     left_out: Mapping[str, Mapping[str, int]]
 
 
-class Tokenizer(Protocol):
-    """A Hugging Face tokenizer, as far as it is needed here."""
-
-    def __call__(self, text: list[str], **settings: Any) -> Mapping[str, list[list[int]]]: ...
-
-
-class Selection(TypedDict):
-    """Which documents a corpus is made of: (folder, row) of each, as plain values that can be kept."""
-
-    train: list[tuple[int, int]]
-    validation: list[tuple[int, int]]
-    left_out: dict[str, dict[str, int]]
-
-
 def read(profile: Profile, selection: Selection | None = None) -> Corpus:
-    """The corpus of a profile, its documents read from disk when they are asked for.
+    """The corpus of a profile, its documents read from disk when they are asked for; raises as `select`.
 
-    Args:
-        profile: its `corpus`, `tasks` and folders are read.
-        selection: an earlier result of `select`, which takes long where `min_tokens` counts tokens.
-
-    Raises:
-        ValueError: as of `select`.
+    selection: an earlier result of `select`, which takes long where `min_tokens` counts tokens.
     """
     selection = selection or select(profile)
     folders = [Documents(sources.root(profile), name) for name in profile.corpus.names]
@@ -73,9 +59,9 @@ def select(profile: Profile, tokenizer: Callable[[], Tokenizer] | None = None) -
         ValueError: anything wrong in a file, or too few documents.
     """
     section = profile.corpus
-    root = sources.root(profile)
-    folders = [Documents(root, name) for name in section.names]
-    held_out = _held_out(profile)
+    folders = [Documents(sources.root(profile), name) for name in section.names]
+    tasks = task_files.of_profile(profile).values()
+    held_out = np.array([content(task.texts[i]) for task in tasks for i in task.held_out()], dtype=np.uint64)
     seen = np.zeros(0, dtype=np.uint64)
     left_out: dict[str, dict[str, int]] = {}
     draws: list[Iterator[int]] = []
@@ -107,22 +93,6 @@ def select(profile: Profile, tokenizer: Callable[[], Tokenizer] | None = None) -
             "corpus.train_documents or corpus.validation_documents, or add a folder"
         )
     return {"validation": picks[0], "train": picks[1], "left_out": left_out}
-
-
-def _held_out(profile: Profile) -> np.ndarray:
-    """Checksums of the texts that tasks are validated and tested on."""
-    contents: set[int] = set()
-    root, seed = sources.root(profile), profile.tasks.seed
-    for entry in profile.tasks.folders.values():
-        documents = Documents(root, entry.folder.partition("/")[0])
-        task = task_files.read(task_files.folder(root, entry), documents, folds=entry.folds, seed=seed)
-        held_out = task.held_out(entry.folds)
-        contents.update(
-            int(number)
-            for document, number in zip(documents, documents.contents, strict=True)
-            if document.id in held_out
-        )
-    return np.array(sorted(contents), dtype=np.uint64)
 
 
 def _long_enough(
@@ -187,8 +157,7 @@ def token_statistics(corpus: Corpus, longformer_tokenizer: Tokenizer, sbert_toke
         sbert_tokens (without, as the masking rule counts).
     """
     rows = []
-    for split in ("train", "validation"):
-        documents = getattr(corpus, split)
+    for split, documents in (("train", corpus.train), ("validation", corpus.validation)):
         for start in range(0, len(documents), _BATCH):
             batch = documents[start : start + _BATCH]
             texts = [document.text for document in batch]
@@ -200,4 +169,4 @@ def token_statistics(corpus: Corpus, longformer_tokenizer: Tokenizer, sbert_toke
 
 def _token_counts(texts: list[str], tokenizer: Tokenizer, *, special: bool) -> list[int]:
     ids = tokenizer(texts, add_special_tokens=special, truncation=False, verbose=False)["input_ids"]
-    return [len(document) for document in ids]
+    return list(map(len, ids))

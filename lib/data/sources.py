@@ -33,7 +33,9 @@ def fingerprint(profile: Profile, datasets: Iterable[str]) -> str:
     A README changes nothing. Cheap after the first time in a process: unchanged files are not read again.
     """
     place = root(profile)
-    files = [file for name in sorted(set(datasets)) for file in _files(place / name)]
+    patterns = ("documents.jsonl*", "documents/*.parquet", "tasks/*/*.json", "tasks/*/*.jsonl")
+    held = {path for name in datasets for pattern in patterns for path in (place / name).glob(pattern)}
+    files = sorted(path for path in held if path.is_file())
     return name_of([[file.relative_to(place).as_posix(), bytes_of(file)] for file in files])
 
 
@@ -45,8 +47,3 @@ def corpus_datasets(profile: Profile) -> set[str]:
 def task_datasets(profile: Profile) -> set[str]:
     """The folders of the profile's tasks."""
     return {entry.folder.partition("/")[0] for entry in profile.tasks.folders.values()}
-
-
-def _files(folder: Path) -> list[Path]:
-    patterns = ("documents.jsonl*", "documents/*.parquet", "tasks/*/*.json", "tasks/*/*.jsonl")
-    return sorted(path for pattern in patterns for path in folder.glob(pattern) if path.is_file())

@@ -11,10 +11,7 @@ Pair = tuple[str, str]
 
 
 def balanced(
-    positives: Sequence[Pair],
-    wanted: int,
-    related: Callable[[str, str], bool],
-    rng: np.random.Generator,
+    positives: Sequence[Pair], wanted: int, related: Callable[[str, str], bool], rng: np.random.Generator
 ) -> list[tuple[Pair, str]]:
     """About `wanted` pairs, half of them positive, in random order.
 
