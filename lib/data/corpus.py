@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lib.data import sources, task_files
-from lib.data.dataset_folder import Document, Documents, content
+from lib.data.dataset_folder import Document, Documents, content, repeats
 
 if TYPE_CHECKING:
     from lib.config.schema import Profile
@@ -71,15 +71,18 @@ def select(profile: Profile, tokenizer: Callable[[], Tokenizer] | None = None) -
             where = documents.place(np.flatnonzero(contents == 0)[0])
             raise ValueError(f"{where}: the text is empty or holds no token; give it a text or remove the line")
         tested = np.isin(contents, held_out)
-        first = np.zeros(len(contents), dtype=bool)
-        first[np.unique(contents, return_index=True)[1]] = True
-        copied = ~tested & (~first | np.isin(contents, seen))
+        copied = ~tested & (repeats(contents) | np.isin(contents, seen))
         seen = np.union1d(seen, contents)
         left_out[entry.folder] = {"in a test": int(tested.sum()), "copies": int(copied.sum()), "too short": 0}
         rows = np.flatnonzero(~tested & ~copied)
         if section.order == "shuffled":
             rows = np.random.default_rng([section.seed, len(draws)]).permutation(rows)
-        draws.append(_long_enough(documents, rows, entry.min_tokens, tokenizer, left_out[entry.folder]))
+        if entry.min_tokens and tokenizer is None:
+            raise ValueError(f"min_tokens={entry.min_tokens} counts tokens and needs the student's tokenizer")
+        if entry.min_tokens:
+            draws.append(_long_enough(documents, rows, entry.min_tokens, tokenizer, left_out[entry.folder]))
+        else:
+            draws.append(iter(rows.tolist()))
     shares = [entry.share for entry in section.folders]
     picks = [_interleaved(draws, shares, n) for n in (section.validation_documents, section.train_documents)]
     usable, wanted = sum(map(len, picks)), section.validation_documents + section.train_documents
@@ -96,25 +99,16 @@ def select(profile: Profile, tokenizer: Callable[[], Tokenizer] | None = None) -
 
 
 def _long_enough(
-    documents: Documents,
-    rows: np.ndarray,
-    min_tokens: int,
-    tokenizer: Callable[[], Tokenizer] | None,
-    left_out: dict[str, int],
+    documents: Documents, rows: np.ndarray, wanted: int, tokenizer: Callable[[], Tokenizer], left_out: dict[str, int]
 ) -> Iterator[int]:
-    """The rows whose text has at least `min_tokens` tokens, counted as far as they are asked for."""
-    if not min_tokens:
-        yield from rows.tolist()
-        return
-    if tokenizer is None:
-        raise ValueError(f"min_tokens={min_tokens} counts tokens and needs the student's tokenizer")
+    """The rows whose text has at least `wanted` tokens, counted as far as they are asked for."""
     counter = tokenizer()
     for start in range(0, len(rows), _BATCH):
         batch = rows[start : start + _BATCH].tolist()
         lengths = _token_counts([documents[row].text for row in batch], counter, special=True)
         for row, length in zip(batch, lengths, strict=True):
-            left_out["too short"] += length < min_tokens
-            if length >= min_tokens:
+            left_out["too short"] += length < wanted
+            if length >= wanted:
                 yield row
 
 

@@ -103,8 +103,8 @@ def document_files(root: Path, name: str) -> list[Path]:
         held = sorted(path.name for path in Path(root).iterdir() if path.is_dir()) if Path(root).is_dir() else []
         raise ValueError(f"{folder}: no such dataset folder; {root} holds {', '.join(held) or 'none'}")
     forms = [[path] for suffix in _OPENERS if (path := folder / f"documents.jsonl{suffix}").is_file()]
-    if parquet := sorted((folder / "documents").glob("*.parquet")):
-        forms.append(parquet)
+    if pieces := sorted((folder / "documents").glob("*.parquet")):
+        forms.append(pieces)
     if len(forms) != 1:
         held = ", ".join(str(form[0].relative_to(folder)) for form in forms) or "none"
         names = "documents.jsonl, documents.jsonl.gz, documents.jsonl.xz and documents/*.parquet"
@@ -126,6 +126,13 @@ def _bytes_of(path: Path, size: int, time: int) -> str:
 def content(text: str) -> int:
     """A 64-bit checksum of a text that is the same however its words are spaced; 0 for a text without a token."""
     return _checksum(" ".join(text.split())) or 1 if has_token(text) else 0
+
+
+def repeats(values: array | np.ndarray) -> np.ndarray:
+    """(values,) bool: whether a value stood before."""
+    again = np.ones(len(values), dtype=bool)
+    again[np.unique(values, return_index=True)[1]] = False
+    return again
 
 
 def _checksum(text: str) -> int:
@@ -232,9 +239,7 @@ def _write_arrow(path: Path, files: list[Path]) -> None:
                 writer.write_batch(pyarrow.RecordBatch.from_pylist(full, schema=schema))
         if not ids:
             raise ValueError(f"{files[0]}: expected at least one document, the file is empty")
-        again = np.ones(len(ids), dtype=bool)
-        again[np.unique(ids, return_index=True)[1]] = False
-        if again.any():
+        if (again := repeats(ids)).any():
             second = int(np.argmax(again))
             name, first = _arrow(unfinished)["id"][second].as_py(), ids.index(ids[second])
             raise ValueError(

@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 
 def root(profile: Profile) -> Path:
-    """The folder of dataset folders: the one a builder writes, once, or a person's own (`lib.config.paths.data_root`).
-
-    Raises:
-        ValueError: a root that is not there, or a builder's files that are not.
-    """
+    """The folder of dataset folders: what a builder writes, once, or a person's own; `ValueError` if it is missing."""
     if profile.build is None:
         return paths.data_root(profile)
     from lib.data import build

@@ -78,15 +78,12 @@ def of_profile(profile: Profile) -> dict[str, Task]:
     """The profile's tasks by name, in the order of `profile.tasks.names`; raises as `read`."""
     root, entries = sources.root(profile), profile.tasks.folders
     folders = {name: Documents(root, name) for name in sorted(sources.task_datasets(profile))}
-    return {
-        name: read(
-            folder(root, entries[name]),
-            folders[entries[name].folder.partition("/")[0]],
-            folds=entries[name].folds,
-            seed=profile.tasks.seed,
-        )
-        for name in profile.tasks.names
-    }
+    tasks = {}
+    for name in profile.tasks.names:
+        documents = folders[entries[name].folder.partition("/")[0]]
+        path = folder(root, entries[name])
+        tasks[name] = read(path, documents, folds=entries[name].folds, seed=profile.tasks.seed)
+    return tasks
 
 
 def folder(root: Path, entry: TaskFolder) -> Path:
@@ -116,10 +113,9 @@ def kind(path: Path) -> str:
 
 
 def read(path: Path, documents: Documents, *, folds: int | None = None, seed: int = 42) -> Task:
-    """The task in the folder `path`, whose documents are `documents`.
+    """The task in the folder `path`.
 
     Args:
-        path: a folder of tasks.
         documents: of its dataset folder.
         folds: cross-validation over train; such a task has no validation split and may do without test.
         seed: of the validation examples that are taken from train where there are neither folds nor a validation
@@ -159,16 +155,10 @@ def read(path: Path, documents: Documents, *, folds: int | None = None, seed: in
     used = {text_id for rows in examples.values() for ids, _ in rows for text_id in ids}
     classes = sorted({label for rows in examples.values() for _, label in rows})
     number = {label: index for index, label in enumerate(classes)}
-    return Task(
-        form,
-        {text_id: text for text_id, text in texts.items() if text_id in used},
-        {split: [ids for ids, _ in rows] for split, rows in examples.items()},
-        {split: np.array([number[label] for _, label in rows], dtype=np.int64) for split, rows in examples.items()},
-        classes,
-        folds,
-        groups,
-        notes=tuple(notes),
-    )
+    texts = {text_id: text for text_id, text in texts.items() if text_id in used}
+    inputs = {split: [ids for ids, _ in rows] for split, rows in examples.items()}
+    labels = {s: np.array([number[label] for _, label in rows], dtype=np.int64) for s, rows in examples.items()}
+    return Task(form, texts, inputs, labels, classes, folds, groups, notes=tuple(notes))
 
 
 def _splits(
@@ -189,9 +179,8 @@ def _splits(
                 if label not in classes:
                     raise ValueError(f"{file}:{number}: label {label!r} does not occur in train.jsonl")
         elif split == "test" and not folds:
-            raise ValueError(
-                f"{file}: the test split is missing; a task holds train.jsonl and test.jsonl, or has folds"
-            )
+            needs = "a task holds train.jsonl and test.jsonl, or has folds"
+            raise ValueError(f"{file}: the test split is missing; {needs}")
     if folds and "validation" in examples:
         raise ValueError(f"{path}: folds={folds} and validation.jsonl exclude each other; remove one")
     for before, split in itertools.combinations(examples, 2):
@@ -283,7 +272,7 @@ def grouping(inputs: Sequence[tuple[str, ...]], groups: dict[str, str]) -> np.nd
     from scipy.sparse.csgraph import connected_components
 
     named = [[("group", groups[i]) if i in groups else ("id", i) for i in (ids[0], ids[-1])] for ids in inputs]
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(itertools.chain.from_iterable(named)))}
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(itertools.chain(*named)))}
     ends = np.array([[numbers[name] for name in names] for names in named]).T
     links = coo_array((np.ones(len(named)), ends), shape=(len(numbers), len(numbers)))
     return connected_components(links, directed=False)[1][ends[0]].astype(np.int64)
@@ -302,10 +291,8 @@ def _carve(
         for label in np.unique(labels):
             places = np.flatnonzero(labels == label)
             if len(places) < 2:
-                raise ValueError(
-                    f"{path}: class {label!r} has one training example: too few to take validation examples; add "
-                    "validation.jsonl"
-                )
+                reason = f"class {label!r} has one training example: too few to take validation examples"
+                raise ValueError(f"{path}: {reason}; add validation.jsonl")
             taken.update(rng.permutation(places)[: max(1, round(VALIDATION_SHARE * len(places)))].tolist())
     else:
         from sklearn.model_selection import StratifiedGroupKFold
@@ -314,12 +301,9 @@ def _carve(
             cuts = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
             taken.update(next(cuts.split(labels, labels, shared))[1].tolist())
         if not taken or len(set(np.delete(labels, list(taken)))) < len(set(labels)):
-            raise ValueError(
-                f"{path}: validation examples cannot be taken from train without cutting a group or losing a class; "
-                "add validation.jsonl"
-            )
-    train = [example for index, example in enumerate(rows) if index not in taken]
-    validation = [example for index, example in enumerate(rows) if index in taken]
-    how = f"{len(validation)} examples (seed {seed}{', whole groups' if shared is not None else ''})"
+            reason = "validation examples cannot be taken from train without cutting a group or losing a class"
+            raise ValueError(f"{path}: {reason}; add validation.jsonl")
+    sides = [[row for index, row in enumerate(rows) if (index in taken) is moved] for moved in (False, True)]
+    how = f"{len(sides[1])} examples (seed {seed}{', whole groups' if shared is not None else ''})"
     note = f"no validation.jsonl: a tenth of each class of train serves, {how}"
-    return {"train": train, "validation": validation, **{s: e for s, e in examples.items() if s != "train"}}, note
+    return {"train": sides[0], "validation": sides[1], "test": examples["test"]}, note

@@ -81,14 +81,6 @@ def test_dump_without_redirects_and_other_namespaces(tmp_path):
     assert (article.title, article.paragraphs[0].text) == ("A", "A sentence with a link & more of the same.")
 
 
-def test_a_truncated_dump_is_reported(tmp_path):
-    whole = bz2.compress(b"<mediawiki>" + b"<page></page>" * 1000)
-    path = tmp_path / "dump.xml.bz2"
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match="dump.xml.bz2.*is the file complete"):
-        list(wikitext.read_dump(path))
-
-
 def test_the_real_dump_is_clean_and_mostly_kept():
     articles = gensim_files.articles()
     paragraphs = [p for article in articles for p in article.paragraphs]

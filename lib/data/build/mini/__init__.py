@@ -18,6 +18,7 @@ _WIKIPEDIA = (
     "Source: the shortened dump of English Wikipedia that gensim ships with its tests (enwiki, 107 articles). "
     "Licence: CC BY-SA and GFDL, the articles' authors."
 )
+_PASSAGES = "Passages as in `passages`."
 _LEE = (
     "Source: Lee, Pincombe and Welsh (2005), as gensim ships it with its tests. No licence is stated; the stories "
     "are of the Australian Broadcasting Corporation."
@@ -56,13 +57,11 @@ def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
 
     def citations(folder: Path) -> None:
         _with_texts(folder, "shared_links", *tasks().citations())
-        title = "Sentences that link to a page, and passages that do or do not"
-        write_readme(folder, title, _WIKIPEDIA, "Passages as in `passages`.")
+        write_readme(folder, "Sentences that link to a page, and passages that do or do not", _WIKIPEDIA, _PASSAGES)
 
     def copies(folder: Path) -> None:
         _with_texts(folder, "copied", *tasks().copies())
-        title = "Passages, and documents that copy two of them, obfuscated"
-        write_readme(folder, title, _WIKIPEDIA, "Passages as in `passages`.")
+        write_readme(folder, "Passages, and documents that copy two of them, obfuscated", _WIKIPEDIA, _PASSAGES)
 
     def sentences(folder: Path) -> None:
         reviews = {f"review/{number:03d}": review for number, review in enumerate(gensim_files.reviews())}

@@ -44,17 +44,12 @@ Row = dict[str, str]  # a document, ready to be written
 
 
 def path(name: str) -> Path:
-    """Where gensim keeps the file `name`.
-
-    Raises:
-        ValueError: the installed gensim came without its test data.
-    """
+    """Where gensim keeps the file `name`; `ValueError` if it was installed without its test data."""
     from gensim.test.utils import datapath  # slow to import
 
     file = Path(datapath(name))
     if not file.is_file():
-        reason = "this gensim was installed without its test data"
-        raise ValueError(f"{file} is missing: {reason}; install the wheel from PyPI")
+        raise ValueError(f"{file} is missing: gensim came without its test data; install the wheel from PyPI")
     return file
 
 

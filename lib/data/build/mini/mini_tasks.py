@@ -42,17 +42,11 @@ PARTS, COPIES = 4, 2  # parts of a suspicious document, passages copied into a p
 COPY_WORDS = 20  # words of a copied stretch
 HOST_WORDS = 10  # words of the document's own before the copies, and after them
 Texts = dict[str, tuple[str, str]]  # {id: (text, group)}
+Groups = Callable[[str, np.random.Generator], list[list[Pair]]]  # of a split and a generator: positives
 
 
 class MiniTasks:
-    """The tasks that are made of passages; each draws from a generator of its own, whatever else is drawn.
-
-    Args:
-        settings: articles and words of the pool, at most how many pairs per split, seed.
-
-    Raises:
-        ValueError: a pool that the articles cannot fill (`lib.data.build.mini.passage_pool`).
-    """
+    """The tasks that are made of passages; each draws from a generator of its own, whatever else is drawn."""
 
     def __init__(self, settings: MiniBuild):
         self.passages = passage_pool.build(settings.pool_articles, settings.passage_words, settings.seed)
@@ -156,18 +150,13 @@ class MiniTasks:
         a, b = (self.by_id[text_id.split("/sentence")[0]] for text_id in (first, second))
         return a.article == b.article or bool(a.targets & b.targets)
 
-    def _balanced(
-        self,
-        role: str,
-        groups: Callable[[str, np.random.Generator], list[list[Pair]]],
-        related: Callable[[str, str], bool],
-    ) -> Examples:
+    def _balanced(self, role: str, groups: Groups, related: Callable[[str, str], bool]) -> Examples:
         """Both orders of the positives that `groups` makes for a split, and as many negatives."""
-        rng, examples = self._rng(role), {}
-        for split in SPLITS:
-            positives = both_orders(round_robin(groups(split, rng), rng))
-            examples[split] = balanced(positives, self.wanted[split], related, rng)
-        return examples
+        rng = self._rng(role)
+        return {
+            split: balanced(both_orders(round_robin(groups(split, rng), rng)), self.wanted[split], related, rng)
+            for split in SPLITS
+        }
 
 
 def rated_stories() -> tuple[list[str], dict[str, list[str]]]:

@@ -92,12 +92,8 @@ def build(articles: int, passage_words: int, seed: int) -> list[Passage]:
     Passages are chosen so that within a split many pairs of articles share a link target; the rest is random.
 
     Raises:
-        ValueError: fewer articles than topics, or more than hold enough passages of that length.
+        ValueError: more articles than hold enough passages of that length.
     """
-    if articles < TOPICS:
-        raise ValueError(
-            f"pool_articles: ARXIV has {TOPICS} classes, so at least as many articles are needed, got {articles}"
-        )
     candidates = _candidates(articles, passage_words)
     chosen = _choose(candidates, np.random.default_rng(seed))
     mask_titles = _pattern(map(_plain, candidates))

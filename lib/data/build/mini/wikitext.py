@@ -90,31 +90,18 @@ class Article(NamedTuple):
 
 
 def read_dump(path: Path) -> Iterator[Article]:
-    """Articles of the bz2-compressed MediaWiki export `path`, in file order, without redirects and other namespaces.
-
-    Raises:
-        ValueError: the file is not a complete bz2 or XML file.
-    """
-    try:
-        with bz2.open(path, "rb") as stream:
-            for _, element in ElementTree.iterparse(stream):
-                if element.tag.rpartition("}")[2] == "page":
-                    fields = {child.tag.rpartition("}")[2]: child.text or "" for child in element.iter()}
-                    if fields["ns"] == "0" and "redirect" not in fields:
-                        yield parse(fields["title"], fields.get("text", ""))
-                    element.clear()
-    except (EOFError, OSError, ElementTree.ParseError) as error:
-        expected = "expected a bz2-compressed MediaWiki export"
-        raise ValueError(f"{path}: {expected}, got {error}; is the file complete?") from error
+    """Articles of the bz2-compressed MediaWiki export `path`, in file order, without redirects and other namespaces."""
+    with bz2.open(path, "rb") as stream:
+        for _, element in ElementTree.iterparse(stream):
+            if element.tag.rpartition("}")[2] == "page":
+                fields = {child.tag.rpartition("}")[2]: child.text or "" for child in element.iter()}
+                if fields["ns"] == "0" and "redirect" not in fields:
+                    yield parse(fields["title"], fields.get("text", ""))
+                element.clear()
 
 
 def parse(title: str, wikitext: str) -> Article:
-    """Clean paragraphs of one page.
-
-    Args:
-        title: the page's title.
-        wikitext: its source, XML entities already resolved once (as an XML parser does).
-    """
+    """Clean paragraphs of a page; in its source `wikitext` XML entities are resolved once, as an XML parser does."""
     section, top, paragraphs = "", "", []
     for line in _join_lines(_strip_blocks(wikitext)):
         if heading := _HEADING.match(line):
@@ -137,20 +124,13 @@ def _join_lines(text: str) -> Iterator[str]:
 
 def _strip_blocks(text: str) -> str:
     """Everything that can span lines: comments, references, formulas, templates, tables, files."""
-    text = _PRIVATE.sub("", text)
-    text = _COMMENT.sub("", text)
+    text = _COMMENT.sub("", _PRIVATE.sub("", text))
     text = re.sub(r"<sup>([0-9+−–n-]{1,4})</sup>", lambda m: m.group(1).translate(_SUPERSCRIPTS), text)
     text = re.sub(r"</?(?:nowiki|onlyinclude|noinclude)\s*/?>", "", text)
-    text = _FORMULA_TAG.sub(_GAP, text)
-    text = _REFERENCE.sub("", text)
-    text = _DROPPED_TAG.sub("", text)
-    for pattern, replacement in (
-        (_TEMPLATE, _template),
-        (_TABLE, ""),
-        (_LINK, _link),
-    ):  # captions hold links: these last
+    text = _DROPPED_TAG.sub("", _REFERENCE.sub("", _FORMULA_TAG.sub(_GAP, text)))
+    for pattern, replacement in ((_TEMPLATE, _template), (_TABLE, ""), (_LINK, _link)):
         replaced = 1
-        while replaced:  # innermost first, until none is left
+        while replaced:  # innermost first, until none is left; captions hold links
             text, replaced = pattern.subn(replacement, text)
     return text
 
@@ -198,15 +178,16 @@ def _paragraph(line: str, section: str) -> Paragraph | None:
     line = re.sub(r"'{2,}", "", _TAG.sub(lambda m: " " if m.group(0)[1:3].lower() == "br" else "", line))
     line = html.unescape(html.unescape(line))
     text, links = _extract_links(_tidy(line))
-    words = text.replace(_GAP, " ").split()
-    if len(words) < (12 if item else 6) or not _SENTENCE_END.search(text) or _GAP in text or _RESIDUE.search(text):
+    if len(text.split()) < (12 if item else 6) or not _SENTENCE_END.search(text):
+        return None
+    if _GAP in text or _RESIDUE.search(text):
         return None
     return Paragraph(text, section, links)
 
 
 def _tidy(text: str) -> str:
     """White space, and the brackets and commas that removed templates leave behind."""
-    text = re.sub(r"[\u00a0\u2009\u200a\u202f\s]+", " ", text)
+    text = re.sub(r"\s+", " ", text)
     text = re.sub(r"[\u200b-\u200f\u2060\ufeff\u00ad]", "", text)
     previous = None
     while previous != text:  # emptying the inner brackets can empty the outer ones
