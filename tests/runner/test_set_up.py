@@ -29,7 +29,7 @@ LOCK_LINES = [
 # Import names that differ from the names of their distributions.
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "ruamel": "ruamel-yaml", "sentence_transformers": "sentence-transformers"}
 # Only their commands or their data are used.
-NEVER_IMPORTED = {"jupyterlab", "ipykernel", "nbstripout", "ruff", "codespell", "setuptools"}
+NEVER_IMPORTED = {"jupyterlab", "ipykernel", "nbstripout", "ruff", "codespell", "setuptools", "mypy", "pytest-xdist"}
 
 
 def normal(name: str) -> str:
