@@ -71,13 +71,12 @@ def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
                      "its tests. No licence is stated.")  # fmt: skip
 
     def stories(folder: Path) -> None:
-        ids, relevant = mini_tasks.rated_stories()
-        rows = ({"id": i, "text": text} for i, text in zip(ids, gensim_files.stories(), strict=True))
-        write_lines(folder / "documents.jsonl", rows)
+        texts, relevant = mini_tasks.rated_stories()
+        write_lines(folder / "documents.jsonl", ({"id": i, "text": text} for i, text in texts.items()))
         write_relevant(folder / "tasks/similar", relevant)
         write_readme(folder, "News stories and how similar people find them", _LEE,
-                     f"Relevant are stories rated above {mini_tasks.RELATED} of 1; {len(ids) - len(relevant)} of "
-                     f"{len(ids)} have none and are candidates only.")  # fmt: skip
+                     f"Relevant are stories rated above {mini_tasks.RELATED} of 1; {len(texts) - len(relevant)} of "
+                     f"{len(texts)} have none and are candidates only.")  # fmt: skip
 
     return {write.__name__: write for write in (wikipedia, news, passages, citations, copies, sentences, stories)}
 

@@ -176,7 +176,7 @@ def corpus_texts(documents: int, seed: int) -> tuple[list[Row], list[Row]]:
         ValueError: more documents than the files hold.
     """
     rng = np.random.default_rng(seed)
-    stories = _lines(NEWS)
+    stories = lines(NEWS)
     news = [{"id": f"{n:03d}", "text": stories[index]} for n, index in enumerate(without_copies(stories))]
     passages = enumerate(corpus_passages(documents - min(len(news), documents // 2), rng))
     wikipedia = [{"id": f"{a}/{n:03d}", "text": text, "title": a, "group": a} for n, (a, text) in passages]
@@ -193,16 +193,12 @@ def _representative(documents: list[Row], rng: np.random.Generator, rounds: int 
     return [part[index] for part in dealt for index in rng.permutation(len(part))]
 
 
-def stories() -> list[str]:
-    """The 50 Lee news stories, in the order of their ratings."""
-    return _lines(STORIES)
-
-
 def reviews() -> list[tuple[str, str]]:
     """(label, sentence) of the 200 review sentences; labels "neg", "pos", in file order."""
-    parts = (line.partition(" ") for line in _lines(REVIEWS))
+    parts = (line.partition(" ") for line in lines(REVIEWS))
     return [(label.removeprefix("__label__"), " ".join(text.split())) for label, _, text in parts]
 
 
-def _lines(name: str) -> list[str]:
+def lines(name: str) -> list[str]:
+    """The lines of the file `name`: one story each, the 50 in the order of their ratings, or one review."""
     return [line.strip() for line in path(name).read_text(encoding="latin-1").splitlines()]

@@ -57,7 +57,7 @@ class MiniTasks:
 
     def topics(self) -> Examples:
         """ARXIV."""
-        topics = passage_pool.topics(self.passages)
+        topics = list(dict.fromkeys(p.article for p in self.passages))[: passage_pool.TOPICS]
         return {
             split: [((p.id,), p.article) for p in here if p.article in topics] for split, here in self.of_split.items()
         }
@@ -159,13 +159,14 @@ class MiniTasks:
         }
 
 
-def rated_stories() -> tuple[list[str], dict[str, list[str]]]:
-    """WINES: ids of the 50 stories, and of those that people rated above 0.5 of 1 with a story, where there are any."""
+def rated_stories() -> tuple[dict[str, str], dict[str, list[str]]]:
+    """WINES: the 50 stories by id, and ids that people rated above 0.5 of 1 with a story, where there are any."""
     ratings = np.triu(np.loadtxt(gensim_files.path(gensim_files.RATINGS)), 1)
     ratings = ratings + ratings.T  # the file holds each pair once
     ids = [f"lee/{number:02d}" for number in range(len(ratings))]
     relevant = {ids[row]: [ids[column] for column in np.flatnonzero(ratings[row] > RELATED)] for row in range(len(ids))}
-    return ids, {source: targets for source, targets in relevant.items() if targets}
+    stories = dict(zip(ids, gensim_files.lines(gensim_files.STORIES), strict=True))
+    return stories, {source: targets for source, targets in relevant.items() if targets}
 
 
 def _suspicious(copied: list[Passage], host: Passage, rng: np.random.Generator) -> str:

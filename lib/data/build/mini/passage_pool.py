@@ -109,11 +109,6 @@ def build(articles: int, passage_words: int, seed: int) -> list[Passage]:
     return passages
 
 
-def topics(passages: Iterable[Passage]) -> list[str]:
-    """The eleven longest articles of a pool."""
-    return list(dict.fromkeys(passage.article for passage in passages))[:TOPICS]
-
-
 def _candidates(count: int, passage_words: int) -> dict[str, list[_Cut]]:
     """{title: passages} of the longest articles by prose; lists are no articles about something."""
     words = {a.title: sum(len(p.text.split()) for p in a.paragraphs) for a in gensim_files.articles()}
