@@ -25,9 +25,8 @@ def findings(path: Path) -> Iterator[str]:
     if not path.is_dir():
         raise ValueError(f"{path}: no such folder")
     marks = ("documents", "documents.jsonl*", "tasks")
-    alone = any(True for mark in marks for _ in path.glob(mark))
-    inside = sorted({mark.parent for pattern in marks for mark in path.glob(f"*/{pattern}")})
-    if not (folders := [path] if alone else inside):
+    inside = sorted({place.parent for mark in marks for place in path.glob(f"*/{mark}")})
+    if not (folders := [path] if any(any(path.glob(mark)) for mark in marks) else inside):
         raise ValueError(f"{path}: neither a dataset folder nor a folder of them: no documents.jsonl in it")
     held: dict[str, Documents] = {}
     tested: set[int] = set()
@@ -38,15 +37,16 @@ def findings(path: Path) -> Iterator[str]:
             yield f"{folder.name}: error: {error}"
             continue
         yield from _documents(folder.name, documents)
-        for task in sorted((folder / "tasks").glob("*/")):
-            folds = None if (task / "test.jsonl").is_file() or not (task / "train.jsonl").is_file() else FOLDS
+        for path in sorted((folder / "tasks").glob("*/")):
+            name = f"{folder.name}/{path.name}"
+            folds = None if (path / "test.jsonl").is_file() or not (path / "train.jsonl").is_file() else FOLDS
             try:
-                files = task_files.read(task, documents, folds=folds)
+                task = task_files.read(path, documents, folds=folds)
             except ValueError as error:
-                yield f"{folder.name}/{task.name}: error: {error}"
+                yield f"{name}: error: {error}"
                 continue
-            yield from _task(f"{folder.name}/{task.name}", files, folds)
-            tested |= {dataset_folder.content(files.documents[text_id]) for text_id in files.held_out(folds)}
+            yield from (f"{name}: {line}" for line in _task(task))
+            tested |= {dataset_folder.content(task.texts[text_id]) for text_id in task.held_out()}
     for name, documents in held.items():
         if count := int(np.isin(documents.contents, np.array(sorted(tested), dtype=np.uint64)).sum()):
             yield f"{name}: note: {count} documents are validation or test texts of a task; a corpus leaves them out"
@@ -54,12 +54,10 @@ def findings(path: Path) -> Iterator[str]:
 
 def _documents(name: str, documents: Documents) -> Iterator[str]:
     words = np.array([len(document.text.split()) for document in documents])
-    grouped = len({document.group for document in documents if document.group})
+    groups = len({document.group for document in documents if document.group})
     low, middle, high = (int(np.quantile(words, share)) for share in (0, 0.5, 1))
-    yield (
-        f"{name}: {len(documents)} documents of {low} to {high} words, median {middle}"
-        + (f", in {grouped} groups" if grouped else "")
-    )
+    grouped = f", in {groups} groups" if groups else ""
+    yield f"{name}: {len(documents)} documents of {low} to {high} words, median {middle}{grouped}"
     empty = np.flatnonzero(documents.contents == 0)
     if len(empty):
         yield (
@@ -70,20 +68,19 @@ def _documents(name: str, documents: Documents) -> Iterator[str]:
         yield f"{name}: note: {copies} documents repeat another; a corpus takes each text once"
 
 
-def _task(name: str, files: task_files.TaskFiles, folds: int | None) -> Iterator[str]:
-    if files.kind == "retrieval":
-        targets = sum(map(len, files.relevant.values()))
-        yield f"{name}: retrieval, {len(files.relevant)} sources, {targets} targets, {len(files.documents)} candidates"
-    elif files.kind == "clustering":
-        yield f"{name}: clustering, {len(files.clusters)} documents in {len(set(files.clusters.values()))} clusters"
+def _task(task: task_files.Task) -> Iterator[str]:
+    if task.kind == "retrieval":
+        targets = sum(map(len, task.relevant.values()))
+        yield f"retrieval, {len(task.relevant)} sources, {targets} targets, {len(task.texts)} candidates"
+    elif task.kind == "clustering":
+        yield f"clustering, {len(task.clusters)} documents in {len(set(task.clusters.values()))} clusters"
     else:
-        yield f"{name}: {files.kind}" + (", no test split: give it folds in the profile" if folds else "")
-    for split, examples in files.examples.items():
-        sizes = Counter(label for _, label in examples).most_common()
-        largest = ", ".join(f"{label} {size}" for label, size in sizes[:3])
-        more = f" ... {sizes[-1][0]} {sizes[-1][1]}" if len(sizes) > 3 else ""
-        yield f"{name}: {split}: {len(examples)} examples, {len(sizes)} classes: {largest}{more}"
-    yield from (f"{name}: note: {note}" for note in files.notes)
+        yield task.kind + (", no test split: give it folds in the profile" if task.folds else "")
+    for split, labels in task.labels.items():
+        sizes = [f"{task.classes[label]} {size}" for label, size in Counter(labels.tolist()).most_common()]
+        more = f" ... {sizes[-1]}" if len(sizes) > 3 else ""
+        yield f"{split}: {len(labels)} examples, {len(sizes)} classes: {', '.join(sizes[:3])}{more}"
+    yield from (f"note: {note}" for note in task.notes)
 
 
 def main(arguments: list[str] | None = None) -> int:

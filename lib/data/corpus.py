@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from lib.data import sources, task_files
-from lib.data.dataset_folder import Document, Documents
+from lib.data.dataset_folder import Document, Documents, content, repeats
 
 if TYPE_CHECKING:
     from lib.config.schema import Profile
 
 _BATCH = 1000  # documents whose tokens are counted at once: bounds memory
+
+
+Tokenizer = Callable[..., Mapping[str, list[list[int]]]]  # a Hugging Face tokenizer, as far as it is needed here
+# As plain values that can be kept: "train" and "validation" [(folder, row)], "left_out" {folder: {reason: count}}.
+Selection = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -27,29 +32,10 @@ class Corpus:
     left_out: Mapping[str, Mapping[str, int]]
 
 
-class Tokenizer(Protocol):
-    """A Hugging Face tokenizer, as far as it is needed here."""
-
-    def __call__(self, text: list[str], **settings: Any) -> Mapping[str, list[list[int]]]: ...
-
-
-class Selection(TypedDict):
-    """Which documents a corpus is made of: (folder, row) of each, as plain values that can be kept."""
-
-    train: list[tuple[int, int]]
-    validation: list[tuple[int, int]]
-    left_out: dict[str, dict[str, int]]
-
-
 def read(profile: Profile, selection: Selection | None = None) -> Corpus:
-    """The corpus of a profile, its documents read from disk when they are asked for.
+    """The corpus of a profile, its documents read from disk when they are asked for; raises as `select`.
 
-    Args:
-        profile: its `corpus`, `tasks` and folders are read.
-        selection: an earlier result of `select`, which takes long where `min_tokens` counts tokens.
-
-    Raises:
-        ValueError: as of `select`.
+    selection: an earlier result of `select`, which takes long where `min_tokens` counts tokens.
     """
     selection = selection or select(profile)
     folders = [Documents(sources.root(profile), name) for name in profile.corpus.names]
@@ -73,9 +59,9 @@ def select(profile: Profile, tokenizer: Callable[[], Tokenizer] | None = None) -
         ValueError: anything wrong in a file, or too few documents.
     """
     section = profile.corpus
-    root = sources.root(profile)
-    folders = [Documents(root, name) for name in section.names]
-    held_out = _held_out(profile)
+    folders = [Documents(sources.root(profile), name) for name in section.names]
+    tasks = task_files.of_profile(profile).values()
+    held_out = np.array([content(task.texts[i]) for task in tasks for i in task.held_out()], dtype=np.uint64)
     seen = np.zeros(0, dtype=np.uint64)
     left_out: dict[str, dict[str, int]] = {}
     draws: list[Iterator[int]] = []
@@ -85,15 +71,18 @@ def select(profile: Profile, tokenizer: Callable[[], Tokenizer] | None = None) -
             where = documents.place(np.flatnonzero(contents == 0)[0])
             raise ValueError(f"{where}: the text is empty or holds no token; give it a text or remove the line")
         tested = np.isin(contents, held_out)
-        first = np.zeros(len(contents), dtype=bool)
-        first[np.unique(contents, return_index=True)[1]] = True
-        copied = ~tested & (~first | np.isin(contents, seen))
+        copied = ~tested & (repeats(contents) | np.isin(contents, seen))
         seen = np.union1d(seen, contents)
         left_out[entry.folder] = {"in a test": int(tested.sum()), "copies": int(copied.sum()), "too short": 0}
         rows = np.flatnonzero(~tested & ~copied)
         if section.order == "shuffled":
             rows = np.random.default_rng([section.seed, len(draws)]).permutation(rows)
-        draws.append(_long_enough(documents, rows, entry.min_tokens, tokenizer, left_out[entry.folder]))
+        if entry.min_tokens and tokenizer is None:
+            raise ValueError(f"min_tokens={entry.min_tokens} counts tokens and needs the student's tokenizer")
+        if entry.min_tokens:
+            draws.append(_long_enough(documents, rows, entry.min_tokens, tokenizer, left_out[entry.folder]))
+        else:
+            draws.append(iter(rows.tolist()))
     shares = [entry.share for entry in section.folders]
     picks = [_interleaved(draws, shares, n) for n in (section.validation_documents, section.train_documents)]
     usable, wanted = sum(map(len, picks)), section.validation_documents + section.train_documents
@@ -109,42 +98,17 @@ def select(profile: Profile, tokenizer: Callable[[], Tokenizer] | None = None) -
     return {"validation": picks[0], "train": picks[1], "left_out": left_out}
 
 
-def _held_out(profile: Profile) -> np.ndarray:
-    """Checksums of the texts that tasks are validated and tested on."""
-    contents: set[int] = set()
-    root, seed = sources.root(profile), profile.tasks.seed
-    for entry in profile.tasks.folders.values():
-        documents = Documents(root, entry.folder.partition("/")[0])
-        task = task_files.read(task_files.folder(root, entry), documents, folds=entry.folds, seed=seed)
-        held_out = task.held_out(entry.folds)
-        contents.update(
-            int(number)
-            for document, number in zip(documents, documents.contents, strict=True)
-            if document.id in held_out
-        )
-    return np.array(sorted(contents), dtype=np.uint64)
-
-
 def _long_enough(
-    documents: Documents,
-    rows: np.ndarray,
-    min_tokens: int,
-    tokenizer: Callable[[], Tokenizer] | None,
-    left_out: dict[str, int],
+    documents: Documents, rows: np.ndarray, wanted: int, tokenizer: Callable[[], Tokenizer], left_out: dict[str, int]
 ) -> Iterator[int]:
-    """The rows whose text has at least `min_tokens` tokens, counted as far as they are asked for."""
-    if not min_tokens:
-        yield from rows.tolist()
-        return
-    if tokenizer is None:
-        raise ValueError(f"min_tokens={min_tokens} counts tokens and needs the student's tokenizer")
+    """The rows whose text has at least `wanted` tokens, counted as far as they are asked for."""
     counter = tokenizer()
     for start in range(0, len(rows), _BATCH):
         batch = rows[start : start + _BATCH].tolist()
         lengths = _token_counts([documents[row].text for row in batch], counter, special=True)
         for row, length in zip(batch, lengths, strict=True):
-            left_out["too short"] += length < min_tokens
-            if length >= min_tokens:
+            left_out["too short"] += length < wanted
+            if length >= wanted:
                 yield row
 
 
@@ -187,8 +151,7 @@ def token_statistics(corpus: Corpus, longformer_tokenizer: Tokenizer, sbert_toke
         sbert_tokens (without, as the masking rule counts).
     """
     rows = []
-    for split in ("train", "validation"):
-        documents = getattr(corpus, split)
+    for split, documents in (("train", corpus.train), ("validation", corpus.validation)):
         for start in range(0, len(documents), _BATCH):
             batch = documents[start : start + _BATCH]
             texts = [document.text for document in batch]
@@ -200,4 +163,4 @@ def token_statistics(corpus: Corpus, longformer_tokenizer: Tokenizer, sbert_toke
 
 def _token_counts(texts: list[str], tokenizer: Tokenizer, *, special: bool) -> list[int]:
     ids = tokenizer(texts, add_special_tokens=special, truncation=False, verbose=False)["input_ids"]
-    return [len(document) for document in ids]
+    return list(map(len, ids))

@@ -12,7 +12,6 @@ read: a corpus larger than memory stays on disk. Tasks: `lib.data.task_files`.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import gzip
 import hashlib
@@ -30,6 +29,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
+from pyarrow import ipc, parquet
 
 from lib.config import paths
 from lib.store.files import file_fingerprint
@@ -39,6 +40,7 @@ from lib.store.source_keys import source_key
 _OPENERS = {"": open, ".gz": gzip.open, ".xz": lzma.open}
 _BATCH = 1000  # documents that are in memory at once
 _OPTIONAL = ("title", "group")
+_COLUMNS = ("id", "text", *_OPTIONAL)
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,6 @@ class Documents(Sequence[Document]):
     """
 
     def __init__(self, root: Path, name: str):
-        import pyarrow
-
         self.name, self._files = name, document_files(root, name)
         code = source_key(__name__, stop=("lib.store", "lib.config"))
         key = fingerprint([code, *([os.fspath(path), bytes_of(path)] for path in self._files)])
@@ -80,10 +80,10 @@ class Documents(Sequence[Document]):
         return self._table.num_rows
 
     def __getitem__(self, row: int) -> Document:
-        return Document(source=self.name, **{key: self._table[key][row].as_py() for key in ("id", "text", *_OPTIONAL)})
+        return Document(source=self.name, **{key: self._table[key][row].as_py() for key in _COLUMNS})
 
     def __iter__(self) -> Iterator[Document]:
-        for batch in self._table.select(["id", "text", *_OPTIONAL]).to_batches():
+        for batch in self._table.select(_COLUMNS).to_batches():
             yield from (Document(source=self.name, **fields) for fields in batch.to_pylist())
 
     @functools.cached_property
@@ -103,14 +103,12 @@ def document_files(root: Path, name: str) -> list[Path]:
         held = sorted(path.name for path in Path(root).iterdir() if path.is_dir()) if Path(root).is_dir() else []
         raise ValueError(f"{folder}: no such dataset folder; {root} holds {', '.join(held) or 'none'}")
     forms = [[path] for suffix in _OPENERS if (path := folder / f"documents.jsonl{suffix}").is_file()]
-    if parquet := sorted((folder / "documents").glob("*.parquet")):
-        forms.append(parquet)
+    if pieces := sorted((folder / "documents").glob("*.parquet")):
+        forms.append(pieces)
     if len(forms) != 1:
         held = ", ".join(str(form[0].relative_to(folder)) for form in forms) or "none"
-        raise ValueError(
-            f"{folder}: expected one of documents.jsonl, documents.jsonl.gz, documents.jsonl.xz and "
-            f"documents/*.parquet, found {held}"
-        )
+        names = "documents.jsonl, documents.jsonl.gz, documents.jsonl.xz and documents/*.parquet"
+        raise ValueError(f"{folder}: expected one of {names}, found {held}")
     return forms[0]
 
 
@@ -127,7 +125,14 @@ def _bytes_of(path: Path, size: int, time: int) -> str:
 
 def content(text: str) -> int:
     """A 64-bit checksum of a text that is the same however its words are spaced; 0 for a text without a token."""
-    return (_checksum(" ".join(text.split())) or 1) if has_token(text) else 0
+    return _checksum(" ".join(text.split())) or 1 if has_token(text) else 0
+
+
+def repeats(values: array | np.ndarray) -> np.ndarray:
+    """(values,) bool: whether a value stood before."""
+    again = np.ones(len(values), dtype=bool)
+    again[np.unique(values, return_index=True)[1]] = False
+    return again
 
 
 def _checksum(text: str) -> int:
@@ -143,17 +148,15 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     """(line number from 1, line) of a plain or compressed UTF-8 text file."""
     number = 0
     try:
-        with _OPENERS[path.suffix if path.suffix in _OPENERS else ""](path, "rb") as stream:
+        with _OPENERS.get(path.suffix, open)(path, "rb") as stream:
             for number, line in enumerate(stream, start=1):
                 yield number, line.rstrip(b"\r\n").decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path}:{number}: not UTF-8 ({error.reason} at byte {error.start} of the line); convert the file"
-        ) from error
+        reason = f"{error.reason} at byte {error.start} of the line"
+        raise ValueError(f"{path}:{number}: not UTF-8 ({reason}); convert the file") from error
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(
-            f"{path}: after line {number}: the archive is truncated or damaged ({error}); copy it again"
-        ) from error
+        where = f"{path}: after line {number}"
+        raise ValueError(f"{where}: the archive is truncated or damaged ({error}); copy it again") from error
 
 
 def parse(where: str, text: str) -> dict[str, Any]:
@@ -184,20 +187,18 @@ def text_fields(
     fields = {}
     for key in (*required, *optional):
         value = values.get(key)
-        if value is None:
-            if key in required:
-                raise ValueError(f"{where}: {key!r} is missing")
-            fields[key] = ""
-        elif isinstance(value, str) or (type(value) is int and key != "text"):
-            fields[key] = str(value)
-        else:
+        if value is None and key in required:
+            raise ValueError(f"{where}: {key!r} is missing")
+        if not (value is None or isinstance(value, str) or (type(value) is int and key != "text")):
             raise ValueError(f"{where}: {key!r} should be text, got {type(value).__name__}")
+        fields[key] = "" if value is None else str(value)
         try:
             fields[key].encode()
         except UnicodeEncodeError as error:
+            half = f"{fields[key][error.start]!a} at character {error.start + 1}"
             raise ValueError(
-                f"{where}: {key!r} holds half a surrogate pair ({fields[key][error.start]!a} at character "
-                f"{error.start + 1}), which is no text; write the file anew from its source"
+                f"{where}: {key!r} holds half a surrogate pair ({half}), which is no text; write the file anew from "
+                "its source"
             ) from None
     return fields
 
@@ -208,12 +209,9 @@ def _rows(files: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
         if path.suffix != ".parquet":
             yield from ((f"{path}:{number}", parse(f"{path}:{number}", line)) for number, line in lines(path))
             continue
-        import pyarrow
-        from pyarrow import parquet
-
         try:
             with parquet.ParquetFile(path) as file:
-                columns = [name for name in ("id", "text", *_OPTIONAL) if name in file.schema_arrow.names]
+                columns = [name for name in _COLUMNS if name in file.schema_arrow.names]
                 batches = (batch.to_pylist() for batch in file.iter_batches(_BATCH, columns=columns))
                 for number, fields in enumerate(itertools.chain.from_iterable(batches), start=1):
                     yield f"{path}:{number}", fields
@@ -222,55 +220,37 @@ def _rows(files: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
             raise ValueError(f"{path}: not a whole Parquet file ({reason}); copy it again") from error
 
 
-def _arrow(path: Path) -> Any:
-    import pyarrow
-
-    return pyarrow.ipc.open_file(pyarrow.memory_map(os.fspath(path))).read_all()
+def _arrow(path: Path) -> pyarrow.Table:
+    return ipc.open_file(pyarrow.memory_map(os.fspath(path))).read_all()
 
 
 def _write_arrow(path: Path, files: list[Path]) -> None:
     """All documents, checked, as an Arrow file with the checksum of each text beside it."""
-    import pyarrow
-
-    columns = ("id", "text", *_OPTIONAL)
-    schema = pyarrow.schema([*((key, pyarrow.string()) for key in columns), ("content", pyarrow.uint64())])
+    schema = pyarrow.schema([*((key, pyarrow.string()) for key in _COLUMNS), ("content", pyarrow.uint64())])
     ids = array("Q")  # checksums: eight bytes a document, where a set of ids would take a hundred
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file, pyarrow.ipc.new_file(file, schema) as writer:
-            rows = _rows(files)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as folder:
+        unfinished = Path(folder) / path.name
+        with ipc.new_file(unfinished, schema) as writer:
+            rows = (text_fields(where, values, ("id", "text"), _OPTIONAL) for where, values in _rows(files))
             while batch := list(itertools.islice(rows, _BATCH)):
-                fields = [text_fields(where, values, ("id", "text"), _OPTIONAL) for where, values in batch]
-                ids.extend(_checksum(document["id"]) for document in fields)
-                rest = {"content": [content(document["text"]) for document in fields]}
-                values = {key: [document[key] for document in fields] for key in columns} | rest
-                writer.write_batch(pyarrow.record_batch(values, schema=schema))
+                ids.extend(_checksum(fields["id"]) for fields in batch)
+                full = [{**fields, "content": content(fields["text"])} for fields in batch]
+                writer.write_batch(pyarrow.RecordBatch.from_pylist(full, schema=schema))
         if not ids:
             raise ValueError(f"{files[0]}: expected at least one document, the file is empty")
-        order = np.argsort(ids, kind="stable")
-        same = np.flatnonzero(np.diff(np.asarray(ids)[order]) == 0)
-        if len(same):
-            pair = min(range(len(same)), key=lambda index: order[same[index] + 1])
-            first, second = int(order[same[pair]]), int(order[same[pair] + 1])
-            table = _arrow(Path(temporary))
+        if (again := repeats(ids)).any():
+            second = int(np.argmax(again))
+            name, first = _arrow(unfinished)["id"][second].as_py(), ids.index(ids[second])
             raise ValueError(
-                f"{_place(files, second)}: id {table['id'][second].as_py()!r} occurs a second time, first at "
-                f"{_place(files, first)}"
+                f"{_place(files, second)}: id {name!r} occurs a second time, first at {_place(files, first)}"
             )
-        os.chmod(temporary, 0o644)  # mkstemp's 0600 would keep colleagues on a shared disk out
-        os.replace(temporary, path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+        os.replace(unfinished, path)
 
 
 def _place(files: list[Path], row: int) -> str:
-    if len(files) > 1:
-        from pyarrow import parquet
-
-        for path in files:
-            if row < (held := parquet.read_metadata(path).num_rows):
-                return f"{path}:{row + 1}"
-            row -= held
-    return f"{files[0]}:{row + 1}"
+    for path in files[:-1]:
+        if row < (count := parquet.read_metadata(path).num_rows):
+            return f"{path}:{row + 1}"
+        row -= count
+    return f"{files[-1]}:{row + 1}"

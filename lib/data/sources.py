@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 
 def root(profile: Profile) -> Path:
-    """The folder of dataset folders: the one a builder writes, once, or a person's own (`lib.config.paths.data_root`).
-
-    Raises:
-        ValueError: a root that is not there, or a builder's files that are not.
-    """
+    """The folder of dataset folders: what a builder writes, once, or a person's own; `ValueError` if it is missing."""
     if profile.build is None:
         return paths.data_root(profile)
     from lib.data import build
@@ -33,7 +29,9 @@ def fingerprint(profile: Profile, datasets: Iterable[str]) -> str:
     A README changes nothing. Cheap after the first time in a process: unchanged files are not read again.
     """
     place = root(profile)
-    files = [file for name in sorted(set(datasets)) for file in _files(place / name)]
+    patterns = ("documents.jsonl*", "documents/*.parquet", "tasks/*/*.json", "tasks/*/*.jsonl")
+    held = {path for name in datasets for pattern in patterns for path in (place / name).glob(pattern)}
+    files = sorted(path for path in held if path.is_file())
     return name_of([[file.relative_to(place).as_posix(), bytes_of(file)] for file in files])
 
 
@@ -45,8 +43,3 @@ def corpus_datasets(profile: Profile) -> set[str]:
 def task_datasets(profile: Profile) -> set[str]:
     """The folders of the profile's tasks."""
     return {entry.folder.partition("/")[0] for entry in profile.tasks.folders.values()}
-
-
-def _files(folder: Path) -> list[Path]:
-    patterns = ("documents.jsonl*", "documents/*.parquet", "tasks/*/*.json", "tasks/*/*.jsonl")
-    return sorted(path for pattern in patterns for path in folder.glob(pattern) if path.is_file())

@@ -28,29 +28,33 @@ def read(root, task, **settings):
     return task_files.read(path, Documents(root, "own"), **settings)
 
 
+def examples(task, split):
+    return [(ids, task.classes[label]) for ids, label in zip(task.inputs[split], task.labels[split], strict=True)]
+
+
 def test_all_kinds(root):
     links, related, events = (read(root, task) for task in ("links", "related", "events"))
-    assert links.kind == "pair" and links.examples["validation"][:2] == [(("20", "21"), "0"), (("21", "22"), "1")]
+    assert links.kind == "pair" and examples(links, "validation")[:2] == [(("20", "21"), "0"), (("21", "22"), "1")]
     assert related.kind == "retrieval" and related.relevant == {"0": ["1", "2"], "5": ["0"]}
     assert events.kind == "clustering" and events.clusters == {"0": "x", "1": "y"}
     assert not links.notes + related.notes + events.notes
     folded = read(root, "topics", folds=5)
-    assert folded.kind == "single" and len(folded.examples["train"]) == 40 and "validation" not in folded.examples
+    assert folded.kind == "single" and len(folded.inputs["train"]) == 40 and "validation" not in folded.inputs
 
 
 def test_what_a_corpus_must_not_hold(root):
-    assert read(root, "links").held_out(None) == {str(n) for n in (*range(20, 31), *range(40, 51))}
-    assert read(root, "topics", folds=5).held_out(5) == {str(n) for n in range(50)}
-    assert read(root, "related").held_out(None) == {"0", "1", "2", "5"}
-    assert read(root, "events").held_out(None) == {"0", "1"}
+    assert read(root, "links").held_out() == {str(n) for n in (*range(20, 31), *range(40, 51))}
+    assert read(root, "topics", folds=5).held_out() == {str(n) for n in range(50)}
+    assert read(root, "related").held_out() == {"0", "1", "2", "5"}
+    assert read(root, "events").held_out() == {"0", "1"}
 
 
 def test_missing_validation_is_a_stratified_seeded_part_of_train(root):
     task = read(root, "topics", seed=1)
-    assert list(task.examples) == ["train", "validation", "test"] and "no validation.jsonl" in task.notes[0]
-    assert sorted(label for _, label in task.examples["validation"]) == ["a", "a", "b", "b"]
-    assert not set(task.examples["validation"]) & set(task.examples["train"]) and len(task.examples["train"]) == 36
-    assert read(root, "topics", seed=1) == task and read(root, "topics", seed=2).examples != task.examples
+    assert list(task.inputs) == ["train", "validation", "test"] and "no validation.jsonl" in task.notes[0]
+    assert task.classes == ["a", "b"] and sorted(task.labels["validation"]) == [0, 0, 1, 1]
+    assert not set(task.inputs["validation"]) & set(task.inputs["train"]) and len(task.inputs["train"]) == 36
+    assert read(root, "topics", seed=1).inputs == task.inputs != read(root, "topics", seed=2).inputs
 
 
 def test_validation_taken_from_train_never_cuts_a_group(root, write):
@@ -58,7 +62,7 @@ def test_validation_taken_from_train_never_cuts_a_group(root, write):
     rows = ({"id": n, "text": f"text {n}", "group": groups.get(str(n), "")} for n in range(60))
     write(root / "own/documents.jsonl", *rows)
     task = read(root, "topics")
-    sides = [{groups[ids[0]] for ids, _ in task.examples[split]} for split in ("train", "validation")]
+    sides = [{groups[ids[0]] for ids in task.inputs[split]} for split in ("train", "validation")]
     assert all(sides) and not sides[0] & sides[1] and "whole groups" in task.notes[-1]
     write(root / "own/documents.jsonl", *({"id": n, "text": f"text {n}", "group": "all"} for n in range(60)))
     with pytest.raises(ValueError, match="topics: validation examples cannot be taken from train without cutting"):
@@ -141,7 +145,7 @@ def test_what_real_data_have_is_kept_and_counted(root, write):
         "3 texts are in both train and test, 1 pairs the other way round",
         "4 of 12 train examples left out: a document without text",
     )
-    assert len(links.examples["train"]) == 8 and "1" not in links.documents
+    assert len(links.inputs["train"]) == 8 and "1" not in links.texts
     assert read(root, "related").relevant == {"0": ["2"], "5": ["0"]}
     events = read(root, "events")
     assert events.clusters == {"0": "x"} and "1 of 2 documents" in events.notes[0]

@@ -9,17 +9,17 @@ from lib.store import records
 from lib.tasks import Task
 
 
-def pairs(name, texts, train, validation, test):
+def pairs(texts, train, validation, test):
     examples = {"train": train, "validation": validation, "test": test}
     labels = {split: np.arange(len(found)) % 2 for split, found in examples.items()}
-    return Task(name, "pair", texts, inputs=examples, labels=labels, classes=["no", "yes"])
+    return Task("pair", texts, inputs=examples, labels=labels, classes=["no", "yes"])
 
 
 TEXTS = {"a": "alpha", "b": "beta", "c": "gamma", "d": "delta", "e": "epsilon", "f": "zeta"}
 TASKS = {
-    "OC": pairs("OC", TEXTS, [("a", "b"), ("b", "c"), ("e", "e"), ("e", "f")], [("c", "c"), ("a", "a")], [("d", "a")]),
-    "AAN": pairs("AAN", {"a": "another alpha", "b": "beta"}, [("a", "b"), ("b", "a")], [("b", "b"), ("a", "a")], []),
-    "GAMES": Task("GAMES", "retrieval", {"a": "alpha", "z": "omega"}, relevant={"a": ["z", "gone"]}),
+    "OC": pairs(TEXTS, [("a", "b"), ("b", "c"), ("e", "e"), ("e", "f")], [("c", "c"), ("a", "a")], [("d", "a")]),
+    "AAN": pairs({"a": "another alpha", "b": "beta"}, [("a", "b"), ("b", "a")], [("b", "b"), ("a", "a")], []),
+    "GAMES": Task("retrieval", {"a": "alpha", "z": "omega"}, relevant={"a": ["z", "gone"]}),
 }
 
 

@@ -23,7 +23,7 @@ from lib.store.source_keys import source_key
 if TYPE_CHECKING:
     from lib.config.schema import Profile
 
-Examples = Mapping[str, Iterable[tuple[tuple[str, ...], str]]]  # {split: [((id,) or (a, b), label)]}
+Examples = dict[str, list[tuple[tuple[str, ...], str]]]  # {split: [((id,) or (a, b), label)]}
 
 
 def folder(profile: Profile) -> Path:
@@ -34,13 +34,10 @@ def folder(profile: Profile) -> Path:
     """
     settings = profile.build.model_dump(mode="json")
     builder = importlib.import_module(f"lib.data.build.{settings['builder']}")
-    code = source_key(
-        builder.__name__, stop=("lib.store", "lib.config", "lib.data.task_files", "lib.data.dataset_folder")
-    )
-    key = fingerprint([settings, code, builder.key_files(profile)])
-    root = home() / f"{settings['builder']}-{key}"
-    done = root / "complete"
-    if not done.is_file():
+    readers = ("lib.data.task_files", "lib.data.dataset_folder", "lib.data.sources")
+    code = source_key(builder.__name__, stop=("lib.store", "lib.config", *readers))
+    root = home() / f"{settings['builder']}-{fingerprint([settings, code, builder.key_files(profile)])}"
+    if not (root / "complete").is_file():
         root.mkdir(parents=True, exist_ok=True)
         with FileLock(root / ".lock"):
             for name, write in builder.writers(profile).items():
@@ -54,7 +51,7 @@ def folder(profile: Profile) -> Path:
                             with path.open("rb") as stream:
                                 os.fsync(stream.fileno())
                     os.replace(unfinished, root / name)
-            done.touch()
+            (root / "complete").touch()
     return root
 
 
@@ -72,12 +69,10 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 def write_examples(task: Path, examples: Examples) -> None:
     """The splits of a single or pair task."""
+    keys = {1: ("id", "label"), 2: ("a", "b", "label")}
     for split, rows in examples.items():
-        keys = {1: ("id",), 2: ("a", "b")}
-        write_lines(
-            task / f"{split}.jsonl",
-            ({**dict(zip(keys[len(ids)], ids, strict=True)), "label": label} for ids, label in rows),
-        )
+        lines = (dict(zip(keys[len(ids)], (*ids, label), strict=True)) for ids, label in rows)
+        write_lines(task / f"{split}.jsonl", lines)
 
 
 def write_relevant(task: Path, relevant: Mapping[str, list[str]]) -> None:
@@ -88,4 +83,5 @@ def write_relevant(task: Path, relevant: Mapping[str, list[str]]) -> None:
 
 def write_readme(folder: Path, title: str, *paragraphs: str) -> None:
     """What the folder holds, its source and licence, how it was made."""
-    (folder / "README.md").write_text("\n\n".join([f"# {title}", *paragraphs]) + "\n", encoding="utf-8")
+    text = "\n\n".join(filter(None, [f"# {title}", *paragraphs]))
+    (folder / "README.md").write_text(text + "\n", encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 
 from lib.config import paths, profiles
 from lib.data import build, check, sources
-from lib.data.build.mini import corpus_texts, gensim_files
+from lib.data.build.mini import gensim_files
 from lib.experiments import corpora, task_texts
 
 # Of the texts and arrays of commit 5a76003, before experiments read dataset folders. The order of rows decides batches,
@@ -70,9 +70,9 @@ def test_the_folders_pass_the_check_and_say_where_they_come_from(mini, capsys):
 
 
 def test_too_many_documents_are_refused_and_the_seed_changes_the_order():
-    assert corpus_texts.texts(24, seed=1) != corpus_texts.texts(24, seed=2)
+    assert gensim_files.corpus_texts(24, seed=1) != gensim_files.corpus_texts(24, seed=2)
     with pytest.raises(ValueError, match="no more than .* ask for fewer"):
-        corpus_texts.texts(3000, seed=1)
+        gensim_files.corpus_texts(3000, seed=1)
 
 
 def test_near_copies_are_found():

@@ -150,5 +150,3 @@ def test_settings_are_kept_and_refused():
     assert [len(examples) for examples in pairs.values()] == [100, 40, 40]
     with pytest.raises(ValueError, match="pool_articles: 99 articles .* lower pool_articles or passage_words"):
         passage_pool.build(99, 70, 42)
-    with pytest.raises(ValueError, match="pool_articles: ARXIV has 11 classes.*got 5"):
-        passage_pool.build(5, 70, 42)

@@ -54,12 +54,13 @@ def root(tmp_path):
     return tmp_path
 
 
-def written(role, folder, root=None, files=None):
-    """One task, written and read again as the checks see it."""
+def written(role, folder, root):
+    """One task's folder, and what its README says."""
     folder.mkdir()
-    paragraphs = published_tasks.write(role, folder, root, files)
-    assert paragraphs[0].startswith("Source: ")
-    return folder, paragraphs
+    published_tasks.write(role, root, folder)
+    readme = (folder / "README.md").read_text()
+    assert readme.startswith(f"# {role}\n\nSource: ") and readme.endswith(".\n")
+    return folder, readme
 
 
 def lines(path):
@@ -68,7 +69,7 @@ def lines(path):
 
 @pytest.mark.parametrize("role", list(published_tasks.PAIR_FILES))
 def test_pairs(root, tmp_path, role, capsys):
-    folder, paragraphs = written(role, tmp_path / "out", root)
+    folder, readme = written(role, tmp_path / "out", root)
     (task,) = (folder / "tasks").iterdir()
     texts = {row["id"]: row["text"] for row in lines(folder / "documents.jsonl")}
     first, second, twins = lines(task / "validation.jsonl")
@@ -76,7 +77,7 @@ def test_pairs(root, tmp_path, role, capsys):
     assert texts[first["a"]] == f"{role} shared, text" and texts[second["b"]] == "other\ndev"
     assert texts[first["b"]] == "cited  aligned  dev" and texts[twins["a"]] == texts[twins["b"]]
     assert len(lines(task / "train.jsonl")) == 4, "an example may stand there twice"
-    assert "5 pairs left out" in paragraphs[1]
+    assert "5 pairs left out" in readme
     assert check.main([str(folder)]) == 0
     assert "1 pairs join two documents of one text" in capsys.readouterr().out
 
@@ -86,10 +87,10 @@ def test_retrieval(root, tmp_path, protocol):
     gold = pickle.loads((root / "wines.gt").read_bytes())
     (root / "wines.gt").write_bytes(pickle.dumps(gold, protocol=protocol))
     pin(root)
-    folder, paragraphs = written("WINES", tmp_path / "out", root)
+    folder, readme = written("WINES", tmp_path / "out", root)
     assert lines(folder / "documents.jsonl")[0] == {"id": "A", "text": "A\nLead of A.\nTaste\nIt is dry."}
     assert json.loads((folder / "tasks/similar/relevant.json").read_text()) == {"A": ["B"], "B": ["A", "C"]}
-    assert paragraphs[1] == "2 of 4 gold sources dropped: they or all their targets have no text."
+    assert "\n2 of 4 gold sources dropped: they or all their targets have no text.\n" in readme
     assert check.main([str(folder)]) == 0
 
 
@@ -102,7 +103,7 @@ def test_a_pickle_with_code_is_refused_unexecuted(root, tmp_path):
         (root / "video_games.gt").write_bytes(content)
         pin(root)
         with pytest.raises(ValueError, match=r"video_games\.gt: expected a pickle of .* and nothing else: "):
-            published_tasks.write("GAMES", tmp_path, root)
+            published_tasks.write("GAMES", root, tmp_path)
     assert not (tmp_path / "executed").exists()
 
 
@@ -110,13 +111,13 @@ def test_files_are_pinned(root, tmp_path):
     with (root / "train_cite.csv").open("a") as stream:
         stream.write("1,more,text\n")
     with pytest.raises(ValueError, match=r"train_cite\.csv: sha256 is [0-9a-f]{64}, SHA256SUMS says [0-9a-f]{64}"):
-        published_tasks.write("AAN", tmp_path, root)
+        published_tasks.write("AAN", root, tmp_path)
     (root / "SHA256SUMS").unlink()
     with pytest.raises(ValueError, match="SHA256SUMS is missing; pin what you downloaded"):
-        published_tasks.write("AAN", tmp_path, root)
+        published_tasks.write("AAN", root, tmp_path)
     (root / "train_ai2_ab.csv").unlink()
     with pytest.raises(ValueError, match=r"train_ai2_ab\.csv is missing; download it"):
-        published_tasks.write("OC", tmp_path, root)
+        published_tasks.write("OC", root, tmp_path)
 
 
 @pytest.mark.parametrize("row, what", [(["2", "a", "b"], "expected label"), (["1", "a"], "got 2 fields")])
@@ -124,7 +125,7 @@ def test_bad_rows(root, tmp_path, row, what):
     write_csv(root / "pla_dev.csv", [["1", "two\nlines", "b"], row])
     pin(root)
     with pytest.raises(ValueError, match=rf"pla_dev\.csv:3: .*{what}"):
-        published_tasks.write("PAN", tmp_path, root)
+        published_tasks.write("PAN", root, tmp_path)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lib.data.build import write_examples, write_lines, write_readme, write_relevant
-from lib.data.build.mini import corpus_texts, gensim_files, mini_tasks, passage_pool
+from lib.data.build.mini import gensim_files, mini_tasks, passage_pool
 
 if TYPE_CHECKING:
     from lib.config.schema import Profile
@@ -18,6 +18,7 @@ _WIKIPEDIA = (
     "Source: the shortened dump of English Wikipedia that gensim ships with its tests (enwiki, 107 articles). "
     "Licence: CC BY-SA and GFDL, the articles' authors."
 )
+_PASSAGES = "Passages as in `passages`."
 _LEE = (
     "Source: Lee, Pincombe and Welsh (2005), as gensim ships it with its tests. No licence is stated; the stories "
     "are of the Australian Broadcasting Corporation."
@@ -32,40 +33,35 @@ def key_files(profile: Profile) -> str:
 def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
     """What fills each folder. All tasks share one pool of passages, so that a student embeds each text once."""
     settings = profile.build
-    texts = functools.cache(lambda: corpus_texts.texts(settings.documents, settings.seed))
+    texts = functools.cache(lambda: gensim_files.corpus_texts(settings.documents, settings.seed))
     tasks = functools.cache(lambda: mini_tasks.MiniTasks(settings))
 
     def wikipedia(folder: Path) -> None:
-        rows = texts().wikipedia
-        write_lines(folder / "documents.jsonl", rows)
+        write_lines(folder / "documents.jsonl", texts()[0])
         write_readme(folder, "Wikipedia passages", _WIKIPEDIA, "Paragraphs of an article that follow each other, from "
                      "sections that no task uses; `group` is the article. Every tenth of the file has the lengths of "
                      "the whole.")  # fmt: skip
 
     def news(folder: Path) -> None:
-        write_lines(folder / "documents.jsonl", texts().news)
+        write_lines(folder / "documents.jsonl", texts()[1])
         write_readme(folder, "News stories", _LEE, "The Lee background stories without copies, whole, in an order of "
                      "which every tenth has the lengths of the whole.")  # fmt: skip
 
     def passages(folder: Path) -> None:
-        pool = tasks().passages
-        rows = ({"id": p.id, "text": p.text, "title": p.article, "group": p.article} for p in pool)
+        rows = ({"id": p.id, "text": p.text, "title": p.article, "group": p.article} for p in tasks().passages)
         write_lines(folder / "documents.jsonl", rows)
-        write_examples(folder / "tasks/topics", tasks().topics())
-        write_examples(folder / "tasks/same_article", tasks().same_article())
-        write_examples(folder / "tasks/shared_links", tasks().shared_links())
+        for task in ("topics", "same_article", "shared_links"):
+            write_examples(folder / "tasks" / task, getattr(tasks(), task)())
         write_relevant(folder / "tasks/same_article_related", tasks().same_article_related())
         write_readme(folder, "Passages of Wikipedia articles", _WIKIPEDIA, passage_pool.__doc__ or "")
 
     def citations(folder: Path) -> None:
         _with_texts(folder, "shared_links", *tasks().citations())
-        write_readme(folder, "Sentences that link to a page, and passages that do or do not", _WIKIPEDIA,
-                     "Passages as in `passages`.")  # fmt: skip
+        write_readme(folder, "Sentences that link to a page, and passages that do or do not", _WIKIPEDIA, _PASSAGES)
 
     def copies(folder: Path) -> None:
         _with_texts(folder, "copied", *tasks().copies())
-        write_readme(folder, "Passages, and documents that copy two of them, obfuscated", _WIKIPEDIA,
-                     "Passages as in `passages`.")  # fmt: skip
+        write_readme(folder, "Passages, and documents that copy two of them, obfuscated", _WIKIPEDIA, _PASSAGES)
 
     def sentences(folder: Path) -> None:
         reviews = {f"review/{number:03d}": review for number, review in enumerate(gensim_files.reviews())}
@@ -75,23 +71,14 @@ def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
                      "its tests. No licence is stated.")  # fmt: skip
 
     def stories(folder: Path) -> None:
-        ids, relevant = mini_tasks.rated_stories()
-        rows = ({"id": i, "text": text} for i, text in zip(ids, gensim_files.stories(), strict=True))
-        write_lines(folder / "documents.jsonl", rows)
+        texts, relevant = mini_tasks.rated_stories()
+        write_lines(folder / "documents.jsonl", ({"id": i, "text": text} for i, text in texts.items()))
         write_relevant(folder / "tasks/similar", relevant)
         write_readme(folder, "News stories and how similar people find them", _LEE,
-                     f"Relevant are stories rated above {mini_tasks.RELATED} of 1; {len(ids) - len(relevant)} of "
-                     f"{len(ids)} have none and are candidates only.")  # fmt: skip
+                     f"Relevant are stories rated above {mini_tasks.RELATED} of 1; {len(texts) - len(relevant)} of "
+                     f"{len(texts)} have none and are candidates only.")  # fmt: skip
 
-    return {
-        "wikipedia": wikipedia,
-        "news": news,
-        "passages": passages,
-        "citations": citations,
-        "copies": copies,
-        "sentences": sentences,
-        "stories": stories,
-    }
+    return {write.__name__: write for write in (wikipedia, news, passages, citations, copies, sentences, stories)}
 
 
 def _with_texts(folder: Path, task: str, texts: dict[str, tuple[str, str]], examples: dict) -> None:

@@ -18,6 +18,7 @@ import hashlib
 import itertools
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -33,38 +34,22 @@ CORPUS_SHARE = 0.25  # of an article's words, at most
 # articles such as "Politics of Angola" repeat paragraphs of "Angola".
 COPY_SHARE = 0.2
 
-# Words per Wikipedia document of the mini corpus, as (share of documents, words), interpolated linearly. The shape
+# Words per Wikipedia document of the mini corpus, as shares of documents and words, interpolated linearly. The shape
 # follows Figure 4.1: most documents short, a long tail, one in a hundred over 2,000 tokens. Small enough that the 300
 # documents a student sees stay near 60,000 tokens; news stories, taken whole, are 200 words on average.
-PASSAGE_WORDS = (
-    (0, 40),
-    (0.3, 80),
-    (0.5, 100),
-    (0.75, 125),
-    (0.92, 170),
-    (0.97, 260),
-    (0.984, 400),
-    (0.985, 1600),
-    (1, 1950),
-)
-_LENGTH_TOLERANCE = (
-    0.15  # documents end at paragraph borders, this far from the wanted length at most if any run allows it
-)
+PASSAGE_WORDS = [[0, 0.3, 0.5, 0.75, 0.92, 0.97, 0.984, 0.985, 1], [40, 80, 100, 125, 170, 260, 400, 1600, 1950]]
+# Documents end at paragraph borders, this far from the wanted length at most if any run of paragraphs allows it.
+_LENGTH_TOLERANCE = 0.15
+Row = dict[str, str]  # a document, ready to be written
 
 
 def path(name: str) -> Path:
-    """Where gensim keeps the file `name`.
-
-    Raises:
-        ValueError: the installed gensim came without its test data.
-    """
+    """Where gensim keeps the file `name`; `ValueError` if it was installed without its test data."""
     from gensim.test.utils import datapath  # slow to import
 
     file = Path(datapath(name))
     if not file.is_file():
-        raise ValueError(
-            f"{file} is missing: this gensim was installed without its test data; install the wheel from PyPI"
-        )
+        raise ValueError(f"{file} is missing: gensim came without its test data; install the wheel from PyPI")
     return file
 
 
@@ -93,11 +78,11 @@ def articles() -> tuple[Article, ...]:
     """The dump's articles, copied paragraphs removed, in file order. Parsing takes about 2 s, once per process."""
     dump = list(read_dump(path(DUMP)))
     owners = [(number, paragraph) for number, article in enumerate(dump) for paragraph in article.paragraphs]
-    kept: dict[int, list[Paragraph]] = {number: [] for number in range(len(dump))}
+    kept: list[list[Paragraph]] = [[] for _ in dump]
     for index in without_copies(paragraph.text for _, paragraph in owners):
         number, paragraph = owners[index]
         kept[number].append(paragraph)
-    return tuple(Article(article.title, tuple(kept[n]), article.dropped) for n, article in enumerate(dump))
+    return tuple(Article(article.title, tuple(rest)) for article, rest in zip(dump, kept, strict=True))
 
 
 def corpus_sections(article: Article) -> set[str]:
@@ -105,13 +90,12 @@ def corpus_sections(article: Article) -> set[str]:
 
     Sections come in the order of their checksums; each is taken if the corpus stays within its share of the words.
     """
-    words: dict[str, int] = {}
+    words: Counter[str] = Counter()
     for paragraph in article.paragraphs:
-        top = _top(paragraph)
-        words[top] = words.get(top, 0) + len(paragraph.text.split())
+        words[_top(paragraph)] += len(paragraph.text.split())
     dealt, taken = set(), 0
     for top in sorted(words, key=lambda name: (zlib.crc32(f"{article.title}/{name}".encode()), name)):
-        if taken + words[top] <= CORPUS_SHARE * sum(words.values()):
+        if taken + words[top] <= CORPUS_SHARE * words.total():
             dealt.add(top)
             taken += words[top]
     return dealt
@@ -124,22 +108,18 @@ def _top(paragraph: Paragraph) -> str:
 @functools.cache
 def pool_paragraphs() -> dict[str, list[Paragraph]]:
     """Per article title, the paragraphs that tasks may use, in the article's order."""
-    pool = {}
-    for article in articles():
-        dealt = corpus_sections(article)
-        pool[article.title] = [p for p in article.paragraphs if _top(p) not in dealt]
-    return pool
+    dealt = {article.title: corpus_sections(article) for article in articles()}
+    return {a.title: [p for p in a.paragraphs if _top(p) not in dealt[a.title]] for a in articles()}
 
 
 def corpus_runs() -> list[tuple[str, list[str]]]:
     """(title, paragraphs) of the corpus' side of every article, in order; nothing shared with the pool."""
     taken = set().union(*(shingles(p.text) for paragraphs in pool_paragraphs().values() for p in paragraphs))
-    runs: list[tuple[str, list[str]]] = []
+    runs = []
     for article in articles():
         dealt = corpus_sections(article)
         texts = [p.text for p in article.paragraphs if _top(p) in dealt and not shingles(p.text) & taken]
-        if texts:
-            runs.append((article.title, texts))
+        runs += [(article.title, texts)] if texts else []
     return runs
 
 
@@ -153,22 +133,17 @@ def corpus_passages(count: int, rng: np.random.Generator) -> list[tuple[str, str
     """
     runs = corpus_runs()
     runs = [runs[index] for index in rng.permutation(len(runs))]
-    shares = (np.arange(count) + 0.5) / count
-    lengths = np.interp(shares, *np.array(PASSAGE_WORDS).T)[::-1]  # the longest first, while runs are whole
     passages: list[tuple[str, str]] = []
-    for wanted in lengths:
-        best: tuple[float, int, int, int] | None = None  # error, run, first and last paragraph
+    for wanted in np.interp((np.arange(count) + 0.5) / count, *PASSAGE_WORDS)[::-1]:  # longest first: runs are whole
+        best = (float("inf"), 0, 0, 0)  # error, run, first and last paragraph
         for index, (_, paragraphs) in enumerate(runs):
             error, start, end = _nearest(paragraphs, wanted)
-            if best is None or error < best[0]:
-                best = (error, index, start, end)
+            best = min(best, (error, index, start, end))
             if error <= _LENGTH_TOLERANCE:
                 break
-        if best is None:
-            raise ValueError(
-                f"the Wikipedia sample holds no more than {len(passages)} passages, {count} are wanted; "
-                "ask for fewer documents"
-            )
+        if not runs:
+            held = f"the Wikipedia sample holds no more than {len(passages)} passages"
+            raise ValueError(f"{held}, {count} are wanted; ask for fewer documents")
         _, index, start, end = best
         title, paragraphs = runs.pop(index)
         passages.append((title, "\n".join(paragraphs[start:end])))
@@ -191,21 +166,39 @@ def _nearest(paragraphs: list[str], wanted: float) -> tuple[float, int, int]:
     return best
 
 
-def news() -> list[str]:
-    """The Lee background stories without the copies among them: 289 of 300."""
-    lines = [line.strip() for line in path(NEWS).read_text(encoding="latin-1").splitlines()]
-    return [lines[index] for index in without_copies(lines)]
+def corpus_texts(documents: int, seed: int) -> tuple[list[Row], list[Row]]:
+    """The two corpus folders: passages of Wikipedia articles, and the 289 of the 300 news stories that are no copies.
+
+    Passages fill up to `documents` (of 580: 291), at least half. Every prefix has the length distribution of the whole.
+    No passage, review or story of the mini tasks is in it.
+
+    Raises:
+        ValueError: more documents than the files hold.
+    """
+    rng = np.random.default_rng(seed)
+    stories = lines(NEWS)
+    news = [{"id": f"{n:03d}", "text": stories[index]} for n, index in enumerate(without_copies(stories))]
+    passages = enumerate(corpus_passages(documents - min(len(news), documents // 2), rng))
+    wikipedia = [{"id": f"{a}/{n:03d}", "text": text, "title": a, "group": a} for n, (a, text) in passages]
+    return _representative(wikipedia, rng), _representative(news, rng)
 
 
-def stories() -> list[str]:
-    """The 50 Lee news stories, in the order of their ratings."""
-    return [line.strip() for line in path(STORIES).read_text(encoding="latin-1").splitlines()]
+def _representative(documents: list[Row], rng: np.random.Generator, rounds: int = 10) -> list[Row]:
+    """A shuffle of which every tenth has the lengths of the whole: each ten next in length are dealt to ten rounds."""
+    ranked = sorted(documents, key=lambda document: (len(document["text"]), document["id"]))
+    dealt: list[list[Row]] = [[] for _ in range(rounds)]
+    for start in range(0, len(ranked), rounds):
+        for document, place in zip(ranked[start : start + rounds], rng.permutation(rounds), strict=False):
+            dealt[place].append(document)
+    return [part[index] for part in dealt for index in rng.permutation(len(part))]
 
 
 def reviews() -> list[tuple[str, str]]:
     """(label, sentence) of the 200 review sentences; labels "neg", "pos", in file order."""
-    lines = path(REVIEWS).read_text(encoding="latin-1").splitlines()
-    return [
-        (label.removeprefix("__label__"), " ".join(text.split()))
-        for label, _, text in (line.partition(" ") for line in lines)
-    ]
+    parts = (line.partition(" ") for line in lines(REVIEWS))
+    return [(label.removeprefix("__label__"), " ".join(text.split())) for label, _, text in parts]
+
+
+def lines(name: str) -> list[str]:
+    """The lines of the file `name`: one story each, the 50 in the order of their ratings, or one review."""
+    return [line.strip() for line in path(name).read_text(encoding="latin-1").splitlines()]

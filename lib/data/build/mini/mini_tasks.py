@@ -19,10 +19,12 @@ from __future__ import annotations
 import itertools
 import zlib
 from collections import defaultdict
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lib.data.build import Examples
 from lib.data.build.mini import gensim_files, passage_pool
 from lib.data.build.mini.pairs import NO, YES, Pair, balanced, both_orders, round_robin
 from lib.data.build.mini.passage_pool import Passage
@@ -37,101 +39,70 @@ CONTEXTS = {"train": 120, "validation": 90, "test": 60}
 CONTEXT_WORDS = range(10, 41)
 SUSPICIOUS = {"train": 20, "validation": 16, "test": 12}  # documents
 PARTS, COPIES = 4, 2  # parts of a suspicious document, passages copied into a part
-COPY_WORDS, HOST_WORDS = (
-    20,
-    10,
-)  # words of a copied stretch; words of the document's own before the copies, and after them
-
-
-Examples = dict[str, list[tuple[tuple[str, ...], str]]]  # {split: [((id,) or (a, b), label)]}
+COPY_WORDS = 20  # words of a copied stretch
+HOST_WORDS = 10  # words of the document's own before the copies, and after them
 Texts = dict[str, tuple[str, str]]  # {id: (text, group)}
+Groups = Callable[[str, np.random.Generator], list[list[Pair]]]  # of a split and a generator: positives
 
 
 class MiniTasks:
-    """The tasks that are made of passages; each draws from a generator of its own, whatever else is made.
-
-    Args:
-        settings: articles and words of the pool, at most how many pairs per split, seed.
-
-    Raises:
-        ValueError: a pool that the articles cannot fill (`lib.data.build.mini.passage_pool`).
-    """
+    """The tasks that are made of passages; each draws from a generator of its own, whatever else is drawn."""
 
     def __init__(self, settings: MiniBuild):
         self.passages = passage_pool.build(settings.pool_articles, settings.passage_words, settings.seed)
+        self.by_id = {passage.id: passage for passage in self.passages}
+        self.of_split = {split: [p for p in self.passages if p.split == split] for split in SPLITS}
         self.seed = settings.seed
         self.wanted = dict(zip(SPLITS, (settings.train_pairs, *[settings.validation_pairs] * 2), strict=True))
 
     def topics(self) -> Examples:
         """ARXIV."""
-        topics = passage_pool.topics(self.passages)
+        topics = list(dict.fromkeys(p.article for p in self.passages))[: passage_pool.TOPICS]
         return {
-            split: [((p.id,), p.article) for p in self.passages if p.split == split and p.article in topics]
-            for split in SPLITS
+            split: [((p.id,), p.article) for p in here if p.article in topics] for split, here in self.of_split.items()
         }
 
     def same_article(self) -> Examples:
         """OC."""
-        rng = self._rng("OC")
-        article = {p.id: p.article for p in self.passages}
-        examples = {}
-        for split in SPLITS:
-            groups = [
-                list(itertools.combinations([p.id for p in group], 2))
-                for group in _by_article(self.passages, split).values()
-            ]
-            positives = both_orders(round_robin(groups, rng))
-            examples[split] = balanced(positives, self.wanted[split], lambda a, b: article[a] == article[b], rng)
-        return examples
+
+        def groups(split: str, rng: np.random.Generator) -> list[list[Pair]]:
+            articles = _by_article(self.of_split[split]).values()
+            return [list(itertools.combinations([p.id for p in group], 2)) for group in articles]
+
+        return self._balanced("OC", groups, lambda a, b: self.by_id[a].article == self.by_id[b].article)
 
     def shared_links(self) -> Examples:
         """AAN."""
-        rng = self._rng("AAN")
-        by_id = {p.id: p for p in self.passages}
 
-        def related(first: str, second: str) -> bool:
-            a, b = by_id[first], by_id[second]
-            return a.article == b.article or bool(a.targets & b.targets)
+        def groups(split: str, rng: np.random.Generator) -> list[list[Pair]]:
+            pairs = itertools.combinations(self.of_split[split], 2)
+            return [[(a.id, b.id) for a, b in pairs if a.article != b.article and a.targets & b.targets]]
 
-        examples = {}
-        for split in SPLITS:
-            here = [p for p in self.passages if p.split == split]
-            linked = [
-                (a.id, b.id)
-                for a, b in itertools.combinations(here, 2)
-                if a.article != b.article and a.targets & b.targets
-            ]
-            positives = both_orders(round_robin([linked], rng))
-            examples[split] = balanced(positives, self.wanted[split], related, rng)
-        return examples
+        return self._balanced("AAN", groups, self._linked)
 
     def citations(self) -> tuple[Texts, Examples]:
         """S2ORC."""
-        rng = self._rng("S2ORC")
-        by_id = {p.id: p for p in self.passages}
         texts = self._texts()
-        examples = {}
-        for split in SPLITS:
-            here = [p for p in self.passages if p.split == split]
+
+        def groups(split: str, rng: np.random.Generator) -> list[list[Pair]]:
+            here = self.of_split[split]
             partners: dict[str, list[Pair]] = {}
             for passage in here:
-                for number, sentence in enumerate(passage.sentences):
-                    if sentence.targets and len(sentence.text.split()) in CONTEXT_WORDS:
+                for number, (text, targets) in enumerate(passage.sentences):
+                    if targets and len(text.split()) in CONTEXT_WORDS:
                         context = f"{passage.id}/sentence-{number}"
-                        others = [p.id for p in here if p.article != passage.article and p.targets & sentence.targets]
+                        others = [p.id for p in here if p.article != passage.article and p.targets & targets]
                         if others:
                             partners[context] = [(context, other) for other in others]
-                            texts[context] = sentence.text, passage.article
+                            texts[context] = text, passage.article
             order = [list(partners)[index] for index in rng.permutation(len(partners))]
             kept = sorted(order, key=lambda context: -len(partners[context]))[: CONTEXTS[split]]
+            return [partners[context] for context in kept]
 
-            def related(first: str, second: str) -> bool:  # either may be the context, since both orders occur
-                a, b = by_id[first.split("/sentence")[0]], by_id[second.split("/sentence")[0]]
-                return (first in by_id) == (second in by_id) or a.article == b.article or bool(a.targets & b.targets)
+        def related(first: str, second: str) -> bool:  # either may be the context, since both orders occur
+            return (first in self.by_id) == (second in self.by_id) or self._linked(first, second)
 
-            positives = both_orders(round_robin([partners[context] for context in kept], rng))
-            examples[split] = balanced(positives, self.wanted[split], related, rng)
-        return texts, examples
+        return texts, self._balanced("S2ORC", groups, related)
 
     def copies(self) -> tuple[Texts, Examples]:
         """PAN. Suspicious documents have four parts; each part copies two passages of an article into its own words.
@@ -143,7 +114,7 @@ class MiniTasks:
         texts = self._texts()
         examples = {}
         for split in SPLITS:
-            groups = _by_article(self.passages, split)
+            groups = _by_article(self.of_split[split])
             pairs: list[tuple[Pair, str]] = []
             titles: list[str] = []
             for number in range(SUSPICIOUS[split]):
@@ -165,10 +136,8 @@ class MiniTasks:
 
     def same_article_related(self) -> dict[str, list[str]]:
         """GAMES."""
-        same: dict[str, list[str]] = defaultdict(list)
-        for passage in self.passages:
-            same[passage.article].append(passage.id)
-        return {p.id: [i for i in same[p.article] if i != p.id] for p in self.passages if p.split == "test"}
+        same = _by_article(self.passages)
+        return {p.id: [q.id for q in same[p.article] if q.id != p.id] for p in self.of_split["test"]}
 
     def _rng(self, role: str) -> np.random.Generator:
         return np.random.default_rng([self.seed, zlib.crc32(role.encode())])
@@ -176,14 +145,28 @@ class MiniTasks:
     def _texts(self) -> Texts:
         return {passage.id: (passage.text, passage.article) for passage in self.passages}
 
+    def _linked(self, first: str, second: str) -> bool:
+        """Whether two passages, or sentences of them, are of one article or link to the same page."""
+        a, b = (self.by_id[text_id.split("/sentence")[0]] for text_id in (first, second))
+        return a.article == b.article or bool(a.targets & b.targets)
 
-def rated_stories() -> tuple[list[str], dict[str, list[str]]]:
-    """WINES: ids of the 50 stories, and of those that people rated above 0.5 of 1 with a story, where there are any."""
+    def _balanced(self, role: str, groups: Groups, related: Callable[[str, str], bool]) -> Examples:
+        """Both orders of the positives that `groups` makes for a split, and as many negatives."""
+        rng = self._rng(role)
+        return {
+            split: balanced(both_orders(round_robin(groups(split, rng), rng)), self.wanted[split], related, rng)
+            for split in SPLITS
+        }
+
+
+def rated_stories() -> tuple[dict[str, str], dict[str, list[str]]]:
+    """WINES: the 50 stories by id, and ids that people rated above 0.5 of 1 with a story, where there are any."""
     ratings = np.triu(np.loadtxt(gensim_files.path(gensim_files.RATINGS)), 1)
     ratings = ratings + ratings.T  # the file holds each pair once
     ids = [f"lee/{number:02d}" for number in range(len(ratings))]
     relevant = {ids[row]: [ids[column] for column in np.flatnonzero(ratings[row] > RELATED)] for row in range(len(ids))}
-    return ids, {source: targets for source, targets in relevant.items() if targets}
+    stories = dict(zip(ids, gensim_files.lines(gensim_files.STORIES), strict=True))
+    return stories, {source: targets for source, targets in relevant.items() if targets}
 
 
 def _suspicious(copied: list[Passage], host: Passage, rng: np.random.Generator) -> str:
@@ -205,9 +188,8 @@ def _obfuscated(source: list[str], rng: np.random.Generator) -> str:
             return copy
 
 
-def _by_article(passages: list[Passage], split: str) -> dict[str, list[Passage]]:
+def _by_article(passages: list[Passage]) -> dict[str, list[Passage]]:
     groups: dict[str, list[Passage]] = defaultdict(list)
     for passage in passages:
-        if passage.split == split:
-            groups[passage.article].append(passage)
-    return dict(groups)
+        groups[passage.article].append(passage)
+    return groups

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -11,10 +12,7 @@ Pair = tuple[str, str]
 
 
 def balanced(
-    positives: Sequence[Pair],
-    wanted: int,
-    related: Callable[[str, str], bool],
-    rng: np.random.Generator,
+    positives: Sequence[Pair], wanted: int, related: Callable[[str, str], bool], rng: np.random.Generator
 ) -> list[tuple[Pair, str]]:
     """About `wanted` pairs, half of them positive, in random order.
 
@@ -43,9 +41,7 @@ def both_orders(pairs: Sequence[Pair]) -> list[Pair]:
 def round_robin(groups: Iterable[Sequence[Pair]], rng: np.random.Generator) -> list[Pair]:
     """One pair of each group in turn, in random order within a group: a prefix is spread over all groups."""
     shuffled = [[group[index] for index in rng.permutation(len(group))] for group in groups]
-    return [
-        group[place] for place in range(max(map(len, shuffled), default=0)) for group in shuffled if place < len(group)
-    ]
+    return [pair for turn in itertools.zip_longest(*shuffled) for pair in turn if pair]
 
 
 def _rematch(positives: list[Pair], related: Callable[[str, str], bool], rng: np.random.Generator) -> list[Pair | None]:

@@ -19,6 +19,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,17 +39,16 @@ _ABBREVIATION = re.compile(
     r"(?:\b(?:[A-Z]|St|Dr|Mr|Mrs|Ms|Jr|Sr|Gen|Col|Lt|Capt|Prof|vs|ca?|cf|no|vol|pp?|ed|e\.g|i\.e|etc|al)\.)$", re.I
 )
 
-_Cut = list[
-    tuple[str, frozenset[str]]
-]  # a passage before masking: its sentences, each with the shared pages it links to
 
-
-@dataclass(frozen=True)
-class Sentence:
-    """A masked sentence and the shared pages it links to."""
+class Sentence(NamedTuple):
+    """A sentence and the shared pages it links to."""
 
     text: str
     targets: frozenset[str]
+
+
+_Cut = list[Sentence]  # a passage before masking
+_Place = tuple[str, int]  # an article and the position of a passage in it
 
 
 @dataclass(frozen=True)
@@ -92,57 +92,45 @@ def build(articles: int, passage_words: int, seed: int) -> list[Passage]:
     Passages are chosen so that within a split many pairs of articles share a link target; the rest is random.
 
     Raises:
-        ValueError: fewer articles than topics, or more than hold enough passages of that length.
+        ValueError: more articles than hold enough passages of that length.
     """
-    if articles < TOPICS:
-        raise ValueError(
-            f"pool_articles: ARXIV has {TOPICS} classes, so at least as many articles are needed, got {articles}"
-        )
-    rng = np.random.default_rng(seed)
-    titles = _titles(articles, passage_words)
-    candidates = {title: list(_cut(gensim_files.pool_paragraphs()[title], passage_words)) for title in titles}
-    chosen = _choose(candidates, titles[:TOPICS], rng)
-    mask_titles = _pattern(_plain(title) for title in titles)
+    candidates = _candidates(articles, passage_words)
+    chosen = _choose(candidates, np.random.default_rng(seed))
+    mask_titles = _pattern(map(_plain, candidates))
     passages = []
-    for title in titles:
+    for title, cuts in candidates.items():
         mask_own = _pattern(word for word in re.findall(r"\w+", _plain(title)) if len(word) >= 4)
         for split in SPLITS:
             for position in sorted(chosen[title, split]):
-                forms = set().union(
-                    *(shared_targets()[t] for _, targets in candidates[title][position] for t in targets)
-                )
+                forms = set().union(*(shared_targets()[t] for _, targets in cuts[position] for t in targets))
                 patterns = (mask_titles, _pattern(forms), mask_own)
-                sentences = tuple(
-                    Sentence(_mask(text, patterns), targets) for text, targets in candidates[title][position]
-                )
+                sentences = tuple(Sentence(_mask(text, patterns), targets) for text, targets in cuts[position])
                 passages.append(Passage(f"wiki/{title}/{position:03d}", title, split, sentences))
     return passages
 
 
-def topics(passages: Iterable[Passage]) -> list[str]:
-    """The eleven longest articles of a pool."""
-    return list(dict.fromkeys(passage.article for passage in passages))[:TOPICS]
-
-
-def _titles(count: int, passage_words: int) -> list[str]:
-    """The longest articles by prose; lists are no articles about something."""
+def _candidates(count: int, passage_words: int) -> dict[str, list[_Cut]]:
+    """{title: passages} of the longest articles by prose; lists are no articles about something."""
     words = {a.title: sum(len(p.text.split()) for p in a.paragraphs) for a in gensim_files.articles()}
-    titles: list[str] = []
+    candidates: dict[str, list[_Cut]] = {}
     for title in sorted(words, key=lambda title: (-words[title], title)):
-        quota = sum((TOPIC_QUOTA if len(titles) < TOPICS else QUOTA).values())
-        enough = len(list(_cut(gensim_files.pool_paragraphs()[title], passage_words))) >= quota
-        if enough and not title.startswith("List of"):
-            titles.append(title)
-        if len(titles) == count:
-            return titles
+        cuts = list(_cut(gensim_files.pool_paragraphs()[title], passage_words))
+        if len(cuts) >= sum(_quota(len(candidates)).values()) and not title.startswith("List of"):
+            candidates[title] = cuts
+        if len(candidates) == count:
+            return candidates
     raise ValueError(
         f"pool_articles: {count} articles with enough passages of {passage_words} words are wanted, the dump holds "
-        f"{len(titles)}; lower pool_articles or passage_words"
+        f"{len(candidates)}; lower pool_articles or passage_words"
     )
 
 
+def _quota(rank: int) -> dict[str, int]:
+    return TOPIC_QUOTA if rank < TOPICS else QUOTA
+
+
 def _cut(paragraphs: list[Paragraph], passage_words: int) -> Iterator[_Cut]:
-    """Passages as lists of (sentence, shared pages linked in it); within a section, leftovers under 70 % dropped."""
+    """Passages as lists of sentences; within a section, leftovers under 70 % dropped."""
     current: _Cut = []
     section = None
     for paragraph in [*paragraphs, Paragraph("", "\n", ())]:  # a last section that ends the others
@@ -153,7 +141,7 @@ def _cut(paragraphs: list[Paragraph], passage_words: int) -> Iterator[_Cut]:
         for sentence in _sentences(paragraph):
             if _words([sentence]) > passage_words:
                 continue
-            if _words(current) + _words([sentence]) > 1.25 * passage_words:
+            if _words([*current, sentence]) > 1.25 * passage_words:
                 yield current
                 current = []
             current.append(sentence)
@@ -166,53 +154,39 @@ def _words(sentences: _Cut) -> int:
     return sum(len(text.split()) for text, _ in sentences)
 
 
-def _sentences(paragraph: Paragraph) -> Iterator[tuple[str, frozenset[str]]]:
-    start = 0
-    borders = [match for match in _SENTENCE_BORDER.finditer(paragraph.text)]
-    for end, after in [
-        *((match.start(), match.end()) for match in borders),
-        (len(paragraph.text), len(paragraph.text)),
-    ]:
-        if end < len(paragraph.text) and _ABBREVIATION.search(paragraph.text[start:end]):
+def _sentences(paragraph: Paragraph) -> Iterator[Sentence]:
+    start, length = 0, len(paragraph.text)
+    for end, after in [*(match.span() for match in _SENTENCE_BORDER.finditer(paragraph.text)), (length, length)]:
+        if end < length and _ABBREVIATION.search(paragraph.text[start:end]):
             continue
         targets = {link.target for link in paragraph.links if start <= link.start < after}
-        text = paragraph.text[start:after].strip()
-        if text:
-            yield text, frozenset(targets & shared_targets().keys())
+        if text := paragraph.text[start:after].strip():
+            yield Sentence(text, frozenset(targets & shared_targets().keys()))
         start = after
 
 
-def _choose(
-    candidates: dict[str, list[_Cut]], topics: list[str], rng: np.random.Generator
-) -> dict[tuple[str, str], set[int]]:
+def _choose(candidates: dict[str, list[_Cut]], rng: np.random.Generator) -> dict[tuple[str, str], set[int]]:
     """{(article, split): positions of its passages}.
 
     Greedy: the splits take turns, each taking the passage that shares a page with most passages it already has (then,
     with most that are still free) among articles with a place left. When nothing shares a page any more, places are
     filled at random.
     """
-    quota = {
-        (title, split): (TOPIC_QUOTA if title in topics else QUOTA)[split] for title in candidates for split in SPLITS
-    }
+    quota = {(title, split): _quota(rank)[split] for rank, title in enumerate(candidates) for split in SPLITS}
     neighbours = _neighbours(candidates)
     order = sorted(neighbours)
     free = [order[index] for index in rng.permutation(len(order))]  # ties go to the first, so to a random one
-    taken: dict[str, set[tuple[str, int]]] = {split: set() for split in SPLITS}
-    while True:
-        moved = False
+    taken: dict[str, set[_Place]] = {split: set() for split in SPLITS}
+    while any(quota[title, split] for title, _ in free for split in SPLITS):
         for split in SPLITS:
-            allowed = [node for node in free if quota[node[0], split]]
-            if not allowed:
-                continue
-            unused = set(free)
-            gains = [5 * len(neighbours[n] & taken[split]) + len(neighbours[n] & unused) for n in allowed]
-            best = allowed[gains.index(max(gains))]
-            taken[split].add(best)
-            free.remove(best)
-            quota[best[0], split] -= 1
-            moved = True
-        if not moved:
-            break
+            allowed = [place for place in free if quota[place[0], split]]
+            if allowed:
+                unused = set(free)
+                gains = [5 * len(neighbours[n] & taken[split]) + len(neighbours[n] & unused) for n in allowed]
+                best = allowed[gains.index(max(gains))]
+                taken[split].add(best)
+                free.remove(best)
+                quota[best[0], split] -= 1
     chosen = {key: {position for title, position in taken[key[1]] if title == key[0]} for key in quota}
     used = set().union(*taken.values())
     for title, passages in candidates.items():
@@ -223,14 +197,14 @@ def _choose(
     return chosen
 
 
-def _neighbours(candidates: dict[str, list[_Cut]]) -> dict[tuple[str, int], set[tuple[str, int]]]:
-    """{(article, position): those of other articles that link to a page it links to}; passages without any are out."""
-    linking: dict[str, list[tuple[str, int]]] = defaultdict(list)
+def _neighbours(candidates: dict[str, list[_Cut]]) -> dict[_Place, set[_Place]]:
+    """{place: those of other articles that link to a page it links to}; passages without any are out."""
+    linking: dict[str, list[_Place]] = defaultdict(list)
     for title, passages in candidates.items():
         for position, sentences in enumerate(passages):
             for target in frozenset().union(*(targets for _, targets in sentences)):
                 linking[target].append((title, position))
-    neighbours: dict[tuple[str, int], set[tuple[str, int]]] = defaultdict(set)
+    neighbours: dict[_Place, set[_Place]] = defaultdict(set)
     for nodes in linking.values():
         for node in nodes:
             neighbours[node].update(other for other in nodes if other[0] != node[0])
@@ -250,6 +224,4 @@ def _pattern(forms: Iterable[str]) -> re.Pattern:
 
 
 def _mask(text: str, patterns: Iterable[re.Pattern]) -> str:
-    for pattern in patterns:
-        text = pattern.sub(MASK, text)
-    return text
+    return functools.reduce(lambda masked, pattern: pattern.sub(MASK, masked), patterns, text)

@@ -1,8 +1,4 @@
-"""From a MediaWiki dump to clean paragraphs that remember their links.
-
-`read_dump` yields the articles of an XML export; `parse` turns one article's wikitext into paragraphs of plain prose,
-each with the page every anchor pointed to. The citation tasks of the mini profile need those targets, so links are read
-before the markup goes, and travel through the cleaning between private-use characters.
+"""From a MediaWiki dump to clean paragraphs that remember their links: the citation tasks of mini need their targets.
 
 What is prose and what is not is decided per line: templates, tables, references, galleries, files and comments are
 removed; headings become borders; a bullet stays only if it is a full sentence. A paragraph from which a formula was
@@ -13,47 +9,38 @@ from __future__ import annotations
 
 import bz2
 import html
+import itertools
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 # Private-use characters carry a link through cleaning: OPEN target SEP anchor CLOSE. GAP marks a formula that was cut.
 _OPEN, _SEP, _CLOSE, _GAP = "\ue000", "\ue001", "\ue002", "\ue003"
 _PRIVATE = re.compile("[\ue000-\ue003]")
 
+# Of sections and templates only those are named whose treatment changes a paragraph of gensim's dump.
 # Sections that are lists of pointers, never prose about the subject.
 _SKIPPED_SECTIONS = frozenset(
-    (
-        "references|external links|see also|further reading|notes|bibliography|footnotes|sources|citations|works cited|"
-        "gallery|notes and references|references and notes|filmography|discography|publications|selected works|works|"
-        "primary sources|secondary sources|explanatory notes|literature|links|books|articles|journals|"
-        "citations and references|footnotes and references|published works|selected bibliography|list of works|"
-        "secondary literature"
-    ).split("|")
+    "references|external links|see also|further reading|bibliography|sources|gallery|filmography|publications|"
+    "literature|books|selected bibliography|list of works".split("|")
 )
-# Templates that stand inside sentences and print one argument, by its index. Templates not named here are dropped with
-# their content: footnotes, infoboxes, maintenance notes.
+# Templates inside sentences print their last (-1) or first argument behind a prefix, or a character. The others are
+# dropped with their content: footnotes, infoboxes, maintenance notes.
 _PRINTED = {
-    **dict.fromkeys("lang transl script nihongo2 quote cquote bquote blockquote native_name music".split(), -1),
-    **dict.fromkeys(
-        "nowrap small smaller big angbr vanchor sc noitalic nobold linktext longitem resize nihongo nts dts".split(), 0
-    ),
-    **dict.fromkeys("keypress tooltip tlit abbr em strong flag flagcountry inflation".split(), 0),
+    **dict.fromkeys("lang|transl|quote|bquote|music".split("|"), ("", -1)),
+    **dict.fromkeys("nowrap|small|smaller|big|angbr|sc|linktext|nihongo|inflation".split("|"), ("", 0)),
+    **{"hms": ("HMS ", 0), "as of": ("as of ", 0), "us$": ("$", 0)},
 }
-_PREFIXED = {"uss": "USS ", "hms": "HMS ", "ss": "SS ", "as of": "as of ", "us$": "$"}
 _CHARACTERS = {
-    **dict.fromkeys(["nbsp", "spaces", "·", "thinsp"], " "),
-    **dict.fromkeys(["ndash", "snd", "snds", "mdashb", "mdash", "spaced ndash"], " – "),
+    **dict.fromkeys(["nbsp", "spaces"], " "),
+    **dict.fromkeys(["ndash", "snd", "mdashb", "spaced ndash"], " – "),
     "'s": "'s",
-    "'": "'",
-    "=": "=",
 }
 # Templates that compute what they print, so that leaving them out leaves a hole: the paragraph goes.
 _FORMULAS = frozenset(
-    "math|mvar|sfrac|frac|eqm|pow|e|su|simplenuclide2|nuclide2|simplenuclide|nuclide|chem|chem2|val|sqrt|vr|railgauge|"
-    "coord|currentyear|age|ov|pop density|us patent|dentalformula|dental formula|dentition2".split("|")
+    "eqm|us patent|pop density|val|railgauge|frac|chem|coord|age|e|currentyear|sfrac|dentalformula|vr".split("|")
 )
 _SUPERSCRIPTS = str.maketrans("0123456789+-−–n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻ⁿ")
 
@@ -79,8 +66,7 @@ _RESIDUE = re.compile(r"[{}|<>]|\[\[|\]\]|==|''|https?:|www\.|__|&#?\w+;|\bref\s
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """An anchor: `text[start:end]` pointed to the page `target` (its first letter upper-case)."""
 
     start: int
@@ -88,8 +74,7 @@ class Link:
     target: str
 
 
-@dataclass(frozen=True)
-class Paragraph:
+class Paragraph(NamedTuple):
     """Clean prose under the heading `section` ("" for the lead), with the links it held."""
 
     text: str
@@ -97,96 +82,56 @@ class Paragraph:
     links: tuple[Link, ...]
 
 
-@dataclass(frozen=True)
-class Article:
-    """A page: `title`, clean `paragraphs`, and how many were `dropped` because markup or a formula was left."""
+class Article(NamedTuple):
+    """A page: `title` and clean `paragraphs`."""
 
     title: str
     paragraphs: tuple[Paragraph, ...]
-    dropped: int
 
 
 def read_dump(path: Path) -> Iterator[Article]:
-    """Articles of the bz2-compressed MediaWiki export `path`, in file order, without redirects and other namespaces.
-
-    Raises:
-        ValueError: the file is not a complete bz2 or XML file.
-    """
-    try:
-        with bz2.open(path, "rb") as stream:
-            for _, element in ElementTree.iterparse(stream):
-                if element.tag.rpartition("}")[2] != "page":
-                    continue
-                fields = {child.tag.rpartition("}")[2]: child for child in element}
-                text = next((e.text for e in element.iter() if e.tag.rpartition("}")[2] == "text"), None) or ""
-                if fields["ns"].text == "0" and "redirect" not in fields:
-                    yield parse(fields["title"].text or "", text)
+    """Articles of the bz2-compressed MediaWiki export `path`, in file order, without redirects and other namespaces."""
+    with bz2.open(path, "rb") as stream:
+        for _, element in ElementTree.iterparse(stream):
+            if element.tag.rpartition("}")[2] == "page":
+                fields = {child.tag.rpartition("}")[2]: child.text or "" for child in element.iter()}
+                if fields["ns"] == "0" and "redirect" not in fields:
+                    yield parse(fields["title"], fields.get("text", ""))
                 element.clear()
-    except (EOFError, OSError, ElementTree.ParseError) as error:
-        raise ValueError(
-            f"{path}: expected a bz2-compressed MediaWiki export, got {error}; is the file complete?"
-        ) from error
 
 
 def parse(title: str, wikitext: str) -> Article:
-    """Clean paragraphs of one page.
-
-    Args:
-        title: the page's title.
-        wikitext: its source, XML entities already resolved once (as an XML parser does).
-    """
-    section, top, paragraphs, dropped = "", "", [], 0
+    """Clean paragraphs of a page; in its source `wikitext` XML entities are resolved once, as an XML parser does."""
+    section, top, paragraphs = "", "", []
     for line in _join_lines(_strip_blocks(wikitext)):
-        heading = _HEADING.match(line)
-        if heading:
+        if heading := _HEADING.match(line):
             name = _PRIVATE.sub(" ", html.unescape(_TAG.sub("", heading.group(2)))).strip(" '")
             if len(heading.group(1)) == 2:
                 top = name
             section = name if top == name else f"{top} / {name}"
-        elif not {part.lower() for part in section.split(" / ")} & _SKIPPED_SECTIONS:
-            paragraph = _paragraph(line, section)
-            if isinstance(paragraph, Paragraph):
-                paragraphs.append(paragraph)
-            else:
-                dropped += paragraph
-    return Article(title, tuple(paragraphs), dropped)
+        elif _SKIPPED_SECTIONS.isdisjoint(section.lower().split(" / ")):
+            paragraphs += filter(None, [_paragraph(line, section)])
+    return Article(title, tuple(paragraphs))
 
 
 def _join_lines(text: str) -> Iterator[str]:
     """MediaWiki's rule: plain lines without an empty line between are one paragraph; headings and items are alone."""
-    plain: list[str] = []
-    for line in [*map(str.strip, text.split("\n")), ""]:
-        if line and line[0] not in "=*#:;|!{}":
-            plain.append(line)
-            continue
-        if plain:
-            yield " ".join(plain)
-            plain = []
-        if line:
-            yield line
+    lines = map(str.strip, text.split("\n"))
+    for plain, run in itertools.groupby(lines, key=lambda line: line[:1] not in ("", *"=*#:;|!{}")):
+        held = [line for line in run if line]
+        yield from [" ".join(held)] if plain else held
 
 
 def _strip_blocks(text: str) -> str:
     """Everything that can span lines: comments, references, formulas, templates, tables, files."""
-    text = _PRIVATE.sub("", text)
-    text = _COMMENT.sub("", text)
+    text = _COMMENT.sub("", _PRIVATE.sub("", text))
     text = re.sub(r"<sup>([0-9+−–n-]{1,4})</sup>", lambda m: m.group(1).translate(_SUPERSCRIPTS), text)
     text = re.sub(r"</?(?:nowiki|onlyinclude|noinclude)\s*/?>", "", text)
-    text = _FORMULA_TAG.sub(_GAP, text)
-    text = _REFERENCE.sub("", text)
-    text = _DROPPED_TAG.sub("", text)
-    while True:  # innermost templates first, until none is left
-        text, replaced = _TEMPLATE.subn(_template, text)
-        if not replaced:
-            break
-    while True:
-        text, replaced = _TABLE.subn("", text)
-        if not replaced:
-            break
-    while True:  # captions hold links, so innermost links first
-        text, replaced = _LINK.subn(_link, text)
-        if not replaced:
-            break
+    text = _DROPPED_TAG.sub("", _REFERENCE.sub("", _FORMULA_TAG.sub(_GAP, text)))
+    for pattern, replacement in ((_TEMPLATE, _template), (_TABLE, ""), (_LINK, _link)):
+        replaced = 1
+        while replaced:  # innermost first, until none is left; captions hold links
+            text, replaced = pattern.subn(replacement, text)
     return text
 
 
@@ -200,15 +145,10 @@ def _template(match: re.Match) -> str:
         return _GAP
     if name.startswith("formatnum:"):
         return name.removeprefix("formatnum:")
-    if name in _CHARACTERS:
-        return _CHARACTERS[name]
-    if name in _PREFIXED and values:
-        return _PREFIXED[name] + values[0]
-    if name.startswith("lang-") and values:
-        return values[0]
-    if name in _PRINTED and values:
-        return values[_PRINTED[name]]
-    return ""
+    if values and (name in _PRINTED or name.startswith("lang-")):
+        prefix, index = _PRINTED.get(name, ("", 0))
+        return prefix + values[index]
+    return _CHARACTERS.get(name, "")
 
 
 def _convert(values: list[str]) -> str:
@@ -228,27 +168,26 @@ def _link(match: re.Match) -> str:
     return f"{_OPEN}{target[:1].upper() + target[1:]}{_SEP}{anchor}{_CLOSE}" if target and anchor.strip() else anchor
 
 
-def _paragraph(line: str, section: str) -> Paragraph | int:
-    """The line as prose; 0 if it never was prose (empty, list item, row of a table), 1 if prose had to be dropped."""
+def _paragraph(line: str, section: str) -> Paragraph | None:
+    """The line as prose; None of what is none (list item, row of a table) or still holds a formula or markup."""
     item = line[0] in "*#:;"
     line = line.lstrip("*#:; ")
     if not line or line[0] in "|!{}" or _HATNOTE.match(line):
-        return 0
+        return None
     line = _EXTERNAL.sub(lambda m: m.group(1), line)
     line = re.sub(r"'{2,}", "", _TAG.sub(lambda m: " " if m.group(0)[1:3].lower() == "br" else "", line))
     line = html.unescape(html.unescape(line))
     text, links = _extract_links(_tidy(line))
-    words = text.replace(_GAP, " ").split()
-    if len(words) < (12 if item else 6) or not _SENTENCE_END.search(text):
-        return 0
+    if len(text.split()) < (12 if item else 6) or not _SENTENCE_END.search(text):
+        return None
     if _GAP in text or _RESIDUE.search(text):
-        return 1
+        return None
     return Paragraph(text, section, links)
 
 
 def _tidy(text: str) -> str:
     """White space, and the brackets and commas that removed templates leave behind."""
-    text = re.sub(r"[\u00a0\u2009\u200a\u202f\s]+", " ", text)
+    text = re.sub(r"\s+", " ", text)
     text = re.sub(r"[\u200b-\u200f\u2060\ufeff\u00ad]", "", text)
     previous = None
     while previous != text:  # emptying the inner brackets can empty the outer ones

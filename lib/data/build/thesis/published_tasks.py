@@ -20,29 +20,28 @@ import csv
 import hashlib
 import pickle
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from lib.data.build import write_examples, write_lines, write_relevant
+from lib.data.build import Examples, write_examples, write_lines, write_readme, write_relevant
 
+SUMS = "SHA256SUMS"
+PLACES = {  # role: dataset folder and task, as params/thesis.yaml names them
+    "IMDB": "imdb/sentiment",
+    "ARXIV": "arxiv/categories",
+    "AAN": "aan/citations",
+    "OC": "oc/citations",
+    "S2ORC": "s2orc/citations",
+    "PAN": "pan/plagiarism",
+    "WINES": "wines/similar",
+    "GAMES": "games/similar",
+}
 IMDB_FILES = "hf://datasets/stanfordnlp/imdb@e6281661ce1c48d982bc483cf8a173c1bbeb5d31/plain_text/{split}-*.parquet"
 ARXIV_FILES = "hf://datasets/ccdv/arxiv-classification@f9bd92144ed76200d6eb3ce73a8bd4eba9ffdc85/{split}_data.txt"
 ARXIV_SPLITS = {"train": "train", "validation": "val", "test": "test"}  # our names -> the files'
 # The categories; `no_ref` removes these strings from the texts, because a paper's header can name its class.
-ARXIV_CLASSES = (
-    "math.AC",
-    "cs.CV",
-    "cs.AI",
-    "cs.SY",
-    "math.GR",
-    "cs.CE",
-    "cs.PL",
-    "cs.IT",
-    "cs.DS",
-    "cs.NE",
-    "math.ST",
-)
+ARXIV_CLASSES = "math.AC cs.CV cs.AI cs.SY math.GR cs.CE cs.PL cs.IT cs.DS cs.NE math.ST".split()
 PAIR_FILES = {
     "AAN": "{split}_cite.csv",
     "OC": "{split}_ai2_ab.csv",
@@ -53,51 +52,47 @@ PAIR_SPLITS = {"train": "train", "validation": "dev", "test": "test"}
 ALIGNED = "\001"  # marks the aligned sentence: a leak of the label
 RETRIEVAL_FILES = {"WINES": "wines", "GAMES": "video_games"}
 
-
-SUMS = "SHA256SUMS"
 Texts = dict[str, str]  # {id: text}
 
 
-def write(role: str, folder: Path, root: Path, files: Mapping[str, str] | None = None) -> list[str]:
-    """Write one of the thesis' tasks as a dataset folder; what to say about it, as paragraphs.
+def write(role: str, root: Path, folder: Path) -> None:
+    """Write one of the thesis' tasks as a dataset folder.
 
     Args:
-        role: ARXIV, IMDB, AAN, OC, S2ORC, PAN, WINES or GAMES.
-        folder: the dataset folder, which is there.
+        role: one of `PLACES`.
         root: the folder with the Zenodo and GitHub files and their SHA256SUMS; IMDB and ARXIV do without.
-        files: other places for the files of IMDB and ARXIV ("{split}" is filled in), a mirror for example.
+        folder: the dataset folder, which is there.
 
     Raises:
         ValueError: a missing file, a checksum that differs, a bad line (with file and line number).
     """
-    places = {"IMDB": IMDB_FILES, "ARXIV": ARXIV_FILES, **(files or {})}
+    task, note = folder / "tasks" / PLACES[role].partition("/")[2], ""
+    source = "the files that lib/data/build/thesis/published_tasks.py names"
     if role in RETRIEVAL_FILES:
         texts, relevant, note = _retrieval(role, root)
-        write_relevant(folder / "tasks/similar", relevant)
+        write_relevant(task, relevant)
     else:
-        note = ""
         if role == "IMDB":  # class 0 is negative; the unlabelled split is left out
-            texts, examples = _singles(places[role], "parquet", {"train": "train", "test": "test"}, ())
+            source = IMDB_FILES
+            texts, examples = _singles(source, "parquet", {"train": "train", "test": "test"})
         elif role == "ARXIV":
-            texts, examples = _singles(places[role], "json", ARXIV_SPLITS, ARXIV_CLASSES)
+            source = ARXIV_FILES
+            texts, examples = _singles(source, "json", ARXIV_SPLITS, cut=ARXIV_CLASSES)
         else:
             texts, examples, note = _pairs(role, root)
-        task = {"IMDB": "sentiment", "ARXIV": "categories", "PAN": "plagiarism"}.get(role, "citations")
-        write_examples(folder / "tasks" / task, examples)
+        write_examples(task, examples)
     write_lines(folder / "documents.jsonl", ({"id": text_id, "text": text} for text_id, text in texts.items()))
-    source = places.get(role) or "the files that lib/data/build/thesis/published_tasks.py names"
-    return [f"Source: {source}. Licence: as stated there.", *([note] if note else [])]
+    write_readme(folder, role, f"Source: {source}. Licence: as stated there.", note)
 
 
-def _singles(files: str, format: str, splits: Mapping[str, str], cut: tuple[str, ...]) -> tuple[Texts, dict[str, list]]:
+def _singles(files: str, format: str, splits: dict[str, str], cut: Sequence[str] = ()) -> tuple[Texts, Examples]:
     """Single documents of files that `datasets` reads; strings in `cut` are taken out of the texts."""
     from datasets import load_dataset  # slow to import
 
     texts: Texts = {}
-    examples: dict[str, list] = {}
+    examples: Examples = {split: [] for split in splits}
     for split, stem in splits.items():
         place = files.format(split=stem)
-        examples[split] = []
         for number, row in enumerate(load_dataset(format, data_files=place, split="train", streaming=True)):
             if row.get("text") is None or row.get("label") is None:
                 raise ValueError(f"{place}: row {number}: expected text and label, got {sorted(row)}")
@@ -109,24 +104,22 @@ def _singles(files: str, format: str, splits: Mapping[str, str], cut: tuple[str,
     return texts, examples
 
 
-def _pairs(role: str, root: Path) -> tuple[Texts, dict[str, list], str]:
+def _pairs(role: str, root: Path) -> tuple[Texts, Examples, str]:
     """Headerless CSV: label, first text, second text. Equal texts get one id, so that each is embedded once.
 
     A dataset folder refuses three things that such files may hold: a pair of one text gets two ids; a pair that stands
     there again with the other label, or in a later split, is left out and counted.
     """
     texts: Texts = {}
-    examples: dict[str, list] = {}
+    examples: Examples = {split: [] for split in PAIR_SPLITS}
     first: dict[tuple[str, str], tuple[str, str]] = {}
     left_out = 0
     for split, stem in PAIR_SPLITS.items():
         path = _checked(root, PAIR_FILES[role].format(split=stem))
-        examples[split] = []
         for number, row in _csv_rows(path):
             if len(row) != 3 or row[0] not in ("0", "1"):
-                raise ValueError(
-                    f"{path}:{number}: expected label (0 or 1), text, text; got {len(row)} fields: {str(row)[:40]}"
-                )
+                got = f"{len(row)} fields: {str(row)[:40]}"
+                raise ValueError(f"{path}:{number}: expected label (0 or 1), text, text; got {got}")
             pair = [text.replace(ALIGNED, " ") for text in row[1:]]
             a, b = (hashlib.sha256(text.encode()).hexdigest()[:16] for text in pair)
             ids = (a, b if a != b else f"{b}-again")
@@ -150,18 +143,13 @@ def _retrieval(role: str, root: Path) -> tuple[Texts, dict[str, list[str]], str]
             title, sections = row[0], ast.literal_eval(row[1])
             parts = [part for heading, text in sections if text.strip() for part in (heading, text) if part.strip()]
         except (IndexError, ValueError, SyntaxError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"{path}:{number}: expected title and a list of (section title, section text): {error}"
-            ) from error
+            expected = "title and a list of (section title, section text)"
+            raise ValueError(f"{path}:{number}: expected {expected}: {error}") from error
         if title in texts:
             raise ValueError(f"{path}:{number}: the title {title!r} occurs a second time")
         texts[title] = "\n".join([title, *parts])
     gold = _plain_pickle(_checked(root, f"{RETRIEVAL_FILES[role]}.gt"))
-    kept = {
-        source: [target for target in targets if target in texts and target != source]
-        for source, targets in gold.items()
-        if source in texts
-    }
+    kept = {a: [b for b in targets if b in texts and b != a] for a, targets in gold.items() if a in texts}
     relevant = {source: targets for source, targets in kept.items() if targets}
     dropped = len(gold) - len(relevant)
     return texts, relevant, f"{dropped} of {len(gold)} gold sources dropped: they or all their targets have no text."
@@ -186,10 +174,8 @@ def _checked(root: Path, name: str) -> Path:
         raise ValueError(f"{path} is missing; download it (lib/data/build/thesis/published_tasks.py says from where)")
     if not sums.is_file():
         raise ValueError(f"{sums} is missing; pin what you downloaded: cd {root} && sha256sum * > SHA256SUMS")
-    pins = dict(
-        reversed(line.split(maxsplit=1)) for line in sums.read_text(encoding="utf-8").splitlines() if line.strip()
-    )
-    pinned = next((pin for file, pin in pins.items() if file.lstrip("*") == name), None)
+    pins = [line.split(maxsplit=1) for line in sums.read_text(encoding="utf-8").splitlines() if line.strip()]
+    pinned = {file.lstrip("*"): pin for pin, file in pins}.get(name)
     with path.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     if digest != pinned:
@@ -205,9 +191,6 @@ class _Plain(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"it holds {module}.{name}")
 
-    def persistent_load(self, pid: Any) -> Any:
-        raise pickle.UnpicklingError("it holds a persistent id")
-
 
 def _plain_pickle(path: Path) -> dict[str, dict[str, int]]:
     try:
@@ -217,5 +200,5 @@ def _plain_pickle(path: Path) -> dict[str, dict[str, int]]:
             return value
         reason = "it holds something else"
     except Exception as error:  # noqa: BLE001 - a damaged pickle raises nearly anything
-        reason = str(error) or type(error).__name__
+        reason = " ".join(str(error).split()) or type(error).__name__
     raise ValueError(f"{path}: expected a pickle of {{title: {{title: 1}}}} and nothing else: {reason}")

@@ -9,22 +9,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+from pyarrow import parquet
+
+from lib.data.build import write_readme
 from lib.data.dataset_folder import has_token
 
-PIECE = 50_000  # documents of one Parquet file
-# The last stands for Grover's archive, which holds one JSON Lines file.
-_FORMATS = {
-    ".parquet": "parquet",
-    ".jsonl": "json",
-    ".json": "json",
-    ".json.gz": "json",
-    ".jsonl.gz": "json",
-    ".tar.gz": "tar",
-}
+PIECE = 20_000  # documents of one Parquet file, and in memory at once
+_FORMATS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".json.gz": "json", ".jsonl.gz": "json"}
+_SCHEMA = pyarrow.schema([(key, pyarrow.string()) for key in ("id", "text", "title")])
 
 
-def write(folder: Path, files: Sequence[str]) -> int:
-    """Write the rows of all `files` as the documents of a folder; how many had no token and were left out.
+def write(folder: Path, files: Sequence[str]) -> None:
+    """Write the rows of all `files` as the documents of a folder; those without a token are left out and counted.
 
     Args:
         folder: a dataset folder, which is there.
@@ -33,50 +30,45 @@ def write(folder: Path, files: Sequence[str]) -> int:
     Raises:
         ValueError: an unknown format, a missing file, rows without a column "text".
     """
-    import pyarrow
-    from pyarrow import parquet
-
     (folder / "documents").mkdir()
+    rows = enumerate(itertools.chain.from_iterable(map(_rows, files)))
     left_out = 0
-
-    def documents() -> Iterator[dict[str, str]]:
-        nonlocal left_out
-        for number, row in enumerate(itertools.chain.from_iterable(map(_rows, files))):
-            if has_token(row["text"] or ""):
-                yield {"id": str(number), "text": row["text"], "title": row.get("title") or ""}
-            else:
-                left_out += 1
-
-    schema = pyarrow.schema([(key, pyarrow.string()) for key in ("id", "text", "title")])
-    rows = documents()
     for piece in itertools.count():
-        if not (first := list(itertools.islice(rows, 1))):
-            return left_out
-        with parquet.ParquetWriter(folder / "documents" / f"{piece:05d}.parquet", schema) as writer:
-            held = itertools.chain(first, itertools.islice(rows, PIECE - 1))
-            while batch := list(itertools.islice(held, 1000)):
-                writer.write_batch(pyarrow.RecordBatch.from_pylist(batch, schema=schema))
+        if not (batch := list(itertools.islice(rows, PIECE))):
+            break
+        documents = [
+            {"id": str(number), "text": row["text"], "title": row.get("title") or ""}
+            for number, row in batch
+            if has_token(row["text"] or "")
+        ]
+        left_out += len(batch) - len(documents)
+        table = pyarrow.Table.from_pylist(documents, schema=_SCHEMA)
+        parquet.write_table(table, folder / "documents" / f"{piece:05d}.parquet")
+    source = f"Source: {', '.join(files)}. Licence: as stated there."
+    write_readme(
+        folder, "Documents of a corpus", source, f"All rows with a text, in order; {left_out} without a token left out."
+    )
 
 
 def _rows(place: str) -> Iterator[dict[str, Any]]:
+    """Rows of a file or pattern; of Grover's .tar.gz, those of the JSON Lines files in it."""
     from datasets import load_dataset  # slow to import
 
-    suffix = next((suffix for suffix in sorted(_FORMATS, key=len, reverse=True) if place.endswith(suffix)), None)
-    if suffix is None:
-        raise ValueError(f"{place}: expected a file ending in {', '.join(_FORMATS)}")
-    if _FORMATS[suffix] == "tar":
+    if place.endswith(".tar.gz"):
         if not Path(place).is_file():
             raise ValueError(f"{place} is missing; its authors send it on request (github.com/rowanz/grover)")
         yield from _archive_rows(place)
         return
-    for row in load_dataset(_FORMATS[suffix], data_files=place, split="train", streaming=True):
+    format = next((format for suffix, format in _FORMATS.items() if place.endswith(suffix)), None)
+    if format is None:
+        raise ValueError(f"{place}: expected a file ending in {', '.join(_FORMATS)}, .tar.gz")
+    for row in load_dataset(format, data_files=place, split="train", streaming=True):
         if "text" not in row:
             raise ValueError(f"{place}: expected a column text, got {', '.join(row)}")
         yield row
 
 
 def _archive_rows(path: str) -> Iterator[dict[str, Any]]:
-    """Rows of the JSON Lines files in a .tar.gz archive, line by line; Grover's have more fields (url, domain)."""
     with tarfile.open(path, "r|gz") as archive:
         for member in archive:
             stream = archive.extractfile(member) if member.isfile() and member.name.endswith(".jsonl") else None
@@ -85,6 +77,5 @@ def _archive_rows(path: str) -> Iterator[dict[str, Any]]:
                     row = json.loads(line)
                     yield {"text": row["text"], "title": row.get("title")}
                 except (json.JSONDecodeError, KeyError, TypeError) as error:
-                    raise ValueError(
-                        f"{path}:{member.name}:{number}: expected an object with text: {error!r}"
-                    ) from error
+                    where = f"{path}:{member.name}:{number}"
+                    raise ValueError(f"{where}: expected an object with text: {error!r}") from error
