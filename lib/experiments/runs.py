@@ -22,15 +22,7 @@ from lib.config.schema import Profile
 from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.evaluation import metrics
-from lib.experiments import (
-    accuracies,
-    contextual_teacher,
-    embeddings,
-    keys,
-    structural_teacher,
-    task_texts,
-    text_sets,
-)
+from lib.experiments import accuracies, contextual_teacher, embeddings, keys, structural_teacher, task_texts, text_sets
 from lib.store import executors
 from lib.store.records import store
 from lib.tasks import classification_names, retrieval_names

@@ -27,10 +27,8 @@ def pair(first: Tensor, second: Tensor, names: tuple[str, str] = ("student", "te
     for value, name in zip((first, second), names, strict=True):
         embeddings(value, name)
     if first.shape != second.shape:
-        raise ValueError(
-            f"{names[0]} and {names[1]} must have the same shape (batch, dim), "
-            f"got {tuple(first.shape)} and {tuple(second.shape)}"
-        )
+        shapes = f"{tuple(first.shape)} and {tuple(second.shape)}"
+        raise ValueError(f"{names[0]} and {names[1]} must have the same shape (batch, dim), got {shapes}")
 
 
 def row_mask(mask: object, student: Tensor) -> Bool[Tensor, " batch"]:

@@ -13,12 +13,11 @@ def cca(
     student: Float[Tensor, "batch dim1"],
     teacher: Float[Tensor, "batch dim2"],
     *,
-    k: int | None = None,
     epsilon: float = 1e-3,
 ) -> Float[Tensor, " batch"]:
-    """Minus the sum of the first k canonical correlations of the batch, the same scalar in every row.
+    """Minus the sum of the canonical correlations of the batch, the same scalar in every row.
 
-        cca_i = - sum_{j <= k} s_j( L1^-1 S12 L2^-T ),   S11 + epsilon I = L1 L1',   S22 + epsilon I = L2 L2'
+        cca_i = - sum_j s_j( L1^-1 S12 L2^-T ),   S11 + epsilon I = L1 L1',   S22 + epsilon I = L2 L2'
 
     S11, S22 and S12 are the centred covariances (divided by batch - 1) of student, teacher, and between them; s_j is
     the j-th singular value. Whitening by Cholesky factors has the same singular values as the inverse square roots of
@@ -26,17 +25,12 @@ def cca(
     4.3: X1 is `student`, X2 is `teacher`, P and Q are the whitening times the singular vectors.
 
     Args:
-        student: projected embeddings, shape (batch, dim1).
-        teacher: projected embeddings of the contextual teacher, shape (batch, dim2); dim1 and dim2 may differ.
-        k: how many correlations count; None counts all min(dim1, dim2). At most batch - 1 are not zero.
+        student, teacher: projected embeddings, (batch, dim1) and (batch, dim2).
         epsilon: added to every variance, > 0, in squared units of the projections. It keeps the whitening stable and
             pulls correlations below 1, the more the smaller the batch is against the dimension.
 
-    Returns:
-        (batch,), in (-min(k, batch - 1), 0]. A batch of fewer than two rows has no correlation and gives 0.
-
-    Raises:
-        ValueError: inputs are not (batch, dim1) and (batch, dim2), k is out of range, or epsilon is not positive.
+    Returns (batch,), in (-min(dim1, dim2, batch - 1), 0]; 0 for fewer than two rows. Raises `ValueError` for other
+    shapes and an epsilon that is not positive.
 
     Source: Equation 4.3; Andrew, Arora, Bilmes and Livescu 2013 (Deep CCA). The published students use SoftCCA instead
     because this needs large batches. `lib.evaluation.metrics.cca` is the metric, without epsilon.
@@ -45,16 +39,8 @@ def cca(
     _checks.embeddings(teacher, "teacher")
     batch = len(student)
     if len(teacher) != batch:
-        raise ValueError(
-            f"student and teacher must have as many rows, got {tuple(student.shape)} and {tuple(teacher.shape)}"
-        )
-    most = min(student.shape[1], teacher.shape[1])
-    k = most if k is None else k
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= most:
-        raise ValueError(
-            f"k must be an integer from 1 to {most} for shapes {tuple(student.shape)} and {tuple(teacher.shape)}, "
-            f"got {k!r}"
-        )
+        shapes = f"{tuple(student.shape)} and {tuple(teacher.shape)}"
+        raise ValueError(f"student and teacher must have as many rows, got {shapes}")
     _checks.non_negative(epsilon, "epsilon")
     if epsilon == 0:
         raise ValueError("epsilon must be above 0: without it a batch smaller than the dimension cannot be whitened")
@@ -68,7 +54,7 @@ def cca(
         half = torch.linalg.solve_triangular(root1, _covariance(x1, x2), upper=False)
         whitened = torch.linalg.solve_triangular(root2, half.T, upper=False)
         # Beyond batch - 1 singular values are zero with arbitrary vectors; counting them would add a random gradient.
-        correlations = torch.linalg.svdvals(whitened)[: min(k, batch - 1)]
+        correlations = torch.linalg.svdvals(whitened)[: batch - 1]
         total = correlations.sum().to(student.dtype)
     return -total.expand(batch)
 

@@ -41,7 +41,7 @@ MUTATIONS = {
         ),
         "teacher against student": ("_pairwise(distance, y, y_pos)", "_pairwise(distance, y_pos, y)"),
         "mask ignored": ("y, y_pos = student[mask], teacher[mask]", "mask = mask | True; y, y_pos = student, teacher"),
-        "explicit negatives mixed up": ("repeat_interleave(m, dim=0)", "repeat(m, 1)"),
+        "pairs mixed up": ("repeat_interleave(n, dim=0)", "repeat(n, 1)"),
     },
     "contrastive": {
         "sign": ("masked_scatter(mask, loss)", "masked_scatter(mask, -loss)"),
@@ -105,7 +105,7 @@ MUTATIONS = {
             "half = torch.linalg.solve_triangular(root1, _covariance(x1, x2), upper=False)",
             "half = _covariance(x1, x2)",
         ),
-        "k ignored": ("[: min(k, batch - 1)]", "[:]"),
+        "first correlation alone": ("[: batch - 1]", "[:1]"),
         "squares of the correlations": ("correlations.sum()", "correlations.square().sum()"),
         "Frobenius norm": ("correlations.sum()", "correlations.norm()"),
         "b for b - 1": ("/ (len(x) - 1)", "/ len(x)"),
