@@ -1,4 +1,4 @@
-"""Evaluation: accuracy, normalised accuracy, retrieval by cosine (MAP, MRR), canonical correlation.
+"""Evaluation: normalised accuracy, retrieval by cosine (MAP, MRR), canonical correlation.
 
 No PyTorch here, so that figures are drawn from records without importing it; tensors are welcome all the same.
 """
@@ -18,18 +18,6 @@ from jaxtyping import Float
 TIE_DECIMALS = 12
 
 
-def accuracy(predicted: Iterable[Any], labels: Iterable[Any]) -> float:
-    """Share of predictions that equal their label, in [0, 1].
-
-    Raises:
-        ValueError: the two differ in length, are not flat, or are empty.
-    """
-    predicted, labels = _flat(predicted), _flat(labels)
-    if predicted.shape != labels.shape or predicted.ndim != 1 or predicted.size == 0:
-        raise ValueError(f"predicted and labels must be equally long, not empty; got {predicted.shape}, {labels.shape}")
-    return float(np.mean(predicted == labels))
-
-
 def normalized_accuracy(frame: pd.DataFrame, *, best: Mapping[str, float] | None = None) -> pd.DataFrame:
     """A copy of `frame` with the column `normalized`: accuracy over the best accuracy of its task.
 
@@ -37,12 +25,9 @@ def normalized_accuracy(frame: pd.DataFrame, *, best: Mapping[str, float] | None
 
     The number depends on which models are compared, so one model has different values in different figures.
 
-    Args:
-        frame: columns model, task, accuracy, and any others; one row per result. All rows of a task compete.
-        best: the best accuracy per task, where the pool is larger than the frame (Figure 5.3: over all three rounds).
-
-    Raises:
-        ValueError: a column is missing, an accuracy is not a finite number >= 0, or a task's best is not above 0.
+    frame: columns model, task, accuracy, and any others; one row per result. All rows of a task compete. best: the best
+    accuracy per task, where the pool is larger than the frame (Figure 5.3: over all three rounds). Raises `ValueError`
+    for a missing column, an accuracy that is not a finite number >= 0, and a task whose best is not above 0.
     """
     for column in ("model", "task", "accuracy"):
         if column not in frame.columns:
@@ -51,10 +36,8 @@ def normalized_accuracy(frame: pd.DataFrame, *, best: Mapping[str, float] | None
     wrong = frame[~(np.isfinite(scores) & (scores >= 0))]
     if len(wrong):
         row = wrong.iloc[0]
-        raise ValueError(
-            f"accuracy must be a finite number >= 0, got {row['accuracy']} "
-            f"for model {row['model']!r}, task {row['task']!r}"
-        )
+        where = f"for model {row['model']!r}, task {row['task']!r}"
+        raise ValueError(f"accuracy must be a finite number >= 0, got {row['accuracy']} {where}")
     tops = scores.groupby(frame["task"]).transform("max") if best is None else frame["task"].map(best).astype(float)
     unknown = frame.loc[~(tops > 0), "task"]
     if len(unknown):
@@ -63,21 +46,12 @@ def normalized_accuracy(frame: pd.DataFrame, *, best: Mapping[str, float] | None
 
 
 def rank(embeddings: Float[Any, "texts dim"], ids: Sequence[Hashable], sources: Iterable[Hashable]) -> dict:
-    """For each source, all other ids by decreasing cosine to it.
+    """For each source, all other ids by decreasing cosine to it: {source: list of the other ids, nearest first}.
 
-    Ties (to 12 decimals) keep the order of `ids`, so duplicate texts rank the same way on every machine. A zero vector
-    has cosine 0 to everything.
-
-    Args:
-        embeddings: (texts, dim), the candidates; array or tensor.
-        ids: their names, in the same order, each once.
-        sources: the names to rank for; each must be in `ids`, and is not ranked against itself.
-
-    Returns:
-        {source: list of the other ids, nearest first}.
-
-    Raises:
-        ValueError: an embedding is not finite, ids do not fit or repeat, or a source is unknown.
+    embeddings: (texts, dim), the candidates; array or tensor. ids: their names, in the same order, each once. Ties (to
+    12 decimals) keep the order of `ids`, so duplicate texts rank the same way on every machine. A zero vector has
+    cosine 0 to everything. Raises `ValueError` for an embedding that is not finite, ids that do not fit or repeat, and
+    an unknown source.
     """
     x, _ = _matrix(embeddings, "embeddings")
     ids = list(ids)
@@ -96,24 +70,14 @@ def rank(embeddings: Float[Any, "texts dim"], ids: Sequence[Hashable], sources: 
 
 
 def average_precision(relevant: Iterable[Hashable], ranking: Sequence[Hashable], top: int | None = None) -> float:
-    """Mean, over the relevant items, of the precision at each one's rank.
+    """Mean, over the relevant items, of the precision at each one's rank, in [0, 1].
 
         AP = 1/R * sum over relevant ranked items of (relevant items up to its rank) / rank
 
-    Whole ordering (`top=None`): R counts every relevant item; one that is missing from the ranking is never found and
-    adds 0. With `top=k`, relevant items below rank k (or missing) leave both the sum and R, and none found gives 0:
-    that is how the published scores were made, with k = 1000.
-
-    Args:
-        relevant: ids of the relevant items; order and repetitions do not matter.
-        ranking: ids from best to worst, each once, without the query itself.
-        top: how many ranks count, or None for all.
-
-    Returns:
-        In [0, 1]; 1 if all relevant items come first.
-
-    Raises:
-        ValueError: no relevant item, an id ranked twice, or top is not an integer >= 1.
+    ranking: ids from best to worst, each once, without the query itself. Whole ordering (`top=None`): R counts every
+    relevant item; one that is missing from the ranking adds 0. With `top=k`, relevant items below rank k (or missing)
+    leave both the sum and R, and none within gives 0: so the published scores were made, with k = 1000. Raises
+    `ValueError` for no relevant item, an id ranked twice, and a top that is not an integer >= 1.
     """
     relevant, ranks = _hits(relevant, ranking, top)
     counted = len(ranks) if top is not None else len(relevant)
@@ -136,49 +100,31 @@ def mean_reciprocal_rank(relevant: Mapping, rankings: Mapping, top: int | None =
     return _mean_over_sources(reciprocal_rank, relevant, rankings, top)
 
 
-def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"], k: int | None = None) -> float:
-    """Sum of the first k canonical correlations of two sets of vectors (thesis Equation 4.3).
+def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"]) -> float:
+    """Sum of the canonical correlations of two sets of vectors of the same documents (thesis Equation 4.3).
 
-        cca = sum_{j <= k} s_j(Ux' Uy),   Ux, Uy: orthonormal bases of the centred columns of x and y
+        cca = sum_j s_j(Ux' Uy),   Ux, Uy: orthonormal bases of the centred columns of x and y
 
     The bases come from thin SVDs and directions below the rounding error are dropped, so collinear or constant columns
-    are harmless and no covariance matrix is ever formed, inverted or rooted.
-
-    Args:
-        x, y: (rows, dim1) and (rows, dim2), rows of one document each; arrays or tensors.
-        k: how many correlations to add, from 1 to min(dim1, dim2), which None stands for. Those beyond the rank are 0.
-
-    Returns:
-        In [0, k]. Invariant under any invertible affine map of x or of y.
-
-    Warns:
-        UserWarning: rank(x) + rank(y) exceeds rows - 1. Then that many correlations are 1 whatever the data.
-
-    Raises:
-        ValueError: shapes do not fit, fewer than two rows, a value is not finite, or k is out of range.
+    are harmless and no covariance matrix is ever formed, inverted or rooted. The result, in [0, min(dim1, dim2)], is
+    invariant under any invertible affine map of x or of y. Warns if rank(x) + rank(y) exceeds rows - 1: so many
+    correlations are 1 whatever the data. Raises `ValueError` for fewer than two rows, other shapes and NaN.
 
     Source: Björck and Golub 1973. The thesis follows this on held-out documents to choose SoftCCA's beta.
     """
     (x, x_eps), (y, y_eps) = _matrix(x, "x"), _matrix(y, "y")
     if len(x) != len(y) or len(x) < 2:
         raise ValueError(f"x and y must have the same number of rows, at least 2, got {x.shape} and {y.shape}")
-    most = min(x.shape[1], y.shape[1])
-    if k is None:
-        k = most
-    elif isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= most:
-        raise ValueError(f"k must be an integer from 1 to {most} for shapes {x.shape} and {y.shape}, got {k!r}")
     x_basis, y_basis = _orthonormal_columns(x, x_eps), _orthonormal_columns(y, y_eps)
     certain = x_basis.shape[1] + y_basis.shape[1] - (len(x) - 1)
     if certain > 0:
-        warnings.warn(
-            f"cca of {x.shape} and {y.shape}: {certain} correlations are 1 for any data, because "
-            f"{len(x)} rows are few for these dimensions; use more rows",
-            stacklevel=2,
-        )
+        reason = f"because {len(x)} rows are few for these dimensions; use more rows"
+        text = f"cca of {x.shape} and {y.shape}: {certain} correlations are 1 for any data, {reason}"
+        warnings.warn(text, stacklevel=2)
     if 0 in (x_basis.shape[1], y_basis.shape[1]):
         return 0.0
     correlations = np.linalg.svd(x_basis.T @ y_basis, compute_uv=False)
-    return float(np.clip(correlations, 0, 1)[:k].sum())
+    return float(np.clip(correlations, 0, 1).sum())
 
 
 def _orthonormal_columns(x: np.ndarray, eps: float) -> np.ndarray:
@@ -226,11 +172,6 @@ def _matrix(x: Any, name: str) -> tuple[np.ndarray, float]:
     x = x.astype(np.float64)
     bad = ~np.isfinite(x).all(axis=1)
     if bad.any():
-        raise ValueError(
-            f"{name} must be finite; {bad.sum()} of {len(x)} rows hold NaN or infinity, the first is row {bad.argmax()}"
-        )
+        text = f"{bad.sum()} of {len(x)} rows hold NaN or infinity, the first is row {bad.argmax()}"
+        raise ValueError(f"{name} must be finite; {text}")
     return x, eps
-
-
-def _flat(values: Iterable[Any]) -> np.ndarray:
-    return values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)
