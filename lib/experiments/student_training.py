@@ -99,11 +99,7 @@ def checkpoint_path(variant: Variant, seed: int, profile: Profile) -> Path:
 
 def remove_checkpoint(variant: Variant, seed: int, profile: Profile) -> None:
     """Remove what a training is resumed from; for when that is saved which the student was trained for."""
-    path = checkpoint_path(variant, seed, profile)
-    if path.exists():
-        from lib.distillation import checkpoint  # imports torch
-
-        checkpoint.remove(path)
+    checkpoint_path(variant, seed, profile).unlink(missing_ok=True)
 
 
 def held_out_watch(variant: Variant, profile: Profile):
