@@ -23,7 +23,7 @@ def tfidf(corpus: Sequence[str], texts: Sequence[str], *, features: int) -> np.n
 def mean_of_chunks(teacher, texts: Sequence[str]) -> np.ndarray:
     """(texts, dim) float32: each text cut into pieces that the teacher reads whole, their embeddings averaged.
 
-    teacher: a structural teacher (`lib.teachers.SBERT`). Pieces are cut between tokens, `max_tokens` long with the two
+    teacher: a structural teacher (`lib.teachers.sbert`). Pieces are cut between tokens, `max_tokens` long with the two
     special tokens counted, so no word of a long document is left out.
     """
     size = teacher.max_tokens - 2

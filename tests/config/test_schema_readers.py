@@ -11,7 +11,7 @@ from lib.config import paths, profiles
 from lib.config.schema import Profile, Settings
 from lib.evaluation import heads
 from lib.losses import SoftCCA
-from lib.teachers import ParagraphVector
+from lib.teachers.paragraph_vector import ParagraphVector
 
 SECTIONS = {
     name: field.annotation
