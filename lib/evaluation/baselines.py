@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 
-def tfidf(corpus: Sequence[str], texts: Sequence[str], *, features: int) -> np.ndarray:
+def tfidf(corpus: Sequence[str], texts: Sequence[str], *, features: int = 1024) -> np.ndarray:
     """(texts, features) float32 TF-IDF vectors; vocabulary and document frequencies come from `corpus` alone.
 
-    features: how many of the most frequent words count, English stop words aside. Rows have norm 1, or 0 for a text
-    without any of them.
+    features: how many of the most frequent words count, English stop words aside; 1024 is as wide as the widest
+    embedding of the mini profile. Rows have norm 1, or 0 for a text without any of them.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 

@@ -54,11 +54,9 @@ def run(
     """
     pairs = _pairs(models, seeds, profile)
     tasks = classification_names(profile) if tasks is None else tasks
+    places = list(itertools.product(pairs, tasks))
     with keys.data_at_rest():
-        record_keys = {
-            (pair, task): keys.record(*pair, task, profile, split, limit)
-            for pair, task in itertools.product(pairs, tasks)
-        }
+        record_keys = {(pair, task): keys.record(*pair, task, profile, split, limit) for pair, task in places}
     missing = [place for place, key in record_keys.items() if not store().has("records", key)]
     if missing:
         embed(list(dict.fromkeys(pair for pair, _ in missing)), profile, executor, split)
@@ -89,13 +87,12 @@ def retrieve(
     rows = []
     for pair, task in itertools.product(pairs, retrieval_names(profile) if tasks is None else tasks):
         arrays = task_texts.arrays(task, profile)
-        candidates = arrays["candidates"].tolist()
-        sources = arrays["sources"].tolist()
+        candidates, sources = arrays["candidates"].tolist(), arrays["sources"].tolist()
         relevant = {source: arrays[f"targets_{number}"].tolist() for number, source in enumerate(sources)}
         rankings = metrics.rank(embeddings.of(*pair, profile, "test")["tasks"][candidates], candidates, sources)
         scores = {"MAP": metrics.mean_average_precision, "MRR": metrics.mean_reciprocal_rank}
-        for metric, score in scores.items():
-            rows.append(_row(pair, task, metric, "test", score(relevant, rankings, top), "", profile))
+        values = {metric: score(relevant, rankings, top) for metric, score in scores.items()}
+        rows += [_row(pair, task, metric, "test", value, "", profile) for metric, value in values.items()]
     return pd.DataFrame(rows)
 
 
@@ -173,30 +170,17 @@ def _row(pair: Pair, task: str, metric: str, split: str, value: float, key: str,
     variant, seed = pair
     embedding_key = keys.embeddings(variant, seed, profile, split)
     note = store().note("embeddings", embedding_key)
-    return {
-        "model": variant.identity,
-        **asdict(variant),
-        "task": task,
-        "metric": metric,
-        "split": split,
-        "seed": seed,
-        "value": value,
-        "seconds": note.get("seconds"),
-        "device": note.get("device"),
-        "fingerprint": key,
-        "embedding_fingerprint": embedding_key,
-    }
+    row = {"model": variant.identity, **asdict(variant), "task": task, "metric": metric, "split": split, "seed": seed}
+    row |= {"value": value, "seconds": note.get("seconds"), "device": note.get("device")}
+    return row | {"fingerprint": key, "embedding_fingerprint": embedding_key}
 
 
 def _pairs(
     models: Iterable[str | Variant], seeds: Sequence[int] | dict[str, Sequence[int]], profile: Profile
 ) -> list[Pair]:
-    wanted = [model if isinstance(model, Variant) else variants.parse(model) for model in models]
-    return [(variant, seed) for variant in dict.fromkeys(wanted) for seed in _seeds(variant, seeds, profile)]
-
-
-def _seeds(variant: Variant, seeds: Sequence[int] | dict[str, Sequence[int]], profile: Profile) -> Sequence[int]:
-    return seeds.get(variant.identity, profile.seeds) if isinstance(seeds, dict) else seeds
+    wanted = dict.fromkeys(model if isinstance(model, Variant) else variants.parse(model) for model in models)
+    own = seeds if isinstance(seeds, dict) else {variant.identity: seeds for variant in wanted}
+    return [(variant, seed) for variant in wanted for seed in own.get(variant.identity, profile.seeds)]
 
 
 def _absent() -> Any:

@@ -53,14 +53,9 @@ def train_student(
     if settings.freeze_token_embeddings:
         student.freeze_token_embeddings()
     torch.manual_seed(seed)
-    objective = Objective(
-        variant,
-        student.dim,
-        None if contextual is None else contextual.shape[1],
-        width=profile.width,
-        max_structural_len=settings.max_structural_len,
-        **profile.soft_cca.model_dump(),
-    ).to(models.device())
+    options = {"width": profile.width, "max_structural_len": settings.max_structural_len}
+    options |= {"contextual_dim": None if contextual is None else contextual.shape[1]}
+    objective = Objective(variant, student.dim, **options, **profile.soft_cca.model_dump()).to(models.device())
     watch = held_out_watch(variant, profile)
     measured = [] if watch is None or start is None else [(0, *watch.measure(start, objective))]
     key = keys.student(variant, seed, profile)
