@@ -65,11 +65,10 @@ class Distillation(nn.Module):
 
 
 def length_mixed_order(lengths: np.ndarray, *, bucket: int, seed: int) -> np.ndarray:
-    """A random order of the documents in which every stretch has about the corpus' mix of lengths.
+    """A random order of the documents in which every stretch has about the corpus' mix of lengths (author's code).
 
-    Documents are put into buckets of `bucket` tokens; the k-th of a bucket's m documents, shuffled, stands at
-    (k + u) / m of the epoch, u uniform in [0, 1). So each batch draws from all buckets in proportion, as the thesis'
-    batches do (author's code); a plain shuffle would by chance fill a batch with long documents.
+    The k-th of the m documents of a bucket of `bucket` tokens, shuffled, stands at (k + u) / m of the epoch, u uniform
+    in [0, 1). A plain shuffle would by chance fill a batch with long documents.
     """
     generator = np.random.default_rng(seed)
     place = np.empty(len(lengths))

@@ -40,24 +40,17 @@ class Variant:
 
     kind: "base" (the student before training), "sbert", "paragraph_vector", "student", or a baseline that the thesis
         does not have: "tfidf", "sbert_chunks" (mean of SBERT over the pieces of a text).
-    structural: the structural loss in the labels of Figure 4.3, None for a student without one.
-    contextual: the label of the contextual teacher, or of the Paragraph Vector that this is.
-    student_projection, contextual_projection: labels of Section 4.5.2, unscaled.
-    masked: whether documents longer than the structural teacher's limit are masked (Listing 4.1).
-    lam: static weight of the structural loss; None is the plain sum (`no-weighting`).
-    contextual_loss: "soft_cca", or a draft's ablation: "mse" or "cca".
-    pooling: "mean", or the drafts' "cls" (global attention on the first token, whose state is the embedding).
     """
 
     kind: str
-    structural: str | None = None
-    contextual: str | None = None
-    student_projection: str | None = None
+    structural: str | None = None  # the structural loss in the labels of Figure 4.3
+    contextual: str | None = None  # the label of the contextual teacher, or of the Paragraph Vector that this is
+    student_projection: str | None = None  # labels of Section 4.5.2, unscaled
     contextual_projection: str | None = None
-    masked: bool = False
-    lam: float | None = None
-    contextual_loss: str = "soft_cca"
-    pooling: str = "mean"
+    masked: bool = False  # documents longer than the structural teacher's limit are masked (Listing 4.1)
+    lam: float | None = None  # static weight of the structural loss; None is the plain sum (`no-weighting`)
+    contextual_loss: str = "soft_cca"  # or a draft's ablation: "mse" or "cca"
+    pooling: str = "mean"  # or the drafts' "cls": the state of the first token, which has global attention
 
     @property
     def identity(self) -> str:

@@ -18,17 +18,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-# Heads stepped together; results do not depend on it. More would save little bookkeeping and need more cache (weights,
-# gradient and both moments of a head on 1536 inputs are 1.2 MB).
-_TOGETHER = 20
-# Parameters of a head are padded to whole cache lines, so that vectorised loops meet every head in the same alignment.
-_ALIGN = 64
+_TOGETHER = 20  # heads stepped together; no result depends on it. With both moments a head of 1536 inputs is 1.2 MB
+_ALIGN = 64  # parameters of a head fill whole cache lines, so that vectorised loops meet every head in one alignment
 _EVALUATION_ROWS = 1024
 
 
@@ -59,8 +56,7 @@ class HeadResult:
     predictions: np.ndarray
 
 
-@dataclass(frozen=True)
-class _Data:
+class _Data(NamedTuple):
     """A checked job as tensors. `inputs` and `labels` are in the order of `train`."""
 
     features: Tensor
@@ -70,10 +66,6 @@ class _Data:
     test_labels: np.ndarray
     seed: int
     name: str
-
-    @property
-    def width(self) -> int:
-        return self.features.shape[1] * self.inputs.shape[1]
 
 
 @dataclass(frozen=True)
@@ -131,7 +123,7 @@ def train_heads(jobs: Sequence[Job], *, classes: int, **options: Any) -> list[He
 def _train(data: list[_Data], settings: Settings) -> list[Tensor]:
     """Trained W1 (heads, hidden, width), b1 (heads, hidden), W2 (heads, classes, hidden), b2 (heads, classes)."""
     heads, rows, columns = len(data), len(data[0].labels), data[0].inputs.shape[1]
-    classes, units, width = settings.classes, settings.hidden, data[0].width
+    classes, units, width = settings.classes, settings.hidden, data[0].features.shape[1] * columns
     shapes = [(units, width), (units,), (classes, units), (classes,)]
     size = -(-sum(map(math.prod, shapes)) // _ALIGN) * _ALIGN
     weights, gradients = torch.zeros(heads, size), torch.zeros(heads, size)

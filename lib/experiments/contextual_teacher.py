@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,9 +10,6 @@ from lib.config.schema import Profile
 from lib.experiments import keys, text_sets
 from lib.store.records import store
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
-
-if TYPE_CHECKING:
-    from lib.data.corpus import Document
 
 
 def embeddings(label: str, name: str, profile: Profile) -> np.ndarray:
@@ -52,7 +48,7 @@ def _paragraph_vector(label: str, sets: tuple[str, ...], profile: Profile) -> di
 class _Texts:
     """The texts of documents, read one at a time, as often as asked for."""
 
-    def __init__(self, documents: Sequence[Document]):
+    def __init__(self, documents: Sequence):
         self.documents = documents
 
     def __iter__(self) -> Iterator[str]:

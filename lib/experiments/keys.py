@@ -125,18 +125,12 @@ def student(variant: Variant, seed: int, profile: Profile) -> str:
     pooling = {"lib.student.cls"} if variant.pooling == "cls" else set()
     weighted = variant.structural is not None and variant.contextual is not None
     functions = [*variant.losses, *(("weighted", "structural_mask") if weighted or variant.masked else ())]
-    key: dict[str, Any] = {
-        "variant": asdict(variant),
-        "seed": seed,
-        "documents": tokens("train", profile),
-        "training": profile.training.model_dump(mode="json", exclude={"checkpoint_every"}),
-        "device": device(),
-        "code": [
-            code("student_training", stop=("lib.losses", *(() if variant.contextual else _CONTEXTUAL))),
-            source_key(*sorted({home("lib.losses", name) for name in functions} | pooling), stop=CARRIERS),
-        ],
-        "versions": versions("torch", "transformers", "accelerate"),
-    }
+    own = sorted({home("lib.losses", name) for name in functions} | pooling)
+    general = code("student_training", stop=("lib.losses", *(() if variant.contextual else _CONTEXTUAL)))
+    key: dict[str, Any] = {"variant": asdict(variant), "seed": seed, "documents": tokens("train", profile)}
+    key["training"] = profile.training.model_dump(mode="json", exclude={"checkpoint_every"})
+    key["code"] = [general, source_key(*own, stop=CARRIERS)]
+    key["versions"] = [device(), versions("torch", "transformers", "accelerate")]
     if variant.structural is not None or variant.masked:
         key["structural"] = structural_teacher(profile)
     if variant.contextual is not None:
@@ -175,10 +169,7 @@ def record(variant: Variant, seed: int, task: str, profile: Profile, split: str,
 
 
 def code(product: str, stop: tuple[str, ...] = ()) -> str:
-    """Names the code of one product: its module in lib.experiments and all that it imports, up to what is named above.
-
-    stop: further modules that are not entered.
-    """
+    """Names the code of one product: its module in lib.experiments and all that it imports, up to CARRIERS and stop."""
     return source_key(f"lib.experiments.{product}", stop=(*CARRIERS, *stop))
 
 

@@ -44,13 +44,12 @@ def run(
     """Tidy records of the models: one row per model, task and seed.
 
     models: identity labels (`lib.distillation.variants.parse`) or variants. seeds: the same for every model, or a dict
-    {identity: seeds} whose missing models get `profile.seeds`. tasks: names; None for all classifications of the
-    profile. split: "validation" (Chapter 4) or "test" (Chapter 5); a task without that split is cross-validated. The
-    value is the mean over folds and `heads.repeats` heads. limit: training examples per head.
+    {identity: seeds} whose missing models get `profile.seeds`. tasks: names; None for all classifications. split:
+    "validation" (Chapter 4) or "test" (Chapter 5); a task without that split is cross-validated. The value is the mean
+    over folds and `heads.repeats` heads. limit: training examples per head.
 
     Columns: model, the variant's fields, task, metric, split, seed, value, seconds (training and encoding), device,
-    fingerprint (of the record). A student that does not depend on chance (a teacher, the base) still has a head that
-    does. Raises the first error of a failed job after all others have finished; what they made is kept.
+    fingerprint (of the record). Raises the first error of a failed job after all others; what they made is kept.
     """
     pairs = _pairs(models, seeds, profile)
     tasks = classification_names(profile) if tasks is None else tasks
@@ -125,10 +124,8 @@ def cost(records: pd.DataFrame) -> str:
     students = records[records["kind"] == "student"].drop_duplicates(["model", "seed"])["seconds"]
     heads = sum(store().note("records", key).get("seconds", 0.0) for key in records["fingerprint"])
     runs = len(records.drop_duplicates(["model", "seed"]))
-    return (
-        f"{len(students)} trained students: {students.mean():.0f} core-seconds each for training and encoding, "
-        f"{students.sum() / 60:.1f} core-minutes; heads of all {runs} models: {heads / 60:.1f} core-minutes"
-    )
+    each = f"{len(students)} trained students: {students.mean():.0f} core-seconds each for training and encoding"
+    return f"{each}, {students.sum() / 60:.1f} core-minutes; heads of all {runs} models: {heads / 60:.1f} core-minutes"
 
 
 def _prepare(name: str, profile: Profile) -> str:

@@ -27,11 +27,8 @@ def train_student(
     """One student trained on its teachers; returns (student, objective, history).
 
     The seed sets the data order, the projections' initial weights and dropout. Training resumes from its last
-    checkpoint if an earlier run was interrupted.
-
-    start: (documents, dim) embeddings of the validation documents before training: with a contextual teacher, the
-        history then begins with their held-out CCA.
-    on_update: called after each update with its number, the number of updates, and its loss.
+    checkpoint if an earlier run was interrupted. start: (documents, dim) embeddings of the validation documents before
+    training: with a contextual teacher, the history then begins with their held-out CCA. on_update: see `distill`.
     """
     import torch
 
@@ -41,12 +38,9 @@ def train_student(
     settings = profile.training
     structural = structural_teacher.embeddings("train", profile)
     contextual = contextual_teacher.embeddings(variant.contextual, "train", profile) if variant.contextual else None
-    data = training.DistillationData(
-        text_sets.token_ids("train", profile),
-        structural["lengths"],
-        structural["embeddings"] if variant.structural else None,
-        contextual,
-    )
+    vectors = structural["embeddings"] if variant.structural else None
+    token_ids = text_sets.token_ids("train", profile)
+    data = training.DistillationData(token_ids, structural["lengths"], vectors, contextual)
     make = models.cls_student if variant.pooling == "cls" else models.base_student
     student = make(profile).to(models.device())
     student.gradient_checkpointing = settings.gradient_checkpointing

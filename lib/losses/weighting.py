@@ -49,13 +49,8 @@ def weighted(
     `lam=None` is the thesis' `no-weighting`, S + C on unmasked rows. Together with a limit, which the thesis never
     combines, masked rows still give C alone: `no-weighting` drops the weights, not the mask.
 
-    Args:
-        structural: S, (batch,), computed on masked inputs: pass `structural_mask(lengths, max_structural_len)` as the
-            `mask` of the structural loss, or masked rows still serve as negatives of the others.
-        contextual: C, (batch,).
-        lengths, max_structural_len: see `structural_mask`.
-        lam: weight of the structural loss, 0 <= lam <= 1, or None.
-
+    structural, contextual: S and C, (batch,); S is computed on masked inputs: pass `structural_mask(lengths,
+    max_structural_len)` as its `mask`, or masked rows still serve as negatives of the others. lam: in [0, 1], or None.
     Returns (batch,); the training loop takes the mean over the whole batch, masked rows included. Raises `ValueError`
     for shapes that differ, a wrong dtype, and lam or a limit out of range. Source: thesis Listing 4.1 and Table 4.9.
     """

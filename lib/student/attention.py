@@ -48,12 +48,8 @@ def sliding_window(
 
     out_i = sum_j softmax_j(q_i . k_j / sqrt(head_dim)) v_j over the j in the document of i with |i - j| <= window / 2
 
-    Args:
-        q, k, v: (tokens, heads, head_dim), the documents of the batch one after another; one dtype, one device.
-        lengths: tokens of each document; each at least 1, together `tokens`.
-        window: two-sided total in tokens, even, at least 2.
-        dropout: probability with which an attention weight is dropped (already zero outside training).
-
+    q, k, v: the documents of the batch one after another; one dtype, one device. lengths: tokens of each document.
+    window: two-sided total in tokens. dropout: probability with which a weight is dropped (0 outside training).
     Returns (tokens, heads, head_dim) in the dtype of `q`. Gradients are exact; there are no second derivatives. Raises
     `ValueError` for shapes or dtypes that differ, a bad window or dropout, lengths that do not sum to the tokens.
     """

@@ -51,7 +51,7 @@ class SelfAttention(nn.Module):
         width = config.hidden_size
         self.heads, self.window = config.num_attention_heads, window
         self.dropout = config.attention_probs_dropout_prob
-        self.query, self.key, self.value = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
 
     def forward(self, x: Tensor, lengths: Sequence[int]) -> Tensor:
         q, k, v = (project(x).unflatten(-1, (self.heads, -1)) for project in (self.query, self.key, self.value))
@@ -131,7 +131,7 @@ class Student(nn.Module):
         """Load a Hugging Face Longformer checkpoint, in float32.
 
         source: folder (one without a tokenizer works with token ids) or model id, then with a revision: commit, tag or
-        branch. dropout: replaces the checkpoint's hidden and attention dropout.
+        branch. dropout: replaces the checkpoint's hidden and attention dropout; CUDA's fast attention kernel has none.
         """
         return cls._build(weights.from_longformer(source, revision), dropout)
 
@@ -163,14 +163,14 @@ class Student(nn.Module):
 
     @classmethod
     def _build(cls, source: weights.Checkpoint, dropout: float | None) -> Student:
+        if dropout is not None:
+            source.config.hidden_dropout_prob = source.config.attention_probs_dropout_prob = dropout
         with torch.device("meta"):
             student = cls(source.config, source.tokenizer)
         names = student.state_dict().keys()
         student.load_state_dict({name: source.tensors[name] for name in names}, assign=True)
         student.requires_grad_(True)
         student.unused = {name: tensor for name, tensor in source.tensors.items() if name not in names}
-        if dropout is not None:
-            student.set_dropout(dropout)
         return student.eval()
 
     def save(self, folder: str | Path) -> None:
@@ -180,17 +180,6 @@ class Student(nn.Module):
     def export(self, folder: str | Path) -> None:
         """Write a stock SentenceTransformer: `SentenceTransformer(folder).encode(texts)` gives the same embeddings."""
         export.save(self, folder, sentence_transformer=True)
-
-    def set_dropout(self, value: float) -> None:
-        """Set the dropout of training, hidden and of attention weights. CUDA's fast attention kernel has none."""
-        if not 0 <= value < 1:
-            raise ValueError(f"dropout must be at least 0 and below 1, got {value!r}")
-        self.config.hidden_dropout_prob = self.config.attention_probs_dropout_prob = value
-        for module in self.modules():
-            if isinstance(module, nn.Dropout):
-                module.p = value
-            elif isinstance(module, SelfAttention):
-                module.dropout = value
 
     def freeze_token_embeddings(self) -> None:
         """Exclude the token embeddings from training; their optimiser step costs more than the layers."""
