@@ -6,7 +6,7 @@ No PyTorch here, so that figures are drawn from records without importing it; te
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -90,14 +90,17 @@ def reciprocal_rank(relevant: Iterable[Hashable], ranking: Sequence[Hashable], t
     return 1.0 / ranks[0] if ranks else 0.0
 
 
-def mean_average_precision(relevant: Mapping, rankings: Mapping, top: int | None = None) -> float:
-    """MAP: mean of `average_precision` over the sources of `relevant` ({source: relevant ids}, {source: ranking})."""
-    return _mean_over_sources(average_precision, relevant, rankings, top)
+def mean_over_sources(score: Callable, relevant: Mapping, rankings: Mapping, top: int | None = None) -> float:
+    """MAP, or MRR: mean of `average_precision`, or `reciprocal_rank`, over the sources of `relevant`.
 
-
-def mean_reciprocal_rank(relevant: Mapping, rankings: Mapping, top: int | None = None) -> float:
-    """MRR: mean of `reciprocal_rank` over the sources of `relevant`. Arguments as `mean_average_precision`."""
-    return _mean_over_sources(reciprocal_rank, relevant, rankings, top)
+    relevant: {source: relevant ids}. rankings: {source: ranking}. Raises `ValueError` for a source without ranking.
+    """
+    if not relevant:
+        raise ValueError("relevant must hold at least one source")
+    missing = [source for source in relevant if source not in rankings]
+    if missing:
+        raise ValueError(f"no ranking for source {missing[0]!r} ({len(missing)} of {len(relevant)} sources lack one)")
+    return float(np.mean([score(targets, rankings[source], top) for source, targets in relevant.items()]))
 
 
 def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"]) -> float:
@@ -148,15 +151,6 @@ def _hits(relevant: Iterable[Hashable], ranking: Sequence[Hashable], top: int | 
     if top is not None and (isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1):
         raise ValueError(f"top must be an integer >= 1 or None, got {top!r}")
     return relevant, [rank for rank, name in enumerate(ranking[:top], 1) if name in relevant]
-
-
-def _mean_over_sources(score, relevant: Mapping, rankings: Mapping, top: int | None) -> float:
-    if not relevant:
-        raise ValueError("relevant must hold at least one source")
-    missing = [source for source in relevant if source not in rankings]
-    if missing:
-        raise ValueError(f"no ranking for source {missing[0]!r} ({len(missing)} of {len(relevant)} sources lack one)")
-    return float(np.mean([score(targets, rankings[source], top) for source, targets in relevant.items()]))
 
 
 def _matrix(x: Any, name: str) -> tuple[np.ndarray, float]:

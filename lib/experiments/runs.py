@@ -89,8 +89,8 @@ def retrieve(
         candidates, sources = arrays["candidates"].tolist(), arrays["sources"].tolist()
         relevant = {source: arrays[f"targets_{number}"].tolist() for number, source in enumerate(sources)}
         rankings = metrics.rank(embeddings.of(*pair, profile, "test")["tasks"][candidates], candidates, sources)
-        scores = {"MAP": metrics.mean_average_precision, "MRR": metrics.mean_reciprocal_rank}
-        values = {metric: score(relevant, rankings, top) for metric, score in scores.items()}
+        scores = {"MAP": metrics.average_precision, "MRR": metrics.reciprocal_rank}
+        values = {name: metrics.mean_over_sources(score, relevant, rankings, top) for name, score in scores.items()}
         rows += [_row(pair, task, metric, "test", value, "", profile) for metric, value in values.items()]
     return pd.DataFrame(rows)
 

@@ -138,13 +138,15 @@ def test_means_over_sources():
     relevant = {"q": ["a"], "r": ["b", "c"]}
     rankings = {"q": ["b", "a", "c"], "r": ["b", "a", "c"], "unused": ["a"]}
     # AP: 1/2 and (1 + 2/3) / 2; RR: 1/2 and 1.
-    assert metrics.mean_average_precision(relevant, rankings) == pytest.approx((1 / 2 + 5 / 6) / 2)
-    assert metrics.mean_reciprocal_rank(relevant, rankings) == pytest.approx(0.75)
-    assert metrics.mean_average_precision(relevant, rankings, top=1) == pytest.approx((0 + 1) / 2)
+    assert metrics.mean_over_sources(metrics.average_precision, relevant, rankings) == pytest.approx(
+        (1 / 2 + 5 / 6) / 2
+    )
+    assert metrics.mean_over_sources(metrics.reciprocal_rank, relevant, rankings) == pytest.approx(0.75)
+    assert metrics.mean_over_sources(metrics.average_precision, relevant, rankings, top=1) == pytest.approx((0 + 1) / 2)
     with pytest.raises(ValueError, match="no ranking for source 'r' .1 of 2"):
-        metrics.mean_average_precision(relevant, {"q": ["a"]})
+        metrics.mean_over_sources(metrics.average_precision, relevant, {"q": ["a"]})
     with pytest.raises(ValueError, match="at least one source"):
-        metrics.mean_reciprocal_rank({}, {})
+        metrics.mean_over_sources(metrics.reciprocal_rank, {}, {})
 
 
 def test_rank_by_hand():
