@@ -9,7 +9,7 @@ import pandas as pd
 
 from lib.config import paths
 from lib.figures.style import csv_bytes
-from lib.store import provenance, saved
+from lib.store import provenance
 from lib.store.files import write_atomically
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ def save(
     for file, written in zip(files, content.values(), strict=True):
         write_atomically(file, written)
     provenance.write(label, profile=profile, files=files, records=records)
-    saved.register(label, files)
     return files
 
 

@@ -26,7 +26,7 @@ from lib.published import deviations
 from lib.report import shown_items
 from lib.report.shown_items import Item
 from lib.statistics.verdicts import FAILS, HOLDS, NOT_RUN, UNCLEAR
-from lib.store import run_notes, saved
+from lib.store import provenance
 from lib.store.files import write_atomically
 from lib.store.progress import duration
 
@@ -38,9 +38,9 @@ _REACH = 0.2  # effects beyond it are drawn at the edge
 
 def write(profile: Profile, ledger: pd.DataFrame) -> Path:
     """Write the page to `artifacts/<run>/report.html`, register it under the label "report", and return its path."""
-    path = paths.artifacts() / paths.run_name(profile) / "report.html"
+    path = paths.run_folder(profile) / "report.html"
     write_atomically(path, page(profile, ledger).encode())
-    saved.register("report", [path])
+    provenance.saved["report"] = [path]
     return path
 
 
@@ -179,7 +179,7 @@ def _timings(profile: Profile, items: list[Item]) -> list[dict[str, Any]]:
     rows = []
     for name in _notebooks(items):
         own = [item for item in items if item.entry.notebook == name]
-        note = run_notes.read(name, profile)
+        note = provenance.run_note(name, profile)
         trainings = dict(itertools.chain.from_iterable(item.provenance.get("trainings", {}).items() for item in own))
         rows.append(
             {
