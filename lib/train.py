@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from tqdm import tqdm
@@ -65,24 +64,19 @@ def _train(variant: Variant, seed: int, profile: Profile, out: Path, export: boo
         _say("training the contextual teacher")
         contextual_teacher.embeddings(variant.contextual, "train", profile)
     with tqdm(desc="training", unit="update", disable=not MAIN, mininterval=0.5 if sys.stderr.isatty() else 10) as bar:
-        student, _, history = student_training.train_student(variant, seed, profile, on_update=_advance(bar))
+
+        def on_update(done: int, updates: int, loss: float) -> None:
+            if bar.total is None:  # a resumed training begins where it was
+                bar.total, bar.n, bar.initial = updates, done - 1, done - 1
+            bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
+            bar.update()
+
+        student, _, history = student_training.train_student(variant, seed, profile, on_update=on_update)
     if MAIN:
         (student.export if export else student.save)(out)
         student_training.remove_checkpoint(variant, seed, profile)
     _say(f"{variant.identity}: {len(history.loss)} updates, loss {history.loss[0]:.4f} -> {history.loss[-1]:.4f}")
     _say(f"saved to {out}")
-
-
-def _advance(bar: tqdm) -> Callable[[int, int, float], None]:
-    """What moves the bar after an update; a resumed training begins where it was."""
-
-    def on_update(done: int, updates: int, loss: float) -> None:
-        if bar.total is None:
-            bar.total, bar.n, bar.initial = updates, done - 1, done - 1
-        bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
-        bar.update()
-
-    return on_update
 
 
 def _say(line: str) -> None:

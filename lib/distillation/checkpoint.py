@@ -1,7 +1,4 @@
-"""The state of a training on disk: written whole or not at all, and read only if it is this training's.
-
-The file is what `torch.save` makes of the state, followed by the sha256 of it.
-"""
+"""The state of a training on disk: what `torch.save` makes of it and its sha256, read only if it is this training's."""
 
 from __future__ import annotations
 
@@ -24,16 +21,10 @@ def write(path: Path, settings: dict[str, Any], state: dict[str, Any]) -> None:
 
     settings: plain values that must be the same when the training goes on, for example {"processes": 1}.
     """
-    content = {
-        "settings": settings,
-        "state": state,
-        "rng": torch.get_rng_state(),
-        "cuda_rng": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
-    }
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     buffer = io.BytesIO()
-    torch.save(content, buffer)
-    digest = hashlib.sha256(buffer.getbuffer()).digest()
-    buffer.write(digest)
+    torch.save({"settings": settings, "state": state, "rng": torch.get_rng_state(), "cuda_rng": cuda}, buffer)
+    buffer.write(hashlib.sha256(buffer.getvalue()).digest())
     write_atomically(path, buffer.getvalue())
 
 
@@ -50,21 +41,15 @@ def read(path: Path, settings: dict[str, Any], *, put_aside: bool = True) -> dic
     problem = "is damaged"
     if hashlib.sha256(memoryview(data)[:-DIGEST]).digest() == data[-DIGEST:]:
         content = torch.load(io.BytesIO(data[:-DIGEST]), map_location="cpu", weights_only=True)
-        differing = [name for name, value in settings.items() if content["settings"].get(name) != value]
-        if not differing:
+        name = next((name for name, value in settings.items() if content["settings"].get(name) != value), None)
+        if name is None:
             torch.set_rng_state(content["rng"])
             for device, rng in enumerate(content["cuda_rng"]):
                 torch.cuda.set_rng_state(rng, device)
             return content["state"]
-        name = differing[0]
         problem = f"was written with {name} {content['settings'].get(name)}, this training has {settings[name]}"
     if put_aside:
         aside = path.with_name(path.name + ASIDE)
         path.replace(aside)
         warnings.warn(f"checkpoint {path} {problem}: training starts again, it is kept as {aside.name}", stacklevel=3)
     return None
-
-
-def remove(path: Path) -> None:
-    """Delete the checkpoint of a training whose student has been saved."""
-    path.unlink(missing_ok=True)

@@ -16,17 +16,17 @@ def held_out_cca(student: np.ndarray, teacher: np.ndarray, components: int = COM
     """Mean of the first canonical correlations between two embeddings of held-out documents, in [0, 1].
 
     Both sides are first reduced to their `components` largest principal components: with fewer documents than
-    dimensions, CCA
-    finds perfect correlation between anything. Even so unrelated embeddings score above 0; compare with `chance_cca`.
+    dimensions, CCA finds perfect correlation between anything. Even so unrelated embeddings score above 0; compare with
+    `chance_cca`.
     """
     components = min(components, student.shape[1], teacher.shape[1], len(student) // 3)
     return metrics.cca(_principal(student, components), _principal(teacher, components)) / components
 
 
-def chance_cca(student: np.ndarray, teacher: np.ndarray, components: int = COMPONENTS, repeats: int = 20) -> float:
-    """`held_out_cca` where documents are paired at random: what a student unrelated to the teacher scores."""
+def chance_cca(student: np.ndarray, teacher: np.ndarray) -> float:
+    """Mean `held_out_cca` of 20 random pairings of documents: what a student unrelated to the teacher scores."""
     generator = np.random.default_rng(0)
-    return float(np.mean([held_out_cca(student, generator.permutation(teacher), components) for _ in range(repeats)]))
+    return float(np.mean([held_out_cca(student, generator.permutation(teacher)) for _ in range(20)]))
 
 
 class CCAWatch:

@@ -54,18 +54,17 @@ class Objective(nn.Module):
                 self.contextual_loss = getattr(losses, CONTEXTUAL_LOSSES[variant.contextual_loss])
 
     def forward(self, student: Tensor, structural: Tensor | None, contextual: Tensor | None, lengths: Tensor) -> Tensor:
-        mask = None
-        if self.max_structural_len is not None:
-            mask = losses.structural_mask(lengths, self.max_structural_len)
-        s = c = None
+        terms, limit = [], self.max_structural_len
         if self.structural_loss is not None:
-            s = self.structural_loss(student, structural, mask=mask)
+            mask = None if limit is None else losses.structural_mask(lengths, limit)
+            terms.append(self.structural_loss(student, structural, mask=mask))
         if self.contextual_loss is not None:
-            c = self.contextual_loss(self.student_projection(student), self.contextual_projection(contextual))
-        if s is None or c is None:
-            (alone,) = [term for term in (s, c) if term is not None]
-            return alone
-        return losses.weighted(s, c, lengths, lam=self.lam, max_structural_len=self.max_structural_len)
+            projected = self.student_projection(student), self.contextual_projection(contextual)
+            terms.append(self.contextual_loss(*projected))
+        if len(terms) == 1:
+            return terms[0]
+        structural, contextual = terms
+        return losses.weighted(structural, contextual, lengths, lam=self.lam, max_structural_len=limit)
 
 
 def structural_loss(label: str) -> Callable[..., Tensor]:

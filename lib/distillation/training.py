@@ -21,6 +21,8 @@ from lib.distillation import checkpoint as checkpoints
 from lib.distillation.objective import Objective
 from lib.store.records import fingerprint
 
+Watch = Callable[[nn.Module, Objective], tuple[float, ...]]  # student and objective in evaluation mode
+
 
 @dataclass(frozen=True)
 class DistillationData:
@@ -39,14 +41,12 @@ class DistillationData:
     def __post_init__(self) -> None:
         for name in ("lengths", "structural", "contextual"):
             values = getattr(self, name)
-            if values is not None and len(values) != len(self.token_ids):
+            if values is None:
+                continue
+            if len(values) != len(self.token_ids):
                 raise ValueError(f"{len(self.token_ids)} documents but {len(values)} rows of {name}: they must match")
-            if values is not None and not np.isfinite(values).all():
-                row = int(
-                    np.argwhere(~np.isfinite(np.asarray(values, dtype=float)).reshape(len(values), -1).all(axis=1))[
-                        0, 0
-                    ]
-                )
+            if not np.isfinite(values).all():
+                row = np.argwhere(~np.isfinite(values))[0, 0]
                 raise ValueError(f"{name} holds NaN or infinity, first in row {row}: embed the documents again")
 
 
@@ -58,26 +58,23 @@ class Distillation(nn.Module):
         self.student = student
         self.objective = objective
 
-    def forward(
-        self, token_ids: list[list[int]], structural: Tensor | None, contextual: Tensor | None, lengths: Tensor
-    ) -> Tensor:
+    def forward(self, token_ids: list[list[int]], *teachers: Tensor | None) -> Tensor:
         embedding = self.student(token_ids)
         with torch.autocast(embedding.device.type, enabled=False):  # correlations of a handful of rows need float32
-            return self.objective(embedding.float(), structural, contextual, lengths)
+            return self.objective(embedding.float(), *teachers)
 
 
 def length_mixed_order(lengths: np.ndarray, *, bucket: int, seed: int) -> np.ndarray:
-    """A random order of the documents in which every stretch has about the corpus' mix of lengths.
+    """A random order of the documents in which every stretch has about the corpus' mix of lengths (author's code).
 
-    Documents are put into buckets of `bucket` tokens; the k-th of a bucket's m documents, shuffled, stands at
-    (k + u) / m of the epoch, u uniform in [0, 1). So each batch draws from all buckets in proportion, as the thesis'
-    batches do (author's code); a plain shuffle would by chance fill a batch with long documents.
+    The k-th of the m documents of a bucket of `bucket` tokens, shuffled, stands at (k + u) / m of the epoch, u uniform
+    in [0, 1). A plain shuffle would by chance fill a batch with long documents.
     """
     generator = np.random.default_rng(seed)
     place = np.empty(len(lengths))
     buckets = np.asarray(lengths) // bucket
-    for bucket_number in np.unique(buckets):
-        members = generator.permutation(np.flatnonzero(buckets == bucket_number))
+    for number in np.unique(buckets):
+        members = generator.permutation(np.flatnonzero(buckets == number))
         place[members] = (np.arange(len(members)) + generator.random(len(members))) / len(members)
     return np.argsort(place, kind="stable")
 
@@ -115,7 +112,7 @@ def distill(
     length_bucket: int = 512,
     checkpoint: Path | None = None,
     checkpoint_every: int = 0,
-    watch: Callable[[nn.Module, Objective], tuple[float, ...]] | None = None,
+    watch: Watch | None = None,
     watch_every: int = 0,
     on_update: Callable[[int, int, float], None] | None = None,
 ) -> History:
@@ -126,44 +123,34 @@ def distill(
     weight_decay: 0.01 made the published numbers (code); Table 4.4 prints 0.1.
     accumulation: batches per update. clip: maximum norm of the gradient. precision: "fp32" or "bf16" (autocast).
     checkpoint: file to resume from if it exists, written every `checkpoint_every` updates and after the last. It stays:
-        whoever has saved the student calls `checkpoint.remove`.
-    watch: called every `watch_every` updates with student and objective in evaluation mode, for held-out measures.
+        whoever has saved the student deletes it.
+    watch: called every `watch_every` updates, for held-out measures.
     on_update: called after each update with its number, the number of updates, and its loss.
     seed: sets the data order and dropout. The caller seeds the projections, which exist before training starts.
 
     The epoch drops the last incomplete update. Raises `ValueError` if not even one update can be filled, and
     `FloatingPointError` if the loss is no longer finite.
     """
-    accelerator = Accelerator(
-        mixed_precision="bf16" if precision == "bf16" else "no", cpu=not torch.cuda.is_available()
-    )
+    mixed = "bf16" if precision == "bf16" else "no"
+    accelerator = Accelerator(mixed_precision=mixed, cpu=not torch.cuda.is_available())
     order = length_mixed_order(np.asarray([len(ids) for ids in data.token_ids]), bucket=length_bucket, seed=seed)
     per_update = batch_size * accumulation * accelerator.num_processes
     updates = len(order) // per_update
     if updates == 0:
-        raise ValueError(
-            f"{len(order)} documents do not fill one update of {per_update}: use more documents or smaller batches"
-        )
+        text = f"{len(order)} documents do not fill one update of {per_update}"
+        raise ValueError(f"{text}: use more documents or smaller batches")
 
     torch.manual_seed(seed)
     model = trained = Distillation(student, objective)
     optimizer = torch.optim.AdamW(parameter_groups(model, weight_decay), lr=learning_rate)
     schedule = get_cosine_schedule_with_warmup(optimizer, warmup_updates, updates)
-    settings = {
-        "processes": accelerator.num_processes,
-        "device": accelerator.device.type,
-        "seed": seed,
-        "documents": len(order),
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "warmup_updates": warmup_updates,
-        "weight_decay": weight_decay,
-        "accumulation": accumulation,
-        "clip": clip,
-        "precision": precision,
-        "length_bucket": length_bucket,
-        "weights": fingerprint({name: list(tensor.shape) for name, tensor in _trained(trained).items()}),
-    }
+    settings = dict(
+        processes=accelerator.num_processes, device=accelerator.device.type, seed=seed, documents=len(order)
+    )
+    settings |= dict(batch_size=batch_size, learning_rate=learning_rate, warmup_updates=warmup_updates, clip=clip)
+    settings |= dict(weight_decay=weight_decay, accumulation=accumulation, precision=precision)
+    settings["length_bucket"] = length_bucket
+    settings["weights"] = fingerprint({name: list(tensor.shape) for name, tensor in _trained(trained).items()})
     model, optimizer = accelerator.prepare(model, optimizer)  # `model` may be a wrapper that synchronises `trained`
     history, first = History([], []), 0
     if checkpoint is not None:
@@ -181,15 +168,13 @@ def distill(
         batches = rows.reshape(accumulation, accelerator.num_processes, batch_size)[:, accelerator.process_index]
         total = 0.0
         for micro, batch in enumerate(batches):
-            synchronise = nullcontext() if micro == accumulation - 1 else accelerator.no_sync(model)
-            with synchronise:
+            with nullcontext() if micro == accumulation - 1 else accelerator.no_sync(model):
                 loss = model(*_batch(data, batch, accelerator.device)).mean()
                 accelerator.backward(loss / accumulation)
             total += loss.item() / accumulation
         if not np.isfinite(total):
-            raise FloatingPointError(
-                f"loss is {total} at update {update + 1} of {updates}: lower the learning rate or use fp32"
-            )
+            where = f"at update {update + 1} of {updates}"
+            raise FloatingPointError(f"loss is {total} {where}: lower the learning rate or use fp32")
         accelerator.clip_grad_norm_(model.parameters(), clip)
         optimizer.step()
         schedule.step()
@@ -222,9 +207,7 @@ def _batch(data: DistillationData, rows: np.ndarray, device: torch.device) -> tu
     return [data.token_ids[row] for row in rows], tensor(data.structural), tensor(data.contextual), tensor(data.lengths)
 
 
-def _in_evaluation(
-    model: Distillation, watch: Callable[[nn.Module, Objective], tuple[float, ...]]
-) -> tuple[float, ...]:
+def _in_evaluation(model: Distillation, watch: Watch) -> tuple[float, ...]:
     """Call `watch` without leaving a trace: no gradient, no dropout, the random state as before."""
     state = torch.get_rng_state()
     model.eval()

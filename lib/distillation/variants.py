@@ -40,24 +40,17 @@ class Variant:
 
     kind: "base" (the student before training), "sbert", "paragraph_vector", "student", or a baseline that the thesis
         does not have: "tfidf", "sbert_chunks" (mean of SBERT over the pieces of a text).
-    structural: the structural loss in the labels of Figure 4.3, None for a student without one.
-    contextual: the contextual teacher's label for `ParagraphVector.parse`; the teacher itself if kind says so.
-    student_projection, contextual_projection: labels of Section 4.5.2, unscaled.
-    masked: whether documents longer than the structural teacher's limit are masked (Listing 4.1).
-    lam: static weight of the structural loss; None is the plain sum (`no-weighting`).
-    contextual_loss: "soft_cca", or a draft's ablation: "mse" or "cca".
-    pooling: "mean", or the drafts' "cls" (global attention on the first token, whose state is the embedding).
     """
 
     kind: str
-    structural: str | None = None
-    contextual: str | None = None
-    student_projection: str | None = None
+    structural: str | None = None  # the structural loss in the labels of Figure 4.3
+    contextual: str | None = None  # the label of the contextual teacher, or of the Paragraph Vector that this is
+    student_projection: str | None = None  # labels of Section 4.5.2, unscaled
     contextual_projection: str | None = None
-    masked: bool = False
-    lam: float | None = None
-    contextual_loss: str = "soft_cca"
-    pooling: str = "mean"
+    masked: bool = False  # documents longer than the structural teacher's limit are masked (Listing 4.1)
+    lam: float | None = None  # static weight of the structural loss; None is the plain sum (`no-weighting`)
+    contextual_loss: str = "soft_cca"  # or a draft's ablation: "mse" or "cca"
+    pooling: str = "mean"  # or the drafts' "cls": the state of the first token, which has global attention
 
     @property
     def identity(self) -> str:
@@ -113,13 +106,10 @@ def parse(label: str) -> Variant:
     Raises `ValueError` with the forms that are known.
     """
     text = label.strip().replace("×", "x")
-    for kind, name in _FIXED.items():
-        if text == name:
-            return Variant(kind)
-    if text in CONTEXTUAL_TEACHERS:
-        return Variant("paragraph_vector", contextual=CONTEXTUAL_TEACHERS[text])
-    if _PARAGRAPH_VECTOR.fullmatch(text):
-        return Variant("paragraph_vector", contextual=text)
+    if text in _FIXED.values():
+        return next(Variant(kind) for kind, name in _FIXED.items() if name == text)
+    if text in CONTEXTUAL_TEACHERS or _PARAGRAPH_VECTOR.fullmatch(text):
+        return Variant("paragraph_vector", contextual=CONTEXTUAL_TEACHERS.get(text, text))
     if text.endswith(";[CLS]"):
         return replace(parse(text.removesuffix(";[CLS]")), pooling="cls")
     for loss in CONTEXTUAL_LOSSES:
@@ -143,10 +133,10 @@ def parse(label: str) -> Variant:
                 masked=weighting is not None and weighting["mask"] == MASK_LABEL,
                 lam=float(weighting["lam"]) if weighting else None,
             )
+    projections_form = "<only-contextual|mm-MSE|structural loss>;<100d|1024d|2048d>;S:<projection>;C:<projection>"
     raise ValueError(
         f"unknown model {label!r}: expected Longformer, SBERT, a Paragraph Vector (DM;100;stem;2), a structural loss "
-        f"({', '.join(STRUCTURAL_LOSSES)}), or <only-contextual|mm-MSE|structural loss>;<100d|1024d|2048d>;"
-        "S:<projection>;C:<projection>[;<None|384>;λ=<weight>]"
+        f"({', '.join(STRUCTURAL_LOSSES)}), or {projections_form}[;<None|384>;λ=<weight>]"
     )
 
 

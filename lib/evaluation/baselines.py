@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 
-def tfidf(corpus: Sequence[str], texts: Sequence[str], *, features: int) -> np.ndarray:
+def tfidf(corpus: Sequence[str], texts: Sequence[str], *, features: int = 1024) -> np.ndarray:
     """(texts, features) float32 TF-IDF vectors; vocabulary and document frequencies come from `corpus` alone.
 
-    features: the most frequent words that are kept, English stop words aside. Rows have norm 1, or 0 for a text without
-    any known word.
+    features: how many of the most frequent words count, English stop words aside; 1024 is as wide as the widest
+    embedding of the mini profile. Rows have norm 1, or 0 for a text without any of them.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -20,24 +20,22 @@ def tfidf(corpus: Sequence[str], texts: Sequence[str], *, features: int) -> np.n
     return vectorizer.transform(texts).toarray().astype(np.float32)
 
 
-def mean_of_chunks(teacher, texts: Sequence[str], *, batch_size: int = 32) -> np.ndarray:
+def mean_of_chunks(teacher, texts: Sequence[str]) -> np.ndarray:
     """(texts, dim) float32: each text cut into pieces that the teacher reads whole, their embeddings averaged.
 
-    teacher: a structural teacher (`lib.teachers.SBERT`). Pieces are cut between tokens, `max_tokens` long with the two
+    teacher: a structural teacher (`lib.teachers.sbert`). Pieces are cut between tokens, `max_tokens` long with the two
     special tokens counted, so no word of a long document is left out.
     """
     size = teacher.max_tokens - 2
     pieces: list[str] = []
     owner: list[int] = []
     for row, text in enumerate(texts):
-        offsets = teacher.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)[
-            "offset_mapping"
-        ]
-        for start in range(0, len(offsets), size):
-            part = offsets[start : start + size]
+        encoded = teacher.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        for start in range(0, len(encoded["offset_mapping"]), size):
+            part = encoded["offset_mapping"][start : start + size]
             pieces.append(text[part[0][0] : part[-1][1]])
             owner.append(row)
-    embeddings = teacher.encode(pieces, batch_size=batch_size)
+    embeddings = teacher.encode(pieces)
     total = np.zeros((len(texts), embeddings.shape[1]), dtype=np.float32)
     np.add.at(total, owner, embeddings)
     return total / np.bincount(owner, minlength=len(texts))[:, None].astype(np.float32)

@@ -2,10 +2,9 @@
 
     logits = W2 dropout(relu(W1 x + b1)) + b2,   x = the embedding, or the two embeddings of a pair side by side
 
-Settings of the author's code: 50 hidden units, dropout .5, cross-entropy with label smoothing .1, AdamW with decoupled
-decay .1 on all parameters (biases too, as plain `torch.optim.AdamW` does), cosine schedule to 0 over all steps,
-gradient norm clipped at 1, batches of 32, 10 epochs, no early stopping. The embeddings are frozen: a head never touches
-its student.
+As in the author's code (`Settings`): cross-entropy with label smoothing, AdamW with decoupled decay on all parameters
+(biases too, as plain `torch.optim.AdamW` does), cosine schedule to 0 over all steps, no early stopping. The embeddings
+are frozen: a head never touches its student.
 
 A head alone leaves a core idle: its matrices are small and most of a step is bookkeeping. Here the heads of a task are
 stacked, the backward pass is written out, and one fused optimiser step serves the whole stack. Each head draws its
@@ -19,17 +18,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-# Heads stepped together; results do not depend on it. More would save little bookkeeping and need more cache (weights,
-# gradient and both moments of a head on 1536 inputs are 1.2 MB).
-_TOGETHER = 20
-# Parameters of a head are padded to whole cache lines, so that vectorised loops meet every head in the same alignment.
-_ALIGN = 64
+_TOGETHER = 20  # heads stepped together; no result depends on it. With both moments a head of 1536 inputs is 1.2 MB
+_ALIGN = 64  # parameters of a head fill whole cache lines, so that vectorised loops meet every head in one alignment
 _EVALUATION_ROWS = 1024
 
 
@@ -37,12 +33,10 @@ _EVALUATION_ROWS = 1024
 class Job:
     """One head to train and test.
 
-    features  (n, dim) float32, one row per text. Jobs of one model should share one array: it is never copied.
-    inputs    (m, 1) or (m, 2) rows of `features`; a pair is the concatenation of its two embeddings.
-    labels    (m,) classes, 0 .. classes - 1.
-    train, test  indices into `inputs`.
-    seed      decides initial weights, order and dropout, and nothing else does.
-    name      what an error message calls the job.
+    features: (n, dim) float32, one row per text. Jobs of one model should share one array: it is never copied.
+    inputs: (m, 1) or (m, 2) rows of `features`; a pair is the concatenation of its two embeddings.
+    labels: (m,) classes, 0 .. classes - 1. train, test: indices into `inputs`.
+    seed: decides initial weights, order and dropout. name: what an error message calls the job.
     """
 
     features: np.ndarray | Tensor
@@ -62,8 +56,7 @@ class HeadResult:
     predictions: np.ndarray
 
 
-@dataclass(frozen=True)
-class _Data:
+class _Data(NamedTuple):
     """A checked job as tensors. `inputs` and `labels` are in the order of `train`."""
 
     features: Tensor
@@ -74,49 +67,43 @@ class _Data:
     seed: int
     name: str
 
-    @property
-    def width(self) -> int:
-        return self.features.shape[1] * self.inputs.shape[1]
-
 
 @dataclass(frozen=True)
-class _Settings:
+class Settings:
+    """How heads are trained; the defaults are the author's code. `clip` bounds each head's own gradient norm."""
+
     classes: int
-    hidden: int
-    dropout: float
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    weight_decay: float
-    label_smoothing: float
-    clip: float
+    hidden: int = 50
+    dropout: float = 0.5
+    epochs: int = 10
+    batch_size: int = 32
+    learning_rate: float = 1e-4
+    weight_decay: float = 0.1
+    label_smoothing: float = 0.1
+    clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        for names, expected, possible in (
+            (("hidden", "epochs", "batch_size"), "be at least 1", lambda value: value >= 1),
+            (("classes",), "be at least 2", lambda value: value >= 2),
+            (("dropout", "label_smoothing"), "lie in [0, 1)", lambda value: 0 <= value < 1),
+            (("learning_rate", "clip"), "be above 0", lambda value: value > 0),
+        ):
+            for name in names:
+                if not possible(getattr(self, name)):
+                    raise ValueError(f"heads: {name} must {expected}, got {getattr(self, name)}")
 
 
-def train_heads(
-    jobs: Sequence[Job],
-    *,
-    classes: int,
-    hidden: int = 50,
-    dropout: float = 0.5,
-    epochs: int = 10,
-    batch_size: int = 32,
-    learning_rate: float = 1e-4,
-    weight_decay: float = 0.1,
-    label_smoothing: float = 0.1,
-    clip: float = 1.0,
-) -> list[HeadResult]:
+def train_heads(jobs: Sequence[Job], *, classes: int, **options: Any) -> list[HeadResult]:
     """Train one head per job and return its test accuracy and predictions, in the order of `jobs`.
 
     Jobs with equal input width and equally many training items share one batched computation; others go to another one,
-    which changes no result. `clip` bounds each head's own gradient norm. The defaults are the author's code.
+    which changes no result. options: fields of `Settings`.
 
     Raises ValueError, naming the job, for NaN or infinite features, labels outside the classes, an empty split, an
     index out of range, wrong shapes, and weights that are no longer finite after training.
     """
-    settings = _Settings(
-        classes, hidden, dropout, epochs, batch_size, learning_rate, weight_decay, label_smoothing, clip
-    )
-    _check_settings(settings)
+    settings = Settings(classes, **options)
     finite: dict[int, Tensor] = {}
     data = [_checked(job, index, classes, finite) for index, job in enumerate(jobs)]
     groups: dict[tuple[int, ...], list[int]] = {}
@@ -133,15 +120,11 @@ def train_heads(
     return [results[index] for index in range(len(data))]
 
 
-def _train(data: list[_Data], settings: _Settings) -> list[Tensor]:
+def _train(data: list[_Data], settings: Settings) -> list[Tensor]:
     """Trained W1 (heads, hidden, width), b1 (heads, hidden), W2 (heads, classes, hidden), b2 (heads, classes)."""
     heads, rows, columns = len(data), len(data[0].labels), data[0].inputs.shape[1]
-    shapes = [
-        (settings.hidden, data[0].width),
-        (settings.hidden,),
-        (settings.classes, settings.hidden),
-        (settings.classes,),
-    ]
+    classes, units, width = settings.classes, settings.hidden, data[0].features.shape[1] * columns
+    shapes = [(units, width), (units,), (classes, units), (classes,)]
     size = -(-sum(map(math.prod, shapes)) // _ALIGN) * _ALIGN
     weights, gradients = torch.zeros(heads, size), torch.zeros(heads, size)
     w1, b1, w2, b2 = _views(weights, shapes)
@@ -149,18 +132,18 @@ def _train(data: list[_Data], settings: _Settings) -> list[Tensor]:
 
     generators = [torch.Generator().manual_seed(item.seed) for item in data]
     for row, generator in enumerate(generators):
-        for tensor, fan_in in ((w1, data[0].width), (b1, data[0].width), (w2, settings.hidden), (b2, settings.hidden)):
+        for tensor, fan_in in ((w1, width), (b1, width), (w2, units), (b2, units)):
             tensor[row].uniform_(-(fan_in**-0.5), fan_in**-0.5, generator=generator)  # the default of nn.Linear
 
     parameter = torch.nn.Parameter(weights)
     parameter.grad = gradients
     optimizer = torch.optim.AdamW([parameter], weight_decay=settings.weight_decay, fused=True)
     smooth, scale = settings.label_smoothing, 1 / (1 - settings.dropout)
-    smoothed = torch.eye(settings.classes) * (1 - smooth) + smooth / settings.classes
+    smoothed = torch.eye(classes) * (1 - smooth) + smooth / classes
     features_of = [item.features for item in data]
-    batch = torch.empty(heads, min(settings.batch_size, rows), data[0].width)
-    targets = torch.empty(heads, rows, settings.classes)
-    uniform, gates = torch.empty(settings.hidden, rows), torch.empty(heads, settings.hidden, rows)
+    batch = torch.empty(heads, min(settings.batch_size, rows), width)
+    targets = torch.empty(heads, rows, classes)
+    uniform, gates = torch.empty(units, rows), torch.empty(heads, units, rows)
     step, steps = 0, settings.epochs * -(-rows // settings.batch_size)
 
     for _ in range(settings.epochs):
@@ -218,56 +201,32 @@ def _evaluate(item: _Data, weights: list[Tensor]) -> HeadResult:
     return HeadResult(float(np.mean(predicted == item.test_labels)), predicted)
 
 
-def _check_settings(settings: _Settings) -> None:
-    for name in ("hidden", "epochs", "batch_size"):
-        if getattr(settings, name) < 1:
-            raise ValueError(f"heads: {name} must be at least 1, got {getattr(settings, name)}")
-    if settings.classes < 2:
-        raise ValueError(f"heads: classes must be at least 2, got {settings.classes}")
-    for name in ("dropout", "label_smoothing"):
-        if not 0 <= getattr(settings, name) < 1:
-            raise ValueError(f"heads: {name} must lie in [0, 1), got {getattr(settings, name)}")
-    for name in ("learning_rate", "clip"):
-        if not getattr(settings, name) > 0:
-            raise ValueError(f"heads: {name} must be above 0, got {getattr(settings, name)}")
-
-
 def _checked(job: Job, index: int, classes: int, finite: dict[int, Tensor]) -> _Data:
     """The job as tensors; `finite` remembers feature arrays already checked, by identity."""
     name = f"job {index}" + (f" ({job.name})" if job.name else "")
-    if id(job.features) not in finite:
+    features = finite.get(id(job.features))
+    if features is None:
         features = torch.as_tensor(job.features).detach()
         if features.ndim != 2 or not features.is_floating_point():
             raise ValueError(f"{name}: features must be (n, dim) floats, got {tuple(features.shape)} {features.dtype}")
-        features = features.to("cpu", torch.float32).contiguous()
+        features = finite[id(job.features)] = features.to("cpu", torch.float32).contiguous()
         bad = (~features.isfinite().all(1)).nonzero().flatten().tolist()
         if bad:
             count = f"{len(bad)} of {len(features)} embeddings"
             raise ValueError(f"{name}: NaN or infinity in {count}, first in row {bad[0]}")
-        finite[id(job.features)] = features
-    features = finite[id(job.features)]
     inputs, labels = np.asarray(job.inputs), np.asarray(job.labels)
     if inputs.ndim != 2 or inputs.shape[1] not in (1, 2) or labels.shape != inputs.shape[:1]:
         shapes = f"{inputs.shape} and {labels.shape}"
         raise ValueError(f"{name}: expected inputs (m, 1) or (m, 2) and labels (m,), got {shapes}")
     _check_range(name, "inputs", inputs, len(features))
     _check_range(name, "labels", labels, classes)
-    split = {}
-    for key, items in (("train", np.asarray(job.train)), ("test", np.asarray(job.test))):
+    train, test = np.asarray(job.train), np.asarray(job.test)
+    for split, items in (("train", train), ("test", test)):
         if items.ndim != 1 or not len(items):
-            raise ValueError(f"{name}: {key} must be a non-empty list of indices, got shape {items.shape}")
-        _check_range(name, key, items, len(labels))
-        split[key] = items
-    rows, classes_of = torch.from_numpy(inputs.astype(np.int64)), labels.astype(np.int64)
-    return _Data(
-        features=features,
-        inputs=rows[split["train"]],
-        labels=torch.from_numpy(classes_of[split["train"]]),
-        test_inputs=rows[split["test"]],
-        test_labels=classes_of[split["test"]],
-        seed=int(job.seed),
-        name=name,
-    )
+            raise ValueError(f"{name}: {split} must be a non-empty list of indices, got shape {items.shape}")
+        _check_range(name, split, items, len(labels))
+    rows, labels = torch.from_numpy(inputs.astype(np.int64)), labels.astype(np.int64)
+    return _Data(features, rows[train], torch.from_numpy(labels[train]), rows[test], labels[test], int(job.seed), name)
 
 
 def _check_range(name: str, what: str, values: np.ndarray, limit: int) -> None:

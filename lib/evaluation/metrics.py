@@ -1,4 +1,4 @@
-"""Evaluation: accuracy, normalised accuracy, retrieval by cosine (MAP, MRR), canonical correlation.
+"""Evaluation: normalised accuracy, retrieval by cosine (MAP, MRR), canonical correlation.
 
 No PyTorch here, so that figures are drawn from records without importing it; tensors are welcome all the same.
 """
@@ -6,7 +6,7 @@ No PyTorch here, so that figures are drawn from records without importing it; te
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,18 +18,6 @@ from jaxtyping import Float
 TIE_DECIMALS = 12
 
 
-def accuracy(predicted: Iterable[Any], labels: Iterable[Any]) -> float:
-    """Share of predictions that equal their label, in [0, 1].
-
-    Raises:
-        ValueError: the two differ in length, are not flat, or are empty.
-    """
-    predicted, labels = _flat(predicted), _flat(labels)
-    if predicted.shape != labels.shape or predicted.ndim != 1 or predicted.size == 0:
-        raise ValueError(f"predicted and labels must be equally long, not empty; got {predicted.shape}, {labels.shape}")
-    return float(np.mean(predicted == labels))
-
-
 def normalized_accuracy(frame: pd.DataFrame, *, best: Mapping[str, float] | None = None) -> pd.DataFrame:
     """A copy of `frame` with the column `normalized`: accuracy over the best accuracy of its task.
 
@@ -37,12 +25,9 @@ def normalized_accuracy(frame: pd.DataFrame, *, best: Mapping[str, float] | None
 
     The number depends on which models are compared, so one model has different values in different figures.
 
-    Args:
-        frame: columns model, task, accuracy, and any others; one row per result. All rows of a task compete.
-        best: the best accuracy per task, where the pool is larger than the frame (Figure 5.3: over all three rounds).
-
-    Raises:
-        ValueError: a column is missing, an accuracy is not a finite number >= 0, or a task's best is not above 0.
+    frame: columns model, task, accuracy, and any others; one row per result. All rows of a task compete. best: the best
+    accuracy per task, where the pool is larger than the frame (Figure 5.3: over all three rounds). Raises `ValueError`
+    for a missing column, an accuracy that is not a finite number >= 0, and a task whose best is not above 0.
     """
     for column in ("model", "task", "accuracy"):
         if column not in frame.columns:
@@ -51,10 +36,8 @@ def normalized_accuracy(frame: pd.DataFrame, *, best: Mapping[str, float] | None
     wrong = frame[~(np.isfinite(scores) & (scores >= 0))]
     if len(wrong):
         row = wrong.iloc[0]
-        raise ValueError(
-            f"accuracy must be a finite number >= 0, got {row['accuracy']} "
-            f"for model {row['model']!r}, task {row['task']!r}"
-        )
+        where = f"for model {row['model']!r}, task {row['task']!r}"
+        raise ValueError(f"accuracy must be a finite number >= 0, got {row['accuracy']} {where}")
     tops = scores.groupby(frame["task"]).transform("max") if best is None else frame["task"].map(best).astype(float)
     unknown = frame.loc[~(tops > 0), "task"]
     if len(unknown):
@@ -63,21 +46,12 @@ def normalized_accuracy(frame: pd.DataFrame, *, best: Mapping[str, float] | None
 
 
 def rank(embeddings: Float[Any, "texts dim"], ids: Sequence[Hashable], sources: Iterable[Hashable]) -> dict:
-    """For each source, all other ids by decreasing cosine to it.
+    """For each source, all other ids by decreasing cosine to it: {source: list of the other ids, nearest first}.
 
-    Ties (to 12 decimals) keep the order of `ids`, so duplicate texts rank the same way on every machine. A zero vector
-    has cosine 0 to everything.
-
-    Args:
-        embeddings: (texts, dim), the candidates; array or tensor.
-        ids: their names, in the same order, each once.
-        sources: the names to rank for; each must be in `ids`, and is not ranked against itself.
-
-    Returns:
-        {source: list of the other ids, nearest first}.
-
-    Raises:
-        ValueError: an embedding is not finite, ids do not fit or repeat, or a source is unknown.
+    embeddings: (texts, dim), the candidates; array or tensor. ids: their names, in the same order, each once. Ties (to
+    12 decimals) keep the order of `ids`, so duplicate texts rank the same way on every machine. A zero vector has
+    cosine 0 to everything. Raises `ValueError` for an embedding that is not finite, ids that do not fit or repeat, and
+    an unknown source.
     """
     x, _ = _matrix(embeddings, "embeddings")
     ids = list(ids)
@@ -96,24 +70,14 @@ def rank(embeddings: Float[Any, "texts dim"], ids: Sequence[Hashable], sources: 
 
 
 def average_precision(relevant: Iterable[Hashable], ranking: Sequence[Hashable], top: int | None = None) -> float:
-    """Mean, over the relevant items, of the precision at each one's rank.
+    """Mean, over the relevant items, of the precision at each one's rank, in [0, 1].
 
         AP = 1/R * sum over relevant ranked items of (relevant items up to its rank) / rank
 
-    Whole ordering (`top=None`): R counts every relevant item; one that is missing from the ranking is never found and
-    adds 0. With `top=k`, relevant items below rank k (or missing) leave both the sum and R, and none found gives 0:
-    that is how the published scores were made, with k = 1000.
-
-    Args:
-        relevant: ids of the relevant items; order and repetitions do not matter.
-        ranking: ids from best to worst, each once, without the query itself.
-        top: how many ranks count, or None for all.
-
-    Returns:
-        In [0, 1]; 1 if all relevant items come first.
-
-    Raises:
-        ValueError: no relevant item, an id ranked twice, or top is not an integer >= 1.
+    ranking: ids from best to worst, each once, without the query itself. Whole ordering (`top=None`): R counts every
+    relevant item; one that is missing from the ranking adds 0. With `top=k`, relevant items below rank k (or missing)
+    leave both the sum and R, and none within gives 0: so the published scores were made, with k = 1000. Raises
+    `ValueError` for no relevant item, an id ranked twice, and a top that is not an integer >= 1.
     """
     relevant, ranks = _hits(relevant, ranking, top)
     counted = len(ranks) if top is not None else len(relevant)
@@ -126,14 +90,17 @@ def reciprocal_rank(relevant: Iterable[Hashable], ranking: Sequence[Hashable], t
     return 1.0 / ranks[0] if ranks else 0.0
 
 
-def mean_average_precision(relevant: Mapping, rankings: Mapping, top: int | None = None) -> float:
-    """MAP: mean of `average_precision` over the sources of `relevant` ({source: relevant ids}, {source: ranking})."""
-    return _mean_over_sources(average_precision, relevant, rankings, top)
+def mean_over_sources(score: Callable, relevant: Mapping, rankings: Mapping, top: int | None = None) -> float:
+    """MAP, or MRR: mean of `average_precision`, or `reciprocal_rank`, over the sources of `relevant`.
 
-
-def mean_reciprocal_rank(relevant: Mapping, rankings: Mapping, top: int | None = None) -> float:
-    """MRR: mean of `reciprocal_rank` over the sources of `relevant`. Arguments as `mean_average_precision`."""
-    return _mean_over_sources(reciprocal_rank, relevant, rankings, top)
+    relevant: {source: relevant ids}. rankings: {source: ranking}. Raises `ValueError` for a source without ranking.
+    """
+    if not relevant:
+        raise ValueError("relevant must hold at least one source")
+    missing = [source for source in relevant if source not in rankings]
+    if missing:
+        raise ValueError(f"no ranking for source {missing[0]!r} ({len(missing)} of {len(relevant)} sources lack one)")
+    return float(np.mean([score(targets, rankings[source], top) for source, targets in relevant.items()]))
 
 
 def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"], k: int | None = None) -> float:
@@ -204,15 +171,6 @@ def _hits(relevant: Iterable[Hashable], ranking: Sequence[Hashable], top: int | 
     return relevant, [rank for rank, name in enumerate(ranking[:top], 1) if name in relevant]
 
 
-def _mean_over_sources(score, relevant: Mapping, rankings: Mapping, top: int | None) -> float:
-    if not relevant:
-        raise ValueError("relevant must hold at least one source")
-    missing = [source for source in relevant if source not in rankings]
-    if missing:
-        raise ValueError(f"no ranking for source {missing[0]!r} ({len(missing)} of {len(relevant)} sources lack one)")
-    return float(np.mean([score(targets, rankings[source], top) for source, targets in relevant.items()]))
-
-
 def _matrix(x: Any, name: str) -> tuple[np.ndarray, float]:
     """x as a finite float64 matrix, and the rounding error of the precision it came in."""
     if hasattr(x, "detach"):  # a tensor of any device and precision
@@ -226,11 +184,6 @@ def _matrix(x: Any, name: str) -> tuple[np.ndarray, float]:
     x = x.astype(np.float64)
     bad = ~np.isfinite(x).all(axis=1)
     if bad.any():
-        raise ValueError(
-            f"{name} must be finite; {bad.sum()} of {len(x)} rows hold NaN or infinity, the first is row {bad.argmax()}"
-        )
+        text = f"{bad.sum()} of {len(x)} rows hold NaN or infinity, the first is row {bad.argmax()}"
+        raise ValueError(f"{name} must be finite; {text}")
     return x, eps
-
-
-def _flat(values: Iterable[Any]) -> np.ndarray:
-    return values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from lib.config.schema import Profile
-from lib.experiments import corpora, keys, text_sets
+from lib.experiments import keys, text_sets
 from lib.store.records import store
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
-
-if TYPE_CHECKING:
-    from lib.data.corpus import Document
 
 
 def embeddings(label: str, name: str, profile: Profile) -> np.ndarray:
@@ -38,8 +34,8 @@ def _paragraph_vector(label: str, sets: tuple[str, ...], profile: Profile) -> di
 
     section = profile.contextual_teacher
     model = ParagraphVector.parse(label, width=profile.width)
-    documents = _Texts(corpora.corpus(profile).train[: section.documents])
-    model = model.train(documents, **section.model_dump(exclude={"documents"}))
+    documents = text_sets.corpus(profile).train[: section.documents]
+    model = model.train(_Texts(documents), **section.model_dump(exclude={"documents"}))
     return {
         **{name: model.encode(text_sets.texts(name, profile)) for name in sets},
         "vocabulary_size": np.int64(model.vocabulary_size),
@@ -49,17 +45,14 @@ def _paragraph_vector(label: str, sets: tuple[str, ...], profile: Profile) -> di
     }
 
 
-class _Texts(Sequence):
-    """The texts of documents, read one at a time."""
+class _Texts:
+    """The texts of documents, read one at a time, as often as asked for."""
 
-    def __init__(self, documents: Sequence[Document]):
+    def __init__(self, documents: Sequence):
         self.documents = documents
 
-    def __len__(self) -> int:
-        return len(self.documents)
-
-    def __getitem__(self, index: int) -> str:
-        return self.documents[index].text
+    def __iter__(self) -> Iterator[str]:
+        return (document.text for document in self.documents)
 
 
 def _teaches(label: str) -> bool:

@@ -7,15 +7,8 @@ import numpy as np
 from lib.config.schema import Profile
 from lib.distillation import variants
 from lib.distillation.variants import Variant
-from lib.experiments import (
-    baseline_embeddings,
-    contextual_teacher,
-    keys,
-    models,
-    structural_teacher,
-    student_training,
-    text_sets,
-)
+from lib.evaluation import baselines
+from lib.experiments import contextual_teacher, keys, models, structural_teacher, student_training, text_sets
 from lib.store.records import store
 
 
@@ -43,9 +36,9 @@ def _compute(variant: Variant, seed: int, profile: Profile, split: str) -> dict[
     if variant.kind == "paragraph_vector":
         return {"tasks": contextual_teacher.embeddings(variant.contextual, texts, profile)}
     if variant.kind == "sbert_chunks":
-        return {"tasks": baseline_embeddings.sbert_chunks(texts, profile)}
+        return {"tasks": baselines.mean_of_chunks(structural_teacher.load(profile), text_sets.texts(texts, profile))}
     if variant.kind == "tfidf":
-        return {"tasks": baseline_embeddings.tfidf(texts, profile)}
+        return {"tasks": baselines.tfidf(text_sets.texts("train", profile), text_sets.texts(texts, profile))}
     arrays: dict[str, np.ndarray] = {}
     if variant.kind == "base":
         student = models.base_student(profile).to(models.device())

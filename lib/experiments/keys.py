@@ -22,7 +22,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lib.config.schema import Profile
+from lib.config.schema import Profile, StructuralTeacherSettings, StudentSettings
 from lib.data import sources
 from lib.distillation.variants import Variant
 from lib.experiments.models import device, model_path
@@ -34,7 +34,7 @@ CARRIERS = ("lib.experiments", "lib.store", "lib.config", "lib.distillation.vari
 _BUILDERS = ("lib.data.build",)  # what they wrote counts, by its bytes
 # What only students with a contextual teacher run: the others need not be trained again for it.
 _CONTEXTUAL = ("lib.distillation.projection", "lib.distillation.held_out_cca")
-
+_BASELINES = "lib.evaluation.baselines"  # likewise TF-IDF and the mean of SBERT's pieces
 
 _looked_at: dict[tuple[int | str, ...], tuple[Profile, str]] | None = None
 
@@ -53,29 +53,17 @@ def data_at_rest() -> Iterator[None]:
 
 def corpus(profile: Profile) -> str:
     """Names the distillation corpus. Tasks count: what they are validated and tested on is left out."""
-    section = profile.corpus
-    return fingerprint(
-        {
-            "settings": section.model_dump(mode="json"),
-            "tasks": profile.tasks.model_dump(mode="json", include={"folders", "seed"}),
-            "files": _files(profile, sources.corpus_datasets(profile)),
-            "tokenizer": base(profile) if any(folder.min_tokens for folder in section.folders) else None,
-            "code": code("corpora", stop=_BUILDERS),
-        }
-    )
+    tasks = profile.tasks.model_dump(mode="json", include={"folders", "seed"})
+    files = _files(profile, sources.corpus_datasets(profile))
+    tokenizer = base(profile) if any(folder.min_tokens for folder in profile.corpus.folders) else None
+    drawn_by = code("text_sets", stop=_BUILDERS)
+    return fingerprint([profile.corpus.model_dump(mode="json"), tasks, files, tokenizer, drawn_by])
 
 
 def tasks(profile: Profile) -> str:
     """Names all tasks of a profile together."""
-    section = profile.tasks
-    return fingerprint(
-        {
-            "settings": section.model_dump(mode="json"),
-            "order": list(section.names),
-            "files": _files(profile, sources.task_datasets(profile)),
-            "code": code("task_texts", stop=_BUILDERS),
-        }
-    )
+    settings = [profile.tasks.model_dump(mode="json"), list(profile.tasks.names)]
+    return fingerprint([settings, _files(profile, sources.task_datasets(profile)), code("task_texts", stop=_BUILDERS)])
 
 
 def task_arrays(name: str, profile: Profile) -> str:
@@ -92,36 +80,22 @@ def text_set(name: str, profile: Profile) -> list[Any]:
     """Names the texts of a set: "train", "validation", "tasks" or "all_tasks" (see `text_sets`)."""
     of_tasks = name in ("tasks", "all_tasks")
     documents = profile.training.documents if name == "train" else None
-    return [name, tasks(profile) if of_tasks else corpus(profile), documents, code("text_sets")]
+    return [name, tasks(profile) if of_tasks else corpus(profile), documents, code("text_sets", stop=("lib.data",))]
 
 
 def base(profile: Profile) -> str:
     """Names the student before training: checkpoint, layers, window."""
-    return fingerprint(
-        {
-            "settings": profile.student.model_dump(mode="json"),
-            "weights": _weights(profile.student.model),
-            "code": code("models", stop=("lib.student.cls",)),
-            "versions": versions("torch", "transformers"),
-        }
-    )
+    return _pretrained(profile.student, code("models", stop=("lib.student.cls",)))
 
 
 def tokens(name: str, profile: Profile) -> str:
     """Names the token ids of a set of texts."""
-    return fingerprint({"base": base(profile), "texts": text_set(name, profile)})
+    return fingerprint([base(profile), text_set(name, profile)])
 
 
 def structural_teacher(profile: Profile) -> str:
     """Names the structural teacher: checkpoint and tokens read."""
-    return fingerprint(
-        {
-            "settings": profile.structural_teacher.model_dump(mode="json"),
-            "weights": _weights(profile.structural_teacher.model),
-            "code": code("structural_teacher"),
-            "versions": versions("torch", "transformers"),
-        }
-    )
+    return _pretrained(profile.structural_teacher, code("structural_teacher"))
 
 
 def structural_embeddings(name: str, profile: Profile) -> str:
@@ -131,16 +105,9 @@ def structural_embeddings(name: str, profile: Profile) -> str:
 
 def paragraph_vector(label: str, profile: Profile) -> str:
     """Names a single Paragraph Vector by its thesis label and everything that trains it."""
-    return fingerprint(
-        {
-            "label": label,
-            "width": profile.width,
-            "settings": profile.contextual_teacher.model_dump(mode="json"),
-            "corpus": corpus(profile),
-            "code": code("contextual_teacher"),
-            "versions": versions("gensim", "nltk", "numpy"),
-        }
-    )
+    settings = [profile.width, profile.contextual_teacher.model_dump(mode="json")]
+    made_by = [code("contextual_teacher"), versions("gensim", "nltk", "numpy")]
+    return fingerprint([label, settings, corpus(profile), made_by])
 
 
 def paragraph_vector_embeddings(label: str, sets: Iterable[str], profile: Profile) -> str:
@@ -158,18 +125,12 @@ def student(variant: Variant, seed: int, profile: Profile) -> str:
     pooling = {"lib.student.cls"} if variant.pooling == "cls" else set()
     weighted = variant.structural is not None and variant.contextual is not None
     functions = [*variant.losses, *(("weighted", "structural_mask") if weighted or variant.masked else ())]
-    key: dict[str, Any] = {
-        "variant": asdict(variant),
-        "seed": seed,
-        "documents": tokens("train", profile),
-        "training": profile.training.model_dump(mode="json", exclude={"checkpoint_every"}),
-        "device": device(),
-        "code": [
-            code("student_training", stop=("lib.losses", *(() if variant.contextual else _CONTEXTUAL))),
-            source_key(*sorted({home("lib.losses", name) for name in functions} | pooling), stop=CARRIERS),
-        ],
-        "versions": versions("torch", "transformers", "accelerate"),
-    }
+    own = sorted({home("lib.losses", name) for name in functions} | pooling)
+    general = code("student_training", stop=("lib.losses", *(() if variant.contextual else _CONTEXTUAL)))
+    key: dict[str, Any] = {"variant": asdict(variant), "seed": seed, "documents": tokens("train", profile)}
+    key["training"] = profile.training.model_dump(mode="json", exclude={"checkpoint_every"})
+    key["code"] = [general, source_key(*own, stop=CARRIERS)]
+    key["versions"] = [device(), versions("torch", "transformers", "accelerate")]
     if variant.structural is not None or variant.masked:
         key["structural"] = structural_teacher(profile)
     if variant.contextual is not None:
@@ -186,13 +147,13 @@ def embeddings(variant: Variant, seed: int, profile: Profile, split: str = "vali
     """Names a model's embeddings by everything that made them. Only a student depends on the seed."""
     kind = variant.kind
     sets = {"tasks": text_set(task_set(split), profile), "validation": text_set("validation", profile)}
-    key: dict[str, Any] = {"kind": kind, "code": code("embeddings"), "sets": sets}
+    key: dict[str, Any] = {"kind": kind, "code": code("embeddings", stop=(_BASELINES,)), "sets": sets}
     if kind == "base":
         key["model"] = [base(profile), profile.training.precision]
     elif kind == "sbert":
         key["model"] = structural_teacher(profile)
     elif kind in ("tfidf", "sbert_chunks"):
-        key["model"] = [structural_teacher(profile), text_set("train", profile), code("baseline_embeddings")]
+        key["model"] = [structural_teacher(profile), text_set("train", profile), source_key(_BASELINES, stop=CARRIERS)]
     elif kind == "paragraph_vector":
         key["model"] = contextual_teacher(variant.contextual, profile)
     else:
@@ -202,25 +163,13 @@ def embeddings(variant: Variant, seed: int, profile: Profile, split: str = "vali
 
 def record(variant: Variant, seed: int, task: str, profile: Profile, split: str, limit: int | None) -> str:
     """Names one accuracy: the embeddings, the task, the heads' settings and code."""
-    return fingerprint(
-        {
-            "embeddings": embeddings(variant, seed, profile, split),
-            "task": task_arrays(task, profile),
-            "split": split,
-            "limit": limit,
-            "seed": seed,
-            "heads": profile.heads.model_dump(mode="json"),
-            "code": code("accuracies"),
-            "versions": versions("torch", "scikit-learn"),
-        }
-    )
+    data = [embeddings(variant, seed, profile, split), task_arrays(task, profile), split, limit]
+    heads = [seed, profile.heads.model_dump(mode="json"), code("accuracies"), versions("torch", "scikit-learn")]
+    return fingerprint([data, heads])
 
 
 def code(product: str, stop: tuple[str, ...] = ()) -> str:
-    """Names the code of one product: its module in lib.experiments and all that it imports, up to what is named above.
-
-    stop: further modules that are not entered.
-    """
+    """Names the code of one product: its module in lib.experiments and all that it imports, up to CARRIERS and stop."""
     return source_key(f"lib.experiments.{product}", stop=(*CARRIERS, *stop))
 
 
@@ -230,12 +179,15 @@ def versions(*packages: str) -> dict[str, str]:
     return {package: importlib.metadata.version(package) for package in packages}
 
 
+def _pretrained(section: StudentSettings | StructuralTeacherSettings, made_by: str) -> str:
+    settings = section.model_dump(mode="json")
+    return fingerprint([settings, _weights(section.model), made_by, versions("torch", "transformers")])
+
+
 @functools.cache
-def _weights(model: str) -> str:
+def _weights(model: str) -> list[list[str]]:
     """The bytes of a local model's weights; a hub id is pinned by its revision."""
-    folder = Path(model_path(model))
-    files = sorted(folder.glob("*.safetensors")) if folder.is_dir() else []
-    return fingerprint([[path.name, file_fingerprint(path)] for path in files]) if folder.is_dir() else ""
+    return [[path.name, file_fingerprint(path)] for path in sorted(Path(model_path(model)).glob("*.safetensors"))]
 
 
 def _files(profile: Profile, datasets: Iterable[str]) -> str:
@@ -243,8 +195,5 @@ def _files(profile: Profile, datasets: Iterable[str]) -> str:
         return sources.fingerprint(profile, datasets)
     place = (id(profile), *sorted(datasets))
     if place not in _looked_at:
-        _looked_at[place] = (
-            profile,
-            sources.fingerprint(profile, datasets),
-        )  # the profile is held: its id stays its own
+        _looked_at[place] = profile, sources.fingerprint(profile, datasets)  # held, the profile's id stays its own
     return _looked_at[place][1]

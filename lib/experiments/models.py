@@ -17,14 +17,8 @@ def base_student(profile: Profile):
     dropout = profile.training.dropout
     if section.base == "longformer":
         return Student.from_longformer(model_path(section.model), revision=section.revision, dropout=dropout)
-    return Student.from_encoder(
-        model_path(section.model),
-        section.layers,
-        section.window,
-        section.max_positions,
-        section.revision,
-        dropout=dropout,
-    )
+    settings = section.model_dump(include={"layers", "window", "max_positions", "revision"})
+    return Student.from_encoder(model_path(section.model), **settings, dropout=dropout)
 
 
 def cls_student(profile: Profile):

@@ -22,15 +22,7 @@ from lib.config.schema import Profile
 from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.evaluation import metrics
-from lib.experiments import (
-    accuracies,
-    contextual_teacher,
-    embeddings,
-    keys,
-    structural_teacher,
-    task_texts,
-    text_sets,
-)
+from lib.experiments import accuracies, contextual_teacher, embeddings, keys, structural_teacher, task_texts, text_sets
 from lib.store import executors
 from lib.store.records import store
 from lib.tasks import classification_names, retrieval_names
@@ -52,21 +44,18 @@ def run(
     """Tidy records of the models: one row per model, task and seed.
 
     models: identity labels (`lib.distillation.variants.parse`) or variants. seeds: the same for every model, or a dict
-    {identity: seeds} whose missing models get `profile.seeds`. tasks: names; None for all classifications of the
-    profile. split: "validation" (Chapter 4) or "test" (Chapter 5); a task without that split is cross-validated. The
-    value is the mean over folds and `heads.repeats` heads. limit: training examples per head.
+    {identity: seeds} whose missing models get `profile.seeds`. tasks: names; None for all classifications. split:
+    "validation" (Chapter 4) or "test" (Chapter 5); a task without that split is cross-validated. The value is the mean
+    over folds and `heads.repeats` heads. limit: training examples per head.
 
     Columns: model, the variant's fields, task, metric, split, seed, value, seconds (training and encoding), device,
-    fingerprint (of the record). A student that does not depend on chance (a teacher, the base) still has a head that
-    does. Raises the first error of a failed job after all others have finished; what they made is kept.
+    fingerprint (of the record). Raises the first error of a failed job after all others; what they made is kept.
     """
     pairs = _pairs(models, seeds, profile)
     tasks = classification_names(profile) if tasks is None else tasks
+    places = list(itertools.product(pairs, tasks))
     with keys.data_at_rest():
-        record_keys = {
-            (pair, task): keys.record(*pair, task, profile, split, limit)
-            for pair, task in itertools.product(pairs, tasks)
-        }
+        record_keys = {(pair, task): keys.record(*pair, task, profile, split, limit) for pair, task in places}
     missing = [place for place, key in record_keys.items() if not store().has("records", key)]
     if missing:
         embed(list(dict.fromkeys(pair for pair, _ in missing)), profile, executor, split)
@@ -97,13 +86,12 @@ def retrieve(
     rows = []
     for pair, task in itertools.product(pairs, retrieval_names(profile) if tasks is None else tasks):
         arrays = task_texts.arrays(task, profile)
-        candidates = arrays["candidates"].tolist()
-        sources = arrays["sources"].tolist()
+        candidates, sources = arrays["candidates"].tolist(), arrays["sources"].tolist()
         relevant = {source: arrays[f"targets_{number}"].tolist() for number, source in enumerate(sources)}
         rankings = metrics.rank(embeddings.of(*pair, profile, "test")["tasks"][candidates], candidates, sources)
-        scores = {"MAP": metrics.mean_average_precision, "MRR": metrics.mean_reciprocal_rank}
-        for metric, score in scores.items():
-            rows.append(_row(pair, task, metric, "test", score(relevant, rankings, top), "", profile))
+        scores = {"MAP": metrics.average_precision, "MRR": metrics.reciprocal_rank}
+        values = {name: metrics.mean_over_sources(score, relevant, rankings, top) for name, score in scores.items()}
+        rows += [_row(pair, task, metric, "test", value, "", profile) for metric, value in values.items()]
     return pd.DataFrame(rows)
 
 
@@ -136,10 +124,8 @@ def cost(records: pd.DataFrame) -> str:
     students = records[records["kind"] == "student"].drop_duplicates(["model", "seed"])["seconds"]
     heads = sum(store().note("records", key).get("seconds", 0.0) for key in records["fingerprint"])
     runs = len(records.drop_duplicates(["model", "seed"]))
-    return (
-        f"{len(students)} trained students: {students.mean():.0f} core-seconds each for training and encoding, "
-        f"{students.sum() / 60:.1f} core-minutes; heads of all {runs} models: {heads / 60:.1f} core-minutes"
-    )
+    each = f"{len(students)} trained students: {students.mean():.0f} core-seconds each for training and encoding"
+    return f"{each}, {students.sum() / 60:.1f} core-minutes; heads of all {runs} models: {heads / 60:.1f} core-minutes"
 
 
 def _prepare(name: str, profile: Profile) -> str:
@@ -181,30 +167,17 @@ def _row(pair: Pair, task: str, metric: str, split: str, value: float, key: str,
     variant, seed = pair
     embedding_key = keys.embeddings(variant, seed, profile, split)
     note = store().note("embeddings", embedding_key)
-    return {
-        "model": variant.identity,
-        **asdict(variant),
-        "task": task,
-        "metric": metric,
-        "split": split,
-        "seed": seed,
-        "value": value,
-        "seconds": note.get("seconds"),
-        "device": note.get("device"),
-        "fingerprint": key,
-        "embedding_fingerprint": embedding_key,
-    }
+    row = {"model": variant.identity, **asdict(variant), "task": task, "metric": metric, "split": split, "seed": seed}
+    row |= {"value": value, "seconds": note.get("seconds"), "device": note.get("device")}
+    return row | {"fingerprint": key, "embedding_fingerprint": embedding_key}
 
 
 def _pairs(
     models: Iterable[str | Variant], seeds: Sequence[int] | dict[str, Sequence[int]], profile: Profile
 ) -> list[Pair]:
-    wanted = [model if isinstance(model, Variant) else variants.parse(model) for model in models]
-    return [(variant, seed) for variant in dict.fromkeys(wanted) for seed in _seeds(variant, seeds, profile)]
-
-
-def _seeds(variant: Variant, seeds: Sequence[int] | dict[str, Sequence[int]], profile: Profile) -> Sequence[int]:
-    return seeds.get(variant.identity, profile.seeds) if isinstance(seeds, dict) else seeds
+    wanted = dict.fromkeys(model if isinstance(model, Variant) else variants.parse(model) for model in models)
+    own = seeds if isinstance(seeds, dict) else {variant.identity: seeds for variant in wanted}
+    return [(variant, seed) for variant in wanted for seed in own.get(variant.identity, profile.seeds)]
 
 
 def _absent() -> Any:

@@ -27,11 +27,8 @@ def train_student(
     """One student trained on its teachers; returns (student, objective, history).
 
     The seed sets the data order, the projections' initial weights and dropout. Training resumes from its last
-    checkpoint if an earlier run was interrupted.
-
-    start: (documents, dim) embeddings of the validation documents before training: with a contextual teacher, the
-        history then begins with their held-out CCA.
-    on_update: called after each update with its number, the number of updates, and its loss.
+    checkpoint if an earlier run was interrupted. start: (documents, dim) embeddings of the validation documents before
+    training: with a contextual teacher, the history then begins with their held-out CCA. on_update: see `distill`.
     """
     import torch
 
@@ -41,26 +38,18 @@ def train_student(
     settings = profile.training
     structural = structural_teacher.embeddings("train", profile)
     contextual = contextual_teacher.embeddings(variant.contextual, "train", profile) if variant.contextual else None
-    data = training.DistillationData(
-        text_sets.token_ids("train", profile),
-        structural["lengths"],
-        structural["embeddings"] if variant.structural else None,
-        contextual,
-    )
+    vectors = structural["embeddings"] if variant.structural else None
+    token_ids = text_sets.token_ids("train", profile)
+    data = training.DistillationData(token_ids, structural["lengths"], vectors, contextual)
     make = models.cls_student if variant.pooling == "cls" else models.base_student
     student = make(profile).to(models.device())
     student.gradient_checkpointing = settings.gradient_checkpointing
     if settings.freeze_token_embeddings:
         student.freeze_token_embeddings()
     torch.manual_seed(seed)
-    objective = Objective(
-        variant,
-        student.dim,
-        None if contextual is None else contextual.shape[1],
-        width=profile.width,
-        max_structural_len=settings.max_structural_len,
-        **profile.soft_cca.model_dump(),
-    ).to(models.device())
+    options = {"width": profile.width, "max_structural_len": settings.max_structural_len}
+    options |= {"contextual_dim": None if contextual is None else contextual.shape[1]}
+    objective = Objective(variant, student.dim, **options, **profile.soft_cca.model_dump()).to(models.device())
     watch = held_out_watch(variant, profile)
     measured = [] if watch is None or start is None else [(0, *watch.measure(start, objective))]
     key = keys.student(variant, seed, profile)
@@ -99,11 +88,7 @@ def checkpoint_path(variant: Variant, seed: int, profile: Profile) -> Path:
 
 def remove_checkpoint(variant: Variant, seed: int, profile: Profile) -> None:
     """Remove what a training is resumed from; for when that is saved which the student was trained for."""
-    path = checkpoint_path(variant, seed, profile)
-    if path.exists():
-        from lib.distillation import checkpoint  # imports torch
-
-        checkpoint.remove(path)
+    checkpoint_path(variant, seed, profile).unlink(missing_ok=True)
 
 
 def held_out_watch(variant: Variant, profile: Profile):

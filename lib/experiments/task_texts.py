@@ -77,14 +77,11 @@ def _collect(tasks: dict[str, Task], limit: int) -> tuple[dict[str, Any], dict[s
 def _rows(task: Task, rows: dict[str, int]) -> dict[str, np.ndarray]:
     """A task's examples as rows of the task texts, all of them."""
     if task.kind == "retrieval":
-        return {
-            "candidates": np.array(list(rows.values())),
-            "sources": np.array([rows[source] for source in task.relevant]),
-            **{
-                f"targets_{number}": np.array([rows[target] for target in targets if target in rows])
-                for number, targets in enumerate(task.relevant.values())
-            },
-        }
+        sources = [rows[source] for source in task.relevant]
+        arrays = {"candidates": np.array(list(rows.values())), "sources": np.array(sources)}
+        for number, targets in enumerate(task.relevant.values()):
+            arrays[f"targets_{number}"] = np.array([rows[target] for target in targets if target in rows])
+        return arrays
     if task.kind == "clustering":
         return {"clusters": np.array([str(task.clusters[text_id]) for text_id in rows])}
     arrays = {"classes": np.array(task.classes), "folds": np.int64(task.folds or 0)}

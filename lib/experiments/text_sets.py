@@ -6,11 +6,25 @@ every text of every task once, "tasks" its beginning: the texts of training and 
 
 from __future__ import annotations
 
+import numpy as np
+
 from lib.config.schema import Profile
-from lib.experiments import corpora, keys, models, task_texts
-from lib.store.records import ragged, store, unragged
+from lib.data import corpus as dataset_corpus
+from lib.data.corpus import Corpus
+from lib.experiments import keys, models, task_texts
+from lib.store.records import once, ragged, store, unragged
 
 NAMES = ("train", "validation", "tasks", "all_tasks")
+
+
+def corpus(profile: Profile) -> Corpus:
+    """The distillation corpus, all of it. The store keeps which documents it draws; texts stay in their folders."""
+    key = keys.corpus(profile)
+
+    def select() -> dataset_corpus.Selection:
+        return dataset_corpus.select(profile, tokenizer=lambda: models.base_student(profile).tokenizer)
+
+    return once("corpus", key, lambda: dataset_corpus.read(profile, store().record("corpus", key, select)))
 
 
 def texts(name: str, profile: Profile) -> list[str]:
@@ -18,16 +32,15 @@ def texts(name: str, profile: Profile) -> list[str]:
     if name in ("tasks", "all_tasks"):
         every = task_texts.texts(profile)
         return every if name == "all_tasks" else every[: task_texts.count_for_validation(profile)]
-    corpus = corpora.corpus(profile)
-    documents = corpus.validation if name == "validation" else corpus.train[: profile.training.documents]
+    whole = corpus(profile)
+    documents = whole.validation if name == "validation" else whole.train[: profile.training.documents]
     return [document.text for document in documents]
 
 
 def token_ids(name: str, profile: Profile) -> list[list[int]]:
     """The texts of a set as the student's token ids, truncated at its maximum, special tokens included."""
-    arrays = store().arrays(
-        "tokens",
-        keys.tokens(name, profile),
-        lambda: ragged(models.base_student(profile).tokenize(texts(name, profile))),
-    )
-    return unragged(arrays)
+
+    def tokenize() -> dict[str, np.ndarray]:
+        return ragged(models.base_student(profile).tokenize(texts(name, profile)))
+
+    return unragged(store().arrays("tokens", keys.tokens(name, profile), tokenize))

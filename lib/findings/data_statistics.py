@@ -7,7 +7,7 @@ import pandas as pd
 
 from lib.config.profiles import Profile
 from lib.data.corpus import token_statistics
-from lib.experiments import corpora, keys, models, structural_teacher, task_texts, text_sets
+from lib.experiments import keys, models, structural_teacher, task_texts, text_sets
 from lib.store.records import fingerprint, store
 from lib.store.source_keys import source_key
 
@@ -19,7 +19,7 @@ def corpus_lengths(profile: Profile) -> pd.DataFrame:
 
     def count() -> dict[str, np.ndarray]:
         tokenizers = models.base_student(profile).tokenizer, structural_teacher.load(profile).tokenizer
-        frame = token_statistics(corpora.corpus(profile), *tokenizers).drop(columns="id")
+        frame = token_statistics(text_sets.corpus(profile), *tokenizers).drop(columns="id")
         return {name: values.to_numpy(str if name in ("source", "split") else int) for name, values in frame.items()}
 
     key = fingerprint([keys.base(profile), keys.structural_teacher(profile), keys.corpus(profile), _code()])

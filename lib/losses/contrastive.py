@@ -22,8 +22,8 @@ def contrastive(
 
         contrastive_i = -log( exp(cos(y_i, y_pos_i)) / sum_k exp(cos(y_i, y_pos_k)) )
 
-    where k runs over all unmasked rows, i included. Symbols of Equation 4.2: y is a row of `student`, y_pos the same
-    row of `teacher`, Y_neg the teacher embeddings of the other unmasked rows.
+    where k runs over all unmasked rows, i included. Symbols of Equation 4.2: y is a row of `student` (batch, dim),
+    y_pos the same row of `teacher` (batch, dim), Y_neg the teacher embeddings of the other unmasked rows.
 
     Equation 4.2 *as printed* has the sum over negatives inside the exponent,
 
@@ -31,20 +31,11 @@ def contrastive(
 
     so the positive cancels and nothing pulls the student towards its teacher. `as_printed=True` computes that.
 
-    Args:
-        student: embeddings y, shape (batch, dim).
-        teacher: embeddings y_pos of the same documents, shape (batch, dim).
-        mask: (batch,), False for rows that take no part.
-        as_printed: Equation 4.2 literally instead of the cross-entropy that produced the published numbers.
+    mask: (batch,), False for rows that take no part: they give 0 and are nobody's candidate. A single unmasked row
+    gives 0 too. Rows shorter than 1e-8 have cosine 0 to everything. Returns (batch,). Raises `ValueError` for other
+    shapes and dtypes.
 
-    Returns:
-        (batch,). Masked rows give 0 and are nobody's candidate. A single unmasked row gives 0: its own teacher is the
-        only candidate. Rows shorter than 1e-8 have cosine 0 to everything.
-
-    Raises:
-        ValueError: the shapes differ, are not (batch, dim), a dtype is not floating point, or the mask does not fit.
-
-    Source: thesis Equation 4.2; the cross-entropy is what the author's code computes.
+    Source: thesis Equation 4.2; the cross-entropy, which made the published numbers, is that of the author's code.
     """
     _checks.pair(student, teacher)
     mask = _checks.row_mask(mask, student)

@@ -18,18 +18,9 @@ def cosine(student: Float[Tensor, "batch dim"], teacher: Float[Tensor, "batch di
 
         cosine_i = 1 - <student_i, teacher_i> / (|student_i| |teacher_i|)
 
-    Args:
-        student: embeddings y, shape (batch, dim).
-        teacher: embeddings y_pos of the same documents, shape (batch, dim).
-
-    Returns:
-        (batch,), in [0, 2]: 0 for the same direction, 1 for a right angle, 2 for opposite directions. A row whose
-        student or teacher is shorter than 1e-8 gives 1 and a gradient of zero, since it has no direction.
-
-    Raises:
-        ValueError: the shapes differ, are not (batch, dim), or a dtype is not floating point.
-
-    Source: thesis Section 4.4.
+    student, teacher: embeddings of the same documents, (batch, dim). Returns (batch,), in [0, 2]: 0 for the same
+    direction, 1 for a right angle. A row whose student or teacher is shorter than 1e-8 has no direction: it gives 1 and
+    a gradient of zero. Raises `ValueError` for other shapes and dtypes. Source: thesis Section 4.4.
     """
     _checks.pair(student, teacher)
     return 1 - (unit_rows(student) * unit_rows(teacher)).sum(dim=1)

@@ -31,14 +31,9 @@ class SoftCCA(nn.Module):
     including it, and stores nothing. All state (`phi1`, `phi2`, `normaliser`) is in buffers, so saving, loading and
     evaluating gives the same value. A batch of one row has no correlations: it gives the L2 term and changes no state.
 
-    Args:
-        dim: dimensions of each projection.
-        beta: weight of the past, 0 <= beta < 1. The thesis chose .95 by held-out CCA among .1 to .999.
-        delta: weight of the decorrelation, >= 0. The author's code uses .03 (the thesis: "little effect").
-        form: "code" or "printed".
-
-    Raises:
-        ValueError: on construction, a value outside its range; on a call, projections that are not both (batch, dim).
+    dim: dimensions of each projection. beta: weight of the past, in [0, 1); the thesis chose .95 by held-out CCA among
+    .1 to .999. delta: weight of the decorrelation, >= 0; the author's code uses .03 (the thesis: "little effect").
+    Raises `ValueError` for values outside these ranges and for projections that are not both (batch, dim).
 
     Source: thesis Section 4.5.2; Chang, Xiang and Hospedales 2018 (SoftCCA); author's code for the default form. There
     the normaliser was missing from the saved state and evaluation left it behind the sum; neither is repeated here.

@@ -16,23 +16,13 @@ def structural_mask(
 ) -> Bool[Tensor, " batch"]:
     """True for the rows whose input the structural teacher encodes whole: `lengths <= max_structural_len`.
 
-    Args:
-        lengths: (batch,), tokens of each input by the structural teacher's tokenizer, without special tokens and
-            before truncation.
-        max_structural_len: limit in the same tokens; None masks nothing.
-
-    Returns:
-        (batch,) bool, on the device of `lengths`; what the structural losses take as `mask`.
-
-    Raises:
-        ValueError: lengths are not integers of shape (batch,), or the limit is not an integer >= 1.
+    lengths: (batch,), tokens of each input by the structural teacher's tokenizer, without special tokens and before
+    truncation; the limit counts the same, None masks nothing. Returns (batch,) bool, on the device of `lengths`, as the
+    structural losses take for `mask`. Raises `ValueError` for lengths that are no integers and a limit below 1.
 
     Source: Listing 4.1 and the author's code. The limit is inclusive; the text also says 385 and 386 in places.
     """
-    try:
-        lengths = torch.as_tensor(lengths)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"lengths must be integers of shape (batch,), got {lengths!r}") from error
+    lengths = torch.as_tensor(lengths)
     empty = lengths.numel() == 0  # an empty list arrives as float
     if lengths.ndim != 1 or not empty and (lengths.is_floating_point() or lengths.dtype is torch.bool):
         raise ValueError(f"lengths must be integers of shape (batch,), got {lengths.dtype} {tuple(lengths.shape)}")
@@ -59,21 +49,10 @@ def weighted(
     `lam=None` is the thesis' `no-weighting`, S + C on unmasked rows. Together with a limit, which the thesis never
     combines, masked rows still give C alone: `no-weighting` drops the weights, not the mask.
 
-    Args:
-        structural: S, shape (batch,), computed on masked inputs: pass `structural_mask(lengths, max_structural_len)` as
-            the `mask` of the structural loss, or masked rows still serve as negatives of the others.
-        contextual: C, shape (batch,).
-        lengths: (batch,), see `structural_mask`.
-        lam: weight of the structural loss, 0 <= lam <= 1, or None.
-        max_structural_len: longest input whose structural loss counts, or None for all.
-
-    Returns:
-        (batch,); the training loop takes the mean over the whole batch, masked rows included.
-
-    Raises:
-        ValueError: shapes differ, a dtype is wrong, or lam or the limit is out of range.
-
-    Source: thesis Listing 4.1 and Table 4.9.
+    structural, contextual: S and C, (batch,); S is computed on masked inputs: pass `structural_mask(lengths,
+    max_structural_len)` as its `mask`, or masked rows still serve as negatives of the others. lam: in [0, 1], or None.
+    Returns (batch,); the training loop takes the mean over the whole batch, masked rows included. Raises `ValueError`
+    for shapes that differ, a wrong dtype, and lam or a limit out of range. Source: thesis Listing 4.1 and Table 4.9.
     """
     for name, loss in (("structural", structural), ("contextual", contextual)):
         if not isinstance(loss, Tensor) or loss.ndim != 1 or not loss.is_floating_point():
@@ -81,10 +60,8 @@ def weighted(
             raise ValueError(f"{name} must be a floating point loss of shape (batch,), got {came}")
     mask = structural_mask(lengths, max_structural_len).to(structural.device)
     if not structural.shape == contextual.shape == mask.shape:
-        raise ValueError(
-            "structural, contextual and lengths must have the same shape (batch,), got "
-            f"{tuple(structural.shape)}, {tuple(contextual.shape)} and {tuple(mask.shape)}"
-        )
+        shapes = f"{tuple(structural.shape)}, {tuple(contextual.shape)} and {tuple(mask.shape)}"
+        raise ValueError(f"structural, contextual and lengths must have the same shape (batch,), got {shapes}")
     if lam is None:
         return torch.where(mask, structural + contextual, contextual)
     _checks.non_negative(lam, "lam")

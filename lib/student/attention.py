@@ -1,17 +1,14 @@
 """Sliding-window attention over documents packed one after another, without padding.
 
-Token i of a document attends to the tokens j of the same document with |i - j| <= window / 2, exactly the local
-attention of Longformer (Beltagy, Peters and Cohan 2020, section 3) as `transformers.LongformerModel` computes it
-without global attention. `window` is Hugging Face's `attention_window`: the two-sided total, so 512 means 256 tokens
-each side.
+It is the local attention of Longformer (Beltagy, Peters and Cohan 2020, section 3) as `transformers.LongformerModel`
+computes it without global attention. `window` is Hugging Face's `attention_window`: the two-sided total, so 512 means
+256 tokens each side.
 
 On the CPU, and in float32 or float64 on CUDA, the documents are cut into blocks of queries; a block sees only the keys
-within its reach, so time and memory are O(tokens x window). The block is written out as matrix products instead of a
-call of `scaled_dot_product_attention` on windows of keys: side by side, 6,700 tokens of 12 heads with window 512, it
-takes 3/4 of the time forward and 0.55 of it forward and backward, because no key or value is copied into windows and no
-gradient out of them; and its dropout keeps nothing. The weights are computed again in the backward pass.
-In half precision on CUDA the whole batch is one call of
-`torch.nn.attention.varlen.varlen_attn`.
+within its reach, so time and memory are O(tokens x window). The block is written out as matrix products: it takes 3/4
+of the time of `scaled_dot_product_attention` on windows of keys forward and 0.55 of it with the backward pass (6,700
+tokens of 12 heads, window 512), because no key or value is copied into windows and no gradient out of them; the weights
+are computed again in the backward pass. In half precision on CUDA the batch is one call of `varlen_attn`.
 """
 
 from __future__ import annotations
@@ -19,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -32,22 +28,11 @@ CUDA_BLOCK = 512
 HALF_PRECISION = (torch.float16, torch.bfloat16)
 
 
-class Block(NamedTuple):
-    """Queries [start, stop) and the keys [first, last) they reach, as positions in the packed batch."""
-
-    start: int
-    stop: int
-    first: int
-    last: int
-
-
 def check_window(window: int) -> None:
     """Raise a ValueError unless `window` is an even int of at least 2."""
     if isinstance(window, bool) or not isinstance(window, int) or window < 2 or window % 2:
-        raise ValueError(
-            "window must be an even number of at least 2 (the two-sided total, 512 is 256 tokens each side), "
-            f"got {window!r}"
-        )
+        expected = "an even number of at least 2 (the two-sided total, 512 is 256 tokens each side)"
+        raise ValueError(f"window must be {expected}, got {window!r}")
 
 
 def sliding_window(
@@ -63,18 +48,10 @@ def sliding_window(
 
     out_i = sum_j softmax_j(q_i . k_j / sqrt(head_dim)) v_j over the j in the document of i with |i - j| <= window / 2
 
-    Args:
-        q, k, v: (tokens, heads, head_dim), the documents of the batch one after another; one dtype, one device.
-        lengths: tokens of each document; each at least 1, together `tokens`.
-        window: two-sided total in tokens, even, at least 2.
-        dropout: probability with which an attention weight is dropped (already zero outside training).
-
-    Returns:
-        (tokens, heads, head_dim) in the dtype of `q`. Gradients with respect to q, k and v are exact; there are no
-        second derivatives.
-
-    Raises:
-        ValueError: shapes or dtypes that differ, a bad window or dropout, lengths that do not sum to the tokens.
+    q, k, v: the documents of the batch one after another; one dtype, one device. lengths: tokens of each document.
+    window: two-sided total in tokens. dropout: probability with which a weight is dropped (0 outside training).
+    Returns (tokens, heads, head_dim) in the dtype of `q`. Gradients are exact; there are no second derivatives. Raises
+    `ValueError` for shapes or dtypes that differ, a bad window or dropout, lengths that do not sum to the tokens.
     """
     lengths = [int(length) for length in lengths]
     _check(q, k, v, lengths, window, dropout)
@@ -99,18 +76,14 @@ def sliding_window(
 def _check(q: Tensor, k: Tensor, v: Tensor, lengths: list[int], window: int, dropout: float) -> None:
     check_window(window)
     if q.dim() != 3 or q.shape != k.shape or q.shape != v.shape:
-        raise ValueError(
-            "q, k and v must share one shape (tokens, heads, head_dim), got "
-            f"{tuple(q.shape)}, {tuple(k.shape)} and {tuple(v.shape)}"
-        )
+        shapes = f"{tuple(q.shape)}, {tuple(k.shape)} and {tuple(v.shape)}"
+        raise ValueError(f"q, k and v must share one shape (tokens, heads, head_dim), got {shapes}")
     if not q.is_floating_point() or not (q.dtype == k.dtype == v.dtype) or not (q.device == k.device == v.device):
-        raise ValueError(
-            "q, k and v must share one floating point dtype and one device, got "
-            f"{q.dtype} on {q.device}, {k.dtype} on {k.device} and {v.dtype} on {v.device}"
-        )
-    if any(length < 1 for length in lengths):
-        index = next(i for i, length in enumerate(lengths) if length < 1)
-        raise ValueError(f"every document needs at least one token, document {index} has length {lengths[index]}")
+        kinds = f"{q.dtype} on {q.device}, {k.dtype} on {k.device} and {v.dtype} on {v.device}"
+        raise ValueError(f"q, k and v must share one floating point dtype and one device, got {kinds}")
+    for index, length in enumerate(lengths):
+        if length < 1:
+            raise ValueError(f"every document needs at least one token, document {index} has length {length}")
     if sum(lengths) != len(q):
         raise ValueError(f"lengths must sum to the {len(q)} tokens of q, k and v, they sum to {sum(lengths)}")
     if not 0 <= dropout < 1:
@@ -123,15 +96,18 @@ def _edges(lengths: tuple[int, ...], device: torch.device) -> Tensor:
     return torch.tensor([0, *lengths], dtype=torch.int32).cumsum(0, dtype=torch.int32).to(device)
 
 
-def _blocks(lengths: Sequence[int], half: int, size: int) -> Iterator[Block]:
-    """Cut every document into equally long blocks of at most `size` queries."""
+def _blocks(lengths: Sequence[int], half: int, size: int) -> Iterator[tuple[int, int, int, int]]:
+    """Cut every document into equally long blocks of at most `size` queries.
+
+    Yields queries [start, stop) and the keys [first, last) that they reach, as positions in the packed batch.
+    """
     offset = 0
     for length in lengths:
         count = -(-length // size)
         for i in range(count):
             start, stop = i * length // count, (i + 1) * length // count
             first, last = max(0, start - half), min(length, stop + half)
-            yield Block(offset + start, offset + stop, offset + first, offset + last)
+            yield offset + start, offset + stop, offset + first, offset + last
         offset += length
 
 

@@ -14,7 +14,7 @@ from transformers import LongformerModel
 
 from lib.student.encoder import Student
 from lib.student.export import tensors
-from lib.student.packing import check_finite
+from lib.student.packing import encoded
 
 
 class ClsStudent(nn.Module):
@@ -66,15 +66,8 @@ class ClsStudent(nn.Module):
 
     def encode(self, ids: Sequence[Sequence[int]], *, batch: int = 16, precision: str = "fp32") -> np.ndarray:
         """Embeddings as a float32 array; documents of similar length share a batch, so little of it is padding."""
-        result = np.empty((len(ids), self.dim), dtype=np.float32)
         order = sorted(range(len(ids)), key=lambda row: -len(ids[row]))
-        training = self.training
-        self.eval()
-        device = self.longformer.embeddings.word_embeddings.weight.device
-        with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
-            for start in range(0, len(order), batch):
-                rows = order[start : start + batch]
-                result[rows] = self._padded([ids[row] for row in rows]).float().cpu().numpy()
-        self.train(training)
-        check_finite(result, self)
-        return result
+        batches = [order[start : start + batch] for start in range(0, len(order), batch)]
+        return encoded(
+            self, lambda rows: self._padded([ids[row] for row in rows]), batches, (len(ids), self.dim), precision
+        )

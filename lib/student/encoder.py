@@ -7,7 +7,6 @@ the names of `transformers.LongformerModel`, outputs and gradients equal it up t
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from transformers.activations import ACT2FN
 
 from lib.student import export, weights
 from lib.student.attention import check_window, sliding_window
-from lib.student.packing import Packed, TokenIds, check_finite, listed, pack, tokenize
+from lib.student.packing import Packed, TokenIds, encoded, listed, pack, tokenize
 
 # Rows that pass the feed-forward layers at once without gradients: the wide activations stay in memory that is reused.
 FEED_FORWARD_ROWS = 1024
@@ -52,7 +51,7 @@ class SelfAttention(nn.Module):
         width = config.hidden_size
         self.heads, self.window = config.num_attention_heads, window
         self.dropout = config.attention_probs_dropout_prob
-        self.query, self.key, self.value = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
 
     def forward(self, x: Tensor, lengths: Sequence[int]) -> Tensor:
         q, k, v = (project(x).unflatten(-1, (self.heads, -1)) for project in (self.query, self.key, self.value))
@@ -129,12 +128,10 @@ class Student(nn.Module):
     def from_longformer(
         cls, source: str | Path, revision: str | None = None, *, dropout: float | None = None
     ) -> Student:
-        """Load a Hugging Face Longformer checkpoint (folder or model id), in float32.
+        """Load a Hugging Face Longformer checkpoint, in float32.
 
-        Args:
-            source: folder or id; a folder without a tokenizer works with token ids.
-            revision: commit, tag or branch of a model id.
-            dropout: replaces the checkpoint's hidden and attention dropout.
+        source: folder (one without a tokenizer works with token ids) or model id, then with a revision: commit, tag or
+        branch. dropout: replaces the checkpoint's hidden and attention dropout; CUDA's fast attention kernel has none.
         """
         return cls._build(weights.from_longformer(source, revision), dropout)
 
@@ -151,36 +148,29 @@ class Student(nn.Module):
     ) -> Student:
         """Make a Longformer of a short BERT or RoBERTa encoder the way the Longformer authors made theirs.
 
-        The chosen layers are taken as they are, the position embeddings are tiled.
-
-        Args:
-            source, revision, dropout: as in `from_longformer`.
-            layers: indices of the layers to keep, in order; None keeps all.
-            window: two-sided window in tokens, one for all layers or one per layer.
-            max_positions: longest document in tokens.
+        The chosen layers (indices in order, None for all) are taken as they are, the position embeddings are tiled up
+        to max_positions, the longest document in tokens. window: the two-sided total in tokens, for all layers or one
+        per layer. source, revision, dropout: as in `from_longformer`.
         """
         return cls._build(weights.from_encoder(source, layers, window, max_positions, revision), dropout)
 
     @classmethod
     def load(cls, folder: str | Path) -> Student:
-        """Load what `save` or `export` wrote; a folder without a tokenizer works with token ids.
-
-        Raises ValueError, in one line that names the file, for a folder that is none of ours or damaged.
-        """
+        """Load what `save` or `export` wrote. Raises ValueError, in one line that names the file, if it is damaged."""
         checkpoint = weights.from_longformer(Path(folder).expanduser(), None)
         with weights.one_line(f"{Path(folder) / 'config.json'}"):
             return cls._build(checkpoint, None)
 
     @classmethod
     def _build(cls, source: weights.Checkpoint, dropout: float | None) -> Student:
+        if dropout is not None:
+            source.config.hidden_dropout_prob = source.config.attention_probs_dropout_prob = dropout
         with torch.device("meta"):
             student = cls(source.config, source.tokenizer)
         names = student.state_dict().keys()
         student.load_state_dict({name: source.tensors[name] for name in names}, assign=True)
         student.requires_grad_(True)
         student.unused = {name: tensor for name, tensor in source.tensors.items() if name not in names}
-        if dropout is not None:
-            student.set_dropout(dropout)
         return student.eval()
 
     def save(self, folder: str | Path) -> None:
@@ -191,36 +181,9 @@ class Student(nn.Module):
         """Write a stock SentenceTransformer: `SentenceTransformer(folder).encode(texts)` gives the same embeddings."""
         export.save(self, folder, sentence_transformer=True)
 
-    def set_dropout(self, hidden: float, attention: float | None = None) -> None:
-        """Set the dropout of training; `attention` is that of the attention weights, by default the same.
-
-        On CUDA in half precision the fast attention kernel has no dropout: use `attention=0` there.
-        """
-        attention = hidden if attention is None else attention
-        for value in (hidden, attention):
-            if not 0 <= value < 1:
-                raise ValueError(f"dropout must be at least 0 and below 1, got {value!r}")
-        self.config.hidden_dropout_prob, self.config.attention_probs_dropout_prob = hidden, attention
-        for module in self.modules():
-            if isinstance(module, nn.Dropout):
-                module.p = hidden
-            elif isinstance(module, SelfAttention):
-                module.dropout = attention
-
     def freeze_token_embeddings(self) -> None:
         """Exclude the token embeddings from training; their optimiser step costs more than the layers."""
         self.embeddings.word_embeddings.weight.requires_grad_(False)
-
-    def fingerprint(self) -> str:
-        """First 16 hex digits of a sha256 over the parameters and the settings that change an embedding."""
-        config = self.config
-        settings = (config.attention_window, config.hidden_act, config.layer_norm_eps, config.num_attention_heads)
-        digest = hashlib.sha256(repr((settings, config.pad_token_id)).encode())
-        for name, tensor in sorted(self.state_dict().items()):
-            values = tensor.detach().float().cpu().contiguous().numpy()
-            digest.update(f"{name} {values.shape}".encode())
-            digest.update(values)
-        return digest.hexdigest()[:16]
 
     def tokenize(self, texts: Iterable[str]) -> list[list[int]]:
         """Token ids with special tokens, cut to `max_positions`; `truncated` counts the texts that were cut."""
@@ -230,8 +193,7 @@ class Student(nn.Module):
     def forward(self, ids: TokenIds) -> Float[Tensor, "documents dim"]:
         """Embeddings (documents, dim) of token id lists, differentiable.
 
-        Raises:
-            ValueError: an empty document, an id outside the vocabulary, a document longer than `max_positions`.
+        Raises `ValueError` for an empty document, an id outside the vocabulary, more than `max_positions` tokens.
         """
         packed = pack(ids, self.config.vocab_size, self.padding, self.max_positions)
         states = self.token_states(packed)
@@ -255,19 +217,13 @@ class Student(nn.Module):
         batch_tokens: int = 8192,
         precision: str = "fp32",
     ) -> Float[np.ndarray, "documents dim"]:
-        """Embeddings of texts or of token id lists as a float32 array (documents, dim); ids are taken as they are.
+        """Embeddings of texts or of token id lists as a float32 array (documents, dim).
 
-        Args:
-            inputs: texts (cut to `max_positions`, counted in `truncated`) or token id lists (never cut); any iterable,
-                a generator, an array or a Series as well as a list. None at all give (0, dim).
-            batch_tokens: tokens that are computed at once; documents are grouped by length.
-            precision: "fp32", or "bf16" for bfloat16 autocast.
-
-        Raises:
-            ValueError: no texts or token ids, or both; an embedding that holds NaN, with its document and the weights.
+        inputs: texts (cut to `max_positions`, counted in `truncated`) or token id lists (never cut), in any iterable;
+        none at all give (0, dim). batch_tokens: tokens that are computed at once, documents grouped by length.
+        precision: "fp32", or "bf16" for bfloat16 autocast. Raises `ValueError` for what is neither texts nor token ids,
+        and for an embedding that holds NaN, with its document and the weights.
         """
-        if precision not in ("fp32", "bf16"):
-            raise ValueError(f'precision must be "fp32" or "bf16", got {precision!r}')
         if batch_tokens < 1:
             raise ValueError(f"batch_tokens must be at least 1, got {batch_tokens}")
         documents = listed(inputs)
@@ -277,18 +233,9 @@ class Student(nn.Module):
             self.truncated = 0
             if documents:  # a bad document fails before the work, not after half of it
                 pack(documents, self.config.vocab_size, self.padding, self.max_positions)
-        result = np.empty((len(documents), self.dim), dtype=np.float32)
-        device = self.embeddings.word_embeddings.weight.device
-        training = self.training
-        self.eval()
-        try:
-            with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
-                for rows in _batches([len(document) for document in documents], batch_tokens):
-                    result[rows] = self([documents[row] for row in rows]).float().cpu().numpy()
-        finally:
-            self.train(training)
-        check_finite(result, self)
-        return result
+        batches = _batches([len(document) for document in documents], batch_tokens)
+        shape = (len(documents), self.dim)
+        return encoded(self, lambda rows: self([documents[row] for row in rows]), batches, shape, precision)
 
 
 def _batches(lengths: list[int], batch_tokens: int) -> list[list[int]]:

@@ -29,13 +29,7 @@ def save(student: Student, folder: str | Path, *, sentence_transformer: bool) ->
     """
     if sentence_transformer and student.tokenizer is None:
         raise ValueError("a SentenceTransformer needs a tokenizer and this student has none; set student.tokenizer")
-
-    def write(new: Path) -> None:
-        _write(student, new)
-        if sentence_transformer:
-            _write_modules(student, new)
-
-    owned_folder.replace(folder, write)
+    owned_folder.replace(folder, lambda new: _write(student, new, sentence_transformer))
 
 
 def tensors(student: Student) -> dict[str, Tensor]:
@@ -56,7 +50,7 @@ def tensors(student: Student) -> dict[str, Tensor]:
     return weights
 
 
-def _write(student: Student, folder: Path) -> None:
+def _write(student: Student, folder: Path, sentence_transformer: bool) -> None:
     config = student.config.to_dict()
     config.pop("_name_or_path", None)
     config.update(architectures=["LongformerModel"], dtype="float32")
@@ -69,16 +63,13 @@ def _write(student: Student, folder: Path) -> None:
         tokenizer.no_padding()  # a base such as MiniLM pads and cuts to 128 tokens
         tokenizer.enable_truncation(student.max_positions)
         tokenizer.save(str(file))
-
-
-def _write_modules(student: Student, folder: Path) -> None:
-    """Mean over all tokens, special ones included, and no Normalize: the embedding as the student gives it."""
-    _json(folder / "modules.json", MODULES)
-    _json(folder / "sentence_bert_config.json", {"max_seq_length": student.max_positions, "do_lower_case": False})
-    _json(folder / "config_sentence_transformers.json", {"prompts": {}, "default_prompt_name": None})
-    pooling = {"word_embedding_dimension": student.dim, "pooling_mode_mean_tokens": True}
-    (folder / "1_Pooling").mkdir()
-    _json(folder / "1_Pooling" / "config.json", pooling)
+    if sentence_transformer:  # mean over all tokens, special ones included, and no Normalize
+        _json(folder / "modules.json", MODULES)
+        _json(folder / "sentence_bert_config.json", {"max_seq_length": student.max_positions, "do_lower_case": False})
+        _json(folder / "config_sentence_transformers.json", {"prompts": {}, "default_prompt_name": None})
+        pooling = {"word_embedding_dimension": student.dim, "pooling_mode_mean_tokens": True}
+        (folder / "1_Pooling").mkdir()
+        _json(folder / "1_Pooling" / "config.json", pooling)
 
 
 def _json(path: Path, content: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,14 +34,32 @@ def listed(documents: Iterable[Any]) -> list[Any]:
     return list(documents)
 
 
-def check_finite(embeddings: np.ndarray, model: nn.Module) -> None:
-    """Raise a ValueError that names the first document whose embedding holds NaN or infinity, and the weights."""
-    finite = np.isfinite(embeddings).all(axis=1)
-    if finite.all():
-        return
-    bad = [name for name, weights in model.named_parameters() if not bool(weights.isfinite().all())]
-    reason = f"so do {len(bad)} of the student's weights, first {bad[0]}" if bad else "its weights are finite; use fp32"
-    raise ValueError(f"the embedding of document {int(finite.argmin())} holds NaN or infinity; {reason}")
+def encoded(
+    model: nn.Module, embed: Callable[[list[int]], Tensor], batches: Iterable[list[int]], shape: tuple, precision: str
+) -> np.ndarray:
+    """Embeddings (documents, dim) in float32 of batches of rows, without gradient or dropout.
+
+    Raises a ValueError that names the first document whose embedding holds NaN or infinity, and the weights.
+    """
+    if precision not in ("fp32", "bf16"):
+        raise ValueError(f'precision must be "fp32" or "bf16", got {precision!r}')
+    result, training = np.empty(shape, dtype=np.float32), model.training
+    device = next(model.parameters()).device.type
+    model.eval()
+    try:
+        with torch.inference_mode(), torch.autocast(device, torch.bfloat16, enabled=precision == "bf16"):
+            for rows in batches:
+                result[rows] = embed(rows).float().cpu().numpy()
+    finally:
+        model.train(training)
+    finite = np.isfinite(result).all(axis=1)
+    if not finite.all():
+        bad = [name for name, weights in model.named_parameters() if not bool(weights.isfinite().all())]
+        reason = (
+            f"so do {len(bad)} of the student's weights, first {bad[0]}" if bad else "its weights are finite; use fp32"
+        )
+        raise ValueError(f"the embedding of document {int(finite.argmin())} holds NaN or infinity; {reason}")
+    return result
 
 
 def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> tuple[list[list[int]], int]:
@@ -55,17 +73,12 @@ def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> tuple[
         raise ValueError("this student's checkpoint has no tokenizer; pass token ids, or set student.tokenizer")
     if not texts:
         return [], 0
-    encoded = tokenizer(
-        [str(text) for text in texts],
-        truncation=True,
-        max_length=max_positions,
-        return_overflowing_tokens=True,
-        return_attention_mask=False,
-    )
+    options = {"truncation": True, "max_length": max_positions, "return_attention_mask": False}
+    rows = tokenizer([str(text) for text in texts], return_overflowing_tokens=True, **options)
     ids: list[list[int]] = []
     cut: set[int] = set()
     # What does not fit follows its document as further rows of the same document.
-    for document, row in zip(encoded["overflow_to_sample_mapping"], encoded["input_ids"], strict=True):
+    for document, row in zip(rows["overflow_to_sample_mapping"], rows["input_ids"], strict=True):
         if document < len(ids):
             cut.add(document)
         else:
@@ -88,9 +101,8 @@ def pack(documents: TokenIds, vocab_size: int, padding: int, max_positions: int)
         raise ValueError("expected at least one document, got none")
     for index, ids in enumerate(arrays):
         if len(ids) > max_positions:
-            raise ValueError(
-                f"document {index} has {len(ids)} tokens, the student reads {max_positions}; cut it, or pass the text"
-            )
+            text = f"{len(ids)} tokens, the student reads {max_positions}"
+            raise ValueError(f"document {index} has {text}; cut it, or pass the text")
         if ids.min() < 0 or ids.max() >= vocab_size:
             wrong = ids[(ids < 0) | (ids >= vocab_size)][0]
             raise ValueError(f"document {index} has the token id {wrong}, the vocabulary is 0 to {vocab_size - 1}")
@@ -108,8 +120,6 @@ def _array(document: Sequence[int] | np.ndarray | Tensor, index: int) -> np.ndar
     if ids.ndim == 1 and len(ids) == 0:
         raise ValueError(f"document {index} is empty; leave empty documents out")
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
-        raise ValueError(
-            f"expected a list of token id lists, document {index} is of type {type(document).__name__}: "
-            f"{str(document)[:60]!r}"
-        )
+        what = f"document {index} is of type {type(document).__name__}: {str(document)[:60]!r}"
+        raise ValueError(f"expected a list of token id lists, {what}")
     return ids.astype(np.int64)

@@ -52,10 +52,10 @@ def from_encoder(
     """Read chosen layers of a short encoder as a Longformer with tiled positions."""
     config = _config(source, revision)
     if config.model_type not in SHORT_ENCODERS or getattr(config, "position_embedding_type", "absolute") != "absolute":
-        raise ValueError(
-            f"{source} is a {config.model_type}, a student can be made of {', '.join(SHORT_ENCODERS)} with absolute "
-            "positions (a longformer is loaded by Student.from_longformer)"
+        kinds = (
+            f"{', '.join(SHORT_ENCODERS)} with absolute positions (a longformer is loaded by Student.from_longformer)"
         )
+        raise ValueError(f"{source} is a {config.model_type}, a student can be made of {kinds}")
     available = range(config.num_hidden_layers)
     layers = list(available if layers is None else layers)
     if not layers or any(type(layer) is not int or layer not in available for layer in layers):
@@ -84,27 +84,15 @@ def from_encoder(
     return Checkpoint(longformer, tensors, tokenizer)
 
 
-_SHARED = (
-    "vocab_size",
-    "hidden_size",
-    "num_attention_heads",
-    "intermediate_size",
-    "hidden_act",
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "type_vocab_size",
-    "initializer_range",
-    "layer_norm_eps",
-    "pad_token_id",
-    "bos_token_id",
-    "eos_token_id",
+# What changes the embeddings of an encoder; of a Longformer all of it has to be said.
+_ENCODER = (
+    *("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size", "hidden_act", "type_vocab_size"),
+    *("layer_norm_eps", "pad_token_id"),
 )
-
-
-# What changes the embeddings of a Longformer, and has to be said.
-_LONGFORMER = (
-    *("model_type", "attention_window", "num_hidden_layers", "max_position_embeddings", "vocab_size", "hidden_size"),
-    *("num_attention_heads", "intermediate_size", "hidden_act", "type_vocab_size", "layer_norm_eps", "pad_token_id"),
+_LONGFORMER = ("model_type", "attention_window", "num_hidden_layers", "max_position_embeddings", *_ENCODER)
+_SHARED = (
+    *(*_ENCODER, "hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"),
+    *("bos_token_id", "eos_token_id"),
 )
 
 
@@ -148,14 +136,9 @@ def _tensors(kind: type[Any], source: str | Path, revision: str | None) -> dict[
     file = Path(source).expanduser() / "model.safetensors"
     shown = str(file) if file.is_file() else f"the weights of {source}"
     with one_line(shown), _quiet(), torch.random.fork_rng(devices=[]):
-        model, info = kind.from_pretrained(
-            source,
-            revision=revision,
-            dtype=torch.float32,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # they are refused below, by name
-            trust_remote_code=False,
-        )
+        options = {"revision": revision, "dtype": torch.float32, "output_loading_info": True}
+        options["ignore_mismatched_sizes"] = True  # they are refused below, by name
+        model, info = kind.from_pretrained(source, trust_remote_code=False, **options)
     for name, stored, expected in sorted(info["mismatched_keys"]):
         text = f"{name} has the shape {tuple(stored)}, its config.json says {tuple(expected)}"
         raise ValueError(f"cannot read {shown}: {text}")

@@ -16,38 +16,27 @@ CONTEXTUAL_TEACHERS = {  # the three models that Section 4.5.1 selects, by the n
 
 @dataclass(frozen=True)
 class Spec:
-    """One single model.
+    """One single model."""
 
-    architecture   "DM" or "DBOW".
-    size           of its vectors, scaled by the profile's width.
-    preprocessing  "stem" (lowercase, then Porter), "lowercase" or "None".
-    min_count      as printed, a number or "10%".
-    """
-
-    architecture: str
-    size: int
-    preprocessing: str
-    min_count: str
+    architecture: str  # "DM" or "DBOW"
+    size: int  # of its vectors, scaled by the profile's width
+    preprocessing: str  # "stem" (lowercase, then Porter), "lowercase" or "None"
+    min_count: str  # as printed, a number or "10%"
 
     def occurrences(self, documents: int, share: float) -> int:
         """How often a word must occur: as labelled, or for `10%` `share` times the documents, rounded, at least 2."""
         return max(2, int(share * documents + 0.5)) if self.min_count == SHARE else int(self.min_count)
 
 
-def canonical(label: str) -> str:
-    """A label in full: `PV;2048d` is `DM;1024;stem;2+DBOW;1024;None;2`."""
-    return CONTEXTUAL_TEACHERS.get(label, label)
-
-
 def parse(label: str, width: float) -> tuple[Spec, ...]:
-    """The single models of a label, one or two. `width` scales the vector sizes: 1024 at .5 is 512.
+    """The single models of a label, one or two; `PV;2048d` is short for one. `width` scales sizes: 1024 at .5 is 512.
 
     Raises ValueError naming the part of the label that is wrong and what was expected.
     """
     if not width > 0:
         raise ValueError(f"Paragraph Vector label '{label}': width must be above 0, got {width}")
     try:
-        specs = tuple(_single(part.strip(), width) for part in canonical(label).split("+"))
+        specs = tuple(_single(part.strip(), width) for part in CONTEXTUAL_TEACHERS.get(label, label).split("+"))
         if len(specs) > 1 and [spec.architecture for spec in specs] != ["DM", "DBOW"]:
             raise ValueError("a compound is one DM and one DBOW in this order, as 'DM;1024;stem;2+DBOW;1024;None;2'")
     except ValueError as error:

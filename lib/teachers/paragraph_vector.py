@@ -1,9 +1,8 @@
 """The contextual teacher: Paragraph Vector (Le and Mikolov 2014), gensim's Doc2Vec behind the thesis' labels.
 
 DM predicts a word from the mean of the document's vector and those of the words in the window, DBOW from the document's
-vector alone. A compound is two models, trained apart, whose vectors stand side by side. Settings (Table 4.5, author's
-code): window 5, 5 negatives, no downsampling (`sample` 0, gensim's default is 1e-3), 10 epochs, `dbow_words`, learning
-rate .025 -> 1e-4, inference with as many epochs as training. Words are `text.split()`.
+vector alone. A compound is two models, trained apart, whose vectors stand side by side. The defaults of `train` are
+Table 4.5's and the author's code's; inference takes as many epochs as training. Words are `text.split()`.
 
 gensim's own `infer_vector` depends on what was inferred before (one random stream for all calls) and on PYTHONHASHSEED
 (its start vector hashes the document). Here inference is that same loop over gensim's own routines, with the stream
@@ -30,13 +29,7 @@ from lib.teachers.labels import Spec
 from lib.teachers.texts import check
 
 LONGEST = 10_000  # known words of a document that gensim has room for (MAX_DOCUMENT_LEN); it drops the rest silently
-_STEMMER = PorterStemmer()
-
-
-@lru_cache(maxsize=1_000_000)
-def _stem(word: str) -> str:
-    """Porter stem of a lowercased word. Most words of a corpus repeat; all models of a process share this cache."""
-    return _STEMMER.stem(word)
+_stem = lru_cache(maxsize=1_000_000)(PorterStemmer().stem)  # most words of a corpus repeat
 
 
 def words(text: str, preprocessing: str) -> list[str]:
@@ -51,13 +44,9 @@ def words(text: str, preprocessing: str) -> list[str]:
 class ParagraphVector:
     """One Paragraph Vector, single or compound, trained or not. Made by `parse`.
 
-    label      as given; it keeps the printed sizes whatever `width` is.
-    specs      one per single model, in the order of their columns.
-    models     gensim's, one per single model once trained, else empty.
-    seconds    training took, both models of a compound together.
-    truncated  training documents with more than 10,000 known words, whose remaining words gensim did not read.
-    unknown    rows of the last `encode` in which one of the models knows no word. Such a row, or half row, is gensim's
-               start vector: small, random-looking, always the same for the same text.
+    label keeps the printed sizes whatever `width` is. specs, models: one per single model, in the order of their
+    columns; there are gensim's models once trained. seconds: of training, both models of a compound together.
+    truncated: training documents with more than 10,000 known words, whose remaining words gensim did not read.
     """
 
     label: str
@@ -65,14 +54,10 @@ class ParagraphVector:
     models: tuple[Doc2Vec, ...] = field(default=(), repr=False)
     seconds: float = 0.0
     truncated: int = 0
-    unknown: list[int] = field(default_factory=list)
 
     @classmethod
     def parse(cls, label: str, width: float = 1.0) -> ParagraphVector:
-        """An untrained model from a thesis label, single, compound or short (`PV;2048d`); `width` scales the sizes.
-
-        Raises ValueError naming the part of the label that is wrong and what was expected.
-        """
+        """An untrained model from a thesis label, single, compound or short (`PV;2048d`): see `labels.parse`."""
         label = label.strip().replace("×", "x").replace("λ", "lam")
         return cls(label, labels.parse(label, width))
 
@@ -84,7 +69,6 @@ class ParagraphVector:
     @property
     def vocabulary_size(self) -> int:
         """Words known; for a compound the words of both models, as both are kept in memory."""
-        self._check_trained()
         return sum(len(model.wv) for model in self.models)
 
     def train(
@@ -109,7 +93,7 @@ class ParagraphVector:
                          500,000; 540 documents give 5). Below 250 documents it is 2, and `10%` and `2` are one model.
         max_words        bound of the vocabulary, the most frequent words (Chapter 5: 6e7 for DM, 1.2e7 for PV).
         workers          more than 1 is faster and does not repeat bit for bit.
-        The others are gensim's; the defaults are the thesis'.
+        The others are gensim's.
 
         Raises ValueError for an empty text (with its index), something that is not text, an iterator that can be read
         only once, and a corpus in which no word is frequent enough. Warns of documents gensim does not read to the end.
@@ -126,15 +110,8 @@ class ParagraphVector:
         for spec in self.specs:
             started = time.perf_counter()
             corpus, least = _Corpus(texts, spec.preprocessing), spec.occurrences(documents, min_count_share)
-            model = Doc2Vec(
-                dm=int(spec.architecture == "DM"),
-                dm_mean=1,
-                vector_size=spec.size,
-                min_count=least,
-                max_final_vocab=max_words,
-                workers=workers,
-                **settings,
-            )
+            own = dict(dm=int(spec.architecture == "DM"), dm_mean=1, vector_size=spec.size, min_count=least)
+            model = Doc2Vec(**own, **settings, max_final_vocab=max_words, workers=workers)
             model.build_vocab(corpus)
             if not len(model.wv):
                 raise ValueError(f"'{self.label}': no word occurs {least} times in the {documents} training documents")
@@ -154,25 +131,18 @@ class ParagraphVector:
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Inferred vectors, float32 (n, dim); each depends on its text alone, not on order or earlier calls.
 
-        Sets `unknown`. Raises ValueError for an empty text (with its index) or something that is not text.
+        A text of which a model knows no word has that model's start vector: small, random-looking, always the same.
+        Raises ValueError for an empty text (with its index) or something that is not text.
         """
-        self._check_trained()
+        if not self.models:
+            raise ValueError(f"Paragraph Vector '{self.label}' is not trained; call train(texts)")
         vectors = np.empty((check(texts), self.dim), np.float32)
-        unknown: set[int] = set()
         column = 0
         for spec, model in zip(self.specs, self.models, strict=True):
             for row, text in enumerate(texts):
-                vector, any_known = _infer(model, words(text, spec.preprocessing))
-                vectors[row, column : column + spec.size] = vector
-                if not any_known:
-                    unknown.add(row)
+                vectors[row, column : column + spec.size] = _infer(model, words(text, spec.preprocessing))
             column += spec.size
-        self.unknown = sorted(unknown)
         return vectors
-
-    def _check_trained(self) -> None:
-        if not self.models:
-            raise ValueError(f"Paragraph Vector '{self.label}' is not trained; call train(texts)")
 
 
 class _Corpus:
@@ -190,8 +160,8 @@ def _crc32(text: str) -> int:
     return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
-def _infer(model: Doc2Vec, document: list[str]) -> tuple[np.ndarray, bool]:
-    """The loop of `Doc2Vec.infer_vector`, free of history and PYTHONHASHSEED; also whether any word is known."""
+def _infer(model: Doc2Vec, document: list[str]) -> np.ndarray:
+    """The loop of `Doc2Vec.infer_vector`, free of history and PYTHONHASHSEED."""
     model.random.seed(model.seed)
     vector = pseudorandom_weak_vector(model.vector_size, seed_string=" ".join(document), hashfxn=_crc32).reshape(1, -1)
     in_vocabulary = [word for word in document if word in model.wv.key_to_index]
@@ -205,4 +175,4 @@ def _infer(model: Doc2Vec, document: list[str]) -> tuple[np.ndarray, bool]:
     for _ in range(model.epochs if in_vocabulary else 0):
         routine(model, in_vocabulary, [0], alpha, learn_words=False, learn_hidden=False, **memory)
         alpha -= step
-    return vector[0], bool(in_vocabulary)
+    return vector[0]

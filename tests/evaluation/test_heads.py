@@ -92,7 +92,7 @@ def test_equals_a_plain_training_loop(job, classes, changes):
     expected, predictions = plain(job, classes, **settings)
     data = heads._checked(job, 0, classes, {})
     with torch.no_grad():
-        found = heads._train([data], heads._Settings(classes=classes, **settings))
+        found = heads._train([data], heads.Settings(classes=classes, **settings))
     for ours, reference in zip(found, expected, strict=True):
         assert ours[0].shape == reference.shape
         torch.testing.assert_close(ours[0], reference, atol=1e-5, rtol=0)
@@ -114,7 +114,7 @@ def test_a_head_is_the_same_bits_alone_and_among_any_neighbours(dim, classes):
     ]
     jobs[4] = replace(jobs[4], features=jobs[4].features * 1000)  # a neighbour whose gradient is clipped hard
     data = [heads._checked(job, index, classes, {}) for index, job in enumerate(jobs)]
-    settings = heads._Settings(classes=classes, **SETTINGS)
+    settings = heads.Settings(classes=classes, **SETTINGS)
 
     def bits(chosen):
         with torch.no_grad():
@@ -147,7 +147,7 @@ def test_seed_decides_the_head_and_repeats():
     job = make_job()
     data = [heads._checked(replace(job, seed=seed), 0, 2, {}) for seed in (0, 0, 1)]
     with torch.no_grad():
-        w1 = heads._train(data, heads._Settings(classes=2, **SETTINGS))[0]
+        w1 = heads._train(data, heads.Settings(classes=2, **SETTINGS))[0]
     assert torch.equal(w1[0], w1[1])
     assert not torch.equal(w1[0], w1[2])
 

@@ -9,17 +9,17 @@ import tempfile
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 
 from lib import losses
 from lib.config import profiles
 from lib.distillation import training
 from lib.distillation.training import History
 from lib.distillation.variants import NO_WEIGHTING, parse
-from lib.evaluation import baselines, heads
+from lib.evaluation import heads
 from lib.evaluation.heads import HeadResult
 from lib.experiments import (
     accuracies,
-    baseline_embeddings,
     contextual_teacher,
     embeddings,
     keys,
@@ -239,8 +239,20 @@ def test_texts_beyond_the_limit_are_not_embedded_in_chapter_4():
 
 def test_tfidf_knows_the_students_documents_and_1024_words():
     calls = []
+
+    class Vectorizer:
+        def __init__(self, max_features, **_):
+            calls.append(max_features)
+
+        def fit(self, corpus):
+            calls.append(corpus)
+
+        def transform(self, texts):
+            calls.append(texts)
+            return sparse.csr_array((len(texts), 2))
+
     with fakes() as patch:
-        patch.setattr(baselines, "tfidf", lambda *texts, features: calls.append((*texts, features)))
-        baseline_embeddings.tfidf("tasks", PROFILE)
-    ((corpus, texts, features),) = calls
+        patch.setattr("sklearn.feature_extraction.text.TfidfVectorizer", Vectorizer)
+        embeddings._compute(parse("TF-IDF"), 0, PROFILE, "validation")
+    features, corpus, texts = calls
     assert (len(corpus), corpus[0], len(texts), texts[0], features) == (40, "train 0", 20, "tasks 0", 1024)

@@ -20,10 +20,10 @@ from lib.experiments import keys
 from lib.store import source_keys
 from lib.store.source_keys import source_key
 
-TRAINING, ACCURACIES, TASKS, BASELINES = (
-    f"lib.experiments.{name}" for name in ("student_training", "accuracies", "task_texts", "baseline_embeddings")
+TRAINING, ACCURACIES, TASKS, EMBEDDINGS = (
+    f"lib.experiments.{name}" for name in ("student_training", "accuracies", "task_texts", "embeddings")
 )
-OBJECTIVE, FOLDS = "lib.distillation.objective", "lib.tasks.cross_validation"
+OBJECTIVE, FOLDS, BASELINES = "lib.distillation.objective", "lib.tasks.cross_validation", "lib.evaluation.baselines"
 PROFILE = profiles.load("smoke")
 MODELS = {"cosine": "cosine", "masked": f"{NO_WEIGHTING['cosine']};384;λ=0.5", "SBERT": "SBERT", "TF-IDF": "TF-IDF"}
 MODELS |= {"contextual": "only-contextual;100d;S:768;C:768", "PV": "DM;100d"}
@@ -31,7 +31,12 @@ STUDENTS = {"cosine", "masked", "contextual"}
 
 # What is broken: (module, its text, the replacement, the models that have to be made again).
 EDITS = {
-    "masking off": (TRAINING, "max_structural_len=settings.max_structural_len", "max_structural_len=None", STUDENTS),
+    "masking off": (
+        TRAINING,
+        '"max_structural_len": settings.max_structural_len',
+        '"max_structural_len": None',
+        STUDENTS,
+    ),
     "masking off in the objective": (OBJECTIVE, "max_structural_len if variant.masked else None", "None", STUDENTS),
     "masking for all": (OBJECTIVE, "max_structural_len if variant.masked else None", "max_structural_len", STUDENTS),
     "one seed for all": (TRAINING, "seed=seed", "seed=0", STUDENTS),
@@ -56,12 +61,12 @@ EDITS = {
     "no limit": (ACCURACIES, "if limit is not None:", "if False:", set()),
     "tested on the limit": (ACCURACIES, "limit)], test) for", "limit)], test[:limit]) for", set()),
     "all texts in Chapter 4": (TASKS, "task.labels[split], limit)", "task.labels[split], 10**9)", set(MODELS)),
-    "words of TF-IDF": (BASELINES, "TFIDF_FEATURES = 1024", "TFIDF_FEATURES = 2", {"TF-IDF"}),
+    "words of TF-IDF": (BASELINES, "features: int = 1024", "features: int = 2", {"TF-IDF"}),
     "TF-IDF of the tasks": (
-        BASELINES,
-        'text_sets.texts("train", profile)',
-        "text_sets.texts(name, profile)",
-        {"TF-IDF"},
+        EMBEDDINGS,
+        'text_sets.texts("train", profile), ',
+        "text_sets.texts(texts, profile), ",
+        set(MODELS),
     ),
 }
 
@@ -96,6 +101,7 @@ def failed_test(module, source):
     broken = types.ModuleType(module)
     exec(compile(source, f"<edited {module}>", "exec"), vars(broken))
     package, name = module.rsplit(".", 1)
+    importlib.import_module(module)
     parent = importlib.import_module(package)
     spec = importlib.util.spec_from_file_location("glue_checks", Path(__file__).with_name("test_glue.py"))
     with pytest.MonkeyPatch.context() as patch:
@@ -103,8 +109,9 @@ def failed_test(module, source):
         patch.setattr(parent, name, broken)
         checks = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(checks)
-        if name == "student_training":
-            patch.setattr(checks.embeddings, name, broken)
+        for importer in (checks.embeddings, checks.accuracies):
+            if hasattr(importer, name):
+                patch.setattr(importer, name, broken)
         if name == "cross_validation":
             patch.setattr(checks.accuracies, "folds", broken.folds)
         for name, check in vars(checks).items():

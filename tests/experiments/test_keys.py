@@ -93,7 +93,7 @@ def test_no_module_that_a_record_runs_is_missing_in_its_key(changed):
     bytes are in the keys, and losses that the student lacks."""
     carriers = tuple(name for name in keys.CARRIERS if name != "lib.experiments")
     unused = {"lib.losses", "lib.losses.cca", "lib.losses.contrastive", "lib.losses.max_margin", "lib.losses.mse"}
-    silent = unused | {"lib.experiments.baseline_embeddings", "lib.evaluation.baselines", "lib.student.cls"}
+    silent = unused | {"lib.evaluation.baselines", "lib.student.cls"}
     variant = parse(WEIGHTED)
     key = keys.record(variant, 0, "OC", PROFILE, "validation", None)
     modules = (

@@ -15,7 +15,7 @@ from transformers import BertConfig, BertModel, LongformerConfig, LongformerMode
 
 import lib
 from lib.student import Student
-from lib.teachers import SBERT
+from lib.teachers.sbert import SBERT
 
 WEIGHT = "encoder.layer.1.attention.self.query.weight"
 

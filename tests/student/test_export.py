@@ -26,6 +26,10 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(
 TEXTS = ["w1 w2 w3", "w9 " * 20, "w5 w6"]
 
 
+def values(student):
+    return {name: tensor.tolist() for name, tensor in student.state_dict().items()}
+
+
 def save_tokenizer(folder):
     backend = Tokenizer(models.WordPiece({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
     backend.normalizer, backend.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
@@ -108,7 +112,7 @@ def test_what_holds_no_documents_is_refused(student, inputs):
 def test_save_and_load_give_the_same_student(student, tmp_path):
     student.save(tmp_path / "saved")
     loaded = Student.load(tmp_path / "saved")
-    assert loaded.fingerprint() == student.fingerprint() and loaded.max_positions == 40
+    assert values(loaded) == values(student) and loaded.max_positions == 40
     np.testing.assert_array_equal(loaded.encode(TEXTS), student.encode(TEXTS))
     assert loaded.tokenize(["w1 " * 99]) == student.tokenize(["w1 " * 99])
 
@@ -119,14 +123,14 @@ def test_saving_again_replaces_the_folder_and_leaves_nothing_beside_it(student, 
     with torch.no_grad():
         student.embeddings.LayerNorm.bias += 1
     student.save(target)
-    assert Student.load(target).fingerprint() == student.fingerprint()
+    assert values(Student.load(target)) == values(student)
     assert [path.name for path in target.parent.iterdir()] == ["saved"]
 
 
 def test_a_failed_save_leaves_the_old_folder(student, tmp_path, monkeypatch):
     target = tmp_path / "models" / "saved"
     student.save(target)
-    before = student.fingerprint()
+    before = values(student)
     with torch.no_grad():
         student.embeddings.LayerNorm.bias += 1
 
@@ -136,7 +140,7 @@ def test_a_failed_save_leaves_the_old_folder(student, tmp_path, monkeypatch):
     monkeypatch.setattr(export, "save_file", full_disk)
     with pytest.raises(OSError, match="No space left"):
         student.save(target)
-    assert Student.load(target).fingerprint() == before
+    assert values(Student.load(target)) == before
     assert [path.name for path in target.parent.iterdir()] == ["saved"]
 
 
@@ -160,7 +164,7 @@ def test_the_exported_folder_is_a_stock_sentence_transformer(student, tmp_path):
     np.testing.assert_allclose(model.encode(texts), student.encode(texts), atol=1e-5)
     assert "auto_map" not in json.loads((tmp_path / "exported" / "config.json").read_text())
     assert not list((tmp_path / "exported").rglob("*.py"))
-    assert Student.load(tmp_path / "exported").fingerprint() == student.fingerprint()
+    assert values(Student.load(tmp_path / "exported")) == values(student)
 
 
 def test_a_saved_tokenizer_cuts_at_the_students_length_and_does_not_pad(student, tmp_path):

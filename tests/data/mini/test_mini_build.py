@@ -11,7 +11,7 @@ import pytest
 from lib.config import paths, profiles
 from lib.data import build, check, sources
 from lib.data.build.mini import gensim_files
-from lib.experiments import corpora, task_texts
+from lib.experiments import task_texts, text_sets
 
 # Of the texts and arrays of commit 5a76003, before experiments read dataset folders. The order of rows decides batches,
 # hence bits: whoever changes these changes every number of mini.
@@ -25,7 +25,7 @@ def digest(value):
 
 def test_mini_has_the_texts_and_rows_that_its_numbers_come_from(mini, monkeypatch):
     monkeypatch.setenv("THESIS_ARTIFACTS", str(mini.artifacts))
-    documents = corpora.corpus(mini.profile)
+    documents = text_sets.corpus(mini.profile)
     assert digest([[d.text for d in split] for split in (documents.train, documents.validation)]) == CORPUS
     arrays = {name: task_texts.arrays(name, mini.profile) for name in mini.profile.tasks.names}
     plain = {name: {key: array.tolist() for key, array in sorted(found.items())} for name, found in arrays.items()}
