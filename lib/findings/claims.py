@@ -38,6 +38,9 @@ RANKINGS = (*figure_models.CHAPTER_4, "fig5_3")
 RETRIEVAL = ("fig5_5", "fig5_6")  # rows per metric
 # Section 4.5.3: `no-weighting` sums the losses, λ = 0.5 halves that sum, which AdamW hardly notices.
 RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting", "None;λ=0.5"))
+Scores = Mapping[str, pd.DataFrame]  # figure -> its scores
+Noises = Mapping[str, SeedNoise | None]  # figure -> its seed noise, None where it is not known
+Runs = dict[str, np.ndarray]  # model -> (seeds, tasks)
 _PUBLISHED = ("effect", "low", "high", "needed", "exceeds", "verdict", "p_tasks", "decided_by")
 _OURS = ("effect", "low", "high", "needed", "verdict", "p_tasks", "p_seeds", "seeds", "decided_by")
 
@@ -68,9 +71,7 @@ def parse(name: str, fields: Mapping[str, Any], where: str) -> Claim:
     return claim
 
 
-def check(
-    scores: Mapping[str, pd.DataFrame], noise: Mapping[str, SeedNoise] | None = None, *, profile: str = ""
-) -> pd.DataFrame:
+def check(scores: Scores, noise: Noises | None = None, *, profile: str = "") -> pd.DataFrame:
     """The claims ledger: every finding on the published numbers and on our scores.
 
     scores: figure -> columns model, task, value, and seed if there are several. Chapter 4: models by identity or as
@@ -105,7 +106,7 @@ def of_chapter_4(figure: str, records: pd.DataFrame, profile: Profile) -> pd.Dat
     return of_figure(figure, chapter4.of_figure(records, figure, profile), chapter4.band(records, figure, profile))
 
 
-def our_results(profile: Profile) -> tuple[dict[str, pd.DataFrame], dict[str, SeedNoise]]:
+def our_results(profile: Profile) -> tuple[Scores, Noises]:
     """Our results for `check`: figure -> scores, and figure -> seed noise.
 
     Figures that were made on this machine are read from the store, with every seed; nothing is trained. A figure of
@@ -158,12 +159,7 @@ def neighbours(figure: str, data: pd.DataFrame | None = None, noise: SeedNoise |
     return table.rename(columns={"better": "model", "worse": "ahead_of"})
 
 
-def _ledger(
-    claims: Iterable[Claim],
-    scores: Mapping[str, pd.DataFrame],
-    noise: Mapping[str, SeedNoise | None],
-    profile: str = "",
-) -> pd.DataFrame:
+def _ledger(claims: Iterable[Claim], scores: Scores, noise: Noises, profile: str = "") -> pd.DataFrame:
     rows = []
     for claim in claims:
         published, (ours, why_not) = _judged_published(claim), _ours(claim, scores.get(claim.checked_on), noise)
@@ -183,9 +179,7 @@ def _judged_published(claim: Claim) -> Judgement:
     return verdicts.judge(_comparisons(claim, runs), runs, least_difference=distance)
 
 
-def _ours(
-    claim: Claim, scores: pd.DataFrame | None, noise: Mapping[str, SeedNoise | None]
-) -> tuple[Judgement | None, str]:
+def _ours(claim: Claim, scores: pd.DataFrame | None, noise: Noises) -> tuple[Judgement | None, str]:
     """Our verdict, or None and what is missing for it."""
     if scores is None:
         return None, ""
@@ -202,7 +196,7 @@ def _ours(
     return verdicts.judge(_comparisons(claim, runs), runs, least_difference=least, noise=measured), ""
 
 
-def _comparisons(claim: Claim, runs: Mapping[str, np.ndarray]) -> list[effects.Comparison]:
+def _comparisons(claim: Claim, runs: Runs) -> list[effects.Comparison]:
     return claim.comparisons(pd.Series({name: values.mean() for name, values in runs.items()}), _models(claim))
 
 
@@ -240,9 +234,7 @@ def _as_printed(claim: Claim, scores: pd.DataFrame) -> pd.DataFrame:
     return scores[["model", "task", "seed", "value"]]
 
 
-def _runs(
-    claim: Claim, scores: pd.DataFrame, noise: SeedNoise | None
-) -> tuple[dict[str, np.ndarray], SeedNoise | None]:
+def _runs(claim: Claim, scores: pd.DataFrame, noise: SeedNoise | None) -> tuple[Runs, SeedNoise | None]:
     """Model -> (seeds, tasks) normalised scores of the claim's tasks, and their seed noise, measured if not given.
 
     For `EasierTask` raw scores by task, over models.
