@@ -7,19 +7,14 @@ import sys
 
 # 1 and 2 threads give different bits; parallelism is processes. MKL picks its kernels by the alignment of the data
 # unless told otherwise: with AUTO a row's result no longer depends on what stands beside it, at no cost in time.
-REPEATABLE = {
-    "MKL_CBWR": "AUTO",
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-}
-OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+_THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+_REPEATABLE = {"MKL_CBWR": "AUTO", "TOKENIZERS_PARALLELISM": "false", **_THREADS}
+_OFFLINE = dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"), "1")
 
 
 def process_variables(*, offline: bool) -> dict[str, str]:
     """The variables of a process that computes, whatever its caller has set. offline: no network is looked for."""
-    return REPEATABLE | (OFFLINE if offline else {})
+    return _REPEATABLE | (_OFFLINE if offline else {})
 
 
 def set_process_environment(*, offline: bool) -> None:

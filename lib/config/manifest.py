@@ -39,17 +39,12 @@ class Entry(Settings):
 
     def paths(self, profile: Profile) -> list[Path]:
         """Where those files lie: with the figures, or for a page under the artifact root."""
-        page = paths.artifacts() / paths.run_name(profile)
-        folder = page if self.kind == "page" else paths.figures(profile)
+        folder = paths.run_folder(profile) if self.kind == "page" else paths.figures(profile)
         return [folder / name for name in self.files]
 
 
 def load() -> dict[str, Entry]:
-    """Label -> entry, in the order of the file.
-
-    Raises:
-        ParameterError: an entry that does not fit, one line naming label and key.
-    """
+    """Label -> entry, in the order of the file; `ParameterError`, naming label and key, for one that does not fit."""
     path = paths.PARAMS / "manifest.yaml"
     return {
         label: profiles.validated(Entry, {"label": label, **(fields or {})}, f"{path.name}: {label}")
@@ -65,10 +60,8 @@ def promised(entries: dict[str, Entry], notebook: str) -> dict[str, Entry]:
 def select(entries: dict[str, Entry], notebooks: Iterable[str], requests: Iterable[str]) -> dict[str, list[str]]:
     """Notebook -> wanted labels, in the notebooks' order; no request means everything.
 
-    A request is a label (`fig4_2`) or a notebook's name (`02_structural_loss`, or just `02`).
-
-    Raises:
-        ParameterError: a request that is neither, with the nearest valid name.
+    A request is a label (`fig4_2`) or a notebook's name (`02_structural_loss`, or just `02`); `ParameterError`, with
+    the nearest valid name, for one that is neither.
     """
     names = sorted(notebooks)
     wanted = set()
@@ -79,7 +72,6 @@ def select(entries: dict[str, Entry], notebooks: Iterable[str], requests: Iterab
         elif matching:
             wanted.update([matching[0], *promised(entries, matching[0])])
         else:
-            nearest = profiles.nearest(request, [*entries, *names, *profiles.profiles()])
-            raise profiles.ParameterError(f"unknown label, notebook or profile {request!r}; nearest: {nearest}")
+            raise profiles.unknown("label, notebook or profile", request, [*entries, *names, *profiles.profiles()])
     chosen = {name: [label for label in promised(entries, name) if label in wanted or not wanted] for name in names}
     return {name: labels for name, labels in chosen.items() if labels or name in wanted or not wanted}

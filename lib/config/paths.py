@@ -1,8 +1,7 @@
 """Where things are.
 
-Sources of truth (notebooks, parameters, published numbers) lie in the checkout. Everything that is computed lies under
-one artifact root, `THESIS_ARTIFACTS` (default `artifacts/`, which git ignores). The committed figures are the one
-exception: an unmodified profile draws into `figures/<profile>`.
+Sources of truth (notebooks, parameters, published numbers) lie in the checkout, all that is computed under one artifact
+root, except the committed figures: an unmodified profile draws into `figures/<profile>`.
 """
 
 from __future__ import annotations
@@ -27,16 +26,11 @@ def artifacts() -> Path:
 
 
 def data_root(profile: Profile) -> Path:
-    """The folder of dataset folders: the environment variable `THESIS_DATA`, or the profile's `data_root`.
-
-    Raises `ValueError` if neither is set, or if the folder is not there.
-    """
+    """The folder of dataset folders, `THESIS_DATA` or the profile's `data_root`; `ValueError` if it is not there."""
     named = os.environ.get("THESIS_DATA") or profile.data_root
     if not named:
-        raise ValueError(
-            f"profile {profile.name!r} reads dataset folders, and no root is named: set THESIS_DATA to the folder that "
-            "holds <name>/documents.jsonl, or data_root in the profile"
-        )
+        told = "set THESIS_DATA to the folder that holds <name>/documents.jsonl, or data_root in the profile"
+        raise ValueError(f"profile {profile.name!r} reads dataset folders, and no root is named: {told}")
     root = ROOT / named
     if not root.is_dir():
         raise ValueError(f"the data root {root} is not a folder: correct THESIS_DATA or data_root")
@@ -48,10 +42,8 @@ def run_name(profile: Profile) -> str:
 
     A run with other settings, fewer variants or other seeds must never replace the results of the plain profile.
     """
-    if not profile.departures:
-        return profile.name
     text = json.dumps(profile.departures, sort_keys=True, ensure_ascii=False)
-    return f"{profile.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return profile.name + (f"-{hashlib.sha256(text.encode()).hexdigest()[:8]}" if profile.departures else "")
 
 
 def figures(profile: Profile) -> Path:
@@ -59,11 +51,11 @@ def figures(profile: Profile) -> Path:
     return (artifacts() if profile.departures else ROOT) / "figures" / run_name(profile)
 
 
-def executed(profile: Profile) -> Path:
-    """Where executed notebooks go."""
-    return artifacts() / run_name(profile) / "executed"
+def run_folder(profile: Profile) -> Path:
+    """Where the rest of a run goes: executed notebooks, logs, notes, the page."""
+    return artifacts() / run_name(profile)
 
 
 def provenance(profile: Profile) -> Path:
     """Where `<label>.json` goes, the record of how a figure or table was made."""
-    return artifacts() / run_name(profile) / "provenance"
+    return run_folder(profile) / "provenance"

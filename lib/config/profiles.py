@@ -1,8 +1,7 @@
 """Typed parameters: a profile says how large an experiment is and where its data come from.
 
 `params/<profile>.yaml` holds scale and sources, `params/grids/*.yaml` what the thesis varied. Everything is checked
-before anything runs: an unknown key, a wrong type or an impossible value is a `ParameterError` of one line that
-names the key, the file and the nearest valid name.
+before anything runs: what cannot be is a `ParameterError`, one line with key, file and the nearest valid name.
 """
 
 from __future__ import annotations
@@ -20,15 +19,18 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from lib.config import paths
-from lib.config.schema import GRIDS, Profile, Settings
+from lib.config.schema import GRIDS, Profile, Settings, patterns, section
 
 
-class ParameterError(ValueError):
-    """A parameter that cannot be used; the message is one line for a person."""
+class OneLine(BaseException):
+    """An error that IPython shows as one line: where it was raised in `lib` helps nobody."""
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows in place of a traceback: where the check stands in `lib` helps nobody."""
-        return [f"ParameterError: {self}"]
+        return [f"{type(self).__name__}: {self}"]
+
+
+class ParameterError(OneLine, ValueError):
+    """A parameter that cannot be used; the message is one line for a person."""
 
 
 _REPR = reprlib.Repr()  # shows a value in a message: aliases can make one endless
@@ -40,6 +42,11 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     names = sorted(valid)
     same_end = [valid_name for valid_name in names if valid_name.rsplit(".", 1)[-1] == name]
     return (same_end or difflib.get_close_matches(name, names, n=1, cutoff=0.0) or ["(none)"])[0]
+
+
+def unknown(what: str, name: Any, valid: Iterable[str]) -> ParameterError:
+    """The error for a name that is none of the valid ones."""
+    return ParameterError(f"unknown {what} {name!r}; nearest: {nearest(str(name), valid)}")
 
 
 def profiles() -> list[str]:
@@ -55,24 +62,17 @@ def load(
     seeds: Iterable[int] | int | str | None = None,
     only: str = "",
 ) -> Profile:
-    """The checked profile `name`, with what the caller changes.
+    """The checked profile `name`, a file in `params/`, with what the caller changes. Raises `ParameterError`.
 
-    Args:
-        name: `mini`, `lab`, `thesis` or `smoke`: a file in `params/`.
-        overrides: dotted keys, `{"training.documents": 60}`, or assignments, `["training.learning_rate=1e-4"]`; a
-            string is one assignment or a JSON mapping, as the command lines of papermill and run_all.sh send it.
-        seeds: seeds of every student instead of the profile's: `None`, an integer, a list, or text such as `"0,1"`.
-        only: variants to run, comma separated, shell patterns on display labels (`"cosine,max-margin;MSE*"`).
-
-    Raises:
-        ParameterError: one line naming the key, where it came from, and the nearest valid name.
+    overrides: dotted keys, `{"training.documents": 60}`, or assignments, `["training.learning_rate=1e-4"]`; a
+        string is one assignment or a JSON mapping, as the command lines of papermill and run_all.sh send it.
+    seeds: seeds of every student instead of the profile's: `None`, an integer, a list, or text such as `"0,1"`.
+    only: variants to run, comma separated, shell patterns on display labels (`"cosine,max-margin;MSE*"`).
     """
     if name not in profiles():
         if name in (path.stem for path in paths.PARAMS.glob("*.yaml")):
             raise ParameterError(f"params/{name}.yaml is no profile: it has no line that begins with name:")
-        raise ParameterError(
-            f"unknown profile {name!r}; nearest: {nearest(str(name), profiles())} (of {', '.join(profiles())})"
-        )
+        raise unknown("profile", name, profiles())
     path = paths.PARAMS / f"{name}.yaml"
     values = read_yaml(path)
     profile = validated(Profile, values, _shown(path))
@@ -82,62 +82,45 @@ def load(
     for key, value in _assignments(overrides).items():
         _assign(values, key, value, where)
     if seeds is not None:
-        values["seeds"] = _seeds(seeds)
-    if not isinstance(only, str):
-        raise ParameterError(f"only: expected text such as 'cosine,max-margin;*', got {only!r}")
-    if only:
+        values["seeds"] = seeds
+    if only != "":
         values["only"] = only
     changed = validated(Profile, values, where)
-    if changed.only and not _patterns(changed.only):
-        raise ParameterError(f"only: expected text such as 'cosine,max-margin;*', got {changed.only!r}")
     before, after = profile.flat(), changed.flat()
     changed._departures = {key: value for key, value in after.items() if key not in before or before[key] != value}
     return changed
 
 
 def grid(name: str) -> dict[str, Any]:
-    """What the thesis varied in one section, `params/grids/<name>.yaml`, checked.
-
-    Raises:
-        ParameterError: an unknown grid, or a file that does not fit its schema.
-    """
+    """What the thesis varied in one section, `params/grids/<name>.yaml`; `ParameterError` if it does not fit."""
     if name not in GRIDS:
-        raise ParameterError(f"unknown grid {name!r}; nearest: {nearest(name, GRIDS)} (of {', '.join(sorted(GRIDS))})")
+        raise unknown("grid", name, GRIDS)
     path = paths.PARAMS / "grids" / f"{name}.yaml"
     return validated(GRIDS[name], read_yaml(path), _shown(path)).model_dump(by_alias=True)
 
 
 def matches(name: str, only: str) -> bool:
     """Whether a model's name matches one of the comma-separated shell patterns of the parameter `only`."""
-    return any(fnmatchcase(name, pattern) for pattern in _patterns(only))
+    return any(fnmatchcase(name, pattern) for pattern in patterns(only))
 
 
 def check_only(only: str, names: Iterable[str]) -> None:
-    """Refuse a filter of which some pattern matches none of the names that the requested figures show.
-
-    Raises:
-        ParameterError: one line with the pattern and the name nearest to it.
-    """
-    shown = sorted(set(names))
-    for pattern in _patterns(only):
+    """`ParameterError` for a filter of which a pattern matches none of the names that the requested figures show."""
+    shown = set(names)
+    for pattern in patterns(only):
         if not any(fnmatchcase(name, pattern) for name in shown):
             raise ParameterError(f"only: no model is called {pattern!r}; nearest: {nearest(pattern, shown)}")
-
-
-def _patterns(only: str) -> list[str]:
-    return [pattern.strip() for pattern in only.split(",") if pattern.strip()]
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """A YAML file's mapping; `ParameterError` with file and line where it is none."""
     try:
-        text = path.read_text(encoding="utf-8")
+        values = _parsed(path.read_text(encoding="utf-8"), _shown(path))
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise ParameterError(f"{_shown(path)} line {line}: not UTF-8 text: save the file as UTF-8") from None
     except OSError as error:
         raise ParameterError(f"{_shown(path)}: cannot be read: {error.strerror}") from None
-    values = _parsed(text, _shown(path))
     if not isinstance(values, dict):
         raise ParameterError(f"{_shown(path)}: expected a mapping of keys to values, got {type(values).__name__}")
     return values
@@ -149,13 +132,13 @@ def _parsed(text: str, where: str) -> Any:
         return YAML(typ="safe", pure=True).load(text)
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        line = f" line {mark.line + 1}" if mark else ""
+        where += f" line {mark.line + 1}" if mark else ""
         problem = str(getattr(error, "problem", None) or error).splitlines()[0]
-        raise ParameterError(f"{where}{line}: not valid YAML: {problem}") from None
     except RecursionError:
-        raise ParameterError(f"{where}: not valid YAML: nested too deeply") from None
+        problem = "nested too deeply"
     except (TypeError, ValueError) as error:  # a mapping as a key, a number of more than 4,300 digits
-        raise ParameterError(f"{where}: not valid YAML: {str(error).partition(';')[0]}") from None
+        problem = str(error).partition(";")[0]
+    raise ParameterError(f"{where}: not valid YAML: {problem}")
 
 
 def _shown(path: Path) -> str:
@@ -170,9 +153,7 @@ def _assignments(overrides: Mapping[str, Any] | Iterable[str] | str | None) -> d
     if isinstance(overrides, Mapping):
         return {str(key): value for key, value in overrides.items()}
     if overrides is not None and not isinstance(overrides, Iterable):
-        raise ParameterError(
-            f"overrides: expected {{'training.documents': 60}} or ['training.documents=60'], got {overrides!r}"
-        )
+        raise ParameterError(f"overrides: expected {{'training.documents': 60}} or ['a.b=60'], got {overrides!r}")
     values = {}
     for text in overrides or ():
         key, equals, value = text.partition("=") if isinstance(text, str) else (repr(text), "", "")
@@ -186,46 +167,23 @@ def _assign(values: dict[str, Any], key: str, value: Any, where: str) -> None:
     """Set a dotted key in nested values; the key must be one that the schema knows."""
     if key == "name":
         raise ParameterError(f"{where}: name: cannot be changed: it says whose figures a run draws")
-    *parents, last = key.split(".")
-    model: Any = Profile
-    for part in parents:
-        if model is not None and part not in model.model_fields:
-            raise _unknown(key, where)
-        model = _section(model, part)
-        values = values.setdefault(part, {})
-        if not isinstance(values, dict):
-            raise _unknown(key, where)
-    if model is not None and last not in model.model_fields:
-        raise _unknown(key, where)
-    if isinstance(value, Mapping) and _section(model, last) and isinstance(values.get(last), dict):
-        value = {**values[last], **value}  # `{"training": {"documents": 60}}` changes one field of a section
-    values[last] = value
-
-
-def _section(model: type[Settings] | None, field: str) -> type[Settings] | None:
-    """The model of a field that is a section of others; None for a field that holds a value, a mapping too."""
-    annotation = model.model_fields[field].annotation if model is not None else None
-    return annotation if isinstance(annotation, type) and issubclass(annotation, Settings) else None
-
-
-def _unknown(key: str, where: str) -> ParameterError:
-    return ParameterError(f"{where}: {key}: unknown key; nearest: {nearest(key, names(Profile))}")
+    model: type[Settings] | None = Profile
+    for part in key.split("."):
+        if not isinstance(values, dict) or (model and part not in model.model_fields):
+            raise ParameterError(f"{where}: {key}: unknown key; nearest: {nearest(key, names(Profile))}")
+        model = section(model, part)
+        parent, values = values, values.setdefault(part, {})
+    # `{"training": {"documents": 60}}` changes one field of a section
+    merged = model and isinstance(value, Mapping) and isinstance(values, dict)
+    parent[part] = {**values, **value} if merged else value
 
 
 def names(model: type[Settings], prefix: str = "") -> Iterator[str]:
     """Every dotted key of a model."""
     for name in model.model_fields:
         yield prefix + name
-        if section := _section(model, name):
-            yield from names(section, f"{prefix}{name}.")
-
-
-def _seeds(seeds: Iterable[int] | int | str) -> list[Any]:
-    if isinstance(seeds, str):
-        if not re.fullmatch(r"\s*[0-9]{1,10}(\s*,\s*[0-9]{1,10})*\s*", seeds):
-            raise ParameterError(f"seeds: expected whole numbers such as 0,1, got {_REPR.repr(seeds)}")
-        return [int(part) for part in seeds.split(",")]
-    return list(seeds) if isinstance(seeds, Iterable) and not isinstance(seeds, Mapping | bytes) else [seeds]
+        if inner := section(model, name):
+            yield from names(inner, f"{prefix}{name}.")
 
 
 def validated(model: type[Settings], values: dict[str, Any], where: str) -> Any:
@@ -235,14 +193,11 @@ def validated(model: type[Settings], values: dict[str, Any], where: str) -> Any:
     except ValidationError as error:
         first, *others = error.errors(include_url=False)
         key = ".".join(str(part) for part in first["loc"] if part != "[key]")
-        if first["type"] == "extra_forbidden":
-            problem = f"unknown key; nearest: {nearest(key, names(model))}"
-        elif first["type"] == "missing":
-            problem = "is missing"
-        elif first["type"] == "value_error":
-            problem = str(first["ctx"]["error"])
-        else:
-            expected = re.sub(r" or instance of \w+", "", first["msg"].replace("Input should be", "expected"))
-            problem = f"{expected}, got {_REPR.repr(first['input'])}"
+        expected = re.sub(r" or instance of \w+", "", first["msg"].replace("Input should be", "expected"))
+        problem = {
+            "extra_forbidden": f"unknown key; nearest: {nearest(key, names(model))}",
+            "missing": "is missing",
+            "value_error": str(first.get("ctx", {}).get("error")),
+        }.get(first["type"], f"{expected}, got {_REPR.repr(first['input'])}")
         more = f" (and {len(others)} more)" if others else ""
         raise ParameterError(" ".join(f"{where}: {key + ': ' if key else ''}{problem}{more}".split())) from None

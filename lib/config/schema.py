@@ -5,12 +5,16 @@ What a value means and why it has its default stands in the YAML files, beside t
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic_core import PydanticCustomError
 
 from lib.config import roles
 
+T = TypeVar("T")
 Count = Annotated[int, Field(ge=1, le=10**9)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # the range that NumPy, gensim and torch share
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -18,7 +22,9 @@ NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 Text = Annotated[str, Field(min_length=1)]
 # YAML has lists only; strict mode would refuse them for a tuple. The elements stay strict.
-Texts = Annotated[tuple[Text, ...], Field(strict=False)]
+Listed = Annotated[tuple[T, ...], Field(strict=False)]
+Filled = Annotated[tuple[T, ...], Field(strict=False, min_length=1)]
+Texts = Listed[Text]
 
 
 class Settings(BaseModel):
@@ -27,9 +33,45 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
 
 
+def section(model: type[Settings] | None, field: str) -> type[Settings] | None:
+    """The model of a field that is a section of others; None for a field that holds a value, a mapping too."""
+    annotation = model.model_fields[field].annotation if model is not None else None
+    return annotation if isinstance(annotation, type) and issubclass(annotation, Settings) else None
+
+
+def patterns(only: str) -> list[str]:
+    """The comma-separated shell patterns of the parameter `only`."""
+    return [pattern.strip() for pattern in only.split(",") if pattern.strip()]
+
+
+def _check(expected: str, holds: Callable[[Any], object]) -> AfterValidator:
+    """A condition on a value, and what its error says was expected."""
+
+    def check(value: T) -> T:
+        if not holds(value):
+            raise PydanticCustomError("expected", f"expected {expected}")  # type: ignore[arg-type]
+        return value
+
+    return AfterValidator(check)
+
+
 def _folder(value: Any) -> Any:
     """A plain name is short for a folder without further settings."""
     return {"folder": value} if isinstance(value, str) else value
+
+
+def _seeds(value: Any) -> Any:
+    """Seeds as notebooks and command lines give them: text such as "0,1", one number, or several."""
+    if isinstance(value, str):
+        if not re.fullmatch(r"\s*[0-9]{1,10}(\s*,\s*[0-9]{1,10})*\s*", value):
+            raise PydanticCustomError("expected", "expected whole numbers such as 0,1")
+        return [int(part) for part in value.split(",")]
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, Mapping | bytes) else [value]
+
+
+_EachOnce = _check(
+    "each once", lambda values: len({getattr(value, "folder", value) for value in values}) == len(values)
+)
 
 
 class CorpusFolder(Settings):
@@ -43,17 +85,11 @@ class CorpusFolder(Settings):
 class CorpusSettings(Settings):
     """The distillation corpus: dataset folders and their shares."""
 
-    folders: Annotated[tuple[Annotated[CorpusFolder, BeforeValidator(_folder)], ...], Field(strict=False, min_length=1)]
+    folders: Annotated[Filled[Annotated[CorpusFolder, BeforeValidator(_folder)]], _EachOnce]
     order: Literal["listed", "shuffled"]
     train_documents: Annotated[int, Field(ge=2)]
     validation_documents: Annotated[int, Field(ge=2)]
     seed: Seed
-
-    @model_validator(mode="after")
-    def _named_once(self) -> CorpusSettings:
-        if len(set(self.names)) != len(self.names):
-            raise ValueError(f"folders: a folder stands twice in {list(self.names)}")
-        return self
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -93,24 +129,20 @@ class MiniBuild(Settings):
     seed: Seed
 
 
+# A file of the hub counts with its commit only: what a branch holds changes.
+_PINNED = re.compile(r"(?!hf://)|[^@]*@[^/]{40}(/|$)")
+Source = Annotated[Text, _check("the pinned hf://datasets/<id>@<40 hex digits>/<files>", _PINNED.match)]
+
+
 class ThesisBuild(Settings):
     """From which files the dataset folders of thesis are made."""
 
     builder: Literal["thesis"]
-    wikipedia: Annotated[Texts, Field(min_length=1)]
-    news: Annotated[Texts, Field(min_length=1)]
-
-    @model_validator(mode="after")
-    def _pinned(self) -> ThesisBuild:
-        for name in (*self.wikipedia, *self.news):
-            if name.startswith("hf://") and len(name.partition("@")[2].partition("/")[0]) != 40:
-                raise ValueError(f"{name!r} is not pinned: expected hf://datasets/<id>@<40 hex digits>/<files>")
-        return self
+    wikipedia: Filled[Source]
+    news: Filled[Source]
 
 
-class StructuralTeacherSettings(Settings):
-    """SBERT."""
-
+class StructuralTeacherSettings(Settings):  # SBERT
     model: Text
     revision: Text | None = None
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
@@ -142,22 +174,17 @@ class ContextualTeacherSettings(Settings):
 
 
 class StudentSettings(Settings):
-    """The student's architecture and where its weights start."""
+    """The student's architecture and where its weights start. window: tokens, half of them on each side."""
 
     base: Literal["encoder", "longformer"]
     model: Text
     revision: Text | None = None
-    layers: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(strict=False, min_length=1)] | None
-    window: Annotated[int, Field(ge=2)]
+    layers: Annotated[
+        Filled[Annotated[int, Field(ge=0)]] | None,
+        _check("rising numbers, each once", lambda layers: list(layers or ()) == sorted(set(layers or ()))),
+    ]
+    window: Annotated[int, Field(ge=2, multiple_of=2)]
     max_positions: Count
-
-    @model_validator(mode="after")
-    def _possible(self) -> StudentSettings:
-        if self.window % 2:
-            raise ValueError(f"window: expected an even number, half of it on each side, got {self.window}")
-        if self.layers is not None and list(self.layers) != sorted(set(self.layers)):
-            raise ValueError(f"layers: expected rising numbers without repetition, got {list(self.layers)}")
-        return self
 
 
 class TrainingSettings(Settings):
@@ -180,9 +207,7 @@ class TrainingSettings(Settings):
     max_structural_len: Count
 
 
-class HeadSettings(Settings):
-    """The classification heads of the evaluation."""
-
+class HeadSettings(Settings):  # the classification heads of the evaluation
     hidden: Count
     dropout: Share
     epochs: Count
@@ -194,9 +219,7 @@ class HeadSettings(Settings):
     repeats: Count
 
 
-class SoftCCASettings(Settings):
-    """The contextual loss."""
-
+class SoftCCASettings(Settings):  # the contextual loss
     beta: Share
     delta: NonNegative
     form: Literal["code", "printed"]
@@ -219,10 +242,10 @@ class Profile(Settings):
     name: Text
     offline: bool
     data_root: Text | None
-    seeds: Annotated[tuple[Seed, ...], Field(strict=False, min_length=1)]
-    reference_seeds: Annotated[tuple[Seed, ...], Field(strict=False, min_length=2)]
+    seeds: Annotated[Filled[Seed], BeforeValidator(_seeds), _EachOnce]
+    reference_seeds: Annotated[tuple[Seed, ...], Field(strict=False, min_length=2), _EachOnce]
     width: Annotated[float, Field(gt=0, le=4)]
-    only: str
+    only: Annotated[str, _check("text such as 'cosine,max-margin;*'", lambda only: not only or patterns(only))]
     max_variants: Count | None
     build: Annotated[MiniBuild | ThesisBuild, Field(discriminator="builder")] | None
     corpus: CorpusSettings
@@ -239,18 +262,13 @@ class Profile(Settings):
 
     @model_validator(mode="after")
     def _consistent(self) -> Profile:
-        for key in ("seeds", "reference_seeds"):
-            if len(set(getattr(self, key))) != len(getattr(self, key)):
-                raise ValueError(f"{key}: a seed stands twice in {list(getattr(self, key))}")
         for key, used in (("training.documents", self.training.documents), ("final.documents", self.final.documents)):
             if used > self.corpus.train_documents:
                 raise ValueError(f"{key}={used} is more than corpus.train_documents={self.corpus.train_documents}")
         for key in ("batch_size", "cca_batch_size"):
-            if self.training.documents < getattr(self.training, key):
-                raise ValueError(
-                    f"training.documents={self.training.documents} do not fill one batch of "
-                    f"training.{key}={getattr(self.training, key)}"
-                )
+            size, documents = getattr(self.training, key), self.training.documents
+            if documents < size:
+                raise ValueError(f"training.documents={documents} do not fill one batch of training.{key}={size}")
         return self
 
     @property
@@ -266,71 +284,54 @@ class Profile(Settings):
         """The profile as dotted key -> plain value; a field that holds a mapping is one value."""
         values: dict[str, Any] = {}
         for key, value in self.fingerprintable().items():
-            if isinstance(getattr(self, key), Settings):
-                values |= {f"{key}.{field}": part for field, part in value.items()}
-            else:
-                values[key] = value
+            inner = isinstance(getattr(self, key), Settings)
+            values |= {f"{key}.{field}": part for field, part in value.items()} if inner else {key: value}
         return values
 
 
 class ProjectionGroup(Settings):
-    """All pairs of the named projections for one contextual teacher."""
+    """All pairs of the named projections for one contextual teacher, whose short name ends in `dimension`."""
 
-    dimension: Text  # a contextual teacher's, as its short name ends
+    dimension: Text
     student: Texts
     contextual: Texts
 
 
-class MaxMarginGrid(Settings):
-    """Distances times gammas."""
-
-    distances: Annotated[tuple[Literal["MSE", "cosine"], ...], Field(strict=False)]
-    gammas: Annotated[tuple[Positive, ...], Field(strict=False)]
+class MaxMarginGrid(Settings):  # distances times gammas
+    distances: Listed[Literal["MSE", "cosine"]]
+    gammas: Listed[Positive]
 
 
-class StructuralGrid(Settings):
-    """Section 4.4."""
-
+class StructuralGrid(Settings):  # Section 4.4
     losses: Texts  # which losses there are `lib.distillation.variants` knows
     max_margin: MaxMarginGrid
     reference: Texts
 
 
-class ProjectionGrid(Settings):
-    """Section 4.5.2, Tables 4.6 to 4.8."""
-
-    only_contextual: Annotated[tuple[ProjectionGroup, ...], Field(strict=False, alias="only-contextual")]
-    cosine: Annotated[tuple[ProjectionGroup, ...], Field(strict=False)]
-    mm_mse: Annotated[tuple[ProjectionGroup, ...], Field(strict=False, alias="mm-MSE")]
+class ProjectionGrid(Settings):  # Section 4.5.2, Tables 4.6 to 4.8
+    only_contextual: Annotated[Listed[ProjectionGroup], Field(alias="only-contextual")]
+    cosine: Listed[ProjectionGroup]
+    mm_mse: Annotated[Listed[ProjectionGroup], Field(alias="mm-MSE")]
 
 
-class WeightingGrid(Settings):
-    """Section 4.5.3, Table 4.9."""
-
-    max_structural_len: Annotated[tuple[Literal["384", "None"], ...], Field(strict=False)]
-    lam: Annotated[tuple[Share, ...], Field(strict=False)]
+class WeightingGrid(Settings):  # Section 4.5.3, Table 4.9
+    max_structural_len: Listed[Literal["384", "None"]]
+    lam: Listed[Share]
 
 
-class CompoundGrid(Settings):
-    """The three best of each architecture; every pair of them is a compound."""
-
+class CompoundGrid(Settings):  # the three best of each architecture; every pair of them is a compound
     dm: Texts
     dbow: Texts
 
 
-class ParagraphVectorGrid(Settings):
-    """Section 4.5.1, Table 4.5."""
-
-    architectures: Annotated[tuple[Literal["DM", "DBOW"], ...], Field(strict=False)]
-    dimensions: Annotated[tuple[Count, ...], Field(strict=False)]
-    preprocessing: Annotated[tuple[Literal["stem", "lowercase", "None"], ...], Field(strict=False)]
-    min_count: Annotated[tuple[Literal["2", "10%"], ...], Field(strict=False)]
+class ParagraphVectorGrid(Settings):  # Section 4.5.1, Table 4.5
+    architectures: Listed[Literal["DM", "DBOW"]]
+    dimensions: Listed[Count]
+    preprocessing: Listed[Literal["stem", "lowercase", "None"]]
+    min_count: Listed[Literal["2", "10%"]]
     compound: CompoundGrid
 
 
-GRIDS: dict[str, type[Settings]] = {
-    "structural": StructuralGrid,
-    "projections": ProjectionGrid,
-    "weighting": WeightingGrid,
-    "pv": ParagraphVectorGrid,
-}
+GRIDS: dict[str, type[Settings]] = dict(
+    structural=StructuralGrid, projections=ProjectionGrid, weighting=WeightingGrid, pv=ParagraphVectorGrid
+)

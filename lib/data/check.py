@@ -26,7 +26,7 @@ def findings(path: Path) -> Iterator[str]:
         raise ValueError(f"{path}: no such folder")
     marks = ("documents", "documents.jsonl*", "tasks")
     alone = any(True for mark in marks for _ in path.glob(mark))
-    inside = sorted({found.parent for mark in marks for found in path.glob(f"*/{mark}")})
+    inside = sorted({mark.parent for pattern in marks for mark in path.glob(f"*/{pattern}")})
     if not (folders := [path] if alone else inside):
         raise ValueError(f"{path}: neither a dataset folder nor a folder of them: no documents.jsonl in it")
     held: dict[str, Documents] = {}

@@ -53,8 +53,8 @@ def read(profile: Profile, selection: Selection | None = None) -> Corpus:
     """
     selection = selection or select(profile)
     folders = [Documents(sources.root(profile), name) for name in profile.corpus.names]
-    splits = (_Picked(folders, selection[split]) for split in ("train", "validation"))
-    return Corpus(*splits, selection["left_out"])
+    train, validation = (_Picked(folders, selection[split]) for split in ("train", "validation"))
+    return Corpus(train, validation, selection["left_out"])
 
 
 def select(profile: Profile, tokenizer: Callable[[], Tokenizer] | None = None) -> Selection:
@@ -78,7 +78,7 @@ def select(profile: Profile, tokenizer: Callable[[], Tokenizer] | None = None) -
     held_out = _held_out(profile)
     seen = np.zeros(0, dtype=np.uint64)
     left_out: dict[str, dict[str, int]] = {}
-    draws = []
+    draws: list[Iterator[int]] = []
     for entry, documents in zip(section.folders, folders, strict=True):
         contents = documents.contents
         if not contents.all():

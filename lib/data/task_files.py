@@ -126,9 +126,9 @@ def read(path: Path, documents: Documents, *, folds: int | None = None, seed: in
     for split in SPLITS:
         file = path / f"{split}.jsonl"
         if file.is_file():
-            gold[split], found = _examples(file, contents, width=2 if form == "pair" else 1)
+            gold[split], remarks = _examples(file, contents, width=2 if form == "pair" else 1)
             _check_labels(file, gold[split], gold["train"])
-            notes += found
+            notes += remarks
         elif split == "test" and not folds:
             raise ValueError(
                 f"{file}: the test split is missing; a task holds train.jsonl and test.jsonl, or has folds"
@@ -248,7 +248,7 @@ def grouping(inputs: Sequence[tuple[str, ...]], groups: dict[str, str]) -> np.nd
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    numbers: dict[tuple[bool, str], int] = {}
+    numbers: dict[tuple[str, str], int] = {}
     ends = [
         [
             numbers.setdefault(("group", groups[i]) if i in groups else ("id", i), len(numbers))

@@ -14,7 +14,7 @@ import seaborn
 from matplotlib.figure import Figure
 
 from lib.config import paths
-from lib.store import provenance, saved
+from lib.store import provenance
 from lib.store.files import write_atomically
 
 if TYPE_CHECKING:
@@ -87,7 +87,6 @@ def write(label: str, content: dict[str, bytes], profile: Profile, records: pd.D
     for file, written in zip(files, content.values(), strict=True):
         write_atomically(file, written)
     provenance.write(label, profile=profile, files=files, records=records)
-    saved.register(label, files)
     return files
 
 

@@ -24,7 +24,7 @@ from lib.published import deviations
 from lib.report import shown_items
 from lib.report.shown_items import Item
 from lib.statistics.verdicts import FAILS, HOLDS, NOT_RUN, UNCLEAR
-from lib.store import run_notes, saved
+from lib.store import provenance
 from lib.store.files import write_atomically
 from lib.store.progress import duration
 
@@ -36,9 +36,9 @@ _REACH = 0.2  # effects beyond it are drawn at the edge
 
 def write(profile: Profile, ledger: pd.DataFrame) -> Path:
     """Write the page to `artifacts/<run>/report.html`, register it under the label "report", and return its path."""
-    path = paths.artifacts() / paths.run_name(profile) / "report.html"
+    path = paths.run_folder(profile) / "report.html"
     write_atomically(path, page(profile, ledger).encode())
-    saved.register("report", [path])
+    provenance.saved["report"] = [path]
     return path
 
 
@@ -119,7 +119,8 @@ def _rankings() -> list[dict[str, Any]]:
 def _facts(profile: Profile, items: Iterable[Item]) -> list[tuple[str, str]]:
     """What the run rests on, from the provenance of everything shown."""
     notes = [item.provenance for item in items if item.provenance]
-    commits = {f"{note['commit'][:12]}{' (with changes)' * note['dirty']}" for note in notes if note.get("commit")}
+    changed = {True: " (with changes)", False: "", None: ""}
+    commits = {note["commit"][:12] + changed[note["dirty"]] for note in notes if note.get("commit")}
     seeds = sorted({seed for note in notes for seed in note.get("seed", ())})
     devices = sorted({device for note in notes for device in note.get("device", ())})
     written = sorted(note["written"] for note in notes)
@@ -149,7 +150,7 @@ def _timings(profile: Profile, chapters: dict[str, list[Item]]) -> list[dict[str
     """Per notebook: its last complete run, and the training and encoding that its records stand for."""
     rows = []
     for name, own in chapters.items():
-        note = run_notes.read(name, profile)
+        note = provenance.run_note(name, profile)
         trainings: dict[str, float] = {}
         for item in own:
             trainings |= item.provenance.get("trainings", {})

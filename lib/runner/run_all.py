@@ -8,28 +8,61 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
+from tqdm import tqdm
 
 from lib.config import environment, figure_models, paths, profiles
 from lib.config.schema import Profile
 from lib.runner import notebook, schedule
 from lib.runner.run_notebook import adopt_orphans, end_children
-from lib.runner.status import Status, shown
-from lib.store import run_notes
+from lib.runner.schedule import shown
+from lib.store import provenance
 from lib.store.progress import duration
 
 POLL_SECONDS = 0.2
+QUIET_SECONDS = 15.0  # without a terminal, a line at least this often
+STEP_SECONDS = 2.0  # and for a new step, but no oftener than this
+
+
+class Status:
+    """One line that is rewritten on a terminal, and printed now and then into a file."""
+
+    def __init__(self) -> None:
+        tqdm.set_lock(threading.RLock())  # its own starts a process where processes are spawned
+        # disable=None: not in a file. ncols: `show` cuts, to the width that the terminal has then.
+        self._line = tqdm(bar_format="{desc}", file=sys.stdout, leave=False, disable=None, ncols=1000)
+        self._step, self._printed = "", 0.0
+
+    def show(self, step: str, rest: str) -> None:
+        """Show `step` (what is running) and `rest` (how far, how long); times alone make no new line."""
+        text = f"{step}  {rest}"
+        waited = time.monotonic() - self._printed
+        if not self._line.disable:
+            self._line.set_description_str(text[: shutil.get_terminal_size().columns - 1])
+        elif waited >= QUIET_SECONDS or (step != self._step and waited >= STEP_SECONDS):
+            self.say(text)
+            self._step, self._printed = step, time.monotonic()
+
+    def say(self, text: str) -> None:
+        """Print a line that stays, in place of the one that is rewritten."""
+        self._line.set_description_str("", refresh=False)
+        self._line.write(text)
+        sys.stdout.flush()
 
 
 class Stopped(BaseException):
@@ -39,12 +72,12 @@ class Stopped(BaseException):
 @contextlib.contextmanager
 def only_run(profile: Profile, status: Status) -> Iterator[None]:
     """Wait until no other run works on the same results."""
-    folder = paths.artifacts() / paths.run_name(profile)
+    folder = paths.run_folder(profile)
     lock, holder = FileLock(folder / "run.lock"), folder / "run.pid"
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        pid = holder.read_text(encoding="utf-8").strip() if holder.exists() else "unknown"
+        pid = holder.read_text(encoding="utf-8") if holder.exists() else "unknown"
         status.say(f"another run is at work on {shown(folder)} (pid {pid}), waiting")
         lock.acquire()
     try:
@@ -64,107 +97,85 @@ def check_writable(folder: Path) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise OSError(
-            f"cannot write into {folder}: {error.strerror}; free space, or name another folder in THESIS_ARTIFACTS"
-        ) from None
+        told = "free space, or name another folder in THESIS_ARTIFACTS"
+        raise OSError(f"cannot write into {folder}: {error.strerror}; {told}") from None
 
 
-def execute(plan: schedule.Plan, options: argparse.Namespace, profile: Profile, report: Callable[[str], None]) -> None:
+def execute(plan: schedule.Plan, options: argparse.Namespace, report: Callable[[str], None]) -> None:
     """Run one notebook in a process of its own and enter in the plan how it went."""
-    tagged = sum("parameters" in cell["metadata"].get("tags", []) for cell in _code_cells(plan.path))
-    if tagged != 1:  # papermill would run it with its own defaults, and end well
-        plan.result = "failed"
-        plan.problem = [f"expected exactly one cell tagged 'parameters', found {tagged}"]
-        return
-    executed = paths.executed(profile)
-    log = paths.artifacts() / paths.run_name(profile) / "logs" / f"{plan.name}.log"
+    run = paths.run_folder(plan.profile)
+    executed, log = run / "executed", run / "logs" / f"{plan.name}.log"
     for folder in (executed, log.parent):
         folder.mkdir(parents=True, exist_ok=True)
     target, failed = executed / f"{plan.name}.ipynb", executed / f"{plan.name}.failed.ipynb"
+    output = executed / f".{plan.name}.running.ipynb"
     begin = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="thesis-run-") as scratch:
-        job = {
-            "source": str(plan.path),
-            "output": str(executed / f".{plan.name}.running.ipynb"),
-            "parameters": {
-                "profile": profile.name,
-                "seeds": options.seeds,
-                "only": options.only,
-                "overrides": options.overrides or {},
-            },
-            "runner": os.getpid(),
-            **{key: f"{scratch}/{key}" for key in ("result", "progress", "position")},
-        }
-        Path(scratch, "job").write_text(json.dumps(job), encoding="utf-8")
-        with open(log, "w", encoding="utf-8") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "lib.runner.run_notebook", f"{scratch}/job"],
-                env=variables(plan, options, profile, job["progress"]),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # a Ctrl-C reaches the runner alone, which then ends everything in order
-            )
-            try:
-                while process.poll() is None:
-                    report(_position(job))
-                    time.sleep(POLL_SECONDS)
-            except BaseException:
-                end_children()
-                Path(job["output"]).unlink(missing_ok=True)  # a stopped run leaves no half of a notebook
-                raise
+    with tempfile.TemporaryDirectory(prefix="thesis-run-") as scratch, open(log, "w", encoding="utf-8") as log_file:
+        job = {key: f"{scratch}/{key}" for key in ("job", "result", "progress", "position")}
+        job |= {"source": str(plan.path), "output": str(output)}
+        told = {"profile": plan.profile.name, "seeds": options.seeds, "only": options.only}
+        told = {**job, "parameters": {**told, "overrides": options.overrides}, "runner": os.getpid()}
+        Path(job["job"]).write_text(json.dumps(told), encoding="utf-8")
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "lib.runner.run_notebook", job["job"]],
+            env=variables(plan, options.jobs, job["progress"]),
+            stdin=subprocess.DEVNULL,
+            stdout=log_file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # a Ctrl-C reaches the runner alone, which then ends everything in order
+        )
+        try:
+            while process.poll() is None:
+                report(_position(job))
+                time.sleep(POLL_SECONDS)
+        except BaseException:
             end_children()
+            output.unlink(missing_ok=True)  # a stopped run leaves no half of a notebook
+            raise
+        end_children()
         plan.seconds = time.monotonic() - begin
-        plan.problem = problems(plan, job, process.returncode, profile)
-        output_file = Path(job["output"])
-        if output_file.exists():
-            output_file.replace(failed if plan.problem else target)
+        plan.problem = problem(plan, job, process.returncode)
+    if output.exists():
+        output.replace(failed if plan.problem else target)
+    plan.result = "failed" if plan.problem else "made"
     if plan.problem:
-        plan.result = "failed"
-        jupyter = Path(sys.executable).parent / "jupyter"
-        plan.problem.append(f"open it, as it ran, with its parameters: {shown(jupyter)} lab {shown(failed)}")
-        plan.problem.append(f"log: {shown(log)}")
+        jupyter = shown(Path(sys.executable).parent / "jupyter")
+        plan.problem += f"\nopen it, as it ran, with its parameters: {jupyter} lab {shown(failed)}\nlog: {shown(log)}"
         return
     failed.unlink(missing_ok=True)
-    plan.result = "made"
-    complete = [entry for entry in plan.wanted if all(path.is_file() for path in entry.paths(profile))]
-    files = [path for entry in complete for path in entry.paths(profile)]
-    labels = [entry.label for entry in complete]  # with a filter on variants, a figure may have nothing to show
-    run_notes.write(plan.name, profile, inputs=plan.inputs, labels=labels, files=files, seconds=plan.seconds)
+    files = {entry.label: entry.paths(plan.profile) for entry in plan.wanted}
+    # with a filter on variants, a figure may have nothing to show
+    files = {label: own for label, own in files.items() if all(path.is_file() for path in own)}
+    provenance.note_run(plan.name, plan.profile, inputs=plan.inputs, files=files, seconds=plan.seconds)
 
 
-def variables(plan: schedule.Plan, options: argparse.Namespace, profile: Profile, progress: str) -> dict[str, str]:
+def variables(plan: schedule.Plan, jobs: int, progress: str) -> dict[str, str]:
     """The environment of a notebook: one thread a process, repeatable hashes, and what the notebook is to make."""
     changed = {
         "PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")])),
         "PYTHONHASHSEED": "0",
         "THESIS_ARTIFACTS": str(paths.artifacts()),
-        "THESIS_JOBS": str(options.jobs),
-        "THESIS_LABELS": ",".join(entry.label for entry in plan.wanted) if plan.partial else "",
+        "THESIS_JOBS": str(jobs),
+        "THESIS_LABELS": ",".join(entry.label for entry in plan.wanted) if len(plan.wanted) < len(plan.own) else "",
         "THESIS_PROGRESS": progress,
     }
-    return os.environ | environment.process_variables(offline=profile.offline) | changed
+    return os.environ | environment.process_variables(offline=plan.profile.offline) | changed
 
 
-def problems(plan: schedule.Plan, job: dict[str, Any], code: int, profile: Profile) -> list[str]:
+def problem(plan: schedule.Plan, job: dict[str, str], code: int) -> str:
     """Why a notebook that ended is not done; empty if it is."""
-    result, output = Path(job["result"]), Path(job["output"])
-    with contextlib.suppress(OSError, ValueError):
-        failure = json.loads(result.read_text(encoding="utf-8"))
-        if failure:
-            where = f"cell {failure['cell']}" if failure["cell"] else "before its first cell"
-            return [f"{where}: {failure['error']}"]
-    if code or not result.exists():
-        return [f"its process ended with code {code} at {_position(job) or 'the start'}"]
-    cells = _code_cells(output)
-    pending = sum(cell["execution_count"] is None for cell in cells)
-    if pending:
-        return [f"{pending} of its {len(cells)} code cells did not run"]
+    if code or not Path(job["result"]).exists():
+        return f"its process ended with code {code} at {_position(job) or 'the start'}"
+    if failure := Path(job["result"]).read_text(encoding="utf-8"):
+        return failure
+    cells = _code_cells(Path(job["output"]))
+    if pending := sum(cell["execution_count"] is None for cell in cells):
+        return f"{pending} of its {len(cells)} code cells did not run"
     printed = "".join("".join(part.get("text", "")) for part in (cells[-1]["outputs"] if cells else []))
     if f"{notebook.MARKER} {plan.name}" not in printed:
-        return ["its last cell is not nb.finish(), or did not reach its end"]
-    missing = [path.name for entry in plan.wanted for path in entry.paths(profile) if not path.is_file()]
-    return [f"not made: {', '.join(missing)}"] if missing and not profile.only else []
+        return "its last cell is not nb.finish(), or did not reach its end"
+    missing = [path.name for entry in plan.wanted for path in entry.paths(plan.profile) if not path.is_file()]
+    return f"not made: {', '.join(missing)}" if missing and not plan.profile.only else ""
 
 
 def _code_cells(path: Path) -> list[dict[str, Any]]:
@@ -172,7 +183,7 @@ def _code_cells(path: Path) -> list[dict[str, Any]]:
     return [cell for cell in cells if cell["cell_type"] == "code" and "".join(cell["source"]).strip()]
 
 
-def _position(job: dict[str, Any]) -> str:
+def _position(job: dict[str, str]) -> str:
     """`cell 7: training students 3/11`, as far as the notebook has said so."""
     parts = []
     with contextlib.suppress(OSError, ValueError):
@@ -182,30 +193,33 @@ def _position(job: dict[str, Any]) -> str:
     return ": ".join(parts)
 
 
-def run(plans: list[schedule.Plan], options: argparse.Namespace, profile: Profile, status: Status) -> None:
+def run(plans: list[schedule.Plan], options: argparse.Namespace, status: Status) -> None:
     """Run what has to run, one notebook after another, and show how far it is."""
-    for number in range(1, len(plans) + 1):
-        plan = plans[number - 1] = plans[number - 1].again()
+    for number, plan in enumerate(plans, start=1):
+        plan.judge()  # anew: a page shows what the notebooks before it have just made
         if not plan.reasons:
             plan.result = "reused"
             continue
         heading = f"[{number}/{len(plans)}] {plan.name}"
         status.say(f"{heading}: runs, because {plan.reasons[0]}")
-        begin = time.monotonic()
-
-        def report(position: str, plan=plan, number=number, heading=heading, begin=begin) -> None:
-            elapsed = time.monotonic() - begin
-            expected = [later.expected(profile) for later in plans[number:] if later.reasons]
-            own = plan.expected(profile)
-            rest = f"{duration(elapsed)} elapsed"
-            if own is not None and None not in expected:
-                rest += f", about {duration(max(own - elapsed, 0) + sum(expected))} left"
-            status.show(f"{heading}  {position}", rest)
-
-        execute(plan, options, profile, report)
+        tagged = sum("parameters" in cell["metadata"].get("tags", []) for cell in _code_cells(plan.path))
+        if tagged == 1:
+            left = [plan.expected(), *(later.expected() for later in plans[number:] if later.reasons)]
+            execute(plan, options, functools.partial(_report, status, heading, time.monotonic(), left))
+        else:  # papermill would run it with its own defaults, and end well
+            plan.result = "failed"
+            plan.problem = f"expected exactly one cell tagged 'parameters', found {tagged}"
         status.say(f"{heading}: {plan.result} in {duration(plan.seconds)}")
         if plan.problem:
-            status.say(f"    {plan.problem[0]}")
+            status.say(f"    {plan.problem.splitlines()[0]}")
+
+
+def _report(status: Status, heading: str, begin: float, expected: list[float | None], position: str) -> None:
+    elapsed = time.monotonic() - begin
+    rest = f"{duration(elapsed)} elapsed"
+    if None not in expected:
+        rest += f", about {duration(max(expected[0] - elapsed, 0) + sum(expected[1:]))} left"
+    status.show(f"{heading}  {position}", rest)
 
 
 def _stop(number: int, _frame: object) -> None:
@@ -224,29 +238,26 @@ def main(words: list[str]) -> int:
             names = figure_models.names(entry.label for plan in plans for entry in plan.wanted)
             profiles.check_only(profile.only, names)
         if options.dry_run:
-            print(schedule.dry_run(plans, profile))
+            print(schedule.dry_run(plans))
             return 0
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _stop)
         adopt_orphans()
         begin = time.monotonic()
-        for place in (paths.artifacts() / paths.run_name(profile), paths.figures(profile)):
+        for place in (paths.run_folder(profile), paths.figures(profile)):
             check_writable(place)
         with only_run(profile, status):
             plans = schedule.plans(options, profile)  # another run may have made some
-            run(plans, options, profile, status)
-        print("\n" + schedule.summary(plans, profile))
+            run(plans, options, status)
+        print("\n" + schedule.summary(plans))
         failed = [plan for plan in plans if plan.result == "failed"]
         for plan in failed:
-            print("\n".join([f"\n{plan.name} failed", *(f"    {line}" for line in plan.problem)]))
+            print(f"\n{plan.name} failed\n{textwrap.indent(plan.problem, '    ')}")
         print(f"\n{len(plans) - len(failed)} of {len(plans)} notebooks done in {duration(time.monotonic() - begin)}")
         return 1 if failed else 0
-    except ValueError as error:  # a ParameterError among them
+    except (ValueError, OSError) as error:  # a ParameterError is a ValueError
         print(f"run_all.sh: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"run_all.sh: {error}", file=sys.stderr)
-        return 1
+        return 1 if isinstance(error, OSError) else 2
     except Stopped as stopped:
         end_children()
         print("\nrun_all.sh: stopped; what was computed is kept, the same command goes on from there", file=sys.stderr)

@@ -12,15 +12,16 @@ import json
 import os
 import sys
 import tempfile
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from lib.store.executors import end_with
+
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 KERNEL_START_SECONDS = 300  # papermill's 60 are short on a machine that is busy with something else
+KERNEL_DIED = "the kernel died: killed, most likely for want of memory; close other programs, or run with --jobs 1"
 
 
 def adopt_orphans() -> None:
@@ -41,13 +42,6 @@ def end_children() -> None:
         psutil.wait_procs(children, timeout=1)
 
 
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    end_children()
-    os._exit(1)
-
-
 def private_jupyter(folder: Path) -> dict[str, str]:
     """Environment variables that make Jupyter use this Python and `folder` alone.
 
@@ -59,30 +53,30 @@ def private_jupyter(folder: Path) -> dict[str, str]:
     command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     description = {"argv": command, "display_name": "Python 3", "language": "python"}
     (kernel / "kernel.json").write_text(json.dumps(description), encoding="utf-8")
+    places = {"JUPYTER_RUNTIME_DIR": "runtime", "JUPYTER_CONFIG_DIR": "config", "IPYTHONDIR": "ipython"}
     return {
         "JUPYTER_DATA_DIR": str(folder),
         "JUPYTER_PATH": str(folder),
         "JUPYTER_PREFER_ENV_PATH": "0",  # else the kernel of the environment's own share/ wins
-        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
-        "JUPYTER_CONFIG_DIR": str(folder / "config"),
-        "IPYTHONDIR": str(folder / "ipython"),
+        **{name: str(folder / place) for name, place in places.items()},
     }
 
 
-def run(job: dict[str, Any]) -> dict[str, Any] | None:
-    """Execute the notebook of a job; returns None, or the failure: its `cell`, counted from 1, and the `error`."""
+def run(job: dict[str, Any]) -> str:
+    """Execute the notebook of a job; returns how it failed in one line, empty if it did not: `cell 4: ...`, from 1."""
     import papermill
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
     total = len(json.loads(Path(job["source"]).read_text(encoding="utf-8"))["cells"])
-    position = {"cell": 0, "injected": 0}
+    number = injected = 0
 
     def cell_started(cell: Any, cell_index: int) -> None:
-        position["injected"] += "injected-parameters" in cell.metadata.get("tags", [])
-        position["cell"] = cell_index + 1 - position["injected"]
+        nonlocal number, injected
+        injected += "injected-parameters" in cell.metadata.get("tags", [])
+        number = cell_index + 1 - injected
         Path(job["progress"]).unlink(missing_ok=True)  # the steps of the cell before are over
-        Path(job["position"]).write_text(f"{position['cell']}/{total}", encoding="utf-8")
+        Path(job["position"]).write_text(f"{number}/{total}", encoding="utf-8")
 
     try:
         papermill.execute_notebook(
@@ -96,14 +90,14 @@ def run(job: dict[str, Any]) -> dict[str, Any] | None:
             progress_bar=False,
             on_cell_start=cell_started,
         )
+        return ""
     except PapermillExecutionError as error:
-        return {"cell": position["cell"], "error": one_line(error.ename, error.evalue) or _printed(Path(job["output"]))}
+        told = one_line(error.ename, error.evalue) or _printed(Path(job["output"]))
     except DeadKernelError:
-        told = "the kernel died: killed, most likely for want of memory; close other programs, or run with --jobs 1"
-        return {"cell": position["cell"], "error": told}
+        told = KERNEL_DIED
     except Exception as error:
-        return {"cell": position["cell"], "error": one_line(type(error).__name__, str(error))}
-    return None
+        told = one_line(type(error).__name__, str(error))
+    return f"cell {number}: {told}" if number else f"before its first cell: {told}"
 
 
 def one_line(name: str, message: str) -> str:
@@ -123,20 +117,19 @@ def _printed(executed: Path) -> str:
     return ([line.strip() for line in lines if line.strip()] or ["the cell failed without a message"])[-1]
 
 
-def main() -> int:
-    """Run the job named on the command line and write its result; the exit code is 0 only if no cell failed."""
+def main() -> None:
+    """Run the job named on the command line and write how it failed, or nothing, as its result."""
     adopt_orphans()
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    threading.Thread(target=_end_with, args=(job["runner"],), daemon=True).start()
+    end_with(job["runner"], end_children)
     with tempfile.TemporaryDirectory(prefix="thesis-jupyter-") as folder:
         os.environ.update(private_jupyter(Path(folder)))
         try:
             failure = run(job)
         finally:
             end_children()
-    Path(job["result"]).write_text(json.dumps(failure), encoding="utf-8")
-    return 1 if failure else 0
+    Path(job["result"]).write_text(failure, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

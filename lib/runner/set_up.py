@@ -1,8 +1,7 @@
 """Run Python arguments in an environment that holds the pinned packages; make it in `.venv` if there is none.
 
-`set_up.py [--look] -m lib.runner.run_all ...`. It imports the standard library alone, as it runs before anything is
-installed. `MARK` tells a `.venv` of ours from one that somebody else made, and is empty until everything is installed,
-so a set-up that was killed is done again. pip dies with this process, however that ends.
+`set_up.py [--look] -m lib.runner.run_all ...`, with the standard library alone. `MARK` tells a `.venv` of ours from
+somebody's own, and is empty until everything is installed, so a set-up that was killed is done again.
 """
 
 from __future__ import annotations
@@ -44,9 +43,8 @@ def lacking() -> str:
         if version.split("+")[0] != pinned:  # a local tag such as +cpu names a build, not a version
             return f"it has {name} {version}, {LOCK.name} says {pinned}"
     lib = util.find_spec("lib")
-    if lib and lib.origin and Path(lib.origin).resolve() != ROOT / "lib" / "__init__.py":
-        return f"its lib belongs to another clone, {lib.origin}"
-    return ""
+    other = lib and lib.origin and Path(lib.origin).resolve() != ROOT / "lib" / "__init__.py"
+    return f"its lib belongs to another clone, {lib.origin}" if other else ""
 
 
 def unfit(python: Path) -> str:
@@ -59,7 +57,7 @@ def unfit(python: Path) -> str:
 
 def ready() -> Path | None:
     """A Python that can be used as it is: the active environment's, this one, or that of `.venv`."""
-    active = next((os.environ[name] for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if os.environ.get(name)), None)
+    active, own = os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX"), VENV / "bin" / "python"
     if active and Path(active).resolve() != VENV:
         if not (reason := unfit(Path(active, "bin", "python"))):
             return Path(active, "bin", "python")
@@ -67,7 +65,7 @@ def ready() -> Path | None:
     elif not active and not lacking():
         return Path(sys.executable)
     whole = not MARK.exists() or MARK.read_text(encoding="utf-8") == recipe()
-    return VENV / "bin" / "python" if whole and not unfit(VENV / "bin" / "python") else None
+    return own if whole and not unfit(own) else None
 
 
 def recipe() -> str:
@@ -136,13 +134,11 @@ def main(words: list[str]) -> None:
     if sys.platform == "win32":
         raise SystemExit("set-up failed: Linux or macOS is needed (file locks, process groups); on Windows use WSL")
     if words == ["--lacking"]:
-        print(lacking(), end="")
-        return
+        return print(lacking(), end="")
     try:
         python = ready()
         if python is None and words[0] == "--look":
-            print("would set up first: no environment holds the pinned packages (./run_all.sh --setup makes one)")
-            return
+            return print("would set up first: no environment holds the pinned packages (./run_all.sh --setup does)")
         python = python or make()
     except OSError as error:
         raise SystemExit(f"set-up failed: {error.strerror}: {error.filename}") from None

@@ -15,7 +15,7 @@ from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as
 from typing import Any
 
 from lib.config import environment
-from lib.config.profiles import ParameterError
+from lib.config.profiles import OneLine, ParameterError
 from lib.store import progress
 
 KILLED = (
@@ -24,18 +24,11 @@ KILLED = (
 )
 
 
-class _OneLine:
-    """An exception that IPython shows as one line: a traceback through the pool helps nobody."""
-
-    def _render_traceback_(self) -> list[str]:
-        return [f"{type(self).__name__}: {self}"]
-
-
-class WorkerKilled(_OneLine, BrokenExecutor):
+class WorkerKilled(OneLine, BrokenExecutor):
     """A worker ended without an answer."""
 
 
-class Interrupted(_OneLine, KeyboardInterrupt):
+class Interrupted(OneLine, KeyboardInterrupt):
     """A person interrupted the work, and the workers have ended."""
 
 
@@ -49,17 +42,15 @@ def submit(tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | N
     executor = executor or processes(jobs())
     errors = []
     try:
-        futures = {
-            executor.submit(function, *arguments): f"{function.__name__} failed for {arguments[0]}"
-            for function, arguments in tasks
-        }
+        futures = {executor.submit(function, *arguments): (function, arguments) for function, arguments in tasks}
         for future in progress.track(as_completed(futures), description, total=len(futures)):
             error = future.exception()
             if isinstance(error, BrokenExecutor):
                 raise error
             if error is not None:
                 errors.append(error)
-                warnings.warn(f"{futures[future]}: {error}", stacklevel=2)
+                function, arguments = futures[future]
+                warnings.warn(f"{function.__name__} failed for {arguments[0]}: {error}", stacklevel=2)
     except BrokenExecutor:
         end_workers()
         raise WorkerKilled(KILLED) from None
@@ -94,27 +85,27 @@ def jobs(asked: str | None = None) -> int:
 
     Raises `ParameterError` for what is no whole number from 1.
     """
-    text = asked if asked is not None else os.environ.get("THESIS_JOBS")
+    name, text = ("--jobs", asked) if asked is not None else ("THESIS_JOBS", os.environ.get("THESIS_JOBS"))
     if asked is None and not text:
         return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     if not re.fullmatch("[1-9][0-9]*", text):  # str.isdigit would take a superscript two
-        name = "THESIS_JOBS" if asked is None else "--jobs"
         raise ParameterError(f"{name}: expected a whole number from 1, got {text!r}")
     return int(text)
 
 
+def end_with(parent: int, at_last: Callable[[], None] = lambda: None) -> None:
+    """End this process as soon as its parent is gone, after a call of `at_last`: what was killed must not go on."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        at_last()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def _start_worker(parent: int) -> None:
-    # A Ctrl-C reaches the whole process group; only the parent answers it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    environment.set_process_environment(offline=False)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    import torch
-
-    torch.set_num_threads(1)
-
-
-def _end_with(parent: int) -> None:
-    """Workers of a killed notebook must not go on: end as soon as the parent is gone."""
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C reaches the whole process group; the parent answers it
+    environment.set_process_environment(offline=False)  # tells a torch that unpickling has loaded already
+    end_with(parent)

@@ -28,9 +28,8 @@ def write_atomically(path: Path, content: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
-        raise OSError(
-            error.errno, f"cannot write {path}: {error.strerror}; nothing was lost, free space and run again"
-        ) from None
+        told = f"cannot write {path}: {error.strerror}; nothing was lost, free space and run again"
+        raise OSError(error.errno, told) from None
 
 
 def file_fingerprint(path: Path) -> str:

@@ -22,8 +22,7 @@ FORMAT = 1
 def check_target(target: str | Path) -> Path:
     """The path of a folder that may be written: absent, empty, or written by `replace` with nothing added since.
 
-    Nothing is touched. Raises ValueError, in one line that names the path in the way, for a file, a symbolic link, a
-    folder that holds anything else, a path below a file, and missing permission.
+    Raises ValueError, one line naming the path in the way, for anything else and for missing permission.
     """
     target = Path(target).expanduser()
     if target.name in ("", ".."):
@@ -47,10 +46,9 @@ def replace(target: str | Path, write: Callable[[Path], None]) -> None:
     """Call `write` on a new folder beside `target`, then put it in the place of `target`.
 
     Two renames: killed at any moment, the old or the new folder is whole, under its name or, between the two, in
-    `.<name>-*/` beside it. Of the old folder only the files on its list are removed. Files get the modes of the umask.
+    `.<name>-*/` beside it. Of the old folder only the files on its list are removed.
 
-    Raises ValueError as `check_target`, before and again after `write`; `OSError` if the disk is full. Both leave
-    `target` as it was.
+    Raises ValueError as `check_target`, before and after `write`, or `OSError`; both leave `target` as it was.
     """
     target = check_target(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -85,21 +83,25 @@ def _own_files(folder: Path) -> list[str]:
     """The names of a folder's files, all of which are on its list; empty for an empty folder."""
     inside: list[Path] = []
     try:
-        for parent, folders, files in os.walk(folder, onerror=_raise):
-            inside += [Path(parent, name) for name in sorted(folders) + sorted(files)]
+        folders = [folder]
+        for parent in folders:  # grows; unlike rglob, iterdir says what it cannot read
+            children = sorted(parent.iterdir())
+            folders += [path for path in children if path.is_dir() and not path.is_symlink()]
+            inside += children
         if not inside:
             return []
         marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+        listed = marker["files"] if marker["format"] == FORMAT else None
+        if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+            raise KeyError
     except FileNotFoundError:
-        raise ValueError(
-            f"{folder} holds {inside[0].name} and was not saved by this project; choose another folder"
-        ) from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "damaged"
-        raise ValueError(f"{folder} cannot be replaced: {MARKER} or a folder is not readable ({reason})") from None
-    listed = marker.get("files") if isinstance(marker, dict) and marker.get("format") == FORMAT else None
-    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
-        raise ValueError(f"{folder / MARKER} is damaged or of another version; choose another folder")
+        told = f"{folder} holds {inside[0].name} and was not saved by this project"
+        raise ValueError(f"{told}; choose another folder") from None
+    except OSError as error:
+        told = f"{MARKER} or a folder is not readable ({error.strerror})"
+        raise ValueError(f"{folder} cannot be replaced: {told}") from None
+    except (ValueError, TypeError, KeyError):
+        raise ValueError(f"{folder / MARKER} is damaged or of another version; choose another folder") from None
     names = {MARKER, *listed}
     parents = {parent.as_posix() for name in names for parent in Path(name).parents}
     for path in inside:
@@ -129,7 +131,3 @@ def _remove(folder: Path, files: list[str]) -> None:
             os.rmdir(parent)
     if folder.exists():
         warnings.warn(f"{folder} holds files that this project did not write; they were left there", stacklevel=4)
-
-
-def _raise(error: OSError) -> None:
-    raise error

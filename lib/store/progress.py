@@ -20,6 +20,7 @@ from tqdm import tqdm
 
 T = TypeVar("T")
 INTERVAL = 0.5  # seconds between two writes of the file
+duration = tqdm.format_interval  # seconds as people read them: `00:07`, `12:30`, `1:05:00`
 
 _open_steps: list[dict[str, object]] = []  # the loops that are running, the outermost first
 
@@ -27,27 +28,18 @@ _open_steps: list[dict[str, object]] = []  # the loops that are running, the out
 def track(items: Iterable[T] | int, description: str, total: int | None = None) -> Iterator[T]:
     """Yield the items of a loop and report how far it is.
 
-    Args:
-        items: what to loop over; a number `n` means `range(n)`.
-        description: a few words for the step, for example "training students".
-        total: the number of items, where `items` does not know it (as `concurrent.futures.as_completed`).
+    items: what to loop over; a number `n` means `range(n)`. description: a few words, as "training students".
+    total: the number of items, where `items` does not know it (as `concurrent.futures.as_completed`).
     """
     items = range(items) if isinstance(items, int) else items
-    if total is None:
-        total = len(items) if hasattr(items, "__len__") else None
+    if total is None and hasattr(items, "__len__"):
+        total = len(items)
     if multiprocessing.parent_process() is not None:
         yield from items
     elif "THESIS_PROGRESS" in os.environ:
         yield from _to_file(items, description, total, Path(os.environ["THESIS_PROGRESS"]))
     else:
         yield from tqdm(items, desc=description, total=total, leave=False)
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people read them: `0:07`, `12:30`, `1:05:00`."""
-    minutes, rest = divmod(int(seconds + 0.5), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def _to_file(items: Iterable[T], description: str, total: int | None, path: Path) -> Iterator[T]:

@@ -1,4 +1,4 @@
-"""How a figure or a table was made: one JSON file per label, beside the executed notebook.
+"""How figures and tables were made: a JSON file per label, a note per complete run of a notebook, and what is saved.
 
 The CSV and the SVG hold data only, so their bytes repeat; what changes from run to run - commit, versions, device,
 seconds - stands here.
@@ -6,38 +6,42 @@ seconds - stands here.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 import json
 import platform
 import subprocess
-import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from lib.config import paths
 from lib.store.files import file_fingerprint, write_atomically
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from lib.config.profiles import Profile
 
-# What the numbers depend on; a package that is not installed is left out.
+# What the numbers depend on.
 PACKAGES = ("torch", "transformers", "sentence-transformers", "gensim", "numpy", "scipy", "scikit-learn", "pandas",
             "matplotlib", "seaborn")  # fmt: skip
+# Label -> files that this process has saved, in that order: the end of a notebook compares it with what it promised.
+saved: dict[str, list[Path]] = {}
 
 
 def write(label: str, *, profile: Profile, files: Iterable[Path], records: pd.DataFrame | None = None) -> Path:
-    """Write `<label>.json` and return its path.
+    """Write `<label>.json`, return its path, and enter the files in `saved`.
 
     files: what was saved under the label; each is listed with the fingerprint of its bytes.
     records: the tidy records the figure shows, or None for one that rests on no trained model. Their columns that end
         in `fingerprint`, their seeds and devices are summarised. `trainings` are the seconds of each training and
         encoding, by `embedding_fingerprint`: a model has a row per task and metric, and stands in several figures.
     """
+    files = list(files)
     path = paths.provenance(profile) / f"{label}.json"
     entry = {
         "label": label,
@@ -45,49 +49,71 @@ def write(label: str, *, profile: Profile, files: Iterable[Path], records: pd.Da
         **_commit(),
         "profile": profile.name,
         "parameters": profile.fingerprintable(),
-        "files": {file.name: file_fingerprint(file) for file in files},
-        "versions": _versions(),
+        "files": _fingerprints(files),
+        "versions": versions(),
         **_summary(records),
     }
-    write_atomically(path, (json.dumps(entry, indent=1, ensure_ascii=False, default=str) + "\n").encode())
+    _write(path, entry)
+    saved[label] = files
     return path
+
+
+def run_note(notebook: str, profile: Profile) -> dict[str, Any]:
+    """The note of a notebook's last complete run; empty if there is none, or if it is damaged."""
+    with contextlib.suppress(OSError, ValueError):
+        note = json.loads(_place(notebook, profile).read_text(encoding="utf-8"))
+        if {"inputs", "labels", "files", "seconds"} <= note.keys():
+            return note
+    return {}
+
+
+def note_run(
+    notebook: str, profile: Profile, *, inputs: dict[str, Any], files: dict[str, list[Path]], seconds: float
+) -> None:
+    """Note a complete run: the inputs it had, and the labels it made with the bytes of their files."""
+    written = _fingerprints(itertools.chain.from_iterable(files.values()))
+    note = {"inputs": inputs, "labels": list(files), "files": written, "seconds": round(seconds, 1)}
+    _write(_place(notebook, profile), note)
+
+
+def _place(notebook: str, profile: Profile) -> Path:
+    return paths.run_folder(profile) / "runs" / f"{notebook}.json"
+
+
+def _write(path: Path, entry: dict[str, Any]) -> None:
+    write_atomically(path, (json.dumps(entry, indent=1, ensure_ascii=False, default=str) + "\n").encode())
+
+
+def _fingerprints(files: Iterable[Path]) -> dict[str, str]:
+    return {file.name: file_fingerprint(file) for file in files}
 
 
 def _summary(records: pd.DataFrame | None) -> dict[str, Any]:
     if records is None or records.empty:
         return {"records": 0}
-    columns = [column for column in records if column.endswith("fingerprint")]
-    summary: dict[str, Any] = {"records": len(records)}
-    for column in (*columns, "seed", "device"):
-        if column in records:
-            summary[column] = sorted(records[column].dropna().unique().tolist())
+    columns = [column for column in records if column.endswith("fingerprint") or column in ("seed", "device")]
+    summary: dict[str, Any] = {column: sorted(records[column].dropna().unique().tolist()) for column in columns}
     if {"embedding_fingerprint", "seconds"} <= set(records):
         timed = records.dropna(subset="seconds")
         summary["trainings"] = dict(zip(timed["embedding_fingerprint"], timed["seconds"], strict=True))
-    return summary
+    return {"records": len(records), **summary}
 
 
 def _commit() -> dict[str, Any]:
-    # Read anew for every figure: a notebook stays open while its checkout changes.
-    commit = _git("rev-parse", "HEAD")
-    return {"commit": commit, "dirty": None if commit is None else bool(_git("status", "--porcelain"))}
-
-
-def _git(*arguments: str) -> str | None:
-    """Git's answer, or None where there is no git, no checkout (an unpacked archive) or no commit yet."""
+    """The commit as it is now, as a notebook stays open while its checkout changes; None without git or checkout."""
+    git = functools.partial(subprocess.run, cwd=paths.ROOT, capture_output=True, text=True, check=True)
     try:
-        answer = subprocess.run(["git", "-C", str(paths.ROOT), *arguments], capture_output=True, text=True, check=True)
+        commit = git(["git", "rev-parse", "HEAD"]).stdout.strip()
+        return {"commit": commit, "dirty": bool(git(["git", "status", "--porcelain"]).stdout.strip())}
     except (OSError, subprocess.CalledProcessError):
-        return None
-    return answer.stdout.strip()
+        return {"commit": None, "dirty": None}
 
 
 @functools.cache
-def _versions() -> dict[str, str]:
-    versions = {"python": sys.version.split()[0], "platform": platform.platform()}
+def versions() -> dict[str, str]:
+    """The versions of Python, the system and `PACKAGES`; a package that is not installed is left out."""
+    installed = {"python": platform.python_version(), "platform": platform.platform()}
     for package in PACKAGES:
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            installed[package] = metadata.version(package)
+    return installed

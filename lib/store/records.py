@@ -1,13 +1,11 @@
-"""What was computed, kept so that it is reused exactly when nothing that made it changed.
-
-`fingerprint` names plain values, `Store` keeps arrays and records under such names, `once` holds what was read.
-"""
+"""What was computed, kept so that it is reused exactly when nothing that made it changed."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import io
+import itertools
 import json
 import time
 import warnings
@@ -28,8 +26,7 @@ _held: dict[tuple[str, str, str], Any] = {}
 def fingerprint(value: Any) -> str:
     """16 hex digits that name a plain value (dicts, lists, strings, numbers, booleans, None).
 
-    Dict order does not matter. A value that JSON cannot express raises `TypeError`: an object whose `repr` holds an
-    address must not silently become part of a key.
+    Dict order does not matter. A value that JSON cannot express raises `TypeError`: its `repr` may hold an address.
     """
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
@@ -57,7 +54,9 @@ class Store:
         self, kind: str, key: str, compute: Callable[[], dict[str, np.ndarray]], **note: Any
     ) -> dict[str, np.ndarray]:
         """The named arrays of an entry; `compute` makes them if the entry is missing or damaged."""
-        return _unpack(self._content(kind, key, ".npz", lambda: _pack(compute()), note))
+        content = self._content(kind, key, ".npz", lambda: _pack(compute()), note)
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            return dict(archive)
 
     def record(self, kind: str, key: str, compute: Callable[[], Any], **note: Any) -> Any:
         """The JSON value of an entry; `compute` makes it if the entry is missing or damaged."""
@@ -69,10 +68,7 @@ class Store:
         return any(self._read(kind, key, suffix) is not None for suffix in (".npz", ".json"))
 
     def note(self, kind: str, key: str) -> dict[str, Any]:
-        """How an entry was made: seconds, plus what the caller added. Empty if there is no such entry.
-
-        Empty, with a warning, if the note is damaged.
-        """
+        """How an entry was made: seconds, plus what the caller added; empty if there is none, or, warned of, damage."""
         path = self._path(kind, key, ".note")
         try:
             note = json.loads(path.read_bytes())
@@ -97,27 +93,21 @@ class Store:
         return self.folder / kind / f"{key}{suffix}"
 
     def _content(self, kind: str, key: str, suffix: str, compute: Callable[[], bytes], note: dict[str, Any]) -> bytes:
-        content = self._read(kind, key, suffix)
-        if content is not None:
+        if (content := self._read(kind, key, suffix)) is not None:
             return content
-        with self.lock(kind, key):
-            content = self._read(kind, key, suffix)  # another process may have made it while this one waited
-            if content is not None:
+        with self.lock(kind, key):  # while this process waited, another may have made it
+            if (content := self._read(kind, key, suffix)) is not None:
                 return content
             path = self._path(kind, key, suffix)
             if path.exists():
                 warnings.warn(f"{path} was damaged or unfinished: computing it again", stacklevel=3)
             start = time.perf_counter()
             content = compute()
-            note = {
-                "sha256": hashlib.sha256(content).hexdigest(),
-                "seconds": round(time.perf_counter() - start, 3),
-                **note,
-            }
+            seconds = round(time.perf_counter() - start, 3)
+            note = {"sha256": hashlib.sha256(content).hexdigest(), "seconds": seconds, **note}
             write_atomically(path, content)
-            write_atomically(
-                self._path(kind, key, ".note"), json.dumps(note, ensure_ascii=False, sort_keys=True).encode()
-            )
+            text = json.dumps(note, ensure_ascii=False, sort_keys=True)
+            write_atomically(self._path(kind, key, ".note"), text.encode())
             return content
 
     def _read(self, kind: str, key: str, suffix: str) -> bytes | None:
@@ -139,22 +129,14 @@ def _pack(arrays: dict[str, np.ndarray]) -> bytes:
     return buffer.getvalue()
 
 
-def _unpack(content: bytes) -> dict[str, np.ndarray]:
-    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
-
-
 def ragged(lists: Iterable[list[int]]) -> dict[str, np.ndarray]:
     """Lists of token ids as two arrays, `ids` end to end and `lengths`, the form in which a store keeps them."""
     lists = list(lists)
-    ids = np.concatenate([np.asarray(row, dtype=np.int32) for row in lists]) if lists else np.zeros(0, np.int32)
+    ids = np.fromiter(itertools.chain.from_iterable(lists), dtype=np.int32)
     return {"ids": ids, "lengths": np.asarray([len(row) for row in lists], dtype=np.int64)}
 
 
 def unragged(arrays: dict[str, np.ndarray]) -> list[list[int]]:
     """The inverse of `ragged`."""
-    return (
-        [part.tolist() for part in np.split(arrays["ids"], np.cumsum(arrays["lengths"])[:-1])]
-        if len(arrays["lengths"])
-        else []
-    )
+    ends = np.cumsum(arrays["lengths"])
+    return [arrays["ids"][end - length : end].tolist() for end, length in zip(ends, arrays["lengths"], strict=True)]

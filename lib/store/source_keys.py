@@ -1,8 +1,7 @@
 """Names for code: the syntax of a module and of everything of lib that it imports, directly or not.
 
-What makes a number is never listed by hand. `closure` reads the import statements of a module and of the modules that
-these name, and `source_key` fingerprints their syntax trees without docstrings. Comments, docstrings and layout do not
-count; an operator, a constant or another module behind a name does.
+What makes a number is never listed by hand. Comments, docstrings and layout do not count; an operator, a constant or
+another module behind a name does.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from pathlib import Path
 from lib.store.records import fingerprint
 
 ROOT = Path(__file__).parents[2]  # of this project; its modules are read, not imported: importing torch takes seconds
+_TYPES_ONLY = ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 
 
 @functools.cache
@@ -27,8 +27,7 @@ def closure(*modules: str, stop: Collection[str] = ()) -> list[str]:
     """The modules and all of lib that they import, directly or not, sorted.
 
     Every `import` and `from` statement counts, inside functions too, except under `if TYPE_CHECKING:`; so does a text
-    that is a module's dotted name, as lazy imports have it. A name that a package only passes on leads to the module
-    that defines it, not to the package; a package's own file counts where something of its own is used.
+    that is a module's dotted name, as lazy imports have it. A name that a package only passes on leads to its `home`.
 
     stop: modules or packages that are not entered: what only they import is left out too. The named modules always
         count. Raises `ValueError` for a module that is not of this project.
@@ -46,9 +45,10 @@ def closure(*modules: str, stop: Collection[str] = ()) -> list[str]:
 def imports(module: str) -> frozenset[str]:
     """The modules of lib that a module's source names."""
     tree = ast.parse(source(module))
-    unrun = [part for node in ast.walk(tree) if _for_type_checkers(node) for part in node.body]
-    skipped = {id(inner) for part in unrun for inner in ast.walk(part)}
-    return frozenset(name for node in ast.walk(tree) if id(node) not in skipped for name in _named(node, module))
+    checks = [node for node in ast.walk(tree) if isinstance(node, ast.If)]
+    unrun = [part for node in checks if ast.unparse(node.test) in _TYPES_ONLY for part in node.body]
+    skipped = {inner for part in unrun for inner in ast.walk(part)}
+    return frozenset(name for node in ast.walk(tree) if node not in skipped for name in _named(node, module))
 
 
 @functools.cache
@@ -58,9 +58,8 @@ def home(package: str, name: str) -> str:
         return f"{package}.{name}"
     for node in ast.parse(source(package)).body:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(f"{package}."):
-            for alias in node.names:
-                if (alias.asname or alias.name) == name:
-                    return home(node.module, alias.name)
+            if own := [alias.name for alias in node.names if name == (alias.asname or alias.name)]:
+                return home(node.module, own[0])
     return package
 
 
@@ -83,12 +82,6 @@ def without_docstrings(source: str) -> str:
     return ast.dump(tree)
 
 
-def forget() -> None:
-    """Read every source anew; a process in which sources change needs this, as tests do."""
-    for remembered in (source_key, imports, home, _path):
-        remembered.cache_clear()
-
-
 def _named(node: ast.AST, module: str) -> Iterator[str]:
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names if _path(alias.name))
@@ -100,10 +93,6 @@ def _named(node: ast.AST, module: str) -> Iterator[str]:
     elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("lib."):
         if _path(node.value):
             yield node.value
-
-
-def _for_type_checkers(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 
 
 @functools.cache

@@ -35,8 +35,8 @@ import subprocess, sys
 from types import SimpleNamespace
 from lib.config import profiles
 from lib.runner import run_all
-plan, options = SimpleNamespace(wanted=[], partial=False), SimpleNamespace(jobs=1)
-variables = run_all.variables(plan, options, profiles.load("mini"), "progress")
+plan = SimpleNamespace(wanted=[], own=[], profile=profiles.load("mini"))
+variables = run_all.variables(plan, 1, "progress")
 subprocess.run([sys.executable, "-c", {TELL!r}], env=variables, check=True)
 """,
     "lib.train": f"""

@@ -13,7 +13,7 @@ from matplotlib.colors import to_hex
 from lib import figures, published
 from lib.config import figure_models, paths, profiles, roles
 from lib.figures.style import csv_bytes
-from lib.store import saved as store_saved
+from lib.store import provenance
 
 BOXPLOTS = ["fig4_2", "fig4_3", "fig4_5", "fig4_7", "fig4_8", "fig4_9", "fig4_10", "fig4_11", "fig4_12", "fig5_3"]
 
@@ -241,13 +241,12 @@ class TestBoxplot:
 
 class TestSave:
     def test_files_provenance_and_registration(self, profile, monkeypatch):
-        registered = {}
-        monkeypatch.setattr(store_saved, "register", lambda label, files: registered.update({label: files}))
+        monkeypatch.setattr(provenance, "saved", {})
         records = records_of({"MSE": 0.4, "cosine": 0.8})
         data = figures.boxplot_frame("fig4_2", records, band=0.02)
         files = figures.save(figures.boxplot(data, "fig4_2"), "fig4_2", data, profile=profile, records=records)
         assert files == [paths.figures(profile) / "fig4_2.svg", paths.figures(profile) / "fig4_2.csv"]
-        assert registered == {"fig4_2": files}
+        assert provenance.saved == {"fig4_2": files}
         assert (paths.provenance(profile) / "fig4_2.json").is_file()
         assert sorted(path.name for path in files[0].parent.iterdir()) == ["fig4_2.csv", "fig4_2.svg"]  # no leftovers
         saved = pd.read_csv(files[1])

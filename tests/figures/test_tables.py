@@ -5,7 +5,7 @@ import pytest
 
 from lib.config import paths, profiles
 from lib.figures import tables
-from lib.store import saved
+from lib.store import provenance
 
 FRAME = pd.DataFrame(
     {
@@ -62,12 +62,11 @@ def test_latex_escapes(text, escaped):
 
 def test_save(tmp_path, monkeypatch):
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
-    registered = {}
-    monkeypatch.setattr(saved, "register", lambda label, files: registered.update({label: files}))
+    monkeypatch.setattr(provenance, "saved", {})
     profile = profiles.load("smoke", seeds=[5])
     files = tables.save(FRAME, "tab4_1", profile=profile, caption="Corpus")
     assert [file.name for file in files] == ["tab4_1.csv", "tab4_1.md", "tab4_1.tex"]
-    assert {file.parent for file in files} == {paths.figures(profile)} and registered == {"tab4_1": files}
+    assert {file.parent for file in files} == {paths.figures(profile)} and provenance.saved == {"tab4_1": files}
     assert (
         files[0].read_text(encoding="utf-8").splitlines()[1] == "max-margin;MSE;γ=1.0,500000,0.333333,685000000.000000"
     )

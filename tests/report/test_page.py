@@ -116,7 +116,7 @@ def test_a_training_is_timed_once_however_often_it_is_shown(run, mini):
     for label in ("fig4_2", "fig4_3"):
         provenance.write(label, profile=mini, files=[], records=shown)
     items = [shown_items.item(label, manifest.load()[label], mini) for label in ("fig4_2", "fig4_3")]
-    assert [row["records"] for row in page._timings(mini, {"02_structural_loss": items})] == ["2:00"]
+    assert [row["records"] for row in page._timings(mini, {"02_structural_loss": items})] == ["02:00"]
 
 
 def test_every_picture_is_inside_whole_and_described(text):

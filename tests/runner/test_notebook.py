@@ -15,7 +15,7 @@ import pytest
 
 from lib.config import manifest, paths, profiles
 from lib.runner import notebook
-from lib.store import executors, progress, saved
+from lib.store import executors, progress, provenance
 
 PARAMETERS = {"profile": "mini", "seeds": None, "only": "", "overrides": {}}
 
@@ -77,10 +77,10 @@ def test_a_cell_that_is_run_again_may_find_the_notebooks_own_variables():
 def test_finish_wants_every_promised_label(tmp_path, capsys):
     nb = started()
     for label in ("tab4_3", "tab4_4", "fig4_2"):
-        saved.register(label, files(tmp_path, label))
+        provenance.saved[label] = files(tmp_path, label)
     with pytest.raises(RuntimeError, match="did not save fig4_3"):
         nb.finish()
-    saved.register("fig4_3", files(tmp_path, "fig4_3"))
+    provenance.saved["fig4_3"] = files(tmp_path, "fig4_3")
     nb.finish()
     assert capsys.readouterr().out.startswith(f"{notebook.MARKER} 02_structural_loss")
 
@@ -89,19 +89,19 @@ def test_finish_wants_only_what_was_asked_for(tmp_path, monkeypatch):
     monkeypatch.setenv("THESIS_LABELS", "fig4_2")
     nb = started()
     assert [label for label in nb.promised if nb.wants(label)] == ["fig4_2"]
-    saved.register("fig4_2", files(tmp_path, "fig4_2"))
+    provenance.saved["fig4_2"] = files(tmp_path, "fig4_2")
     nb.finish()
 
 
 def test_finish_notices_a_file_that_is_gone_or_that_nobody_listed(tmp_path):
     nb = started(only="cosine")
     made = files(tmp_path, "fig4_2")
-    saved.register("fig4_2", made)
+    provenance.saved["fig4_2"] = made
     nb.finish()
     made[0].unlink()
     with pytest.raises(RuntimeError, match="fig4_2 was saved as fig4_2.csv; params/manifest.yaml says"):
         nb.finish()
-    saved.register("fig9_9", [])
+    provenance.saved["fig9_9"] = []
     with pytest.raises(RuntimeError, match="saved fig9_9, which params/manifest.yaml does not list"):
         nb.finish()
 
@@ -109,10 +109,6 @@ def test_finish_notices_a_file_that_is_gone_or_that_nobody_listed(tmp_path):
 def test_wants_knows_the_labels_of_its_notebook():
     with pytest.raises(ValueError, match="'fig4_22' is not listed for 02_structural_loss"):
         started().wants("fig4_22")
-
-
-def test_register_outside_a_notebook_does_nothing(tmp_path):
-    saved.register("fig4_2", [tmp_path / "fig4_2.svg"])
 
 
 def test_jobs_follow_the_environment_and_start_refuses_what_is_no_number(monkeypatch):
@@ -143,6 +139,15 @@ def test_papermill_stops_at_an_unknown_parameter_with_one_line(tmp_path, monkeyp
     (error,) = [part for cell in executed.cells for part in cell.get("outputs", []) if part.output_type == "error"]
     assert len(error.traceback) == 1 and "\n" not in error.traceback[0]
     assert not executed.cells[-1].outputs, "the cell after the check must not have run"
+
+
+def test_papermills_command_ends_with_our_line(tmp_path):
+    """papermill's own traceback comes before it; `_render_traceback_` keeps ours out."""
+    command = [sys.executable, "-m", "papermill", paths.NOTEBOOKS / "02_structural_loss.ipynb", tmp_path / "out.ipynb"]
+    variables = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
+    done = subprocess.run([*command, "-p", "profile", "nosuch"], env=variables, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.strip().splitlines()[-1] == "ParameterError: unknown profile 'nosuch'; nearest: mini"
 
 
 def test_track_draws_a_bar_for_a_person(capsys):

@@ -22,7 +22,7 @@ from lib.runner import run_notebook
 kernels = pytest.mark.smoke  # starts notebooks' kernels: seconds each
 ROOT = Path(__file__).resolve().parents[2]
 PARAMETERS = 'profile = "mini"\nseeds = None\nonly = ""\noverrides = {}'
-IMPORTS = "from lib.config import paths\nfrom lib.runner import notebook\nfrom lib.store import saved\n"
+IMPORTS = "from lib.config import paths\nfrom lib.runner import notebook\nfrom lib.store import provenance\n"
 START = IMPORTS + 'nb = notebook.start("{name}", globals())'
 SAVE = """
 def save(label, suffixes, text="1"):
@@ -31,7 +31,7 @@ def save(label, suffixes, text="1"):
     files = [folder / (label + suffix) for suffix in suffixes]
     for file in files:
         file.write_text(text)
-    saved.register(label, files)
+    provenance.saved[label] = files
 """
 MANIFEST = """
 fig1_1: {notebook: 01_first, kind: figure, section: "1", minutes: 0.1, title: One}
@@ -172,7 +172,7 @@ WAYS_TO_FAIL = {
 def test_what_only_looks_complete_is_not_done(checkout):
     lines = []
     for name, (cells, _) in WAYS_TO_FAIL.items():
-        make = f'save("fig{name}", [".svg", ".csv"])\nmade = saved.labels()["fig{name}"]'
+        make = f'save("fig{name}", [".svg", ".csv"])\nmade = provenance.saved["fig{name}"]'
         sources = [make if cell == "MAKE" else cell for cell in cells]
         write_notebook(checkout, name, *sources, tags=() if name == "17_untagged" else ("parameters",))
         lines.append(f'fig{name}: {{notebook: {name}, kind: figure, section: "1", minutes: 1, title: x}}\n')
@@ -191,7 +191,7 @@ def test_what_only_looks_complete_is_not_done(checkout):
 def test_a_page_is_made_anew_when_what_it_shows_was_made(checkout):
     page = """path = manifest.load()["report"].paths(nb.profile)[0]
 path.write_text((paths.figures(nb.profile) / "fig2_1.csv").read_text())
-saved.register("report", [path])"""
+provenance.saved["report"] = [path]"""
     write_notebook(checkout, "09_report", "from lib.config import manifest", page, "nb.finish()")
     line = 'report: {notebook: 09_report, kind: page, section: "-", minutes: 1, title: Report}\n'
     (checkout / "params" / "manifest.yaml").write_text(MANIFEST + line)
@@ -209,7 +209,7 @@ saved.register("report", [path])"""
     [
         (["mni"], "unknown label, notebook or profile 'mni'; nearest: mini"),
         (["mini", "fig2_11"], "nearest: fig2_1"),
-        (["--forse"], "unknown option --forse; nearest: --force"),
+        (["--forse"], "unknown option '--forse'; nearest: --force"),
         (["mini", "lab"], "two profiles at once"),
         (
             ["--set", "training.document=4"],
@@ -219,7 +219,7 @@ saved.register("report", [path])"""
         (["--jobs", "0"], "--jobs: expected a whole number from 1, got '0'"),
         (["--jobs", "²"], "--jobs: expected a whole number from 1, got '²'"),
         (["--jobs", ""], "--jobs: expected a whole number from 1, got ''"),
-        (["--seeds", "0,0"], "a seed stands twice"),
+        (["--seeds", "0,0"], "seeds: expected each once"),
         (["--only", "cosinus"], "only: no model is called 'cosinus'; nearest: cosine"),
     ],
 )

@@ -27,9 +27,14 @@ LOCK_LINES = [
     line for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines() if line and line[0] != "#"
 ]
 # Import names that differ from the names of their distributions.
-DISTRIBUTIONS = {"sklearn": "scikit-learn", "ruamel": "ruamel-yaml", "sentence_transformers": "sentence-transformers"}
+DISTRIBUTIONS = {
+    "sklearn": "scikit-learn",
+    "ruamel": "ruamel-yaml",
+    "pydantic_core": "pydantic",
+    "sentence_transformers": "sentence-transformers",
+}
 # Only their commands or their data are used.
-NEVER_IMPORTED = {"jupyterlab", "ipykernel", "nbstripout", "ruff", "codespell", "setuptools"}
+NEVER_IMPORTED = {"jupyterlab", "ipykernel", "nbstripout", "ruff", "codespell", "setuptools", "mypy", "pytest-xdist"}
 
 
 def normal(name: str) -> str:

@@ -130,7 +130,7 @@ CASES = [
     (plant_link, "student is a symbolic link to elsewhere; name the folder itself"),
     (plant_dangling, "student is a symbolic link to nowhere; name the folder itself"),
     (plant_file_above, "models/student cannot be made: .*models is no folder"),
-    (marker("not json"), r"\.thesis-student\.json or a folder is not readable \(damaged\)"),
+    (marker("not json"), "json is damaged or of another version"),
     (marker("[]"), "json is damaged or of another version"),
     (marker('{"format": 2, "files": []}'), "json is damaged or of another version"),
     (marker('{"format": 1, "files": [3]}'), "json is damaged or of another version"),

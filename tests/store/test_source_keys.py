@@ -21,6 +21,12 @@ SOURCES = {
 }
 
 
+def forget():
+    """Read every source anew."""
+    for remembered in (source_key, source_keys.imports, home, source_keys._path):
+        remembered.cache_clear()
+
+
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
     """A small project; returns a function that writes one of its files anew."""
@@ -28,14 +34,14 @@ def tree(tmp_path, monkeypatch):
     def write(path, text):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text, encoding="utf-8")
-        source_keys.forget()
+        forget()
 
     monkeypatch.setattr(source_keys, "ROOT", tmp_path)
     for path, text in SOURCES.items():
         write(path, text)
     yield write
     monkeypatch.undo()
-    source_keys.forget()
+    forget()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ def mini(tmp_path_factory):
         artifacts = tmp_path_factory.mktemp("mini")
         patch.setenv("THESIS_ARTIFACTS", str(artifacts))
         profile = profiles.load("mini")
-        yield SimpleNamespace(
+        return SimpleNamespace(
             artifacts=artifacts,
             profile=profile,
             root=sources.root(profile),

@@ -60,12 +60,12 @@ def path(name: str) -> Path:
     """
     from gensim.test.utils import datapath  # slow to import
 
-    found = Path(datapath(name))
-    if not found.is_file():
+    file = Path(datapath(name))
+    if not file.is_file():
         raise ValueError(
-            f"{found} is missing: this gensim was installed without its test data; install the wheel from PyPI"
+            f"{file} is missing: this gensim was installed without its test data; install the wheel from PyPI"
         )
-    return found
+    return file
 
 
 def shingles(text: str) -> set[bytes]:
@@ -81,23 +81,23 @@ def without_copies(texts: Iterable[str]) -> list[int]:
     seen: set[bytes] = set()
     kept = []
     for index, text in enumerate(texts):
-        found = shingles(text)
-        if len(found & seen) <= COPY_SHARE * len(found):
+        runs = shingles(text)
+        if len(runs & seen) <= COPY_SHARE * len(runs):
             kept.append(index)
-            seen |= found
+            seen |= runs
     return kept
 
 
 @functools.cache
 def articles() -> tuple[Article, ...]:
     """The dump's articles, copied paragraphs removed, in file order. Parsing takes about 2 s, once per process."""
-    found = list(read_dump(path(DUMP)))
-    owners = [(number, paragraph) for number, article in enumerate(found) for paragraph in article.paragraphs]
-    kept: dict[int, list[Paragraph]] = {number: [] for number in range(len(found))}
+    dump = list(read_dump(path(DUMP)))
+    owners = [(number, paragraph) for number, article in enumerate(dump) for paragraph in article.paragraphs]
+    kept: dict[int, list[Paragraph]] = {number: [] for number in range(len(dump))}
     for index in without_copies(paragraph.text for _, paragraph in owners):
         number, paragraph = owners[index]
         kept[number].append(paragraph)
-    return tuple(Article(article.title, tuple(kept[n]), article.dropped) for n, article in enumerate(found))
+    return tuple(Article(article.title, tuple(kept[n]), article.dropped) for n, article in enumerate(dump))
 
 
 def corpus_sections(article: Article) -> set[str]:

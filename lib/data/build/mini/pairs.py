@@ -73,5 +73,5 @@ def _rematch(positives: list[Pair], related: Callable[[str, str], bool], rng: np
                     break
         if not unsettled:
             break
-    found = [pair if valid(place, pair[1]) else None for place, pair in enumerate(zip(firsts, seconds, strict=True))]
-    return [pair if pair not in found[:place] else None for place, pair in enumerate(found)]
+    dealt = [pair if valid(place, pair[1]) else None for place, pair in enumerate(zip(firsts, seconds, strict=True))]
+    return [pair if pair not in dealt[:place] else None for place, pair in enumerate(dealt)]

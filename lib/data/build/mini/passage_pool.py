@@ -127,17 +127,17 @@ def topics(passages: Iterable[Passage]) -> list[str]:
 def _titles(count: int, passage_words: int) -> list[str]:
     """The longest articles by prose; lists are no articles about something."""
     words = {a.title: sum(len(p.text.split()) for p in a.paragraphs) for a in gensim_files.articles()}
-    found: list[str] = []
+    titles: list[str] = []
     for title in sorted(words, key=lambda title: (-words[title], title)):
-        quota = sum((TOPIC_QUOTA if len(found) < TOPICS else QUOTA).values())
+        quota = sum((TOPIC_QUOTA if len(titles) < TOPICS else QUOTA).values())
         enough = len(list(_cut(gensim_files.pool_paragraphs()[title], passage_words))) >= quota
         if enough and not title.startswith("List of"):
-            found.append(title)
-        if len(found) == count:
-            return found
+            titles.append(title)
+        if len(titles) == count:
+            return titles
     raise ValueError(
         f"pool_articles: {count} articles with enough passages of {passage_words} words are wanted, the dump holds "
-        f"{len(found)}; lower pool_articles or passage_words"
+        f"{len(titles)}; lower pool_articles or passage_words"
     )
 
 
@@ -215,8 +215,8 @@ def _choose(
             break
     chosen = {key: {position for title, position in taken[key[1]] if title == key[0]} for key in quota}
     used = set().union(*taken.values())
-    for title, found in candidates.items():
-        rest = [position for position in rng.permutation(len(found)).tolist() if (title, position) not in used]
+    for title, passages in candidates.items():
+        rest = [position for position in rng.permutation(len(passages)).tolist() if (title, position) not in used]
         for split in SPLITS:
             chosen[title, split].update(rest[: quota[title, split]])
             rest = rest[quota[title, split] :]
@@ -226,14 +226,14 @@ def _choose(
 def _neighbours(candidates: dict[str, list[_Cut]]) -> dict[tuple[str, int], set[tuple[str, int]]]:
     """{(article, position): those of other articles that link to a page it links to}; passages without any are out."""
     linking: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    for title, found in candidates.items():
-        for position, sentences in enumerate(found):
+    for title, passages in candidates.items():
+        for position, sentences in enumerate(passages):
             for target in frozenset().union(*(targets for _, targets in sentences)):
                 linking[target].append((title, position))
     neighbours: dict[tuple[str, int], set[tuple[str, int]]] = defaultdict(set)
     for nodes in linking.values():
-        for one in nodes:
-            neighbours[one].update(other for other in nodes if other[0] != one[0])
+        for node in nodes:
+            neighbours[node].update(other for other in nodes if other[0] != node[0])
     return {node: others for node, others in neighbours.items() if others}
 
 

@@ -191,10 +191,10 @@ def _checked(root: Path, name: str) -> Path:
     )
     pinned = next((pin for file, pin in pins.items() if file.lstrip("*") == name), None)
     with path.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
-    if found != pinned:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    if digest != pinned:
         raise ValueError(
-            f"{path}: sha256 is {found}, SHA256SUMS says {pinned or 'nothing'}; download it again or renew the pin"
+            f"{path}: sha256 is {digest}, SHA256SUMS says {pinned or 'nothing'}; download it again or renew the pin"
         )
     return path
 
