@@ -15,14 +15,35 @@ from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import figure_models, roles
-from lib.figures.style import COLORS, INK, LIGHT, NEUTRAL, SIZES, style
+from lib.figures.style import COLORS, DIAMOND, INK, LIGHT, NEUTRAL, SIZES, style
 
+UNTRAINED = ("Longformer", "SBERT")  # the base checkpoint and the structural teacher
 BASELINE = "baseline or teacher"
 _APPENDIX = re.compile(r"fig[A-Z]_\d+")  # shows what the thesis does not
-_LEGEND = {"frameon": False, "fontsize": 8, "title_fontsize": 8, "columnspacing": 1.4}
-_UNTRAINED = ("Longformer", "SBERT")
 _ROUNDS = ("1k", "10k", "all")
 _LAMBDAS = ("0.2", "0.5", "0.8", "0.95")
+# Figure -> pattern of models -> what the published figure colours them by, the first that fits.
+_PROJECTIONS = {r"(\d+)d;S:.*": r"\1-dimensional teacher", ".*": BASELINE}
+_WEIGHTINGS = {".*λ=(.*)": r"λ = \1", "no-weighting": "no-weighting", ".*": BASELINE}
+_CATEGORIES = {
+    "fig4_3": {
+        "max-margin;([^;]*).*": r"max-margin, \1",
+        "contrastive": "contrastive",
+        "|".join(UNTRAINED): BASELINE,
+        ".*": "simple",
+    },
+    "fig4_5": {r".*\+.*": "DM + DBOW", "([^;]*).*": r"\1"},
+    **dict.fromkeys(("fig4_7", "fig4_8", "fig4_9"), _PROJECTIONS),
+    **dict.fromkeys(("fig4_10", "fig4_11"), _WEIGHTINGS),
+    "fig5_3": {"[^;]*;([^;]*).*": r"\1 finetuning documents"},
+}
+# Categories in the order of the legend; others come after them.
+_ORDERS = {
+    "fig4_3": ("simple", "contrastive", "max-margin, cosine", "max-margin, MSE"),
+    "fig4_5": ("DM", "DBOW", "DM + DBOW"),
+    **dict.fromkeys(("fig4_7", "fig4_8", "fig4_9"), [f"{size}-dimensional teacher" for size in (100, 1024, 2048)]),
+    "fig5_3": [f"{size} finetuning documents" for size in _ROUNDS],
+}
 
 
 def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> pd.DataFrame:
@@ -45,84 +66,84 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
     repeated record, for a missing task and for a value that is no accuracy.
     """
     ours = _accuracies(label, records)
+    columns = {"accuracy": "published", "normalized": "published_normalized"}
     if _APPENDIX.fullmatch(label):
-        names = {}
-        theirs = pd.DataFrame({"identity": [], "task": [], "published": [], "published_normalized": []}, dtype=object)
+        names, theirs = {}, pd.DataFrame(columns=["identity", "task", *columns.values()], dtype=object)
     else:
         names = {identity: model for model, identity in figure_models.shown(label).items()}
-        columns = {"accuracy": "published", "normalized": "published_normalized"}
         theirs = published.load(label).rename(columns=columns)[["identity", "task", *columns.values()]]
     names |= {identity: identity for identity in ours["identity"].unique() if identity not in names}
     frame = ours.merge(theirs, on=["identity", "task"], how="left")
-    best = frame.groupby("task")["value"].transform("max")
-    frame["normalized"] = frame["value"] / best
+    frame["normalized"] = frame["value"] / frame.groupby("task")["value"].transform("max")
     frame["band"] = np.nan if band is None else float(band)
     frame["model"] = frame["identity"].map(names)
-    rank = {identity: row for row, identity in enumerate(names)}
     frame["mean"] = frame.groupby("model")["normalized"].transform("mean").round(12)  # ties: in published order
-    frame["rank"] = frame["identity"].map(rank)
-    frame["order"] = frame["task"].map(roles.ordered(frame["task"]).index)
-    # Figure 5.3 keeps the rounds apart: its models are named model;round.
-    rounds = frame["model"].str.rpartition(";")[2] if label == "fig5_3" else pd.Series("", index=frame.index)
-    frame["group"] = rounds.map(roles.ordered(rounds, _ROUNDS).index)
-    frame = frame.sort_values(["group", "mean", "rank", "order"]).reset_index(drop=True)
-    return frame[["model", "task", "value", "published", "normalized", "published_normalized", "seeds", "band",
-                  "collapsed", "identity"]]  # fmt: skip
+    frame["round"] = frame["model"].str.rpartition(";")[2] if label == "fig5_3" else ""
+    orders = {"round": roles.ordered(frame["round"], _ROUNDS), "mean": None, "identity": list(names)}
+    orders["task"] = roles.ordered(frame["task"])
+    frame = frame.sort_values(
+        [*orders], key=lambda column: column if column.name == "mean" else column.map(orders[column.name].index)
+    )
+    kept = ["model", "task", "value", "published", "normalized", "published_normalized", "seeds", "band", "collapsed"]
+    return frame[[*kept, "identity"]].reset_index(drop=True)
 
 
-def boxplot(
-    data: pd.DataFrame, label: str, *, hue: str | None = None, reference: str | None = None, title: str | None = None
-) -> Figure:
+@style()
+def boxplot(data: pd.DataFrame, label: str) -> Figure:
     """Draw a boxplot figure from `boxplot_frame`'s columns.
 
     Left: ours, a box per model over the tasks, the mean a black triangle, rows in the order of `data`. Right: the
     published mean normalised accuracy of the same models as open diamonds, on its own scale; if the published ranking
-    were reproduced, the diamonds would run to the right without turning back. The shaded strip is the seed noise:
-    means inside it are not told apart from that of `reference`.
-
-    hue: a column of `data` that colours the boxes; None takes the categories of the published figure.
-    reference: the model, as printed, on whose mean the strip is centred; None is the best row.
+    were reproduced, the diamonds would run to the right without turning back. The shaded strip is the seed noise
+    around the best row: means inside it are not told apart from the best.
     """
-    rows = list(dict.fromkeys(data["model"]))
-    means = data.groupby("model")["normalized"].mean()
-    categories = {row: _category(label, row) for row in rows}
-    if hue:
-        categories = dict(zip(data["model"], data[hue], strict=True))
-    colors = _palette(label, list(dict.fromkeys(categories[row] for row in rows)))
+    rows = data["model"].unique().tolist()
+    categories = [_category(label, row) for row in rows]
+    colors = _palette(label, categories)
     has_published = bool(data["published_normalized"].notna().any())
     width, height = _size(label, len(rows))
-    with style():
-        figure = plt.figure(figsize=(width, height))
-        ratios = [2.7 if width < 7 else 5, 1]  # narrow figures: room for two tick labels on the right
-        axes = figure.subplots(1, 2, sharey=True, width_ratios=ratios) if has_published else [figure.subplots()]
-        _draw_boxes(axes[0], data, rows, [colors[categories[row]] for row in rows])
-        handles = [Patch(facecolor=color, edgecolor=INK, label=name) for name, color in colors.items() if name]
-        handles.append(Line2D([], [], marker="^", color="black", linestyle="", label="mean of the tasks"))
-        band = float(data["band"].iloc[0])
-        if np.isfinite(band):
-            center = means[reference or rows[-1]]
-            strip = axes[0].axvspan(center - band, center + band, color=COLORS[8], alpha=0.5, lw=0, zorder=0.5)
-            strip.set_label(f"seed noise, 2 sd around {reference or 'the best row'}")
-            handles.append(strip)
-        if has_published:
-            theirs = data.groupby("model")["published_normalized"].mean()[rows]
-            diamond = {"marker": "D", "markersize": 4, "mfc": "white", "mec": INK, "linestyle": ""}
-            axes[1].plot(theirs, range(len(rows)), **diamond)
-            axes[1].set(xlabel="published", xlim=_padded(theirs))
-            # Two labels only where there is room for both.
-            ends = [theirs.min(), theirs.max()] if theirs.max() - theirs.min() >= 0.02 else [theirs.max()]
-            axes[1].set_xticks(ends, [f"{end:.2f}" for end in ends])
-            axes[1].tick_params(axis="x", labelsize=8)
-            axes[1].tick_params(axis="y", labelleft=False)
-            handles.append(Line2D([], [], label="published mean", **diamond))
-        axes[0].set(xlabel="normalised accuracy", yticks=range(len(rows)), ylim=(len(rows) - 0.5, -0.5))
-        axes[0].set_yticklabels(_row_labels(data, rows), fontsize=_font_size(rows, width))
-        for axis in axes:
-            axis.grid(axis="y", visible=False)
-        if title:
-            figure.suptitle(title)
-        columns = 2 if width < 7 else 3
-        figure.legend(handles=handles, loc="outside lower center", ncols=columns, title=_note(data), **_LEGEND)
+    narrow = width < 7
+    figure = plt.figure(figsize=(width, height))
+    ratios = [2.7 if narrow else 5, 1]  # narrow figures: room for two tick labels on the right
+    axes = figure.subplots(1, 2, sharey=True, width_ratios=ratios) if has_published else [figure.subplots()]
+    thin = {"color": INK, "linewidth": 0.8}
+    drawn = axes[0].boxplot(
+        [data.loc[data["model"] == row, "normalized"].to_numpy() for row in rows],
+        positions=range(len(rows)), orientation="horizontal", widths=0.65, patch_artist=True, showmeans=True,
+        meanprops={"marker": "^", "mfc": "black", "mec": "white", "markersize": 6, "markeredgewidth": 0.4},
+        medianprops={"color": INK, "linewidth": 1.2}, boxprops={"edgecolor": INK, "linewidth": 0.8},
+        whiskerprops=thin, capprops=thin,
+        flierprops={"marker": "o", "markersize": 3, "markerfacecolor": "none", "markeredgecolor": INK},
+    )  # fmt: skip
+    for box, category in zip(drawn["boxes"], categories, strict=True):
+        box.set_facecolor(colors[category])
+    handles = [Patch(facecolor=color, edgecolor=INK, label=name) for name, color in colors.items() if name]
+    handles.append(Line2D([], [], marker="^", color="black", linestyle="", label="mean of the tasks"))
+    band = float(data["band"].iloc[0])
+    if np.isfinite(band):
+        center = data.loc[data["model"] == rows[-1], "normalized"].mean()
+        strip = axes[0].axvspan(center - band, center + band, color=COLORS[8], alpha=0.5, lw=0, zorder=0.5)
+        strip.set_label("seed noise, 2 sd around the best row")
+        handles.append(strip)
+    if has_published:
+        theirs = data.groupby("model")["published_normalized"].mean()[rows]
+        low, high = theirs.min(), theirs.max()
+        room = max(0.08 * (high - low), 0.01)
+        axes[1].plot(theirs, range(len(rows)), **DIAMOND, markersize=4)
+        axes[1].set(xlabel="published", xlim=(low - room, high + room))
+        ends = [low, high] if high - low >= 0.02 else [high]  # two labels only where there is room for both
+        axes[1].set_xticks(ends, [f"{end:.2f}" for end in ends])
+        axes[1].tick_params(axis="x", labelsize=8)
+        axes[1].tick_params(axis="y", labelleft=False)
+        handles.append(Line2D([], [], label="published mean", **DIAMOND, markersize=4))
+    axes[0].set(xlabel="normalised accuracy", yticks=range(len(rows)), ylim=(len(rows) - 0.5, -0.5))
+    # Long projections in a 6 inch figure: no more than 55 % of the width for the labels (0.6 em a character).
+    longest = max(len(row) for row in rows) + 3
+    axes[0].set_yticklabels(_row_labels(data, rows), fontsize=min(8.8, 0.55 * width * 72 / (0.6 * longest)))
+    for axis in axes:
+        axis.grid(axis="y", visible=False)
+    sizes = {"fontsize": 8, "title_fontsize": 8, "columnspacing": 1.4, "ncols": 2 if narrow else 3}
+    figure.legend(handles=handles, loc="outside lower center", title=_note(data), frameon=False, **sizes)
     return figure
 
 
@@ -150,31 +171,9 @@ def _accuracies(label: str, records: pd.DataFrame) -> pd.DataFrame:
     return means.reset_index().rename(columns={"model": "identity"})
 
 
-def _draw_boxes(axis, data: pd.DataFrame, rows: list[str], colors: list) -> None:
-    values = [data.loc[data["model"] == row, "normalized"].to_numpy() for row in rows]
-    drawn = axis.boxplot(
-        values,
-        positions=range(len(rows)),
-        orientation="horizontal",
-        widths=0.65,
-        patch_artist=True,
-        showmeans=True,
-        meanprops={"marker": "^", "mfc": "black", "mec": "white", "markersize": 6, "markeredgewidth": 0.4},
-        medianprops={"color": INK, "linewidth": 1.2},
-        boxprops={"edgecolor": INK, "linewidth": 0.8},
-        whiskerprops={"color": INK, "linewidth": 0.8},
-        capprops={"color": INK, "linewidth": 0.8},
-        flierprops={"marker": "o", "markersize": 3, "markerfacecolor": "none", "markeredgecolor": INK},
-    )
-    for box, color in zip(drawn["boxes"], colors, strict=True):
-        box.set_facecolor(color)
-
-
 def _row_labels(data: pd.DataFrame, rows: list[str]) -> list[str]:
-    facts = data.groupby("model")[["seeds", "collapsed"]].max()
-    collapsed = {row: " †" if facts["collapsed"][row] else "" for row in rows}
-    several = {row: f" ×{facts['seeds'][row]}" if facts["seeds"][row] > 1 else "" for row in rows}
-    return [row + collapsed[row] + several[row] for row in rows]
+    facts = data.groupby("model")[["seeds", "collapsed"]].max().loc[rows].itertuples()
+    return [row + " †" * bool(collapsed) + (f" ×{seeds}" if seeds > 1 else "") for row, seeds, collapsed in facts]
 
 
 def _note(data: pd.DataFrame) -> str:
@@ -187,36 +186,16 @@ def _note(data: pd.DataFrame) -> str:
 def _size(label: str, rows: int) -> tuple[float, float]:
     """The published size; less high by the rows that are missing, higher by those that the thesis does not have."""
     width, height = SIZES.get(label, (7, 6))
-    count = len(published.models(label)) if label in published.labels() else rows
+    count = rows if _APPENDIX.fullmatch(label) else len(figure_models.printed(label))
     fixed = 1.4  # inches of axis labels and legend
     return width, fixed + (height - fixed) * rows / count if rows > 1 else fixed + 0.6
 
 
-def _font_size(rows: list[str], width: float) -> float:
-    # Long projections in a 6 inch figure: no more than 55 % of the width for the labels (0.6 em a character).
-    longest = max(len(row) for row in rows) + 3
-    return min(8.8, 0.55 * width * 72 / (0.6 * longest))
-
-
-def _padded(values: pd.Series) -> tuple[float, float]:
-    room = max(0.08 * (values.max() - values.min()), 0.01)
-    return values.min() - room, values.max() + room
-
-
 def _category(label: str, model: str) -> str:
     """What the published figure colours by; "" where it uses one colour."""
-    if label == "fig4_3":
-        if model.startswith("max-margin"):
-            return "max-margin, " + model.split(";")[1]
-        return "contrastive" if model == "contrastive" else BASELINE if model in _UNTRAINED else "simple"
-    if label == "fig4_5":
-        return "DM + DBOW" if "+" in model else model.split(";")[0]
-    if label in ("fig4_7", "fig4_8", "fig4_9"):
-        return f"{model.split('d;')[0]}-dimensional teacher" if re.match(r"\d+d;S:", model) else BASELINE
-    if label in ("fig4_10", "fig4_11"):
-        return f"λ = {model.split('λ=')[1]}" if "λ=" in model else model if model == "no-weighting" else BASELINE
-    if label == "fig5_3":
-        return f"{model.split(';')[1]} finetuning documents"
+    for pattern, category in _CATEGORIES.get(label, {}).items():
+        if match := re.fullmatch(pattern, model):
+            return match.expand(category)
     return ""
 
 
@@ -228,14 +207,6 @@ def _palette(label: str, drawn: list[str]) -> dict[str, str]:
         palette = {f"λ = {lam}": shade for lam, shade in zip(sorted(lambdas, key=float), shades, strict=True)}
         palette["no-weighting"] = LIGHT[1]
     else:
-        orders = {
-            "fig4_3": ("simple", "contrastive", "max-margin, cosine", "max-margin, MSE"),
-            "fig4_5": ("DM", "DBOW", "DM + DBOW"),
-            "fig5_3": tuple(f"{size} finetuning documents" for size in _ROUNDS),
-        }
-        dimensions = tuple(f"{size}-dimensional teacher" for size in (100, 1024, 2048))
-        order = orders.get(label, dimensions if label in ("fig4_7", "fig4_8", "fig4_9") else ())
-        names = dict.fromkeys(name for name in (*order, *drawn) if name != BASELINE)
+        names = dict.fromkeys(name for name in (*_ORDERS.get(label, ()), *drawn) if name != BASELINE)
         palette = dict(zip(names, itertools.cycle(LIGHT), strict=False))
-    palette[BASELINE] = NEUTRAL
-    return {name: color for name, color in palette.items() if name in drawn}
+    return {name: color for name, color in (palette | {BASELINE: NEUTRAL}).items() if name in drawn}

@@ -7,6 +7,7 @@ import itertools
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -35,52 +36,49 @@ def histogram_frame(label: str, lengths: pd.DataFrame) -> pd.DataFrame:
     Ours are counted in the published bins, which are about 30 tokens wide and start at the shortest document.
     """
     theirs = published.load(label)
-    rows = []
+    frames = []
     for split in _SPLITS:
         edges = _edges(theirs[theirs["split"] == split])
+        bins = [*edges, np.inf]
         for source in dict.fromkeys((*_PUBLISHED, *lengths["source"])):
             tokens = lengths.loc[(lengths["split"] == split) & (lengths["source"] == source), "longformer_tokens"]
             curve = theirs[(theirs["split"] == split) & (theirs["source"] == source)]
-            counted = np.histogram(tokens, [*edges, np.inf])[0]
-            ours = counted / len(tokens) * 100 if len(tokens) else None
-            drawn = np.histogram(curve["bin_lo"] + 0.5, [*edges, np.inf], weights=curve["percent"])[0]
-            drawn = drawn if len(curve) else None
+            ours = np.histogram(tokens, bins)[0] / len(tokens) * 100 if len(tokens) else None
+            drawn = np.histogram(curve["bin_lo"] + 0.5, bins, weights=curve["percent"])[0] if len(curve) else None
             frame = {"split": split, "source": source, "bin_lo": edges, "bin_hi": [*edges[1:], None], "value": ours}
-            rows.append(pd.DataFrame({**frame, "published": drawn, "documents": len(tokens)}))
-    return pd.concat(rows, ignore_index=True).astype({"bin_hi": "Int64", "value": float, "published": float})
+            frames.append(pd.DataFrame({**frame, "published": drawn, "documents": len(tokens)}))
+    return pd.concat(frames, ignore_index=True).astype({"bin_hi": "Int64", "value": float, "published": float})
 
 
-def histogram(data: pd.DataFrame, label: str, *, title: str | None = None) -> Figure:
+@style()
+def histogram(data: pd.DataFrame, label: str) -> Figure:
     """Two panels, train and validation: ours filled, the published curve as a step outline, percent per source.
 
     data: `histogram_frame`'s. Documents beyond 4,096 tokens are counted in the CSV's open bin and not drawn.
     """
-    with style():
-        figure, axes = plt.subplots(1, 2, figsize=SIZES[label], sharex=True, sharey=True)
-        colors = dict(zip(dict.fromkeys(data["source"]), itertools.cycle(COLORS), strict=False))
-        for axis, split in zip(axes, _SPLITS, strict=True):
-            shown = data[data["split"] == split]
-            for source, color in colors.items():
-                closed = shown[(shown["source"] == source) & shown["bin_hi"].notna()]
-                edges = [*closed["bin_lo"], int(closed["bin_hi"].iloc[-1])]
-                if closed["value"].notna().any():
-                    axis.stairs(closed["value"], edges, fill=True, color=color, alpha=0.45)
-                if closed["published"].notna().any():
-                    axis.stairs(closed["published"], edges, color=_dark(color), linewidth=1.2)
-            counts = shown.groupby("source", sort=False)["documents"].first()
-            axis.set_title(f"{split}: " + ", ".join(f"{n:,} {source}" for source, n in counts.items() if n))
-            axis.set(xlabel="Longformer tokens", xlim=(0, LIMIT))
-        axes[0].set_ylabel("percent of the source's documents")
-        handles = []
+    figure, axes = plt.subplots(1, 2, figsize=SIZES[label], sharex=True, sharey=True)
+    colors = dict(zip(data["source"].unique(), itertools.cycle(COLORS), strict=False))
+    for axis, split in zip(axes, _SPLITS, strict=True):
+        shown = data[data["split"] == split]
         for source, color in colors.items():
-            drawn = data[data["source"] == source]
-            if drawn["value"].notna().any():
-                handles.append(Patch(facecolor=color, alpha=0.45, label=f"{source}, ours"))
-            if drawn["published"].notna().any():
-                handles.append(Line2D([], [], color=_dark(color), label=f"{source}, published"))
-        figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
-        if title:
-            figure.suptitle(title)
+            closed = shown[(shown["source"] == source) & shown["bin_hi"].notna()]
+            edges = [*closed["bin_lo"], int(closed["bin_hi"].iloc[-1])]
+            if closed["value"].notna().any():
+                axis.stairs(closed["value"], edges, fill=True, color=color, alpha=0.45)
+            if closed["published"].notna().any():
+                axis.stairs(closed["published"], edges, color=_dark(color), linewidth=1.2)
+        counts = shown.groupby("source", sort=False)["documents"].first()
+        axis.set_title(f"{split}: " + ", ".join(f"{n:,} {source}" for source, n in counts.items() if n))
+        axis.set(xlabel="Longformer tokens", xlim=(0, LIMIT))
+    axes[0].set_ylabel("percent of the source's documents")
+    handles = []
+    for source, color in colors.items():
+        drawn = data[data["source"] == source]
+        if drawn["value"].notna().any():
+            handles.append(Patch(facecolor=color, alpha=0.45, label=f"{source}, ours"))
+        if drawn["published"].notna().any():
+            handles.append(Line2D([], [], color=_dark(color), label=f"{source}, published"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 
@@ -95,9 +93,8 @@ def ecdf_frame(lengths: pd.DataFrame) -> pd.DataFrame:
     """
     theirs = published.load("fig5_2").assign(curve="published", documents=np.nan)
     curves = []
-    for (task, split), tokens in lengths.groupby(["task", "split"], sort=False)["longformer_tokens"]:
-        if split not in ("train", "test"):
-            continue  # Figure 5.2 shows these two
+    shown = lengths[lengths["split"].isin(_LINES)]
+    for (task, split), tokens in shown.groupby(["task", "split"], sort=False)["longformer_tokens"]:
         tokens = np.sort(tokens.to_numpy())
         picked = np.unique(np.linspace(0, len(tokens) - 1, POINTS).round().astype(int))
         proportion = np.searchsorted(tokens, tokens[picked], side="right") / len(tokens)
@@ -109,25 +106,21 @@ def ecdf_frame(lengths: pd.DataFrame) -> pd.DataFrame:
     return frame[["task", "split", "curve", "tokens", "proportion", "documents"]].astype({"documents": "Int64"})
 
 
-def ecdf(data: pd.DataFrame, *, title: str | None = None) -> Figure:
+@style()
+def ecdf(data: pd.DataFrame) -> Figure:
     """Figure 5.2: ours left, published right; a colour per task, test solid, train dashed, tokens on a log2 axis."""
-    tasks = roles.ordered(data["task"])
-    with style():
-        figure, axes = plt.subplots(1, 2, figsize=SIZES["fig5_2"], sharex=True, sharey=True)
-        for axis, curve in zip(axes, ("ours", "published"), strict=True):
-            shown = data[data["curve"] == curve]
-            for task, color in zip(tasks, COLORS, strict=False):
-                for split, line in _LINES.items():
-                    points = shown[(shown["task"] == task) & (shown["split"] == split)]
-                    axis.plot(points["tokens"], points["proportion"], line, color=color, linewidth=1.1)
-            axis.set_xscale("log", base=2)
-            axis.set(title=curve, xlabel="Longformer tokens", ylim=(0, 1.02))
-        axes[0].set_ylabel("proportion of documents")
-        handles = [Line2D([], [], color=color, label=task) for task, color in zip(tasks, COLORS, strict=False)]
-        handles += [Line2D([], [], color=INK, linestyle=line, label=split) for split, line in _LINES.items()]
-        figure.legend(handles=handles, loc="outside right center", frameon=False)
-        if title:
-            figure.suptitle(title)
+    colors = dict(zip(roles.ordered(data["task"]), COLORS, strict=False))
+    figure, axes = plt.subplots(1, 2, figsize=SIZES["fig5_2"], sharex=True, sharey=True)
+    for axis, curve in zip(axes, ("ours", "published"), strict=True):
+        for (task, color), (split, line) in itertools.product(colors.items(), _LINES.items()):
+            points = data[(data["curve"] == curve) & (data["task"] == task) & (data["split"] == split)]
+            axis.plot(points["tokens"], points["proportion"], line, color=color, linewidth=1.1)
+        axis.set_xscale("log", base=2)
+        axis.set(title=curve, xlabel="Longformer tokens", ylim=(0, 1.02))
+    axes[0].set_ylabel("proportion of documents")
+    handles = [Line2D([], [], color=color, label=task) for task, color in colors.items()]
+    handles += [Line2D([], [], color=INK, linestyle=line, label=split) for split, line in _LINES.items()]
+    figure.legend(handles=handles, loc="outside right center", frameon=False)
     return figure
 
 
@@ -140,5 +133,4 @@ def _edges(drawn: pd.DataFrame) -> np.ndarray:
 
 
 def _dark(color: str) -> str:
-    red, green, blue = plt.matplotlib.colors.to_rgb(color)
-    return plt.matplotlib.colors.to_hex((red * 0.6, green * 0.6, blue * 0.6))
+    return to_hex([part * 0.6 for part in to_rgb(color)])

@@ -12,12 +12,12 @@ from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import COLORS, INK, SIZES, style
+from lib.figures.style import COLORS, DIAMOND, INK, SIZES, style
 
 MODELS = tuple(published.load("tab5_7")["model"].unique())  # as Table 5.7 lists them; further ones come after
 _RETRIEVAL = ["metric", "model", "task"]
 _KEYS = {"fig5_4": ["round", "task", "model"], "fig5_5": _RETRIEVAL, "fig5_6": _RETRIEVAL}
-_DIAMOND = {"marker": "D", "markersize": 3.5, "mfc": "white", "mec": INK, "linestyle": ""}
+_SMALL = DIAMOND | {"markersize": 3.5}
 
 
 def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
@@ -41,61 +41,50 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
         raise ValueError(f"{label}: two records for {tuple(ours.loc[repeated, [*keys, 'seed']].iloc[0])}: pass one run")
     means = ours.groupby(keys, sort=False).agg(value=("value", "mean"), seeds=("seed", "nunique")).reset_index()
     frame = means.merge(theirs[[*keys, "published"]], on=keys, how="left")
-    order = {"model": _models(frame), "task": _tasks(frame), "round": ["10k", "all"], "metric": ["MAP", "MRR"]}
-    ranks = pd.DataFrame({key: frame[key].map(order[key].index) for key in keys})
-    frame = frame.loc[ranks.sort_values(keys).index].reset_index(drop=True)
+    orders = {"model": _models(frame), "task": _tasks(frame), "round": ["10k", "all"], "metric": ["MAP", "MRR"]}
+    frame = frame.sort_values(keys, key=lambda column: column.map(orders[column.name].index), ignore_index=True)
     return frame[[*keys, "value", "published", "seeds"]]
 
 
-def bars(data: pd.DataFrame, *, title: str | None = None) -> Figure:
+@style()
+def bars(data: pd.DataFrame) -> Figure:
     """Figure 5.4: accuracy per task, a bar per model, a panel per round; the published value a diamond on each bar."""
-    models = _models(data)
-    with style():
-        figure, axes = plt.subplots(data["round"].nunique(), 1, figsize=SIZES["fig5_4"], sharex=True, squeeze=False)
-        for axis, (size, shown) in zip(axes[:, 0], data.groupby("round", sort=False), strict=True):
-            _grouped(axis, shown, _tasks(data), "task", models)
-            axis.set_ylabel("accuracy")
-            axis.set_title("all finetuning documents" if size == "all" else f"{size} finetuning documents")
-        _legend(figure, models)
-        if title:
-            figure.suptitle(title)
+    figure, axes = plt.subplots(data["round"].nunique(), 1, figsize=SIZES["fig5_4"], sharex=True, squeeze=False)
+    for axis, (size, shown) in zip(axes[:, 0], data.groupby("round", sort=False), strict=True):
+        _grouped(axis, shown, _tasks(data), "task", _models(data))
+        axis.set(ylabel="accuracy", title=f"{size} finetuning documents")
+    _legend(figure, _models(data))
     return figure
 
 
-def spans(data: pd.DataFrame, *, title: str | None = None) -> Figure:
+@style()
+def spans(data: pd.DataFrame) -> Figure:
     """Figure 5.5: mean of the retrieval tasks' MAP and MRR as bars, the span between the tasks as an error bar."""
-    models = _models(data)
     means = data.groupby(["metric", "model"], sort=False).agg(
         value=("value", "mean"), low=("value", "min"), high=("value", "max"), published=("published", "mean")
     )
-    with style():
-        figure, axis = plt.subplots(figsize=SIZES["fig5_5"])
-        _grouped(axis, means.reset_index(), list(dict.fromkeys(data["metric"])), "metric", models)
-        axis.set_ylabel("mean score of the tasks")
-        line = Line2D([], [], color=INK, linewidth=1, label="span of the tasks")
-        _legend(figure, models, [line])
-        if title:
-            figure.suptitle(title)
+    figure, axis = plt.subplots(figsize=SIZES["fig5_5"])
+    _grouped(axis, means.reset_index(), data["metric"].unique().tolist(), "metric", _models(data))
+    axis.set_ylabel("mean score of the tasks")
+    _legend(figure, _models(data), Line2D([], [], color=INK, linewidth=1, label="span of the tasks"))
     return figure
 
 
-def points(data: pd.DataFrame, *, title: str | None = None) -> Figure:
+@style()
+def points(data: pd.DataFrame) -> Figure:
     """Figure 5.6: scores on each retrieval task; a panel per metric, a colour per task, the published ones open."""
-    models, tasks, metrics = _models(data), _tasks(data), list(dict.fromkeys(data["metric"]))
-    with style():
-        figure, axes = plt.subplots(1, len(metrics), figsize=SIZES["fig5_6"], sharey=True, squeeze=False)
-        for axis, metric in zip(axes[0], metrics, strict=True):
-            for task, color, shift in zip(tasks, COLORS, np.linspace(-0.15, 0.15, len(tasks)), strict=False):
-                rows = data[(data["task"] == task) & (data["metric"] == metric)].set_index("model").reindex(models)
-                heights = np.arange(len(models)) + shift
-                axis.plot(rows["value"], heights, "o", color=color, markersize=5, label=f"{task}, ours")
-                axis.plot(rows["published"], heights, **_DIAMOND | {"mec": color}, label=f"{task}, published")
-            axis.set(xlabel=metric, ylim=(len(models) - 0.5, -0.5))
-            axis.set_yticks(range(len(models)), models)
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(tasks), frameon=False, fontsize=8)
-        if title:
-            figure.suptitle(title)
+    models, tasks, metrics = _models(data), _tasks(data), data["metric"].unique()
+    figure, axes = plt.subplots(1, len(metrics), figsize=SIZES["fig5_6"], sharey=True, squeeze=False)
+    for axis, metric in zip(axes[0], metrics, strict=True):
+        for task, color, shift in zip(tasks, COLORS, np.linspace(-0.15, 0.15, len(tasks)), strict=False):
+            rows = data[(data["task"] == task) & (data["metric"] == metric)].set_index("model").reindex(models)
+            heights = np.arange(len(models)) + shift
+            axis.plot(rows["value"], heights, "o", color=color, markersize=5, label=f"{task}, ours")
+            axis.plot(rows["published"], heights, **_SMALL | {"mec": color}, label=f"{task}, published")
+        axis.set(xlabel=metric, ylim=(len(models) - 0.5, -0.5))
+        axis.set_yticks(range(len(models)), models)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(tasks), frameon=False, fontsize=8)
     return figure
 
 
@@ -107,23 +96,22 @@ def _grouped(axis: Axes, shown: pd.DataFrame, groups: list[str], column: str, mo
         axis.bar(places, rows["value"], width, color=color, edgecolor="white", linewidth=0.3)
         if "low" in rows:
             axis.vlines(places, rows["low"], rows["high"], color=INK, linewidth=1)
-        axis.plot(places, rows["published"], **_DIAMOND)
+        axis.plot(places, rows["published"], **_SMALL)
     axis.set_xticks(range(len(groups)), groups)
     axis.set_ylim(0, 1 if column == "task" else None)
     axis.grid(axis="x", visible=False)
 
 
-def _legend(figure: Figure, models: list[str], more: list | None = None) -> None:
+def _legend(figure: Figure, models: list[str], *more: Line2D) -> None:
     handles = [Patch(facecolor=color, label=model) for model, color in zip(models, _colors(models), strict=True)]
-    handles += [*(more or []), Line2D([], [], label="published", **_DIAMOND)]
+    handles += [*more, Line2D([], [], label="published", **_SMALL)]
     figure.legend(handles=handles, loc="outside right center", frameon=False)
 
 
 def _colors(models: list[str]) -> list[str]:
     # Ten colours are told apart; a model keeps its colour when another is missing.
-    more = [model for model in models if model not in MODELS]
-    places = {model: index for index, model in enumerate((*MODELS, *more))}
-    return [COLORS[places[model] % len(COLORS)] for model in models]
+    places = list(dict.fromkeys((*MODELS, *models)))
+    return [COLORS[places.index(model) % len(COLORS)] for model in models]
 
 
 def _models(frame: pd.DataFrame) -> list[str]:

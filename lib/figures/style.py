@@ -32,6 +32,7 @@ COLORS = seaborn.color_palette("colorblind").as_hex()
 LIGHT = [mpl.colors.to_hex([0.3 + 0.7 * part for part in mpl.colors.to_rgb(color)]) for color in COLORS]
 NEUTRAL = "#d9d9d9"  # baselines and teachers, in every figure
 INK = "#333333"
+DIAMOND = {"marker": "D", "mfc": "white", "mec": INK, "linestyle": ""}  # a published value, in every figure
 DECIMALS = 6
 
 _RC = {
@@ -77,6 +78,11 @@ def save(
     with style():
         figure.savefig(picture, format="svg", metadata={"Date": None, "Title": label})
     content = {".svg": picture.getvalue()} | ({} if data is None else {".csv": csv_bytes(data)})
+    return write(label, content, profile, records)
+
+
+def write(label: str, content: dict[str, bytes], profile: Profile, records: pd.DataFrame | None) -> list[Path]:
+    """Write the files of a figure or table, by suffix, and its provenance; returns the files' paths."""
     files = [paths.figures(profile) / f"{label}{suffix}" for suffix in content]
     for file, written in zip(files, content.values(), strict=True):
         write_atomically(file, written)

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from lib.config import paths
-from lib.figures.style import csv_bytes
-from lib.store import provenance
-from lib.store.files import write_atomically
+from lib.figures.style import csv_bytes, write
 
 if TYPE_CHECKING:
     from lib.config.profiles import Profile
@@ -40,16 +37,8 @@ def save(
     if frame.empty or frame.columns.nlevels > 1:
         shape = f"{len(frame)} rows under {frame.columns.nlevels} header rows"
         raise ValueError(f"{label}: expected a flat table with rows, got {shape}")
-    content = {
-        ".csv": csv_bytes(frame),
-        ".md": markdown(frame, caption).encode(),
-        ".tex": latex(frame, label, caption).encode(),
-    }
-    files = [paths.figures(profile) / f"{label}{suffix}" for suffix in content]
-    for file, written in zip(files, content.values(), strict=True):
-        write_atomically(file, written)
-    provenance.write(label, profile=profile, files=files, records=records)
-    return files
+    texts = {".md": markdown(frame, caption).encode(), ".tex": latex(frame, label, caption).encode()}
+    return write(label, {".csv": csv_bytes(frame), **texts}, profile, records)
 
 
 def beside(ours: pd.DataFrame, published: pd.DataFrame, *, on: str | list[str]) -> pd.DataFrame:

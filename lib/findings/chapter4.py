@@ -16,12 +16,12 @@ from lib import experiments, figures
 from lib.config import figure_models, profiles
 from lib.config.profiles import Profile
 from lib.distillation.variants import NO_WEIGHTING, parse
+from lib.figures.boxplots import UNTRAINED
 from lib.statistics.effects import best_means, normalized_runs
 from lib.statistics.intervals import SeedNoise, paired, seed_noise
 
 STRUCTURAL_REFERENCES = profiles.grid("structural")["reference"]
 REFERENCES = (*STRUCTURAL_REFERENCES, *NO_WEIGHTING.values())
-BASELINES = ("Longformer", "SBERT")
 
 
 def references(label: str) -> tuple[str, ...]:
@@ -44,16 +44,13 @@ def models(label: str, profile: Profile) -> dict[str, str]:
     shown = figure_models.shown(label)
     for identity in shown.values():
         parse(identity)
-    kept = {*BASELINES, *references(label)}
     if profile.only:
-        shown = {
-            name: identity
-            for name, identity in shown.items()
-            if identity in BASELINES or profiles.matches(name, profile.only)
-        }
+        wanted = profile.only
+        shown = {name: model for name, model in shown.items() if model in UNTRAINED or profiles.matches(name, wanted)}
     if profile.max_variants is not None:
-        others = [identity for identity in shown.values() if identity not in kept][: profile.max_variants]
-        shown = {name: identity for name, identity in shown.items() if identity in kept or identity in others}
+        kept = {*UNTRAINED, *references(label)}
+        kept.update([model for model in shown.values() if model not in kept][: profile.max_variants])
+        shown = {name: model for name, model in shown.items() if model in kept}
     return shown
 
 
@@ -61,8 +58,12 @@ def records(labels: str | Sequence[str], *, profile: Profile, executor: Executor
     """Tidy records of every model of the figures and of their references; trains what is missing."""
     labels = [labels] if isinstance(labels, str) else list(labels)
     wanted = [identity for label in labels for identity in (*models(label, profile).values(), *references(label))]
-    seeds = {identity: sorted({*profile.seeds, *profile.reference_seeds}) for identity in REFERENCES}
-    return experiments.run(dict.fromkeys(wanted), profile=profile, seeds=seeds, executor=executor)
+    return experiments.run(dict.fromkeys(wanted), profile=profile, seeds=seeds(profile), executor=executor)
+
+
+def seeds(profile: Profile) -> dict[str, list[int]]:
+    """The reference students run with the reference seeds too, everything else with the profile's alone."""
+    return {identity: sorted({*profile.seeds, *profile.reference_seeds}) for identity in REFERENCES}
 
 
 def of_figure(records: pd.DataFrame, label: str, profile: Profile) -> pd.DataFrame:

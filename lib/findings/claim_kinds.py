@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 import pandas as pd
 from pydantic import Field, model_validator
@@ -31,6 +31,8 @@ class Claim(Settings):
     tasks: only these; none means all. note: what a reader should know beside the verdict.
     """
 
+    SIDES: ClassVar[tuple[str, ...]] = ()  # fields that name models
+
     id: Text
     kind: Text
     section: Text
@@ -46,8 +48,6 @@ class Claim(Settings):
         """The figure whose numbers decide."""
         return self.source or self.figure
 
-    SIDES: ClassVar[tuple[str, ...]] = ()  # fields that name models
-
     def sides(self, models: Sequence[str]) -> list[list[str]]:
         """The models that the claim names, side by side; `ValueError` if a name matches none of `models`."""
         return [resolve(getattr(self, name), models) for name in self.SIDES]
@@ -60,7 +60,6 @@ class Claim(Settings):
 class Beats(Claim):
     """Each of `better` has a higher mean than each of `worse`; in every one of `rounds`, where Chapter 5 has them."""
 
-    kind: Literal["beats"]
     better: Patterns
     worse: Patterns
     rounds: Texts = ()
@@ -70,29 +69,22 @@ class Beats(Claim):
         return [resolve([p + s for p in side], models) for s in suffixes for side in (self.better, self.worse)]
 
     def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
-        sides = self.sides(models)
-        return [
-            _pair(winner, loser)
-            for winners, losers in zip(sides[::2], sides[1::2], strict=True)
-            for winner in winners
-            if winner not in losers
-            for loser in losers
-        ]
+        sides = iter(self.sides(models))
+        rounds = zip(sides, sides, strict=True)
+        return [_pair(a, b) for better, worse in rounds for a in better if a not in worse for b in worse]
 
 
 class BeatsOnAverage(Claim):
     """The models of `better` have a higher average of means than those of `worse`."""
 
-    SIDES: ClassVar = ("better", "worse")
-    kind: Literal["beats_on_average"]
+    SIDES = ("better", "worse")
     better: Patterns
     worse: Patterns
 
     def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
         sides = self.sides(models)
-        shares = [dict.fromkeys(names, 1 / len(names)) for names in sides]
         words = [names[0] if len(names) == 1 else f"average of {len(names)} models" for names in sides]
-        return [Comparison(*shares, *words)]
+        return [Comparison(*(dict.fromkeys(names, 1 / len(names)) for names in sides), *words)]
 
 
 class CountBeating(Claim):
@@ -102,8 +94,7 @@ class CountBeating(Claim):
     the one after it does not.
     """
 
-    SIDES: ClassVar = ("group", "baselines")
-    kind: Literal["count_beating"]
+    SIDES = ("group", "baselines")
     group: Patterns
     baselines: Patterns
     at_least: Count | None = None
@@ -118,19 +109,14 @@ class CountBeating(Claim):
     def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
         group, baselines = self.sides(models)
         best = means[baselines].idxmax()
-        ranked = means[group].sort_values(ascending=False, kind="stable").index.tolist()
-        pairs = []
-        if self.at_least is not None:
-            pairs.append(_pair(ranked[self.at_least - 1], best))
-        if self.at_most is not None and self.at_most < len(ranked):
-            pairs.append(_pair(best, ranked[self.at_most]))
-        return pairs
+        ranked = means[group].sort_values(ascending=False, kind="stable").index
+        pairs = [] if self.at_least is None else [_pair(ranked[self.at_least - 1], best)]
+        return pairs + ([] if self.at_most is None else [_pair(best, name) for name in ranked[self.at_most :][:1]])
 
 
 class CountPairs(Claim):
     """In at least `at_least` of the pairs the first model has a higher mean than the second."""
 
-    kind: Literal["count_pairs"]
     pairs: Annotated[tuple[Annotated[tuple[Text, Text], Field(strict=False)], ...], Field(strict=False, min_length=1)]
     at_least: Count
 
@@ -149,22 +135,19 @@ class Spread(Claim):
     held fixed when tasks and seeds are resampled, which makes its interval a first-order one.
     """
 
-    SIDES: ClassVar = ("wider", "narrower")
-    kind: Literal["spread"]
+    SIDES = ("wider", "narrower")
     wider: Patterns
     narrower: Patterns
 
     def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
         sides = [means[names] for names in self.sides(models)]
-        words = [f"sd of {len(scores)} models" for scores in sides]
-        return [Comparison(*map(_deviation, sides), *words)]
+        return [Comparison(*map(_deviation, sides), *(f"sd of {len(scores)} models" for scores in sides))]
 
 
 class Collapsed(Claim):
     """The model keeps less than the share `keeps` of what `reference` scores, which has not been trained at all."""
 
-    SIDES: ClassVar = ("model", "reference")
-    kind: Literal["collapsed"]
+    SIDES = ("model", "reference")
     model: Text
     reference: Text
     keeps: Annotated[float, Field(gt=0, le=1)]
@@ -177,7 +160,6 @@ class Collapsed(Claim):
 class EasierTask(Claim):
     """On average over all models, the raw score on one task is higher than on another. Resampled are the models."""
 
-    kind: Literal["easier_task"]
     easier: Text
     harder: Text
 
@@ -185,7 +167,10 @@ class EasierTask(Claim):
         return [_pair(self.easier, self.harder)]
 
 
-KINDS = {get_args(kind.model_fields["kind"].annotation)[0]: kind for kind in Claim.__subclasses__()}
+KINDS: dict[str, type[Claim]] = {
+    "beats": Beats, "beats_on_average": BeatsOnAverage, "count_beating": CountBeating, "count_pairs": CountPairs,
+    "spread": Spread, "collapsed": Collapsed, "easier_task": EasierTask,
+}  # fmt: skip
 
 
 def resolve(patterns: str | Sequence[str], models: Sequence[str]) -> list[str]:
@@ -212,6 +197,4 @@ def _pair(better: str, worse: str) -> Comparison:
 
 def _deviation(means: pd.Series) -> dict[str, float]:
     spread = means.std(ddof=1)
-    if not spread > 0:
-        return dict.fromkeys(means.index, 0.0)
-    return ((means - means.mean()) / ((len(means) - 1) * spread)).to_dict()
+    return ((means - means.mean()) / ((len(means) - 1) * spread) if spread > 0 else 0 * means).to_dict()

@@ -24,17 +24,23 @@ import pandas as pd
 from lib import published as theirs
 from lib.config import figure_models, paths, profiles
 from lib.config.profiles import Profile
+from lib.distillation import variants
+from lib.experiments import keys
 from lib.findings import chapter4, final_students
 from lib.findings.claim_kinds import KINDS, Claim, EasierTask, resolve
 from lib.statistics import effects, intervals, verdicts
 from lib.statistics.intervals import SeedNoise
 from lib.statistics.verdicts import Judgement
 from lib.store.records import store
+from lib.tasks import classification_names
 
-RANKINGS = ("fig4_2", "fig4_3", "fig4_5", "fig4_7", "fig4_8", "fig4_9", "fig4_10", "fig4_11", "fig4_12", "fig5_3")
+RANKINGS = (*figure_models.CHAPTER_4, "fig5_3")
 RETRIEVAL = ("fig5_5", "fig5_6")  # rows per metric
 # Section 4.5.3: `no-weighting` sums the losses, λ = 0.5 halves that sum, which AdamW hardly notices.
 RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting", "None;λ=0.5"))
+Scores = Mapping[str, pd.DataFrame]  # figure -> its scores
+Noises = Mapping[str, SeedNoise | None]  # figure -> its seed noise, None where it is not known
+Runs = dict[str, np.ndarray]  # model -> (seeds, tasks)
 _PUBLISHED = ("effect", "low", "high", "needed", "exceeds", "verdict", "p_tasks", "decided_by")
 _OURS = ("effect", "low", "high", "needed", "verdict", "p_tasks", "p_seeds", "seeds", "decided_by")
 
@@ -65,9 +71,7 @@ def parse(name: str, fields: Mapping[str, Any], where: str) -> Claim:
     return claim
 
 
-def check(
-    scores: Mapping[str, pd.DataFrame], noise: Mapping[str, SeedNoise] | None = None, *, profile: str = ""
-) -> pd.DataFrame:
+def check(scores: Scores, noise: Noises | None = None, *, profile: str = "") -> pd.DataFrame:
     """The claims ledger: every finding on the published numbers and on our scores.
 
     scores: figure -> columns model, task, value, and seed if there are several. Chapter 4: models by identity or as
@@ -91,8 +95,7 @@ def of_figure(figure: str, scores: pd.DataFrame, noise: SeedNoise | None = None)
     """
     claims = [claim for claim in load() if claim.figure == figure]
     sources = {claim.checked_on for claim in claims}
-    given = {} if noise is None else dict.fromkeys(sources, noise)
-    rows = _ledger(claims, dict.fromkeys(sources, scores), given)
+    rows = _ledger(claims, dict.fromkeys(sources, scores), dict.fromkeys(sources, noise))
     decided = rows["decided_by"].fillna(rows["published_decided_by"])
     short = rows.assign(decided_by=decided, published=rows["published_effect"], ours=rows["effect"])
     return short[["finding", "decided_by", "published", "ours", "needed", "verdict"]]
@@ -103,7 +106,7 @@ def of_chapter_4(figure: str, records: pd.DataFrame, profile: Profile) -> pd.Dat
     return of_figure(figure, chapter4.of_figure(records, figure, profile), chapter4.band(records, figure, profile))
 
 
-def our_results(profile: Profile) -> tuple[dict[str, pd.DataFrame], dict[str, SeedNoise]]:
+def our_results(profile: Profile) -> tuple[Scores, Noises]:
     """Our results for `check`: figure -> scores, and figure -> seed noise.
 
     Figures that were made on this machine are read from the store, with every seed; nothing is trained. A figure of
@@ -113,13 +116,10 @@ def our_results(profile: Profile) -> tuple[dict[str, pd.DataFrame], dict[str, Se
     scores, noise = {}, {}
     for figure in dict.fromkeys(claim.checked_on for claim in load()):
         csv = paths.figures(profile) / f"{figure}.csv"
-        if not csv.is_file():
-            continue
-        drawn_here = (paths.provenance(profile) / f"{figure}.json").is_file()
-        stored = _stored(figure, profile) if drawn_here else None
-        scores[figure], measured = stored or _drawn(figure, csv, profile)
-        noise |= {figure: measured} if measured else {}
-    return scores, noise
+        if csv.is_file():
+            drawn_here = (paths.provenance(profile) / f"{figure}.json").is_file()
+            scores[figure], noise[figure] = (drawn_here and _stored(figure, profile)) or _drawn(figure, csv, profile)
+    return scores, {figure: measured for figure, measured in noise.items() if measured}
 
 
 @functools.cache
@@ -159,9 +159,7 @@ def neighbours(figure: str, data: pd.DataFrame | None = None, noise: SeedNoise |
     return table.rename(columns={"better": "model", "worse": "ahead_of"})
 
 
-def _ledger(
-    claims: Iterable[Claim], scores: Mapping[str, pd.DataFrame], noise: Mapping[str, SeedNoise], profile: str = ""
-) -> pd.DataFrame:
+def _ledger(claims: Iterable[Claim], scores: Scores, noise: Noises, profile: str = "") -> pd.DataFrame:
     rows = []
     for claim in claims:
         published, (ours, why_not) = _judged_published(claim), _ours(claim, scores.get(claim.checked_on), noise)
@@ -181,7 +179,7 @@ def _judged_published(claim: Claim) -> Judgement:
     return verdicts.judge(_comparisons(claim, runs), runs, least_difference=distance)
 
 
-def _ours(claim: Claim, scores: pd.DataFrame | None, noise: Mapping[str, SeedNoise]) -> tuple[Judgement | None, str]:
+def _ours(claim: Claim, scores: pd.DataFrame | None, noise: Noises) -> tuple[Judgement | None, str]:
     """Our verdict, or None and what is missing for it."""
     if scores is None:
         return None, ""
@@ -198,7 +196,7 @@ def _ours(claim: Claim, scores: pd.DataFrame | None, noise: Mapping[str, SeedNoi
     return verdicts.judge(_comparisons(claim, runs), runs, least_difference=least, noise=measured), ""
 
 
-def _comparisons(claim: Claim, runs: Mapping[str, np.ndarray]) -> list[effects.Comparison]:
+def _comparisons(claim: Claim, runs: Runs) -> list[effects.Comparison]:
     return claim.comparisons(pd.Series({name: values.mean() for name, values in runs.items()}), _models(claim))
 
 
@@ -216,9 +214,8 @@ def _published_scores(figure: str, metric: str) -> pd.DataFrame:
     elif figure in RANKINGS:
         scores = scores.rename(columns={"accuracy": "value"})
     else:
-        raise ValueError(
-            f"{figure} has no scores per model and task; expected one of {', '.join((*RANKINGS, *RETRIEVAL))}"
-        )
+        allowed = ", ".join((*RANKINGS, *RETRIEVAL))
+        raise ValueError(f"{figure} has no scores per model and task; expected one of {allowed}")
     return scores.assign(seed=0)[["model", "task", "seed", "value"]]
 
 
@@ -231,17 +228,13 @@ def _as_printed(claim: Claim, scores: pd.DataFrame) -> pd.DataFrame:
         scores = scores.assign(seed=0)
     if figure == "fig5_3" and "round" in scores:
         scores = scores.assign(model=scores["model"] + ";" + scores["round"])
-    shown = _models(claim)
-    printed = (
-        {} if figure in RETRIEVAL else {identity: name for name, identity in figure_models.printed(figure).items()}
-    )
-    names = [name if name in shown else printed.get(name) for name in scores["model"]]
-    return scores.assign(model=names).dropna(subset="model")[["model", "task", "seed", "value"]]
+    identities = {} if figure in RETRIEVAL else figure_models.printed(figure)
+    printed = {identity: name for name, identity in identities.items()} | {name: name for name in _models(claim)}
+    scores = scores.assign(model=scores["model"].map(printed)).dropna(subset="model")
+    return scores[["model", "task", "seed", "value"]]
 
 
-def _runs(
-    claim: Claim, scores: pd.DataFrame, noise: SeedNoise | None
-) -> tuple[dict[str, np.ndarray], SeedNoise | None]:
+def _runs(claim: Claim, scores: pd.DataFrame, noise: SeedNoise | None) -> tuple[Runs, SeedNoise | None]:
     """Model -> (seeds, tasks) normalised scores of the claim's tasks, and their seed noise, measured if not given.
 
     For `EasierTask` raw scores by task, over models.
@@ -265,16 +258,11 @@ def _runs(
 
 def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | None] | None:
     """A figure's scores with all seeds and its noise, if the store holds every one of them."""
-    from lib.distillation import variants
-    from lib.experiments import keys
-    from lib.tasks import classification_names
-
     if figure.startswith("fig4_"):
-        seeds = dict.fromkeys(chapter4.REFERENCES, sorted({*profile.seeds, *profile.reference_seeds}))
         models = {*chapter4.models(figure, profile).values(), *chapter4.references(figure)}
-        trained, splits = profile, [("validation", None)]
+        seeds, trained, splits = chapter4.seeds(profile), profile, [("validation", None)]
     elif figure == "fig5_3":
-        seeds, models = final_students.seeds(profile), final_students.MODELS.values()
+        models, seeds = final_students.MODELS.values(), final_students.seeds(profile)
         trained = final_students.final_profile(profile)
         splits = [("test", limit) for limit in profile.final.rounds.values()]
     else:
@@ -295,15 +283,15 @@ def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | No
 
 def _drawn(figure: str, csv: Path, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | None]:
     """A figure's scores from its CSV, the mean of its seeds once for each, and the noise of the band that it states."""
-    frame = pd.read_csv(csv, keep_default_na=False, na_values=[""])
+    frame = pd.read_csv(csv, keep_default_na=False, na_values=[""]).assign(seed=0)
     if "band" not in frame or frame["band"].isna().all():
-        return frame.assign(seed=0), None
+        return frame, None
     if figure.startswith("fig4_"):
-        df = len(chapter4.references(figure)) * (len({*profile.seeds, *profile.reference_seeds}) - 1)
+        df = sum(len(chapter4.seeds(profile)[model]) - 1 for model in chapter4.references(figure))
     else:
         df = int((frame.groupby("model")["seeds"].max() - 1).sum())
     if df < 1:
-        return frame.assign(seed=0), None
+        return frame, None
     repeated = frame.loc[frame.index.repeat(frame["seeds"])]
     seeds = repeated.groupby(level=0).cumcount()
     return repeated.assign(seed=seeds).reset_index(drop=True), SeedNoise(float(frame["band"].iloc[0]) / 2, df)

@@ -24,17 +24,10 @@ def paragraph_vector_table(labels: list[str], profile: Profile) -> pd.DataFrame:
     rows = []
     for label in labels:
         vectors = contextual_teacher.paragraph_vector(label, profile)
-        cut = 100 * int(vectors["truncated"]) / int(vectors["documents"])
-        rows.append(
-            {
-                "model": label,
-                "vocabulary": int(vectors["vocabulary_size"]),
-                "seconds": float(vectors["seconds"]),
-                "percent_cut": cut,
-                "documents": int(vectors["documents"]),
-            }
-        )
-    return pd.DataFrame(rows)
+        cut, documents = int(vectors["truncated"]), int(vectors["documents"])
+        vocabulary, seconds = int(vectors["vocabulary_size"]), float(vectors["seconds"])
+        rows.append((label, vocabulary, seconds, 100 * cut / documents, documents))
+    return pd.DataFrame(rows, columns=["model", "vocabulary", "seconds", "percent_cut", "documents"])
 
 
 def projection_table(label: str, profile: Profile) -> pd.DataFrame:
@@ -50,23 +43,17 @@ def projection_table(label: str, profile: Profile) -> pd.DataFrame:
         variant = parse(identity)
         if variant.kind != "student" or variant.contextual is None:
             continue
-        teacher_width = sum(int(part.split(";")[1]) for part in variant.contextual.split("+"))
-        sides = {"student": (variant.student_projection, 768)}
-        sides["contextual"] = (variant.contextual_projection, teacher_width)
-        sizes = {
-            side: (projection.scale(layers, profile.width), max(1, round(width * profile.width)))
-            for side, (layers, width) in sides.items()
-        }
-        key = (TEACHER_OF_DIMENSION[name.split(";")[0]], variant.student_projection, variant.contextual_projection)
-        rows.append(
-            {
-                **dict(zip(("teacher", "student_projection", "contextual_projection"), key, strict=True)),
-                "dimension": projection.out_features(*sizes["student"]),
-                **{f"{side}_parameters": projection.parameter_count(*size) for side, size in sizes.items()},
-                "published": "yes" if key in printed else "no",
-            }
-        )
-    return pd.DataFrame(rows)
+        labels = variant.student_projection, variant.contextual_projection
+        widths = 768, sum(int(part.split(";")[1]) for part in variant.contextual.split("+"))
+        sizes = [
+            (projection.scale(layers, profile.width), max(1, round(width * profile.width)))
+            for layers, width in zip(labels, widths, strict=True)
+        ]
+        key = (TEACHER_OF_DIMENSION[name.split(";")[0]], *labels)
+        counts = [projection.parameter_count(*size) for size in sizes]
+        rows.append((*key, projection.out_features(*sizes[0]), *counts, "yes" if key in printed else "no"))
+    columns = ["teacher", "student_projection", "contextual_projection", "dimension", "student_parameters"]
+    return pd.DataFrame(rows, columns=[*columns, "contextual_parameters", "published"])
 
 
 def selected_table(records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
@@ -92,6 +79,7 @@ def _settings(variant: Variant, profile: Profile) -> dict[str, str]:
     """A student's rows in Table 4.10, in its words."""
     loss, *margin = variant.structural.split(";")  # max-margin;MSE;γ=1.0
     teachers = {teacher: name for name, teacher in CONTEXTUAL_TEACHERS.items()}
+    limit = profile.training.max_structural_len
     return {
         "Structural loss": f"{loss} {margin[0]}" if margin else f"{loss} distance" if loss == "cosine" else loss,
         "Max-margin γ": f"{float(margin[1].removeprefix('γ=')):g}" if margin else "",
@@ -99,42 +87,30 @@ def _settings(variant: Variant, profile: Profile) -> dict[str, str]:
         "Student projection": variant.student_projection or "-",
         "Contextual projection": variant.contextual_projection or "-",
         "Weighting λ": "-" if variant.lam is None else f"{variant.lam:g}",
-        "Structural loss masking": (
-            f"longer than {profile.training.max_structural_len} tokens" if variant.masked else "-"
-        ),
+        "Structural loss masking": f"longer than {limit} tokens" if variant.masked else "-",
     }
 
 
-def cca_histories(models: dict[str, str], profile: Profile) -> pd.DataFrame:
-    """Held-out CCA during the training of students with a contextual loss: one row per model and measurement.
+def figure_histories(groups: dict[str, str], profile: Profile) -> pd.DataFrame:
+    """Held-out CCA during the training of figures' students with a contextual loss: the data and CSV of Figure A.2.
 
-    models: display name -> identity. Columns model, update, embedding (student and teacher as they are), projected
-    (after both projections, which is what the thesis chose beta by) and chance.
+    groups: label of a figure -> name of its group. One row per model and measurement, columns group, model, dimension,
+    update, embedding (student and teacher as they are), projected (after both projections, which is what the thesis
+    chose beta by) and chance.
     """
     frames = []
-    for name, identity in models.items():
-        variant = parse(identity)
-        if variant.contextual is None or variant.kind != "student":
-            continue
-        student = embeddings.of(variant, profile.seeds[0], profile)
-        teacher = contextual_teacher.embeddings(variant.contextual, "validation", profile)
-        chance = chance_cca(student["validation"], teacher)
-        frames.append(
-            pd.DataFrame(student["cca"], columns=["update", "embedding", "projected"]).assign(model=name, chance=chance)
-        )
-    frame = pd.concat(frames, ignore_index=True)
-    return frame.astype({"update": int})[["model", "update", "embedding", "projected", "chance"]]
-
-
-def figure_histories(groups: dict[str, str], profile: Profile) -> pd.DataFrame:
-    """`cca_histories` of several figures' students: {label: name of the group} -> the CSV of Figure A.2."""
-    frames = []
     for label, group in groups.items():
-        frame = cca_histories(chapter4.models(label, profile), profile)
-        frame.insert(0, "group", group)
-        frame.insert(2, "dimension", frame["model"].str.partition("d;")[0])
-        frames.append(frame)
-    return pd.concat(frames, ignore_index=True)
+        for name, identity in chapter4.models(label, profile).items():
+            variant = parse(identity)
+            if variant.contextual is None or variant.kind != "student":
+                continue
+            student = embeddings.of(variant, profile.seeds[0], profile)
+            teacher = contextual_teacher.embeddings(variant.contextual, "validation", profile)
+            names = {"group": group, "model": name, "dimension": name.partition("d;")[0]}
+            history = pd.DataFrame(student["cca"], columns=["update", "embedding", "projected"])
+            frames.append(history.assign(**names, chance=chance_cca(student["validation"], teacher)))
+    frame = pd.concat(frames, ignore_index=True).astype({"update": int})
+    return frame[["group", "model", "dimension", "update", "embedding", "projected", "chance"]]
 
 
 def collapsed(records: pd.DataFrame, profile: Profile, split: str = "validation") -> pd.Series:

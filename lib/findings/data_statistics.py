@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -12,18 +15,18 @@ from lib.store.records import fingerprint, store
 from lib.store.source_keys import source_key
 
 LIMITS = (384, 512)  # tokens, in the thesis' labels
+Arrays = dict[str, np.ndarray]
 
 
 def corpus_lengths(profile: Profile) -> pd.DataFrame:
     """One row per document of the corpus: source, split, longformer_tokens and sbert_tokens, before truncation."""
 
-    def count() -> dict[str, np.ndarray]:
+    def count() -> Arrays:
         tokenizers = models.base_student(profile).tokenizer, structural_teacher.load(profile).tokenizer
         frame = token_statistics(text_sets.corpus(profile), *tokenizers).drop(columns="id")
         return {name: values.to_numpy(str if name in ("source", "split") else int) for name, values in frame.items()}
 
-    key = fingerprint([keys.base(profile), keys.structural_teacher(profile), keys.corpus(profile), _code()])
-    return pd.DataFrame(store().arrays("corpus_lengths", key, count))
+    return pd.DataFrame(_stored("corpus_lengths", keys.corpus(profile), count, profile))
 
 
 def corpus_table(lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
@@ -31,99 +34,75 @@ def corpus_table(lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     rows = []
     for split, documents in lengths.groupby("split", sort=False):
         tokens = documents["longformer_tokens"]
-        row = {
-            "split": split,
-            "documents": len(documents),
-            "tokens": int(tokens.sum()),
-            "tokens_mean": tokens.mean(),
-            "tokens_sd": tokens.std(ddof=0),
-        }
-        rows.append(row | _long(documents, profile))
+        row = {"split": split, "documents": len(documents), "tokens": int(tokens.sum()), "tokens_mean": tokens.mean()}
+        rows.append(row | {"tokens_sd": tokens.std(ddof=0)} | _long(documents, profile))
     return pd.DataFrame(rows)
 
 
 def task_lengths(profile: Profile) -> pd.DataFrame:
-    """One row per task, split and text: longformer_tokens and sbert_tokens; a text counts once in a split."""
-    lengths = _task_lengths(profile)
+    """One row per task, split and text: longformer_tokens (with special tokens) and sbert_tokens (without), before
+    truncation; a text counts once in a split."""
+
+    def count() -> Arrays:
+        texts = text_sets.texts("all_tasks", profile)
+        longformer = models.base_student(profile).tokenizer(texts, verbose=False)["input_ids"]
+        longformer_tokens = np.array([len(ids) for ids in longformer])
+        return {"longformer_tokens": longformer_tokens, "sbert_tokens": structural_teacher.load(profile).lengths(texts)}
+
+    lengths = pd.DataFrame(_stored("task_lengths", keys.text_set("all_tasks", profile), count, profile))
     frames = []
     for task in profile.tasks.names:
         arrays = task_texts.arrays(task, profile)
-        if "candidates" in arrays:
-            parts = {"test": arrays["candidates"]}
-        else:
-            parts = {name.removeprefix("inputs_"): rows for name, rows in arrays.items() if name.startswith("inputs_")}
-        for split, rows in parts.items():
-            rows = np.unique(rows)
-            frames.append(
-                pd.DataFrame({"task": task, "split": split, **{name: values[rows] for name, values in lengths.items()}})
-            )
+        inputs = {name.removeprefix("inputs_"): rows for name, rows in arrays.items() if name.startswith("inputs_")}
+        for split, rows in ({"test": arrays["candidates"]} if "candidates" in arrays else inputs).items():
+            frame = lengths.loc[np.unique(rows)]
+            frame.insert(0, "task", task)
+            frame.insert(1, "split", split)
+            frames.append(frame)
     return pd.concat(frames, ignore_index=True)
 
 
 def classification_table(profile: Profile, splits: tuple[str, ...], limit: int | None = None) -> pd.DataFrame:
     """Tables 4.2 and 5.3: examples, inputs, classes and how even they are, per task and split, cut to `limit` each."""
     rows = []
-    for task, arrays in _classification(profile):
-        for split in splits:
-            if f"labels_{split}" not in arrays:
-                continue
-            chosen, labels = task_texts.examples(arrays, split, limit)
-            counts = np.bincount(labels, minlength=len(arrays["classes"]))
-            shares = 100 * counts / counts.sum()
-            rows.append(
-                {
-                    "task": task,
-                    "split": split,
-                    "documents": len(labels),
-                    "inputs": "pairs of documents" if chosen.shape[1] == 2 else "documents",
-                    "truncated": "yes" if len(labels) < len(arrays[f"labels_{split}"]) else "no",
-                    "classes": len(counts),
-                    "class_percent_mean": shares.mean(),
-                    "class_percent_sd": shares.std(),
-                }
-            )
-    return pd.DataFrame(rows)
+    for task, split, arrays in _classification(profile, splits):
+        chosen, labels = task_texts.examples(arrays, split, limit)
+        shares = 100 * np.bincount(labels, minlength=len(arrays["classes"])) / len(labels)
+        inputs = "pairs of documents" if chosen.shape[1] == 2 else "documents"
+        truncated = "yes" if len(labels) < len(arrays[f"labels_{split}"]) else "no"
+        rows.append((task, split, len(labels), inputs, truncated, len(shares), shares.mean(), shares.std()))
+    columns = ["task", "split", "documents", "inputs", "truncated", "classes", "class_percent_mean", "class_percent_sd"]
+    return pd.DataFrame(rows, columns=columns)
 
 
-def length_table(profile: Profile, splits: tuple[str, ...] = ("train", "test")) -> pd.DataFrame:
+def length_table(profile: Profile) -> pd.DataFrame:
     """Table 5.4: examples per task and split, and the share of their texts over the structural teacher's limits."""
-    lengths = task_lengths(profile)
-    rows = []
-    for task, arrays in _classification(profile):
-        for split in splits:
-            if f"labels_{split}" in arrays:
-                chosen = lengths[(lengths["task"] == task) & (lengths["split"] == split)]
-                rows.append(
-                    {"task": task, "split": split, "documents": len(arrays[f"labels_{split}"])} | _long(chosen, profile)
-                )
-    return pd.DataFrame(rows)
+    lengths = dict(iter(task_lengths(profile).groupby(["task", "split"])))
+    return pd.DataFrame(
+        {"task": task, "split": split, "documents": len(arrays[f"labels_{split}"])}
+        | _long(lengths[task, split], profile)
+        for task, split, arrays in _classification(profile, ("train", "test"))
+    )
 
 
 def retrieval_table(profile: Profile) -> pd.DataFrame:
     """Table 5.5: texts, sources and targets of the retrieval tasks."""
-    lengths = task_lengths(profile)
     rows = []
-    for task in profile.tasks.names:
+    for task, lengths in task_lengths(profile).groupby("task", sort=False):
         arrays = task_texts.arrays(task, profile)
-        if "candidates" not in arrays:
-            continue
-        targets = np.array([len(arrays[f"targets_{number}"]) for number in range(len(arrays["sources"]))])
-        row = {
-            "task": task,
-            "documents": len(arrays["candidates"]),
-            "sources": len(targets),
-            "targets_mean": targets.mean(),
-            "targets_sd": targets.std(),
-        }
-        rows.append(row | _long(lengths[lengths["task"] == task], profile))
+        if "candidates" in arrays:
+            targets = np.array([len(arrays[f"targets_{number}"]) for number in range(len(arrays["sources"]))])
+            row = {"task": task, "documents": len(arrays["candidates"]), "sources": len(targets)}
+            row |= {"targets_mean": targets.mean(), "targets_sd": targets.std()}
+            rows.append(row | _long(lengths, profile))
     return pd.DataFrame(rows)
 
 
-def _classification(profile: Profile):
+def _classification(profile: Profile, splits: tuple[str, ...]) -> Iterator[tuple[str, str, Arrays]]:
+    """(task, split, arrays) of every classification, for those of the splits that it has."""
     for task in profile.tasks.names:
         arrays = task_texts.arrays(task, profile)
-        if "classes" in arrays:
-            yield task, arrays
+        yield from ((task, split, arrays) for split in splits if "classes" in arrays and f"labels_{split}" in arrays)
 
 
 def _long(lengths: pd.DataFrame, profile: Profile) -> dict[str, float]:
@@ -137,23 +116,8 @@ def _long(lengths: pd.DataFrame, profile: Profile) -> dict[str, float]:
     return over | {"cut": int((lengths["longformer_tokens"] > profile.student.max_positions).sum())}
 
 
-def _task_lengths(profile: Profile) -> dict[str, np.ndarray]:
-    """longformer_tokens (with special tokens) and sbert_tokens (without) of the task texts, before truncation."""
-
-    def count() -> dict[str, np.ndarray]:
-        texts = text_sets.texts("all_tasks", profile)
-        longformer = models.base_student(profile).tokenizer(texts, verbose=False)["input_ids"]
-        return {
-            "longformer_tokens": np.array([len(ids) for ids in longformer]),
-            "sbert_tokens": structural_teacher.load(profile).lengths(texts),
-        }
-
-    key = fingerprint(
-        [keys.base(profile), keys.structural_teacher(profile), keys.text_set("all_tasks", profile), _code()]
-    )
-    return store().arrays("task_lengths", key, count)
-
-
-def _code() -> str:
-    """Names the code that counts."""
-    return source_key("lib.findings.data_statistics", stop=keys.CARRIERS)
+def _stored(kind: str, texts: Any, count: Callable[[], Arrays], profile: Profile) -> Arrays:
+    """What `count` gives, kept under the key of what it counts (`texts`), of both tokenizers and of this code."""
+    code = source_key("lib.findings.data_statistics", stop=keys.CARRIERS)
+    key = fingerprint([keys.base(profile), keys.structural_teacher(profile), texts, code])
+    return store().arrays(kind, key, count)

@@ -8,7 +8,7 @@ from lib import experiments
 from lib.config.profiles import Profile
 from lib.distillation.variants import NO_WEIGHTING
 from lib.statistics.effects import normalized_runs
-from lib.statistics.intervals import SeedNoise, paired, seed_noise
+from lib.statistics.intervals import Paired, SeedNoise, paired, seed_noise
 
 # Identity -> name in the figure. All else is equal, but for Deep CCA's batch, which has to be larger.
 NAMES = {
@@ -41,14 +41,8 @@ def twins(records: pd.DataFrame) -> pd.DataFrame:
     """Ablation against twin: columns ablation, twin, mean, twin_mean (normalised accuracies), difference, low, high
     (its 95 % bootstrap interval over tasks and seeds), p (Wilcoxon signed-rank test of the paired differences)."""
     scores = normalized_runs(records).stack().unstack("model").swaplevel().sort_index()
-    rows = [
-        {
-            "ablation": ablation,
-            "twin": twin,
-            "mean": scores[ablation].mean(),
-            "twin_mean": scores[twin].mean(),
-            **paired(scores[ablation], scores[twin])._asdict(),
-        }
-        for ablation, twin in TWINS.items()
-    ]
-    return pd.DataFrame(rows)
+    rows = []
+    for pair in TWINS.items():
+        both = [scores[name] for name in pair]
+        rows.append((*pair, *(values.mean() for values in both), *paired(*both)))
+    return pd.DataFrame(rows, columns=["ablation", "twin", "mean", "twin_mean", *Paired._fields])

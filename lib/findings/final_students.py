@@ -41,40 +41,27 @@ def final_profile(profile: Profile) -> Profile:
             f"final.documents={final.documents} do not fill one update of {profile.training.batch_size} x "
             f"{final.accumulation} documents: use more documents or less accumulation"
         )
-    training = profile.training.model_copy(
-        update={
-            "documents": final.documents,
-            "learning_rate": final.learning_rate,
-            "accumulation": final.accumulation,
-            "warmup_share": min(final.warmup_updates / updates, 0.5),
-        }
-    )
+    scheme = {name: getattr(final, name) for name in ("documents", "learning_rate", "accumulation")}
+    scheme["warmup_share"] = min(final.warmup_updates / updates, 0.5)
     teacher = profile.contextual_teacher.model_copy(update={"seed": final.contextual_seed})
+    training = profile.training.model_copy(update=scheme)
     return profile.model_copy(update={"training": training, "contextual_teacher": teacher})
 
 
 def classification(profile: Profile, executor: Executor | None = None) -> pd.DataFrame:
     """Tidy test accuracies of every model in every round: as `experiments.run`, with Chapter 5's names and `round`."""
-    frames = []
-    for name, limit in profile.final.rounds.items():
-        found = experiments.run(
-            MODELS.values(),
-            profile=final_profile(profile),
-            seeds=seeds(profile),
-            split="test",
-            limit=limit,
-            executor=executor,
-        )
-        frames.append(found.assign(round=name))
-    return _named(pd.concat(frames, ignore_index=True))
+    given = {"profile": final_profile(profile), "seeds": seeds(profile), "executor": executor}
+    rounds = [
+        experiments.run(MODELS.values(), **given, split="test", limit=limit).assign(round=name)
+        for name, limit in profile.final.rounds.items()
+    ]
+    return _named(pd.concat(rounds, ignore_index=True))
 
 
 def retrieval(profile: Profile, *, top: int | None, executor: Executor | None = None) -> pd.DataFrame:
     """Tidy MAP and MRR of every model, over the whole ordering (`top=None`) or its first `top` texts."""
-    found = experiments.retrieve(
-        MODELS.values(), profile=final_profile(profile), seeds=seeds(profile), top=top, executor=executor
-    )
-    return _named(found.assign(round=""))
+    given = {"profile": final_profile(profile), "seeds": seeds(profile), "executor": executor}
+    return _named(experiments.retrieve(MODELS.values(), **given, top=top).assign(round=""))
 
 
 def score_table(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.DataFrame:
@@ -99,8 +86,7 @@ def score_table(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.DataFra
     table["follows"] = off.le(slack).map({True: "yes", False: "no"}).where(table["recomputed"].notna(), "")
     tasks = [*roles.ordered({*table["task"]} - {*_MEANS}, roles.TABLE_5_7), *_MEANS]
     orders = {"round": roles.ordered(table["round"], _ROUNDS), "model": list(MODELS), "task": tasks}
-    ranks = pd.DataFrame({column: table[column].map(order.index) for column, order in orders.items()})
-    return table.loc[ranks.sort_values(list(orders)).index].reset_index(drop=True)
+    return table.sort_values([*orders], key=lambda column: column.map(orders[column.name].index), ignore_index=True)
 
 
 def band(accuracies: pd.DataFrame) -> SeedNoise:

@@ -33,17 +33,15 @@ def distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -> pd.Dat
     count = len(student) // batch * batch
     groups = (count // batch, batch, -1)
     ours, theirs = student[:count].reshape(groups), teacher[:count].reshape(groups)
-    flat = theirs.reshape(len(theirs), -1)
-    paired = {
+    flat, shifts = theirs.reshape(len(theirs), -1), range(1, batch)
+    compared = {
         ("as published", "positives"): [theirs],
-        ("as published", "negatives"): [
-            np.roll(flat, shift, axis=1).reshape(theirs.shape) for shift in range(1, batch)
-        ],
+        ("as published", "negatives"): [np.roll(flat, shift, axis=1).reshape(theirs.shape) for shift in shifts],
         ("true", "positives"): [theirs],
-        ("true", "negatives"): [np.roll(theirs, shift, axis=1) for shift in range(1, batch)],
+        ("true", "negatives"): [np.roll(theirs, shift, axis=1) for shift in shifts],
     }
     frames = []
-    for (negatives, to), others in paired.items():
+    for (negatives, to), others in compared.items():
         for name, distance in (("squared L2", _squared), ("cosine", _cosine)):
             values = np.concatenate([distance(ours, other).ravel() for other in others])
             frames.append(pd.DataFrame({"negatives": negatives, "distance": name, "to": to, "value": values}))
@@ -53,26 +51,26 @@ def distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -> pd.Dat
 def of_figure(profile: Profile) -> pd.DataFrame:
     """The distances of Figure 4.4's models on the held-out documents, with the column model; all must be recorded."""
     teacher = structural_teacher.embeddings("validation", profile)["embeddings"]
-    frames = []
-    for model in models():
-        student = embeddings.of(parse(model), profile.seeds[0], profile)["validation"]
-        frames.append(distances(student, teacher, batch=profile.training.batch_size).assign(model=model))
+    batch = profile.training.batch_size
+    frames = [distances(rows, teacher, batch=batch).assign(model=model) for model, rows in _vectors(profile).items()]
     return pd.concat(frames, ignore_index=True)
 
 
 def norms(profile: Profile) -> pd.DataFrame:
     """Mean and sd of the embeddings' norms on the held-out documents, per model of Figure 4.4 and for the teacher."""
-    vectors = {model: embeddings.of(parse(model), profile.seeds[0], profile)["validation"] for model in models()}
-    vectors["SBERT (teacher)"] = structural_teacher.embeddings("validation", profile)["embeddings"]
-    lengths = {model: np.linalg.norm(rows, axis=1) for model, rows in vectors.items()}
-    return pd.DataFrame(
-        [(model, values.mean(), values.std()) for model, values in lengths.items()], columns=["model", "norm", "sd"]
-    )
+    teacher = {"SBERT (teacher)": structural_teacher.embeddings("validation", profile)["embeddings"]}
+    lengths = {model: np.linalg.norm(rows, axis=1) for model, rows in (_vectors(profile) | teacher).items()}
+    rows = [(model, values.mean(), values.std()) for model, values in lengths.items()]
+    return pd.DataFrame(rows, columns=["model", "norm", "sd"])
 
 
 def models() -> list[str]:
     """The models of Figure 4.4, as printed."""
     return list(dict.fromkeys(published.load("fig4_4")["model"]))
+
+
+def _vectors(profile: Profile) -> dict[str, np.ndarray]:
+    return {model: embeddings.of(parse(model), profile.seeds[0], profile)["validation"] for model in models()}
 
 
 def _squared(student: np.ndarray, teacher: np.ndarray) -> np.ndarray:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import pandas as pd
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from lib.config import paths, profiles
 from lib.config.profiles import Profile
-from lib.config.schema import Settings, Text
+from lib.config.schema import Settings, Text, Texts
 
 
 class Deviation(Settings):
@@ -21,7 +21,7 @@ class Deviation(Settings):
     reason: Text
     key: Text | None = None
     here: Text | None = None
-    profiles: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    profiles: Texts = ()
 
     @model_validator(mode="after")
     def _one_side(self) -> Deviation:
@@ -41,8 +41,7 @@ def load() -> list[Deviation]:
 
 def table(profile: Profile) -> pd.DataFrame:
     """What applies to a profile: columns topic, thesis, here, reason; no parameter that has the thesis' value."""
-    values = profile.flat()
-    rows = []
+    values, rows = profile.flat(), []
     for entry in load():
         if entry.profiles and profile.name not in entry.profiles:
             continue
@@ -51,14 +50,11 @@ def table(profile: Profile) -> pd.DataFrame:
             raise profiles.ParameterError(f"deviations.yaml: {entry.id}: unknown {entry.key!r}; nearest: {nearest}")
         here = entry.here if entry.key is None else values[entry.key]
         if entry.key is None or here != entry.thesis:
-            texts = {"thesis": _text(entry.thesis), "here": _text(here)}
-            rows.append({"topic": entry.topic, **texts, "reason": entry.reason})
+            rows.append((entry.topic, _text(entry.thesis), _text(here), entry.reason))
     return pd.DataFrame(rows, columns=["topic", "thesis", "here", "reason"])
 
 
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

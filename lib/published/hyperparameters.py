@@ -7,6 +7,7 @@ import pandas as pd
 from lib import published
 from lib.config import figure_models
 from lib.config.profiles import Profile
+from lib.config.schema import FinalSettings, TrainingSettings
 
 
 def heads(profile: Profile, label: str = "tab4_3") -> pd.DataFrame:
@@ -32,25 +33,24 @@ def heads(profile: Profile, label: str = "tab4_3") -> pd.DataFrame:
 def training(profile: Profile) -> pd.DataFrame:
     """Table 4.4: every student of Chapter 4. Columns parameter, value, published."""
     warmup = {"Warmup steps": f"{profile.training.warmup_share:.0%} of training steps"}
-    return _beside(_student(profile, profile.training.learning_rate, profile.training.accumulation) | warmup, "tab4_4")
+    return _beside(_student(profile, profile.training) | warmup, "tab4_4")
 
 
 def final(profile: Profile) -> pd.DataFrame:
     """Table 5.2: the three students of Chapter 5. Columns parameter, value, published."""
-    warmup = {"Warmup update steps": profile.final.warmup_updates}
-    return _beside(_student(profile, profile.final.learning_rate, profile.final.accumulation) | warmup, "tab5_2")
+    return _beside(_student(profile, profile.final) | {"Warmup update steps": profile.final.warmup_updates}, "tab5_2")
 
 
-def _student(profile: Profile, learning_rate: float, accumulation: int) -> dict[str, object]:
+def _student(profile: Profile, scheme: TrainingSettings | FinalSettings) -> dict[str, object]:
     settings = profile.training
     return {
         "Batch size": settings.batch_size,
         "Weight decay": settings.weight_decay,
-        "Learning rate": learning_rate,
+        "Learning rate": scheme.learning_rate,
         "Learning rate decay": "Cosine",
         "Maximum gradient norm": settings.clip,
         "Optimizer": "AdamW",
-        "Gradient accumulation steps": accumulation,
+        "Gradient accumulation steps": scheme.accumulation,
         "Gradient checkpointing": "Yes" if settings.gradient_checkpointing else "No",
         "Mixed-precision training": "No" if settings.precision == "fp32" else "Yes",
     }
@@ -91,8 +91,5 @@ def weighting(profile: Profile) -> pd.DataFrame:
     masks, lambdas = (dict.fromkeys(parts) for parts in zip(*names, strict=True))
     tokens = profile.training.max_structural_len
     limit = "384" if tokens == 384 else f"{tokens} (label 384)"
-    values = {
-        "max_structural_len": ", ".join(limit if mask == "384" else mask for mask in masks),
-        "λ": ", ".join(lambdas),
-    }
-    return _beside(values, "tab4_9")
+    limits = ", ".join(limit if mask == "384" else mask for mask in masks)
+    return _beside({"max_structural_len": limits, "λ": ", ".join(lambdas)}, "tab4_9")

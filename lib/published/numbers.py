@@ -21,20 +21,16 @@ FOLDER = paths.PARAMS / "published"
 # The two figures of Chapter 5's per-task scores are drawn from the same numbers as Figure 5.3 and Table 5.7b.
 _BOXPLOTS = (*CHAPTER_4, "fig5_3")
 _CURVES = {
-    "fig4_1": "length_histograms",
-    "fig4_4": "fig4_4_distances",
-    "fig5_1": "length_histograms",
-    "fig5_2": "length_ecdf",
-    "fig5_4": "ch5_accuracies",
-    "fig5_5": "ch5_retrieval",
-    "fig5_6": "ch5_retrieval",
-}
-_TABLES = tuple(f"tab4_{number}" for number in range(1, 11)) + tuple(f"tab5_{number}" for number in range(1, 8))
+    "fig4_1": "length_histograms", "fig4_4": "fig4_4_distances", "fig5_1": "length_histograms", "fig5_2": "length_ecdf",
+    "fig5_4": "ch5_accuracies", "fig5_5": "ch5_retrieval", "fig5_6": "ch5_retrieval",
+}  # fmt: skip
+_TABLES = (*(f"tab4_{number}" for number in range(1, 11)), *(f"tab5_{number}" for number in range(1, 8)))
 
 
 def labels() -> list[str]:
     """Every label that has published numbers, figures first."""
-    return sorted((*_BOXPLOTS, *_CURVES), key=_number) + sorted(_TABLES, key=_number)
+    figures = sorted((*_BOXPLOTS, *_CURVES), key=lambda label: [int(part) for part in label[3:].split("_")])
+    return [*figures, *_TABLES]
 
 
 def load(label: str) -> pd.DataFrame:
@@ -51,57 +47,37 @@ def load(label: str) -> pd.DataFrame:
 
     Raises `ValueError` for an unknown label and names the nearest one.
     """
-    _check(label)
-    if label in _BOXPLOTS:
-        return _boxplot(label)
-    frame = _read(_CURVES.get(label, label)).copy()
-    if "label" in frame:
-        frame = frame[frame["label"] == label].drop(columns="label")
-    if label == "fig5_4":
-        frame = frame[frame["round"] != "1k"]
-    return frame.drop(columns="source") if label == "fig5_4" else frame.reset_index(drop=True)
-
-
-def models(label: str) -> list[str]:
-    """Names of a boxplot's models as printed there, from top to bottom: the best is last."""
-    return _rows(label)["model"].tolist()
-
-
-def _boxplot(label: str) -> pd.DataFrame:
-    rows = _rows(label)[["row", "model", "identity"]]
-    if label == "fig5_3":
-        scores = _read("ch5_accuracies").copy()
-        scores["identity"] = scores["model"] + ";" + scores["round"]
-    else:
-        scores = _read("ch4_accuracies").copy()
-    scores["accuracy"] = scores["correct"] / scores["examples"]  # the printed six digits would blur the boxes at 1e-6
-    frame = rows.merge(scores[["identity", "task", "accuracy"]], on="identity", how="left", validate="one_to_many")
-    frame["normalized"] = frame["accuracy"] / frame.groupby("task")["accuracy"].transform("max")
-    frame["mean"] = frame.groupby("model")["normalized"].transform("mean")
-    order = pd.Categorical(frame["task"], CLASSIFICATION, ordered=True)
-    return frame.assign(order=order).sort_values(["row", "order"]).drop(columns="order").reset_index(drop=True)
-
-
-def _rows(label: str) -> pd.DataFrame:
-    _check(label)
-    if label not in _BOXPLOTS:
-        raise ValueError(f"{label} is no boxplot; boxplots: {', '.join(_BOXPLOTS)}")
-    frame = _read("boxplots")
-    return frame[frame["label"] == label].sort_values("row").reset_index(drop=True)
-
-
-def _check(label: str) -> None:
     if not isinstance(label, str):
         raise ValueError(f"expected a label such as 'fig4_10', got {label!r}: figure numbers are text, 4.10 is not 4.1")
     if label not in labels():
         name = label.replace(".", "_")
         name = f"fig{name}" if name[:1].isdigit() else name
         raise ValueError(f"no published numbers under {label!r}; nearest: {profiles.nearest(name, labels())}")
+    if label in _BOXPLOTS:
+        return _boxplot(label)
+    frame = _read(_CURVES.get(label, label))
+    if "label" in frame:
+        frame = frame[frame["label"] == label].drop(columns="label")
+    if label == "fig5_4":
+        frame = frame[frame["round"] != "1k"].drop(columns="source")
+    return frame.reset_index(drop=True)
 
 
-def _number(label: str) -> tuple[int, int]:
-    chapter, number = label[3:].split("_")
-    return int(chapter), int(number)
+def _boxplot(label: str) -> pd.DataFrame:
+    rows = _read("boxplots")
+    rows = rows.loc[rows["label"] == label, ["row", "model", "identity"]]
+    if label == "fig5_3":
+        scores = _read("ch5_accuracies")
+        scores = scores.assign(identity=scores["model"] + ";" + scores["round"])
+    else:
+        scores = _read("ch4_accuracies")
+    exact = scores["correct"] / scores["examples"]  # the printed six digits would blur the boxes at 1e-6
+    scores = scores.assign(accuracy=exact)[["identity", "task", "accuracy"]]
+    frame = rows.sort_values("row").merge(scores, on="identity", how="left", validate="one_to_many")
+    frame["normalized"] = frame["accuracy"] / frame.groupby("task")["accuracy"].transform("max")
+    frame["mean"] = frame.groupby("model")["normalized"].transform("mean")
+    in_order = {"row": lambda row: row, "task": CLASSIFICATION.index}
+    return frame.sort_values([*in_order], key=lambda column: column.map(in_order[column.name]), ignore_index=True)
 
 
 @functools.cache

@@ -9,7 +9,6 @@ without a network, and can be sent as one file. It shows what is there; what was
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from typing import Any
 import jinja2
 import numpy as np
 import pandas as pd
-from markupsafe import Markup
 
 from lib.config import manifest, paths
 from lib.config.profiles import Profile
@@ -48,20 +46,15 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
     """The page as text. ledger: `claims.check`'s."""
     entries = {label: entry for label, entry in manifest.load().items() if entry.kind != "page" and label != LEDGER}
     items = [shown_items.item(label, entry, profile) for label, entry in entries.items()]
-    shown = {label: [item for item in items if item.entry.notebook == label] for label in _notebooks(items)}
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("template.html.j2").render(
+    notebooks = sorted({entry.notebook for entry in entries.values()})
+    chapters = {name: [item for item in items if item.entry.notebook == name] for name in notebooks}
+    parameters = [(key, "-" if value is None else str(value)) for key, value in profile.flat().items()]
+    return template("template.html.j2").render(
         profile=profile,
         run=paths.run_name(profile),
-        chapters=[(name, name.replace("_", " ", 1).replace("_", " "), group) for name, group in shown.items()],
+        chapters=[(name, name.replace("_", " ", 1).replace("_", " "), group) for name, group in chapters.items()],
         items=items,
-        missing=[item for item in items if not item.made],
+        missing=[item for item in items if not item.complete],
         rows=[_claim(row, entries) for row in ledger.to_dict("records")],
         counts={verdict: int((ledger["verdict"] == verdict).sum()) for verdict in _VERDICTS},
         classes=_VERDICTS,
@@ -71,33 +64,25 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
         rankings=_rankings(),
         facts=_facts(profile, items),
         versions=_versions(items),
-        parameters=shown_items.html(_parameters(profile)),
-        timings=_timings(profile, items),
+        parameters=pd.DataFrame(parameters, columns=["parameter", "value"]),
+        timings=_timings(profile, chapters),
         deviations=deviations.table(profile).to_dict("records"),
     )
 
 
-def forest(row: dict[str, Any]) -> Markup:
-    """A claim as a small picture: published above, ours below; the dot is the effect, the line its interval, the strip
-    what noise alone may do. The axis is a signed square root, so that .005 and .1 both show.
-    """
-    lanes = []
-    for top, prefix, shape in ((10, "published_", "theirs"), (26, "", "ours")):
-        effect, low, high, needed = (row[f"{prefix}{name}"] for name in ("effect", "low", "high", "needed"))
-        if effect is None or np.isnan(effect):
-            continue
-        if not np.isnan(needed):
-            left, right = _place(-needed), _place(needed)
-            lanes.append(f'<rect class="band" x="{left:.1f}" y="{top - 7}" width="{right - left:.1f}" height="14"/>')
-        if not np.isnan(low):
-            lanes.append(f'<path class="{shape}" d="M{_place(low):.1f} {top}H{_place(high):.1f}"/>')
-        lanes.append(f'<circle class="{shape}" cx="{_place(effect):.1f}" cy="{top}" r="4"/>')
-    label = f"published effect {_signed(row['published_effect'])}, ours {_signed(row['effect'])}"
-    body = "".join(lanes)
-    return Markup(
-        f'<svg class="forest" viewBox="0 0 200 36" role="img" aria-label="{label}">'
-        f'<path class="zero" d="M100 0V36"/>{body}</svg>'
+def template(name: str) -> jinja2.Template:
+    """A template of this folder, with what it needs to write numbers."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
+    own = {"cell": shown_items.cell, "numeric": shown_items.numeric, "signed": _signed, "place": _place}
+    environment.filters.update(own)
+    environment.tests["missing"] = _missing
+    return environment.get_template(name)
 
 
 def _claim(row: dict[str, Any], entries: Container[str]) -> dict[str, Any]:
@@ -107,7 +92,6 @@ def _claim(row: dict[str, Any], entries: Container[str]) -> dict[str, Any]:
         "linked": row["label"] in entries,
         "class": _VERDICTS[row["verdict"]],
         "published_class": "within" if row["published_exceeds"] is False else "beyond",
-        "forest": forest(row),
         "published_text": _effect(row, "published_"),
         "ours_text": _effect(row, ""),
         "p_tasks": "" if _missing(row["p_tasks"]) else f"{row['p_tasks']:.3f}",
@@ -127,34 +111,28 @@ def _rankings() -> list[dict[str, Any]]:
     for label in claims.RANKINGS:
         table = claims.neighbours(label)
         close = table.loc[table["within_noise"], ["model", "ahead_of", "arithmetic"]]
-        shown = shown_items.html(close, head=["model", "ahead of", "arithmetic"]) if len(close) else ""
-        name = shown_items.name(label)
-        rows.append({"label": label, "name": name, "within": len(close), "pairs": len(table), "table": shown})
+        close = close.rename(columns={"ahead_of": "ahead of"})
+        rows.append({"name": shown_items.name(label), "within": len(close), "pairs": len(table), "table": close})
     return rows
 
 
 def _facts(profile: Profile, items: Iterable[Item]) -> list[tuple[str, str]]:
     """What the run rests on, from the provenance of everything shown."""
     notes = [item.provenance for item in items if item.provenance]
-    commits = sorted(
-        {f"{note['commit'][:12]}{' (with changes)' if note['dirty'] else ''}" for note in notes if note.get("commit")}
-    )
+    changed = {True: " (with changes)", False: "", None: ""}
+    commits = {note["commit"][:12] + changed[note["dirty"]] for note in notes if note.get("commit")}
     seeds = sorted({seed for note in notes for seed in note.get("seed", ())})
+    devices = sorted({device for note in notes for device in note.get("device", ())})
     written = sorted(note["written"] for note in notes)
+    corpus = f"{profile.corpus.train_documents:,} documents of the folders {', '.join(profile.corpus.names)}"
     return [
         ("Profile", profile.name),
         ("Changed", ", ".join(f"{key} = {value!r}" for key, value in profile.departures.items()) or "nothing"),
-        (
-            "Corpus",
-            f"{profile.corpus.train_documents:,} documents of the folders {', '.join(profile.corpus.names)}",
-        ),
+        ("Corpus", corpus),
         ("Tasks", ", ".join(f"{name} ({profile.tasks.folders[name].folder})" for name in profile.tasks.names)),
         ("Seeds", ", ".join(map(str, seeds)) or "not recorded"),
-        (
-            "Device",
-            ", ".join(sorted({device for note in notes for device in note.get("device", ())})) or "not recorded",
-        ),
-        ("Commit", ", ".join(commits) or "not recorded"),
+        ("Device", ", ".join(devices) or "not recorded"),
+        ("Commit", ", ".join(sorted(commits)) or "not recorded"),
         ("Made", f"{written[0]} to {written[-1]}" if written else "not recorded; the figures came with the repository"),
     ]
 
@@ -162,38 +140,25 @@ def _facts(profile: Profile, items: Iterable[Item]) -> list[tuple[str, str]]:
 def _versions(items: Iterable[Item]) -> list[tuple[str, str]]:
     """Package -> version, all of them if figures were made with several."""
     versions: dict[str, set[str]] = {}
-    for package, version in itertools.chain.from_iterable(
-        item.provenance.get("versions", {}).items() for item in items
-    ):
-        versions.setdefault(package, set()).add(version)
+    for item in items:
+        for package, version in item.provenance.get("versions", {}).items():
+            versions.setdefault(package, set()).add(version)
     return [(package, ", ".join(sorted(several))) for package, several in versions.items()]
 
 
-def _parameters(profile: Profile) -> pd.DataFrame:
-    shown = [(key, "-" if value is None else str(value)) for key, value in profile.flat().items()]
-    return pd.DataFrame(shown, columns=["parameter", "value"])
-
-
-def _timings(profile: Profile, items: list[Item]) -> list[dict[str, Any]]:
+def _timings(profile: Profile, chapters: dict[str, list[Item]]) -> list[dict[str, Any]]:
     """Per notebook: its last complete run, and the training and encoding that its records stand for."""
     rows = []
-    for name in _notebooks(items):
-        own = [item for item in items if item.entry.notebook == name]
+    for name, own in chapters.items():
         note = provenance.run_note(name, profile)
-        trainings = dict(itertools.chain.from_iterable(item.provenance.get("trainings", {}).items() for item in own))
-        rows.append(
-            {
-                "notebook": name,
-                "labels": f"{sum(item.made for item in own)} of {len(own)}",
-                "run": duration(note["seconds"]) if note else "not timed",
-                "records": duration(sum(trainings.values())) if trainings else "-",
-            }
-        )
+        trainings: dict[str, float] = {}
+        for item in own:
+            trainings |= item.provenance.get("trainings", {})
+        run = duration(note["seconds"]) if note else "not timed"
+        records = duration(sum(trainings.values())) if trainings else "-"
+        labels = f"{sum(item.complete for item in own)} of {len(own)}"
+        rows.append({"notebook": name, "labels": labels, "run": run, "records": records})
     return rows
-
-
-def _notebooks(items: Iterable[Item]) -> list[str]:
-    return sorted({item.entry.notebook for item in items})
 
 
 def _place(effect: float) -> float:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
-from markupsafe import Markup, escape
 
 from lib.config import paths, roles
 from lib.config.manifest import Entry
@@ -27,34 +25,32 @@ class Item(NamedTuple):
     label: str
     name: str
     entry: Entry
-    made: bool
+    complete: bool
     image: str
     size: tuple[int, int]
     alt: str
-    table: Markup
+    table: pd.DataFrame | None
     rows: int
-    shown: int
     provenance: dict[str, Any]
 
 
 def item(label: str, entry: Entry, profile: Profile) -> Item:
     """Everything about one label that is on disk. Nothing that is missing raises."""
     files = {file.suffix: file for file in entry.paths(profile)}
-    made = all(file.is_file() for file in files.values())
+    complete = all(file.is_file() for file in files.values())
     frame = _read(files[".csv"])
-    image = files[".svg"].read_bytes() if made and ".svg" in files else b""
-    beside, rows = _beside(label, frame)
+    image = files[".svg"].read_bytes() if complete and ".svg" in files else b""
+    table, rows = _beside(label, frame)
     return Item(
         label,
         name(label),
         entry,
-        made,
+        complete,
         f"data:image/svg+xml;base64,{base64.b64encode(image).decode()}" if image else "",
-        _size(image.decode()) if image else (0, 0),
+        _size(image.decode()),
         alt(label, entry.title, None if entry.kind == "drawing" else frame),
-        html(beside) if made and frame is not None else Markup(""),
+        table if complete else None,
         rows,
-        0 if beside is None else len(beside),
         provenance(label, profile),
     )
 
@@ -97,23 +93,18 @@ def provenance(label: str, profile: Profile) -> dict[str, Any]:
         return {}
 
 
-def html(frame: pd.DataFrame, *, head: Sequence[str] | None = None) -> Markup:
-    """A frame as a plain table: numbers to the right, four significant digits, nothing for a missing value."""
-    right = [pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind) for kind in frame.dtypes]
-    mark = [Markup(' class="n"') if one else Markup("") for one in right]
-    heads = Markup("").join(
-        Markup("<th scope=col{}>{}</th>").format(place, text)
-        for place, text in zip(mark, head or frame.columns, strict=True)
-    )
-    rows = Markup("").join(
-        Markup("<tr>{}</tr>").format(
-            Markup("").join(
-                Markup("<td{}>{}</td>").format(place, _cell(value)) for place, value in zip(mark, row, strict=True)
-            )
-        )
-        for row in frame.astype(object).itertuples(index=False)
-    )
-    return Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(heads, rows)
+def numeric(frame: pd.DataFrame) -> list[bool]:
+    """Whether each column holds numbers."""
+    return [pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind) for kind in frame.dtypes]
+
+
+def cell(value: Any) -> str:
+    """A value as a table shows it: four significant digits, nothing for a missing value."""
+    if value is None or value is pd.NA or (isinstance(value, float) and value != value):
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return _number(value) if isinstance(value, float) else str(value)
 
 
 def _beside(label: str, frame: pd.DataFrame | None) -> tuple[pd.DataFrame | None, int]:
@@ -125,11 +116,11 @@ def _beside(label: str, frame: pd.DataFrame | None) -> tuple[pd.DataFrame | None
     means = frame.groupby("model", sort=False).agg(
         ours=("normalized", "mean"), published=("published_normalized", "mean"), seeds=("seeds", "max")
     )
-    tasks = roles.ordered(frame["task"])
-    cells = frame.set_index(["model", "task"])[["value", "published"]]
-    for task in tasks:
-        pairs = [cells.loc[(model, task)] for model in means.index]
-        means[task] = [f"{_cell(one['value'])} / {_cell(one['published']) or '-'}" for one in pairs]
+    pairs = [
+        f"{cell(ours)} / {cell(theirs) or '-'}" for ours, theirs in zip(frame["value"], frame["published"], strict=True)
+    ]
+    tasks = frame.assign(pair=pairs).pivot(index="model", columns="task", values="pair")
+    means = means.join(tasks[roles.ordered(frame["task"])])
     return means.iloc[::-1].reset_index(), len(means)
 
 
@@ -140,16 +131,8 @@ def _read(path: Path) -> pd.DataFrame | None:
 
 def _size(svg: str) -> tuple[int, int]:
     """Width and height in CSS pixels; matplotlib writes points."""
-    found = re.search(r'<svg[^>]*?\bheight="([\d.]+)pt"[^>]*?\bwidth="([\d.]+)pt"', svg, re.DOTALL)
-    return (round(float(found[2]) * 4 / 3), round(float(found[1]) * 4 / 3)) if found else (768, 480)
-
-
-def _cell(value: Any) -> str | Markup:
-    if value is None or value is pd.NA or (isinstance(value, float) and value != value):
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return _number(value) if isinstance(value, float) else escape(str(value))
+    points = re.search(r'<svg[^>]*?\bheight="([\d.]+)pt"[^>]*?\bwidth="([\d.]+)pt"', svg, re.DOTALL)
+    return (round(float(points[2]) * 4 / 3), round(float(points[1]) * 4 / 3)) if points else (768, 480)
 
 
 def _number(value: float) -> str:

@@ -28,7 +28,7 @@ def as_records(label, scale=1.0, references=()):
 
 def of_the_thesis(label, profile):
     """A figure's models without those that somebody added to a grid."""
-    printed = published.models(label)
+    printed = figure_models.printed(label)
     return {name: model for name, model in chapter4.models(label, profile).items() if name in printed}
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lib import published
-from lib.config import profiles, roles
+from lib.config import figure_models, profiles, roles
 from lib.findings import claims
 from lib.findings.claim_kinds import resolve
 from lib.statistics import verdicts
@@ -85,9 +85,9 @@ def test_a_wrong_claim_is_one_line_that_names_it(fields, message):
 
 
 def test_patterns_take_in_and_leave_out():
-    singles = resolve(["*;2", "!*+*"], published.models("fig4_5"))
+    singles = resolve(["*;2", "!*+*"], list(figure_models.printed("fig4_5")))
     assert len(singles) == 18 and "DM;1024;stem;2" in singles
-    assert len(resolve(["*+*"], published.models("fig4_5"))) == 9
+    assert len(resolve(["*+*"], list(figure_models.printed("fig4_5")))) == 9
 
 
 # ---------------------------------------------------------------- the engine, by hand
@@ -148,7 +148,7 @@ def test_on_one_task_reruns_lie_further_apart_than_on_the_mean_of_six():
 def test_neighbours_within_noise(figure):
     table = claims.neighbours(figure)
     assert (table["within_noise"].sum(), len(table)) == WITHIN[figure]
-    assert (table["gap"] >= 0).all() and table["model"].iloc[0] == published.models(figure)[-1]
+    assert (table["gap"] >= 0).all() and table["model"].iloc[0] == list(figure_models.printed(figure))[-1]
 
 
 def test_neighbours_beside_ours():

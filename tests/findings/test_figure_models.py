@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from lib import figures, published
+from lib import figures
 from lib.config import figure_models, paths, profiles
 from lib.distillation.variants import parse
 from lib.findings import chapter4
@@ -57,7 +57,9 @@ def test_what_is_added_to_a_grid_is_trained_and_drawn_in_its_figure(edit, grid, 
     edit(grid, before, after)
     for label, names in expected.items():
         shown = chapter4.models(label, profiles.load("mini"))
-        assert list(shown)[: len(published.models(label))] == published.models(label), "nothing published is lost"
+        assert list(shown)[: len(figure_models.printed(label))] == list(figure_models.printed(label)), (
+            "nothing published is lost"
+        )
         for name in names:
             assert shown[name] == prefix + name == parse(prefix + name).identity
         records = pd.DataFrame(
@@ -69,7 +71,7 @@ def test_what_is_added_to_a_grid_is_trained_and_drawn_in_its_figure(edit, grid, 
         )
         data = figures.boxplot_frame(label, records, band=0.01).set_index("model")
         assert data.loc[names, ["published", "published_normalized"]].isna().all(axis=None)
-        assert data.drop(index=list(set(shown) - set(published.models(label))))["published"].notna().all()
+        assert data.drop(index=list(set(shown) - set(figure_models.printed(label))))["published"].notna().all()
         figure = figures.boxplot(data.reset_index(), label)
         assert {*names} <= {text.get_text() for text in figure.axes[0].get_yticklabels()}
         plt.close(figure)
@@ -78,7 +80,7 @@ def test_what_is_added_to_a_grid_is_trained_and_drawn_in_its_figure(edit, grid, 
 def test_taking_an_entry_out_of_a_grid_takes_only_what_is_not_published(edit):
     edit("weighting", "0.95, 0.8, 0.5, 0.2]", "0.3]")
     assert list(figure_models.shown("fig4_10"))[-2:] == ["384;λ=0.3", "None;λ=0.3"]
-    assert len(figure_models.shown("fig4_10")) == len(published.models("fig4_10")) + 2
+    assert len(figure_models.shown("fig4_10")) == len(figure_models.printed("fig4_10")) + 2
 
 
 def test_a_loss_that_nobody_wrote_is_refused_before_anything_is_trained(edit):

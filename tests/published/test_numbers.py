@@ -19,7 +19,7 @@ CHAPTER_4 = [label for label in ROWS if label.startswith("fig4")]
 def test_recovered_accuracies_give_the_boxes_as_drawn(label):
     drawn = pd.read_csv(published.FOLDER / "boxplots.csv", keep_default_na=False)
     boxes = drawn[drawn["label"] == label].sort_values("row")
-    assert boxes["model"].tolist() == published.models(label)
+    assert boxes["model"].tolist() == list(figure_models.printed(label))
     normalized = published.load(label).groupby("row")["normalized"]
     recomputed = {"mean": normalized.mean(), "min": normalized.min(), "max": normalized.max()}
     recomputed |= {name: normalized.quantile(share) for name, share in (("q1", 0.25), ("median", 0.5), ("q3", 0.75))}
@@ -30,9 +30,9 @@ def test_recovered_accuracies_give_the_boxes_as_drawn(label):
 def test_every_model_has_six_tasks_in_the_order_drawn():
     for label in ROWS:
         frame = published.load(label)
-        assert frame["model"].nunique() == ROWS[label] == len(published.models(label)), label
+        assert frame["model"].nunique() == ROWS[label] == len(figure_models.printed(label)), label
         assert frame["task"].tolist() == list(roles.CLASSIFICATION) * ROWS[label], label
-        assert frame["model"].drop_duplicates().tolist() == published.models(label), label
+        assert frame["model"].drop_duplicates().tolist() == list(figure_models.printed(label)), label
         assert frame["row"].tolist() == sorted(frame["row"]), label
         assert not frame.isna().any().any(), label
         rounds = frame["model"].str.split(";").str[1] if label == "fig5_3" else pd.Series("", index=frame.index)
@@ -89,7 +89,7 @@ def test_unknown_label_names_the_nearest(label, nearest):
 
 def test_a_figure_of_another_kind_has_no_models():
     with pytest.raises(ValueError, match="fig5_2 is no boxplot"):
-        published.models("fig5_2")
+        figure_models.printed("fig5_2")
 
 
 @pytest.mark.parametrize(
