@@ -88,7 +88,7 @@ def test_unknown_label_names_the_nearest(label, nearest):
 
 
 def test_a_figure_of_another_kind_has_no_models():
-    with pytest.raises(ValueError, match="fig5_2 is no boxplot"):
+    with pytest.raises(ValueError, match="unknown boxplot 'fig5_2'"):
         figure_models.printed("fig5_2")
 
 
