@@ -41,7 +41,7 @@ def final_profile(profile: Profile) -> Profile:
             f"final.documents={final.documents} do not fill one update of {profile.training.batch_size} x "
             f"{final.accumulation} documents: use more documents or less accumulation"
         )
-    scheme = {name: getattr(final, name) for name in ("documents", "learning_rate", "accumulation")}
+    scheme = final.model_dump(include={"documents", "learning_rate", "accumulation"})
     scheme["warmup_share"] = min(final.warmup_updates / updates, 0.5)
     teacher = profile.contextual_teacher.model_copy(update={"seed": final.contextual_seed})
     training = profile.training.model_copy(update=scheme)
