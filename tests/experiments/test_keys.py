@@ -159,6 +159,19 @@ def test_only_students_depend_on_the_seed():
         assert depends == (label in STUDENTS), label
 
 
+@pytest.mark.parametrize("other", ["from lib.losses.cosine import cosine as mse", "def mse(*_): return 0"])
+def test_another_function_behind_the_name_of_a_loss_counts(monkeypatch, other):
+    before, real = embedding_keys(), source_keys.source
+    monkeypatch.setattr(source_keys, "source", lambda name: real(name) + f"\n{other}\n" * (name == "lib.losses"))
+    remembered = source_key, source_keys.home, source_keys.imports
+    for function in remembered:
+        function.cache_clear()
+    after = embedding_keys()
+    for function in remembered:
+        function.cache_clear()
+    assert {label for label in before if before[label] != after[label]} == {"MSE", MM_MSE}
+
+
 def test_what_a_label_means_counts(monkeypatch):
     """The same label, but another gamma or another function: its students are trained again."""
     before, real = embedding_keys(), variants.structural_loss
