@@ -7,6 +7,7 @@ are one student. `identity` is the one name under which it is trained and record
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
@@ -21,7 +22,22 @@ STRUCTURAL_LOSSES = {
 }
 DISTANCES = ("MSE", "cosine")
 CONTEXTUAL_LOSSES = {"soft_cca": "SoftCCA", "mse": "mse", "cca": "cca"}
-TEACHER_OF_DIMENSION = {name.split(";")[1]: name for name in CONTEXTUAL_TEACHERS}  # "100d": "DM;100d"
+
+
+def by_dimension(teachers: Iterable[str]) -> dict[str, str]:
+    """The contextual teachers by what students call them: "100d": "DM;100d". Raises `ValueError` for a name twice."""
+    named: dict[str, str] = {}
+    for teacher in teachers:
+        dimension = teacher.split(";")[1]
+        if named.setdefault(dimension, teacher) != teacher:
+            both = f"{named[dimension]!r} and {teacher!r}"
+            raise ValueError(
+                f"contextual teachers {both} are both {dimension!r} to students: rename one in lib/teachers/labels.py"
+            )
+    return named
+
+
+TEACHER_OF_DIMENSION = by_dimension(CONTEXTUAL_TEACHERS)
 MM_MSE = "max-margin;MSE;γ=1.0"
 MASK_LABEL = "384"  # the limit in the thesis' labels; a profile says how many tokens stand behind it
 

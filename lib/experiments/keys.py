@@ -24,6 +24,7 @@ from typing import Any
 
 from lib.config.schema import Profile, StructuralTeacherSettings, StudentSettings
 from lib.data import sources
+from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.experiments.models import device, model_path
 from lib.store.files import file_fingerprint
@@ -34,6 +35,7 @@ CARRIERS = ("lib.experiments", "lib.store", "lib.config", "lib.distillation.vari
 _BUILDERS = ("lib.data.build",)  # what they wrote counts, by its bytes
 # What only students with a contextual teacher run: the others need not be trained again for it.
 _CONTEXTUAL = ("lib.distillation.projection", "lib.distillation.held_out_cca")
+_LOADED = (".safetensors", ".bin", ".json", ".txt", ".model")  # weights, configurations, vocabularies
 _BASELINES = "lib.evaluation.baselines"  # likewise TF-IDF and the mean of SBERT's pieces
 
 _looked_at: dict[tuple[int | str, ...], tuple[Profile, str]] | None = None
@@ -68,7 +70,7 @@ def tasks(profile: Profile) -> str:
 
 def task_arrays(name: str, profile: Profile) -> str:
     """Names one task's rows of the task texts."""
-    return f"{tasks(profile)}-{name}"
+    return fingerprint([tasks(profile), name])
 
 
 def task_set(split: str) -> str:
@@ -129,6 +131,7 @@ def student(variant: Variant, seed: int, profile: Profile) -> str:
     general = code("student_training", stop=("lib.losses", *(() if variant.contextual else _CONTEXTUAL)))
     key: dict[str, Any] = {"variant": asdict(variant), "seed": seed, "documents": tokens("train", profile)}
     key["training"] = profile.training.model_dump(mode="json", exclude={"checkpoint_every"})
+    key["losses"] = functions, variant.structural and variants.structural_loss(variant.structural)
     key["code"] = [general, source_key(*own, stop=CARRIERS)]
     key["versions"] = [device(), versions("torch", "transformers", "accelerate")]
     if variant.structural is not None or variant.masked:
@@ -149,11 +152,12 @@ def embeddings(variant: Variant, seed: int, profile: Profile, split: str = "vali
     sets = {"tasks": text_set(task_set(split), profile), "validation": text_set("validation", profile)}
     key: dict[str, Any] = {"kind": kind, "code": code("embeddings", stop=(_BASELINES,)), "sets": sets}
     if kind == "base":
-        key["model"] = [base(profile), profile.training.precision]
+        key["model"] = [base(profile), profile.training.precision, device()]
     elif kind == "sbert":
         key["model"] = structural_teacher(profile)
     elif kind in ("tfidf", "sbert_chunks"):
-        key["model"] = [structural_teacher(profile), text_set("train", profile), source_key(_BASELINES, stop=CARRIERS)]
+        made_by = [source_key(_BASELINES, stop=CARRIERS), versions("scikit-learn", "numpy")]
+        key["model"] = [structural_teacher(profile), text_set("train", profile), made_by]
     elif kind == "paragraph_vector":
         key["model"] = contextual_teacher(variant.contextual, profile)
     else:
@@ -169,8 +173,11 @@ def record(variant: Variant, seed: int, task: str, profile: Profile, split: str,
 
 
 def code(product: str, stop: tuple[str, ...] = ()) -> str:
-    """Names the code of one product: its module in lib.experiments and all that it imports, up to CARRIERS and stop."""
-    return source_key(f"lib.experiments.{product}", stop=(*CARRIERS, *stop))
+    """Names the code of one product: its module in lib.experiments and all that it imports, up to CARRIERS and stop.
+
+    The environment that every process computes in (threads, MKL's kernels) is part of it.
+    """
+    return source_key(f"lib.experiments.{product}", "lib.config.environment", stop=(*CARRIERS, *stop))
 
 
 @functools.cache
@@ -186,8 +193,10 @@ def _pretrained(section: StudentSettings | StructuralTeacherSettings, made_by: s
 
 @functools.cache
 def _weights(model: str) -> list[list[str]]:
-    """The bytes of a local model's weights; a hub id is pinned by its revision."""
-    return [[path.name, file_fingerprint(path)] for path in sorted(Path(model_path(model)).glob("*.safetensors"))]
+    """The bytes of all that a local model is loaded from, by file; a hub id is pinned by its revision."""
+    folder = Path(model_path(model))
+    read = sorted(path for path in folder.rglob("*") if path.suffix in _LOADED)
+    return [[path.relative_to(folder).as_posix(), file_fingerprint(path)] for path in read]
 
 
 def _files(profile: Profile, datasets: Iterable[str]) -> str:

@@ -6,13 +6,16 @@ every text of every task once, "tasks" its beginning: the texts of training and 
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
+
 import numpy as np
 
 from lib.config.schema import Profile
 from lib.data import corpus as dataset_corpus
 from lib.data.corpus import Corpus
 from lib.experiments import keys, models, task_texts
-from lib.store.records import once, ragged, store, unragged
+from lib.store.records import once, store
 
 NAMES = ("train", "validation", "tasks", "all_tasks")
 
@@ -41,6 +44,19 @@ def token_ids(name: str, profile: Profile) -> list[list[int]]:
     """The texts of a set as the student's token ids, truncated at its maximum, special tokens included."""
 
     def tokenize() -> dict[str, np.ndarray]:
-        return ragged(models.base_student(profile).tokenize(texts(name, profile)))
+        return _ragged(models.base_student(profile).tokenize(texts(name, profile)))
 
-    return unragged(store().arrays("tokens", keys.tokens(name, profile), tokenize))
+    return _unragged(store().arrays("tokens", keys.tokens(name, profile), tokenize))
+
+
+def _ragged(lists: Iterable[list[int]]) -> dict[str, np.ndarray]:
+    """Lists of token ids as two arrays, `ids` end to end and `lengths`, the form in which a store keeps them."""
+    lists = list(lists)
+    ids = np.fromiter(itertools.chain.from_iterable(lists), dtype=np.int32)
+    return {"ids": ids, "lengths": np.asarray([len(row) for row in lists], dtype=np.int64)}
+
+
+def _unragged(arrays: dict[str, np.ndarray]) -> list[list[int]]:
+    """The inverse of `_ragged`."""
+    ends = np.cumsum(arrays["lengths"])
+    return [arrays["ids"][end - length : end].tolist() for end, length in zip(ends, arrays["lengths"], strict=True)]

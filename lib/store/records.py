@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import itertools
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -127,16 +126,3 @@ def _pack(arrays: dict[str, np.ndarray]) -> bytes:
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
-
-
-def ragged(lists: Iterable[list[int]]) -> dict[str, np.ndarray]:
-    """Lists of token ids as two arrays, `ids` end to end and `lengths`, the form in which a store keeps them."""
-    lists = list(lists)
-    ids = np.fromiter(itertools.chain.from_iterable(lists), dtype=np.int32)
-    return {"ids": ids, "lengths": np.asarray([len(row) for row in lists], dtype=np.int64)}
-
-
-def unragged(arrays: dict[str, np.ndarray]) -> list[list[int]]:
-    """The inverse of `ragged`."""
-    ends = np.cumsum(arrays["lengths"])
-    return [arrays["ids"][end - length : end].tolist() for end, length in zip(ends, arrays["lengths"], strict=True)]

@@ -53,13 +53,16 @@ def imports(module: str) -> frozenset[str]:
 
 @functools.cache
 def home(package: str, name: str) -> str:
-    """The module behind `from package import name`: a submodule, the module that the package has it from, or itself."""
-    if _path(f"{package}.{name}"):
-        return f"{package}.{name}"
-    for node in ast.parse(source(package)).body:
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(f"{package}."):
-            if own := [alias.name for alias in node.names if name == (alias.asname or alias.name)]:
-                return home(node.module, own[0])
+    """The module behind `from package import name`, as Python binds it: what the package itself binds last, which is
+    its own or leads to one of its modules, and only without that a submodule."""
+    bindings = [node for node in ast.parse(source(package)).body if {name, "*"} & {*_bound(node)}]
+    if not bindings:
+        return f"{package}.{name}" if _path(f"{package}.{name}") else package
+    last = bindings[-1]
+    if isinstance(last, ast.ImportFrom) and last.module and last.module.startswith(f"{package}."):
+        for alias in last.names:
+            if name == (alias.asname or alias.name):
+                return home(last.module, alias.name)
     return package
 
 
@@ -80,6 +83,19 @@ def without_docstrings(source: str) -> str:
             if ast.get_docstring(node, clean=False) is not None:
                 node.body = node.body[1:]
     return ast.dump(tree)
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    """The names that a statement binds where it stands, aside from those inside functions and classes."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name
+        return
+    if isinstance(node, ast.alias):
+        yield node.asname or node.name.partition(".")[0]
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+    for child in ast.iter_child_nodes(node):
+        yield from _bound(child)
 
 
 def _named(node: ast.AST, module: str) -> Iterator[str]:

@@ -4,7 +4,9 @@
 """
 
 import contextlib
+import sys
 import tempfile
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,6 +26,7 @@ from lib.experiments import (
     embeddings,
     keys,
     models,
+    runs,
     structural_teacher,
     student_training,
     task_texts,
@@ -43,6 +46,13 @@ CHANGES = {
     "training.length_bucket": 17,
     "training.max_structural_len": 5,
     "training.gradient_checkpointing": True,
+    "training.dropout": 0.25,
+    "contextual_teacher.documents": 30,
+    "contextual_teacher.epochs": 3,
+    "contextual_teacher.seed": 8,
+    "contextual_teacher.window": 4,
+    "structural_teacher.max_tokens": 100,
+    "structural_teacher.batch_size": 7,
     "heads.repeats": 2,
     "heads.weight_decay": 0.3,
     "tasks.limit": 4,
@@ -50,6 +60,14 @@ CHANGES = {
 PROFILE = profiles.load("smoke", overrides=CHANGES)
 CONTEXTUAL = "only-contextual;100d;S:6;C:6"
 MASKED = f"{NO_WEIGHTING['cosine']};384;λ=0.5"
+# What `fakes` replaces, as it is.
+BASE_STUDENT, CLS_STUDENT, TEXTS, TOKEN_IDS = (
+    models.base_student,
+    models.cls_student,
+    text_sets.texts,
+    text_sets.token_ids,
+)
+CONTEXTUAL_EMBEDDINGS = contextual_teacher.embeddings
 
 
 class Student(torch.nn.Linear):
@@ -83,8 +101,8 @@ def fakes():
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setenv("THESIS_ARTIFACTS", folder)
         patch.delenv("WORLD_SIZE", raising=False)
-        patch.setattr(keys, "student", lambda *_: "student")
-        patch.setattr(keys, "record", lambda *_: "record")
+        for name in ("student", "record", "embeddings", "tokens", "paragraph_vector_embeddings"):
+            patch.setattr(keys, name, lambda *_, name=name: name)
         patch.setattr(embeddings, "of", lambda *_: {"validation": np.zeros((12, 6), np.float32)})
         sizes = {"train": PROFILE.training.documents, "validation": 12, "tasks": 20, "all_tasks": 30}
         patch.setattr(text_sets, "token_ids", lambda name, profile: [[1] * (3, 9)[i % 2] for i in range(sizes[name])])
@@ -256,3 +274,167 @@ def test_tfidf_knows_the_students_documents_and_1024_words():
         embeddings._compute(parse("TF-IDF"), 0, PROFILE, "validation")
     features, corpus, texts = calls
     assert (len(corpus), corpus[0], len(texts), texts[0], features) == (40, "train 0", 20, "tasks 0", 1024)
+
+
+# ---------------------------------------------------------------- teachers, students, texts
+
+
+class Memory:
+    """A store that keeps nothing."""
+
+    def arrays(self, kind, key, compute, **note):
+        return compute()
+
+
+def documents(name, number):
+    return [SimpleNamespace(text=f"{name} {row}") for row in range(number)]
+
+
+def corpus(profile):
+    return SimpleNamespace(train=documents("train", 60), validation=documents("validation", 12))
+
+
+def test_a_paragraph_vector_learns_the_training_documents_as_the_profile_says():
+    calls = []
+
+    class ParagraphVector:
+        vocabulary_size, seconds, truncated = 5, 1.5, 2
+
+        @classmethod
+        def parse(cls, label, width):
+            calls.append((label, width))
+            return cls()
+
+        def train(self, texts, **settings):
+            assert list(texts) == list(texts)  # read once per epoch
+            calls.append((list(texts), settings))
+            return self
+
+        def encode(self, texts):
+            return np.full((len(texts), 3), len(texts[0]), np.float32)
+
+    with fakes() as patch:
+        module = SimpleNamespace(ParagraphVector=ParagraphVector)
+        patch.setitem(sys.modules, "lib.teachers.paragraph_vector", module)
+        patch.setattr(text_sets, "corpus", corpus)
+        patch.setattr(contextual_teacher, "store", Memory)
+        teacher = contextual_teacher.paragraph_vector("DM;100;lowercase;2", PROFILE)
+        other, every = (contextual_teacher.paragraph_vector("DM;768;stem;10%", PROFILE, flag) for flag in (False, True))
+    (parsed, (learnt, settings)), width = calls[:2], PROFILE.width
+    assert parsed == ("DM;100;lowercase;2", width) and learnt == [f"train {row}" for row in range(30)]
+    assert settings == PROFILE.contextual_teacher.model_dump(exclude={"documents"})
+    counted = {"vocabulary_size": 5, "seconds": 1.5, "truncated": 2, "documents": 30}
+    assert {name: teacher[name].item() for name in counted} == counted
+    assert {name: teacher[name].shape for name in text_sets.NAMES} == {
+        "train": (40, 3), "validation": (12, 3), "tasks": (20, 3), "all_tasks": (30, 3)
+    }  # fmt: skip
+    assert teacher["train"][0, 0] == len("train 0") and teacher["validation"][0, 0] == len("validation 0")
+    assert {*other} - {*counted} == {"tasks"} and {*every} - {*counted} == {"all_tasks"}
+
+
+def test_the_parts_of_a_compound_stand_in_the_label_s_order():
+    with fakes() as patch:
+        parts = {"DM;1;None;2": {"tasks": np.zeros((2, 1))}, "DBOW;2;None;2": {"tasks": np.ones((2, 2))}}
+        patch.setattr(contextual_teacher, "paragraph_vector", lambda label, *_: parts[label])
+        assert CONTEXTUAL_EMBEDDINGS("DM;1;None;2+DBOW;2;None;2", "tasks", PROFILE).tolist() == [[0, 1, 1]] * 2
+
+
+def test_the_structural_teacher_is_checked_and_reads_as_the_profile_says():
+    calls = []
+
+    class SBERT:
+        @classmethod
+        def load(cls, source, **settings):
+            calls.append((source, settings))
+            return cls()
+
+        def encode(self, texts, batch_size=None):
+            calls.append((texts, batch_size))
+            return np.ones((len(texts), 2), np.float32)
+
+        def lengths(self, texts):
+            return np.arange(len(texts))
+
+    with fakes() as patch:
+        patch.setitem(sys.modules, "lib.teachers.sbert", SimpleNamespace(SBERT=SBERT))
+        arrays = structural_teacher._embeddings("train", PROFILE)
+    section = PROFILE.structural_teacher
+    checked = section.model_dump(include={"max_tokens", "sha256", "revision"})
+    assert section.sha256 and calls[0] == (section.model, checked)
+    assert calls[1] == ([f"train {row}" for row in range(40)], 7)
+    assert arrays["lengths"].tolist() == list(range(40)) and arrays["embeddings"].shape == (40, 2)
+
+
+def test_a_student_is_cut_as_the_profile_says():
+    def loader(name):
+        return classmethod(lambda cls, source, **settings: (name, source, settings))
+
+    student = type("Student", (), {name: loader(name) for name in ("from_longformer", "from_encoder")})
+    section = PROFILE.student
+    longformer = section.model_copy(update={"base": "longformer", "model": "a/b", "revision": "0" * 40})
+    with fakes() as patch:
+        patch.setitem(sys.modules, "lib.student.encoder", SimpleNamespace(Student=student))
+        patch.setitem(sys.modules, "lib.student.cls", SimpleNamespace(ClsStudent=lambda base: ["cls", base]))
+        patch.setattr(models, "base_student", BASE_STUDENT)
+        encoder, cls = BASE_STUDENT(PROFILE), CLS_STUDENT(PROFILE)
+        published = BASE_STUDENT(PROFILE.model_copy(update={"student": longformer}))
+    settings = section.model_dump(include={"layers", "window", "max_positions", "revision"}) | {"dropout": 0.25}
+    assert section.layers is not None and section.window == 32
+    assert encoder == ("from_encoder", models.model_path(section.model), settings) and cls == ["cls", encoder]
+    assert published == ("from_longformer", "a/b", {"revision": "0" * 40, "dropout": 0.25})
+
+
+def test_a_model_trains_and_encodes_in_the_profile_s_precision():
+    bf16 = PROFILE.model_copy(update={"training": PROFILE.training.model_copy(update={"precision": "bf16"})})
+    assert handed_over("cosine", profile=bf16)[3]["precision"] == "bf16"
+    for label in ("Longformer", "cosine"):
+        with fakes() as patch:
+            patch.setattr(training, "distill", lambda *_, **__: History([0.5], []))
+            arrays = [embeddings._compute(parse(label), 0, profile, "validation") for profile in (PROFILE, bf16)]
+        assert [(each["tasks"][0, 0], each["validation"][0, 0]) for each in arrays] == [(0.5, 0.5), (2.0, 2.0)]
+
+
+def test_a_label_s_distance_and_gamma_reach_the_loss():
+    for distance, function in (("MSE", losses.mse), ("cosine", losses.cosine)):
+        loss = handed_over(f"max-margin;{distance};γ=0.3")[1].structural_loss
+        assert loss.func is losses.max_margin and loss.keywords == {"distance": function, "gamma": 0.3}
+
+
+def test_sets_of_texts_are_cut_as_the_profile_says():
+    every = [f"task {row}" for row in range(9)]
+    with fakes() as patch:
+        patch.setattr(text_sets, "corpus", corpus)
+        patch.setattr(task_texts, "texts", lambda profile: every)
+        patch.setattr(task_texts, "count_for_validation", lambda profile: 4)
+        sets = [TEXTS(name, PROFILE) for name in text_sets.NAMES]
+    expected = [f"train {row}" for row in range(40)], [f"validation {row}" for row in range(12)], every[:4], every
+    assert sets == [*expected]
+
+
+def test_token_ids_are_the_students_of_the_set_s_texts():
+    with fakes() as patch:
+        student = SimpleNamespace(tokenize=lambda texts: [[row] * (row % 3 + 1) for row in range(len(texts))])
+        patch.setattr(models, "base_student", lambda profile: student)
+        patch.setattr(text_sets, "store", Memory)
+        assert TOKEN_IDS("validation", PROFILE) == student.tokenize(range(12))
+
+
+def test_retrieval_ranks_the_task_s_candidates_up_to_the_top():
+    """From text 2 the candidates are 3, 4 and 6 by distance; 6 is relevant. Texts 0, 1 and 5 are another task's."""
+    degrees = np.deg2rad([10.0, 50.0, 0.0, 10.0, 20.0, 0.5, 30.0])
+    vectors = np.stack([np.cos(degrees), np.sin(degrees)], axis=1)
+    arrays = {"candidates": np.array([2, 3, 4, 6]), "sources": np.array([2]), "targets_0": np.array([6])}
+    asked = []
+    with fakes() as patch:
+        patch.setattr(runs, "embed", lambda *arguments: asked.append(arguments[-1]))
+        patch.setattr(embeddings, "of", lambda *arguments: asked.append(arguments[-1]) or {"tasks": vectors})
+        patch.setattr(task_texts, "arrays", lambda name, profile: arrays)
+        options = {"profile": PROFILE, "seeds": [0], "tasks": ["GAMES"]}
+        values = [runs.retrieve(["SBERT"], top=top, **options)["value"].tolist() for top in (None, 2)]
+    assert values == [pytest.approx([1 / 3, 1 / 3]), [0.0, 0.0]] and {*asked} == {"test"}
+
+
+def test_a_model_has_its_own_seeds_and_otherwise_the_profile_s():
+    pairs = runs._pairs(["cosine", "MSE"], {"cosine": [4, 5]}, PROFILE)
+    assert [(variant.identity, seed) for variant, seed in pairs] == [("cosine", 4), ("cosine", 5), ("MSE", 0)]
+    assert [seed for _, seed in runs._pairs(["cosine", "cosine"], [7], PROFILE)] == [7]

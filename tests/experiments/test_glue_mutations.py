@@ -1,8 +1,8 @@
 """Can the glue go wrong unnoticed? It is broken on purpose, and both a key and a test of `test_glue` have to notice.
 
 An edit replaces one piece of a module's source, in memory. The broken module is put in the place of the real one inside
-a fresh copy of test_glue.py, whose tests run: at least one must fail. Before, keys are computed from the broken source:
-those of what the edit makes wrong must change, and no other.
+a fresh copy of test_glue.py, whose tests run: at least one must fail. And once for each module keys are computed from a
+broken source: those of what it makes must change, and no other.
 """
 
 import importlib
@@ -20,54 +20,95 @@ from lib.experiments import keys
 from lib.store import source_keys
 from lib.store.source_keys import source_key
 
-TRAINING, ACCURACIES, TASKS, EMBEDDINGS = (
-    f"lib.experiments.{name}" for name in ("student_training", "accuracies", "task_texts", "embeddings")
-)
+TRAINING, ACCURACIES, TASKS, EMBEDDINGS, CONTEXTUAL, STRUCTURAL, STUDENT, TEXTS, RUNS = (
+    f"lib.experiments.{name}"
+    for name in (
+        "student_training", "accuracies", "task_texts", "embeddings", "contextual_teacher", "structural_teacher",
+        "models", "text_sets", "runs",
+    )
+)  # fmt: skip
+VARIANTS = "lib.distillation.variants"
 OBJECTIVE, FOLDS, BASELINES = "lib.distillation.objective", "lib.tasks.cross_validation", "lib.evaluation.baselines"
 PROFILE = profiles.load("smoke")
 MODELS = {"cosine": "cosine", "masked": f"{NO_WEIGHTING['cosine']};384;λ=0.5", "SBERT": "SBERT", "TF-IDF": "TF-IDF"}
-MODELS |= {"contextual": "only-contextual;100d;S:768;C:768", "PV": "DM;100d"}
+MODELS |= {"contextual": "only-contextual;100d;S:768;C:768", "PV": "DM;100d", "base": "Longformer"}
 STUDENTS = {"cosine", "masked", "contextual"}
 
-# What is broken: (module, its text, the replacement, the models that have to be made again).
+# The models that have to be made again when a module changes. What `variants` says is in the keys by its value.
+MADE_AGAIN = {
+    TRAINING: STUDENTS,
+    OBJECTIVE: STUDENTS,
+    ACCURACIES: set(),  # judged again
+    FOLDS: set(),  # likewise
+    TASKS: set(MODELS),
+    TEXTS: set(MODELS),
+    EMBEDDINGS: set(MODELS),
+    BASELINES: {"TF-IDF"},
+    CONTEXTUAL: {"contextual", "masked", "PV"},
+    STRUCTURAL: {"cosine", "masked", "SBERT", "TF-IDF"},
+    STUDENT: STUDENTS | {"base"},
+    RUNS: set(),  # what it makes is not kept
+    VARIANTS: set(),
+}
+# What is broken: (module, its text, the replacement).
 EDITS = {
-    "masking off": (
-        TRAINING,
-        '"max_structural_len": settings.max_structural_len',
-        '"max_structural_len": None',
-        STUDENTS,
-    ),
-    "masking off in the objective": (OBJECTIVE, "max_structural_len if variant.masked else None", "None", STUDENTS),
-    "masking for all": (OBJECTIVE, "max_structural_len if variant.masked else None", "max_structural_len", STUDENTS),
-    "one seed for all": (TRAINING, "seed=seed", "seed=0", STUDENTS),
-    "one seed for projections": (TRAINING, "torch.manual_seed(seed)", "torch.manual_seed(0)", STUDENTS),
-    "no warm-up": (TRAINING, "round(settings.warmup_share * updates)", "0", STUDENTS),
-    "weight decay": (TRAINING, "weight_decay=settings.weight_decay", "weight_decay=9.0", STUDENTS),
-    "no clipping": (TRAINING, "clip=settings.clip", "clip=1e9", STUDENTS),
-    "no accumulation": (TRAINING, "accumulation=settings.accumulation", "accumulation=1", STUDENTS),
-    "learning rate": (TRAINING, "learning_rate=settings.learning_rate", "learning_rate=1e-3", STUDENTS),
-    "length buckets": (TRAINING, "length_bucket=settings.length_bucket", "length_bucket=512", STUDENTS),
-    "no gradient checkpointing": (TRAINING, "= settings.gradient_checkpointing", "= False", STUDENTS),
-    "trained embeddings": (TRAINING, "if settings.freeze_token_embeddings:", "if False:", STUDENTS),
-    "CCA's batch": (TRAINING, 'variant.contextual_loss == "cca"', "False", STUDENTS),
-    "no [CLS]": (TRAINING, 'variant.pooling == "cls"', "False", STUDENTS),
-    "SoftCCA's defaults": (TRAINING, "**profile.soft_cca.model_dump()", "beta=0.1", STUDENTS),
-    "seeds of heads": (ACCURACIES, "HEAD_SEEDS = 1000", "HEAD_SEEDS = 100", set()),
-    "one head's seed for all": (ACCURACIES, "HEAD_SEEDS * seed + head", "HEAD_SEEDS * seed", set()),
-    "shuffled folds": (FOLDS, "shuffle=False", "shuffle=True, random_state=0", set()),
-    "best head for mean": (ACCURACIES, "float(np.mean(heads))", "float(np.max(heads))", set()),
-    "validation not cut": (ACCURACIES, 'cut if split == "validation" else None', "None", set()),
-    "test cut": (ACCURACIES, 'cut if split == "validation" else None', "cut", set()),
-    "no limit": (ACCURACIES, "if limit is not None:", "if False:", set()),
-    "tested on the limit": (ACCURACIES, "limit)], test) for", "limit)], test[:limit]) for", set()),
-    "all texts in Chapter 4": (TASKS, "task.labels[split], limit)", "task.labels[split], 10**9)", set(MODELS)),
-    "words of TF-IDF": (BASELINES, "features: int = 1024", "features: int = 2", {"TF-IDF"}),
-    "TF-IDF of the tasks": (
-        EMBEDDINGS,
-        'text_sets.texts("train", profile), ',
-        "text_sets.texts(texts, profile), ",
-        set(MODELS),
-    ),
+    "masking off": (TRAINING, '"max_structural_len": settings.max_structural_len', '"max_structural_len": None'),
+    "masking off in the objective": (OBJECTIVE, "max_structural_len if variant.masked else None", "None"),
+    "masking for all": (OBJECTIVE, "max_structural_len if variant.masked else None", "max_structural_len"),
+    "one seed for all": (TRAINING, "seed=seed", "seed=0"),
+    "one seed for projections": (TRAINING, "torch.manual_seed(seed)", "torch.manual_seed(0)"),
+    "no warm-up": (TRAINING, "round(settings.warmup_share * updates)", "0"),
+    "weight decay": (TRAINING, "weight_decay=settings.weight_decay", "weight_decay=9.0"),
+    "no clipping": (TRAINING, "clip=settings.clip", "clip=1e9"),
+    "no accumulation": (TRAINING, "accumulation=settings.accumulation", "accumulation=1"),
+    "learning rate": (TRAINING, "learning_rate=settings.learning_rate", "learning_rate=1e-3"),
+    "length buckets": (TRAINING, "length_bucket=settings.length_bucket", "length_bucket=512"),
+    "no gradient checkpointing": (TRAINING, "= settings.gradient_checkpointing", "= False"),
+    "trained embeddings": (TRAINING, "if settings.freeze_token_embeddings:", "if False:"),
+    "CCA's batch": (TRAINING, 'variant.contextual_loss == "cca"', "False"),
+    "no [CLS]": (TRAINING, 'variant.pooling == "cls"', "False"),
+    "SoftCCA's defaults": (TRAINING, "**profile.soft_cca.model_dump()", "beta=0.1"),
+    "seeds of heads": (ACCURACIES, "HEAD_SEEDS = 1000", "HEAD_SEEDS = 100"),
+    "one head's seed for all": (ACCURACIES, "HEAD_SEEDS * seed + head", "HEAD_SEEDS * seed"),
+    "shuffled folds": (FOLDS, "shuffle=False", "shuffle=True, random_state=0"),
+    "best head for mean": (ACCURACIES, "float(np.mean(heads))", "float(np.max(heads))"),
+    "validation not cut": (ACCURACIES, 'cut if split == "validation" else None', "None"),
+    "test cut": (ACCURACIES, 'cut if split == "validation" else None', "cut"),
+    "no limit": (ACCURACIES, "if limit is not None:", "if False:"),
+    "tested on the limit": (ACCURACIES, "limit)], test) for", "limit)], test[:limit]) for"),
+    "all texts in Chapter 4": (TASKS, "task.labels[split], limit)", "task.labels[split], 10**9)"),
+    "words of TF-IDF": (BASELINES, "features: int = 1024", "features: int = 2"),
+    "TF-IDF of the tasks": (EMBEDDINGS, 'text_sets.texts("train", profile), ', "text_sets.texts(texts, profile), "),
+    "fp32 for the base and for students": (EMBEDDINGS, "precision=profile.training.precision", 'precision="fp32"'),
+    "fp32 in training": (TRAINING, "precision=settings.precision", 'precision="fp32"'),
+    "PV of validation documents": (CONTEXTUAL, "corpus(profile).train[", "corpus(profile).validation["),
+    "PV of all documents": (CONTEXTUAL, "[: section.documents]", ""),
+    "PV as wide as printed": (CONTEXTUAL, "width=profile.width", "width=1.0"),
+    "PV's seed": (CONTEXTUAL, '(exclude={"documents"})', '(exclude={"documents"}) | {"seed": 0}'),
+    "PV's epochs": (CONTEXTUAL, '(exclude={"documents"})', '(exclude={"documents"}) | {"epochs": 10}'),
+    "PV's defaults": (CONTEXTUAL, "train(_Texts(documents), **", "train(_Texts(documents)) or dict(**"),
+    "one set for all": (CONTEXTUAL, "text_sets.texts(name, profile)", 'text_sets.texts("tasks", profile)'),
+    "compound swapped": (CONTEXTUAL, 'in label.split("+")]', 'in label.split("+")[::-1]]'),
+    "SBERT not checked": (STRUCTURAL, "sha256=section.sha256", "sha256=None"),
+    "SBERT of any revision": (STRUCTURAL, "revision=section.revision", "revision='main'"),
+    "SBERT's tokens": (STRUCTURAL, "max_tokens=section.max_tokens", "max_tokens=64"),
+    "SBERT's batches": (STRUCTURAL, "batch_size=profile.structural_teacher.batch_size", "batch_size=32"),
+    "no lengths": (STRUCTURAL, "teacher.lengths(texts)", "0 * teacher.lengths(texts) + 5"),
+    "no dropout": (STUDENT, "dropout = profile.training.dropout", "dropout = None"),
+    "window": (STUDENT, "settings, dropout=dropout", '(settings | {"window": 64}), dropout=dropout'),
+    "all layers": (STUDENT, "settings, dropout=dropout", '(settings | {"layers": None}), dropout=dropout'),
+    "Longformer of any revision": (STUDENT, "model), revision=section.revision", "model), revision=None"),
+    "[CLS] is the mean": (STUDENT, "ClsStudent(base_student(profile))", "base_student(profile)"),
+    "all documents": (TEXTS, "[: profile.training.documents]", ""),
+    "validation is train": (TEXTS, "whole.validation if", "whole.train if"),
+    "all tasks' texts": (TEXTS, "[: task_texts.count_for_validation(profile)]", ""),
+    "token rows shifted": (TEXTS, "[end - length : end]", "[end - length + 1 : end + 1]"),
+    "top ignored": (RUNS, "relevant, rankings, top)", "relevant, rankings, None)"),
+    "rows of other texts": (RUNS, '["tasks"][candidates]', '["tasks"][: len(candidates)]'),
+    "rows of no test": (RUNS, 'profile, "test")["tasks"]', 'profile, "validation")["tasks"]'),
+    "seeds by model ignored": (RUNS, "own.get(variant.identity, profile.seeds)", "profile.seeds"),
+    "one gamma for all": (VARIANTS, 'float(values["gamma"])', "1.0"),
+    "one distance for all": (VARIANTS, 'STRUCTURAL_LOSSES[values["distance"]]', '"mse"'),
 }
 
 
@@ -101,7 +142,7 @@ def failed_test(module, source):
     broken = types.ModuleType(module)
     exec(compile(source, f"<edited {module}>", "exec"), vars(broken))
     package, name = module.rsplit(".", 1)
-    importlib.import_module(module)
+    real = importlib.import_module(module)
     parent = importlib.import_module(package)
     spec = importlib.util.spec_from_file_location("glue_checks", Path(__file__).with_name("test_glue.py"))
     with pytest.MonkeyPatch.context() as patch:
@@ -109,8 +150,8 @@ def failed_test(module, source):
         patch.setattr(parent, name, broken)
         checks = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(checks)
-        for importer in (checks.embeddings, checks.accuracies):
-            if hasattr(importer, name):
+        for importer in [each for place, each in sys.modules.items() if place.startswith("lib.")]:
+            if vars(importer).get(name) is real:
                 patch.setattr(importer, name, broken)
         if name == "cross_validation":
             patch.setattr(checks.accuracies, "folds", broken.folds)
@@ -123,20 +164,30 @@ def failed_test(module, source):
     return None
 
 
-@pytest.mark.parametrize("module", sorted({module for module, *_ in EDITS.values()}))
+def test_every_module_of_the_glue_is_broken():
+    modules = {f"lib.experiments.{path.stem}" for path in (source_keys.ROOT / "lib/experiments").glob("*.py")}
+    assert modules - {"lib.experiments.keys", "lib.experiments.__init__"} <= {module for module, *_ in EDITS.values()}
+
+
+@pytest.mark.parametrize("module", MADE_AGAIN)
 def test_without_an_edit_nothing_fails(module):
     assert failed_test(module, source_keys.source(module)) is None
 
 
-@pytest.mark.parametrize("name", EDITS)
-def test_an_edit_is_noticed_by_keys_and_by_tests(edited, name):
-    module, old, new, made_again = EDITS[name]
-    source = source_keys.source(module)
-    assert old in source, f"{old!r} is not in {module}; update the edit"
+@pytest.mark.parametrize("module", MADE_AGAIN)
+def test_an_edit_is_noticed_by_keys(edited, module):
+    old, new = next((old, new) for edited_module, old, new in EDITS.values() if edited_module == module)
     before = all_keys()
     edited(module, lambda text: text.replace(old, new))
     after = all_keys()
-    assert {model for model in MODELS if before[model][0] != after[model][0]} == made_again
-    judged = set(MODELS) if module in (ACCURACIES, FOLDS) else made_again
+    assert {model for model in MODELS if before[model][0] != after[model][0]} == MADE_AGAIN[module]
+    judged = set(MODELS) if module in (ACCURACIES, FOLDS) else MADE_AGAIN[module]
     assert {model for model in MODELS if before[model][1] != after[model][1]} == judged
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edit_is_noticed_by_tests(name):
+    module, old, new = EDITS[name]
+    source = source_keys.source(module)
+    assert old in source, f"{old!r} is not in {module}; update the edit"
     assert failed_test(module, source.replace(old, new)), f"no test of the glue notices: {name}"

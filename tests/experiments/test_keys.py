@@ -4,10 +4,11 @@ import pytest
 
 from lib.config import profiles
 from lib.data import sources
+from lib.distillation import variants
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
 from lib.experiments import keys
 from lib.store import source_keys
-from lib.store.source_keys import closure, source_key
+from lib.store.source_keys import ROOT, closure, source_key
 
 DOCUMENTS = {"training.documents": 12}
 PROFILE = profiles.load("smoke", overrides=DOCUMENTS)
@@ -70,6 +71,8 @@ def changed(monkeypatch):
         ("lib.teachers.paragraph_vector", CONTEXTUAL | {"DM;100d"}),
         ("lib.evaluation.baselines", {"TF-IDF", "SBERT, mean of chunks"}),
         ("lib.evaluation.heads", set()),
+        ("lib.experiments.text_sets", STUDENTS | OTHERS),  # how token ids are kept too
+        ("lib.config.environment", STUDENTS | OTHERS),
         ("lib.experiments.runs", set()),
         ("lib.experiments.keys", set()),
         ("lib.store.executors", set()),
@@ -92,9 +95,10 @@ def test_no_module_that_a_record_runs_is_missing_in_its_key(changed):
     """All that the glue imports, directly or not, aside from what carries values, builders of dataset folders, whose
     bytes are in the keys, and losses that the student lacks."""
     carriers = tuple(name for name in keys.CARRIERS if name != "lib.experiments")
-    unused = {"lib.losses", "lib.losses.cca", "lib.losses.contrastive", "lib.losses.max_margin", "lib.losses.mse"}
-    silent = unused | {"lib.evaluation.baselines", "lib.student.cls"}
     variant = parse(WEIGHTED)
+    used = {"_checks", "cosine", "soft_cca", "weighting"}
+    unused = {f"lib.losses.{path.stem}" for path in (ROOT / "lib/losses").glob("*.py") if path.stem not in used}
+    silent = unused | {"lib.losses", "lib.evaluation.baselines", "lib.student.cls"}
     key = keys.record(variant, 0, "OC", PROFILE, "validation", None)
     modules = (
         set(closure("lib.experiments.accuracies", stop=(*carriers, "lib.experiments.keys", "lib.data.build"))) - silent
@@ -153,3 +157,60 @@ def test_only_students_depend_on_the_seed():
         variant = parse(label)
         depends = keys.embeddings(variant, 0, PROFILE) != keys.embeddings(variant, 1, PROFILE)
         assert depends == (label in STUDENTS), label
+
+
+@pytest.mark.parametrize("other", ["from lib.losses.cosine import cosine as mse", "def mse(*_): return 0"])
+def test_another_function_behind_the_name_of_a_loss_counts(monkeypatch, other):
+    before, real = embedding_keys(), source_keys.source
+    monkeypatch.setattr(source_keys, "source", lambda name: real(name) + f"\n{other}\n" * (name == "lib.losses"))
+    remembered = source_key, source_keys.home, source_keys.imports
+    for function in remembered:
+        function.cache_clear()
+    after = embedding_keys()
+    for function in remembered:
+        function.cache_clear()
+    assert {label for label in before if before[label] != after[label]} == {"MSE", MM_MSE}
+
+
+def test_what_a_label_means_counts(monkeypatch):
+    """The same label, but another gamma or another function: its students are trained again."""
+    before, real = embedding_keys(), variants.structural_loss
+    for broken in (lambda label: (real(label)[0], {"gamma": 9.0}), lambda label: ("mse", real(label)[1])):
+        monkeypatch.setattr(variants, "structural_loss", broken)
+        assert embedding_keys()[MM_MSE] != before[MM_MSE]
+
+
+@pytest.mark.parametrize(
+    ("file", "counts"),
+    [("config.json", True), ("vocab.txt", True), ("1_Pooling/config.json", True), ("pytorch_model.bin", True),
+     ("model.safetensors", True), ("README.md", False)],
+)  # fmt: skip
+def test_every_file_that_a_local_model_is_loaded_from_counts(tmp_path, file, counts):
+    def named():
+        keys._weights.cache_clear()
+        return [keys.base(profile), keys.structural_teacher(profile)]
+
+    changes = {"student.model": str(tmp_path), "structural_teacher.model": str(tmp_path)}
+    profile = profiles.load("smoke", overrides=changes)
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text("before")
+    before = named()
+    (tmp_path / file).write_text("after")
+    assert [key != other for key, other in zip(before, named(), strict=True)] == [counts] * 2
+
+
+@pytest.mark.parametrize("name", ["OC", "x/../b", "x" * 300])
+def test_the_name_of_a_task_is_no_part_of_a_path(name):
+    key = keys.task_arrays(name, PROFILE)
+    assert key.isalnum() and len(key) == 16 and key != keys.task_arrays(name + "2", PROFILE)
+
+
+def test_where_and_with_what_a_number_is_computed_counts(monkeypatch):
+    before = embedding_keys()
+    monkeypatch.setattr(keys, "device", lambda: "another")
+    after = embedding_keys()
+    assert {label for label in before if before[label] != after[label]} == STUDENTS | {"Longformer"}  # SBERT: CPU only
+    monkeypatch.setattr(keys, "versions", lambda *packages: packages if "scikit-learn" in packages else {})
+    keys_of_packages = embedding_keys()["TF-IDF"]
+    monkeypatch.setattr(keys, "versions", lambda *packages: {})
+    assert embedding_keys()["TF-IDF"] != keys_of_packages

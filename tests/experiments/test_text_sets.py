@@ -69,3 +69,9 @@ def test_another_process_reads_the_same_from_the_store(profile, monkeypatch):
     monkeypatch.setattr(task_texts, "read", None)  # reading the sources once more would fail
     assert task_texts.texts(profile) == texts
     np.testing.assert_array_equal(task_texts.arrays("OC", profile)["inputs_train"], arrays["inputs_train"])
+
+
+def test_token_ids_come_back_from_the_store():
+    lists = [[1, 2, 3], [4], [5, 6]]
+    assert text_sets._unragged(text_sets._ragged(lists)) == lists
+    assert text_sets._unragged(text_sets._ragged([])) == []

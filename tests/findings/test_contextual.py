@@ -1,5 +1,6 @@
 """The tables of Section 4.5: the thesis' rows beside what this run's profile, grids and records say."""
 
+import re
 import shutil
 
 import pandas as pd
@@ -52,8 +53,12 @@ def test_weightings_are_this_run_s(name, limit):
 
 
 def test_what_a_grid_adds_stands_in_the_tables_of_what_was_searched(params):
-    edit(params / "grids" / "weighting.yaml", "0.2]", "0.2, 0.05]")
-    edit(params / "grids" / "pv.yaml", "1024]", "1024, 256]")
+    for grid, name, values in (
+        ("weighting", "lam", "[0.95, 0.8, 0.5, 0.2, 0.05]"),
+        ("pv", "dimensions", "[100, 768, 1024, 256]"),
+    ):
+        path = params / "grids" / f"{grid}.yaml"  # whatever the committed grid holds
+        path.write_text(re.sub(rf"(?m)^{name}: .*$", f"{name}: {values}", path.read_text(encoding="utf-8")))
     profile = profiles.load("thesis")
     assert hyperparameters.weighting(profile)["value"][1] == "0.95, 0.8, 0.5, 0.2, 0.05"
     searched = hyperparameters.paragraph_vector(profile).set_index("parameter")

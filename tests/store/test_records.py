@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lib.store import files
-from lib.store.records import Store, fingerprint, ragged, unragged
+from lib.store.records import Store, fingerprint
 
 
 def test_fingerprint_ignores_order_but_not_values():
@@ -98,9 +98,3 @@ def test_a_full_disk_says_so_in_one_line_and_leaves_no_trace(tmp_path, monkeypat
         files.write_atomically(tmp_path / "file", b"content")
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_ragged_lists_come_back():
-    lists = [[1, 2, 3], [4], [5, 6]]
-    assert unragged(ragged(lists)) == lists
-    assert unragged(ragged([])) == []

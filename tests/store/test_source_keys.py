@@ -89,6 +89,25 @@ def test_a_name_leads_to_the_module_that_defines_it(tree):
 
 
 @pytest.mark.parametrize(
+    ("package", "behind"),
+    [
+        ("", "lib.room.two"),  # the submodule
+        ("from lib.room.one import used as two\n", "lib.room.one"),
+        ("from lib.room.two import unused as two\nfrom lib.room.one import used as two\n", "lib.room.one"),
+        ("from lib.room.one import used as two\ndef two(): return 3\n", "lib.room"),
+        ("from lib.room.one import used\ntwo = used\n", "lib.room"),
+        ("if True:\n    from lib.room.one import used as two\n", "lib.room"),
+        ("from lib.room.one import *\n", "lib.room"),
+        ("from lib.d import T as two\n", "lib.room"),
+        ("def one():\n    two = 2\n", "lib.room.two"),  # bound inside a function only
+    ],
+)
+def test_what_a_package_binds_itself_goes_before_its_submodule_of_that_name(tree, package, behind):
+    tree("lib/room/__init__.py", package)
+    assert home("lib.room", "two") == behind
+
+
+@pytest.mark.parametrize(
     ("other", "same"),
     [
         ('def f(x):\n    """Other words."""\n    return x + 1  # why', True),
