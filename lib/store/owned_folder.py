@@ -38,12 +38,13 @@ def check_target(target: str | Path) -> Path:
         if not existing.is_dir():
             raise ValueError(f"{target} cannot be made: {existing} is no folder")
         with _work_folder(existing, target.name) as work:
-            for name in target.absolute().relative_to(existing).parts:
-                (work / "new" / "moved" / "inside").mkdir(parents=True)
-                if name != "..":
-                    os.rename(work / "new" / "moved", work / "new" / name)
+            moved, names = work / "new" / "moved", work / "new" / "names"
+            names.mkdir(parents=True)
+            for name in {*target.absolute().relative_to(existing).parts} - {".."}:
+                (moved / "inside").mkdir(parents=True)
+                os.rename(moved, names / name)
             if target.exists():
-                _check_movable(target, work / "new" / name)
+                _check_movable(target, names / target.name)
     except OSError as error:
         raise ValueError(f"{target} cannot be written: {error.strerror}; choose another folder") from None
     return target

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ def save(student: Student, folder: str | Path, *, sentence_transformer: bool) ->
     Raises ValueError for an export without a tokenizer and for a folder that this project did not write, `OSError` in
     one line where the disk is full.
     """
-    if not isinstance(folder, (str, Path)):
+    if not isinstance(folder, str | os.PathLike):
         raise ValueError(f"expected the name of a folder to save into, got {folder!r}")
     if sentence_transformer and student.tokenizer is None:
         raise ValueError("a SentenceTransformer needs a tokenizer and this student has none; set student.tokenizer")

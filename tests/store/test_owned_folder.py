@@ -48,7 +48,7 @@ def whole(folder, text):
 
 
 def test_an_absent_an_empty_and_an_own_folder_are_written(tmp_path):
-    target = tmp_path / "deep" / "student"
+    target = tmp_path / "deep" / "student" / "names" / ".." / "student"  # a name twice is no obstacle
     replace(target, student("first"))
     assert whole(target, "first")
     replace(target, student("second"))
