@@ -19,7 +19,7 @@ from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.store.owned_folder import check_target
 
-MAIN = int(os.environ.get("RANK", 0)) == 0  # of several processes the one that speaks and saves
+MAIN = os.environ.get("RANK", "0") == "0"  # of several processes the one that speaks and saves
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -32,6 +32,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--export", action="store_true", help="write a stock SentenceTransformer")
     given = parser.parse_args(arguments)
     try:
+        for name, least in {"RANK": 0, "LOCAL_RANK": 0, "WORLD_SIZE": 1}.items():
+            value = os.environ.get(name, "1")
+            if not value.isdecimal() or int(value) < least:
+                raise ValueError(f"the environment has {name}={value}; expected a whole number, at least {least}")
         variant = variants.parse(given.model)
         if variant.kind != "student" or variant.pooling != "mean":
             raise ValueError(f"{given.model!r} is no student that can be saved; expected a loss such as cosine")

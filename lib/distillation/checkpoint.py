@@ -38,18 +38,28 @@ def read(path: Path, settings: dict[str, Any], *, put_aside: bool = True) -> dic
         data = path.read_bytes()
     except FileNotFoundError:
         return None
+    except IsADirectoryError:
+        data = b""
     problem = "is damaged"
     if hashlib.sha256(memoryview(data)[:-DIGEST]).digest() == data[-DIGEST:]:
-        content = torch.load(io.BytesIO(data[:-DIGEST]), map_location="cpu", weights_only=True)
-        name = next((name for name, value in settings.items() if content["settings"].get(name) != value), None)
-        if name is None:
-            torch.set_rng_state(content["rng"])
-            for device, rng in enumerate(content["cuda_rng"]):
-                torch.cuda.set_rng_state(rng, device)
-            return content["state"]
-        problem = f"was written with {name} {content['settings'].get(name)}, this training has {settings[name]}"
+        try:
+            content = torch.load(io.BytesIO(data[:-DIGEST]), map_location="cpu", weights_only=True)
+            before, state, rng, cuda_rng = (content[name] for name in ("settings", "state", "rng", "cuda_rng"))
+            name = next((name for name, value in settings.items() if before.get(name) != value), None)
+            if name is None:
+                torch.set_rng_state(rng)
+                for device, rng in enumerate(cuda_rng):
+                    torch.cuda.set_rng_state(rng, device)
+                return state
+            problem = f"was written with {name} {before.get(name)}, this training has {settings[name]}"
+        except MemoryError:
+            raise
+        except Exception:  # whatever torch makes of bytes that it did not write
+            problem = "is damaged"
     if put_aside:
         aside = path.with_name(path.name + ASIDE)
+        while aside.is_dir() or (path.is_dir() and aside.exists()):  # only a file takes the place of a file
+            aside = aside.with_name(aside.name + ASIDE)
         path.replace(aside)
         warnings.warn(f"checkpoint {path} {problem}: training starts again, it is kept as {aside.name}", stacklevel=3)
     return None

@@ -66,7 +66,7 @@ class Plan:
             if before == now:
                 continue
             if isinstance(now, dict):
-                before = before or {}
+                before = before if isinstance(before, dict) else {}  # damaged
                 names = sorted(name for name in {*now, *before} if before.get(name) != now.get(name))
                 yield f"changed: {', '.join(names[:3])}{' and more' if len(names) > 3 else ''}"
             else:

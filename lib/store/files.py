@@ -32,6 +32,12 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise OSError(error.errno, told) from None
 
 
+def refuse_folder(path: Path) -> None:
+    """Raise `OSError`, one line, if there is a folder where a file is kept: before the work, not when it is written."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder, but a file is kept there; move it away and run again")
+
+
 def file_fingerprint(path: Path) -> str:
     """16 hex digits of a file's bytes."""
     with open(path, "rb") as file:

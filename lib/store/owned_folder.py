@@ -1,86 +1,169 @@
-"""Folders that this project wrote, and may therefore replace: each lists its own files in a marker.
+"""Folders that this project wrote, and may therefore replace: a marker lists each file in them with its sha256.
 
-Whatever a person keeps is left alone: a folder without a marker, or with one file more than the marker lists, is never
-replaced.
+Whatever a person keeps is left alone: a folder without a marker, with one file more than the marker lists, or with one
+that was changed since, is never replaced.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
+import glob
+import hashlib
 import json
 import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 MARKER = ".thesis-student.json"
-FORMAT = 1
+FORMAT = 2
+SAVING = ".thesis-saving"  # ends the name of the hidden folder `.<name>-*` beside a target in which a save works
 
 
 def check_target(target: str | Path) -> Path:
-    """The path of a folder that may be written: absent, empty, or written by `replace` with nothing added since.
+    """The path of a folder that may be written: absent, empty, or as `replace` wrote it.
 
-    Raises ValueError, one line naming the path in the way, for anything else and for missing permission.
+    What will be done to it is tried beside it. Raises ValueError, one line naming the path in the way.
     """
     target = Path(target).expanduser()
     if target.name in ("", ".."):
         target = target.resolve()
-    if target.is_symlink():
-        raise ValueError(f"{target} is a symbolic link to {os.readlink(target)}; name the folder itself")
-    if os.path.lexists(target):
-        if not target.is_dir():
-            raise ValueError(f"{target} is a file; name a folder that does not exist yet")
-        _own_files(target)
-    existing = next(folder for folder in target.absolute().parents if os.path.lexists(folder))
-    if not existing.is_dir():
-        raise ValueError(f"{target} cannot be made: {existing} is no folder")
-    for folder in (existing, target):  # a folder is moved aside only by who may write in it
-        if os.path.lexists(folder) and not os.access(folder, os.W_OK | os.X_OK):
-            raise ValueError(f"{target} cannot be written: no permission to write in {folder}")
+    try:
+        _own_files_of(target)
+        existing = next(folder for folder in target.absolute().parents if os.path.lexists(folder))
+        if not existing.is_dir():
+            raise ValueError(f"{target} cannot be made: {existing} is no folder")
+        with _work_folder(existing, target.name) as work:
+            moved, names = work / "new" / "moved", work / "new" / "names"
+            names.mkdir(parents=True)
+            for name in {*target.absolute().relative_to(existing).parts} - {".."}:
+                (moved / "inside").mkdir(parents=True)
+                os.rename(moved, names / name)
+            if target.exists():
+                _check_movable(target, names / target.name)
+    except OSError as error:
+        raise ValueError(f"{target} cannot be written: {error.strerror}; choose another folder") from None
     return target
 
 
 def replace(target: str | Path, write: Callable[[Path], None]) -> None:
     """Call `write` on a new folder beside `target`, then put it in the place of `target`.
 
-    Two renames: killed at any moment, the old or the new folder is whole, under its name or, between the two, in
-    `.<name>-*/` beside it. Of the old folder only the files on its list are removed.
+    Two renames: killed at any moment, the old or the new folder is whole, under its name or, between the two, in the
+    hidden folder beside it, which the next save keeps; other remains of killed saves it removes. Of the old folder only
+    the files on its list are removed; a warning names what cannot be.
 
     Raises ValueError as `check_target`, before and after `write`, or `OSError`; both leave `target` as it was.
     """
     target = check_target(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{target.name[:100]}-", dir=target.parent))
-    new, old = work / "new", work / "old"
-    try:
+    for work in target.parent.glob(_pattern(target)):
+        _clear(work, target)
+    with _work_folder(target.parent, target.name) as work:
+        new, old = work / "new", work / "old"
         new.mkdir()  # unlike `work`, which mkdtemp makes private
         write(new)
         _mark(new)
-        files = _own_files(check_target(target)) if target.exists() else []
-        if files:
-            os.rename(target, old)
+        files = _own_files_of(target)
         try:
+            if files:
+                os.rename(target, old)
             os.rename(new, target)  # refused by the system if `target` is by now anything but an empty folder
         except BaseException:
-            if files:
+            if old.exists():
                 os.rename(old, target)
             raise
         _remove(old, files)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            work.rmdir()
 
 
 def left_over(target: Path) -> list[Path]:
     """Whole folders that a replacement of `target`, killed between its two renames, left beside it."""
-    return sorted(path.parent for path in target.parent.glob(f".{target.name[:100]}-*/*/{MARKER}"))
+    return sorted(path.parent for path in target.parent.glob(f"{_pattern(target)}/*/{MARKER}"))
+
+
+def _prefix(name: str) -> str:
+    return f".{os.fsencode(name)[:100].decode(errors='ignore')}-"
+
+
+def _pattern(target: Path) -> str:
+    return glob.escape(_prefix(target.name)) + 8 * "?" + SAVING
+
+
+@contextlib.contextmanager
+def _work_folder(parent: Path, name: str) -> Iterator[Path]:
+    """A hidden folder, locked while this process is alive; at the end it goes, with the folder `new` in it."""
+    work = Path(tempfile.mkdtemp(prefix=_prefix(name), suffix=SAVING, dir=parent))
+    lock = _lock(work)
+    try:
+        yield work
+    finally:
+        if not (work / "old").exists() or (parent / name).exists():  # else both are kept, as after a kill
+            shutil.rmtree(work / "new", ignore_errors=True)
+        with contextlib.suppress(OSError):
+            work.rmdir()
+        if lock is not None:
+            os.close(lock)
+
+
+def _lock(folder: Path) -> int | None:
+    """A handle that keeps others from locking the folder; None if another has it, or none can be had."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return handle
+        except OSError:
+            os.close(handle)
+    return None
+
+
+def _clear(work: Path, target: Path) -> None:
+    """Remove what a killed save left, unless a student that was never replaced is in it: that is named."""
+    lock = _lock(work)
+    if lock is None:
+        return
+    new, old = work / "new", work / "old"
+    if old.exists() and (new.exists() or not target.exists()):
+        told = "is what a killed save moved away; nothing of it was removed, move it where you want it"
+        warnings.warn(f"{old} {told}", stacklevel=4)
+    else:
+        shutil.rmtree(new, ignore_errors=True)
+        if old.exists():
+            try:
+                _remove(old, _own_files(old))
+            except ValueError:
+                _remove(old, [])
+        with contextlib.suppress(OSError):
+            work.rmdir()
+    os.close(lock)
+
+
+def _check_movable(target: Path, full: Path) -> None:
+    """Raise OSError if `target` cannot be moved. The system says so before it sees that `full` is not empty."""
+    try:
+        os.rename(target, full)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+
+
+def _own_files_of(target: Path) -> list[str]:
+    """The files of a target that may be replaced; empty for one that is absent or empty."""
+    if target.is_symlink():
+        raise ValueError(f"{target} is a symbolic link to {os.readlink(target)}; name the folder itself")
+    if not os.path.lexists(target):
+        return []
+    if not target.is_dir():
+        raise ValueError(f"{target} is a file; name a folder that does not exist yet")
+    return _own_files(target)
 
 
 def _own_files(folder: Path) -> list[str]:
-    """The names of a folder's files, all of which are on its list; empty for an empty folder."""
+    """The names of a folder's files, all of which are as its list says, the marker last; empty for an empty folder."""
     inside: list[Path] = []
     try:
         folders = [folder]
@@ -92,29 +175,39 @@ def _own_files(folder: Path) -> list[str]:
             return []
         marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
         listed = marker["files"] if marker["format"] == FORMAT else None
-        if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        if not isinstance(listed, dict) or not all(isinstance(digest, str) for digest in listed.values()):
             raise KeyError
+        parents = {parent.as_posix() for name in (MARKER, *listed) for parent in Path(name).parents}
+        for path in inside:
+            name = path.relative_to(folder).as_posix()
+            own = name in parents if path.is_dir() else path.is_file() and name in {MARKER, *listed}
+            if path.is_symlink() or not own:
+                text = f"{path} was not written by this project; move it away or choose another folder"
+                break
+            if name in listed and not path.is_dir() and _sha256(path) != listed[name]:
+                text = f"{path} was changed after this project wrote it; move it away or choose another folder"
+                break
+        else:
+            names = [path.relative_to(folder).as_posix() for path in inside if not path.is_dir()]
+            return sorted(names, key=lambda name: name == MARKER)
     except FileNotFoundError:
-        told = f"{folder} holds {inside[0].name} and was not saved by this project"
-        raise ValueError(f"{told}; choose another folder") from None
+        text = f"{folder} holds {inside[0].name} and was not saved by this project; choose another folder"
     except OSError as error:
-        told = f"{MARKER} or a folder is not readable ({error.strerror})"
-        raise ValueError(f"{folder} cannot be replaced: {told}") from None
-    except (ValueError, TypeError, KeyError):
-        raise ValueError(f"{folder / MARKER} is damaged or of another version; choose another folder") from None
-    names = {MARKER, *listed}
-    parents = {parent.as_posix() for name in names for parent in Path(name).parents}
-    for path in inside:
-        ours = path.relative_to(folder).as_posix() in (parents if path.is_dir() else names)
-        if path.is_symlink() or not ours:
-            raise ValueError(f"{path} was not written by this project; move it away or choose another folder")
-    return [path.relative_to(folder).as_posix() for path in inside if not path.is_dir()]
+        text = f"{folder} cannot be replaced: {MARKER} or what it lists is not readable ({error.strerror})"
+    except (ValueError, TypeError, KeyError, RecursionError):
+        text = f"{folder / MARKER} is damaged or of another version; choose another folder"
+    raise ValueError(text)
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _mark(folder: Path) -> None:
     """Write the marker; bring every file to disk, with the mode that the umask gives a new file."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    marker = {"format": FORMAT, "files": [path.relative_to(folder).as_posix() for path in files]}
+    marker = {"format": FORMAT, "files": {path.relative_to(folder).as_posix(): _sha256(path) for path in files}}
     (folder / MARKER).write_text(json.dumps(marker, indent=2) + "\n", encoding="utf-8")
     for path in [*files, folder / MARKER]:
         path.chmod(folder.stat().st_mode & 0o666)
@@ -123,11 +216,12 @@ def _mark(folder: Path) -> None:
 
 
 def _remove(folder: Path, files: list[str]) -> None:
-    """Remove the files of a list and the folders that they leave empty."""
+    """Remove the files of a list and the folders that they leave empty; warn of what stays."""
     for name in files:
-        (folder / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            (folder / name).unlink()
     for parent, _, _ in os.walk(folder, topdown=False):
         with contextlib.suppress(OSError):
             os.rmdir(parent)
     if folder.exists():
-        warnings.warn(f"{folder} holds files that this project did not write; they were left there", stacklevel=4)
+        warnings.warn(f"{folder}, replaced, stays: it holds what is not ours or cannot be removed", stacklevel=5)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lib.config import paths
-from lib.store.files import file_fingerprint, write_atomically
+from lib.store.files import file_fingerprint, refuse_folder, write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,10 +60,14 @@ def write(label: str, *, profile: Profile, files: Iterable[Path], records: pd.Da
 
 def run_note(notebook: str, profile: Profile) -> dict[str, Any]:
     """The note of a notebook's last complete run; empty if there is none, or if it is damaged."""
-    with contextlib.suppress(OSError, ValueError):
-        note = json.loads(_place(notebook, profile).read_text(encoding="utf-8"))
-        if {"inputs", "labels", "files", "seconds"} <= note.keys():
-            return note
+    path = _place(notebook, profile)
+    refuse_folder(path)
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        note = json.loads(path.read_text(encoding="utf-8"))
+        kinds = {"inputs": dict, "labels": list, "files": dict, "seconds": int | float}
+        if isinstance(note, dict) and all(isinstance(note.get(name), kind) for name, kind in kinds.items()):
+            if all(isinstance(label, str) for label in note["labels"]) and 0 <= note["seconds"] < float("inf"):
+                return note
     return {}
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from filelock import FileLock
 
 from lib.config import paths
-from lib.store.files import LENGTH, write_atomically
+from lib.store.files import LENGTH, refuse_folder, write_atomically
 
 T = TypeVar("T")
 _held: dict[tuple[str, str, str], Any] = {}
@@ -76,7 +76,7 @@ class Store:
             return note
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             warnings.warn(f"{path} is damaged: what it describes is made again when needed", stacklevel=2)
             return {}
 
@@ -89,7 +89,9 @@ class Store:
             yield
 
     def _path(self, kind: str, key: str, suffix: str) -> Path:
-        return self.folder / kind / f"{key}{suffix}"
+        path = self.folder / kind / f"{key}{suffix}"
+        refuse_folder(path)
+        return path
 
     def _content(self, kind: str, key: str, suffix: str, compute: Callable[[], bytes], note: dict[str, Any]) -> bytes:
         if (content := self._read(kind, key, suffix)) is not None:
@@ -97,7 +99,7 @@ class Store:
         with self.lock(kind, key):  # while this process waited, another may have made it
             if (content := self._read(kind, key, suffix)) is not None:
                 return content
-            path = self._path(kind, key, suffix)
+            path, note_path = self._path(kind, key, suffix), self._path(kind, key, ".note")
             if path.exists():
                 warnings.warn(f"{path} was damaged or unfinished: computing it again", stacklevel=3)
             start = time.perf_counter()
@@ -106,7 +108,7 @@ class Store:
             note = {"sha256": hashlib.sha256(content).hexdigest(), "seconds": seconds, **note}
             write_atomically(path, content)
             text = json.dumps(note, ensure_ascii=False, sort_keys=True)
-            write_atomically(self._path(kind, key, ".note"), text.encode())
+            write_atomically(note_path, text.encode())
             return content
 
     def _read(self, kind: str, key: str, suffix: str) -> bytes | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +26,20 @@ MODULES = [
 def save(student: Student, folder: str | Path, *, sentence_transformer: bool) -> None:
     """Write config, weights and tokenizer beside `folder`, then put them in its place.
 
-    Raises ValueError for an export without a tokenizer and for a folder that this project did not write.
+    Raises ValueError for an export without a tokenizer and for a folder that this project did not write, `OSError` in
+    one line where the disk is full.
     """
+    if not isinstance(folder, str | os.PathLike):
+        raise ValueError(f"expected the name of a folder to save into, got {folder!r}")
     if sentence_transformer and student.tokenizer is None:
         raise ValueError("a SentenceTransformer needs a tokenizer and this student has none; set student.tokenizer")
-    owned_folder.replace(folder, lambda new: _write(student, new, sentence_transformer))
+    try:
+        owned_folder.replace(folder, lambda new: _write(student, new, sentence_transformer))
+    except Exception as error:
+        if "(os error " not in str(error):
+            raise
+        # safetensors and tokenizers, written in Rust, have errors of their own for a full disk
+        raise OSError(f"cannot write {folder}: {' '.join(str(error).split())}") from None
 
 
 def tensors(student: Student) -> dict[str, Tensor]:

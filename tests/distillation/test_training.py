@@ -1,5 +1,7 @@
 """The training loop: order, decay groups, resuming from checkpoints whole and damaged, and that it learns."""
 
+import hashlib
+
 import numpy as np
 import pytest
 import torch
@@ -119,6 +121,8 @@ DAMAGES = [
     lambda content: content[:-1],
     lambda content: content + b"x",
     lambda content: b"",
+    lambda content: hashlib.sha256(b"").digest(),
+    lambda content: b"no torch" + hashlib.sha256(b"no torch").digest(),
 ]
 
 
@@ -136,6 +140,16 @@ def test_a_damaged_checkpoint_is_named_and_left_aside(data, tmp_path, damage):
     assert f"checkpoint {checkpoint} is damaged: training starts again" in message and "\n" not in message
     assert updates[0] == 1 and same_bits(whole, again)
     assert (tmp_path / "checkpoint.pt.aside").read_bytes() == damaged
+
+
+def test_folders_in_place_of_a_checkpoint_are_left_aside(data, tmp_path):
+    for number in range(2):
+        (tmp_path / "checkpoint.pt").mkdir()
+        (tmp_path / "checkpoint.pt" / "work").write_text(str(number))
+        with pytest.warns(UserWarning, match="checkpoint.pt is damaged: training starts again"):
+            interrupted(data, tmp_path / "checkpoint.pt")
+        (tmp_path / "checkpoint.pt").unlink()
+    assert sorted(path.read_text() for path in tmp_path.rglob("work")) == ["0", "1"]
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,13 @@ def test_makes_everything_then_reuses_everything_then_repairs(checkout):
     plan = run(checkout, "--dry-run").stdout
     assert "fig1_1.svg is not as it was saved" in plan and "tab1_2.md is missing" in plan
     assert (checkout / "figures/mini/fig1_1.svg").read_text() == "damaged", "a dry run changes nothing"
+    (note,) = checkout.rglob("runs/02_second.json")
+    whole = note.read_text()
+    for damage in ("[]", "[" * 100_000, '{"inputs": 5}', json.dumps(json.loads(whole) | {"inputs": {"lib": [1]}})):
+        note.write_text(damage)
+        plan = run(checkout, "02", "--dry-run")
+        assert plan.returncode == 0 and not plan.stderr and "be reused" not in plan.stdout
+    note.write_text(whole)
     third = run(checkout)
     assert results(third.stdout) == {"fig1_1": "made", "tab1_2": "made", "fig2_1": "reused"}
     assert (checkout / "figures/mini/fig1_1.svg").read_text() == "1"

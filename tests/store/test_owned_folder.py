@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def whole(folder, text):
 
 
 def test_an_absent_an_empty_and_an_own_folder_are_written(tmp_path):
-    target = tmp_path / "deep" / "student"
+    target = tmp_path / "deep" / "student" / "names" / ".." / "student"  # a name twice is no obstacle
     replace(target, student("first"))
     assert whole(target, "first")
     replace(target, student("second"))
@@ -84,6 +85,11 @@ def plant_link_inside(target):
     (target / "config.json").symlink_to("../thesis.docx")
 
 
+def plant_other_weights(target):
+    replace(target, student("old"))
+    (target / "1_Pooling" / "config.json").write_text("tuned by a person")
+
+
 def plant_file(target):
     target.write_text("work")
 
@@ -107,7 +113,7 @@ def marker(text):
         target.mkdir()
         (target / MARKER).write_text(text)
 
-    plant.__name__ = f"marker {text}"
+    plant.__name__ = f"marker {text[:50]}"
     return plant
 
 
@@ -126,14 +132,17 @@ CASES = [
     (plant_stranger, "student/1_Pooling/notes.txt was not written by this project; move it away"),
     (plant_folder, "student/backup was not written by this project; move it away"),
     (plant_link_inside, "student/config.json was not written by this project; move it away"),
+    (plant_other_weights, "student/1_Pooling/config.json was changed after this project wrote it; move it away"),
     (plant_file, "student is a file; name a folder"),
     (plant_link, "student is a symbolic link to elsewhere; name the folder itself"),
     (plant_dangling, "student is a symbolic link to nowhere; name the folder itself"),
     (plant_file_above, "models/student cannot be made: .*models is no folder"),
     (marker("not json"), "json is damaged or of another version"),
     (marker("[]"), "json is damaged or of another version"),
+    (marker('{"format": 1, "files": {}}'), "json is damaged or of another version"),
     (marker('{"format": 2, "files": []}'), "json is damaged or of another version"),
-    (marker('{"format": 1, "files": [3]}'), "json is damaged or of another version"),
+    (marker('{"format": 2, "files": {"config.json": 3}}'), "json is damaged or of another version"),
+    (marker("[" * 100_000), "json is damaged or of another version"),
 ]
 
 
@@ -152,7 +161,10 @@ def test_what_is_not_ours_is_refused_and_untouched(tmp_path, plant, message):
 
 @pytest.mark.parametrize(
     ("plant", "message"),
-    [(no_permission, "no permission to write in"), (no_permission_to_read, r"not readable \(Permission denied\)")],
+    [
+        (no_permission, "cannot be written: Permission denied"),
+        (no_permission_to_read, r"not readable \(Permission denied\)"),
+    ],
 )
 def test_missing_permission_is_found_before_the_work(tmp_path, plant, message):
     """In a process of another user if this one is root, who may do everything."""
@@ -175,13 +187,76 @@ def test_missing_permission_is_found_before_the_work(tmp_path, plant, message):
     assert re.search(message, run.stdout) and run.stdout.count("\n") == 1, run
 
 
+@pytest.mark.parametrize("name", ["student", "ü" * 127, "a[b]*"])
+def test_what_beside_a_target_is_not_a_dead_save_of_ours_stays(tmp_path, name):
+    target = tmp_path / name
+    hidden = tmp_path / f".{name[:50]}-abcdefgh"
+    hidden.mkdir()
+    (hidden / "new").write_text("work")
+
+    def write(folder):  # a second save into the same target while this one is at work
+        student("first")(folder)
+        if not target.exists():
+            replace(target, student("second"))
+
+    replace(target, write)
+    assert whole(target, "first") and {path.name for path in tmp_path.iterdir()} == {hidden.name, name}
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("{tmp}/" + "ü" * 128, "File name too long"),
+        ("{tmp}/new/" + "a" * 256, "File name too long"),
+        ("/proc/x", "No such file or directory"),
+        ("/proc/1/x/y", "cannot be written"),
+    ],
+)
+def test_a_target_that_can_never_be_made_is_refused_at_once(tmp_path, target, message):
+    with pytest.raises(ValueError, match=message) as error:
+        check_target(target.format(tmp=tmp_path))
+    assert "\n" not in str(error.value) and not [*tmp_path.iterdir()]
+
+
+def test_a_mount_point_is_refused_at_once(tmp_path, monkeypatch):
+    """As is all else that the system does not let move, for example another's folder in a sticky one."""
+    target, rename = tmp_path / "student", os.rename
+
+    def busy(source, destination):
+        if source == target:
+            raise OSError(16, "Device or resource busy")
+        rename(source, destination)
+
+    replace(target, student("old"))
+    monkeypatch.setattr(os, "rename", busy)
+    with pytest.raises(ValueError, match="student cannot be written: Device or resource busy; choose another"):
+        check_target(target)
+    assert [*tmp_path.iterdir()] == [target]
+
+
+def test_an_old_folder_that_cannot_be_removed_is_named_and_the_new_one_is_in_place(tmp_path, monkeypatch):
+    target = tmp_path / "student"
+    replace(target, student("old"))
+
+    def refuse(*arguments, **keywords):
+        raise PermissionError(1, "Operation not permitted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", refuse)
+        with pytest.warns(UserWarning, match=r"thesis-saving/old, replaced, stays"):
+            replace(target, student("new"))
+    assert whole(target, "new") and len([*tmp_path.iterdir()]) == 2
+    replace(target, student("next"))
+    assert whole(target, "next") and [*tmp_path.iterdir()] == [target]
+
+
 def test_a_listed_path_outside_the_folder_is_never_removed(tmp_path):
     target = tmp_path / "student"
     replace(target, student("old"))
     (tmp_path / "thesis.docx").write_text("work")
     listed = json.loads((target / MARKER).read_text())
     outside = ["../thesis.docx", "../../thesis.docx", str(tmp_path / "thesis.docx")]
-    (target / MARKER).write_text(json.dumps(listed | {"files": listed["files"] + outside}))
+    (target / MARKER).write_text(json.dumps(listed | {"files": listed["files"] | dict.fromkeys(outside, "")}))
     replace(target, student("new"))
     assert whole(target, "new") and (tmp_path / "thesis.docx").read_text() == "work"
 
@@ -252,8 +327,14 @@ def test_killed_at_any_moment_the_old_or_the_new_student_is_whole(tmp_path):
         assert folders and all(whole(folder, "old") or whole(folder, "new") for folder in folders)
         assert (place / "thesis.docx").read_text() == "work"
         states.add((target.exists(), whole(folders[0], "new")))
-        replace(target, student("next"))
+        killed = {path for path in place.iterdir() if path.name.startswith(".")}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            replace(target, student("next"))
         assert whole(target, "next")
+        kept = {path for path in place.iterdir() if path not in (target, place / "thesis.docx")}
+        assert kept == (killed if len(folders) == 2 else set()) and len(caught) == len(kept)
+        assert all(str(path / "old") in str(warning.message) for path, warning in zip(kept, caught, strict=True))
         if run.returncode == 0:
             break
     assert run.returncode == 0 and moment > 15

@@ -43,6 +43,34 @@ def test_records_are_summarised(profile, tmp_path):
     assert entry["versions"]["pandas"] == pd.__version__ and "torch" in entry["versions"]
 
 
+DAMAGED = ["[]", "5", '"x"', "null", '{"inputs": 5}', "[" * 100_000, "", b"\xff", "{}"]
+
+
+@pytest.mark.parametrize("text", DAMAGED, ids=lambda text: str(text)[:20])
+def test_a_damaged_run_note_counts_as_none(profile, text):
+    provenance.note_run("01_first", profile, inputs={"lib": {}}, files={}, seconds=1.0)
+    note = provenance.run_note("01_first", profile)
+    (path,) = paths.run_folder(profile).rglob("01_first.json")
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert note["seconds"] == 1.0 and provenance.run_note("01_first", profile) == {}
+
+
+@pytest.mark.parametrize(
+    "change", [{"labels": [[]]}, {"labels": "x"}, {"files": []}, {"seconds": "x"}, {"seconds": float("nan")}], ids=str
+)
+def test_a_run_note_with_a_damaged_value_counts_as_none(profile, change):
+    provenance.note_run("01_first", profile, inputs={"lib": {}}, files={}, seconds=1.0)
+    (path,) = paths.run_folder(profile).rglob("01_first.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    assert provenance.run_note("01_first", profile) == {}
+
+
+def test_a_folder_in_place_of_a_run_note_is_named(profile):
+    (paths.run_folder(profile) / "runs" / "01_first.json").mkdir(parents=True)
+    with pytest.raises(OSError, match="01_first.json is a folder, but a file is kept there; move it away"):
+        provenance.run_note("01_first", profile)
+
+
 def test_no_records(profile):
     entry = written(profile)
     assert entry["records"] == 0 and "trainings" not in entry

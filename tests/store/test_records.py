@@ -47,6 +47,7 @@ DAMAGE = {
     "a note of zeros": (".note", lambda data: bytes(len(data))),
     "a note without its fields": (".note", lambda data: b"{}"),
     "a note of another content": (".note", lambda data: b'{"sha256": "0", "seconds": 1}'),
+    "a deeply nested note": (".note", lambda data: b"[" * 100_000),
     "a note with a number for its checksum": (".note", lambda data: b'{"sha256": 1}'),
 }
 
@@ -79,6 +80,15 @@ def test_an_entry_without_its_note_is_unfinished(tmp_path):
     (tmp_path / "kind" / "key.note").unlink()
     with pytest.warns(UserWarning, match="key.json was damaged or unfinished"):
         assert store.record("kind", "key", lambda: 2) == 2
+
+
+@pytest.mark.parametrize("suffix", [".json", ".note", ".lock"])
+def test_a_folder_in_place_of_a_file_is_named_before_the_work(tmp_path, suffix):
+    folder = tmp_path / "kind" / f"key{suffix}"
+    folder.mkdir(parents=True)
+    with pytest.raises(OSError, match=rf"key{suffix} is a folder, but a file is kept there; move it away") as error:
+        Store(tmp_path).record("kind", "key", lambda: pytest.fail("computed"))
+    assert "\n" not in str(error.value)
 
 
 def test_a_failed_computation_leaves_nothing(tmp_path):

@@ -140,9 +140,10 @@ def test_nan_is_refused_with_the_document_and_the_weights(folder):
 
 
 def test_a_folder_that_a_cut_off_save_left_is_named(folder):
-    (folder.parent / ".student-x").mkdir()
-    folder.rename(folder.parent / ".student-x" / "old")
-    with pytest.raises(ValueError, match=r"no checkpoint folder .*; a save that was cut off left .*\.student-x/old"):
+    work = folder.parent / ".student-abcdefgh.thesis-saving"
+    work.mkdir()
+    folder.rename(work / "old")
+    with pytest.raises(ValueError, match=r"no checkpoint folder .*; a save that was cut off left .*thesis-saving/old"):
         Student.load(folder)
 
 

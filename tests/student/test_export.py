@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 
 import numpy as np
 import pandas as pd
@@ -142,6 +143,38 @@ def test_a_failed_save_leaves_the_old_folder(student, tmp_path, monkeypatch):
         student.save(target)
     assert values(Student.load(target)) == before
     assert [path.name for path in target.parent.iterdir()] == ["saved"]
+
+
+def test_a_full_disk_is_one_line_though_the_weights_are_written_by_another_library(student, tmp_path):
+    """The system's own refusal, here of files beyond a size."""
+    target = tmp_path / "models" / "saved"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    student.unused["pooler.dense.weight"] = torch.zeros(200, 200)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"cannot write .*saved: .*os error") as error:
+            student.save(target)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "\n" not in str(error.value) and not [*target.parent.iterdir()]
+
+
+def test_a_folder_without_a_name_is_refused(student):
+    for folder in (None, 5):
+        with pytest.raises(ValueError, match="expected the name of a folder"):
+            student.save(folder)
+
+
+def test_weights_that_a_person_tuned_are_not_replaced(student, tmp_path):
+    student.save(tmp_path / "saved")
+    model = LongformerModel.from_pretrained(tmp_path / "saved")
+    with torch.no_grad():
+        model.embeddings.LayerNorm.bias += 1
+    model.save_pretrained(tmp_path / "saved")
+    tuned = (tmp_path / "saved" / "model.safetensors").read_bytes()
+    with pytest.raises(ValueError, match=r"saved/\S+ was changed after this project wrote it"):
+        student.save(tmp_path / "saved")
+    assert (tmp_path / "saved" / "model.safetensors").read_bytes() == tuned
 
 
 def test_the_saved_folder_is_a_stock_longformer(student, tmp_path):
