@@ -197,6 +197,8 @@ def text_fields(
         if not (value is None or isinstance(value, str) or (type(value) is int and key != "text")):
             raise ValueError(f"{where}: {key!r} should be text, got {type(value).__name__}")
         fields[key] = "" if value is None else str(value)
+        if key == "id" and not fields[key]:
+            raise ValueError(f"{where}: 'id' is empty")
         try:
             fields[key].encode()
         except UnicodeEncodeError as error:

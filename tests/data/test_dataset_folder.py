@@ -46,6 +46,7 @@ def test_reads_parquet_in_pieces_with_their_places(tmp_path):
         ("", r"documents\.jsonl:2: not JSON"),
         ({"id": "b"}, r"documents\.jsonl:2: 'text' is missing"),
         ({"id": "b", "text": 3}, r"documents\.jsonl:2: 'text' should be text, got int"),
+        ({"id": "", "text": "t"}, r"documents\.jsonl:2: 'id' is empty"),
         ({"id": True, "text": "t"}, r"documents\.jsonl:2: 'id' should be text, got bool"),
         (GOOD, r"documents\.jsonl:2: id 'a' occurs a second time, first at .*documents\.jsonl:1$"),
         ('{"id": "b", "text": "x", "text": "y"}', r"documents\.jsonl:2: the key 'text' stands twice"),
