@@ -37,8 +37,12 @@ def findings(path: Path) -> Iterator[str]:
             yield f"{folder.name}: error: {error}"
             continue
         yield from _documents(folder.name, documents)
-        for path in sorted((folder / "tasks").glob("*/")):
+        tasks = folder / "tasks"
+        for path in sorted(tasks.glob("[!.]*")) if tasks.is_dir() else [tasks] * tasks.exists():
             name = f"{folder.name}/{path.name}"
+            if not path.is_dir():
+                yield f"{name}: error: {path} is a file; a task is a folder of files"
+                continue
             folds = None if (path / "test.jsonl").is_file() or not (path / "train.jsonl").is_file() else FOLDS
             try:
                 task = task_files.read(path, documents, folds=folds)

@@ -21,6 +21,7 @@ import lzma
 import os
 import tempfile
 import unicodedata
+import warnings
 import zlib
 from array import array
 from collections.abc import Iterator, Sequence
@@ -33,7 +34,7 @@ import pyarrow
 from pyarrow import ipc, parquet
 
 from lib.config import paths
-from lib.store.files import file_fingerprint
+from lib.store.files import LENGTH, write_atomically
 from lib.store.records import fingerprint
 from lib.store.source_keys import source_key
 
@@ -70,11 +71,9 @@ class Documents(Sequence[Document]):
         code = source_key(__name__, stop=("lib.store", "lib.config"))
         key = fingerprint([code, *([os.fspath(path), bytes_of(path)] for path in self._files)])
         path = paths.artifacts() / "data" / "arrow" / f"{key}.arrow"
-        try:
-            self._table = _arrow(path)
-        except (OSError, pyarrow.ArrowInvalid):  # not there, or cut off by a full disk or a power failure
+        if not _is_whole(path):
             _write_arrow(path, self._files)
-            self._table = _arrow(path)
+        self._table = _arrow(path)
 
     def __len__(self) -> int:
         return self._table.num_rows
@@ -113,14 +112,20 @@ def document_files(root: Path, name: str) -> list[Path]:
 
 
 def bytes_of(path: Path) -> str:
-    """16 hex digits of a file's bytes; within a process a file of the same size and time is read once."""
+    """16 hex digits of a file's bytes."""
+    return sha256(path)[:LENGTH]
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file; within a process a file of the same size and time is read once."""
     status = path.stat()
-    return _bytes_of(path, status.st_size, status.st_mtime_ns)
+    return _sha256(path, status.st_size, status.st_mtime_ns)
 
 
 @functools.cache
-def _bytes_of(path: Path, size: int, time: int) -> str:
-    return file_fingerprint(path)
+def _sha256(path: Path, size: int, time: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def content(text: str) -> int:
@@ -192,6 +197,8 @@ def text_fields(
         if not (value is None or isinstance(value, str) or (type(value) is int and key != "text")):
             raise ValueError(f"{where}: {key!r} should be text, got {type(value).__name__}")
         fields[key] = "" if value is None else str(value)
+        if key == "id" and not fields[key]:
+            raise ValueError(f"{where}: 'id' is empty")
         try:
             fields[key].encode()
         except UnicodeEncodeError as error:
@@ -220,6 +227,21 @@ def _rows(files: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
             raise ValueError(f"{path}: not a whole Parquet file ({reason}); copy it again") from error
 
 
+def _is_whole(path: Path) -> bool:
+    """Whether a copy is there as it was written; its checksum, written last, lies beside it."""
+    try:
+        whole = sha256(path) == _sum_file(path).read_text(encoding="ascii", errors="replace")
+    except FileNotFoundError:  # never written to the end
+        return False
+    if not whole:
+        warnings.warn(f"{path} is damaged: the documents are copied again", stacklevel=3)
+    return whole
+
+
+def _sum_file(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")
+
+
 def _arrow(path: Path) -> pyarrow.Table:
     return ipc.open_file(pyarrow.memory_map(os.fspath(path))).read_all()
 
@@ -245,7 +267,9 @@ def _write_arrow(path: Path, files: list[Path]) -> None:
             raise ValueError(
                 f"{_place(files, second)}: id {name!r} occurs a second time, first at {_place(files, first)}"
             )
+        written = sha256(unfinished)
         os.replace(unfinished, path)
+    write_atomically(_sum_file(path), written.encode())
 
 
 def _place(files: list[Path], row: int) -> str:

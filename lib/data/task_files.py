@@ -5,7 +5,7 @@
     clusters.jsonl                                clustering
 
 What makes a result wrong is refused, with file and line. What real data sets do have - an example given twice, a text
-on both sides of a split, a pair in both orders - is kept, counted and said in `notes`.
+on both sides of a split, a pair in both orders, one text with two labels - is kept, counted and said in `notes`.
 """
 
 from __future__ import annotations
@@ -143,9 +143,11 @@ def read(path: Path, documents: Documents, *, folds: int | None = None, seed: in
         gold, notes = _examples(path / "clusters.jsonl", contents, _SINGLE)
         clusters = {ids[0]: label for ids, label in gold if ids[0] in texts}
         notes += _left_out(gold, clusters, "documents")
+        if len(names := set(clusters.values())) < 2:
+            raise ValueError(f"{path / 'clusters.jsonl'}: expected at least two clusters, got {', '.join(names)}")
         used = {text_id: text for text_id, text in texts.items() if text_id in clusters}
         return Task(form, used, groups=groups, clusters=clusters, notes=tuple(notes))
-    examples, notes = _splits(path, contents, _PAIR if form == "pair" else _SINGLE, folds)
+    examples, notes = _splits(path, contents, groups, _PAIR if form == "pair" else _SINGLE, folds)
     for split, rows in examples.items():
         examples[split] = [(ids, label) for ids, label in rows if texts.keys() >= set(ids)]
         notes += _left_out(rows, examples[split], f"{split} examples")
@@ -162,7 +164,7 @@ def read(path: Path, documents: Documents, *, folds: int | None = None, seed: in
 
 
 def _splits(
-    path: Path, contents: dict[str, int], keys: tuple[str, ...], folds: int | None
+    path: Path, contents: dict[str, int], groups: dict[str, str], keys: tuple[str, ...], folds: int | None
 ) -> tuple[dict[str, list[Example]], list[str]]:
     """{split: examples} of a single or pair task, as its files list them, and what to say about them."""
     examples: dict[str, list[Example]] = {}
@@ -194,6 +196,9 @@ def _splits(
             turned = sum(len(ids) == 2 and ids[::-1] in earlier for ids, _ in examples[split])
             also = f", {turned} pairs the other way round" if turned else ""
             notes.append(f"{shared} texts are in both {before} and {split}{also}")
+        cut = ({groups[i] for ids, _ in examples[side] for i in ids if i in groups} for side in (before, split))
+        if shared := len(set.intersection(*cut)):
+            notes.append(f"{shared} groups have documents in both {before} and {split}")
     return examples, notes
 
 
@@ -201,7 +206,8 @@ def _examples(path: Path, contents: dict[str, int], keys: tuple[str, ...]) -> tu
     """The lines of a split or clusters file, and what to say about them; labels as text, so 1 and "1" are one class."""
     examples: list[Example] = []
     first: dict[tuple[str, ...], tuple[int, str]] = {}
-    twice = alike = 0
+    label_of: dict[tuple[int, ...], str] = {}  # contents, in either order
+    twice = alike = turned = torn = 0
     for number, line in dataset_folder.lines(path):
         where = f"{path}:{number}"
         values = dataset_folder.parse(where, line)
@@ -213,15 +219,25 @@ def _examples(path: Path, contents: dict[str, int], keys: tuple[str, ...]) -> tu
         _check_ids(where, ids, contents)
         if keys == _PAIR and ids[0] == ids[1]:
             raise ValueError(f"{where}: a and b are one document, {ids[0]!r}; remove the line")
-        earlier, other = first.setdefault(tuple(ids), (number, label))
-        if other != label:
-            raise ValueError(f"{where}: {' and '.join(ids)} has the label {label!r}, on line {earlier} {other!r}")
-        twice += earlier != number
+        for order in (tuple(ids), tuple(ids[::-1])):
+            earlier, other = first.get(order, (number, label))
+            if other != label:
+                raise ValueError(f"{where}: {' and '.join(ids)} has the label {label!r}, on line {earlier} {other!r}")
+        twice += tuple(ids) in first
+        turned += keys == _PAIR and tuple(ids[::-1]) in first
+        first.setdefault(tuple(ids), (number, label))
+        texts = tuple(sorted(contents[i] for i in ids))
+        torn += all(texts) and label_of.setdefault(texts, label) != label
         alike += keys == _PAIR and contents[ids[0]] == contents[ids[1]] != 0
         examples.append((tuple(ids), label))
     if not examples:
         raise ValueError(f"{path}: expected at least one example, the file is empty")
-    notes = [(twice, "examples stand there twice"), (alike, "pairs join two documents of one text")]
+    notes = [
+        (twice, "examples stand there twice"),
+        (turned, "pairs stand there in the other order too"),
+        (alike, "pairs join two documents of one text"),
+        (torn, "examples have the text of an earlier one and another label"),
+    ]
     return examples, [f"{path.name}: {count} {what}" for count, what in notes if count]
 
 
@@ -291,7 +307,7 @@ def _carve(
         for label in np.unique(labels):
             places = np.flatnonzero(labels == label)
             if len(places) < 2:
-                reason = f"class {label!r} has one training example: too few to take validation examples"
+                reason = f"class {str(label)!r} has one training example: too few to take validation examples"
                 raise ValueError(f"{path}: {reason}; add validation.jsonl")
             taken.update(rng.permutation(places)[: max(1, round(VALIDATION_SHARE * len(places)))].tolist())
     else:

@@ -46,6 +46,7 @@ def test_reads_parquet_in_pieces_with_their_places(tmp_path):
         ("", r"documents\.jsonl:2: not JSON"),
         ({"id": "b"}, r"documents\.jsonl:2: 'text' is missing"),
         ({"id": "b", "text": 3}, r"documents\.jsonl:2: 'text' should be text, got int"),
+        ({"id": "", "text": "t"}, r"documents\.jsonl:2: 'id' is empty"),
         ({"id": True, "text": "t"}, r"documents\.jsonl:2: 'id' should be text, got bool"),
         (GOOD, r"documents\.jsonl:2: id 'a' occurs a second time, first at .*documents\.jsonl:1$"),
         ('{"id": "b", "text": "x", "text": "y"}', r"documents\.jsonl:2: the key 'text' stands twice"),
@@ -104,13 +105,17 @@ def test_contents_ignore_spacing_only():
     assert dataset_folder.content("a  b\n") == dataset_folder.content("a b") != dataset_folder.content("A b")
 
 
-def test_a_changed_file_is_read_again_and_a_cut_copy_is_made_again(tmp_path, write):
+def test_a_changed_file_is_read_again_and_a_damaged_copy_is_made_again(tmp_path, write):
     path = tmp_path / "own/documents.jsonl"
     write(path, GOOD)
     assert Documents(tmp_path, "own")[0].text == "one"
     path.write_text(json.dumps({**GOOD, "text": "two"}))
     assert Documents(tmp_path, "own")[0].text == "two"
-    for copy in (tmp_path / "artifacts/data/arrow").iterdir():
-        copy.write_bytes(copy.read_bytes()[:100])
-    assert Documents(tmp_path, "own")[0].text == "two"
-    assert len(list((tmp_path / "artifacts/data/arrow").iterdir())) == 2
+    copies = list((tmp_path / "artifacts/data/arrow").glob("*.arrow"))
+    assert len(copies) == 2
+    for damage in (lambda content: content[:100], lambda content: content.replace(b"two", b"xqz"), lambda _: b""):
+        for copy in copies:
+            copy.write_bytes(damage(copy.read_bytes()))
+        with pytest.warns(UserWarning, match=r"[0-9a-f]{16}\.arrow is damaged: the documents are copied again$"):
+            assert Documents(tmp_path, "own")[0].text == "two"
+        assert Documents(tmp_path, "own")[0].text == "two"

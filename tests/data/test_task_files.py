@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lib.config.schema import TaskFolder
-from lib.data import task_files
+from lib.data import check, task_files
 from lib.data.dataset_folder import Documents
 
 
@@ -19,7 +19,7 @@ def root(tmp_path, write):
     for split, start in (("train", 0), ("validation", 20), ("test", 40)):
         write(tasks / f"links/{split}.jsonl", *({"a": n, "b": n + 1, "label": n % 2} for n in range(start, start + 10)))
     write(tasks / "related/relevant.json", {"0": ["1", 2], "5": ["0"]})
-    write(tasks / "events/clusters.jsonl", {"id": "0", "label": "x"}, {"id": "1", "label": "y"})
+    write(tasks / "events/clusters.jsonl", *({"id": n, "label": label} for n, label in enumerate("xyy")))
     return tmp_path
 
 
@@ -36,7 +36,7 @@ def test_all_kinds(root):
     links, related, events = (read(root, task) for task in ("links", "related", "events"))
     assert links.kind == "pair" and examples(links, "validation")[:2] == [(("20", "21"), "0"), (("21", "22"), "1")]
     assert related.kind == "retrieval" and related.relevant == {"0": ["1", "2"], "5": ["0"]}
-    assert events.kind == "clustering" and events.clusters == {"0": "x", "1": "y"}
+    assert events.kind == "clustering" and events.clusters == {"0": "x", "1": "y", "2": "y"}
     assert not links.notes + related.notes + events.notes
     folded = read(root, "topics", folds=5)
     assert folded.kind == "single" and len(folded.inputs["train"]) == 40 and "validation" not in folded.inputs
@@ -46,7 +46,7 @@ def test_what_a_corpus_must_not_hold(root):
     assert read(root, "links").held_out() == {str(n) for n in (*range(20, 31), *range(40, 51))}
     assert read(root, "topics", folds=5).held_out() == {str(n) for n in range(50)}
     assert read(root, "related").held_out() == {"0", "1", "2", "5"}
-    assert read(root, "events").held_out() == {"0", "1"}
+    assert read(root, "events").held_out() == {"0", "1", "2"}
 
 
 def test_missing_validation_is_a_stratified_seeded_part_of_train(root):
@@ -85,6 +85,7 @@ WRONG = [
     ("links/train", [PAIR, {"id": "0", "label": 1}], r"train\.jsonl:2: expected a pair"),
     ("links/train", [], r"train\.jsonl: expected at least one example"),
     ("links/train", [PAIR, SECOND, {**PAIR, "label": 0}], r"train\.jsonl:3: 0 and 1 has .*'0', on line 1 '1'"),
+    ("links/train", [PAIR, SECOND, {"a": "1", "b": "0", "label": 0}], r"train\.jsonl:3: 1 and 0 has .*, on line 1 '1'"),
     ("links/train", [SECOND, {**PAIR, "b": "0"}], r"train\.jsonl:2: a and b are one document, '0'"),
     ("links/train", [PAIR, {**SECOND, "label": 1}], r"train\.jsonl: expected at least two classes in train.*got 1"),
     ("links/train", ['{"a": 0, "b": 1, "label": 1, "label": 0}'], r"train\.jsonl:1: the key 'label' stands twice"),
@@ -95,6 +96,8 @@ WRONG = [
     ("links/test", [{"a": 50, "b": 51, "label": 1}, {"a": 3, "b": 4, "label": 1}],
      r"test\.jsonl:2: 3 and 4 is in train\.jsonl too"),
     ("topics/train", [{"id": 0, "label": "a"}, {"id": 0, "label": "b"}], r"train\.jsonl:2: 0 has the label 'b'"),
+    ("topics/train", [{"id": 0, "label": ""}, {"id": 1, "label": "a"}, {"id": 2, "label": "b"}],
+     r"topics: class '' has one training example"),
     ("topics/test", [{"id": 45, "label": "a"}, {"id": 7, "label": "a"}], r"test\.jsonl:2: 7 is in train\.jsonl too"),
     ("related/relevant", [{"0": ["77"]}], r"relevant\.json: source '0': id '77' is no document"),
     ("related/relevant", [{"0": []}], r"relevant\.json: source '0' has no target"),
@@ -106,6 +109,7 @@ WRONG = [
     ("related/relevant", ["{", b'"\xe9"}'], r"relevant\.json:2: not UTF-8"),
     ("events/clusters", [PAIR], r"clusters\.jsonl:1: expected one document"),
     ("events/clusters", [{"id": 0, "label": "x"}, {"id": 0, "label": "y"}], r":2: 0 has the label 'y'"),
+    ("events/clusters", [{"id": 0, "label": "x"}, {"id": 1, "label": "x"}], r"jsonl: expected at least two.* got x$"),
     ("events/train", [{"id": 0, "label": "x"}], r"events: expected either .* found clusters.jsonl and train"),
 ]  # fmt: skip
 
@@ -148,4 +152,26 @@ def test_what_real_data_have_is_kept_and_counted(root, write):
     assert len(links.inputs["train"]) == 8 and "1" not in links.texts
     assert read(root, "related").relevant == {"0": ["2"], "5": ["0"]}
     events = read(root, "events")
-    assert events.clusters == {"0": "x"} and "1 of 2 documents" in events.notes[0]
+    assert events.clusters == {"0": "x", "2": "y"} and "1 of 3 documents" in events.notes[0]
+
+
+def test_what_may_make_a_result_look_better_is_said(root, write, capsys):
+    """A byte order mark is no part of a line, and a file in the place of a task is an error."""
+    rows = [{"id": n, "text": f"text {n % 58}", "group": f"g{n // 9}"} for n in range(60)]
+    write(root / "own/documents.jsonl", b"\xef\xbb\xbf" + json.dumps(rows[0]).encode(), *rows[1:])
+    labels = {**{n: "ab"[n % 2] for n in range(40)}, 58: "b", 59: "b"}
+    singles = [json.dumps({"id": n, "label": label}).encode() for n, label in labels.items()]
+    write(root / "own/tasks/topics/train.jsonl", b"\xef\xbb\xbf" + singles[0], *singles[1:])
+    turned = {"a": 1, "b": 0, "label": 0}
+    write(root / "own/tasks/links/train.jsonl", {**turned, "a": 0, "b": 1}, turned, {"a": 3, "b": 4, "label": 1})
+    write(root / "own/tasks/q", "notes")
+    assert check.main([str(root / "own")]) == 2
+    printed = capsys.readouterr().out.splitlines()
+    assert [line for line in printed if "error" in line] == [
+        f"own/q: error: {root / 'own/tasks/q'} is a file; a task is a folder of files"
+    ]
+    assert {
+        "own/topics: note: train.jsonl: 1 examples have the text of an earlier one and another label",
+        "own/topics: note: 1 groups have documents in both train and test",
+        "own/links: note: train.jsonl: 1 pairs stand there in the other order too",
+    } <= set(printed)

@@ -10,6 +10,7 @@ import importlib
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 
 from lib.config import paths
+from lib.data.dataset_folder import sha256
+from lib.store.files import write_atomically
 from lib.store.records import fingerprint
 from lib.store.source_keys import source_key
 
@@ -29,7 +32,8 @@ Examples = dict[str, list[tuple[tuple[str, ...], str]]]  # {split: [((id,) or (a
 def folder(profile: Profile) -> Path:
     """`<artifact root>/data/<builder>-<key>`, written first where it is missing.
 
-    Each dataset folder appears whole or not at all; a builder that was killed goes on with the next one. Of several
+    Each dataset folder appears whole or not at all; a builder that was killed goes on with the next one. `complete`,
+    written last, holds the SHA-256 of every file: a folder with another or a missing file is written again. Of several
     processes one builds and the others wait.
     """
     settings = profile.build.model_dump(mode="json")
@@ -37,11 +41,14 @@ def folder(profile: Profile) -> Path:
     readers = ("lib.data.task_files", "lib.data.dataset_folder", "lib.data.sources")
     code = source_key(builder.__name__, stop=("lib.store", "lib.config", *readers))
     root = home() / f"{settings['builder']}-{fingerprint([settings, code, builder.key_files(profile)])}"
-    if not (root / "complete").is_file():
+    if not (root / "complete").is_file() or _damaged(root):
         root.mkdir(parents=True, exist_ok=True)
         with FileLock(root / ".lock"):
+            damaged = _damaged(root) if (root / "complete").is_file() else {}
             for name, write in builder.writers(profile).items():
-                if not (root / name).is_dir():
+                if file := damaged.get(name, damaged.get("complete")):
+                    warnings.warn(f"{file} is damaged or missing: {name} is written again", stacklevel=2)
+                if file or not (root / name).is_dir():
                     unfinished = root / f".{name}.unfinished"
                     shutil.rmtree(unfinished, ignore_errors=True)
                     unfinished.mkdir()
@@ -50,9 +57,22 @@ def folder(profile: Profile) -> Path:
                         if path.is_file():
                             with path.open("rb") as stream:
                                 os.fsync(stream.fileno())
+                    shutil.rmtree(root / name, ignore_errors=True)
                     os.replace(unfinished, root / name)
-            (root / "complete").touch()
+            files = (path for name in builder.writers(profile) for path in sorted((root / name).rglob("*")))
+            sums = {path.relative_to(root).as_posix(): sha256(path) for path in files if path.is_file()}
+            write_atomically(root / "complete", json.dumps(sums, indent=1).encode())
     return root
+
+
+def _damaged(root: Path) -> dict[str, Path]:
+    """{dataset folder: one of its files that is not as `complete` says}; {"complete": itself} if that is unreadable."""
+    try:
+        sums = json.loads((root / "complete").read_bytes()).items()
+    except (ValueError, AttributeError):
+        return {"complete": root / "complete"}
+    wrong = (name for name, was in sums if not (root / name).is_file() or sha256(root / name) != was)
+    return {name.partition("/")[0]: root / name for name in wrong}
 
 
 def home() -> Path:

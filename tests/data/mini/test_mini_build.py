@@ -3,13 +3,16 @@
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
+import warnings
 
 import pytest
 
 from lib.config import paths, profiles
 from lib.data import build, check, sources
+from lib.data.build.__main__ import main as build_main
 from lib.data.build.mini import gensim_files
 from lib.experiments import task_texts, text_sets
 
@@ -131,10 +134,30 @@ def test_a_killed_builder_goes_on_where_it_was(mini, monkeypatch, tmp_path):
     assert sorted(path.name for path in root.iterdir() if path.is_dir()) == ["first", "second"]
 
 
+def test_what_is_damaged_later_is_written_again_and_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
+    profile = profiles.load("smoke")
+    root = sources.root(profile)
+    before, cut, complete = files(root), root / "wikipedia/documents.jsonl", root / "complete"
+    assert set(json.loads(complete.read_bytes())) == before.keys() - {"complete", ".lock"}
+    damages = {
+        "wikipedia/documents.jsonl": lambda: cut.write_bytes(cut.read_bytes()[:5000]),
+        "news/documents.jsonl": lambda: (root / "news/documents.jsonl").unlink(),
+        "passages/tasks/topics/train.jsonl": lambda: (root / "passages/tasks/topics/train.jsonl").write_text(""),
+        "sentences/": lambda: shutil.rmtree(root / "sentences"),
+        "complete": lambda: complete.write_text(""),
+    }
+    for name, damage in damages.items():
+        damage()
+        with pytest.warns(UserWarning, match=f"{root / name}.* is damaged or missing: .* is written again$") as told:
+            assert build_main(["smoke"]) == 0
+        assert len(told) == (7 if name == "complete" else 1) and files(root) == before, name
+    with warnings.catch_warnings(action="error"):
+        assert sources.root(profile) == root
+
+
 def test_settings_name_the_folder(mini, capsys):
     assert mini.root.name.startswith("mini-")
     changed = profiles.load("smoke", overrides=["build.seed=7"])
     assert sources.root(profiles.load("smoke")) != sources.root(changed)
-    from lib.data.build.__main__ import main
-
-    assert main(["lab"]) == 2 and "profile 'lab' has no builder" in capsys.readouterr().err
+    assert build_main(["lab"]) == 2 and "profile 'lab' has no builder" in capsys.readouterr().err

@@ -40,6 +40,7 @@ def root(tmp_path):
                 [0, f"{name} shared, text", f"other\n{split}"],
                 [0, f"{name} twin {split}", f"{name} twin {split}"],
                 [0, f"{name} shared, text", f"cited \001aligned\001 {split}"],  # the first pair with the other label
+                [0, f"cited \001aligned\001 {split}", f"{name} shared, text"],  # and the other way round
                 [1, f"{name} shared, text", "cited  aligned  train"],  # a pair of another split, or the first again
             ]
             write_csv(tmp_path / pattern.format(split=split), rows)
@@ -77,7 +78,7 @@ def test_pairs(root, tmp_path, role, capsys):
     assert texts[first["a"]] == f"{role} shared, text" and texts[second["b"]] == "other\ndev"
     assert texts[first["b"]] == "cited  aligned  dev" and texts[twins["a"]] == texts[twins["b"]]
     assert len(lines(task / "train.jsonl")) == 4, "an example may stand there twice"
-    assert "5 pairs left out" in readme
+    assert "8 pairs left out" in readme
     assert check.main([str(folder)]) == 0
     assert "1 pairs join two documents of one text" in capsys.readouterr().out
 

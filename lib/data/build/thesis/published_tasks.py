@@ -108,7 +108,7 @@ def _pairs(role: str, root: Path) -> tuple[Texts, Examples, str]:
     """Headerless CSV: label, first text, second text. Equal texts get one id, so that each is embedded once.
 
     A dataset folder refuses three things that such files may hold: a pair of one text gets two ids; a pair that stands
-    there again with the other label, or in a later split, is left out and counted.
+    there again with the other label, in either order, or in a later split, is left out and counted.
     """
     texts: Texts = {}
     examples: Examples = {split: [] for split in PAIR_SPLITS}
@@ -123,7 +123,9 @@ def _pairs(role: str, root: Path) -> tuple[Texts, Examples, str]:
             pair = [text.replace(ALIGNED, " ") for text in row[1:]]
             a, b = (hashlib.sha256(text.encode()).hexdigest()[:16] for text in pair)
             ids = (a, b if a != b else f"{b}-again")
-            if first.setdefault(ids, (split, row[0])) != (split, row[0]):
+            given = (split, row[0])
+            turned = first.get(ids[::-1], given)
+            if (turned[0] == split and turned != given) or first.setdefault(ids, given) != given:
                 left_out += 1
                 continue
             texts.update(zip(ids, pair, strict=True))
