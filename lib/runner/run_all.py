@@ -153,6 +153,7 @@ def variables(plan: schedule.Plan, jobs: int, progress: str) -> dict[str, str]:
     """The environment of a notebook: one thread a process, repeatable hashes, and what the notebook is to make."""
     changed = {
         "PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")])),
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # figures inline, whatever the caller draws with
         "PYTHONHASHSEED": "0",
         "THESIS_ARTIFACTS": str(paths.artifacts()),
         "THESIS_JOBS": str(jobs),
