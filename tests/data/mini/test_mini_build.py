@@ -134,8 +134,8 @@ def test_a_killed_builder_goes_on_where_it_was(mini, monkeypatch, tmp_path):
     assert sorted(path.name for path in root.iterdir() if path.is_dir()) == ["first", "second"]
 
 
-def test_what_is_damaged_later_is_written_again_and_named(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
+def test_what_is_damaged_later_is_written_again_and_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "home", lambda: tmp_path)
     profile = profiles.load("smoke")
     root = sources.root(profile)
     before, cut, complete = files(root), root / "wikipedia/documents.jsonl", root / "complete"
