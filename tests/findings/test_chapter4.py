@@ -114,7 +114,7 @@ def test_own_models_on_one_own_task_are_drawn_and_judged(tmp_path, monkeypatch):
     """Nothing of it is published: the figure, its noise, its verdicts, and its place on the page cope."""
     shutil.copytree(paths.PARAMS, tmp_path / "params")
     grid = tmp_path / "params" / "grids" / "structural.yaml"
-    grid.write_text(grid.read_text(encoding="utf-8").replace("1.5]", "1.5, 2.0]"), encoding="utf-8")
+    grid.write_text(grid.read_text(encoding="utf-8").replace("- 1.5\n", "- 1.5\n    - 2.0\n"), encoding="utf-8")
     monkeypatch.setattr(paths, "PARAMS", tmp_path / "params")
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
     profile = profiles.load("smoke", seeds=[5], overrides={"max_variants": None})

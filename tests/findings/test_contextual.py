@@ -58,7 +58,8 @@ def test_what_a_grid_adds_stands_in_the_tables_of_what_was_searched(params):
         ("pv", "dimensions", "[100, 768, 1024, 256]"),
     ):
         path = params / "grids" / f"{grid}.yaml"  # whatever the committed grid holds
-        path.write_text(re.sub(rf"(?m)^{name}: .*$", f"{name}: {values}", path.read_text(encoding="utf-8")))
+        entry = rf"(?m)^{name}:(?: .*|(?:\n  - .*)+)$"  # a list in one line, or one entry a line
+        path.write_text(re.sub(entry, f"{name}: {values}", path.read_text(encoding="utf-8")))
     profile = profiles.load("thesis")
     assert hyperparameters.weighting(profile)["value"][1] == "0.95, 0.8, 0.5, 0.2, 0.05"
     searched = hyperparameters.paragraph_vector(profile).set_index("parameter")

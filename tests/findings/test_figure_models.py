@@ -14,7 +14,7 @@ from lib.findings import chapter4
 
 @pytest.fixture
 def edit(tmp_path, monkeypatch):
-    """A copy of `params` whose grids can be edited: `edit("structural", "1.5]", "1.5, 2.0]")`."""
+    """A copy of `params` whose grids can be edited: `edit("weighting", "0.2]", "0.2, 0.05]")`."""
     shutil.copytree(paths.PARAMS, tmp_path / "params")
     monkeypatch.setattr(paths, "PARAMS", tmp_path / "params")
 
@@ -41,8 +41,8 @@ def test_the_thesis_grids_are_the_published_figures(label):
 
 
 ADDED = [
-    ("structural", "1.5]", "1.5, 2]", {"fig4_3": ["max-margin;MSE;γ=2.0", "max-margin;cosine;γ=2.0"]}, ""),
-    ("pv", "1024]", "1024, 256]", {"fig4_5": ["DM;256;stem;2", "DBOW;256;None;10%"]}, ""),
+    ("structural", "- 1.5\n", "- 1.5\n    - 2\n", {"fig4_3": ["max-margin;MSE;γ=2.0", "max-margin;cosine;γ=2.0"]}, ""),
+    ("pv", "- 1024\n", "- 1024\n  - 256\n", {"fig4_5": ["DM;256;stem;2", "DBOW;256;None;10%"]}, ""),
     ("pv", 'dm: ["DM;768;stem;2"', 'dm: ["DM;100;stem;2"', {"fig4_5": ["DM;100;stem;2+DBOW;1024;stem;2"]}, ""),
     ("projections", '["768(ReLU)x1024", "1024"]', '["1024", "512x1024"]',
      {"fig4_7": ["1024d;S:512x1024;C:-"]}, "only-contextual;"),
@@ -84,7 +84,7 @@ def test_taking_an_entry_out_of_a_grid_takes_only_what_is_not_published(edit):
 
 
 def test_a_loss_that_nobody_wrote_is_refused_before_anything_is_trained(edit):
-    edit("structural", "losses: [MSE", "losses: [hubr, MSE")
+    edit("structural", "losses:\n", "losses:\n  - hubr\n")
     with pytest.raises(ValueError, match="unknown model 'hubr'"):
         chapter4.models("fig4_3", profiles.load("mini"))
 
