@@ -20,7 +20,9 @@ from lib.store import executors
 @pytest.fixture(autouse=True)
 def two_workers(monkeypatch):
     monkeypatch.setenv("THESIS_JOBS", "2")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in a shell's background ignores it
     yield
+    signal.signal(signal.SIGINT, before)
     executors.end_workers()
 
 
