@@ -19,6 +19,7 @@ import itertools
 import json
 import lzma
 import os
+import re
 import tempfile
 import unicodedata
 import warnings
@@ -34,12 +35,13 @@ import pyarrow
 from pyarrow import ipc, parquet
 
 from lib.config import paths
-from lib.store.files import LENGTH, write_atomically
+from lib.store.files import write_atomically
 from lib.store.records import fingerprint
 from lib.store.source_keys import source_key
 
 _OPENERS = {"": open, ".gz": gzip.open, ".xz": lzma.open}
 _BATCH = 1000  # documents that are in memory at once
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 _OPTIONAL = ("title", "group")
 _COLUMNS = ("id", "text", *_OPTIONAL)
 
@@ -69,11 +71,8 @@ class Documents(Sequence[Document]):
     def __init__(self, root: Path, name: str):
         self.name, self._files = name, document_files(root, name)
         code = source_key(__name__, stop=("lib.store", "lib.config"))
-        key = fingerprint([code, *([os.fspath(path), bytes_of(path)] for path in self._files)])
-        path = paths.artifacts() / "data" / "arrow" / f"{key}.arrow"
-        if not _is_whole(path):
-            _write_arrow(path, self._files)
-        self._table = _arrow(path)
+        key = fingerprint([code, *map(sha256, self._files)])
+        self._table = _copy(self._files, paths.artifacts() / "data" / "arrow" / f"{key}.arrow")
 
     def __len__(self) -> int:
         return self._table.num_rows
@@ -92,7 +91,7 @@ class Documents(Sequence[Document]):
 
     def place(self, row: int) -> str:
         """file:line of a document, for a message."""
-        return _place(self._files, int(row))
+        return _row(self._files, row)[0]
 
 
 def document_files(root: Path, name: str) -> list[Path]:
@@ -109,11 +108,6 @@ def document_files(root: Path, name: str) -> list[Path]:
         names = "documents.jsonl, documents.jsonl.gz, documents.jsonl.xz and documents/*.parquet"
         raise ValueError(f"{folder}: expected one of {names}, found {held}")
     return forms[0]
-
-
-def bytes_of(path: Path) -> str:
-    """16 hex digits of a file's bytes."""
-    return sha256(path)[:LENGTH]
 
 
 def sha256(path: Path) -> str:
@@ -133,6 +127,11 @@ def content(text: str) -> int:
     return _checksum(" ".join(text.split())) or 1 if has_token(text) else 0
 
 
+def has_token(text: str) -> bool:
+    """Whether a tokenizer can see anything: spaces, control characters and lone accents vanish in it."""
+    return any(unicodedata.category(character)[0] in "LNPS" and character != "\ufffd" for character in text)
+
+
 def repeats(values: array | np.ndarray) -> np.ndarray:
     """(values,) bool: whether a value stood before."""
     again = np.ones(len(values), dtype=bool)
@@ -144,18 +143,23 @@ def _checksum(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-def has_token(text: str) -> bool:
-    """Whether a tokenizer can see anything: spaces, control characters and lone accents vanish in it."""
-    return any(unicodedata.category(character)[0] in "LNPS" and character != "\ufffd" for character in text)
+def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(file:line, object) of every line of a JSON Lines file, plain or compressed."""
+    for number, line in enumerate(_lines(path), start=1):
+        yield f"{path}:{number}", _parse(path, line, number)
 
 
-def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """(line number from 1, line) of a plain or compressed UTF-8 text file."""
+def json_file(path: Path) -> dict[str, Any]:
+    """The object that a whole file holds."""
+    return _parse(path, "\n".join(_lines(path)))
+
+
+def _lines(path: Path) -> Iterator[str]:
     number = 0
     try:
         with _OPENERS.get(path.suffix, open)(path, "rb") as stream:
             for number, line in enumerate(stream, start=1):
-                yield number, line.rstrip(b"\r\n").decode("utf-8-sig" if number == 1 else "utf-8")
+                yield line.rstrip(b"\r\n").decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
         reason = f"{error.reason} at byte {error.start} of the line"
         raise ValueError(f"{path}:{number}: not UTF-8 ({reason}); convert the file") from error
@@ -164,12 +168,14 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
         raise ValueError(f"{where}: the archive is truncated or damaged ({error}); copy it again") from error
 
 
-def parse(where: str, text: str) -> dict[str, Any]:
-    """A JSON object in which no key stands twice; `where` (file:line) begins the message of an error."""
+def _parse(path: Path, text: str, number: int | None = None) -> dict[str, Any]:
+    """A JSON object in which no key stands twice; `number` is that of its line, None for a whole file."""
+    where = f"{path}:{number}" if number else path
     try:
         value = json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
-        raise ValueError(f"{where}: not JSON ({error.msg} at column {error.colno})") from error
+        line = number or error.lineno
+        raise ValueError(f"{path}:{line}: not JSON ({error.msg} at column {error.colno})") from error
     except (ValueError, RecursionError) as error:  # a key twice; numbers of thousands of digits; nested too deep
         raise ValueError(f"{where}: {error}") from error
     if not isinstance(value, dict):
@@ -188,7 +194,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def text_fields(
     where: str, values: dict[str, Any], required: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> dict[str, str]:
-    """A line's fields as text, each checked. Unknown fields are allowed: other tools may keep notes there."""
+    """The named fields as text, each checked. Others are allowed: tools may keep notes there."""
     fields = {}
     for key in (*required, *optional):
         value = values.get(key)
@@ -199,82 +205,65 @@ def text_fields(
         fields[key] = "" if value is None else str(value)
         if key == "id" and not fields[key]:
             raise ValueError(f"{where}: 'id' is empty")
-        try:
-            fields[key].encode()
-        except UnicodeEncodeError as error:
-            half = f"{fields[key][error.start]!a} at character {error.start + 1}"
-            raise ValueError(
-                f"{where}: {key!r} holds half a surrogate pair ({half}), which is no text; write the file anew from "
-                "its source"
-            ) from None
+        if half := _HALF_PAIR.search(fields[key]):
+            reason = f"holds half a surrogate pair ({half[0]!a} at character {half.end()}), which is no text"
+            raise ValueError(f"{where}: {key!r} {reason}; write the file anew from its source")
     return fields
 
 
 def _rows(files: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(file:line, fields) of every document; in Parquet files a line is a row."""
+    """(file:line, fields) of every document; in a Parquet file a line is a row."""
     for path in files:
-        if path.suffix != ".parquet":
-            yield from ((f"{path}:{number}", parse(f"{path}:{number}", line)) for number, line in lines(path))
-            continue
-        try:
-            with parquet.ParquetFile(path) as file:
-                columns = [name for name in _COLUMNS if name in file.schema_arrow.names]
-                batches = (batch.to_pylist() for batch in file.iter_batches(_BATCH, columns=columns))
-                for number, fields in enumerate(itertools.chain.from_iterable(batches), start=1):
-                    yield f"{path}:{number}", fields
-        except (pyarrow.ArrowException, OSError) as error:
-            reason = str(error).splitlines()[0]
-            raise ValueError(f"{path}: not a whole Parquet file ({reason}); copy it again") from error
+        yield from _parquet_rows(path) if path.suffix == ".parquet" else json_lines(path)
 
 
-def _is_whole(path: Path) -> bool:
-    """Whether a copy is there as it was written; its checksum, written last, lies beside it."""
+def _parquet_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
-        whole = sha256(path) == _sum_file(path).read_text(encoding="ascii", errors="replace")
-    except FileNotFoundError:  # never written to the end
-        return False
+        with parquet.ParquetFile(path) as file:
+            columns = [name for name in _COLUMNS if name in file.schema_arrow.names]
+            batches = (batch.to_pylist() for batch in file.iter_batches(_BATCH, columns=columns))
+            for number, fields in enumerate(itertools.chain.from_iterable(batches), start=1):
+                yield f"{path}:{number}", fields
+    except (pyarrow.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{path}: not a whole Parquet file ({reason}); copy it again") from error
+
+
+def _copy(files: list[Path], path: Path) -> pyarrow.Table:
+    """The table in the Arrow file `path`, mapped from disk; written first where no whole one is there."""
+    note = path.with_suffix(".sha256")  # written last
+    whole = path.is_file() and note.is_file() and sha256(path) == note.read_text(encoding="ascii", errors="replace")
     if not whole:
-        warnings.warn(f"{path} is damaged: the documents are copied again", stacklevel=3)
-    return whole
-
-
-def _sum_file(path: Path) -> Path:
-    return path.with_name(f"{path.name}.sha256")
-
-
-def _arrow(path: Path) -> pyarrow.Table:
+        if note.is_file():
+            warnings.warn(f"{path} is damaged: the documents are copied again", stacklevel=3)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as folder:
+            unfinished = Path(folder) / path.name
+            _write_arrow(unfinished, files)
+            checksum = sha256(unfinished)
+            os.replace(unfinished, path)
+        write_atomically(note, checksum.encode())
     return ipc.open_file(pyarrow.memory_map(os.fspath(path))).read_all()
 
 
 def _write_arrow(path: Path, files: list[Path]) -> None:
-    """All documents, checked, as an Arrow file with the checksum of each text beside it."""
+    """All documents, checked, with the checksum of each text beside it."""
     schema = pyarrow.schema([*((key, pyarrow.string()) for key in _COLUMNS), ("content", pyarrow.uint64())])
     ids = array("Q")  # checksums: eight bytes a document, where a set of ids would take a hundred
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as folder:
-        unfinished = Path(folder) / path.name
-        with ipc.new_file(unfinished, schema) as writer:
-            rows = (text_fields(where, values, ("id", "text"), _OPTIONAL) for where, values in _rows(files))
-            while batch := list(itertools.islice(rows, _BATCH)):
-                ids.extend(_checksum(fields["id"]) for fields in batch)
-                full = [{**fields, "content": content(fields["text"])} for fields in batch]
-                writer.write_batch(pyarrow.RecordBatch.from_pylist(full, schema=schema))
-        if not ids:
-            raise ValueError(f"{files[0]}: expected at least one document, the file is empty")
-        if (again := repeats(ids)).any():
-            second = int(np.argmax(again))
-            name, first = _arrow(unfinished)["id"][second].as_py(), ids.index(ids[second])
-            raise ValueError(
-                f"{_place(files, second)}: id {name!r} occurs a second time, first at {_place(files, first)}"
-            )
-        written = sha256(unfinished)
-        os.replace(unfinished, path)
-    write_atomically(_sum_file(path), written.encode())
+    with ipc.new_file(path, schema) as writer:
+        rows = (text_fields(where, values, ("id", "text"), _OPTIONAL) for where, values in _rows(files))
+        while batch := list(itertools.islice(rows, _BATCH)):
+            ids.extend(_checksum(fields["id"]) for fields in batch)
+            full = [{**fields, "content": content(fields["text"])} for fields in batch]
+            writer.write_batch(pyarrow.RecordBatch.from_pylist(full, schema=schema))
+    if not ids:
+        raise ValueError(f"{files[0]}: expected at least one document, the file is empty")
+    if (again := repeats(ids)).any():
+        second = int(np.argmax(again))
+        where, fields = _row(files, second)
+        first, _ = _row(files, ids.index(ids[second]))
+        raise ValueError(f"{where}: id {str(fields['id'])!r} occurs a second time, first at {first}")
 
 
-def _place(files: list[Path], row: int) -> str:
-    for path in files[:-1]:
-        if row < (count := parquet.read_metadata(path).num_rows):
-            return f"{path}:{row + 1}"
-        row -= count
-    return f"{files[-1]}:{row + 1}"
+def _row(files: list[Path], number: int) -> tuple[str, dict[str, Any]]:
+    return next(itertools.islice(_rows(files), number, None))

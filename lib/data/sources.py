@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lib.config import paths
-from lib.data.dataset_folder import bytes_of
+from lib.data.dataset_folder import sha256
 from lib.store.records import fingerprint as name_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def fingerprint(profile: Profile, datasets: Iterable[str]) -> str:
     patterns = ("documents.jsonl*", "documents/*.parquet", "tasks/*/*.json", "tasks/*/*.jsonl")
     held = {path for name in datasets for pattern in patterns for path in (place / name).glob(pattern)}
     files = sorted(path for path in held if path.is_file())
-    return name_of([[file.relative_to(place).as_posix(), bytes_of(file)] for file in files])
+    return name_of([[file.relative_to(place).as_posix(), sha256(file)] for file in files])
 
 
 def corpus_datasets(profile: Profile) -> set[str]:

@@ -1,6 +1,6 @@
 """Reading the tasks of dataset folders; the kind of a task is told by its files.
 
-    train.jsonl, validation.jsonl, test.jsonl     single ({"id", "label"}) or pair ({"a", "b", "label"})
+    train.jsonl, validation.jsonl, test.jsonl     classification, of documents or of pairs of documents
     relevant.json                                 retrieval
     clusters.jsonl                                clustering
 
@@ -10,14 +10,15 @@ on both sides of a split, a pair in both orders, one text with two labels - is k
 
 from __future__ import annotations
 
+import functools
 import itertools
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from lib.config.schema import TaskFolder
 from lib.data import dataset_folder, sources
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 
 SPLITS = ("train", "validation", "test")
 VALIDATION_SHARE = 0.1  # of the training examples, where a folder has no validation split
-Example = tuple[tuple[str, ...], str]  # (id,) or (a, b), and a label
-_SINGLE, _PAIR = ("id",), ("a", "b")
+_KINDS = {"relevant.json": "retrieval", "clusters.jsonl": "clustering", "train.jsonl": "classification"}
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Task:
     """One task, checked; only what has texts is in it. A text of two tasks is the same one where id and content are.
 
     Attributes:
-        kind: "single" or "pair" (classifications), "retrieval" or "clustering".
+        kind: "classification", "retrieval" or "clustering".
         texts: {id: text}, every text that the task uses, in the order of its documents.
         inputs: classification: {split: [(id,) or (a, b), ...]}.
         labels: classification: {split: (examples,) int64, indices into `classes`}.
@@ -76,13 +76,13 @@ class Task:
 
 def of_profile(profile: Profile) -> dict[str, Task]:
     """The profile's tasks by name, in the order of `profile.tasks.names`; raises as `read`."""
-    root, entries = sources.root(profile), profile.tasks.folders
-    folders = {name: Documents(root, name) for name in sorted(sources.task_datasets(profile))}
+    root = sources.root(profile)
+    documents = functools.cache(lambda name: Documents(root, name))
     tasks = {}
     for name in profile.tasks.names:
-        documents = folders[entries[name].folder.partition("/")[0]]
-        path = folder(root, entries[name])
-        tasks[name] = read(path, documents, folds=entries[name].folds, seed=profile.tasks.seed)
+        entry = profile.tasks.folders[name]
+        path = folder(root, entry)
+        tasks[name] = read(path, documents(path.parents[1].name), folds=entry.folds, seed=profile.tasks.seed)
     return tasks
 
 
@@ -98,18 +98,12 @@ def folder(root: Path, entry: TaskFolder) -> Path:
 
 
 def kind(path: Path) -> str:
-    """ "single", "pair", "retrieval" or "clustering", from the names of a task's files and one line of them."""
-    kinds = {"relevant.json": "retrieval", "clusters.jsonl": "clustering", "train.jsonl": ""}
-    held = [name for name in kinds if (path / name).is_file()]
+    """ "classification", "retrieval" or "clustering", from the names of a task's files."""
+    held = [name for name in _KINDS if (path / name).is_file()]
     if len(held) != 1:
         names = "either train.jsonl and test.jsonl, or relevant.json, or clusters.jsonl"
         raise ValueError(f"{path}: expected {names}, found {' and '.join(held) or 'none of them'}")
-    if kinds[held[0]]:
-        return kinds[held[0]]
-    number, line = next(dataset_folder.lines(path / "train.jsonl"), (1, ""))
-    if not line:
-        raise ValueError(f"{path / 'train.jsonl'}: expected at least one example, the file is empty")
-    return "pair" if "a" in dataset_folder.parse(f"{path / 'train.jsonl'}:{number}", line) else "single"
+    return _KINDS[held[0]]
 
 
 def read(path: Path, documents: Documents, *, folds: int | None = None, seed: int = 42) -> Task:
@@ -124,132 +118,133 @@ def read(path: Path, documents: Documents, *, folds: int | None = None, seed: in
     Raises:
         ValueError: anything wrong in a file, with its name and line.
     """
-    form = kind(path)
-    if folds and form in ("retrieval", "clustering"):
-        raise ValueError(f"{path}: a {form} has no folds; take folds={folds} out of the profile")
-    contents, texts, groups = {}, {}, {}
-    for document, content in zip(documents, documents.contents.tolist(), strict=True):
-        contents[document.id] = content
-        if content:
-            texts[document.id] = document.text
-        if document.group:
-            groups[document.id] = document.group
-    if form == "retrieval":
+    task_kind = kind(path)
+    if folds and task_kind != "classification":
+        raise ValueError(f"{path}: a {task_kind} has no folds; take folds={folds} out of the profile")
+    rows = list(zip(documents, documents.contents.tolist(), strict=True))
+    contents = {document.id: content for document, content in rows}
+    texts = {document.id: document.text for document, content in rows if content}
+    groups = {document.id: document.group for document, _ in rows if document.group}
+    if task_kind == "retrieval":
         gold = _relevant(path / "relevant.json", contents)
         kept = {a: [b for b in targets if b in texts] for a, targets in gold.items() if a in texts}
         kept = {source: targets for source, targets in kept.items() if targets}
-        return Task(form, texts, groups=groups, relevant=kept, notes=_left_out(gold, kept, "sources"))
-    if form == "clustering":
-        gold, notes = _examples(path / "clusters.jsonl", contents, _SINGLE)
-        clusters = {ids[0]: label for ids, label in gold if ids[0] in texts}
-        notes += _left_out(gold, clusters, "documents")
-        if len(names := set(clusters.values())) < 2:
-            raise ValueError(f"{path / 'clusters.jsonl'}: expected at least two clusters, got {', '.join(names)}")
-        used = {text_id: text for text_id, text in texts.items() if text_id in clusters}
-        return Task(form, used, groups=groups, clusters=clusters, notes=tuple(notes))
-    examples, notes = _splits(path, contents, groups, _PAIR if form == "pair" else _SINGLE, folds)
-    for split, rows in examples.items():
-        examples[split] = [(ids, label) for ids, label in rows if texts.keys() >= set(ids)]
-        notes += _left_out(rows, examples[split], f"{split} examples")
-    if not folds and "validation" not in examples:
+        return Task(task_kind, texts, groups=groups, relevant=kept, notes=_left_out(len(gold), len(kept), "sources"))
+    splits = _splits(path, folds) if task_kind == "classification" else ["clusters"]
+    examples = _examples(path, splits, contents)
+    notes = _remarks(examples, groups)
+    examples = examples[examples["whole"]]
+    if task_kind == "classification" and not folds and "validation" not in splits:
         examples, note = _carve(path, examples, groups, seed)
-        notes += [note]
-    used = {text_id for rows in examples.values() for ids, _ in rows for text_id in ids}
-    classes = sorted({label for rows in examples.values() for _, label in rows})
-    number = {label: index for index, label in enumerate(classes)}
+        notes.append(note)
+    used = {*examples["a"], *examples["b"]}
     texts = {text_id: text for text_id, text in texts.items() if text_id in used}
-    inputs = {split: [ids for ids, _ in rows] for split, rows in examples.items()}
-    labels = {s: np.array([number[label] for _, label in rows], dtype=np.int64) for s, rows in examples.items()}
-    return Task(form, texts, inputs, labels, classes, folds, groups, notes=tuple(notes))
-
-
-def _splits(
-    path: Path, contents: dict[str, int], groups: dict[str, str], keys: tuple[str, ...], folds: int | None
-) -> tuple[dict[str, list[Example]], list[str]]:
-    """{split: examples} of a single or pair task, as its files list them, and what to say about them."""
-    examples: dict[str, list[Example]] = {}
-    notes: list[str] = []
+    if task_kind == "clustering":
+        clusters = dict(zip(examples["a"], examples["label"], strict=True))
+        return Task(task_kind, texts, groups=groups, clusters=clusters, notes=tuple(notes))
+    classes = sorted(set(examples["label"]))
+    inputs, labels = {}, {}
     for split in SPLITS:
-        file = path / f"{split}.jsonl"
-        if file.is_file():
-            examples[split], remarks = _examples(file, contents, keys)
-            notes += remarks
-            classes = {label for _, label in examples["train"]}
-            if len(classes) < 2:
-                raise ValueError(f"{file}: expected at least two classes in train.jsonl, got {', '.join(classes)}")
-            for number, (_, label) in enumerate(examples[split], start=1):
-                if label not in classes:
-                    raise ValueError(f"{file}:{number}: label {label!r} does not occur in train.jsonl")
-        elif split == "test" and not folds:
-            needs = "a task holds train.jsonl and test.jsonl, or has folds"
-            raise ValueError(f"{file}: the test split is missing; {needs}")
-    if folds and "validation" in examples:
+        if split in splits or split == "validation" and not folds:
+            part = examples[examples["split"] == split]
+            inputs[split], labels[split] = part["ids"].tolist(), pd.Index(classes).get_indexer(part["label"])
+    return Task(task_kind, texts, inputs, labels, classes, folds, groups, notes=tuple(notes))
+
+
+def _splits(path: Path, folds: int | None) -> list[str]:
+    """The splits that a classification has files of: train and test, or train and folds, at least."""
+    splits = [split for split in SPLITS if (path / f"{split}.jsonl").is_file()]
+    if "test" not in splits and not folds:
+        needs = "a task holds train.jsonl and test.jsonl, or has folds"
+        raise ValueError(f"{path / 'test.jsonl'}: the test split is missing; {needs}")
+    if folds and "validation" in splits:
         raise ValueError(f"{path}: folds={folds} and validation.jsonl exclude each other; remove one")
-    for before, split in itertools.combinations(examples, 2):
-        earlier = {ids for ids, _ in examples[before]}
-        for number, (ids, _) in enumerate(examples[split], start=1):
-            if ids in earlier:
-                where = f"{path / split}.jsonl:{number}"
-                raise ValueError(f"{where}: {' and '.join(ids)} is in {before}.jsonl too; keep it in one split")
-        sides = ({contents[i] for ids, _ in examples[side] for i in ids} - {0} for side in (before, split))
-        if shared := len(set.intersection(*sides)):
-            turned = sum(len(ids) == 2 and ids[::-1] in earlier for ids, _ in examples[split])
+    return splits
+
+
+def _examples(path: Path, splits: list[str], contents: dict[str, int]) -> pd.DataFrame:
+    """A row for each line of the splits, or of the clusters; the first that breaks a rule is named.
+
+    Columns: split, label, ids (one or two), their ends a and b, the contents of these (low and high), whether both have
+    a text (whole), and what the first example of the same ids in either order has (first_...).
+    """
+    rows = pd.DataFrame(_lines(path, splits), columns=["split", "file", "line", "ids", "label"])
+    rows["a"], rows["b"], rows["both"] = rows["ids"].str[0], rows["ids"].str[-1], rows["ids"].str.join(" and ")
+    ends = [[contents.get(text_id, 0) for text_id in (ids[0], ids[-1])] for ids in rows["ids"]]
+    rows["low"], rows["high"] = np.sort(np.array(ends, dtype=np.uint64)).T
+    rows["whole"] = rows["low"] > 0
+    rows["either"] = rows["ids"].map(sorted).map(tuple)
+    first = rows.groupby(["split", "either"])[["line", "label", "ids"]].transform("first")
+    rows = rows.join(first.add_prefix("first_"))
+    rows["home"] = rows.groupby("ids")["split"].transform("first")
+    trained = rows["label"][rows["whole"] & (rows["split"] == splits[0])].unique()
+    rows["trained"] = ", ".join(trained)
+    alone = (rows["a"] == rows["b"]) & (rows["ids"].str.len() == 2)
+    few = pd.Series(len(trained) < 2, rows.index)
+    where = "{file}:{line}: "
+    rules = {
+        where + "id {a!r} is no document of this folder": ~rows["a"].isin(contents),
+        where + "id {b!r} is no document of this folder": ~rows["b"].isin(contents),
+        where + "a and b are one document, {a!r}; remove the line": alone,
+        where + "{both} has the label {label!r}, on line {first_line} {first_label!r}": rows.label != rows.first_label,
+        "{file}: expected at least two classes in {split}, got {trained}": few,
+        where + "label {label!r} does not occur in train.jsonl": rows["whole"] & ~rows["label"].isin(trained),
+        where + "{both} is in {home}.jsonl too; keep it in one split": rows["home"] != rows["split"],
+    }
+    for message, broken in rules.items():
+        for row in rows[broken].head(1).to_dict("records"):
+            raise ValueError(message.format(**row))
+    return rows
+
+
+def _lines(path: Path, splits: list[str]) -> Iterator[tuple[str, Path, int, tuple[str, ...], str]]:
+    """(split, file, line, ids, label) of every line; labels are text, so 1 and "1" are one class."""
+    pairs = None
+    for split in splits:
+        file, number = path / f"{split}.jsonl", 0
+        for number, (where, values) in enumerate(dataset_folder.json_lines(file), start=1):
+            if pairs is None:
+                pairs = split == "train" and "a" in values
+            if ("a" in values) != pairs:
+                raise ValueError(f"{where}: expected {'a pair' if pairs else 'one document'} (as in the whole task)")
+            keys = ("a", "b", "label") if pairs else ("id", "label")
+            *ids, label = dataset_folder.text_fields(where, values, keys).values()
+            yield split, file, number, tuple(ids), label
+        if not number:
+            raise ValueError(f"{file}: expected at least one example, the file is empty")
+
+
+def _remarks(rows: pd.DataFrame, groups: dict[str, str]) -> list[str]:
+    """What real examples do have, counted for each split and for each two of them."""
+    splits = dict(list(rows.groupby("split", sort=False)))
+    notes = []
+    for split, part in splits.items():
+        label = part.groupby(["low", "high"])["label"].transform("first")
+        alike = (part["low"] == part["high"]) & (part["a"] != part["b"])
+        counts = {
+            "examples stand there twice": part.duplicated("ids"),
+            "pairs stand there in the other order too": part["ids"] != part["first_ids"],
+            "pairs join two documents of one text": part["whole"] & alike,
+            "examples have the text of an earlier one and another label": part["whole"] & (part["label"] != label),
+        }
+        notes += [f"{split}.jsonl: {counted.sum()} {what}" for what, counted in counts.items() if counted.any()]
+    for (before, earlier), (after, later) in itertools.combinations(splits.items(), 2):
+        turned = later["ids"].str[::-1].isin(earlier["ids"]).sum()
+        if texts := len({*earlier["low"], *earlier["high"]} & {*later["low"], *later["high"]} - {0}):
             also = f", {turned} pairs the other way round" if turned else ""
-            notes.append(f"{shared} texts are in both {before} and {split}{also}")
-        cut = ({groups[i] for ids, _ in examples[side] for i in ids if i in groups} for side in (before, split))
-        if shared := len(set.intersection(*cut)):
-            notes.append(f"{shared} groups have documents in both {before} and {split}")
-    return examples, notes
-
-
-def _examples(path: Path, contents: dict[str, int], keys: tuple[str, ...]) -> tuple[list[Example], list[str]]:
-    """The lines of a split or clusters file, and what to say about them; labels as text, so 1 and "1" are one class."""
-    examples: list[Example] = []
-    first: dict[tuple[str, ...], tuple[int, str]] = {}
-    label_of: dict[tuple[int, ...], str] = {}  # contents, in either order
-    twice = alike = turned = torn = 0
-    for number, line in dataset_folder.lines(path):
-        where = f"{path}:{number}"
-        values = dataset_folder.parse(where, line)
-        if ("a" in values) != (keys == _PAIR):
-            raise ValueError(
-                f"{where}: expected {'a pair' if keys == _PAIR else 'one document'} (as in the whole task)"
-            )
-        *ids, label = dataset_folder.text_fields(where, values, (*keys, "label")).values()
-        _check_ids(where, ids, contents)
-        if keys == _PAIR and ids[0] == ids[1]:
-            raise ValueError(f"{where}: a and b are one document, {ids[0]!r}; remove the line")
-        for order in (tuple(ids), tuple(ids[::-1])):
-            earlier, other = first.get(order, (number, label))
-            if other != label:
-                raise ValueError(f"{where}: {' and '.join(ids)} has the label {label!r}, on line {earlier} {other!r}")
-        twice += tuple(ids) in first
-        turned += keys == _PAIR and tuple(ids[::-1]) in first
-        first.setdefault(tuple(ids), (number, label))
-        texts = tuple(sorted(contents[i] for i in ids))
-        torn += all(texts) and label_of.setdefault(texts, label) != label
-        alike += keys == _PAIR and contents[ids[0]] == contents[ids[1]] != 0
-        examples.append((tuple(ids), label))
-    if not examples:
-        raise ValueError(f"{path}: expected at least one example, the file is empty")
-    notes = [
-        (twice, "examples stand there twice"),
-        (turned, "pairs stand there in the other order too"),
-        (alike, "pairs join two documents of one text"),
-        (torn, "examples have the text of an earlier one and another label"),
-    ]
-    return examples, [f"{path.name}: {count} {what}" for count, what in notes if count]
+            notes.append(f"{texts} texts are in both {before} and {after}{also}")
+        in_both = (set(map(groups.get, (*part["a"], *part["b"]))) - {None} for part in (earlier, later))
+        if shared := len(set.intersection(*in_both)):
+            notes.append(f"{shared} groups have documents in both {before} and {after}")
+    for split, part in splits.items():
+        what = "documents" if split == "clusters" else f"{split} examples"
+        notes += _left_out(len(part), part["whole"].sum(), what)
+    return notes
 
 
 def _relevant(path: Path, contents: dict[str, int]) -> dict[str, list[str]]:
     """{source id: [target ids]} of a retrieval task."""
-    text = "\n".join(line for _, line in dataset_folder.lines(path))
-    try:
-        relevant = dataset_folder.parse(str(path), text)
-    except ValueError as error:
-        if isinstance(error.__cause__, json.JSONDecodeError):
-            raise ValueError(f"{path}:{error.__cause__.lineno}: not JSON ({error.__cause__.msg})") from error
-        raise
+    relevant = dataset_folder.json_file(path)
     if not relevant:
         raise ValueError(f"{path}: expected a non-empty object {{source id: [target ids]}}")
     for source, targets in relevant.items():
@@ -258,23 +253,18 @@ def _relevant(path: Path, contents: dict[str, int]) -> dict[str, list[str]]:
             raise ValueError(f"{where}: expected a list of target ids, got {str(targets)[:40]}")
         if not targets:
             raise ValueError(f"{where} has no target; remove it")
-        targets = relevant[source] = [str(target) for target in targets]
-        _check_ids(where, (source, *targets), contents)
+        targets = relevant[source] = list(map(str, targets))
+        for text_id in (source, *targets):
+            if text_id not in contents:
+                raise ValueError(f"{where}: id {text_id!r} is no document of this folder")
         if source in targets or len(set(targets)) != len(targets):
             raise ValueError(f"{where} lists itself or a target twice")
     return relevant
 
 
-def _check_ids(where: str, ids: Sequence[str], contents: dict[str, int]) -> None:
-    for text_id in ids:
-        if text_id not in contents:
-            raise ValueError(f"{where}: id {text_id!r} is no document of this folder")
-
-
-def _left_out(given: Sequence | dict, kept: Sequence | dict, what: str) -> tuple[str, ...]:
+def _left_out(given: int, kept: int, what: str) -> tuple[str, ...]:
     """The thesis, too, drops what has no text (author's code); here it is counted."""
-    left_out = len(given) - len(kept)
-    return (f"{left_out} of {len(given)} {what} left out: a document without text",) if left_out else ()
+    return (f"{given - kept} of {given} {what} left out: a document without text",) if given > kept else ()
 
 
 def grouping(inputs: Sequence[tuple[str, ...]], groups: dict[str, str]) -> np.ndarray | None:
@@ -287,21 +277,19 @@ def grouping(inputs: Sequence[tuple[str, ...]], groups: dict[str, str]) -> np.nd
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    named = [[("group", groups[i]) if i in groups else ("id", i) for i in (ids[0], ids[-1])] for ids in inputs]
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(itertools.chain(*named)))}
-    ends = np.array([[numbers[name] for name in names] for names in named]).T
-    links = coo_array((np.ones(len(named)), ends), shape=(len(numbers), len(numbers)))
+    named = [f"group {groups[i]}" if i in groups else f"id {i}" for ids in inputs for i in (ids[0], ids[-1])]
+    numbers, names = pd.factorize(np.array(named, dtype=object))
+    ends = numbers.reshape(-1, 2).T
+    links = coo_array((np.ones(len(inputs)), ends), shape=(len(names), len(names)))
     return connected_components(links, directed=False)[1][ends[0]].astype(np.int64)
 
 
-def _carve(
-    path: Path, examples: dict[str, list[Example]], groups: dict[str, str], seed: int
-) -> tuple[dict[str, list[Example]], str]:
+def _carve(path: Path, rows: pd.DataFrame, groups: dict[str, str], seed: int) -> tuple[pd.DataFrame, str]:
     """Moves a tenth of each class of train to validation, whole groups where there are any; both keep file order."""
-    rows = examples["train"]
-    labels = np.array([label for _, label in rows])
-    shared = grouping([ids for ids, _ in rows], groups)
-    taken: set[int] = set()
+    train = rows[rows["split"] == "train"]
+    labels = np.array(train["label"].tolist())
+    shared = grouping(train["ids"].tolist(), groups)
+    taken: list[int] = []
     if shared is None:
         rng = np.random.default_rng(seed)
         for label in np.unique(labels):
@@ -309,17 +297,16 @@ def _carve(
             if len(places) < 2:
                 reason = f"class {str(label)!r} has one training example: too few to take validation examples"
                 raise ValueError(f"{path}: {reason}; add validation.jsonl")
-            taken.update(rng.permutation(places)[: max(1, round(VALIDATION_SHARE * len(places)))].tolist())
+            taken += rng.permutation(places)[: max(1, round(VALIDATION_SHARE * len(places)))].tolist()
     else:
         from sklearn.model_selection import StratifiedGroupKFold
 
         if (folds := min(round(1 / VALIDATION_SHARE), len(np.unique(shared)))) > 1:
             cuts = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
-            taken.update(next(cuts.split(labels, labels, shared))[1].tolist())
-        if not taken or len(set(np.delete(labels, list(taken)))) < len(set(labels)):
+            taken += next(cuts.split(labels, labels, shared))[1].tolist()
+        if not taken or len(set(np.delete(labels, taken))) < len(set(labels)):
             reason = "validation examples cannot be taken from train without cutting a group or losing a class"
             raise ValueError(f"{path}: {reason}; add validation.jsonl")
-    sides = [[row for index, row in enumerate(rows) if (index in taken) is moved] for moved in (False, True)]
-    how = f"{len(sides[1])} examples (seed {seed}{', whole groups' if shared is not None else ''})"
-    note = f"no validation.jsonl: a tenth of each class of train serves, {how}"
-    return {"train": sides[0], "validation": sides[1], "test": examples["test"]}, note
+    split = rows["split"].mask(rows.index.isin(train.index[taken]), "validation")
+    how = f"{len(taken)} examples (seed {seed}{', whole groups' if shared is not None else ''})"
+    return rows.assign(split=split), f"no validation.jsonl: a tenth of each class of train serves, {how}"

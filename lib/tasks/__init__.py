@@ -1,4 +1,4 @@
-"""Evaluation tasks: four kinds, from dataset folders, under any name.
+"""Evaluation tasks: three kinds, from dataset folders, under any name.
 
 `read(profile)` gives a profile's tasks. Those with the thesis' names (Section 5.2.1, `lib.config.roles`) play these
 roles in its figures.
@@ -25,7 +25,7 @@ def read(profile: Profile) -> dict[str, Task]:
         ValueError: anything wrong in a file, with its name and line; a role of the thesis given to another kind.
     """
     for name, kind in kinds(profile).items():
-        if ROLES.get(name, form(kind)) != form(kind):
+        if ROLES.get(name, kind) != kind:
             raise ValueError(
                 f"tasks.folders.{name}: {profile.tasks.folders[name].folder} is a {kind} task, and {name} is a "
                 f"{ROLES[name]} task in the thesis; give yours a name of its own"
@@ -42,17 +42,12 @@ def kinds(profile: Profile) -> dict[str, str]:
 
 def classification_names(profile: Profile) -> tuple[str, ...]:
     """The profile's tasks that heads are trained on."""
-    return tuple(name for name, kind in kinds(profile).items() if form(kind) == "classification")
+    return tuple(name for name, kind in kinds(profile).items() if kind == "classification")
 
 
 def retrieval_names(profile: Profile) -> tuple[str, ...]:
     """The profile's tasks that rank texts."""
     return tuple(name for name, kind in kinds(profile).items() if kind == "retrieval")
-
-
-def form(kind: str) -> str:
-    """ "classification" of a single or pair task, else the kind itself."""
-    return "classification" if kind in ("single", "pair") else kind
 
 
 def downsample(labels: np.ndarray, limit: int) -> np.ndarray:

@@ -249,7 +249,7 @@ def test_folds_are_stratified_and_in_file_order():
 def test_texts_beyond_the_limit_are_not_embedded_in_chapter_4():
     texts = {f"t{row}": f"text {row}" for row in range(30)}
     inputs = {"train": [(f"t{row}",) for row in range(10)], "validation": [(f"t{row}",) for row in range(10, 20)]}
-    task = Task("single", texts, inputs, {name: np.arange(10) % 2 for name in inputs}, ["no", "yes"])
+    task = Task("classification", texts, inputs, {name: np.arange(10) % 2 for name in inputs}, ["no", "yes"])
     stored, _ = task_texts._collect({"OC": task}, 4)
     places = [0, 1, 2, 3, 10, 11, 12, 13]
     assert stored["texts"][: stored["validation"]] == [f"text {place}" for place in places]

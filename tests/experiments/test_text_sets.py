@@ -12,7 +12,7 @@ from lib.tasks import Task
 def pairs(texts, train, validation, test):
     examples = {"train": train, "validation": validation, "test": test}
     labels = {split: np.arange(len(found)) % 2 for split, found in examples.items()}
-    return Task("pair", texts, inputs=examples, labels=labels, classes=["no", "yes"])
+    return Task("classification", texts, inputs=examples, labels=labels, classes=["no", "yes"])
 
 
 TEXTS = {"a": "alpha", "b": "beta", "c": "gamma", "d": "delta", "e": "epsilon", "f": "zeta"}
