@@ -34,7 +34,10 @@ def examples(task, split):
 
 def test_all_kinds(root):
     links, related, events = (read(root, task) for task in ("links", "related", "events"))
-    assert links.kind == "classification" and examples(links, "validation")[:2] == [(("20", "21"), "0"), (("21", "22"), "1")]
+    assert links.kind == "classification" and examples(links, "validation")[:2] == [
+        (("20", "21"), "0"),
+        (("21", "22"), "1"),
+    ]
     assert related.kind == "retrieval" and related.relevant == {"0": ["1", "2"], "5": ["0"]}
     assert events.kind == "clustering" and events.clusters == {"0": "x", "1": "y", "2": "y"}
     assert not links.notes + related.notes + events.notes

@@ -58,7 +58,7 @@ def root(tmp_path):
 def written(role, folder, root):
     """One task's folder, and what its README says."""
     folder.mkdir()
-    published_tasks.write(role, root, folder)
+    published_tasks.write(role, "task", root, folder)
     readme = (folder / "README.md").read_text()
     assert readme.startswith(f"# {role}\n\nSource: ") and readme.endswith(".\n")
     return folder, readme
@@ -90,7 +90,7 @@ def test_retrieval(root, tmp_path, protocol):
     pin(root)
     folder, readme = written("WINES", tmp_path / "out", root)
     assert lines(folder / "documents.jsonl")[0] == {"id": "A", "text": "A\nLead of A.\nTaste\nIt is dry."}
-    assert json.loads((folder / "tasks/similar/relevant.json").read_text()) == {"A": ["B"], "B": ["A", "C"]}
+    assert json.loads((folder / "tasks/task/relevant.json").read_text()) == {"A": ["B"], "B": ["A", "C"]}
     assert "\n2 of 4 gold sources dropped: they or all their targets have no text.\n" in readme
     assert check.main([str(folder)]) == 0
 
@@ -104,7 +104,7 @@ def test_a_pickle_with_code_is_refused_unexecuted(root, tmp_path):
         (root / "video_games.gt").write_bytes(content)
         pin(root)
         with pytest.raises(ValueError, match=r"video_games\.gt: expected a pickle of .* and nothing else: "):
-            published_tasks.write("GAMES", root, tmp_path)
+            published_tasks.write("GAMES", "task", root, tmp_path)
     assert not (tmp_path / "executed").exists()
 
 
@@ -112,13 +112,13 @@ def test_files_are_pinned(root, tmp_path):
     with (root / "train_cite.csv").open("a") as stream:
         stream.write("1,more,text\n")
     with pytest.raises(ValueError, match=r"train_cite\.csv: sha256 is [0-9a-f]{64}, SHA256SUMS says [0-9a-f]{64}"):
-        published_tasks.write("AAN", root, tmp_path)
+        published_tasks.write("AAN", "task", root, tmp_path)
     (root / "SHA256SUMS").unlink()
     with pytest.raises(ValueError, match="SHA256SUMS is missing; pin what you downloaded"):
-        published_tasks.write("AAN", root, tmp_path)
+        published_tasks.write("AAN", "task", root, tmp_path)
     (root / "train_ai2_ab.csv").unlink()
     with pytest.raises(ValueError, match=r"train_ai2_ab\.csv is missing; download it"):
-        published_tasks.write("OC", root, tmp_path)
+        published_tasks.write("OC", "task", root, tmp_path)
 
 
 @pytest.mark.parametrize("row, what", [(["2", "a", "b"], "expected label"), (["1", "a"], "got 2 fields")])
@@ -126,7 +126,7 @@ def test_bad_rows(root, tmp_path, row, what):
     write_csv(root / "pla_dev.csv", [["1", "two\nlines", "b"], row])
     pin(root)
     with pytest.raises(ValueError, match=rf"pla_dev\.csv:3: .*{what}"):
-        published_tasks.write("PAN", root, tmp_path)
+        published_tasks.write("PAN", "task", root, tmp_path)
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def test_a_corpus_says_what_is_wrong(hub):
         ("bad.parquet", "expected a column text, got"),
     ):
         with pytest.raises(ValueError, match=message):
-            text_tables.write(hub / "out", [str(hub / file)])
+            text_tables.write([str(hub / file)], hub / "out")
         (hub / "out/documents").rmdir()
     with pytest.raises(ValueError, match="realnews.tar.gz is missing"):
-        text_tables.write(hub / "out", [str(hub / "no/realnews.tar.gz")])
+        text_tables.write([str(hub / "no/realnews.tar.gz")], hub / "out")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lib.config import paths
-from lib.data import sources
+from lib.config.roles import ROLES
 from lib.data.build.thesis import published_tasks, text_tables
 from lib.store.files import file_fingerprint
 
@@ -27,15 +27,11 @@ def key_files(profile: Profile) -> str:
 
 
 def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
-    """What fills each folder that the profile reads."""
-    root, used = paths.data_root(profile), sources.task_datasets(profile)
-    corpora = {"wikipedia": profile.build.wikipedia, "news": profile.build.news}
-    places = {role: place.partition("/")[0] for role, place in published_tasks.PLACES.items()}
-    return {
-        **{name: functools.partial(text_tables.write, files=files) for name, files in corpora.items()},
-        **{
-            places[role]: functools.partial(published_tasks.write, role, root)
-            for role in places
-            if places[role] in used
-        },
-    }
+    """What fills each folder: the corpora's are named after the settings, the tasks' in the profile."""
+    files = {"wikipedia": profile.build.wikipedia, "news": profile.build.news}
+    writers = {name: functools.partial(text_tables.write, patterns) for name, patterns in files.items()}
+    for role, entry in profile.tasks.folders.items():
+        dataset, _, task = entry.folder.partition("/")
+        if role in ROLES:
+            writers[dataset] = functools.partial(published_tasks.write, role, task, paths.data_root(profile))
+    return writers

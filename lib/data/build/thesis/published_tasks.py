@@ -25,18 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from lib.data.build import Examples, write_examples, write_lines, write_readme, write_relevant
+from lib.data.dataset_folder import sha256
 
 SUMS = "SHA256SUMS"
-PLACES = {  # role: dataset folder and task, as params/thesis.yaml names them
-    "IMDB": "imdb/sentiment",
-    "ARXIV": "arxiv/categories",
-    "AAN": "aan/citations",
-    "OC": "oc/citations",
-    "S2ORC": "s2orc/citations",
-    "PAN": "pan/plagiarism",
-    "WINES": "wines/similar",
-    "GAMES": "games/similar",
-}
 IMDB_FILES = "hf://datasets/stanfordnlp/imdb@e6281661ce1c48d982bc483cf8a173c1bbeb5d31/plain_text/{split}-*.parquet"
 ARXIV_FILES = "hf://datasets/ccdv/arxiv-classification@f9bd92144ed76200d6eb3ce73a8bd4eba9ffdc85/{split}_data.txt"
 ARXIV_SPLITS = {"train": "train", "validation": "val", "test": "test"}  # our names -> the files'
@@ -55,32 +46,28 @@ RETRIEVAL_FILES = {"WINES": "wines", "GAMES": "video_games"}
 Texts = dict[str, str]  # {id: text}
 
 
-def write(role: str, root: Path, folder: Path) -> None:
+def write(role: str, task: str, root: Path, folder: Path) -> None:
     """Write one of the thesis' tasks as a dataset folder.
 
     Args:
-        role: one of `PLACES`.
+        role: its name in the thesis.
+        task: its name in the dataset folder.
         root: the folder with the Zenodo and GitHub files and their SHA256SUMS; IMDB and ARXIV do without.
         folder: the dataset folder, which is there.
 
     Raises:
         ValueError: a missing file, a checksum that differs, a bad line (with file and line number).
     """
-    task, note = folder / "tasks" / PLACES[role].partition("/")[2], ""
-    source = "the files that lib/data/build/thesis/published_tasks.py names"
-    if role in RETRIEVAL_FILES:
-        texts, relevant, note = _retrieval(role, root)
-        write_relevant(task, relevant)
+    source, note = "the files that lib/data/build/thesis/published_tasks.py names", ""
+    if role == "IMDB":  # class 0 is negative; the unlabelled split is left out
+        source = IMDB_FILES
+        texts, gold = _singles(source, "parquet", {"train": "train", "test": "test"})
+    elif role == "ARXIV":
+        source = ARXIV_FILES
+        texts, gold = _singles(source, "json", ARXIV_SPLITS, cut=ARXIV_CLASSES)
     else:
-        if role == "IMDB":  # class 0 is negative; the unlabelled split is left out
-            source = IMDB_FILES
-            texts, examples = _singles(source, "parquet", {"train": "train", "test": "test"})
-        elif role == "ARXIV":
-            source = ARXIV_FILES
-            texts, examples = _singles(source, "json", ARXIV_SPLITS, cut=ARXIV_CLASSES)
-        else:
-            texts, examples, note = _pairs(role, root)
-        write_examples(task, examples)
+        texts, gold, note = (_retrieval if role in RETRIEVAL_FILES else _pairs)(role, root)
+    (write_relevant if role in RETRIEVAL_FILES else write_examples)(folder / "tasks" / task, gold)
     write_lines(folder / "documents.jsonl", ({"id": text_id, "text": text} for text_id, text in texts.items()))
     write_readme(folder, role, f"Source: {source}. Licence: as stated there.", note)
 
@@ -177,13 +164,10 @@ def _checked(root: Path, name: str) -> Path:
     if not sums.is_file():
         raise ValueError(f"{sums} is missing; pin what you downloaded: cd {root} && sha256sum * > SHA256SUMS")
     pins = [line.split(maxsplit=1) for line in sums.read_text(encoding="utf-8").splitlines() if line.strip()]
-    pinned = {file.lstrip("*"): pin for pin, file in pins}.get(name)
-    with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    if digest != pinned:
-        raise ValueError(
-            f"{path}: sha256 is {digest}, SHA256SUMS says {pinned or 'nothing'}; download it again or renew the pin"
-        )
+    pinned = {file.lstrip("*"): pin for pin, file in pins}.get(name, "nothing")
+    if (digest := sha256(path)) != pinned:
+        reason = f"sha256 is {digest}, SHA256SUMS says {pinned}"
+        raise ValueError(f"{path}: {reason}; download it again or renew the pin")
     return path
 
 

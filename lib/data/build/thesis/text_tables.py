@@ -20,12 +20,12 @@ _FORMATS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".json.gz"
 _SCHEMA = pyarrow.schema([(key, pyarrow.string()) for key in ("id", "text", "title")])
 
 
-def write(folder: Path, files: Sequence[str]) -> None:
+def write(files: Sequence[str], folder: Path) -> None:
     """Write the rows of all `files` as the documents of a folder; those without a token are left out and counted.
 
     Args:
-        folder: a dataset folder, which is there.
         files: patterns of files, on disk or `hf://datasets/<id>@<revision>/<files>`; a row has a text, maybe a title.
+        folder: a dataset folder, which is there.
 
     Raises:
         ValueError: an unknown format, a missing file, rows without a column "text".
@@ -33,9 +33,7 @@ def write(folder: Path, files: Sequence[str]) -> None:
     (folder / "documents").mkdir()
     rows = enumerate(itertools.chain.from_iterable(map(_rows, files)))
     left_out = 0
-    for piece in itertools.count():
-        if not (batch := list(itertools.islice(rows, PIECE))):
-            break
+    for piece, batch in enumerate(iter(lambda: list(itertools.islice(rows, PIECE)), [])):
         documents = [
             {"id": str(number), "text": row["text"], "title": row.get("title") or ""}
             for number, row in batch
@@ -45,9 +43,8 @@ def write(folder: Path, files: Sequence[str]) -> None:
         table = pyarrow.Table.from_pylist(documents, schema=_SCHEMA)
         parquet.write_table(table, folder / "documents" / f"{piece:05d}.parquet")
     source = f"Source: {', '.join(files)}. Licence: as stated there."
-    write_readme(
-        folder, "Documents of a corpus", source, f"All rows with a text, in order; {left_out} without a token left out."
-    )
+    note = f"All rows with a text, in order; {left_out} without a token left out."
+    write_readme(folder, "Documents of a corpus", source, note)
 
 
 def _rows(place: str) -> Iterator[dict[str, Any]]:
@@ -55,9 +52,7 @@ def _rows(place: str) -> Iterator[dict[str, Any]]:
     from datasets import load_dataset  # slow to import
 
     if place.endswith(".tar.gz"):
-        if not Path(place).is_file():
-            raise ValueError(f"{place} is missing; its authors send it on request (github.com/rowanz/grover)")
-        yield from _archive_rows(place)
+        yield from _archive_rows(Path(place))
         return
     format = next((format for suffix, format in _FORMATS.items() if place.endswith(suffix)), None)
     if format is None:
@@ -68,7 +63,9 @@ def _rows(place: str) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def _archive_rows(path: str) -> Iterator[dict[str, Any]]:
+def _archive_rows(path: Path) -> Iterator[dict[str, Any]]:
+    if not path.is_file():
+        raise ValueError(f"{path} is missing; its authors send it on request (github.com/rowanz/grover)")
     with tarfile.open(path, "r|gz") as archive:
         for member in archive:
             stream = archive.extractfile(member) if member.isfile() and member.name.endswith(".jsonl") else None
