@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from lib.config.schema import Profile
 
 _BATCH = 1000  # documents whose tokens are counted at once: bounds memory
-
-
 Tokenizer = Callable[..., Mapping[str, list[list[int]]]]  # a Hugging Face tokenizer, as far as it is needed here
 # As plain values that can be kept: "train" and "validation" [(folder, row)], "left_out" {folder: {reason: count}}.
 Selection = dict[str, Any]
@@ -79,22 +77,18 @@ def select(profile: Profile, tokenizer: Callable[[], Tokenizer] | None = None) -
             rows = np.random.default_rng([section.seed, len(draws)]).permutation(rows)
         if entry.min_tokens and tokenizer is None:
             raise ValueError(f"min_tokens={entry.min_tokens} counts tokens and needs the student's tokenizer")
-        if entry.min_tokens:
-            draws.append(_long_enough(documents, rows, entry.min_tokens, tokenizer, left_out[entry.folder]))
-        else:
-            draws.append(iter(rows.tolist()))
+        long_enough = _long_enough(documents, rows, entry.min_tokens, tokenizer, left_out[entry.folder])
+        draws.append(long_enough if entry.min_tokens else iter(rows.tolist()))
     shares = [entry.share for entry in section.folders]
     picks = [_interleaved(draws, shares, n) for n in (section.validation_documents, section.train_documents)]
     usable, wanted = sum(map(len, picks)), section.validation_documents + section.train_documents
     if usable < wanted:
-        reasons = "; ".join(
-            f"{name}: {len(documents)} less {', '.join(f'{n} {reason}' for reason, n in left_out[name].items())}"
-            for name, documents in zip(section.names, folders, strict=True)
-        )
-        raise ValueError(
-            f"the corpus holds {usable} usable documents ({reasons}), {wanted} are wanted; lower "
-            "corpus.train_documents or corpus.validation_documents, or add a folder"
-        )
+        reasons = []
+        for documents in folders:
+            counts = [f"{count} {reason}" for reason, count in left_out[documents.name].items()]
+            reasons.append(f"{documents.name}: {len(documents)} less {', '.join(counts)}")
+        what = f"the corpus holds {usable} usable documents ({'; '.join(reasons)}), {wanted} are wanted"
+        raise ValueError(f"{what}; lower corpus.train_documents or corpus.validation_documents, or add a folder")
     return {"validation": picks[0], "train": picks[1], "left_out": left_out}
 
 
@@ -105,7 +99,7 @@ def _long_enough(
     counter = tokenizer()
     for start in range(0, len(rows), _BATCH):
         batch = rows[start : start + _BATCH].tolist()
-        lengths = _token_counts([documents[row].text for row in batch], counter, special=True)
+        lengths = _token_counts(map(documents.__getitem__, batch), counter, special=True)
         for row, length in zip(batch, lengths, strict=True):
             left_out["too short"] += length < wanted
             if length >= wanted:
@@ -114,7 +108,7 @@ def _long_enough(
 
 def _interleaved(draws: list[Iterator[int]], shares: list[float], wanted: int) -> list[tuple[int, int]]:
     """`wanted` (folder, row), the next always from the folder furthest below its share (Webster's rule, first wins)."""
-    taken = {folder: 0 for folder in range(len(draws))}
+    taken = dict.fromkeys(range(len(draws)), 0)
     picks: list[tuple[int, int]] = []
     while taken and len(picks) < wanted:
         folder = min(taken, key=lambda folder: (taken[folder] + 0.5) / shares[folder])
@@ -127,20 +121,21 @@ def _interleaved(draws: list[Iterator[int]], shares: list[float], wanted: int) -
     return picks
 
 
+@dataclass(frozen=True)
 class _Picked(Sequence[Document]):
     """Documents of several folders, read when they are asked for."""
 
-    def __init__(self, folders: list[Documents], picks: list[tuple[int, int]]):
-        self._folders, self._picks = folders, picks
+    folders: list[Documents]
+    picks: list[tuple[int, int]]
 
     def __len__(self) -> int:
-        return len(self._picks)
+        return len(self.picks)
 
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
-            return _Picked(self._folders, self._picks[index])
-        folder, row = self._picks[index]
-        return self._folders[folder][row]
+            return _Picked(self.folders, self.picks[index])
+        folder, row = self.picks[index]
+        return self.folders[folder][row]
 
 
 def token_statistics(corpus: Corpus, longformer_tokenizer: Tokenizer, sbert_tokenizer: Tokenizer) -> pd.DataFrame:
@@ -154,13 +149,12 @@ def token_statistics(corpus: Corpus, longformer_tokenizer: Tokenizer, sbert_toke
     for split, documents in (("train", corpus.train), ("validation", corpus.validation)):
         for start in range(0, len(documents), _BATCH):
             batch = documents[start : start + _BATCH]
-            texts = [document.text for document in batch]
-            longformer = _token_counts(texts, longformer_tokenizer, special=True)
-            sbert = _token_counts(texts, sbert_tokenizer, special=False)
+            longformer = _token_counts(batch, longformer_tokenizer, special=True)
+            sbert = _token_counts(batch, sbert_tokenizer, special=False)
             rows += [(d.id, d.source, split, a, b) for d, a, b in zip(batch, longformer, sbert, strict=True)]
     return pd.DataFrame(rows, columns=["id", "source", "split", "longformer_tokens", "sbert_tokens"])
 
 
-def _token_counts(texts: list[str], tokenizer: Tokenizer, *, special: bool) -> list[int]:
-    ids = tokenizer(texts, add_special_tokens=special, truncation=False, verbose=False)["input_ids"]
-    return list(map(len, ids))
+def _token_counts(documents: Iterable[Document], tokenizer: Tokenizer, *, special: bool) -> list[int]:
+    texts = [document.text for document in documents]
+    return list(map(len, tokenizer(texts, add_special_tokens=special, truncation=False, verbose=False)["input_ids"]))

@@ -34,31 +34,19 @@ _KINDS = {"relevant.json": "retrieval", "clusters.jsonl": "clustering", "train.j
 
 @dataclass(frozen=True)
 class Task:
-    """One task, checked; only what has texts is in it. A text of two tasks is the same one where id and content are.
+    """One task, checked; only what has texts is in it. A text of two tasks is the same one where id and content are."""
 
-    Attributes:
-        kind: "classification", "retrieval" or "clustering".
-        texts: {id: text}, every text that the task uses, in the order of its documents.
-        inputs: classification: {split: [(id,) or (a, b), ...]}.
-        labels: classification: {split: (examples,) int64, indices into `classes`}.
-        classes: classification: the names of the classes, sorted.
-        folds: number of stratified cross-validation folds over "train", of a task without a validation split.
-        groups: {id: what a document shares with others}; folds never cut a group. Empty where documents have none.
-        relevant: retrieval: {source id: [target ids]}; all texts are candidates.
-        clusters: clustering: {id: cluster}.
-        notes: what a reader of results should know, e.g. that validation examples were taken from train.
-    """
-
-    kind: str
-    texts: dict[str, str]
+    kind: str  # "classification", "retrieval" or "clustering"
+    texts: dict[str, str]  # {id: text}, every text that the task uses, in the order of its documents
+    # classification: {split: [(id,) or (a, b), ...]}, {split: (examples,) int64, indices into `classes`}, sorted names
     inputs: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
     labels: dict[str, np.ndarray] = field(default_factory=dict)
     classes: list[str] = field(default_factory=list)
-    folds: int | None = None
-    groups: dict[str, str] = field(default_factory=dict)
-    relevant: dict[str, list[str]] = field(default_factory=dict)
-    clusters: dict[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    folds: int | None = None  # of stratified cross-validation over "train", where there is no validation split
+    groups: dict[str, str] = field(default_factory=dict)  # {id: what it shares with others}; folds never cut a group
+    relevant: dict[str, list[str]] = field(default_factory=dict)  # retrieval: {source id: [target ids]}
+    clusters: dict[str, str] = field(default_factory=dict)  # clustering: {id: cluster}
+    notes: tuple[str, ...] = ()  # what a reader of results should know
 
     def example_groups(self, split: str) -> np.ndarray | None:
         """(examples,) int64, equal where examples of a split share a group; None if no document has one."""
@@ -130,12 +118,20 @@ def read(path: Path, documents: Documents, *, folds: int | None = None, seed: in
         kept = {a: [b for b in targets if b in texts] for a, targets in gold.items() if a in texts}
         kept = {source: targets for source, targets in kept.items() if targets}
         return Task(task_kind, texts, groups=groups, relevant=kept, notes=_left_out(len(gold), len(kept), "sources"))
-    splits = _splits(path, folds) if task_kind == "classification" else ["clusters"]
+    splits = ["clusters"]
+    if task_kind == "classification":
+        splits = [split for split in SPLITS if (path / f"{split}.jsonl").is_file()]
+        if "test" not in splits and not folds:
+            needs = "a task holds train.jsonl and test.jsonl, or has folds"
+            raise ValueError(f"{path / 'test.jsonl'}: the test split is missing; {needs}")
+        if folds and "validation" in splits:
+            raise ValueError(f"{path}: folds={folds} and validation.jsonl exclude each other; remove one")
     examples = _examples(path, splits, contents)
     notes = _remarks(examples, groups)
     examples = examples[examples["whole"]]
     if task_kind == "classification" and not folds and "validation" not in splits:
         examples, note = _carve(path, examples, groups, seed)
+        splits.append("validation")
         notes.append(note)
     used = {*examples["a"], *examples["b"]}
     texts = {text_id: text for text_id, text in texts.items() if text_id in used}
@@ -143,23 +139,10 @@ def read(path: Path, documents: Documents, *, folds: int | None = None, seed: in
         clusters = dict(zip(examples["a"], examples["label"], strict=True))
         return Task(task_kind, texts, groups=groups, clusters=clusters, notes=tuple(notes))
     classes = sorted(set(examples["label"]))
-    inputs, labels = {}, {}
-    for split in SPLITS:
-        if split in splits or split == "validation" and not folds:
-            part = examples[examples["split"] == split]
-            inputs[split], labels[split] = part["ids"].tolist(), pd.Index(classes).get_indexer(part["label"])
+    parts = {split: examples[examples["split"] == split] for split in SPLITS if split in splits}
+    inputs = {split: part["ids"].tolist() for split, part in parts.items()}
+    labels = {split: pd.Index(classes).get_indexer(part["label"]) for split, part in parts.items()}
     return Task(task_kind, texts, inputs, labels, classes, folds, groups, notes=tuple(notes))
-
-
-def _splits(path: Path, folds: int | None) -> list[str]:
-    """The splits that a classification has files of: train and test, or train and folds, at least."""
-    splits = [split for split in SPLITS if (path / f"{split}.jsonl").is_file()]
-    if "test" not in splits and not folds:
-        needs = "a task holds train.jsonl and test.jsonl, or has folds"
-        raise ValueError(f"{path / 'test.jsonl'}: the test split is missing; {needs}")
-    if folds and "validation" in splits:
-        raise ValueError(f"{path}: folds={folds} and validation.jsonl exclude each other; remove one")
-    return splits
 
 
 def _examples(path: Path, splits: list[str], contents: dict[str, int]) -> pd.DataFrame:
@@ -173,20 +156,20 @@ def _examples(path: Path, splits: list[str], contents: dict[str, int]) -> pd.Dat
     ends = [[contents.get(text_id, 0) for text_id in (ids[0], ids[-1])] for ids in rows["ids"]]
     rows["low"], rows["high"] = np.sort(np.array(ends, dtype=np.uint64)).T
     rows["whole"] = rows["low"] > 0
-    rows["either"] = rows["ids"].map(sorted).map(tuple)
-    first = rows.groupby(["split", "either"])[["line", "label", "ids"]].transform("first")
-    rows = rows.join(first.add_prefix("first_"))
+    same = rows.groupby(["split", rows["ids"].map(sorted).map(tuple)])
+    rows = rows.join(same[["line", "label", "ids"]].transform("first").add_prefix("first_"))
     rows["home"] = rows.groupby("ids")["split"].transform("first")
     trained = rows["label"][rows["whole"] & (rows["split"] == splits[0])].unique()
     rows["trained"] = ", ".join(trained)
     alone = (rows["a"] == rows["b"]) & (rows["ids"].str.len() == 2)
+    relabelled = rows["label"] != rows["first_label"]
     few = pd.Series(len(trained) < 2, rows.index)
     where = "{file}:{line}: "
     rules = {
         where + "id {a!r} is no document of this folder": ~rows["a"].isin(contents),
         where + "id {b!r} is no document of this folder": ~rows["b"].isin(contents),
         where + "a and b are one document, {a!r}; remove the line": alone,
-        where + "{both} has the label {label!r}, on line {first_line} {first_label!r}": rows.label != rows.first_label,
+        where + "{both} has the label {label!r}, on line {first_line} {first_label!r}": relabelled,
         "{file}: expected at least two classes in {split}, got {trained}": few,
         where + "label {label!r} does not occur in train.jsonl": rows["whole"] & ~rows["label"].isin(trained),
         where + "{both} is in {home}.jsonl too; keep it in one split": rows["home"] != rows["split"],
@@ -278,7 +261,7 @@ def grouping(inputs: Sequence[tuple[str, ...]], groups: dict[str, str]) -> np.nd
     from scipy.sparse.csgraph import connected_components
 
     named = [f"group {groups[i]}" if i in groups else f"id {i}" for ids in inputs for i in (ids[0], ids[-1])]
-    numbers, names = pd.factorize(np.array(named, dtype=object))
+    numbers, names = pd.factorize(pd.Series(named))
     ends = numbers.reshape(-1, 2).T
     links = coo_array((np.ones(len(inputs)), ends), shape=(len(names), len(names)))
     return connected_components(links, directed=False)[1][ends[0]].astype(np.int64)
