@@ -36,16 +36,13 @@ def findings(path: Path) -> Iterator[str]:
         except ValueError as error:
             yield f"{folder.name}: error: {error}"
             continue
-        yield from _documents(folder.name, documents)
+        yield from (f"{folder.name}: {line}" for line in _documents(documents))
         tasks = folder / "tasks"
-        for path in sorted(tasks.glob("[!.]*")) if tasks.is_dir() else [tasks] * tasks.exists():
-            name = f"{folder.name}/{path.name}"
-            if not path.is_dir():
-                yield f"{name}: error: {path} is a file; a task is a folder of files"
-                continue
-            folds = None if (path / "test.jsonl").is_file() or not (path / "train.jsonl").is_file() else FOLDS
+        for place in sorted(tasks.glob("[!.]*")) if tasks.is_dir() else [tasks] * tasks.exists():
+            name = f"{folder.name}/{place.name}"
+            folds = None if (place / "test.jsonl").is_file() or not (place / "train.jsonl").is_file() else FOLDS
             try:
-                task = task_files.read(path, documents, folds=folds)
+                task = task_files.read(place, documents, folds=folds)
             except ValueError as error:
                 yield f"{name}: error: {error}"
                 continue
@@ -56,20 +53,19 @@ def findings(path: Path) -> Iterator[str]:
             yield f"{name}: note: {count} documents are validation or test texts of a task; a corpus leaves them out"
 
 
-def _documents(name: str, documents: Documents) -> Iterator[str]:
+def _documents(documents: Documents) -> Iterator[str]:
     words = np.array([len(document.text.split()) for document in documents])
-    groups = len({document.group for document in documents if document.group})
-    low, middle, high = (int(np.quantile(words, share)) for share in (0, 0.5, 1))
+    groups = len({document.group for document in documents} - {""})
+    low, middle, high = np.quantile(words, (0, 0.5, 1)).astype(int)
     grouped = f", in {groups} groups" if groups else ""
-    yield f"{name}: {len(documents)} documents of {low} to {high} words, median {middle}{grouped}"
-    empty = np.flatnonzero(documents.contents == 0)
+    yield f"{len(documents)} documents of {low} to {high} words, median {middle}{grouped}"
+    empty, full = np.flatnonzero(documents.contents == 0), documents.contents[documents.contents != 0]
     if len(empty):
-        yield (
-            f"{name}: note: {len(empty)} documents have no text, the first at {documents.place(empty[0])}; tasks leave "
-            "out what needs them, a corpus refuses them"
-        )
-    if copies := len(documents) - len(empty) - len(np.unique(documents.contents[documents.contents != 0])):
-        yield f"{name}: note: {copies} documents repeat another; a corpus takes each text once"
+        first = documents.place(int(empty[0]))
+        what = f"{len(empty)} documents have no text, the first at {first}"
+        yield f"note: {what}; tasks leave out what needs them, a corpus refuses them"
+    if copies := len(full) - len(np.unique(full)):
+        yield f"note: {copies} documents repeat another; a corpus takes each text once"
 
 
 def _task(task: task_files.Task) -> Iterator[str]:
@@ -79,7 +75,8 @@ def _task(task: task_files.Task) -> Iterator[str]:
     elif task.kind == "clustering":
         yield f"clustering, {len(task.clusters)} documents in {len(set(task.clusters.values()))} clusters"
     else:
-        yield task.kind + (", no test split: give it folds in the profile" if task.folds else "")
+        inputs = "pairs" if len(task.inputs["train"][0]) == 2 else "documents"
+        yield f"classification of {inputs}" + (", no test split: give it folds in the profile" if task.folds else "")
     for split, labels in task.labels.items():
         sizes = [f"{task.classes[label]} {size}" for label, size in Counter(labels.tolist()).most_common()]
         more = f" ... {sizes[-1]}" if len(sizes) > 3 else ""

@@ -49,12 +49,8 @@ def select(profile: Profile, tokenizer: Callable[[], Tokenizer] | None = None) -
     `shuffled` draws them without replacement. Validation is drawn first. Every prefix of the training documents keeps
     the shares until a folder runs out; then the others fill up.
 
-    Args:
-        profile: its `corpus`, `tasks` and folders are read.
-        tokenizer: makes the student's; called only where a folder has `min_tokens`.
-
-    Raises:
-        ValueError: anything wrong in a file, or too few documents.
+    `tokenizer` makes the student's; it is called only where a folder has `min_tokens`. Raises `ValueError`: anything
+    wrong in a file, or too few documents.
     """
     section = profile.corpus
     folders = [Documents(sources.root(profile), name) for name in section.names]
@@ -139,12 +135,8 @@ class _Picked(Sequence[Document]):
 
 
 def token_statistics(corpus: Corpus, longformer_tokenizer: Tokenizer, sbert_tokenizer: Tokenizer) -> pd.DataFrame:
-    """Lengths of all documents, before any truncation.
-
-    Returns:
-        One row per document: id, source, split, longformer_tokens (with special tokens, as the student reads it),
-        sbert_tokens (without, as the masking rule counts).
-    """
+    """A row per document: id, source, split and its tokens before any truncation: longformer_tokens (with special
+    tokens, as the student reads it) and sbert_tokens (without, as the masking rule counts)."""
     rows = []
     for split, documents in (("train", corpus.train), ("validation", corpus.validation)):
         for start in range(0, len(documents), _BATCH):

@@ -18,11 +18,8 @@ import hashlib
 import itertools
 import json
 import lzma
-import os
 import re
-import tempfile
 import unicodedata
-import warnings
 import zlib
 from array import array
 from collections.abc import Iterator, Sequence
@@ -35,7 +32,7 @@ import pyarrow
 from pyarrow import ipc, parquet
 
 from lib.config import paths
-from lib.store.files import write_atomically
+from lib.data.written_once import sha256, written
 from lib.store.records import fingerprint
 from lib.store.source_keys import source_key
 
@@ -60,19 +57,16 @@ class Document:
 class Documents(Sequence[Document]):
     """The documents of `<root>/<name>`, in file order, read from disk when they are asked for.
 
-    Args:
-        root: the folder of dataset folders.
-        name: of one of them.
-
-    Raises:
-        ValueError: no such folder, no or two kinds of documents files, a damaged file, a bad line, an id given twice.
+    Raises `ValueError`: no such folder, no or two kinds of documents files, a damaged file, a bad line, an id given
+    twice.
     """
 
     def __init__(self, root: Path, name: str):
         self.name, self._files = name, document_files(root, name)
-        code = source_key(__name__, stop=("lib.store", "lib.config"))
-        key = fingerprint([code, *map(sha256, self._files)])
-        self._table = _copy(self._files, paths.artifacts() / "data" / "arrow" / f"{key}.arrow")
+        key = fingerprint([source_key(__name__, stop=("lib.store", "lib.config")), *map(sha256, self._files)])
+        place = paths.artifacts() / "data" / "arrow" / key
+        root = written(place, {"documents": lambda folder: _write_arrow(self._files, folder)})
+        self._table = ipc.open_file(pyarrow.memory_map(f"{root}/documents/documents.arrow")).read_all()
 
     def __len__(self) -> int:
         return self._table.num_rows
@@ -108,18 +102,6 @@ def document_files(root: Path, name: str) -> list[Path]:
         names = "documents.jsonl, documents.jsonl.gz, documents.jsonl.xz and documents/*.parquet"
         raise ValueError(f"{folder}: expected one of {names}, found {held}")
     return forms[0]
-
-
-def sha256(path: Path) -> str:
-    """The SHA-256 of a file; within a process a file of the same size and time is read once."""
-    status = path.stat()
-    return _sha256(path, status.st_size, status.st_mtime_ns)
-
-
-@functools.cache
-def _sha256(path: Path, size: int, time: int) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def content(text: str) -> int:
@@ -229,28 +211,11 @@ def _parquet_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         raise ValueError(f"{path}: not a whole Parquet file ({reason}); copy it again") from error
 
 
-def _copy(files: list[Path], path: Path) -> pyarrow.Table:
-    """The table in the Arrow file `path`, mapped from disk; written first where no whole one is there."""
-    note = path.with_suffix(".sha256")  # written last
-    whole = path.is_file() and note.is_file() and sha256(path) == note.read_text(encoding="ascii", errors="replace")
-    if not whole:
-        if note.is_file():
-            warnings.warn(f"{path} is damaged: the documents are copied again", stacklevel=3)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as folder:
-            unfinished = Path(folder) / path.name
-            _write_arrow(unfinished, files)
-            checksum = sha256(unfinished)
-            os.replace(unfinished, path)
-        write_atomically(note, checksum.encode())
-    return ipc.open_file(pyarrow.memory_map(os.fspath(path))).read_all()
-
-
-def _write_arrow(path: Path, files: list[Path]) -> None:
+def _write_arrow(files: list[Path], folder: Path) -> None:
     """All documents, checked, with the checksum of each text beside it."""
     schema = pyarrow.schema([*((key, pyarrow.string()) for key in _COLUMNS), ("content", pyarrow.uint64())])
     ids = array("Q")  # checksums: eight bytes a document, where a set of ids would take a hundred
-    with ipc.new_file(path, schema) as writer:
+    with ipc.new_file(folder / "documents.arrow", schema) as writer:
         rows = (text_fields(where, values, ("id", "text"), _OPTIONAL) for where, values in _rows(files))
         while batch := list(itertools.islice(rows, _BATCH)):
             ids.extend(_checksum(fields["id"]) for fields in batch)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lib.config import paths
-from lib.data.dataset_folder import sha256
+from lib.data.written_once import sha256
 from lib.store.records import fingerprint as name_of
 
 if TYPE_CHECKING:

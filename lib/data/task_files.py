@@ -87,6 +87,8 @@ def folder(root: Path, entry: TaskFolder) -> Path:
 
 def kind(path: Path) -> str:
     """ "classification", "retrieval" or "clustering", from the names of a task's files."""
+    if path.is_file():
+        raise ValueError(f"{path} is a file; a task is a folder of files")
     held = [name for name in _KINDS if (path / name).is_file()]
     if len(held) != 1:
         names = "either train.jsonl and test.jsonl, or relevant.json, or clusters.jsonl"
@@ -95,16 +97,10 @@ def kind(path: Path) -> str:
 
 
 def read(path: Path, documents: Documents, *, folds: int | None = None, seed: int = 42) -> Task:
-    """The task in the folder `path`.
+    """The task in the folder `path`, a dataset folder's that holds `documents`.
 
-    Args:
-        documents: of its dataset folder.
-        folds: cross-validation over train; such a task has no validation split and may do without test.
-        seed: of the validation examples that are taken from train where there are neither folds nor a validation
-            split; no group is cut.
-
-    Raises:
-        ValueError: anything wrong in a file, with its name and line.
+    With `folds`, of cross-validation over train, it has no validation split and may do without test. With neither,
+    validation examples are taken from train by `seed`; no group is cut. Raises `ValueError` with file and line.
     """
     task_kind = kind(path)
     if folds and task_kind != "classification":

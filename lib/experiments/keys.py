@@ -9,6 +9,7 @@ calls that make a number count like the functions that they call. The imports ar
 
 * the other modules of lib.experiments: what a value takes from these is another product, whose key is in this one;
 * lib.store, lib.config and lib.distillation.variants: they carry values, and the values are in the key;
+* lib.data.build: what a builder wrote counts, by its bytes;
 * lib.losses: only the losses that a student uses count, so that adding or changing one trains no other student again.
 """
 
@@ -31,8 +32,7 @@ from lib.store.files import file_fingerprint
 from lib.store.records import fingerprint
 from lib.store.source_keys import home, source_key
 
-CARRIERS = ("lib.experiments", "lib.store", "lib.config", "lib.distillation.variants")
-_BUILDERS = ("lib.data.build",)  # what they wrote counts, by its bytes
+CARRIERS = ("lib.experiments", "lib.store", "lib.config", "lib.distillation.variants", "lib.data.build")
 # What only students with a contextual teacher run: the others need not be trained again for it.
 _CONTEXTUAL = ("lib.distillation.projection", "lib.distillation.held_out_cca")
 _LOADED = (".safetensors", ".bin", ".json", ".txt", ".model")  # weights, configurations, vocabularies
@@ -58,14 +58,13 @@ def corpus(profile: Profile) -> str:
     tasks = profile.tasks.model_dump(mode="json", include={"folders", "seed"})
     files = _files(profile, sources.corpus_datasets(profile))
     tokenizer = base(profile) if any(folder.min_tokens for folder in profile.corpus.folders) else None
-    drawn_by = code("text_sets", stop=_BUILDERS)
-    return fingerprint([profile.corpus.model_dump(mode="json"), tasks, files, tokenizer, drawn_by])
+    return fingerprint([profile.corpus.model_dump(mode="json"), tasks, files, tokenizer, code("text_sets")])
 
 
 def tasks(profile: Profile) -> str:
     """Names all tasks of a profile together."""
     settings = [profile.tasks.model_dump(mode="json"), list(profile.tasks.names)]
-    return fingerprint([settings, _files(profile, sources.task_datasets(profile)), code("task_texts", stop=_BUILDERS)])
+    return fingerprint([settings, _files(profile, sources.task_datasets(profile)), code("task_texts")])
 
 
 def task_arrays(name: str, profile: Profile) -> str:

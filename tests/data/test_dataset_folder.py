@@ -111,11 +111,11 @@ def test_a_changed_file_is_read_again_and_a_damaged_copy_is_made_again(tmp_path,
     assert Documents(tmp_path, "own")[0].text == "one"
     path.write_text(json.dumps({**GOOD, "text": "two"}))
     assert Documents(tmp_path, "own")[0].text == "two"
-    copies = list((tmp_path / "artifacts/data/arrow").glob("*.arrow"))
+    copies = list((tmp_path / "artifacts/data/arrow").glob("*/documents/*.arrow"))
     assert len(copies) == 2
     for damage in (lambda content: content[:100], lambda content: content.replace(b"two", b"xqz"), lambda _: b""):
         for copy in copies:
             copy.write_bytes(damage(copy.read_bytes()))
-        with pytest.warns(UserWarning, match=r"[0-9a-f]{16}\.arrow is damaged: the documents are copied again$"):
+        with pytest.warns(UserWarning, match=r"documents\.arrow is damaged or missing: documents is written again$"):
             assert Documents(tmp_path, "own")[0].text == "two"
         assert Documents(tmp_path, "own")[0].text == "two"

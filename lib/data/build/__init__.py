@@ -8,71 +8,29 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
-import shutil
-import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock
-
 from lib.config import paths
-from lib.data.dataset_folder import sha256
-from lib.store.files import write_atomically
+from lib.data.written_once import written
 from lib.store.records import fingerprint
 from lib.store.source_keys import source_key
 
 if TYPE_CHECKING:
     from lib.config.schema import Profile
 
+_READERS = ("lib.data.task_files", "lib.data.dataset_folder", "lib.data.sources", "lib.data.written_once")
 Examples = dict[str, list[tuple[tuple[str, ...], str]]]  # {split: [((id,) or (a, b), label)]}
 
 
 def folder(profile: Profile) -> Path:
-    """`<artifact root>/data/<builder>-<key>`, written first where it is missing.
-
-    Each dataset folder appears whole or not at all; a builder that was killed goes on with the next one. `complete`,
-    written last, holds the SHA-256 of every file: a folder with another or a missing file is written again. Of several
-    processes one builds and the others wait.
-    """
+    """`<artifact root>/data/<builder>-<key>`, written first where it is missing."""
     settings = profile.build.model_dump(mode="json")
-    builder = importlib.import_module(f"lib.data.build.{settings['builder']}")
-    readers = ("lib.data.task_files", "lib.data.dataset_folder", "lib.data.sources")
-    code = source_key(builder.__name__, stop=("lib.store", "lib.config", *readers))
-    root = home() / f"{settings['builder']}-{fingerprint([settings, code, builder.key_files(profile)])}"
-    if not (root / "complete").is_file() or _damaged(root):
-        root.mkdir(parents=True, exist_ok=True)
-        with FileLock(root / ".lock"):
-            damaged = _damaged(root) if (root / "complete").is_file() else {}
-            for name, write in builder.writers(profile).items():
-                if file := damaged.get(name, damaged.get("complete")):
-                    warnings.warn(f"{file} is damaged or missing: {name} is written again", stacklevel=2)
-                if file or not (root / name).is_dir():
-                    unfinished = root / f".{name}.unfinished"
-                    shutil.rmtree(unfinished, ignore_errors=True)
-                    unfinished.mkdir()
-                    write(unfinished)
-                    for path in unfinished.rglob("*"):  # on the disk before the name is: power may fail
-                        if path.is_file():
-                            with path.open("rb") as stream:
-                                os.fsync(stream.fileno())
-                    shutil.rmtree(root / name, ignore_errors=True)
-                    os.replace(unfinished, root / name)
-            files = (path for name in builder.writers(profile) for path in sorted((root / name).rglob("*")))
-            sums = {path.relative_to(root).as_posix(): sha256(path) for path in files if path.is_file()}
-            write_atomically(root / "complete", json.dumps(sums, indent=1).encode())
-    return root
-
-
-def _damaged(root: Path) -> dict[str, Path]:
-    """{dataset folder: one of its files that is not as `complete` says}; {"complete": itself} if that is unreadable."""
-    try:
-        sums = json.loads((root / "complete").read_bytes()).items()
-    except (ValueError, AttributeError):
-        return {"complete": root / "complete"}
-    wrong = (name for name, was in sums if not (root / name).is_file() or sha256(root / name) != was)
-    return {name.partition("/")[0]: root / name for name in wrong}
+    builder = importlib.import_module(f"{__name__}.{settings['builder']}")
+    code = source_key(builder.__name__, stop=("lib.store", "lib.config", *_READERS))
+    key = fingerprint([settings, code, builder.key_files(profile)])
+    return written(home() / f"{settings['builder']}-{key}", builder.writers(profile))
 
 
 def home() -> Path:

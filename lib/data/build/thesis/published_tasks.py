@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.data.build import Examples, write_examples, write_lines, write_readme, write_relevant
-from lib.data.dataset_folder import sha256
+from lib.data.written_once import sha256
 
 SUMS = "SHA256SUMS"
 IMDB_FILES = "hf://datasets/stanfordnlp/imdb@e6281661ce1c48d982bc483cf8a173c1bbeb5d31/plain_text/{split}-*.parquet"
@@ -49,14 +49,8 @@ Texts = dict[str, str]  # {id: text}
 def write(role: str, task: str, root: Path, folder: Path) -> None:
     """Write one of the thesis' tasks as a dataset folder.
 
-    Args:
-        role: its name in the thesis.
-        task: its name in the dataset folder.
-        root: the folder with the Zenodo and GitHub files and their SHA256SUMS; IMDB and ARXIV do without.
-        folder: the dataset folder, which is there.
-
-    Raises:
-        ValueError: a missing file, a checksum that differs, a bad line (with file and line number).
+    `role` is its name in the thesis, `task` in the dataset folder `folder`, which is there; `root` holds the Zenodo and
+    GitHub files and their SHA256SUMS. Raises `ValueError`: a missing file, a checksum that differs, a bad line.
     """
     source, note = "the files that lib/data/build/thesis/published_tasks.py names", ""
     if role == "IMDB":  # class 0 is negative; the unlabelled split is left out

@@ -23,12 +23,8 @@ _SCHEMA = pyarrow.schema([(key, pyarrow.string()) for key in ("id", "text", "tit
 def write(files: Sequence[str], folder: Path) -> None:
     """Write the rows of all `files` as the documents of a folder; those without a token are left out and counted.
 
-    Args:
-        files: patterns of files, on disk or `hf://datasets/<id>@<revision>/<files>`; a row has a text, maybe a title.
-        folder: a dataset folder, which is there.
-
-    Raises:
-        ValueError: an unknown format, a missing file, rows without a column "text".
+    `files` are patterns, on disk or `hf://datasets/<id>@<revision>/<files>`, whose rows have a text, maybe a title.
+    Raises `ValueError`: an unknown format, a missing file, rows without a column "text".
     """
     (folder / "documents").mkdir()
     rows = enumerate(itertools.chain.from_iterable(map(_rows, files)))
