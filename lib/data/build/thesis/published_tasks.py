@@ -24,7 +24,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from lib.data.build import Examples, write_examples, write_lines, write_readme, write_relevant
+from lib.data.build.thesis import text_tables
 from lib.data.written_once import sha256
 
 SUMS = "SHA256SUMS"
@@ -42,7 +45,7 @@ PAIR_FILES = {
 PAIR_SPLITS = {"train": "train", "validation": "dev", "test": "test"}
 ALIGNED = "\001"  # marks the aligned sentence: a leak of the label
 RETRIEVAL_FILES = {"WINES": "wines", "GAMES": "video_games"}
-
+_GOLD = TypeAdapter(dict[str, dict[str, int]])
 Texts = dict[str, str]  # {id: text}
 
 
@@ -55,10 +58,10 @@ def write(role: str, task: str, root: Path, folder: Path) -> None:
     source, note = "the files that lib/data/build/thesis/published_tasks.py names", ""
     if role == "IMDB":  # class 0 is negative; the unlabelled split is left out
         source = IMDB_FILES
-        texts, gold = _singles(source, "parquet", {"train": "train", "test": "test"})
+        texts, gold = _singles(source, {"train": "train", "test": "test"})
     elif role == "ARXIV":
         source = ARXIV_FILES
-        texts, gold = _singles(source, "json", ARXIV_SPLITS, cut=ARXIV_CLASSES)
+        texts, gold = _singles(source, ARXIV_SPLITS, cut=ARXIV_CLASSES)
     else:
         texts, gold, note = (_retrieval if role in RETRIEVAL_FILES else _pairs)(role, root)
     (write_relevant if role in RETRIEVAL_FILES else write_examples)(folder / "tasks" / task, gold)
@@ -66,17 +69,12 @@ def write(role: str, task: str, root: Path, folder: Path) -> None:
     write_readme(folder, role, f"Source: {source}. Licence: as stated there.", note)
 
 
-def _singles(files: str, format: str, splits: dict[str, str], cut: Sequence[str] = ()) -> tuple[Texts, Examples]:
-    """Single documents of files that `datasets` reads; strings in `cut` are taken out of the texts."""
-    from datasets import load_dataset  # slow to import
-
+def _singles(files: str, splits: dict[str, str], cut: Sequence[str] = ()) -> tuple[Texts, Examples]:
+    """Single documents; strings in `cut` are taken out of the texts."""
     texts: Texts = {}
     examples: Examples = {split: [] for split in splits}
     for split, stem in splits.items():
-        place = files.format(split=stem)
-        for number, row in enumerate(load_dataset(format, data_files=place, split="train", streaming=True)):
-            if row.get("text") is None or row.get("label") is None:
-                raise ValueError(f"{place}: row {number}: expected text and label, got {sorted(row)}")
+        for number, row in enumerate(text_tables.rows(files.format(split=stem), "text", "label")):
             text = row["text"]
             for name in cut:
                 text = text.replace(name, "")
@@ -175,10 +173,7 @@ class _Plain(pickle.Unpickler):
 def _plain_pickle(path: Path) -> dict[str, dict[str, int]]:
     try:
         with path.open("rb") as stream:
-            value = _Plain(stream).load()
-        if isinstance(value, dict) and all(isinstance(targets, dict) for targets in value.values()):
-            return value
-        reason = "it holds something else"
+            return _GOLD.validate_python(_Plain(stream).load())
     except Exception as error:  # noqa: BLE001 - a damaged pickle raises nearly anything
-        reason = " ".join(str(error).split()) or type(error).__name__
-    raise ValueError(f"{path}: expected a pickle of {{title: {{title: 1}}}} and nothing else: {reason}")
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ValueError(f"{path}: expected a pickle of {{title: {{title: 1}}}} and nothing else: {reason}") from error

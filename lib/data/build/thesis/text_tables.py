@@ -16,7 +16,7 @@ from lib.data.build import write_readme
 from lib.data.dataset_folder import has_token
 
 PIECE = 20_000  # documents of one Parquet file, and in memory at once
-_FORMATS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".json.gz": "json", ".jsonl.gz": "json"}
+_FORMATS = {".parquet": "parquet", **dict.fromkeys((".jsonl", ".json", ".json.gz", ".jsonl.gz", "_data.txt"), "json")}
 _SCHEMA = pyarrow.schema([(key, pyarrow.string()) for key in ("id", "text", "title")])
 
 
@@ -27,9 +27,9 @@ def write(files: Sequence[str], folder: Path) -> None:
     Raises `ValueError`: an unknown format, a missing file, rows without a column "text".
     """
     (folder / "documents").mkdir()
-    rows = enumerate(itertools.chain.from_iterable(map(_rows, files)))
+    numbered = enumerate(row for place in files for row in rows(place, "text"))
     left_out = 0
-    for piece, batch in enumerate(iter(lambda: list(itertools.islice(rows, PIECE)), [])):
+    for piece, batch in enumerate(iter(lambda: list(itertools.islice(numbered, PIECE)), [])):
         documents = [
             {"id": str(number), "text": row["text"], "title": row.get("title") or ""}
             for number, row in batch
@@ -43,8 +43,8 @@ def write(files: Sequence[str], folder: Path) -> None:
     write_readme(folder, "Documents of a corpus", source, note)
 
 
-def _rows(place: str) -> Iterator[dict[str, Any]]:
-    """Rows of a file or pattern; of Grover's .tar.gz, those of the JSON Lines files in it."""
+def rows(place: str, *columns: str) -> Iterator[dict[str, Any]]:
+    """Rows, with these columns, of a file or pattern; of Grover's .tar.gz, those of the JSON Lines files in it."""
     from datasets import load_dataset  # slow to import
 
     if place.endswith(".tar.gz"):
@@ -54,8 +54,8 @@ def _rows(place: str) -> Iterator[dict[str, Any]]:
     if format is None:
         raise ValueError(f"{place}: expected a file ending in {', '.join(_FORMATS)}, .tar.gz")
     for row in load_dataset(format, data_files=place, split="train", streaming=True):
-        if "text" not in row:
-            raise ValueError(f"{place}: expected a column text, got {', '.join(row)}")
+        if missing := sorted({*columns} - row.keys()):
+            raise ValueError(f"{place}: expected a column {missing[0]}, got {', '.join(row)}")
         yield row
 
 
