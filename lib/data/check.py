@@ -61,8 +61,7 @@ def _documents(documents: Documents) -> Iterator[str]:
     yield f"{len(documents)} documents of {low} to {high} words, median {middle}{grouped}"
     empty, full = np.flatnonzero(documents.contents == 0), documents.contents[documents.contents != 0]
     if len(empty):
-        first = documents.place(int(empty[0]))
-        what = f"{len(empty)} documents have no text, the first at {first}"
+        what = f"{len(empty)} documents have no text, the first at {documents.place(empty[0])}"
         yield f"note: {what}; tasks leave out what needs them, a corpus refuses them"
     if copies := len(full) - len(np.unique(full)):
         yield f"note: {copies} documents repeat another; a corpus takes each text once"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -92,14 +93,11 @@ def _long_enough(
     documents: Documents, rows: np.ndarray, wanted: int, tokenizer: Callable[[], Tokenizer], left_out: dict[str, int]
 ) -> Iterator[int]:
     """The rows whose text has at least `wanted` tokens, counted as far as they are asked for."""
-    counter = tokenizer()
-    for start in range(0, len(rows), _BATCH):
-        batch = rows[start : start + _BATCH].tolist()
-        lengths = _token_counts(map(documents.__getitem__, batch), counter, special=True)
-        for row, length in zip(batch, lengths, strict=True):
-            left_out["too short"] += length < wanted
-            if length >= wanted:
-                yield row
+    lengths = _token_counts((documents[int(row)] for row in rows), tokenizer(), special=True)
+    for row, length in zip(rows, lengths, strict=True):
+        left_out["too short"] += length < wanted
+        if length >= wanted:
+            yield int(row)
 
 
 def _interleaved(draws: list[Iterator[int]], shares: list[float], wanted: int) -> list[tuple[int, int]]:
@@ -139,14 +137,13 @@ def token_statistics(corpus: Corpus, longformer_tokenizer: Tokenizer, sbert_toke
     tokens, as the student reads it) and sbert_tokens (without, as the masking rule counts)."""
     rows = []
     for split, documents in (("train", corpus.train), ("validation", corpus.validation)):
-        for start in range(0, len(documents), _BATCH):
-            batch = documents[start : start + _BATCH]
-            longformer = _token_counts(batch, longformer_tokenizer, special=True)
-            sbert = _token_counts(batch, sbert_tokenizer, special=False)
-            rows += [(d.id, d.source, split, a, b) for d, a, b in zip(batch, longformer, sbert, strict=True)]
+        longformer = _token_counts(documents, longformer_tokenizer, special=True)
+        sbert = _token_counts(documents, sbert_tokenizer, special=False)
+        rows += [(d.id, d.source, split, a, b) for d, a, b in zip(documents, longformer, sbert, strict=True)]
     return pd.DataFrame(rows, columns=["id", "source", "split", "longformer_tokens", "sbert_tokens"])
 
 
-def _token_counts(documents: Iterable[Document], tokenizer: Tokenizer, *, special: bool) -> list[int]:
-    texts = [document.text for document in documents]
-    return list(map(len, tokenizer(texts, add_special_tokens=special, truncation=False, verbose=False)["input_ids"]))
+def _token_counts(documents: Iterable[Document], tokenizer: Tokenizer, *, special: bool) -> Iterator[int]:
+    every = (document.text for document in documents)
+    while texts := list(itertools.islice(every, _BATCH)):
+        yield from map(len, tokenizer(texts, add_special_tokens=special, truncation=False, verbose=False)["input_ids"])

@@ -57,8 +57,7 @@ class Document:
 class Documents(Sequence[Document]):
     """The documents of `<root>/<name>`, in file order, read from disk when they are asked for.
 
-    Raises `ValueError`: no such folder, no or two kinds of documents files, a damaged file, a bad line, an id given
-    twice.
+    Raises `ValueError`: no such folder, not one form of documents files, a damaged file, a bad line, an id given twice.
     """
 
     def __init__(self, root: Path, name: str):
@@ -156,8 +155,8 @@ def _parse(path: Path, text: str, number: int | None = None) -> dict[str, Any]:
     try:
         value = json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
-        line = number or error.lineno
-        raise ValueError(f"{path}:{line}: not JSON ({error.msg} at column {error.colno})") from error
+        reason = f"not JSON ({error.msg} at column {error.colno})"
+        raise ValueError(f"{path}:{number or error.lineno}: {reason}") from error
     except (ValueError, RecursionError) as error:  # a key twice; numbers of thousands of digits; nested too deep
         raise ValueError(f"{where}: {error}") from error
     if not isinstance(value, dict):
@@ -223,10 +222,8 @@ def _write_arrow(files: list[Path], folder: Path) -> None:
             writer.write_batch(pyarrow.RecordBatch.from_pylist(full, schema=schema))
     if not ids:
         raise ValueError(f"{files[0]}: expected at least one document, the file is empty")
-    if (again := repeats(ids)).any():
-        second = int(np.argmax(again))
-        where, fields = _row(files, second)
-        first, _ = _row(files, ids.index(ids[second]))
+    if (again := np.flatnonzero(repeats(ids))).size:
+        (where, fields), (first, _) = _row(files, again[0]), _row(files, ids.index(ids[again[0]]))
         raise ValueError(f"{where}: id {str(fields['id'])!r} occurs a second time, first at {first}")
 
 

@@ -212,12 +212,11 @@ def _remarks(rows: pd.DataFrame, groups: dict[str, str]) -> list[str]:
         if texts := len({*earlier["low"], *earlier["high"]} & {*later["low"], *later["high"]} - {0}):
             also = f", {turned} pairs the other way round" if turned else ""
             notes.append(f"{texts} texts are in both {before} and {after}{also}")
-        in_both = (set(map(groups.get, (*part["a"], *part["b"]))) - {None} for part in (earlier, later))
-        if shared := len(set.intersection(*in_both)):
+        sides = ({groups.get(text_id) for text_id in (*part["a"], *part["b"])} for part in (earlier, later))
+        if shared := len(set.intersection(*sides) - {None}):
             notes.append(f"{shared} groups have documents in both {before} and {after}")
     for split, part in splits.items():
-        what = "documents" if split == "clusters" else f"{split} examples"
-        notes += _left_out(len(part), part["whole"].sum(), what)
+        notes += _left_out(len(part), part["whole"].sum(), "documents" if split == "clusters" else f"{split} examples")
     return notes
 
 
