@@ -55,7 +55,7 @@ def write(role: str, task: str, root: Path, folder: Path) -> None:
     `role` is its name in the thesis, `task` in the dataset folder `folder`, which is there; `root` holds the Zenodo and
     GitHub files and their SHA256SUMS. Raises `ValueError`: a missing file, a checksum that differs, a bad line.
     """
-    source, note = "the files that lib/data/build/thesis/published_tasks.py names", ""
+    source, note = f"the files that {__name__} names", ""
     if role == "IMDB":  # class 0 is negative; the unlabelled split is left out
         source = IMDB_FILES
         texts, gold = _singles(source, {"train": "train", "test": "test"})
@@ -152,7 +152,7 @@ def _checked(root: Path, name: str) -> Path:
     """The file `name`, if its checksum is the one in SHA256SUMS."""
     path, sums = root / name, root / SUMS
     if not path.is_file():
-        raise ValueError(f"{path} is missing; download it (lib/data/build/thesis/published_tasks.py says from where)")
+        raise ValueError(f"{path} is missing; download it ({__name__} says from where)")
     if not sums.is_file():
         raise ValueError(f"{sums} is missing; pin what you downloaded: cd {root} && sha256sum * > SHA256SUMS")
     pins = [line.split(maxsplit=1) for line in sums.read_text(encoding="utf-8").splitlines() if line.strip()]
