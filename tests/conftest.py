@@ -59,11 +59,11 @@ jaxtyping.install_import_hook("lib", "beartype.beartype(conf=beartype.BeartypeCo
 @pytest.fixture(scope="session", autouse=True)
 def dataset_folders_are_built_once(tmp_path_factory):
     """Writing the folders of mini or smoke takes seconds: once for all tests, whatever artifact root a test has."""
-    from lib.data import build
+    from lib.data import builders
 
     with pytest.MonkeyPatch.context() as patch:
         home = tmp_path_factory.mktemp("data")
-        patch.setattr(build, "home", lambda: home)
+        patch.setattr(builders, "home", lambda: home)
         yield
 
 

@@ -18,9 +18,9 @@ def root(profile: Profile) -> Path:
     """The folder of dataset folders: what a builder writes, once, or a person's own; `ValueError` if it is missing."""
     if profile.build is None:
         return paths.data_root(profile)
-    from lib.data import build
+    from lib.data import builders
 
-    return build.folder(profile)
+    return builders.folder(profile)
 
 
 def fingerprint(profile: Profile, datasets: Iterable[str]) -> str:

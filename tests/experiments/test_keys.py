@@ -132,7 +132,7 @@ def test_a_changed_builder_makes_nothing_again(changed):
     """What it wrote counts, by its bytes; heads took builders for code of theirs, as lib.tasks leads to them."""
     variant = parse("cosine")
     before = keys.record(variant, 0, "OC", PROFILE, "validation", None)
-    changed("lib.data.build")
+    changed("lib.data.builders")
     assert keys.record(variant, 0, "OC", PROFILE, "validation", None) == before
 
 

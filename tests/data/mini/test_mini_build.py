@@ -11,9 +11,9 @@ import warnings
 import pytest
 
 from lib.config import paths, profiles
-from lib.data import build, check, sources
-from lib.data.build.__main__ import main as build_main
-from lib.data.build.mini import gensim_files
+from lib.data import builders, check, sources
+from lib.data.builders.__main__ import main as build_main
+from lib.data.builders.mini import gensim_files
 from lib.experiments import task_texts, text_sets
 
 # Of the texts and arrays of commit 5a76003, before experiments read dataset folders. The order of rows decides batches,
@@ -90,7 +90,7 @@ def files(root):
 
 def test_two_processes_at_once_write_the_same_folder_once(tmp_path):
     """Both begin while nothing is there; hash seeds differ."""
-    code = "import sys; from lib.data.build.__main__ import main; sys.exit(main(['smoke']))"
+    code = "import sys; from lib.data.builders.__main__ import main; sys.exit(main(['smoke']))"
     roots = []
     for artifacts in ("together", "alone"):
         environment = {**os.environ, "THESIS_ARTIFACTS": str(tmp_path / artifacts)}
@@ -124,18 +124,18 @@ def test_a_killed_builder_goes_on_where_it_was(mini, monkeypatch, tmp_path):
 
         return {name: (lambda folder, name=name: write(folder, name)) for name in ("first", "second")}
 
-    monkeypatch.setattr("lib.data.build.mini.writers", writers)
-    monkeypatch.setattr(build, "home", lambda: tmp_path)
+    monkeypatch.setattr("lib.data.builders.mini.writers", writers)
+    monkeypatch.setattr(builders, "home", lambda: tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        build.folder(mini.profile)
-    root = build.folder(mini.profile)
+        builders.folder(mini.profile)
+    root = builders.folder(mini.profile)
     assert written == ["first", "second", "second"]
-    assert build.folder(mini.profile) == root and len(written) == 3
+    assert builders.folder(mini.profile) == root and len(written) == 3
     assert sorted(path.name for path in root.iterdir() if path.is_dir()) == ["first", "second"]
 
 
 def test_what_is_damaged_later_is_written_again_and_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "home", lambda: tmp_path)
+    monkeypatch.setattr(builders, "home", lambda: tmp_path)
     profile = profiles.load("smoke")
     root = sources.root(profile)
     before, cut, complete = files(root), root / "wikipedia/documents.jsonl", root / "complete"

@@ -9,7 +9,7 @@ import pytest
 
 from lib import tasks
 from lib.config.schema import MiniBuild
-from lib.data.build.mini import gensim_files, mini_tasks, passage_pool
+from lib.data.builders.mini import gensim_files, mini_tasks, passage_pool
 
 PAIRS = ["OC", "AAN", "S2ORC", "PAN"]
 

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from lib.data.build.mini.pairs import NO, YES, balanced, both_orders, round_robin
+from lib.data.builders.mini.pairs import NO, YES, balanced, both_orders, round_robin
 
 
 def groups(n, size):

@@ -4,8 +4,8 @@ import bz2
 
 import pytest
 
-from lib.data.build.mini import gensim_files, wikitext
-from lib.data.build.mini.wikitext import parse
+from lib.data.builders.mini import gensim_files, wikitext
+from lib.data.builders.mini.wikitext import parse
 
 
 def texts(source, title="Title"):

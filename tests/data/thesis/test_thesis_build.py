@@ -12,8 +12,8 @@ import pytest
 
 from lib import tasks
 from lib.config import profiles
-from lib.data import build, check, corpus, sources
-from lib.data.build.thesis import published_tasks, text_tables
+from lib.data import builders, check, corpus, sources
+from lib.data.builders.thesis import published_tasks, text_tables
 from lib.data.dataset_folder import Documents
 
 
@@ -160,7 +160,7 @@ def hub(tmp_path, monkeypatch):
 
 def test_the_whole_profile_is_built_and_read(root, hub, monkeypatch):
     monkeypatch.setenv("THESIS_DATA", str(root))
-    monkeypatch.setattr(build, "home", lambda: hub / "home")
+    monkeypatch.setattr(builders, "home", lambda: hub / "home")
     monkeypatch.setattr(text_tables, "PIECE", 8)
     monkeypatch.setattr(published_tasks, "IMDB_FILES", str(hub / "{split}-*.parquet"))
     monkeypatch.setattr(published_tasks, "ARXIV_FILES", str(hub / "{split}_data.txt"))

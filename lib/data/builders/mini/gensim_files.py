@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.data.build.mini.wikitext import Article, Paragraph, read_dump
+from lib.data.builders.mini.wikitext import Article, Paragraph, read_dump
 
 DUMP = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
 NEWS, STORIES, RATINGS, REVIEWS = "lee_background.cor", "lee.cor", "similarities0-1.txt", "pang_lee_polarity.cor"

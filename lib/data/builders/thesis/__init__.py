@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from lib.config import paths
 from lib.config.roles import ROLES
-from lib.data.build.thesis import published_tasks, text_tables
+from lib.data.builders.thesis import published_tasks, text_tables
 from lib.store.files import file_fingerprint
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lib.data.build.mini import gensim_files
-from lib.data.build.mini.wikitext import Paragraph
+from lib.data.builders.mini import gensim_files
+from lib.data.builders.mini.wikitext import Paragraph
 from lib.data.task_files import SPLITS
 
 MASK = "X"

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lib.data.build import Examples
-from lib.data.build.mini import gensim_files, passage_pool
-from lib.data.build.mini.pairs import NO, YES, Pair, balanced, both_orders, round_robin
-from lib.data.build.mini.passage_pool import Passage
+from lib.data.builders import Examples
+from lib.data.builders.mini import gensim_files, passage_pool
+from lib.data.builders.mini.pairs import NO, YES, Pair, balanced, both_orders, round_robin
+from lib.data.builders.mini.passage_pool import Passage
 from lib.data.task_files import SPLITS
 
 if TYPE_CHECKING:

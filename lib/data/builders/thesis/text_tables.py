@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow
 from pyarrow import parquet
 
-from lib.data.build import write_readme
+from lib.data.builders import write_readme
 from lib.data.dataset_folder import has_token
 
 PIECE = 20_000  # documents of one Parquet file, and in memory at once

@@ -26,8 +26,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from lib.data.build import Examples, write_examples, write_lines, write_readme, write_relevant
-from lib.data.build.thesis import text_tables
+from lib.data.builders import Examples, write_examples, write_lines, write_readme, write_relevant
+from lib.data.builders.thesis import text_tables
 from lib.data.written_once import sha256
 
 SUMS = "SHA256SUMS"

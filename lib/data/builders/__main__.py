@@ -1,4 +1,4 @@
-"""`python -m lib.data.build <profile>`: write the dataset folders of a profile where they are missing; say where."""
+"""`python -m lib.data.builders <profile>`: write the dataset folders of a profile where they are missing; say where."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import argparse
 import sys
 
 from lib.config import profiles
-from lib.data import build
+from lib.data import builders
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Exit code 0, or 2 with one line on what is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m lib.data.build", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m lib.data.builders", description=__doc__)
     parser.add_argument("profile", help="a profile with a section build: mini, smoke, thesis")
     try:
         profile = profiles.load(parser.parse_args(arguments).profile)
         if profile.build is None:
             raise ValueError(f"profile {profile.name!r} has no builder: its folders are your own")
-        print(build.folder(profile))
+        print(builders.folder(profile))
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lib.data.build import write_examples, write_lines, write_readme, write_relevant
-from lib.data.build.mini import gensim_files, mini_tasks, passage_pool
+from lib.data.builders import write_examples, write_lines, write_readme, write_relevant
+from lib.data.builders.mini import gensim_files, mini_tasks, passage_pool
 
 if TYPE_CHECKING:
     from lib.config.schema import Profile
