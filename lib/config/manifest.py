@@ -45,10 +45,9 @@ class Entry(Settings):
 
 def load() -> dict[str, Entry]:
     """Label -> entry, in the order of the file; `ParameterError`, naming label and key, for one that does not fit."""
-    path = paths.PARAMS / "manifest.yaml"
     return {
-        label: profiles.validated(Entry, {"label": label, **(fields or {})}, f"{path.name}: {label}")
-        for label, fields in profiles.read_yaml(path).items()
+        label: profiles.validated(Entry, {"label": label, **fields}, where)
+        for label, fields, where in profiles.entries("manifest.yaml")
     }
 
 
@@ -66,7 +65,7 @@ def select(entries: dict[str, Entry], notebooks: Iterable[str], requests: Iterab
     names = sorted(notebooks)
     wanted = set()
     for request in requests:
-        matching = [name for name in names if name == request or name.split("_")[0] == request]
+        matching = [name for name in names if request in (name, name.split("_")[0])]
         if request in entries:
             wanted.add(request)
         elif matching:

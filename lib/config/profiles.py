@@ -91,12 +91,12 @@ def load(
     return changed
 
 
-def grid(name: str) -> dict[str, Any]:
-    """What the thesis varied in one section, `params/grids/<name>.yaml`; `ParameterError` if it does not fit."""
+def grid(name: str) -> Any:
+    """The checked grid `params/grids/<name>.yaml`, what the thesis varied in one section. Raises `ParameterError`."""
     if name not in GRIDS:
         raise unknown("grid", name, GRIDS)
     path = paths.PARAMS / "grids" / f"{name}.yaml"
-    return validated(GRIDS[name], read_yaml(path), _shown(path)).model_dump(by_alias=True)
+    return validated(GRIDS[name], read_yaml(path), _shown(path))
 
 
 def matches(name: str, only: str) -> bool:
@@ -108,7 +108,7 @@ def check_only(only: str, names: Iterable[str]) -> None:
     """`ParameterError` for a filter of which a pattern matches none of the names that the requested figures show."""
     shown = set(names)
     for pattern in patterns(only):
-        if not any(fnmatchcase(name, pattern) for name in shown):
+        if not any(matches(name, pattern) for name in shown):
             raise ParameterError(f"only: no model is called {pattern!r}; nearest: {nearest(pattern, shown)}")
 
 
@@ -124,6 +124,15 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ParameterError(f"{_shown(path)}: expected a mapping of keys to values, got {type(values).__name__}")
     return values
+
+
+def entries(file: str) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """The entries of a file in `params/` that has one under every key: key, fields, and the place for messages."""
+    for key, fields in read_yaml(paths.PARAMS / file).items():
+        where = f"{file}: {key}"
+        if not isinstance(fields, dict):
+            raise ParameterError(f"{where}: expected fields with values, got {_REPR.repr(fields)}")
+        yield key, fields, where
 
 
 def _parsed(text: str, where: str) -> Any:
@@ -180,8 +189,8 @@ def _assign(values: dict[str, Any], key: str, value: Any, where: str) -> None:
 
 def names(model: type[Settings], prefix: str = "") -> Iterator[str]:
     """Every dotted key of a model."""
-    for name in model.model_fields:
-        yield prefix + name
+    for name, field in model.model_fields.items():
+        yield prefix + (field.alias or name)
         if inner := section(model, name):
             yield from names(inner, f"{prefix}{name}.")
 

@@ -13,14 +13,15 @@ from itertools import combinations
 import pandas as pd
 
 from lib import experiments, figures
-from lib.config import figure_models, profiles
+from lib.config import profiles
 from lib.config.profiles import Profile
 from lib.distillation.variants import NO_WEIGHTING, parse
 from lib.figures.boxplots import UNTRAINED
+from lib.published import figure_models
 from lib.statistics.effects import best_means, normalized_runs
 from lib.statistics.intervals import SeedNoise, paired, seed_noise
 
-STRUCTURAL_REFERENCES = profiles.grid("structural")["reference"]
+STRUCTURAL_REFERENCES = profiles.grid("structural").reference
 REFERENCES = (*STRUCTURAL_REFERENCES, *NO_WEIGHTING.values())
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lib.config.profiles import Profile
-from lib.data.corpus import token_statistics
+from lib.distillation.variants import MASK_LABEL
 from lib.experiments import keys, models, structural_teacher, task_texts, text_sets
 from lib.store.records import fingerprint, store
 from lib.store.source_keys import source_key
 
-LIMITS = (384, 512)  # tokens, in the thesis' labels
+LIMITS = (int(MASK_LABEL), 512)  # tokens, in the thesis' labels
+_BATCH = 1000  # documents whose texts are in memory together
 Arrays = dict[str, np.ndarray]
 
 
@@ -22,8 +23,15 @@ def corpus_lengths(profile: Profile) -> pd.DataFrame:
     """One row per document of the corpus: source, split, longformer_tokens and sbert_tokens, before truncation."""
 
     def count() -> Arrays:
-        tokenizers = models.base_student(profile).tokenizer, structural_teacher.load(profile).tokenizer
-        frame = token_statistics(text_sets.corpus(profile), *tokenizers).drop(columns="id")
+        corpus, count_tokens, frames = text_sets.corpus(profile), _token_counter(profile), []
+        for split, documents in (("train", corpus.train), ("validation", corpus.validation)):
+            for start in range(0, len(documents), _BATCH):
+                batch = documents[start : start + _BATCH]
+                counts = count_tokens([document.text for document in batch])
+                frames.append(
+                    pd.DataFrame({"source": [document.source for document in batch], "split": split} | counts)
+                )
+        frame = pd.concat(frames)
         return {name: values.to_numpy(str if name in ("source", "split") else int) for name, values in frame.items()}
 
     return pd.DataFrame(_stored("corpus_lengths", keys.corpus(profile), count, profile))
@@ -44,10 +52,7 @@ def task_lengths(profile: Profile) -> pd.DataFrame:
     truncation; a text counts once in a split."""
 
     def count() -> Arrays:
-        texts = text_sets.texts("all_tasks", profile)
-        longformer = models.base_student(profile).tokenizer(texts, verbose=False)["input_ids"]
-        longformer_tokens = np.array([len(ids) for ids in longformer])
-        return {"longformer_tokens": longformer_tokens, "sbert_tokens": structural_teacher.load(profile).lengths(texts)}
+        return _token_counter(profile)(text_sets.texts("all_tasks", profile))
 
     lengths = pd.DataFrame(_stored("task_lengths", keys.text_set("all_tasks", profile), count, profile))
     frames = []
@@ -110,10 +115,20 @@ def _long(lengths: pd.DataFrame, profile: Profile) -> dict[str, float]:
 
     A profile whose teacher reads less than the thesis' scales both limits alike.
     """
-    teacher = profile.structural_teacher
-    scale = teacher.max_tokens / teacher.label_tokens
+    scale = profile.structural_teacher.max_tokens / LIMITS[0]
     over = {f"over_{limit}_percent": 100 * float((lengths["sbert_tokens"] > limit * scale).mean()) for limit in LIMITS}
     return over | {"cut": int((lengths["longformer_tokens"] > profile.student.max_positions).sum())}
+
+
+def _token_counter(profile: Profile) -> Callable[[Sequence[str]], Arrays]:
+    """Counts the tokens of texts before truncation: longformer_tokens with special tokens, sbert_tokens without."""
+    tokenizer, teacher = models.base_student(profile).tokenizer, structural_teacher.load(profile)
+
+    def count(texts: Sequence[str]) -> Arrays:
+        longformer = [len(ids) for ids in tokenizer(texts, verbose=False)["input_ids"]]
+        return {"longformer_tokens": np.array(longformer), "sbert_tokens": teacher.lengths(texts)}
+
+    return count
 
 
 def _stored(kind: str, texts: Any, count: Callable[[], Arrays], profile: Profile) -> Arrays:

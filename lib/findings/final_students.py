@@ -9,7 +9,7 @@ import pandas as pd
 from lib import experiments, published
 from lib.config import roles
 from lib.config.profiles import Profile
-from lib.distillation.variants import MM_MSE, NO_WEIGHTING
+from lib.distillation.variants import MASK_LABEL, MM_MSE, NO_WEIGHTING, parse
 from lib.statistics.effects import best_means, normalized_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
 
@@ -19,15 +19,15 @@ MODELS = {
     "DM": "DM;100d",
     "PV": "PV;2048d",
     "SBERT": "SBERT",
-    "cosine-masked": f"{NO_WEIGHTING['cosine']};384;λ=0.5",
+    "cosine-masked": f"{NO_WEIGHTING['cosine']};{MASK_LABEL};λ=0.5",
     "MSE-contextual": f"{NO_WEIGHTING['mm-MSE']};None;λ=0.5",
     "only-MSE": MM_MSE,
     "TF-IDF": "TF-IDF",
     "SBERT, mean of chunks": "SBERT, mean of chunks",
 }
-STUDENTS = ("cosine-masked", "MSE-contextual", "only-MSE")
-PUBLISHED = tuple(MODELS)[:7]
-_ROUNDS = ("all", "10k", "1k", "retrieval")  # the parts of Table 5.7; rounds of a profile's own come after them
+STUDENTS = tuple(name for name, identity in MODELS.items() if parse(identity).kind == "student")
+PUBLISHED = published.CHAPTER_5
+_PARTS = (*reversed(roles.ROUNDS), "retrieval")  # of Table 5.7; rounds of a profile's own come after them
 _MEANS = ("mean", "norm_mean")
 TOP = 1000  # what is ranked lower was ignored in the published retrieval scores
 
@@ -85,7 +85,7 @@ def score_table(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.DataFra
     slack = table["round"].map(0.0005 + (0.001 / best).groupby("round").mean())
     table["follows"] = off.le(slack).map({True: "yes", False: "no"}).where(table["recomputed"].notna(), "")
     tasks = [*roles.ordered({*table["task"]} - {*_MEANS}, roles.TABLE_5_7), *_MEANS]
-    orders = {"round": roles.ordered(table["round"], _ROUNDS), "model": list(MODELS), "task": tasks}
+    orders = {"round": roles.ordered(table["round"], _PARTS), "model": list(MODELS), "task": tasks}
     return table.sort_values([*orders], key=lambda column: column.map(orders[column.name].index), ignore_index=True)
 
 

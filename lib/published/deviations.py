@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 from pydantic import model_validator
 
-from lib.config import paths, profiles
+from lib.config import profiles
 from lib.config.profiles import Profile
 from lib.config.schema import Settings, Text, Texts
 
@@ -31,12 +31,9 @@ class Deviation(Settings):
 
 
 def load() -> list[Deviation]:
-    """Every entry of the file. Raises `lib.config.profiles.ParameterError` in one line for one that does not fit."""
-    path = paths.PARAMS / "deviations.yaml"
-    return [
-        profiles.validated(Deviation, {"id": name, **(fields or {})}, f"{path.name}: {name}")
-        for name, fields in profiles.read_yaml(path).items()
-    ]
+    """Every entry of the file; `lib.config.profiles.ParameterError` for one that does not fit."""
+    entries = profiles.entries("deviations.yaml")
+    return [profiles.validated(Deviation, {"id": name, **fields}, where) for name, fields, where in entries]
 
 
 def table(profile: Profile) -> pd.DataFrame:
@@ -46,8 +43,7 @@ def table(profile: Profile) -> pd.DataFrame:
         if entry.profiles and profile.name not in entry.profiles:
             continue
         if entry.key is not None and entry.key not in values:
-            nearest = profiles.nearest(entry.key, values)
-            raise profiles.ParameterError(f"deviations.yaml: {entry.id}: unknown {entry.key!r}; nearest: {nearest}")
+            raise profiles.unknown(f"key of {entry.id} in deviations.yaml", entry.key, values)
         here = entry.here if entry.key is None else values[entry.key]
         if entry.key is None or here != entry.thesis:
             rows.append((entry.topic, _text(entry.thesis), _text(here), entry.reason))

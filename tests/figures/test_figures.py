@@ -11,7 +11,8 @@ import pytest
 from matplotlib.colors import to_hex
 
 from lib import figures, published
-from lib.config import figure_models, paths, profiles, roles
+from lib.config import paths, profiles, roles
+from lib.published import figure_models
 from lib.figures.style import csv_bytes
 from lib.store import provenance
 

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from lib import published
-from lib.config import figure_models, paths, profiles
-from lib.findings import contextual
-from lib.published import hyperparameters
+from lib.config import paths, profiles
+from lib.published import figure_models
+from lib.findings import contextual, hyperparameters
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ import pandas as pd
 import pytest
 
 from lib import published
-from lib.config import figure_models, roles
+from lib.config import roles
+from lib.published import figure_models
 from lib.evaluation import metrics
 
 # Models per figure, counted in its vector figures.

@@ -34,17 +34,16 @@ def distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -> pd.Dat
     groups = (count // batch, batch, -1)
     ours, theirs = student[:count].reshape(groups), teacher[:count].reshape(groups)
     flat, shifts = theirs.reshape(len(theirs), -1), range(1, batch)
-    compared = {
-        ("as published", "positives"): [theirs],
-        ("as published", "negatives"): [np.roll(flat, shift, axis=1).reshape(theirs.shape) for shift in shifts],
-        ("true", "positives"): [theirs],
-        ("true", "negatives"): [np.roll(theirs, shift, axis=1) for shift in shifts],
+    negatives = {
+        "as published": [np.roll(flat, shift, axis=1).reshape(theirs.shape) for shift in shifts],
+        "true": [np.roll(theirs, shift, axis=1) for shift in shifts],
     }
     frames = []
-    for (negatives, to), others in compared.items():
-        for name, distance in (("squared L2", _squared), ("cosine", _cosine)):
-            values = np.concatenate([distance(ours, other).ravel() for other in others])
-            frames.append(pd.DataFrame({"negatives": negatives, "distance": name, "to": to, "value": values}))
+    for name, rolled in negatives.items():
+        for to, others in (("positives", [theirs]), ("negatives", rolled)):
+            for distance, between in (("squared L2", _squared), ("cosine", _cosine)):
+                values = np.concatenate([between(ours, other).ravel() for other in others])
+                frames.append(pd.DataFrame({"negatives": name, "distance": distance, "to": to, "value": values}))
     return pd.concat(frames, ignore_index=True)
 
 

@@ -6,8 +6,9 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from lib import figures
-from lib.config import figure_models, paths, profiles
+from lib import figures, published
+from lib.config import paths, profiles
+from lib.published import figure_models
 from lib.distillation.variants import parse
 from lib.findings import chapter4
 
@@ -27,7 +28,7 @@ def edit(tmp_path, monkeypatch):
     return replace
 
 
-@pytest.mark.parametrize("label", figure_models.CHAPTER_4)
+@pytest.mark.parametrize("label", published.CHAPTER_4)
 def test_the_thesis_grids_are_the_published_figures(label):
     """In the same order, before what is added; what grids leave out is the baselines and the students shown besides."""
     counts = {"fig4_3": 11, "fig4_5": 36 + 9, "fig4_7": 16, "fig4_8": 12, "fig4_9": 14, "fig4_10": 8, "fig4_11": 8}
@@ -92,4 +93,4 @@ def test_a_loss_that_nobody_wrote_is_refused_before_anything_is_trained(edit):
 def test_a_filter_chooses_among_the_models_of_the_requested_figures():
     assert "cosine" in figure_models.names(["fig4_2", "tab4_3"])
     assert "DM;100;stem;2" not in figure_models.names(["fig4_2", "tab4_3"])
-    assert figure_models.names(["tab5_7"]) == figure_models.names(figure_models.CHAPTER_4), "a page shows them all"
+    assert figure_models.names(["tab5_7"]) == figure_models.names(published.CHAPTER_4), "a page shows them all"

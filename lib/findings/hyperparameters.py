@@ -1,17 +1,19 @@
-"""The thesis' tables of training parameters, this run's values beside the published ones."""
+"""The thesis' tables of hyperparameters, this run's values beside the published ones: parameter, value, published."""
 
 from __future__ import annotations
 
 import pandas as pd
 
 from lib import published
-from lib.config import figure_models
 from lib.config.profiles import Profile
 from lib.config.schema import FinalSettings, TrainingSettings
+from lib.distillation import projection
+from lib.distillation.variants import MASK_LABEL
+from lib.published import figure_models
 
 
 def heads(profile: Profile, label: str = "tab4_3") -> pd.DataFrame:
-    """Table 4.3 (and 5.6): the classification heads. Columns parameter, value, published."""
+    """Table 4.3 (and 5.6): the classification heads."""
     settings = profile.heads
     values = {
         "Hidden features": settings.hidden,
@@ -31,13 +33,13 @@ def heads(profile: Profile, label: str = "tab4_3") -> pd.DataFrame:
 
 
 def training(profile: Profile) -> pd.DataFrame:
-    """Table 4.4: every student of Chapter 4. Columns parameter, value, published."""
+    """Table 4.4: every student of Chapter 4."""
     warmup = {"Warmup steps": f"{profile.training.warmup_share:.0%} of training steps"}
     return _beside(_student(profile, profile.training) | warmup, "tab4_4")
 
 
 def final(profile: Profile) -> pd.DataFrame:
-    """Table 5.2: the three students of Chapter 5. Columns parameter, value, published."""
+    """Table 5.2: the three students of Chapter 5."""
     return _beside(_student(profile, profile.final) | {"Warmup update steps": profile.final.warmup_updates}, "tab5_2")
 
 
@@ -66,14 +68,14 @@ def _beside(values: dict[str, object], label: str) -> pd.DataFrame:
 
 
 def paragraph_vector(profile: Profile) -> pd.DataFrame:
-    """Table 4.5: Paragraph Vector, fixed and searched. Columns parameter, value, published, recommended_by."""
+    """Table 4.5: Paragraph Vector, fixed and searched, with the further column recommended_by."""
     settings = profile.contextual_teacher
     singles = [name.split(";") for name in figure_models.listed("fig4_5") if "+" not in name]
     architectures, dimensions, preparations, min_counts = (dict.fromkeys(part) for part in zip(*singles, strict=True))
     share = f"{settings.min_count_share:.0%} of training corpus (label 10%)"
     values = {
         "dm": ", ".join({"DM": "true", "DBOW": "false"}[name] for name in architectures),
-        "vector_size": ", ".join(str(max(1, round(int(dimension) * profile.width))) for dimension in dimensions),
+        "vector_size": ", ".join(projection.scale(dimension, profile.width) for dimension in dimensions),
         "min_count": ", ".join(share if count == "10%" else count for count in min_counts),
         "text_pre_process": ", ".join(name.lower() for name in preparations),
         "window": settings.window,
@@ -86,10 +88,10 @@ def paragraph_vector(profile: Profile) -> pd.DataFrame:
 
 
 def weighting(profile: Profile) -> pd.DataFrame:
-    """Table 4.9: the weightings tested with each structural loss. Columns parameter, value, published."""
+    """Table 4.9: the weightings tested with each structural loss."""
     names = [name.split(";λ=") for name in figure_models.listed("fig4_10") if ";λ=" in name]
     masks, lambdas = (dict.fromkeys(parts) for parts in zip(*names, strict=True))
-    tokens = profile.training.max_structural_len
-    limit = "384" if tokens == 384 else f"{tokens} (label 384)"
-    limits = ", ".join(limit if mask == "384" else mask for mask in masks)
+    limit = str(profile.training.max_structural_len)
+    limit = limit if limit == MASK_LABEL else f"{limit} (label {MASK_LABEL})"
+    limits = ", ".join(limit if mask == MASK_LABEL else mask for mask in masks)
     return _beside({"max_structural_len": limits, "λ": ", ".join(lambdas)}, "tab4_9")
