@@ -91,12 +91,12 @@ def load(
     return changed
 
 
-def grid(name: str) -> Any:
+def grid(name: str) -> dict[str, Any]:
     """The checked grid `params/grids/<name>.yaml`, what the thesis varied in one section. Raises `ParameterError`."""
     if name not in GRIDS:
         raise unknown("grid", name, GRIDS)
     path = paths.PARAMS / "grids" / f"{name}.yaml"
-    return validated(GRIDS[name], read_yaml(path), _shown(path))
+    return validated(GRIDS[name], read_yaml(path), _shown(path)).model_dump(by_alias=True)
 
 
 def matches(name: str, only: str) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from itertools import product
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
@@ -73,7 +72,6 @@ def _seeds(value: Any) -> Any:
 _EachOnce = _check(
     "each once", lambda values: len({getattr(value, "folder", value) for value in values}) == len(values)
 )
-Distinct = Annotated[tuple[T, ...], Field(strict=False), _EachOnce]
 
 
 class CorpusFolder(Settings):
@@ -299,92 +297,46 @@ Label = Annotated[Text, AfterValidator(_as_trained)]
 
 
 class MaxMarginGrid(Settings):  # distances times gammas
-    distances: Distinct[Literal["MSE", "cosine"]]
-    gammas: Distinct[Positive]
+    distances: Listed[Literal["MSE", "cosine"]]
+    gammas: Listed[Positive]
 
 
 class StructuralGrid(Settings):  # Section 4.4
-    losses: Distinct[Label]  # which losses there are `lib.distillation.variants` knows
+    losses: Listed[Label]  # which losses there are `lib.distillation.variants` knows
     max_margin: MaxMarginGrid
     reference: Annotated[Filled[Label], _EachOnce]
-
-    @property
-    def labels(self) -> list[str]:
-        """The students, as Figure 4.3 names them."""
-        margins = product(self.max_margin.distances, self.max_margin.gammas)
-        return [*self.losses, *(f"max-margin;{distance};γ={gamma}" for distance, gamma in margins)]
-
-    @model_validator(mode="after")
-    def _each_once(self) -> StructuralGrid:
-        for loss in self.losses:
-            if self.labels.count(loss) > 1:
-                raise ValueError(f"losses: {loss} stands in max_margin already")
-        return self
 
 
 class ProjectionGroup(Settings):
     """All pairs of the named projections for one contextual teacher, whose short name ends in `dimension`."""
 
     dimension: Text
-    student: Distinct[Label]
-    contextual: Distinct[Label]
-
-    @property
-    def labels(self) -> list[str]:
-        pairs = product(self.student, self.contextual)
-        return [f"{self.dimension};S:{student};C:{contextual}" for student, contextual in pairs]
-
-
-def _labels(groups: Iterable[ProjectionGroup]) -> list[str]:
-    return [label for group in groups for label in group.labels]
-
-
-ProjectionGroups = Annotated[
-    Listed[ProjectionGroup],
-    _check("each pair of projections once", lambda groups: len(set(_labels(groups))) == len(_labels(groups))),
-]
+    student: Listed[Label]
+    contextual: Listed[Label]
 
 
 class ProjectionGrid(Settings):  # Section 4.5.2, Tables 4.6 to 4.8
-    only_contextual: Annotated[ProjectionGroups, Field(alias="only-contextual")]
-    cosine: ProjectionGroups
-    mm_mse: Annotated[ProjectionGroups, Field(alias="mm-MSE")]
-
-    @property
-    def labels(self) -> dict[str, list[str]]:
-        """Structural loss -> its students, as Figures 4.7 to 4.9 name them."""
-        groups = {"only-contextual": self.only_contextual, "cosine": self.cosine, "mm-MSE": self.mm_mse}
-        return {loss: _labels(each) for loss, each in groups.items()}
+    only_contextual: Annotated[Listed[ProjectionGroup], Field(alias="only-contextual")]
+    cosine: Listed[ProjectionGroup]
+    mm_mse: Annotated[Listed[ProjectionGroup], Field(alias="mm-MSE")]
 
 
 class WeightingGrid(Settings):  # Section 4.5.3, Table 4.9
-    max_structural_len: Distinct[Literal["384", "None"]]
-    lam: Distinct[Share]
-
-    @property
-    def labels(self) -> list[str]:
-        """The weightings, as Figures 4.10 and 4.11 name them."""
-        return [f"{mask};λ={lam}" for mask, lam in product(self.max_structural_len, self.lam)]
+    max_structural_len: Listed[Literal["384", "None"]]
+    lam: Listed[Share]
 
 
 class CompoundGrid(Settings):  # the three best of each architecture; every pair of them is a compound
-    dm: Distinct[Text]
-    dbow: Distinct[Text]
+    dm: Texts
+    dbow: Texts
 
 
 class ParagraphVectorGrid(Settings):  # Section 4.5.1, Table 4.5
-    architectures: Distinct[Literal["DM", "DBOW"]]
-    dimensions: Distinct[Count]
-    preprocessing: Distinct[Literal["stem", "lowercase", "None"]]
-    min_count: Distinct[Literal["2", "10%"]]
+    architectures: Listed[Literal["DM", "DBOW"]]
+    dimensions: Listed[Count]
+    preprocessing: Listed[Literal["stem", "lowercase", "None"]]
+    min_count: Listed[Literal["2", "10%"]]
     compound: CompoundGrid
-
-    @property
-    def labels(self) -> list[str]:
-        """The Paragraph Vectors, as Figure 4.5 names them: the single ones, then the compounds."""
-        singles = product(self.architectures, self.dimensions, self.preprocessing, self.min_count)
-        pairs = product(self.compound.dm, self.compound.dbow)
-        return [*(";".join(map(str, parts)) for parts in singles), *map("+".join, pairs)]
 
 
 GRIDS: dict[str, type[Settings]] = dict(

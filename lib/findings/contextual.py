@@ -22,10 +22,9 @@ _FIGURES = dict(zip(("tab4_6", "tab4_7", "tab4_8"), figure_models.PROJECTIONS, s
 def paragraph_vector_table(identities: Iterable[str], profile: Profile) -> pd.DataFrame:
     """Vocabulary, seconds of training, and percent of documents that gensim cuts at 10,000 words, of each single
     Paragraph Vector among the models: names like PV;2048d are resolved, compounds taken apart."""
-    variants = [parse(identity) for identity in identities]
-    vectors = [variant.contextual for variant in variants if variant.kind == "paragraph_vector"]
+    variants = [variant for variant in map(parse, identities) if variant.kind == "paragraph_vector"]
     rows = []
-    for label in dict.fromkeys(part for vector in vectors for part in vector.split("+")):
+    for label in dict.fromkeys(part for variant in variants for part in variant.contextual.split("+")):
         vectors = contextual_teacher.paragraph_vector(label, profile)
         cut, documents = int(vectors["truncated"]), int(vectors["documents"])
         vocabulary, seconds = int(vectors["vocabulary_size"]), float(vectors["seconds"])
@@ -42,17 +41,14 @@ def projection_table(label: str, profile: Profile) -> pd.DataFrame:
     """
     printed = set(published.load(label).itertuples(index=False, name=None))
     dim, rows = models.base_student(profile).dim, []
-    for name, identity in figure_models.listed(_FIGURES[label]).items():
-        variant = parse(identity)
-        if variant.kind != "student" or variant.contextual is None:
-            continue
+    for name, variant in _students(figure_models.listed(_FIGURES[label])).items():
         labels = variant.student_projection, variant.contextual_projection
         vectors = [part.split(";")[1] for part in variant.contextual.split("+")]
-        widths = dim, sum(int(projection.scale(size, profile.width)) for size in vectors)
-        sizes = [(projection.scale(layers, profile.width), width) for layers, width in zip(labels, widths, strict=True)]
+        vector_dim = sum(int(projection.scale(size, profile.width)) for size in vectors)
+        student, contextual = (projection.scale(layers, profile.width) for layers in labels)
+        counts = projection.parameter_count(student, dim), projection.parameter_count(contextual, vector_dim)
         key = (TEACHER_OF_DIMENSION[name.split(";")[0]], *labels)
-        counts = [projection.parameter_count(*size) for size in sizes]
-        rows.append((*key, projection.out_features(*sizes[0]), *counts, "yes" if key in printed else "no"))
+        rows.append((*key, projection.out_features(student, dim), *counts, "yes" if key in printed else "no"))
     columns = ["teacher", "student_projection", "contextual_projection", "dimension", "student_parameters"]
     return pd.DataFrame(rows, columns=[*columns, "contextual_parameters", "published"])
 
@@ -101,10 +97,7 @@ def figure_histories(groups: dict[str, str], profile: Profile) -> pd.DataFrame:
     """
     frames = []
     for label, group in groups.items():
-        for name, identity in chapter4.models(label, profile).items():
-            variant = parse(identity)
-            if variant.contextual is None or variant.kind != "student":
-                continue
+        for name, variant in _students(chapter4.models(label, profile)).items():
             student = embeddings.of(variant, profile.seeds[0], profile)
             teacher = contextual_teacher.embeddings(variant.contextual, "validation", profile)
             names = {"group": group, "model": name, "dimension": name.partition("d;")[0]}
@@ -131,5 +124,10 @@ def _class_shares(task: str, profile: Profile) -> tuple[np.ndarray, int]:
     arrays = task_texts.arrays(task, profile)
     split = "validation" if "labels_validation" in arrays else "train"
     labels = task_texts.examples(arrays, split, profile.tasks.limit)[1]
-    counts = np.bincount(labels, minlength=len(arrays["classes"]))
-    return counts / counts.sum(), len(labels)
+    return np.bincount(labels, minlength=len(arrays["classes"])) / len(labels), len(labels)
+
+
+def _students(models: dict[str, str]) -> dict[str, Variant]:
+    """Those of the models (name -> identity) that learn from a contextual teacher."""
+    variants = {name: parse(identity) for name, identity in models.items()}
+    return {name: variant for name, variant in variants.items() if variant.kind == "student" and variant.contextual}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -22,19 +22,16 @@ Arrays = dict[str, np.ndarray]
 def corpus_lengths(profile: Profile) -> pd.DataFrame:
     """One row per document of the corpus: source, split, longformer_tokens and sbert_tokens, before truncation."""
 
-    def count() -> Arrays:
-        corpus, count_tokens, frames = text_sets.corpus(profile), _token_counter(profile), []
+    def count() -> pd.DataFrame:
+        corpus, readers, frames = text_sets.corpus(profile), _readers(profile), []
         for split, documents in (("train", corpus.train), ("validation", corpus.validation)):
             for start in range(0, len(documents), _BATCH):
                 batch = documents[start : start + _BATCH]
-                counts = count_tokens([document.text for document in batch])
-                frames.append(
-                    pd.DataFrame({"source": [document.source for document in batch], "split": split} | counts)
-                )
-        frame = pd.concat(frames)
-        return {name: values.to_numpy(str if name in ("source", "split") else int) for name, values in frame.items()}
+                frame = _token_counts([document.text for document in batch], *readers)
+                frames.append(frame.assign(source=[document.source for document in batch], split=split))
+        return pd.concat(frames)[["source", "split", "longformer_tokens", "sbert_tokens"]]
 
-    return pd.DataFrame(_stored("corpus_lengths", keys.corpus(profile), count, profile))
+    return _stored("corpus_lengths", keys.corpus(profile), count, profile)
 
 
 def corpus_table(lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
@@ -51,19 +48,16 @@ def task_lengths(profile: Profile) -> pd.DataFrame:
     """One row per task, split and text: longformer_tokens (with special tokens) and sbert_tokens (without), before
     truncation; a text counts once in a split."""
 
-    def count() -> Arrays:
-        return _token_counter(profile)(text_sets.texts("all_tasks", profile))
+    def count() -> pd.DataFrame:
+        return _token_counts(text_sets.texts("all_tasks", profile), *_readers(profile))
 
-    lengths = pd.DataFrame(_stored("task_lengths", keys.text_set("all_tasks", profile), count, profile))
-    frames = []
+    lengths, frames = _stored("task_lengths", keys.text_set("all_tasks", profile), count, profile), []
     for task in profile.tasks.names:
         arrays = task_texts.arrays(task, profile)
         inputs = {name.removeprefix("inputs_"): rows for name, rows in arrays.items() if name.startswith("inputs_")}
         for split, rows in ({"test": arrays["candidates"]} if "candidates" in arrays else inputs).items():
-            frame = lengths.loc[np.unique(rows)]
-            frame.insert(0, "task", task)
-            frame.insert(1, "split", split)
-            frames.append(frame)
+            texts = lengths.loc[np.unique(rows)].assign(task=task, split=split)
+            frames.append(texts[["task", "split", *lengths]])
     return pd.concat(frames, ignore_index=True)
 
 
@@ -120,19 +114,21 @@ def _long(lengths: pd.DataFrame, profile: Profile) -> dict[str, float]:
     return over | {"cut": int((lengths["longformer_tokens"] > profile.student.max_positions).sum())}
 
 
-def _token_counter(profile: Profile) -> Callable[[Sequence[str]], Arrays]:
-    """Counts the tokens of texts before truncation: longformer_tokens with special tokens, sbert_tokens without."""
-    tokenizer, teacher = models.base_student(profile).tokenizer, structural_teacher.load(profile)
-
-    def count(texts: Sequence[str]) -> Arrays:
-        longformer = [len(ids) for ids in tokenizer(texts, verbose=False)["input_ids"]]
-        return {"longformer_tokens": np.array(longformer), "sbert_tokens": teacher.lengths(texts)}
-
-    return count
+def _readers(profile: Profile) -> tuple[Any, Any]:
+    return models.base_student(profile).tokenizer, structural_teacher.load(profile)
 
 
-def _stored(kind: str, texts: Any, count: Callable[[], Arrays], profile: Profile) -> Arrays:
+def _token_counts(texts: list[str], tokenizer: Any, teacher: Any) -> pd.DataFrame:
+    longformer = [len(ids) for ids in tokenizer(texts, verbose=False)["input_ids"]]
+    return pd.DataFrame({"longformer_tokens": longformer, "sbert_tokens": teacher.lengths(texts)})
+
+
+def _stored(kind: str, texts: Any, count: Callable[[], pd.DataFrame], profile: Profile) -> pd.DataFrame:
     """What `count` gives, kept under the key of what it counts (`texts`), of both tokenizers and of this code."""
+
+    def arrays() -> Arrays:
+        return {name: values.to_numpy(int if values.dtype == int else str) for name, values in count().items()}
+
     code = source_key("lib.findings.data_statistics", stop=keys.CARRIERS)
     key = fingerprint([keys.base(profile), keys.structural_teacher(profile), texts, code])
-    return store().arrays(kind, key, count)
+    return pd.DataFrame(store().arrays(kind, key, arrays))

@@ -10,6 +10,7 @@ from lib import experiments, published
 from lib.config import roles
 from lib.config.profiles import Profile
 from lib.distillation.variants import MASK_LABEL, MM_MSE, NO_WEIGHTING, parse
+from lib.findings import chapter4
 from lib.statistics.effects import best_means, normalized_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
 
@@ -50,12 +51,10 @@ def final_profile(profile: Profile) -> Profile:
 
 def classification(profile: Profile, executor: Executor | None = None) -> pd.DataFrame:
     """Tidy test accuracies of every model in every round: as `experiments.run`, with Chapter 5's names and `round`."""
-    given = {"profile": final_profile(profile), "seeds": seeds(profile), "executor": executor}
-    rounds = [
-        experiments.run(MODELS.values(), **given, split="test", limit=limit).assign(round=name)
-        for name, limit in profile.final.rounds.items()
-    ]
-    return _named(pd.concat(rounds, ignore_index=True))
+    given = {"profile": final_profile(profile), "seeds": seeds(profile), "executor": executor, "split": "test"}
+    rounds = profile.final.rounds.items()
+    runs = [experiments.run(MODELS.values(), **given, limit=limit).assign(round=name) for name, limit in rounds]
+    return _named(pd.concat(runs, ignore_index=True))
 
 
 def retrieval(profile: Profile, *, top: int | None, executor: Executor | None = None) -> pd.DataFrame:
@@ -68,17 +67,16 @@ def score_table(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.DataFra
     """Table 5.7, both parts in one: round, model, task, value, published.
 
     round is "all", "10k", "1k" or "retrieval" (MAP); task also names the two summaries "mean" and "norm_mean". The
-    latter divides by the best score of the task among the published models, so that both columns are normalised alike;
-    further baselines are measured against the same best. `follows` says whether a published summary follows from its
-    own row, to the rounding of its three digits.
+    latter divides by the best score of the task among the published models, so that both columns are normalised alike,
+    further baselines too. `follows`: whether a published summary follows from its own row, to its three digits.
     """
     ours = pd.concat([accuracies, retrieved[retrieved["metric"] == "MAP"].assign(round="retrieval")])
     ours = ours.groupby(["round", "model", "task"], sort=False)["value"].mean().reset_index()
     theirs = published.load("tab5_7").rename(columns={"value": "published"})
     cells = theirs[~theirs["task"].isin(_MEANS)]
-    summaries = [_summaries(ours, "value"), _summaries(cells, "published").rename(columns={"published": "recomputed"})]
-    ours = pd.concat([ours, summaries[0]])
-    table = ours.merge(theirs, on=["round", "model", "task"], how="outer").merge(summaries[1], how="left")
+    recomputed = _summaries(cells, "published").rename(columns={"published": "recomputed"})
+    table = pd.concat([ours, _summaries(ours, "value")]).merge(theirs, on=["round", "model", "task"], how="outer")
+    table = table.merge(recomputed, how="left")
     off = (table["published"].astype(float) - table["recomputed"]).abs()
     # Half a unit of the third digit: in the summary, and in each cell and its task's best, which normalising scales up.
     best = cells.groupby(["round", "task"])["published"].max().astype(float)
@@ -98,8 +96,8 @@ def band(accuracies: pd.DataFrame) -> SeedNoise:
 
 
 def seeds(profile: Profile) -> dict[str, list[int]]:
-    """The final students run with the reference seeds, everything else with the profile's."""
-    return {MODELS[name]: sorted({*profile.seeds, *profile.reference_seeds}) for name in STUDENTS}
+    """The final students run with the reference seeds too, everything else with the profile's alone."""
+    return chapter4.seeds(profile, [MODELS[name] for name in STUDENTS])
 
 
 def _summaries(scores: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -107,9 +105,8 @@ def _summaries(scores: pd.DataFrame, column: str) -> pd.DataFrame:
     best = scores[scores["model"].isin(PUBLISHED)].groupby(["round", "task"])[column].max().rename("best")
     joined = scores.join(best, on=["round", "task"])
     joined["normalized"] = joined[column] / joined["best"]
-    means = joined.groupby(["round", "model"], sort=False)[[column, "normalized"]].mean()
-    named = {"mean": column, "norm_mean": "normalized"}
-    return pd.concat([means[source].rename(column).reset_index().assign(task=task) for task, source in named.items()])
+    means = joined.groupby(["round", "model"], sort=False)[[column, "normalized"]].mean().set_axis([*_MEANS], axis=1)
+    return pd.concat([means[task].rename(column).reset_index().assign(task=task) for task in _MEANS])
 
 
 def _named(records: pd.DataFrame) -> pd.DataFrame:

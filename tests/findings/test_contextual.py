@@ -8,8 +8,8 @@ import pytest
 
 from lib import published
 from lib.config import paths, profiles
-from lib.published import figure_models
 from lib.findings import contextual, hyperparameters
+from lib.published import figure_models
 
 
 @pytest.fixture

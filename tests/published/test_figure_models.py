@@ -8,9 +8,9 @@ import pytest
 
 from lib import figures, published
 from lib.config import paths, profiles
-from lib.published import figure_models
 from lib.distillation.variants import parse
 from lib.findings import chapter4
+from lib.published import figure_models
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import pytest
 
 from lib import published
 from lib.config import roles
-from lib.published import figure_models
 from lib.evaluation import metrics
+from lib.published import figure_models
 
 # Models per figure, counted in its vector figures.
 ROWS = {
