@@ -17,21 +17,21 @@ from lib.store.source_keys import source_key
 LIMITS = (int(MASK_LABEL), 512)  # tokens, in the thesis' labels
 _BATCH = 1000  # documents whose texts are in memory together
 Arrays = dict[str, np.ndarray]
+Batches = Iterator[tuple[dict[str, Any], list[str]]]  # columns that say what texts are, and the texts
 
 
 def corpus_lengths(profile: Profile) -> pd.DataFrame:
     """One row per document of the corpus: source, split, longformer_tokens and sbert_tokens, before truncation."""
 
-    def count() -> pd.DataFrame:
-        corpus, readers, frames = text_sets.corpus(profile), _readers(profile), []
+    def batches() -> Batches:
+        corpus = text_sets.corpus(profile)
         for split, documents in (("train", corpus.train), ("validation", corpus.validation)):
             for start in range(0, len(documents), _BATCH):
                 batch = documents[start : start + _BATCH]
-                frame = _token_counts([document.text for document in batch], *readers)
-                frames.append(frame.assign(source=[document.source for document in batch], split=split))
-        return pd.concat(frames)[["source", "split", "longformer_tokens", "sbert_tokens"]]
+                labels = {"source": [document.source for document in batch], "split": split}
+                yield labels, [document.text for document in batch]
 
-    return _stored("corpus_lengths", keys.corpus(profile), count, profile)
+    return _lengths("corpus_lengths", keys.corpus(profile), batches, profile)
 
 
 def corpus_table(lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
@@ -48,10 +48,10 @@ def task_lengths(profile: Profile) -> pd.DataFrame:
     """One row per task, split and text: longformer_tokens (with special tokens) and sbert_tokens (without), before
     truncation; a text counts once in a split."""
 
-    def count() -> pd.DataFrame:
-        return _token_counts(text_sets.texts("all_tasks", profile), *_readers(profile))
+    def batches() -> Batches:
+        yield {}, text_sets.texts("all_tasks", profile)
 
-    lengths, frames = _stored("task_lengths", keys.text_set("all_tasks", profile), count, profile), []
+    lengths, frames = _lengths("task_lengths", keys.text_set("all_tasks", profile), batches, profile), []
     for task in profile.tasks.names:
         arrays = task_texts.arrays(task, profile)
         inputs = {name.removeprefix("inputs_"): rows for name, rows in arrays.items() if name.startswith("inputs_")}
@@ -114,21 +114,19 @@ def _long(lengths: pd.DataFrame, profile: Profile) -> dict[str, float]:
     return over | {"cut": int((lengths["longformer_tokens"] > profile.student.max_positions).sum())}
 
 
-def _readers(profile: Profile) -> tuple[Any, Any]:
-    return models.base_student(profile).tokenizer, structural_teacher.load(profile)
+def _lengths(kind: str, texts: Any, batches: Callable[[], Batches], profile: Profile) -> pd.DataFrame:
+    """A row per text: its labels and its lengths, kept under the key of the texts, both tokenizers and this code."""
 
-
-def _token_counts(texts: list[str], tokenizer: Any, teacher: Any) -> pd.DataFrame:
-    longformer = [len(ids) for ids in tokenizer(texts, verbose=False)["input_ids"]]
-    return pd.DataFrame({"longformer_tokens": longformer, "sbert_tokens": teacher.lengths(texts)})
-
-
-def _stored(kind: str, texts: Any, count: Callable[[], pd.DataFrame], profile: Profile) -> pd.DataFrame:
-    """What `count` gives, kept under the key of what it counts (`texts`), of both tokenizers and of this code."""
-
-    def arrays() -> Arrays:
-        return {name: values.to_numpy(int if values.dtype == int else str) for name, values in count().items()}
+    def count() -> Arrays:
+        tokenizer, teacher = models.base_student(profile).tokenizer, structural_teacher.load(profile)
+        frames = []
+        for labels, batch in batches():
+            longformer = [len(ids) for ids in tokenizer(batch, verbose=False)["input_ids"]]
+            lengths = {"longformer_tokens": longformer, "sbert_tokens": teacher.lengths(batch)}
+            frames.append(pd.DataFrame(labels | lengths))
+        columns = pd.concat(frames).items()
+        return {name: values.to_numpy(int if values.dtype == int else str) for name, values in columns}
 
     code = source_key("lib.findings.data_statistics", stop=keys.CARRIERS)
     key = fingerprint([keys.base(profile), keys.structural_teacher(profile), texts, code])
-    return pd.DataFrame(store().arrays(kind, key, arrays))
+    return pd.DataFrame(store().arrays(kind, key, count))

@@ -6,7 +6,7 @@ import pandas as pd
 
 from lib import published
 from lib.config.profiles import Profile
-from lib.config.schema import FinalSettings, TrainingSettings
+from lib.config.schema import FinalSettings, HeadSettings, TrainingSettings
 from lib.distillation import projection
 from lib.distillation.variants import MASK_LABEL
 from lib.published import figure_models
@@ -20,16 +20,10 @@ def heads(profile: Profile, label: str = "tab4_3") -> pd.DataFrame:
         "Hidden dropout rate": settings.dropout,
         "Hidden activation": "ReLU",
         "Epochs": settings.epochs,
-        "Batch size": settings.batch_size,
-        "Weight decay": settings.weight_decay,
         "Label smoothing": settings.label_smoothing,
-        "Learning rate": settings.learning_rate,
-        "Learning rate decay": "Cosine",
-        "Maximum gradient norm": settings.clip,
-        "Optimizer": "AdamW",
         "Mixed-precision training": "No",
     }
-    return _beside(label, values)
+    return _beside(label, _optimiser(settings) | values)
 
 
 def training(profile: Profile) -> pd.DataFrame:
@@ -75,16 +69,22 @@ def weighting(profile: Profile) -> pd.DataFrame:
 
 def _student(profile: Profile, scheme: TrainingSettings | FinalSettings) -> dict[str, object]:
     settings = profile.training
-    return {
-        "Batch size": settings.batch_size,
-        "Weight decay": settings.weight_decay,
+    return _optimiser(settings) | {
         "Learning rate": scheme.learning_rate,
-        "Learning rate decay": "Cosine",
-        "Maximum gradient norm": settings.clip,
-        "Optimizer": "AdamW",
         "Gradient accumulation steps": scheme.accumulation,
         "Gradient checkpointing": "Yes" if settings.gradient_checkpointing else "No",
         "Mixed-precision training": "No" if settings.precision == "fp32" else "Yes",
+    }
+
+
+def _optimiser(settings: HeadSettings | TrainingSettings) -> dict[str, object]:
+    return {
+        "Batch size": settings.batch_size,
+        "Weight decay": settings.weight_decay,
+        "Learning rate": settings.learning_rate,
+        "Learning rate decay": "Cosine",
+        "Maximum gradient norm": settings.clip,
+        "Optimizer": "AdamW",
     }
 
 
