@@ -62,8 +62,7 @@ def select(entries: dict[str, Entry], notebooks: Iterable[str], requests: Iterab
     A request is a label (`fig4_2`) or a notebook's name (`02_structural_loss`, or just `02`); `ParameterError`, with
     the nearest valid name, for one that is neither.
     """
-    names = sorted(notebooks)
-    wanted = set()
+    names, wanted = sorted(notebooks), set()
     for request in requests:
         matching = [name for name in names if request in (name, name.split("_")[0])]
         if request in entries:

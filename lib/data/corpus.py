@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from lib.data import sources, task_files
 from lib.data.dataset_folder import Document, Documents, content, repeats
@@ -105,7 +104,7 @@ def _long_enough(
     counter = tokenizer()
     for start in range(0, len(rows), _BATCH):
         batch = rows[start : start + _BATCH].tolist()
-        lengths = _token_counts([documents[row].text for row in batch], counter, special=True)
+        lengths = _token_counts([documents[row].text for row in batch], counter)
         for row, length in zip(batch, lengths, strict=True):
             left_out["too short"] += length < wanted
             if length >= wanted:
@@ -143,24 +142,6 @@ class _Picked(Sequence[Document]):
         return self._folders[folder][row]
 
 
-def token_statistics(corpus: Corpus, longformer_tokenizer: Tokenizer, sbert_tokenizer: Tokenizer) -> pd.DataFrame:
-    """Lengths of all documents, before any truncation.
-
-    Returns:
-        One row per document: id, source, split, longformer_tokens (with special tokens, as the student reads it),
-        sbert_tokens (without, as the masking rule counts).
-    """
-    rows = []
-    for split, documents in (("train", corpus.train), ("validation", corpus.validation)):
-        for start in range(0, len(documents), _BATCH):
-            batch = documents[start : start + _BATCH]
-            texts = [document.text for document in batch]
-            longformer = _token_counts(texts, longformer_tokenizer, special=True)
-            sbert = _token_counts(texts, sbert_tokenizer, special=False)
-            rows += [(d.id, d.source, split, a, b) for d, a, b in zip(batch, longformer, sbert, strict=True)]
-    return pd.DataFrame(rows, columns=["id", "source", "split", "longformer_tokens", "sbert_tokens"])
-
-
-def _token_counts(texts: list[str], tokenizer: Tokenizer, *, special: bool) -> list[int]:
-    ids = tokenizer(texts, add_special_tokens=special, truncation=False, verbose=False)["input_ids"]
+def _token_counts(texts: list[str], tokenizer: Tokenizer) -> list[int]:
+    ids = tokenizer(texts, truncation=False, verbose=False)["input_ids"]
     return list(map(len, ids))

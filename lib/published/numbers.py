@@ -1,7 +1,4 @@
-"""The thesis' published numbers, by the label of the figure or table they stand in.
-
-    load("fig4_10")      rows of a boxplot: model as printed there, task, accuracy, normalised accuracy, identity
-    load("tab4_1")       a table
+"""The thesis' published numbers: `load("fig4_10")`, `load("tab4_1")`, by the label they stand under.
 
 The numbers lie in `params/published`, whose README names every source. A model has one identity over all figures and
 a display name per figure: `no-weighting` is one student in Figure 4.10 and another in 4.11.
