@@ -18,10 +18,7 @@ def process_variables(*, offline: bool) -> dict[str, str]:
 
 
 def set_process_environment(*, offline: bool) -> None:
-    """Set them for this process and the ones it starts; a torch that is already loaded is told directly.
-
-    Every door calls it before its first heavy import: notebooks, workers, the tests, `lib.train`.
-    """
+    """Set them for this process and those it starts; every door (notebooks, workers, tests, train) calls it first."""
     os.environ.update(process_variables(offline=offline))
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)

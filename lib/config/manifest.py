@@ -45,10 +45,9 @@ class Entry(Settings):
 
 def load() -> dict[str, Entry]:
     """Label -> entry, in the order of the file; `ParameterError`, naming label and key, for one that does not fit."""
-    path = paths.PARAMS / "manifest.yaml"
     return {
-        label: profiles.validated(Entry, {"label": label, **(fields or {})}, f"{path.name}: {label}")
-        for label, fields in profiles.read_yaml(path).items()
+        label: profiles.validated(Entry, {"label": label, **fields}, where)
+        for label, fields, where in profiles.entries("manifest.yaml")
     }
 
 
@@ -63,10 +62,9 @@ def select(entries: dict[str, Entry], notebooks: Iterable[str], requests: Iterab
     A request is a label (`fig4_2`) or a notebook's name (`02_structural_loss`, or just `02`); `ParameterError`, with
     the nearest valid name, for one that is neither.
     """
-    names = sorted(notebooks)
-    wanted = set()
+    names, wanted = sorted(notebooks), set()
     for request in requests:
-        matching = [name for name in names if name == request or name.split("_")[0] == request]
+        matching = [name for name in names if request in (name, name.split("_")[0])]
         if request in entries:
             wanted.add(request)
         elif matching:

@@ -1,7 +1,6 @@
-"""Where things are.
+"""Where things are: sources of truth in the checkout, what is computed under one artifact root.
 
-Sources of truth (notebooks, parameters, published numbers) lie in the checkout, all that is computed under one artifact
-root, except the committed figures: an unmodified profile draws into `figures/<profile>`.
+The exception are the committed figures: an unmodified profile draws into `figures/<profile>`.
 """
 
 from __future__ import annotations
@@ -38,12 +37,11 @@ def data_root(profile: Profile) -> Path:
 
 
 def run_name(profile: Profile) -> str:
-    """The folder name of a run's results: the profile's name, with a hash where something departs from the file.
-
-    A run with other settings, fewer variants or other seeds must never replace the results of the plain profile.
-    """
+    """The folder name of a run's results: a modified profile's has a hash, so as not to replace the plain one's."""
+    if not profile.departures:
+        return profile.name
     text = json.dumps(profile.departures, sort_keys=True, ensure_ascii=False)
-    return profile.name + (f"-{hashlib.sha256(text.encode()).hexdigest()[:8]}" if profile.departures else "")
+    return f"{profile.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def figures(profile: Profile) -> Path:

@@ -1,7 +1,7 @@
-"""Typed parameters: a profile says how large an experiment is and where its data come from.
+"""Typed parameters: `params/<profile>.yaml` holds scale and sources, `params/grids/*.yaml` what the thesis varied.
 
-`params/<profile>.yaml` holds scale and sources, `params/grids/*.yaml` what the thesis varied. Everything is checked
-before anything runs: what cannot be is a `ParameterError`, one line with key, file and the nearest valid name.
+Everything is checked before anything runs: what cannot be is a `ParameterError`, one line with key, file and the
+nearest valid name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import re
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -69,16 +68,16 @@ def load(
     seeds: seeds of every student instead of the profile's: `None`, an integer, a list, or text such as `"0,1"`.
     only: variants to run, comma separated, shell patterns on display labels (`"cosine,max-margin;MSE*"`).
     """
+    where = f"params/{name}.yaml"
     if name not in profiles():
         if name in (path.stem for path in paths.PARAMS.glob("*.yaml")):
-            raise ParameterError(f"params/{name}.yaml is no profile: it has no line that begins with name:")
+            raise ParameterError(f"{where} is no profile: it has no line that begins with name:")
         raise unknown("profile", name, profiles())
-    path = paths.PARAMS / f"{name}.yaml"
-    values = read_yaml(path)
-    profile = validated(Profile, values, _shown(path))
+    values = read_yaml(f"{name}.yaml")
+    profile = validated(Profile, values, where)
     if profile.name != name:
-        raise ParameterError(f"{_shown(path)}: name: expected {name!r}, as the file is called, got {profile.name!r}")
-    where = f"override of {_shown(path)}"
+        raise ParameterError(f"{where}: name: expected {name!r}, as the file is called, got {profile.name!r}")
+    where = f"override of {where}"
     for key, value in _assignments(overrides).items():
         _assign(values, key, value, where)
     if seeds is not None:
@@ -92,11 +91,11 @@ def load(
 
 
 def grid(name: str) -> dict[str, Any]:
-    """What the thesis varied in one section, `params/grids/<name>.yaml`; `ParameterError` if it does not fit."""
+    """The checked grid `params/grids/<name>.yaml`, what the thesis varied in one section. Raises `ParameterError`."""
     if name not in GRIDS:
         raise unknown("grid", name, GRIDS)
-    path = paths.PARAMS / "grids" / f"{name}.yaml"
-    return validated(GRIDS[name], read_yaml(path), _shown(path)).model_dump(by_alias=True)
+    file = f"grids/{name}.yaml"
+    return validated(GRIDS[name], read_yaml(file), f"params/{file}").model_dump(by_alias=True)
 
 
 def matches(name: str, only: str) -> bool:
@@ -108,21 +107,33 @@ def check_only(only: str, names: Iterable[str]) -> None:
     """`ParameterError` for a filter of which a pattern matches none of the names that the requested figures show."""
     shown = set(names)
     for pattern in patterns(only):
-        if not any(fnmatchcase(name, pattern) for name in shown):
+        if not any(matches(name, pattern) for name in shown):
             raise ParameterError(f"only: no model is called {pattern!r}; nearest: {nearest(pattern, shown)}")
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """A YAML file's mapping; `ParameterError` with file and line where it is none."""
+def read_yaml(file: str) -> dict[str, Any]:
+    """The mapping in a YAML file of `params/`; `ParameterError` with file and line where it holds none."""
+    where = f"params/{file}"
     try:
-        values = _parsed(path.read_text(encoding="utf-8"), _shown(path))
+        values = _parsed((paths.PARAMS / file).read_text(encoding="utf-8"), where)
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        raise ParameterError(f"{_shown(path)} line {line}: not UTF-8 text: save the file as UTF-8") from None
+        raise ParameterError(f"{where} line {line}: not UTF-8 text: save the file as UTF-8") from None
     except OSError as error:
-        raise ParameterError(f"{_shown(path)}: cannot be read: {error.strerror}") from None
+        raise ParameterError(f"{where}: cannot be read: {error.strerror}") from None
+    return _mapping(values, where)
+
+
+def entries(file: str) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """The entries of a file of `params/` that has one under every key: key, fields, and the place for messages."""
+    for key, fields in read_yaml(file).items():
+        where = f"{file}: {key}"
+        yield key, _mapping(fields, where), where
+
+
+def _mapping(values: Any, where: str) -> dict[str, Any]:
     if not isinstance(values, dict):
-        raise ParameterError(f"{_shown(path)}: expected a mapping of keys to values, got {type(values).__name__}")
+        raise ParameterError(f"{where}: expected a mapping of keys to values, got {_REPR.repr(values)}")
     return values
 
 
@@ -139,10 +150,6 @@ def _parsed(text: str, where: str) -> Any:
     except (TypeError, ValueError) as error:  # a mapping as a key, a number of more than 4,300 digits
         problem = str(error).partition(";")[0]
     raise ParameterError(f"{where}: not valid YAML: {problem}")
-
-
-def _shown(path: Path) -> str:
-    return str(path.relative_to(paths.ROOT)) if path.is_relative_to(paths.ROOT) else str(path)
 
 
 def _assignments(overrides: Mapping[str, Any] | Iterable[str] | str | None) -> dict[str, Any]:
@@ -180,8 +187,8 @@ def _assign(values: dict[str, Any], key: str, value: Any, where: str) -> None:
 
 def names(model: type[Settings], prefix: str = "") -> Iterator[str]:
     """Every dotted key of a model."""
-    for name in model.model_fields:
-        yield prefix + name
+    for name, field in model.model_fields.items():
+        yield prefix + (field.alias or name)
         if inner := section(model, name):
             yield from names(inner, f"{prefix}{name}.")
 

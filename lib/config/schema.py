@@ -74,17 +74,13 @@ _EachOnce = _check(
 )
 
 
-class CorpusFolder(Settings):
-    """A dataset folder of the corpus; shares are relative to each other."""
-
+class CorpusFolder(Settings):  # a dataset folder of the corpus; shares are relative to each other
     folder: Annotated[str, Field(pattern=r"^[^/.][^/]*$")]
     share: Positive = 1.0
     min_tokens: Annotated[int, Field(ge=0)] = 0
 
 
-class CorpusSettings(Settings):
-    """The distillation corpus: dataset folders and their shares."""
-
+class CorpusSettings(Settings):  # the distillation corpus: dataset folders and their shares
     folders: Annotated[Filled[Annotated[CorpusFolder, BeforeValidator(_folder)]], _EachOnce]
     order: Literal["listed", "shuffled"]
     train_documents: Annotated[int, Field(ge=2)]
@@ -104,9 +100,7 @@ class TaskFolder(Settings):
     folds: Annotated[int, Field(ge=2)] | None = None
 
 
-class TaskSettings(Settings):
-    """The evaluation tasks by name, and how they are cut down."""
-
+class TaskSettings(Settings):  # the evaluation tasks by name, and how they are cut down
     folders: Annotated[dict[Text, Annotated[TaskFolder, BeforeValidator(_folder)]], Field(min_length=1)]
     limit: Count
     seed: Seed
@@ -117,9 +111,7 @@ class TaskSettings(Settings):
         return tuple(roles.ordered(self.folders))
 
 
-class MiniBuild(Settings):
-    """How the dataset folders of mini are made from the files inside gensim."""
-
+class MiniBuild(Settings):  # how the dataset folders of mini are made from the files inside gensim
     builder: Literal["mini"]
     documents: Annotated[int, Field(ge=4)]
     pool_articles: Annotated[int, Field(ge=20)]
@@ -134,9 +126,7 @@ _PINNED = re.compile(r"(?!hf://)|[^@]*@[^/]{40}(/|$)")
 Source = Annotated[Text, _check("the pinned hf://datasets/<id>@<40 hex digits>/<files>", _PINNED.match)]
 
 
-class ThesisBuild(Settings):
-    """From which files the dataset folders of thesis are made."""
-
+class ThesisBuild(Settings):  # from which files the dataset folders of thesis are made
     builder: Literal["thesis"]
     wikipedia: Filled[Source]
     news: Filled[Source]
@@ -147,13 +137,10 @@ class StructuralTeacherSettings(Settings):  # SBERT
     revision: Text | None = None
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
     max_tokens: Annotated[int, Field(ge=3)]
-    label_tokens: Count
     batch_size: Count
 
 
-class ContextualTeacherSettings(Settings):
-    """Paragraph Vector's fixed hyperparameters; the grid's are in grids/pv.yaml."""
-
+class ContextualTeacherSettings(Settings):  # Paragraph Vector's fixed hyperparameters; the grid's are in grids/pv.yaml
     documents: Count | None
     seed: Seed
     epochs: Count
@@ -187,9 +174,7 @@ class StudentSettings(Settings):
     max_positions: Count
 
 
-class TrainingSettings(Settings):
-    """How every student of Chapter 4 is trained."""
-
+class TrainingSettings(Settings):  # how every student of Chapter 4 is trained
     documents: Annotated[int, Field(ge=2)]
     batch_size: Annotated[int, Field(ge=2)]
     cca_batch_size: Annotated[int, Field(ge=2)]
@@ -225,9 +210,7 @@ class SoftCCASettings(Settings):  # the contextual loss
     form: Literal["code", "printed"]
 
 
-class FinalSettings(Settings):
-    """Chapter 5: longer training, and evaluation with three amounts of labelled data."""
-
+class FinalSettings(Settings):  # Chapter 5: longer training, and evaluation with three amounts of labelled data
     documents: Annotated[int, Field(ge=2)]
     learning_rate: Positive
     accumulation: Count
@@ -276,25 +259,21 @@ class Profile(Settings):
         """Dotted keys whose values are not those of the profile's file, with their values; empty if unmodified."""
         return dict(self._departures)
 
-    def fingerprintable(self) -> dict[str, Any]:
-        """The profile as plain values (dicts, lists, numbers, text), for fingerprints and provenance."""
-        return self.model_dump(mode="json")
-
     def flat(self) -> dict[str, Any]:
         """The profile as dotted key -> plain value; a field that holds a mapping is one value."""
         values: dict[str, Any] = {}
-        for key, value in self.fingerprintable().items():
+        for key, value in self.model_dump(mode="json").items():
             inner = isinstance(getattr(self, key), Settings)
             values |= {f"{key}.{field}": part for field, part in value.items()} if inner else {key: value}
         return values
 
 
-class ProjectionGroup(Settings):
-    """All pairs of the named projections for one contextual teacher, whose short name ends in `dimension`."""
+def _as_trained(label: str) -> str:
+    """A model has one label: `γ=1` is `γ=1.0`, and `×` is `x`."""
+    return re.sub(r"(?<=γ=)\d+(\.\d+)?$", lambda number: str(float(number[0])), label.replace("×", "x"))
 
-    dimension: Text
-    student: Texts
-    contextual: Texts
+
+Label = Annotated[Text, AfterValidator(_as_trained)]
 
 
 class MaxMarginGrid(Settings):  # distances times gammas
@@ -303,9 +282,17 @@ class MaxMarginGrid(Settings):  # distances times gammas
 
 
 class StructuralGrid(Settings):  # Section 4.4
-    losses: Texts  # which losses there are `lib.distillation.variants` knows
+    losses: Listed[Label]  # which losses there are `lib.distillation.variants` knows
     max_margin: MaxMarginGrid
-    reference: Texts
+    reference: Annotated[Filled[Label], _EachOnce]
+
+
+class ProjectionGroup(Settings):
+    """All pairs of the named projections for one contextual teacher, whose short name ends in `dimension`."""
+
+    dimension: Text
+    student: Listed[Label]
+    contextual: Listed[Label]
 
 
 class ProjectionGrid(Settings):  # Section 4.5.2, Tables 4.6 to 4.8

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from lib.data import sources, task_files
 from lib.data.dataset_folder import Document, Documents, content, repeats
@@ -93,7 +92,7 @@ def _long_enough(
     documents: Documents, rows: np.ndarray, wanted: int, tokenizer: Callable[[], Tokenizer], left_out: dict[str, int]
 ) -> Iterator[int]:
     """The rows whose text has at least `wanted` tokens, counted as far as they are asked for."""
-    lengths = _token_counts((documents[int(row)] for row in rows), tokenizer(), special=True)
+    lengths = _token_counts((documents[int(row)] for row in rows), tokenizer())
     for row, length in zip(rows, lengths, strict=True):
         left_out["too short"] += length < wanted
         if length >= wanted:
@@ -132,18 +131,7 @@ class _Picked(Sequence[Document]):
         return self.folders[folder][row]
 
 
-def token_statistics(corpus: Corpus, longformer_tokenizer: Tokenizer, sbert_tokenizer: Tokenizer) -> pd.DataFrame:
-    """A row per document: id, source, split and its tokens before any truncation: longformer_tokens (with special
-    tokens, as the student reads it) and sbert_tokens (without, as the masking rule counts)."""
-    rows = []
-    for split, documents in (("train", corpus.train), ("validation", corpus.validation)):
-        longformer = _token_counts(documents, longformer_tokenizer, special=True)
-        sbert = _token_counts(documents, sbert_tokenizer, special=False)
-        rows += [(d.id, d.source, split, a, b) for d, a, b in zip(documents, longformer, sbert, strict=True)]
-    return pd.DataFrame(rows, columns=["id", "source", "split", "longformer_tokens", "sbert_tokens"])
-
-
-def _token_counts(documents: Iterable[Document], tokenizer: Tokenizer, *, special: bool) -> Iterator[int]:
+def _token_counts(documents: Iterable[Document], tokenizer: Tokenizer) -> Iterator[int]:
     every = (document.text for document in documents)
     while texts := list(itertools.islice(every, _BATCH)):
-        yield from map(len, tokenizer(texts, add_special_tokens=special, truncation=False, verbose=False)["input_ids"])
+        yield from map(len, tokenizer(texts, truncation=False, verbose=False)["input_ids"])

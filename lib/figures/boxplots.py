@@ -14,13 +14,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from lib import published
-from lib.config import figure_models, roles
+from lib.config import roles
 from lib.figures.style import COLORS, DIAMOND, INK, LIGHT, NEUTRAL, SIZES, style
+from lib.published import figure_models
 
 UNTRAINED = ("Longformer", "SBERT")  # the base checkpoint and the structural teacher
 BASELINE = "baseline or teacher"
 _APPENDIX = re.compile(r"fig[A-Z]_\d+")  # shows what the thesis does not
-_ROUNDS = ("1k", "10k", "all")
 _LAMBDAS = ("0.2", "0.5", "0.8", "0.95")
 # Figure -> pattern of models -> what the published figure colours them by, the first that fits.
 _PROJECTIONS = {r"(\d+)d;S:.*": r"\1-dimensional teacher", ".*": BASELINE}
@@ -42,7 +42,7 @@ _ORDERS = {
     "fig4_3": ("simple", "contrastive", "max-margin, cosine", "max-margin, MSE"),
     "fig4_5": ("DM", "DBOW", "DM + DBOW"),
     **dict.fromkeys(("fig4_7", "fig4_8", "fig4_9"), [f"{size}-dimensional teacher" for size in (100, 1024, 2048)]),
-    "fig5_3": [f"{size} finetuning documents" for size in _ROUNDS],
+    "fig5_3": [f"{size} finetuning documents" for size in roles.ROUNDS],
 }
 
 
@@ -79,7 +79,7 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
     frame["model"] = frame["identity"].map(names)
     frame["mean"] = frame.groupby("model")["normalized"].transform("mean").round(12)  # ties: in published order
     frame["round"] = frame["model"].str.rpartition(";")[2] if label == "fig5_3" else ""
-    orders = {"round": roles.ordered(frame["round"], _ROUNDS), "mean": None, "identity": list(names)}
+    orders = {"round": roles.ordered(frame["round"], roles.ROUNDS), "mean": None, "identity": list(names)}
     orders["task"] = roles.ordered(frame["task"])
     frame = frame.sort_values(
         [*orders], key=lambda column: column if column.name == "mean" else column.map(orders[column.name].index)

@@ -14,7 +14,6 @@ from lib import published
 from lib.config import roles
 from lib.figures.style import COLORS, DIAMOND, INK, SIZES, style
 
-MODELS = tuple(published.load("tab5_7")["model"].unique())  # as Table 5.7 lists them; further ones come after
 _RETRIEVAL = ["metric", "model", "task"]
 _KEYS = {"fig5_4": ["round", "task", "model"], "fig5_5": _RETRIEVAL, "fig5_6": _RETRIEVAL}
 _SMALL = DIAMOND | {"markersize": 3.5}
@@ -41,7 +40,7 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
         raise ValueError(f"{label}: two records for {tuple(ours.loc[repeated, [*keys, 'seed']].iloc[0])}: pass one run")
     means = ours.groupby(keys, sort=False).agg(value=("value", "mean"), seeds=("seed", "nunique")).reset_index()
     frame = means.merge(theirs[[*keys, "published"]], on=keys, how="left")
-    orders = {"model": _models(frame), "task": _tasks(frame), "round": ["10k", "all"], "metric": ["MAP", "MRR"]}
+    orders = {"model": _models(frame), "task": _tasks(frame), "round": list(roles.ROUNDS), "metric": ["MAP", "MRR"]}
     frame = frame.sort_values(keys, key=lambda column: column.map(orders[column.name].index), ignore_index=True)
     return frame[[*keys, "value", "published", "seeds"]]
 
@@ -110,13 +109,13 @@ def _legend(figure: Figure, models: list[str], *more: Line2D) -> None:
 
 def _colors(models: list[str]) -> list[str]:
     # Ten colours are told apart; a model keeps its colour when another is missing.
-    places = list(dict.fromkeys((*MODELS, *models)))
+    places = list(dict.fromkeys((*published.CHAPTER_5, *models)))
     return [COLORS[places.index(model) % len(COLORS)] for model in models]
 
 
 def _models(frame: pd.DataFrame) -> list[str]:
     models = frame["model"].unique()
-    return [model for model in MODELS if model in models] + [model for model in models if model not in MODELS]
+    return [model for model in dict.fromkeys((*published.CHAPTER_5, *models)) if model in models]
 
 
 def _tasks(frame: pd.DataFrame) -> list[str]:

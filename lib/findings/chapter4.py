@@ -13,12 +13,13 @@ from itertools import combinations
 import pandas as pd
 
 from lib import experiments, figures
-from lib.config import figure_models, profiles
+from lib.config import profiles
 from lib.config.profiles import Profile
 from lib.distillation.variants import NO_WEIGHTING, parse
 from lib.figures.boxplots import UNTRAINED
+from lib.published import figure_models
 from lib.statistics.effects import best_means, normalized_runs
-from lib.statistics.intervals import SeedNoise, paired, seed_noise
+from lib.statistics.intervals import Paired, SeedNoise, paired, seed_noise
 
 STRUCTURAL_REFERENCES = profiles.grid("structural")["reference"]
 REFERENCES = (*STRUCTURAL_REFERENCES, *NO_WEIGHTING.values())
@@ -33,13 +34,11 @@ def references(label: str) -> tuple[str, ...]:
 
 
 def models(label: str, profile: Profile) -> dict[str, str]:
-    """Name as printed -> identity for the models of a figure that the profile asks for: the published ones from top to
-    bottom, then what the figure's grid adds.
+    """Name as printed -> identity of the models that a figure shows: the published ones, then what its grid adds.
 
-    `profile.only` keeps the names that match one of its comma-separated patterns, and the baselines.
-    `profile.max_variants` keeps the baselines, the references and the first few of the others.
-
-    Raises `ValueError` for a variant in a grid that nobody can train.
+    `profile.only` keeps the names that match one of its comma-separated patterns, and the baselines;
+    `profile.max_variants` the baselines, the references and the first few of the others. Raises `ValueError` for a
+    variant in a grid that nobody can train.
     """
     shown = figure_models.shown(label)
     for identity in shown.values():
@@ -56,14 +55,14 @@ def models(label: str, profile: Profile) -> dict[str, str]:
 
 def records(labels: str | Sequence[str], *, profile: Profile, executor: Executor | None = None) -> pd.DataFrame:
     """Tidy records of every model of the figures and of their references; trains what is missing."""
-    labels = [labels] if isinstance(labels, str) else list(labels)
+    labels = [labels] if isinstance(labels, str) else labels
     wanted = [identity for label in labels for identity in (*models(label, profile).values(), *references(label))]
     return experiments.run(dict.fromkeys(wanted), profile=profile, seeds=seeds(profile), executor=executor)
 
 
-def seeds(profile: Profile) -> dict[str, list[int]]:
-    """The reference students run with the reference seeds too, everything else with the profile's alone."""
-    return {identity: sorted({*profile.seeds, *profile.reference_seeds}) for identity in REFERENCES}
+def seeds(profile: Profile, repeated: Sequence[str] = REFERENCES) -> dict[str, list[int]]:
+    """The models that run with the reference seeds too; everything else runs with the profile's alone."""
+    return dict.fromkeys(repeated, sorted({*profile.seeds, *profile.reference_seeds}))
 
 
 def of_figure(records: pd.DataFrame, label: str, profile: Profile) -> pd.DataFrame:
@@ -82,8 +81,7 @@ def band(records: pd.DataFrame, label: str, profile: Profile) -> SeedNoise:
 
 def draw(label: str, records: pd.DataFrame, profile: Profile) -> tuple[pd.DataFrame, SeedNoise]:
     """Draw and save a boxplot figure; returns its data (the CSV) and its noise."""
-    shown = of_figure(records, label, profile)
-    noise = band(records, label, profile)
+    shown, noise = of_figure(records, label, profile), band(records, label, profile)
     data = figures.boxplot_frame(label, shown, band=noise.band)
     figures.save(figures.boxplot(data, label), label, data, profile=profile, records=shown)
     return data, noise
@@ -95,11 +93,8 @@ def reference_tests(records: pd.DataFrame) -> pd.DataFrame:
     Columns left, right, difference (mean accuracy, left minus right), low and high (95 % bootstrap interval over
     tasks), p (Wilcoxon signed-rank test of the paired differences per task and seed), pairs.
     """
-    scores = (
-        records[records["model"].isin(REFERENCES)]
-        .pivot_table(index=["task", "seed"], columns="model", values="value")
-        .dropna(axis=1)
-    )
+    runs = records[records["model"].isin(REFERENCES)]
+    scores = runs.pivot_table(index=["task", "seed"], columns="model", values="value").dropna(axis=1)
     pairs = combinations([name for name in REFERENCES if name in scores], 2)
     rows = [(*pair, *paired(*(scores[name] for name in pair), over="task"), len(scores)) for pair in pairs]
-    return pd.DataFrame(rows, columns=["left", "right", "difference", "low", "high", "p", "pairs"])
+    return pd.DataFrame(rows, columns=["left", "right", *Paired._fields, "pairs"])

@@ -22,19 +22,20 @@ import numpy as np
 import pandas as pd
 
 from lib import published as theirs
-from lib.config import figure_models, paths, profiles
+from lib.config import paths, profiles
 from lib.config.profiles import Profile
 from lib.distillation import variants
 from lib.experiments import keys
 from lib.findings import chapter4, final_students
 from lib.findings.claim_kinds import KINDS, Claim, EasierTask, resolve
+from lib.published import figure_models
 from lib.statistics import effects, intervals, verdicts
 from lib.statistics.intervals import SeedNoise
 from lib.statistics.verdicts import Judgement
 from lib.store.records import store
 from lib.tasks import classification_names
 
-RANKINGS = (*figure_models.CHAPTER_4, "fig5_3")
+RANKINGS = theirs.BOXPLOTS
 RETRIEVAL = ("fig5_5", "fig5_6")  # rows per metric
 # Section 4.5.3: `no-weighting` sums the losses, λ = 0.5 halves that sum, which AdamW hardly notices.
 RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting", "None;λ=0.5"))
@@ -51,13 +52,12 @@ def load() -> list[Claim]:
 
     Raises `lib.config.profiles.ParameterError`, one line naming the claim, for an unknown kind, key, figure or model.
     """
-    path = paths.PARAMS / "claims.yaml"
-    return [parse(name, fields, f"{path.name}: {name}") for name, fields in profiles.read_yaml(path).items()]
+    return [parse(*entry) for entry in profiles.entries("claims.yaml")]
 
 
 def parse(name: str, fields: Mapping[str, Any], where: str) -> Claim:
     """One claim, checked against its kind's schema and against the models of its figure."""
-    kind = (fields or {}).get("kind")
+    kind = fields.get("kind")
     if kind not in KINDS:
         raise profiles.ParameterError(f"{where}: kind: unknown kind {kind!r}; known: {', '.join(KINDS)}")
     claim = profiles.validated(KINDS[kind], {"id": name, **fields}, where)

@@ -8,21 +8,23 @@ import numpy as np
 import pandas as pd
 
 from lib import figures, published
-from lib.config import figure_models
 from lib.config.profiles import Profile
 from lib.distillation import projection
 from lib.distillation.held_out_cca import chance_cca
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, TEACHER_OF_DIMENSION, Variant, parse
-from lib.experiments import contextual_teacher, embeddings, task_texts
+from lib.experiments import contextual_teacher, embeddings, models, task_texts
 from lib.findings import chapter4
+from lib.published import figure_models
 
-_FIGURES = {"tab4_6": "fig4_7", "tab4_7": "fig4_8", "tab4_8": "fig4_9"}  # table of projections -> figure
+_FIGURES = dict(zip(("tab4_6", "tab4_7", "tab4_8"), figure_models.PROJECTIONS, strict=True))
 
 
-def paragraph_vector_table(labels: list[str], profile: Profile) -> pd.DataFrame:
-    """Per Paragraph Vector: vocabulary, seconds of training, percent of documents that gensim cuts at 10,000 words."""
+def paragraph_vector_table(identities: Iterable[str], profile: Profile) -> pd.DataFrame:
+    """Vocabulary, seconds of training, and percent of documents that gensim cuts at 10,000 words, of each single
+    Paragraph Vector among the models: names like PV;2048d are resolved, compounds taken apart."""
+    variants = [variant for variant in map(parse, identities) if variant.kind == "paragraph_vector"]
     rows = []
-    for label in labels:
+    for label in dict.fromkeys(part for variant in variants for part in variant.contextual.split("+")):
         vectors = contextual_teacher.paragraph_vector(label, profile)
         cut, documents = int(vectors["truncated"]), int(vectors["documents"])
         vocabulary, seconds = int(vectors["vocabulary_size"]), float(vectors["seconds"])
@@ -31,27 +33,22 @@ def paragraph_vector_table(labels: list[str], profile: Profile) -> pd.DataFrame:
 
 
 def projection_table(label: str, profile: Profile) -> pd.DataFrame:
-    """The students of Table 4.6, 4.7 or 4.8 (tab4_6 ...): teacher, both projections by label, and their parameters at
-    this profile's width.
+    """The students of Table 4.6, 4.7 or 4.8 (tab4_6 ...): teacher, both projections by label, and their parameters in
+    this profile.
 
     Columns teacher, student_projection, contextual_projection, dimension (of the space both end in),
     student_parameters, contextual_parameters, published (whether the thesis lists it: yes or no).
     """
     printed = set(published.load(label).itertuples(index=False, name=None))
-    rows = []
-    for name, identity in figure_models.listed(_FIGURES[label]).items():
-        variant = parse(identity)
-        if variant.kind != "student" or variant.contextual is None:
-            continue
+    dim, rows = models.base_student(profile).dim, []
+    for name, variant in _students(figure_models.listed(_FIGURES[label])).items():
         labels = variant.student_projection, variant.contextual_projection
-        widths = 768, sum(int(part.split(";")[1]) for part in variant.contextual.split("+"))
-        sizes = [
-            (projection.scale(layers, profile.width), max(1, round(width * profile.width)))
-            for layers, width in zip(labels, widths, strict=True)
-        ]
+        vectors = [part.split(";")[1] for part in variant.contextual.split("+")]
+        vector_dim = sum(int(projection.scale(size, profile.width)) for size in vectors)
+        student, contextual = (projection.scale(layers, profile.width) for layers in labels)
+        counts = projection.parameter_count(student, dim), projection.parameter_count(contextual, vector_dim)
         key = (TEACHER_OF_DIMENSION[name.split(";")[0]], *labels)
-        counts = [projection.parameter_count(*size) for size in sizes]
-        rows.append((*key, projection.out_features(*sizes[0]), *counts, "yes" if key in printed else "no"))
+        rows.append((*key, projection.out_features(student, dim), *counts, "yes" if key in printed else "no"))
     columns = ["teacher", "student_projection", "contextual_projection", "dimension", "student_parameters"]
     return pd.DataFrame(rows, columns=[*columns, "contextual_parameters", "published"])
 
@@ -65,7 +62,7 @@ def selected_table(records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     Columns parameter, the four published students, then "ours: <loss>; <name in its figure>" for ours, best first.
     """
     table = published.load("tab4_10")
-    for label, loss in (("fig4_10", "cosine"), ("fig4_11", "mm-MSE")):
+    for label, loss in figure_models.WEIGHTINGS.items():
         data = figures.boxplot_frame(label, chapter4.of_figure(records, label, profile), band=None)
         ranking = data[["model", "identity"]].drop_duplicates().iloc[::-1].itertuples(index=False)
         students = [(name, variant) for name, identity in ranking if (variant := parse(identity)).kind == "student"]
@@ -100,10 +97,7 @@ def figure_histories(groups: dict[str, str], profile: Profile) -> pd.DataFrame:
     """
     frames = []
     for label, group in groups.items():
-        for name, identity in chapter4.models(label, profile).items():
-            variant = parse(identity)
-            if variant.contextual is None or variant.kind != "student":
-                continue
+        for name, variant in _students(chapter4.models(label, profile)).items():
             student = embeddings.of(variant, profile.seeds[0], profile)
             teacher = contextual_teacher.embeddings(variant.contextual, "validation", profile)
             names = {"group": group, "model": name, "dimension": name.partition("d;")[0]}
@@ -113,29 +107,27 @@ def figure_histories(groups: dict[str, str], profile: Profile) -> pd.DataFrame:
     return frame[["group", "model", "dimension", "update", "embedding", "projected", "chance"]]
 
 
-def collapsed(records: pd.DataFrame, profile: Profile, split: str = "validation") -> pd.Series:
+def collapsed(records: pd.DataFrame, profile: Profile) -> pd.Series:
     """Per record: whether its model scores a class share on every task, that is, predicts one class for everything.
 
-    records: of `lib.experiments.run`. A model counts as collapsed if that holds for one of its seeds.
+    records: validation accuracies of `lib.experiments.run`. A model counts as collapsed if one of its seeds does.
     """
-    shares = {task: _class_shares(task, split, profile) for task in records["task"].unique()}
+    shares = {task: _class_shares(task, profile) for task in records["task"].unique()}
     pairs = zip(records["task"], records["value"], strict=True)
     hit = [bool(np.abs(shares[task][0] - value).min() <= 0.5 / shares[task][1]) for task, value in pairs]
     by_run = pd.Series(hit, index=records.index).groupby([records["model"], records["seed"]]).transform("all")
     return by_run.groupby(records["model"]).transform("any")
 
 
-def _class_shares(task: str, split: str, profile: Profile) -> tuple[np.ndarray, int]:
-    """Shares of the classes among the evaluated examples, and how many examples there are."""
+def _class_shares(task: str, profile: Profile) -> tuple[np.ndarray, int]:
+    """Shares of the classes among the examples of a validation, and how many examples there are."""
     arrays = task_texts.arrays(task, profile)
-    cut = profile.tasks.limit if split == "validation" else None
-    labels = task_texts.examples(arrays, split if f"labels_{split}" in arrays else "train", cut)[1]
-    counts = np.bincount(labels, minlength=len(arrays["classes"]))
-    return counts / counts.sum(), len(labels)
+    split = "validation" if "labels_validation" in arrays else "train"
+    labels = task_texts.examples(arrays, split, profile.tasks.limit)[1]
+    return np.bincount(labels, minlength=len(arrays["classes"])) / len(labels), len(labels)
 
 
-def trained_labels(labels: Iterable[str]) -> list[str]:
-    """The single Paragraph Vectors behind identity labels: names like PV;2048d resolved, compounds taken apart."""
-    variants = [parse(label) for label in labels]
-    vectors = [variant.contextual for variant in variants if variant.kind == "paragraph_vector"]
-    return list(dict.fromkeys(part for label in vectors for part in label.split("+")))
+def _students(models: dict[str, str]) -> dict[str, Variant]:
+    """Those of the models (name -> identity) that learn from a contextual teacher."""
+    variants = {name: parse(identity) for name, identity in models.items()}
+    return {name: variant for name, variant in variants.items() if variant.kind == "student" and variant.contextual}

@@ -9,24 +9,29 @@ import numpy as np
 import pandas as pd
 
 from lib.config.profiles import Profile
-from lib.data.corpus import token_statistics
+from lib.distillation.variants import MASK_LABEL
 from lib.experiments import keys, models, structural_teacher, task_texts, text_sets
 from lib.store.records import fingerprint, store
 from lib.store.source_keys import source_key
 
-LIMITS = (384, 512)  # tokens, in the thesis' labels
+LIMITS = (int(MASK_LABEL), 512)  # tokens, in the thesis' labels
+_BATCH = 1000  # documents whose texts are in memory together
 Arrays = dict[str, np.ndarray]
+Batches = Iterator[tuple[dict[str, Any], list[str]]]  # columns that say what texts are, and the texts
 
 
 def corpus_lengths(profile: Profile) -> pd.DataFrame:
     """One row per document of the corpus: source, split, longformer_tokens and sbert_tokens, before truncation."""
 
-    def count() -> Arrays:
-        tokenizers = models.base_student(profile).tokenizer, structural_teacher.load(profile).tokenizer
-        frame = token_statistics(text_sets.corpus(profile), *tokenizers).drop(columns="id")
-        return {name: values.to_numpy(str if name in ("source", "split") else int) for name, values in frame.items()}
+    def batches() -> Batches:
+        corpus = text_sets.corpus(profile)
+        for split, documents in (("train", corpus.train), ("validation", corpus.validation)):
+            for start in range(0, len(documents), _BATCH):
+                batch = documents[start : start + _BATCH]
+                labels = {"source": [document.source for document in batch], "split": split}
+                yield labels, [document.text for document in batch]
 
-    return pd.DataFrame(_stored("corpus_lengths", keys.corpus(profile), count, profile))
+    return _lengths("corpus_lengths", keys.corpus(profile), batches, profile)
 
 
 def corpus_table(lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
@@ -43,22 +48,16 @@ def task_lengths(profile: Profile) -> pd.DataFrame:
     """One row per task, split and text: longformer_tokens (with special tokens) and sbert_tokens (without), before
     truncation; a text counts once in a split."""
 
-    def count() -> Arrays:
-        texts = text_sets.texts("all_tasks", profile)
-        longformer = models.base_student(profile).tokenizer(texts, verbose=False)["input_ids"]
-        longformer_tokens = np.array([len(ids) for ids in longformer])
-        return {"longformer_tokens": longformer_tokens, "sbert_tokens": structural_teacher.load(profile).lengths(texts)}
+    def batches() -> Batches:
+        yield {}, text_sets.texts("all_tasks", profile)
 
-    lengths = pd.DataFrame(_stored("task_lengths", keys.text_set("all_tasks", profile), count, profile))
-    frames = []
+    lengths, frames = _lengths("task_lengths", keys.text_set("all_tasks", profile), batches, profile), []
     for task in profile.tasks.names:
         arrays = task_texts.arrays(task, profile)
         inputs = {name.removeprefix("inputs_"): rows for name, rows in arrays.items() if name.startswith("inputs_")}
         for split, rows in ({"test": arrays["candidates"]} if "candidates" in arrays else inputs).items():
-            frame = lengths.loc[np.unique(rows)]
-            frame.insert(0, "task", task)
-            frame.insert(1, "split", split)
-            frames.append(frame)
+            texts = lengths.loc[np.unique(rows)].assign(task=task, split=split)
+            frames.append(texts[["task", "split", *lengths]])
     return pd.concat(frames, ignore_index=True)
 
 
@@ -110,14 +109,24 @@ def _long(lengths: pd.DataFrame, profile: Profile) -> dict[str, float]:
 
     A profile whose teacher reads less than the thesis' scales both limits alike.
     """
-    teacher = profile.structural_teacher
-    scale = teacher.max_tokens / teacher.label_tokens
+    scale = profile.structural_teacher.max_tokens / LIMITS[0]
     over = {f"over_{limit}_percent": 100 * float((lengths["sbert_tokens"] > limit * scale).mean()) for limit in LIMITS}
     return over | {"cut": int((lengths["longformer_tokens"] > profile.student.max_positions).sum())}
 
 
-def _stored(kind: str, texts: Any, count: Callable[[], Arrays], profile: Profile) -> Arrays:
-    """What `count` gives, kept under the key of what it counts (`texts`), of both tokenizers and of this code."""
+def _lengths(kind: str, texts: Any, batches: Callable[[], Batches], profile: Profile) -> pd.DataFrame:
+    """A row per text: its labels and its lengths, kept under the key of the texts, both tokenizers and this code."""
+
+    def count() -> Arrays:
+        tokenizer, teacher = models.base_student(profile).tokenizer, structural_teacher.load(profile)
+        frames = []
+        for labels, batch in batches():
+            longformer = [len(ids) for ids in tokenizer(batch, verbose=False)["input_ids"]]
+            lengths = {"longformer_tokens": longformer, "sbert_tokens": teacher.lengths(batch)}
+            frames.append(pd.DataFrame(labels | lengths))
+        columns = pd.concat(frames).items()
+        return {name: values.to_numpy(int if values.dtype == int else str) for name, values in columns}
+
     code = source_key("lib.findings.data_statistics", stop=keys.CARRIERS)
     key = fingerprint([keys.base(profile), keys.structural_teacher(profile), texts, code])
-    return store().arrays(kind, key, count)
+    return pd.DataFrame(store().arrays(kind, key, count))

@@ -9,7 +9,8 @@ import pandas as pd
 from lib import experiments, published
 from lib.config import roles
 from lib.config.profiles import Profile
-from lib.distillation.variants import MM_MSE, NO_WEIGHTING
+from lib.distillation.variants import MASK_LABEL, MM_MSE, NO_WEIGHTING, parse
+from lib.findings import chapter4
 from lib.statistics.effects import best_means, normalized_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
 
@@ -19,15 +20,15 @@ MODELS = {
     "DM": "DM;100d",
     "PV": "PV;2048d",
     "SBERT": "SBERT",
-    "cosine-masked": f"{NO_WEIGHTING['cosine']};384;λ=0.5",
+    "cosine-masked": f"{NO_WEIGHTING['cosine']};{MASK_LABEL};λ=0.5",
     "MSE-contextual": f"{NO_WEIGHTING['mm-MSE']};None;λ=0.5",
     "only-MSE": MM_MSE,
     "TF-IDF": "TF-IDF",
     "SBERT, mean of chunks": "SBERT, mean of chunks",
 }
-STUDENTS = ("cosine-masked", "MSE-contextual", "only-MSE")
-PUBLISHED = tuple(MODELS)[:7]
-_ROUNDS = ("all", "10k", "1k", "retrieval")  # the parts of Table 5.7; rounds of a profile's own come after them
+STUDENTS = tuple(name for name, identity in MODELS.items() if parse(identity).kind == "student")
+PUBLISHED = published.CHAPTER_5
+_PARTS = (*reversed(roles.ROUNDS), "retrieval")  # of Table 5.7; rounds of a profile's own come after them
 _MEANS = ("mean", "norm_mean")
 TOP = 1000  # what is ranked lower was ignored in the published retrieval scores
 
@@ -50,12 +51,10 @@ def final_profile(profile: Profile) -> Profile:
 
 def classification(profile: Profile, executor: Executor | None = None) -> pd.DataFrame:
     """Tidy test accuracies of every model in every round: as `experiments.run`, with Chapter 5's names and `round`."""
-    given = {"profile": final_profile(profile), "seeds": seeds(profile), "executor": executor}
-    rounds = [
-        experiments.run(MODELS.values(), **given, split="test", limit=limit).assign(round=name)
-        for name, limit in profile.final.rounds.items()
-    ]
-    return _named(pd.concat(rounds, ignore_index=True))
+    given = {"profile": final_profile(profile), "seeds": seeds(profile), "executor": executor, "split": "test"}
+    rounds = profile.final.rounds.items()
+    runs = [experiments.run(MODELS.values(), **given, limit=limit).assign(round=name) for name, limit in rounds]
+    return _named(pd.concat(runs, ignore_index=True))
 
 
 def retrieval(profile: Profile, *, top: int | None, executor: Executor | None = None) -> pd.DataFrame:
@@ -68,24 +67,23 @@ def score_table(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.DataFra
     """Table 5.7, both parts in one: round, model, task, value, published.
 
     round is "all", "10k", "1k" or "retrieval" (MAP); task also names the two summaries "mean" and "norm_mean". The
-    latter divides by the best score of the task among the published models, so that both columns are normalised alike;
-    further baselines are measured against the same best. `follows` says whether a published summary follows from its
-    own row, to the rounding of its three digits.
+    latter divides by the best score of the task among the published models, so that both columns are normalised alike,
+    further baselines too. `follows`: whether a published summary follows from its own row, to its three digits.
     """
     ours = pd.concat([accuracies, retrieved[retrieved["metric"] == "MAP"].assign(round="retrieval")])
     ours = ours.groupby(["round", "model", "task"], sort=False)["value"].mean().reset_index()
     theirs = published.load("tab5_7").rename(columns={"value": "published"})
     cells = theirs[~theirs["task"].isin(_MEANS)]
-    summaries = [_summaries(ours, "value"), _summaries(cells, "published").rename(columns={"published": "recomputed"})]
-    ours = pd.concat([ours, summaries[0]])
-    table = ours.merge(theirs, on=["round", "model", "task"], how="outer").merge(summaries[1], how="left")
+    recomputed = _summaries(cells, "published").rename(columns={"published": "recomputed"})
+    table = pd.concat([ours, _summaries(ours, "value")]).merge(theirs, on=["round", "model", "task"], how="outer")
+    table = table.merge(recomputed, how="left")
     off = (table["published"].astype(float) - table["recomputed"]).abs()
     # Half a unit of the third digit: in the summary, and in each cell and its task's best, which normalising scales up.
     best = cells.groupby(["round", "task"])["published"].max().astype(float)
     slack = table["round"].map(0.0005 + (0.001 / best).groupby("round").mean())
     table["follows"] = off.le(slack).map({True: "yes", False: "no"}).where(table["recomputed"].notna(), "")
     tasks = [*roles.ordered({*table["task"]} - {*_MEANS}, roles.TABLE_5_7), *_MEANS]
-    orders = {"round": roles.ordered(table["round"], _ROUNDS), "model": list(MODELS), "task": tasks}
+    orders = {"round": roles.ordered(table["round"], _PARTS), "model": list(MODELS), "task": tasks}
     return table.sort_values([*orders], key=lambda column: column.map(orders[column.name].index), ignore_index=True)
 
 
@@ -98,8 +96,8 @@ def band(accuracies: pd.DataFrame) -> SeedNoise:
 
 
 def seeds(profile: Profile) -> dict[str, list[int]]:
-    """The final students run with the reference seeds, everything else with the profile's."""
-    return {MODELS[name]: sorted({*profile.seeds, *profile.reference_seeds}) for name in STUDENTS}
+    """The final students run with the reference seeds too, everything else with the profile's alone."""
+    return chapter4.seeds(profile, [MODELS[name] for name in STUDENTS])
 
 
 def _summaries(scores: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -107,9 +105,8 @@ def _summaries(scores: pd.DataFrame, column: str) -> pd.DataFrame:
     best = scores[scores["model"].isin(PUBLISHED)].groupby(["round", "task"])[column].max().rename("best")
     joined = scores.join(best, on=["round", "task"])
     joined["normalized"] = joined[column] / joined["best"]
-    means = joined.groupby(["round", "model"], sort=False)[[column, "normalized"]].mean()
-    named = {"mean": column, "norm_mean": "normalized"}
-    return pd.concat([means[source].rename(column).reset_index().assign(task=task) for task, source in named.items()])
+    means = joined.groupby(["round", "model"], sort=False)[[column, "normalized"]].mean().set_axis([*_MEANS], axis=1)
+    return pd.concat([means[task].rename(column).reset_index().assign(task=task) for task in _MEANS])
 
 
 def _named(records: pd.DataFrame) -> pd.DataFrame:

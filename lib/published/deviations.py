@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 from pydantic import model_validator
 
-from lib.config import paths, profiles
+from lib.config import profiles
 from lib.config.profiles import Profile
 from lib.config.schema import Settings, Text, Texts
 
@@ -15,7 +15,6 @@ from lib.config.schema import Settings, Text, Texts
 class Deviation(Settings):
     """One departure. Either `key` (a parameter, whose value the profile says) or `here` (in words)."""
 
-    id: Text
     topic: Text
     thesis: bool | int | float | Text
     reason: Text
@@ -30,24 +29,18 @@ class Deviation(Settings):
         return self
 
 
-def load() -> list[Deviation]:
-    """Every entry of the file. Raises `lib.config.profiles.ParameterError` in one line for one that does not fit."""
-    path = paths.PARAMS / "deviations.yaml"
-    return [
-        profiles.validated(Deviation, {"id": name, **(fields or {})}, f"{path.name}: {name}")
-        for name, fields in profiles.read_yaml(path).items()
-    ]
-
-
 def table(profile: Profile) -> pd.DataFrame:
-    """What applies to a profile: columns topic, thesis, here, reason; no parameter that has the thesis' value."""
+    """What applies to a profile: columns topic, thesis, here, reason; no parameter that has the thesis' value.
+
+    Raises `lib.config.profiles.ParameterError` for an entry of the file that does not fit.
+    """
     values, rows = profile.flat(), []
-    for entry in load():
+    for name, fields, where in profiles.entries("deviations.yaml"):
+        entry = profiles.validated(Deviation, fields, where)
         if entry.profiles and profile.name not in entry.profiles:
             continue
         if entry.key is not None and entry.key not in values:
-            nearest = profiles.nearest(entry.key, values)
-            raise profiles.ParameterError(f"deviations.yaml: {entry.id}: unknown {entry.key!r}; nearest: {nearest}")
+            raise profiles.unknown(f"key of {name} in deviations.yaml", entry.key, values)
         here = entry.here if entry.key is None else values[entry.key]
         if entry.key is None or here != entry.thesis:
             rows.append((entry.topic, _text(entry.thesis), _text(here), entry.reason))

@@ -1,7 +1,4 @@
-"""The thesis' published numbers, by the label of the figure or table they stand in.
-
-    load("fig4_10")      rows of a boxplot: model as printed there, task, accuracy, normalised accuracy, identity
-    load("tab4_1")       a table
+"""The thesis' published numbers: `load("fig4_10")`, `load("tab4_1")`, by the label they stand under.
 
 The numbers lie in `params/published`, whose README names every source. A model has one identity over all figures and
 a display name per figure: `no-weighting` is one student in Figure 4.10 and another in 4.11.
@@ -13,24 +10,31 @@ import functools
 
 import pandas as pd
 
-from lib.config import paths, profiles
-from lib.config.figure_models import CHAPTER_4
-from lib.config.roles import CLASSIFICATION
+from lib.config import paths, profiles, roles
 
 FOLDER = paths.PARAMS / "published"
 # The two figures of Chapter 5's per-task scores are drawn from the same numbers as Figure 5.3 and Table 5.7b.
-_BOXPLOTS = (*CHAPTER_4, "fig5_3")
 _CURVES = {
     "fig4_1": "length_histograms", "fig4_4": "fig4_4_distances", "fig5_1": "length_histograms", "fig5_2": "length_ecdf",
     "fig5_4": "ch5_accuracies", "fig5_5": "ch5_retrieval", "fig5_6": "ch5_retrieval",
 }  # fmt: skip
-_TABLES = (*(f"tab4_{number}" for number in range(1, 11)), *(f"tab5_{number}" for number in range(1, 8)))
+
+
+@functools.cache
+def _read(name: str) -> pd.DataFrame:
+    # Without pandas' list of missing values: "None" is a label of the thesis, and a cell left empty stays text.
+    return pd.read_csv(FOLDER / f"{name}.csv", keep_default_na=False)
+
+
+BOXPLOTS = tuple(_read("boxplots")["label"].unique())  # the figures that rank models: 4.2 to 4.12, and 5.3
+CHAPTER_4 = tuple(label for label in BOXPLOTS if label.startswith("fig4_"))
+CHAPTER_5 = tuple(_read("tab5_7")["model"].unique())  # the models of Chapter 5, as Table 5.7 lists them
 
 
 def labels() -> list[str]:
     """Every label that has published numbers, figures first."""
-    figures = sorted((*_BOXPLOTS, *_CURVES), key=lambda label: [int(part) for part in label[3:].split("_")])
-    return [*figures, *_TABLES]
+    tables = (path.stem for path in FOLDER.glob("tab*.csv"))
+    return sorted((*BOXPLOTS, *_CURVES, *tables), key=lambda label: (label[:3], *map(int, label[3:].split("_"))))
 
 
 def load(label: str) -> pd.DataFrame:
@@ -53,7 +57,7 @@ def load(label: str) -> pd.DataFrame:
         name = label.replace(".", "_")
         name = f"fig{name}" if name[:1].isdigit() else name
         raise ValueError(f"no published numbers under {label!r}; nearest: {profiles.nearest(name, labels())}")
-    if label in _BOXPLOTS:
+    if label in BOXPLOTS:
         return _boxplot(label)
     frame = _read(_CURVES.get(label, label))
     if "label" in frame:
@@ -63,24 +67,22 @@ def load(label: str) -> pd.DataFrame:
     return frame.reset_index(drop=True)
 
 
-def _boxplot(label: str) -> pd.DataFrame:
+def boxplot_rows(label: str) -> pd.DataFrame:
+    """The models of a boxplot from top to bottom: columns row (1 is the top), model (as printed) and identity."""
+    if label not in BOXPLOTS:
+        raise profiles.unknown("boxplot", label, BOXPLOTS)
     rows = _read("boxplots")
-    rows = rows.loc[rows["label"] == label, ["row", "model", "identity"]]
+    return rows.loc[rows["label"] == label, ["row", "model", "identity"]].sort_values("row")
+
+
+def _boxplot(label: str) -> pd.DataFrame:
+    scores = _read("ch5_accuracies" if label == "fig5_3" else "ch4_accuracies")
     if label == "fig5_3":
-        scores = _read("ch5_accuracies")
         scores = scores.assign(identity=scores["model"] + ";" + scores["round"])
-    else:
-        scores = _read("ch4_accuracies")
     exact = scores["correct"] / scores["examples"]  # the printed six digits would blur the boxes at 1e-6
     scores = scores.assign(accuracy=exact)[["identity", "task", "accuracy"]]
-    frame = rows.sort_values("row").merge(scores, on="identity", how="left", validate="one_to_many")
+    frame = boxplot_rows(label).merge(scores, on="identity", how="left", validate="one_to_many")
     frame["normalized"] = frame["accuracy"] / frame.groupby("task")["accuracy"].transform("max")
     frame["mean"] = frame.groupby("model")["normalized"].transform("mean")
-    in_order = {"row": lambda row: row, "task": CLASSIFICATION.index}
+    in_order = {"row": lambda row: row, "task": roles.CLASSIFICATION.index}
     return frame.sort_values([*in_order], key=lambda column: column.map(in_order[column.name]), ignore_index=True)
-
-
-@functools.cache
-def _read(name: str) -> pd.DataFrame:
-    # Without pandas' list of missing values: "None" is a label of the thesis, and a cell left empty stays text.
-    return pd.read_csv(FOLDER / f"{name}.csv", keep_default_na=False)

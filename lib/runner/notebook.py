@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from lib.config import environment, figure_models, manifest, profiles
+from lib.config import environment, manifest, profiles
 from lib.config.schema import Profile
 from lib.store import executors, provenance
 
@@ -92,6 +92,8 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
     provenance.saved.clear()
     promised = manifest.promised(manifest.load(), name)
     if profile.only and "THESIS_PROGRESS" not in os.environ:  # run_all.sh has checked it for all its notebooks
+        from lib.published import figure_models
+
         profiles.check_only(profile.only, figure_models.names(promised))
     _current = Notebook(name, profile, promised)
     return _current

@@ -26,7 +26,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
-from lib.config import environment, figure_models, paths, profiles
+from lib.config import environment, paths, profiles
 from lib.config.schema import Profile
 from lib.runner import notebook, schedule
 from lib.runner.run_notebook import adopt_orphans, end_children
@@ -236,6 +236,8 @@ def main(words: list[str]) -> int:
         profile = profiles.load(options.profile, overrides=options.overrides, seeds=options.seeds, only=options.only)
         plans = schedule.plans(options, profile)
         if profile.only:
+            from lib.published import figure_models
+
             names = figure_models.names(entry.label for plan in plans for entry in plan.wanted)
             profiles.check_only(profile.only, names)
         if options.dry_run:

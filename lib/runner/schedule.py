@@ -98,7 +98,7 @@ def inputs(notebook: Path, profile: Profile, shown: list[manifest.Entry]) -> dic
         "notebook": fingerprint(sources),
         "lib": _files(modules),
         "params": _files(path for path in paths.PARAMS.rglob("*") if path.name not in own),
-        "profile": fingerprint(profile.fingerprintable()),
+        "profile": fingerprint(profile.model_dump(mode="json")),
         "data": _data(profile),
         "results": {path.name: file_fingerprint(path) for path in results if path.is_file()},
         "packages": fingerprint((paths.ROOT / "requirements.lock").read_text(encoding="utf-8")),

@@ -48,7 +48,7 @@ def write(label: str, *, profile: Profile, files: Iterable[Path], records: pd.Da
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         **_commit(),
         "profile": profile.name,
-        "parameters": profile.fingerprintable(),
+        "parameters": profile.model_dump(mode="json"),
         "files": _fingerprints(files),
         "versions": versions(),
         **_summary(records),

@@ -1,11 +1,9 @@
 """The distillation corpus: shares, order, and what never gets in."""
 
-import pandas as pd
 import pytest
 
 from lib.config import profiles
 from lib.data import corpus, dataset_folder
-from lib.data.dataset_folder import Document
 
 
 class Words:
@@ -119,17 +117,6 @@ def test_a_corpus_is_never_held(folders, own, monkeypatch):
     monkeypatch.setattr(dataset_folder.Documents, "__iter__", None)
     found = corpus.read(profile, selection)
     assert found.train[3].text and [d.id for d in found.train[:4]] == [found.train[n].id for n in range(4)]
-
-
-def test_statistics_by_hand():
-    documents = [
-        Document(str(n), "w " * words, source)
-        for n, (words, source) in enumerate([(10, "wikipedia"), (39, "wikipedia"), (40, "wikipedia"), (100, "news")])
-    ]
-    found = corpus.token_statistics(corpus.Corpus(documents, documents[3:], {}), Words(), Words())
-    assert found["longformer_tokens"].tolist() == [12, 41, 42, 102, 102]
-    assert found["sbert_tokens"].tolist() == [10, 39, 40, 100, 100]
-    assert found["split"].tolist() == ["train"] * 4 + ["validation"] and isinstance(found, pd.DataFrame)
 
 
 def test_the_lab_profile_holds_what_its_final_students_need():

@@ -11,8 +11,9 @@ import pytest
 from matplotlib.colors import to_hex
 
 from lib import figures, published
-from lib.config import figure_models, paths, profiles, roles
+from lib.config import paths, profiles, roles
 from lib.figures.style import csv_bytes
+from lib.published import figure_models
 from lib.store import provenance
 
 BOXPLOTS = ["fig4_2", "fig4_3", "fig4_5", "fig4_7", "fig4_8", "fig4_9", "fig4_10", "fig4_11", "fig4_12", "fig5_3"]

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from lib import published
-from lib.config import figure_models, paths, profiles
+from lib.config import paths, profiles
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
 from lib.findings import chapter4, claims
+from lib.published import figure_models
 from lib.report import shown_items
 
 

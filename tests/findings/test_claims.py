@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 
 from lib import published
-from lib.config import figure_models, profiles, roles
+from lib.config import profiles, roles
 from lib.findings import claims
 from lib.findings.claim_kinds import resolve
+from lib.published import figure_models
 from lib.statistics import verdicts
 from lib.statistics.intervals import SeedNoise
 

@@ -2,14 +2,16 @@
 
 import re
 import shutil
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from lib import published
-from lib.config import figure_models, paths, profiles
-from lib.findings import contextual
-from lib.published import hyperparameters
+from lib.config import paths, profiles
+from lib.experiments import models
+from lib.findings import contextual, hyperparameters
+from lib.published import figure_models
 
 
 @pytest.fixture
@@ -26,17 +28,32 @@ def edit(path, before, after):
     path.write_text(text.replace(before, after, 1), encoding="utf-8")
 
 
+@pytest.fixture
+def thesis(monkeypatch):
+    """The thesis' profile. Its base checkpoint, 768 wide, need not be on this machine."""
+    monkeypatch.setattr(models, "base_student", lambda profile: SimpleNamespace(dim=768))
+    return profiles.load("thesis")
+
+
 @pytest.mark.parametrize("label", ["tab4_6", "tab4_7", "tab4_8"])
-def test_projections_are_the_published_rows_in_their_order(label):
-    ours = contextual.projection_table(label, profiles.load("thesis"))
+def test_projections_are_the_published_rows_in_their_order(label, thesis):
+    ours = contextual.projection_table(label, thesis)
     theirs = published.load(label)
     assert ours[theirs.columns].to_numpy().tolist() == theirs.to_numpy().tolist()
     assert set(ours["published"]) == {"yes"}
 
 
-def test_projections_of_one_s_own_stand_in_the_table(params):
+def test_parameters_are_those_of_the_profile_s_student():
+    """smoke scales projections to a width that is not its student's, which has MiniLM's 384 dimensions."""
+    profile = profiles.load("smoke")
+    table = contextual.projection_table("tab4_6", profile).set_index("student_projection")
+    width = round(768 * profile.width)
+    assert width != 384 and set(table.loc["768", "student_parameters"]) == {384 * width + width}  # by hand
+
+
+def test_projections_of_one_s_own_stand_in_the_table(params, thesis):
     edit(params / "grids" / "projections.yaml", '["768(ReLU)x1024", "1024"]', '["768(ReLU)x1024", "1024", "512x1024"]')
-    rows = contextual.projection_table("tab4_6", profiles.load("thesis"))
+    rows = contextual.projection_table("tab4_6", thesis)
     own = rows[rows["published"] == "no"]
     assert own["student_projection"].tolist() == ["512x1024"] * 3 and len(rows) == 16 + 3
     assert own["student_parameters"].tolist() == [768 * 512 + 512 + 512 * 1024 + 1024] * 3  # by hand

@@ -1,9 +1,15 @@
 """The data tables, by hand on a few documents."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pandas as pd
 import pytest
 
 from lib.config import profiles
+from lib.data.corpus import Corpus
+from lib.data.dataset_folder import Document
+from lib.experiments import keys, models, structural_teacher, text_sets
 from lib.findings import data_statistics
 
 # mini: the teacher reads 128 tokens under the thesis' label 384, so "over 512" starts above 170.67.
@@ -32,3 +38,25 @@ def test_a_teacher_with_the_thesis_limit_counts_against_384_and_512():
     table = data_statistics.corpus_table(LENGTHS.assign(sbert_tokens=[384, 385, 513, 1]), profile).set_index("split")
     assert table.loc["train", "over_384_percent"] == pytest.approx(200 / 3)
     assert table.loc["train", "over_512_percent"] == pytest.approx(100 / 3)
+
+
+def test_lengths_of_the_corpus_by_hand(tmp_path, monkeypatch):
+    """Both tokenizers take words; the student's adds two special tokens, the teacher's count is without them."""
+    sources = [(10, "wikipedia"), (39, "wikipedia"), (40, "wikipedia"), (100, "news")]
+    documents = [Document(str(n), "w " * words, source) for n, (words, source) in enumerate(sources)]
+    student = SimpleNamespace(tokenizer=lambda texts, **_: {"input_ids": [[0, *text.split(), 0] for text in texts]})
+    teacher = SimpleNamespace(lengths=lambda texts: np.array([len(text.split()) for text in texts]))
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
+    monkeypatch.setattr(data_statistics, "_BATCH", 3)
+    monkeypatch.setattr(text_sets, "corpus", lambda profile: Corpus(documents, documents[3:], {}))
+    monkeypatch.setattr(models, "base_student", lambda profile: student)
+    monkeypatch.setattr(structural_teacher, "load", lambda profile: teacher)
+    for name in ("base", "corpus", "structural_teacher"):
+        monkeypatch.setattr(keys, name, lambda profile: "key")
+    for _ in ("counted", "kept"):
+        lengths = data_statistics.corpus_lengths(profiles.load("mini"))
+        assert lengths.columns.tolist() == ["source", "split", "longformer_tokens", "sbert_tokens"]
+        assert lengths["longformer_tokens"].tolist() == [12, 41, 42, 102, 102]
+        assert lengths["sbert_tokens"].tolist() == [10, 39, 40, 100, 100]
+        assert lengths["split"].tolist() == ["train"] * 4 + ["validation"]
+        assert lengths["source"].tolist() == ["wikipedia"] * 3 + ["news"] * 2

@@ -4,8 +4,9 @@ import pandas as pd
 import pytest
 
 from lib import published
-from lib.config import figure_models, roles
+from lib.config import roles
 from lib.evaluation import metrics
+from lib.published import figure_models
 
 # Models per figure, counted in its vector figures.
 ROWS = {

@@ -39,7 +39,7 @@ def test_records_are_summarised(profile, tmp_path):
     assert entry["seed"] == [0, 2] and entry["device"] == ["cpu"] and entry["records"] == 3
     assert entry["trainings"] == {"ee": 10.0, "ff": 4.0}
     assert entry["files"] == {"fig4_2.csv": file_fingerprint(file)}
-    assert entry["profile"] == "smoke" and entry["parameters"] == json.loads(json.dumps(profile.fingerprintable()))
+    assert entry["profile"] == "smoke" and entry["parameters"] == profile.model_dump(mode="json")
     assert entry["versions"]["pandas"] == pd.__version__ and "torch" in entry["versions"]
 
 

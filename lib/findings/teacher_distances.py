@@ -34,43 +34,44 @@ def distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -> pd.Dat
     groups = (count // batch, batch, -1)
     ours, theirs = student[:count].reshape(groups), teacher[:count].reshape(groups)
     flat, shifts = theirs.reshape(len(theirs), -1), range(1, batch)
-    compared = {
-        ("as published", "positives"): [theirs],
-        ("as published", "negatives"): [np.roll(flat, shift, axis=1).reshape(theirs.shape) for shift in shifts],
-        ("true", "positives"): [theirs],
-        ("true", "negatives"): [np.roll(theirs, shift, axis=1) for shift in shifts],
+    rolled = {
+        "as published": [np.roll(flat, shift, axis=1).reshape(theirs.shape) for shift in shifts],
+        "true": [np.roll(theirs, shift, axis=1) for shift in shifts],
     }
     frames = []
-    for (negatives, to), others in compared.items():
-        for name, distance in (("squared L2", _squared), ("cosine", _cosine)):
-            values = np.concatenate([distance(ours, other).ravel() for other in others])
-            frames.append(pd.DataFrame({"negatives": negatives, "distance": name, "to": to, "value": values}))
+    for pairing, negatives in rolled.items():
+        for to, others in (("positives", [theirs]), ("negatives", negatives)):
+            for name, distance in (("squared L2", _squared), ("cosine", _cosine)):
+                values = np.concatenate([distance(ours, other).ravel() for other in others])
+                frames.append(pd.DataFrame({"negatives": pairing, "distance": name, "to": to, "value": values}))
     return pd.concat(frames, ignore_index=True)
 
 
 def of_figure(profile: Profile) -> pd.DataFrame:
     """The distances of Figure 4.4's models on the held-out documents, with the column model; all must be recorded."""
-    teacher = structural_teacher.embeddings("validation", profile)["embeddings"]
+    students, teacher = _embeddings(profile)
     batch = profile.training.batch_size
-    frames = [distances(rows, teacher, batch=batch).assign(model=model) for model, rows in _vectors(profile).items()]
+    frames = [distances(rows, teacher, batch=batch).assign(model=model) for model, rows in students.items()]
     return pd.concat(frames, ignore_index=True)
 
 
 def norms(profile: Profile) -> pd.DataFrame:
     """Mean and sd of the embeddings' norms on the held-out documents, per model of Figure 4.4 and for the teacher."""
-    teacher = {"SBERT (teacher)": structural_teacher.embeddings("validation", profile)["embeddings"]}
-    lengths = {model: np.linalg.norm(rows, axis=1) for model, rows in (_vectors(profile) | teacher).items()}
+    students, teacher = _embeddings(profile)
+    lengths = {name: np.linalg.norm(rows, axis=1) for name, rows in (students | {"SBERT (teacher)": teacher}).items()}
     rows = [(model, values.mean(), values.std()) for model, values in lengths.items()]
     return pd.DataFrame(rows, columns=["model", "norm", "sd"])
 
 
 def models() -> list[str]:
     """The models of Figure 4.4, as printed."""
-    return list(dict.fromkeys(published.load("fig4_4")["model"]))
+    return list(published.load("fig4_4")["model"].unique())
 
 
-def _vectors(profile: Profile) -> dict[str, np.ndarray]:
-    return {model: embeddings.of(parse(model), profile.seeds[0], profile)["validation"] for model in models()}
+def _embeddings(profile: Profile) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The held-out documents by model of Figure 4.4, and by the teacher."""
+    students = {model: embeddings.of(parse(model), profile.seeds[0], profile)["validation"] for model in models()}
+    return students, structural_teacher.embeddings("validation", profile)["embeddings"]
 
 
 def _squared(student: np.ndarray, teacher: np.ndarray) -> np.ndarray:

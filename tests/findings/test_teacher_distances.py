@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lib.findings.structural import distances
+from lib.findings.teacher_distances import distances
 
 GENERATOR = np.random.default_rng(0)
 STUDENT, TEACHER = GENERATOR.normal(size=(2, 7, 4))

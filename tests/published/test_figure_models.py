@@ -6,10 +6,11 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from lib import figures
-from lib.config import figure_models, paths, profiles
+from lib import figures, published
+from lib.config import paths, profiles
 from lib.distillation.variants import parse
 from lib.findings import chapter4
+from lib.published import figure_models
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def edit(tmp_path, monkeypatch):
     return replace
 
 
-@pytest.mark.parametrize("label", figure_models.CHAPTER_4)
+@pytest.mark.parametrize("label", published.CHAPTER_4)
 def test_the_thesis_grids_are_the_published_figures(label):
     """In the same order, before what is added; what grids leave out is the baselines and the students shown besides."""
     counts = {"fig4_3": 11, "fig4_5": 36 + 9, "fig4_7": 16, "fig4_8": 12, "fig4_9": 14, "fig4_10": 8, "fig4_11": 8}
@@ -89,7 +90,42 @@ def test_a_loss_that_nobody_wrote_is_refused_before_anything_is_trained(edit):
         chapter4.models("fig4_3", profiles.load("mini"))
 
 
+@pytest.mark.parametrize(
+    ("grid", "before", "after", "expected"),
+    [
+        ("structural", "- 1.5\n", "- 1.5\n    - 1\n", "max-margin;MSE;γ=1.0 (fig4_3) stands there twice"),
+        ("structural", "- MSE\n", '- "max-margin;MSE;γ=1"\n', "max-margin;MSE;γ=1.0 (fig4_3) stands there twice"),
+        ("structural", "- MSE\n", "- MSE\n  - MSE\n", "MSE (fig4_3) stands there twice"),
+        ("structural", '[cosine, "max-margin;MSE;γ=1.0"]', "[]", "reference: Tuple should have at least 1 item"),
+        (
+            "structural",
+            "[cosine,",
+            '["max-margin;MSE;γ=1",',
+            "reference: expected each once, got ['max",
+        ),
+        ("pv", "- 1024\n", "- 1024\n  - 100\n", "DM;100;stem;2 (fig4_5) stands there twice"),
+        ("pv", 'dm: ["DM;768;stem;2"', 'dm: ["DM;1024;stem;2"', "(fig4_5) stands there twice"),
+        ("projections", '["768(ReLU)x1024", "1024"]', '["1024", "1024"]', "1024d;S:1024;C:768x1024 (fig4_7) stands"),
+        (
+            "projections",
+            '["768(ReLU)x1024", "1024"]',
+            '["768×1024", "768x1024"]',
+            "S:768x1024;C:768x1024 (fig4_7)",
+        ),
+        ("weighting", "0.2]", "0.2, 0.20]", "384;λ=0.2 (fig4_10) stands there twice"),
+        ("weighting", '"None"]', '"None", "384"]', "384;λ=0.95 (fig4_10) stands there twice"),
+    ],
+)
+def test_a_grid_that_has_a_model_twice_or_no_reference_is_one_line(edit, grid, before, after, expected):
+    edit(grid, before, after)
+    with pytest.raises(profiles.ParameterError) as raised:
+        for label in published.CHAPTER_4:
+            figure_models.shown(label)
+    assert str(raised.value).startswith(f"params/grids/{grid}.yaml: ") and expected in str(raised.value)
+    assert "\n" not in str(raised.value) and len(str(raised.value)) < 200
+
+
 def test_a_filter_chooses_among_the_models_of_the_requested_figures():
     assert "cosine" in figure_models.names(["fig4_2", "tab4_3"])
     assert "DM;100;stem;2" not in figure_models.names(["fig4_2", "tab4_3"])
-    assert figure_models.names(["tab5_7"]) == figure_models.names(figure_models.CHAPTER_4), "a page shows them all"
+    assert figure_models.names(["tab5_7"]) == figure_models.names(published.CHAPTER_4), "a page shows them all"

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import functools
+from collections import Counter
 from collections.abc import Iterable
 from itertools import product
 
-from lib.config import paths, profiles
+from lib.config import profiles
+from lib.published.numbers import CHAPTER_4, boxplot_rows
 
-_PROJECTIONS = {"fig4_7": "only-contextual", "fig4_8": "cosine", "fig4_9": "mm-MSE"}  # figure -> structural loss
-CHAPTER_4 = tuple(f"fig4_{number}" for number in (2, 3, 5, 7, 8, 9, 10, 11, 12))  # the figures with models to choose
-
-
-@functools.cache
-def _published() -> dict[str, dict[str, str]]:
-    figures: dict[str, dict[str, str]] = {}
-    with open(paths.PARAMS / "published" / "boxplots.csv", encoding="utf-8", newline="") as file:
-        for row in sorted(csv.DictReader(file), key=lambda row: int(row["row"])):
-            figures.setdefault(row["label"], {})[row["model"]] = row["identity"]
-    return figures
+PROJECTIONS = {"fig4_7": "only-contextual", "fig4_8": "cosine", "fig4_9": "mm-MSE"}  # figure -> structural loss
+WEIGHTINGS = {"fig4_10": "cosine", "fig4_11": "mm-MSE"}  # the same
+_GRIDS = dict(fig4_3="structural", fig4_5="pv") | dict.fromkeys(PROJECTIONS, "projections")
+_GRIDS |= dict.fromkeys(WEIGHTINGS, "weighting")
 
 
 def printed(label: str) -> dict[str, str]:
-    """Name as printed in a boxplot -> the one identity of that model, from top to bottom.
-
-    Raises `ValueError` for a figure that is no boxplot.
-    """
-    if label not in _published():
-        raise profiles.unknown("boxplot", label, _published())
-    return dict(_published()[label])
+    """Name as printed -> the one identity of that model, from top to bottom; `ValueError` if it is no boxplot."""
+    rows = boxplot_rows(label)
+    return dict(zip(rows["model"], rows["identity"], strict=True))
 
 
 def shown(label: str) -> dict[str, str]:
@@ -55,30 +44,29 @@ def names(labels: Iterable[str]) -> set[str]:
 def of_grid(label: str) -> dict[str, str]:
     """Name in the figure's style -> identity of every variant of the figure's grid, in the grid's order.
 
-    The grid `structural` feeds Figure 4.3, `pv` 4.5, `projections` 4.7 to 4.9, `weighting` 4.10 and 4.11. Figures 4.2
-    (the two simple losses) and 4.12 (the thesis' selection) are parts of the others and have none.
-
-    Raises `lib.config.profiles.ParameterError` for a grid that does not fit its schema.
+    Figures 4.2 (the two simple losses) and 4.12 (the thesis' selection) are parts of the others and have none. Raises
+    `lib.config.profiles.ParameterError` for a grid that does not fit its schema, or has a model twice.
     """
     published, prefix, variants = printed(label), "", []
+    grid = profiles.grid(_GRIDS[label]) if label in _GRIDS else {}
     if label == "fig4_3":
-        grid = profiles.grid("structural")
         margins = product(grid["max_margin"]["distances"], grid["max_margin"]["gammas"])
         variants = [*grid["losses"], *(f"max-margin;{distance};γ={gamma}" for distance, gamma in margins)]
     elif label == "fig4_5":
-        grid = profiles.grid("pv")
         parts = product(grid["architectures"], grid["dimensions"], grid["preprocessing"], grid["min_count"])
         pairs = product(grid["compound"]["dm"], grid["compound"]["dbow"])
         variants = [*(";".join(map(str, part)) for part in parts), *map("+".join, pairs)]
-    elif label in _PROJECTIONS:
-        prefix = f"{_PROJECTIONS[label]};"
+    elif label in PROJECTIONS:
+        prefix = f"{PROJECTIONS[label]};"
         variants = [
             f"{group['dimension']};S:{student};C:{contextual}"
-            for group in profiles.grid("projections")[_PROJECTIONS[label]]
+            for group in grid[PROJECTIONS[label]]
             for student, contextual in product(group["student"], group["contextual"])
         ]
-    elif label in ("fig4_10", "fig4_11"):
+    elif label in WEIGHTINGS:
         prefix = f"{published['no-weighting']};"
-        grid = profiles.grid("weighting")
         variants = [f"{mask};λ={lam}" for mask, lam in product(grid["max_structural_len"], grid["lam"])]
-    return {name: published.get(name, prefix + name) for name in variants}
+    for variant, count in Counter(variants).items():
+        if count > 1:
+            raise profiles.ParameterError(f"params/grids/{_GRIDS[label]}.yaml: {variant} ({label}) stands there twice")
+    return {variant: published.get(variant, prefix + variant) for variant in variants}
