@@ -22,9 +22,9 @@ from lib.config.schema import Profile
 from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.evaluation import metrics
-from lib.experiments import accuracies, contextual_teacher, embeddings, keys, structural_teacher, task_texts, text_sets
+from lib.experiments import accuracies, contextual_teacher, embeddings, keys, structural_teacher, text_sets
 from lib.store import executors
-from lib.store.records import store
+from lib.store.records import Recipe, fingerprint, store
 from lib.tasks import classification_names, retrieval_names
 
 MODELS_PER_JOB = 8  # models whose heads one job trains: enough to amortise the loop, few enough to occupy all processes
@@ -55,15 +55,15 @@ def run(
     tasks = classification_names(profile) if tasks is None else tasks
     places = list(itertools.product(pairs, tasks))
     with keys.data_at_rest():
-        record_keys = {(pair, task): keys.record(*pair, task, profile, split, limit) for pair, task in places}
-    missing = [place for place, key in record_keys.items() if not store().has("records", key)]
+        recipes = {(pair, task): keys.record(*pair, task, profile, split, limit) for pair, task in places}
+    missing = [place for place, recipe in recipes.items() if not store().has(recipe)]
     if missing:
         embed(list(dict.fromkeys(pair for pair, _ in missing)), profile, executor, split)
         _evaluate(missing, profile, executor, split, limit)
     with keys.data_at_rest():
         return pd.DataFrame(
-            _row(pair, task, "accuracy", split, store().record("records", key, _absent)["accuracy"], key, profile)
-            for (pair, task), key in record_keys.items()
+            _row(pair, task, "accuracy", split, store().record(recipe, _absent)["accuracy"], profile, recipe)
+            for (pair, task), recipe in recipes.items()
         )
 
 
@@ -85,13 +85,13 @@ def retrieve(
     embed(pairs, profile, executor, "test")
     rows = []
     for pair, task in itertools.product(pairs, retrieval_names(profile) if tasks is None else tasks):
-        arrays = task_texts.arrays(task, profile)
+        arrays = text_sets.task(task, profile)
         candidates, sources = arrays["candidates"].tolist(), arrays["sources"].tolist()
         relevant = {source: arrays[f"targets_{number}"].tolist() for number, source in enumerate(sources)}
         rankings = metrics.rank(embeddings.of(*pair, profile, "test")["tasks"][candidates], candidates, sources)
         scores = {"MAP": metrics.average_precision, "MRR": metrics.reciprocal_rank}
         values = {name: metrics.mean_over_sources(score, relevant, rankings, top) for name, score in scores.items()}
-        rows += [_row(pair, task, metric, "test", value, "", profile) for metric, value in values.items()]
+        rows += [_row(pair, task, metric, "test", value, profile) for metric, value in values.items()]
     return pd.DataFrame(rows)
 
 
@@ -106,13 +106,16 @@ def prepare(
 
 def embed(pairs: list[Pair], profile: Profile, executor: Executor | None, split: str) -> None:
     """Shared inputs first, then every model whose embeddings are missing."""
-    todo = {keys.embeddings(*pair, profile, split): pair for pair in pairs}
-    todo = {key: pair for key, pair in todo.items() if not store().has("embeddings", key)}
-    if todo:
-        teachers = {variant.contextual for variant, _ in todo.values() if variant.contextual}
+    missing = {}  # by fingerprint: only a student depends on the seed
+    for pair in pairs:
+        recipe = keys.embeddings(*pair, profile, split)
+        if not store().has(recipe):
+            missing[fingerprint(recipe)] = pair
+    if missing:
+        teachers = {variant.contextual for variant, _ in missing.values() if variant.contextual}
         prepare(profile, executor, sorted({part for label in teachers for part in label.split("+")}), split)
         # Students with a contextual teacher measure their starting point on the base's embeddings: those come first.
-        order = sorted(todo.values(), key=lambda pair: pair[0].kind != "base")
+        order = sorted(missing.values(), key=lambda pair: pair[0].kind != "base")
         executors.submit([(_embed, (*pair, profile, split)) for pair in order], executor, "models")
 
 
@@ -122,7 +125,7 @@ def cost(records: pd.DataFrame) -> str:
     Students that an earlier notebook has trained count as well; their time is what it was then.
     """
     students = records[records["kind"] == "student"].drop_duplicates(["model", "seed"])["seconds"]
-    heads = sum(store().note("records", key).get("seconds", 0.0) for key in records["fingerprint"])
+    heads = records["heads_seconds"].sum()
     runs = len(records.drop_duplicates(["model", "seed"]))
     each = f"{len(students)} trained students: {students.mean():.0f} core-seconds each for training and encoding"
     return f"{each}, {students.sum() / 60:.1f} core-minutes; heads of all {runs} models: {heads / 60:.1f} core-minutes"
@@ -131,9 +134,6 @@ def cost(records: pd.DataFrame) -> str:
 def _prepare(name: str, profile: Profile) -> str:
     text_sets.token_ids(name, profile)
     structural_teacher.embeddings(name, profile)
-    if name in ("tasks", "all_tasks"):
-        for task in profile.tasks.names:
-            task_texts.arrays(task, profile)
     return name
 
 
@@ -163,13 +163,16 @@ def _evaluate(
     executors.submit(jobs, executor, "classification heads")
 
 
-def _row(pair: Pair, task: str, metric: str, split: str, value: float, key: str, profile: Profile) -> dict[str, Any]:
+def _row(
+    pair: Pair, task: str, metric: str, split: str, value: float, profile: Profile, record: Recipe | None = None
+) -> dict[str, Any]:
     variant, seed = pair
-    embedding_key = keys.embeddings(variant, seed, profile, split)
-    note = store().note("embeddings", embedding_key)
+    recipe = keys.embeddings(variant, seed, profile, split)
+    note = store().note(recipe)
     row = {"model": variant.identity, **asdict(variant), "task": task, "metric": metric, "split": split, "seed": seed}
     row |= {"value": value, "seconds": note.get("seconds"), "device": note.get("device")}
-    return row | {"fingerprint": key, "embedding_fingerprint": embedding_key}
+    row |= {"heads_seconds": store().note(record).get("seconds") if record else 0.0}
+    return row | {"fingerprint": fingerprint(record) if record else "", "embedding_fingerprint": fingerprint(recipe)}
 
 
 def _pairs(

@@ -52,12 +52,11 @@ def train_student(
     objective = Objective(variant, student.dim, **options, **profile.soft_cca.model_dump()).to(models.device())
     watch = held_out_watch(variant, profile)
     measured = [] if watch is None or start is None else [(0, *watch.measure(start, objective))]
-    key = keys.student(variant, seed, profile)
     batch_size = settings.cca_batch_size if variant.contextual_loss == "cca" else settings.batch_size
     processes = int(os.environ.get("WORLD_SIZE", 1))
     updates = settings.documents // (batch_size * settings.accumulation * processes)
     # The processes of one training must not wait for each other.
-    with store().lock("checkpoints", key) if processes == 1 else nullcontext():
+    with store().lock(keys.student(variant, seed, profile)) if processes == 1 else nullcontext():
         history = training.distill(
             student,
             objective,
@@ -83,7 +82,7 @@ def train_student(
 
 def checkpoint_path(variant: Variant, seed: int, profile: Profile) -> Path:
     """Where the training of a student is kept until what it was trained for is saved."""
-    return store().folder / "checkpoints" / f"{keys.student(variant, seed, profile)}.pt"
+    return store().path(keys.student(variant, seed, profile), ".pt")
 
 
 def remove_checkpoint(variant: Variant, seed: int, profile: Profile) -> None:

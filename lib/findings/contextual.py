@@ -13,7 +13,7 @@ from lib.config.profiles import Profile
 from lib.distillation import projection
 from lib.distillation.held_out_cca import chance_cca
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, TEACHER_OF_DIMENSION, Variant, parse
-from lib.experiments import contextual_teacher, embeddings, task_texts
+from lib.experiments import contextual_teacher, embeddings, text_sets
 from lib.findings import chapter4
 
 _FIGURES = {"tab4_6": "fig4_7", "tab4_7": "fig4_8", "tab4_8": "fig4_9"}  # table of projections -> figure
@@ -127,9 +127,9 @@ def collapsed(records: pd.DataFrame, profile: Profile, split: str = "validation"
 
 def _class_shares(task: str, split: str, profile: Profile) -> tuple[np.ndarray, int]:
     """Shares of the classes among the evaluated examples, and how many examples there are."""
-    arrays = task_texts.arrays(task, profile)
+    arrays = text_sets.task(task, profile)
     cut = profile.tasks.limit if split == "validation" else None
-    labels = task_texts.examples(arrays, split if f"labels_{split}" in arrays else "train", cut)[1]
+    labels = text_sets.examples(arrays, split if f"labels_{split}" in arrays else "train", cut)[1]
     counts = np.bincount(labels, minlength=len(arrays["classes"]))
     return counts / counts.sum(), len(labels)
 
