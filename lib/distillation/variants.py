@@ -88,6 +88,9 @@ class Variant:
             label += f";{self.contextual_loss}"
         return label if self.pooling == "mean" else f"{label};[CLS]"
 
+    def __str__(self) -> str:
+        return self.identity
+
     @property
     def losses(self) -> list[str]:
         """The functions of `lib.losses` that train this student; its `Objective` can reach no other."""

@@ -56,13 +56,10 @@ def data_at_rest() -> Iterator[None]:
 def corpus(profile: Profile) -> Recipe:
     """The distillation corpus. Tasks count: what they are validated and tested on is left out."""
     tasks = profile.tasks.model_dump(mode="json", include={"folders", "seed"})
-    return {
-        "kind": "corpus",
-        "settings": [profile.corpus.model_dump(mode="json"), tasks],
-        "data": _files(profile, sources.corpus_datasets(profile)),
-        "tokenizer": base(profile) if any(folder.min_tokens for folder in profile.corpus.folders) else None,
-        "code": code("text_sets"),
-    }
+    data = _files(profile, sources.corpus_datasets(profile))
+    tokenizer = base(profile) if any(folder.min_tokens for folder in profile.corpus.folders) else None
+    settings = [profile.corpus.model_dump(mode="json"), tasks, tokenizer]
+    return {"kind": "corpus", "settings": settings, "data": data, "code": code("text_sets")}
 
 
 def tasks(profile: Profile) -> Recipe:
@@ -75,8 +72,7 @@ def tasks(profile: Profile) -> Recipe:
 def text_set(name: str, profile: Profile) -> Recipe:
     """The texts of one of `text_sets.NAMES`."""
     of = tasks(profile) if name in ("tasks", "all_tasks") else corpus(profile)
-    documents = profile.training.documents if name == "train" else None
-    return {"kind": "texts", "name": name, "of": of, "documents": documents}
+    return {"kind": "texts", "name": name, "of": of, "documents": name == "train" and profile.training.documents}
 
 
 def base(profile: Profile) -> Recipe:
@@ -101,15 +97,10 @@ def structural_embeddings(name: str, profile: Profile) -> Recipe:
 
 def paragraph_vector(label: str, profile: Profile, sets: Iterable[str] = ()) -> Recipe:
     """A single Paragraph Vector, by its thesis label and everything that trains it, and its embeddings of some sets."""
-    return {
-        "kind": "paragraph_vector",
-        "label": label,
-        "settings": [profile.width, profile.contextual_teacher.model_dump(mode="json")],
-        "corpus": corpus(profile),
-        "texts": [text_set(name, profile) for name in sets],
-        "code": code("contextual_teacher"),
-        "versions": versions("gensim", "nltk", "numpy"),
-    }
+    settings = [label, profile.width, profile.contextual_teacher.model_dump(mode="json")]
+    texts = [corpus(profile), *(text_set(name, profile) for name in sets)]
+    made_by = [code("contextual_teacher"), versions("gensim", "nltk", "numpy")]
+    return {"kind": "paragraph_vector", "settings": settings, "texts": texts, "code": made_by}
 
 
 def contextual_teacher(label: str, profile: Profile) -> list[Recipe]:
@@ -121,28 +112,20 @@ def student(variant: Variant, seed: int, profile: Profile) -> Recipe:
     """A trained student: its base, its data, its teachers, its settings and the code that trains it."""
     own = {home("lib.losses", name) for name in variant.losses}
     own |= {"lib.student.cls"} if variant.pooling == "cls" else set()
-    recipe: Recipe = {
-        "kind": "student",
-        "variant": asdict(variant),
-        "seed": seed,
-        "documents": tokens("train", profile),
-        "training": profile.training.model_dump(mode="json", exclude={"checkpoint_every"}),
-        "losses": [variant.losses, variant.structural and variants.structural_loss(variant.structural)],
-        "code": [
-            code("student_training", stop=("lib.losses", *(() if variant.contextual else _CONTEXTUAL))),
-            source_key(*sorted(own), stop=NOT_ENTERED),
-        ],
-        "versions": [device(), versions("torch", "transformers", "accelerate")],
-    }
+    general = code("student_training", stop=("lib.losses", *(() if variant.contextual else _CONTEXTUAL)))
+    recipe: Recipe = {"kind": "student", "variant": asdict(variant), "seed": seed}
+    recipe["documents"] = tokens("train", profile)
+    recipe["training"] = profile.training.model_dump(mode="json", exclude={"checkpoint_every"})
+    recipe["losses"] = variant.losses, variant.structural and variants.structural_loss(variant.structural)
+    recipe["code"] = [general, source_key(*sorted(own), stop=NOT_ENTERED)]
+    recipe["versions"] = [device(), versions("torch", "transformers", "accelerate")]
     if variant.structural is not None or variant.masked:
         recipe["structural"] = structural_teacher(profile)
     if variant.contextual is not None:
-        recipe |= {
-            "contextual": contextual_teacher(variant.contextual, profile),
-            "width": profile.width,
-            "validation": tokens("validation", profile),
-            "soft_cca": profile.soft_cca.model_dump(mode="json") if variant.contextual_loss == "soft_cca" else None,
-        }
+        recipe["contextual"] = [profile.width, contextual_teacher(variant.contextual, profile)]
+        recipe["validation"] = tokens("validation", profile)
+    if variant.contextual is not None and variant.contextual_loss == "soft_cca":
+        recipe["soft_cca"] = profile.soft_cca.model_dump(mode="json")
     return recipe
 
 
@@ -153,33 +136,25 @@ def task_set(split: str) -> str:
 
 def embeddings(variant: Variant, seed: int, profile: Profile, split: str = "validation") -> Recipe:
     """A model's embeddings. Only a student depends on the seed."""
-    kind, model = variant.kind, None
-    if kind == "base":
-        model = [base(profile), profile.training.precision, device()]
-    elif kind == "sbert":
-        model = structural_teacher(profile)
-    elif kind in ("tfidf", "sbert_chunks"):
-        made_by = [source_key(_BASELINES, stop=NOT_ENTERED), versions("scikit-learn", "numpy")]
-        model = [structural_teacher(profile), text_set("train", profile), made_by]
-    elif kind == "paragraph_vector":
-        model = contextual_teacher(str(variant.contextual), profile)
-    else:
-        model = student(variant, seed, profile)
     texts = [text_set(name, profile) for name in (task_set(split), "validation")]
-    by = code("embeddings", stop=(_BASELINES,))
-    return {"kind": "embeddings", "of": kind, "model": model, "texts": texts, "code": by}
+    recipe = {"kind": "embeddings", "of": variant.kind, "texts": texts, "code": code("embeddings", stop=(_BASELINES,))}
+    if variant.kind == "base":
+        return recipe | {"model": [base(profile), profile.training.precision, device()]}
+    if variant.kind == "sbert":
+        return recipe | {"model": structural_teacher(profile)}
+    if variant.kind in ("tfidf", "sbert_chunks"):
+        made_by = [source_key(_BASELINES, stop=NOT_ENTERED), versions("scikit-learn", "numpy")]
+        return recipe | {"model": [structural_teacher(profile), text_set("train", profile), made_by]}
+    if variant.kind == "paragraph_vector":
+        return recipe | {"model": contextual_teacher(str(variant.contextual), profile)}
+    return recipe | {"model": student(variant, seed, profile)}
 
 
 def record(variant: Variant, seed: int, task: str, profile: Profile, split: str, limit: int | None) -> Recipe:
     """The accuracy of a model on a task: its embeddings, the task, the heads' settings and code."""
-    return {
-        "kind": "records",
-        "embeddings": embeddings(variant, seed, profile, split),
-        "task": [task, split, limit, tasks(profile)],
-        "heads": [seed, profile.heads.model_dump(mode="json")],
-        "code": code("accuracies"),
-        "versions": versions("torch", "scikit-learn"),
-    }
+    data = [embeddings(variant, seed, profile, split), tasks(profile), task, split, limit]
+    heads = [seed, profile.heads.model_dump(mode="json"), code("accuracies"), versions("torch", "scikit-learn")]
+    return {"kind": "records", "data": data, "heads": heads}
 
 
 def code(product: str, stop: tuple[str, ...] = ()) -> str:
@@ -197,9 +172,8 @@ def versions(*packages: str) -> dict[str, str]:
 
 
 def _pretrained(kind: str, section: StudentSettings | StructuralTeacherSettings, made_by: str) -> Recipe:
-    settings, weights = section.model_dump(mode="json"), _weights(section.model)
-    by = [made_by, versions("torch", "transformers")]
-    return {"kind": kind, "settings": settings, "weights": weights, "code": by}
+    model = [section.model_dump(mode="json"), _weights(section.model)]
+    return {"kind": kind, "model": model, "code": [made_by, versions("torch", "transformers")]}
 
 
 @functools.cache

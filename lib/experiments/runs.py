@@ -24,7 +24,7 @@ from lib.distillation.variants import Variant
 from lib.evaluation import metrics
 from lib.experiments import accuracies, contextual_teacher, embeddings, keys, structural_teacher, text_sets
 from lib.store import executors
-from lib.store.records import Recipe, fingerprint, store
+from lib.store.records import fingerprint, store
 from lib.tasks import classification_names, retrieval_names
 
 MODELS_PER_JOB = 8  # models whose heads one job trains: enough to amortise the loop, few enough to occupy all processes
@@ -49,22 +49,25 @@ def run(
     over folds and `heads.repeats` heads. limit: training examples per head.
 
     Columns: model, the variant's fields, task, metric, split, seed, value, seconds (training and encoding), device,
-    fingerprint (of the record). Raises the first error of a failed job after all others; what they made is kept.
+    embedding_fingerprint, fingerprint (of the record) and heads_seconds. Raises the first error of a failed job after
+    all others; what they made is kept.
     """
     pairs = _pairs(models, seeds, profile)
-    tasks = classification_names(profile) if tasks is None else tasks
-    places = list(itertools.product(pairs, tasks))
+    places = list(itertools.product(pairs, classification_names(profile) if tasks is None else tasks))
     with keys.data_at_rest():
-        recipes = {(pair, task): keys.record(*pair, task, profile, split, limit) for pair, task in places}
-    missing = [place for place, recipe in recipes.items() if not store().has(recipe)]
+        recipes = [keys.record(*pair, task, profile, split, limit) for pair, task in places]
+    missing = [place for place, recipe in zip(places, recipes, strict=True) if not store().has(recipe)]
     if missing:
         embed(list(dict.fromkeys(pair for pair, _ in missing)), profile, executor, split)
         _evaluate(missing, profile, executor, split, limit)
+    rows = []
     with keys.data_at_rest():
-        return pd.DataFrame(
-            _row(pair, task, "accuracy", split, store().record(recipe, _absent)["accuracy"], profile, recipe)
-            for (pair, task), recipe in recipes.items()
-        )
+        for (pair, task), recipe in zip(places, recipes, strict=True):
+            value = store().record(recipe, _absent)["accuracy"]
+            row = _row(pair, task, "accuracy", split, value, profile)
+            made = {"fingerprint": fingerprint(recipe), "heads_seconds": store().note(recipe).get("seconds")}
+            rows.append(row | made)
+    return pd.DataFrame(rows)
 
 
 def retrieve(
@@ -83,15 +86,16 @@ def retrieve(
     """
     pairs = _pairs(models, seeds, profile)
     embed(pairs, profile, executor, "test")
+    scores = {"MAP": metrics.average_precision, "MRR": metrics.reciprocal_rank}
     rows = []
     for pair, task in itertools.product(pairs, retrieval_names(profile) if tasks is None else tasks):
         arrays = text_sets.task(task, profile)
         candidates, sources = arrays["candidates"].tolist(), arrays["sources"].tolist()
         relevant = {source: arrays[f"targets_{number}"].tolist() for number, source in enumerate(sources)}
         rankings = metrics.rank(embeddings.of(*pair, profile, "test")["tasks"][candidates], candidates, sources)
-        scores = {"MAP": metrics.average_precision, "MRR": metrics.reciprocal_rank}
-        values = {name: metrics.mean_over_sources(score, relevant, rankings, top) for name, score in scores.items()}
-        rows += [_row(pair, task, metric, "test", value, profile) for metric, value in values.items()]
+        for metric, score in scores.items():
+            value = metrics.mean_over_sources(score, relevant, rankings, top)
+            rows.append(_row(pair, task, metric, "test", value, profile))
     return pd.DataFrame(rows)
 
 
@@ -99,24 +103,22 @@ def prepare(
     profile: Profile, executor: Executor | None = None, teachers: Iterable[str] = (), split: str = "validation"
 ) -> None:
     """What students share: texts, token ids, the structural teacher's embeddings, and the named Paragraph Vectors."""
-    sets = ("train", "validation", keys.task_set(split))
-    jobs = [(_prepare, (name, profile)) for name in sets] + [(_teach, (label, profile)) for label in teachers]
+    jobs: list[Any] = [(_prepare, (name, profile)) for name in ("train", "validation", keys.task_set(split))]
+    jobs += [(contextual_teacher.paragraph_vector, (label, profile)) for label in teachers]
     executors.submit(jobs, executor, "texts and teachers")
 
 
 def embed(pairs: list[Pair], profile: Profile, executor: Executor | None, split: str) -> None:
     """Shared inputs first, then every model whose embeddings are missing."""
-    missing = {}  # by fingerprint: only a student depends on the seed
-    for pair in pairs:
-        recipe = keys.embeddings(*pair, profile, split)
-        if not store().has(recipe):
-            missing[fingerprint(recipe)] = pair
+    recipes = [(pair, keys.embeddings(*pair, profile, split)) for pair in pairs]
+    # Only a student depends on the seed: the others are there once.
+    missing = list({fingerprint(recipe): pair for pair, recipe in recipes if not store().has(recipe)}.values())
     if missing:
-        teachers = {variant.contextual for variant, _ in missing.values() if variant.contextual}
-        prepare(profile, executor, sorted({part for label in teachers for part in label.split("+")}), split)
+        teachers = {part for variant, _ in missing for part in (variant.contextual or "").split("+")} - {""}
+        prepare(profile, executor, sorted(teachers), split)
         # Students with a contextual teacher measure their starting point on the base's embeddings: those come first.
-        order = sorted(missing.values(), key=lambda pair: pair[0].kind != "base")
-        executors.submit([(_embed, (*pair, profile, split)) for pair in order], executor, "models")
+        missing.sort(key=lambda pair: pair[0].kind != "base")
+        executors.submit([(embeddings.of, (*pair, profile, split)) for pair in missing], executor, "models")
 
 
 def cost(records: pd.DataFrame) -> str:
@@ -124,27 +126,18 @@ def cost(records: pd.DataFrame) -> str:
 
     Students that an earlier notebook has trained count as well; their time is what it was then.
     """
-    students = records[records["kind"] == "student"].drop_duplicates(["model", "seed"])["seconds"]
-    heads = records["heads_seconds"].sum()
-    runs = len(records.drop_duplicates(["model", "seed"]))
+    models = records.drop_duplicates(["model", "seed"])
+    students, heads = models.loc[models["kind"] == "student", "seconds"], records["heads_seconds"].sum()
     each = f"{len(students)} trained students: {students.mean():.0f} core-seconds each for training and encoding"
-    return f"{each}, {students.sum() / 60:.1f} core-minutes; heads of all {runs} models: {heads / 60:.1f} core-minutes"
+    minutes = (
+        f"{students.sum() / 60:.1f} core-minutes; heads of all {len(models)} models: {heads / 60:.1f} core-minutes"
+    )
+    return f"{each}, {minutes}"
 
 
-def _prepare(name: str, profile: Profile) -> str:
+def _prepare(name: str, profile: Profile) -> None:
     text_sets.token_ids(name, profile)
     structural_teacher.embeddings(name, profile)
-    return name
-
-
-def _teach(label: str, profile: Profile) -> str:
-    contextual_teacher.paragraph_vector(label, profile)
-    return label
-
-
-def _embed(variant: Variant, seed: int, profile: Profile, split: str) -> str:
-    embeddings.of(variant, seed, profile, split)
-    return variant.identity
 
 
 def _evaluate(
@@ -163,16 +156,13 @@ def _evaluate(
     executors.submit(jobs, executor, "classification heads")
 
 
-def _row(
-    pair: Pair, task: str, metric: str, split: str, value: float, profile: Profile, record: Recipe | None = None
-) -> dict[str, Any]:
+def _row(pair: Pair, task: str, metric: str, split: str, value: float, profile: Profile) -> dict[str, Any]:
     variant, seed = pair
     recipe = keys.embeddings(variant, seed, profile, split)
     note = store().note(recipe)
     row = {"model": variant.identity, **asdict(variant), "task": task, "metric": metric, "split": split, "seed": seed}
-    row |= {"value": value, "seconds": note.get("seconds"), "device": note.get("device")}
-    row |= {"heads_seconds": store().note(record).get("seconds") if record else 0.0}
-    return row | {"fingerprint": fingerprint(record) if record else "", "embedding_fingerprint": fingerprint(recipe)}
+    row |= {"value": value, "seconds": note.get("seconds"), "device": note.get("device"), "fingerprint": ""}
+    return row | {"embedding_fingerprint": fingerprint(recipe)}
 
 
 def _pairs(

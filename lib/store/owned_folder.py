@@ -54,11 +54,10 @@ def check_target(target: str | Path) -> Path:
 def replace(target: str | Path, write: Callable[[Path], None]) -> None:
     """Call `write` on a new folder beside `target`, then put it in the place of `target`.
 
-    Two renames: killed at any moment, the old or the new folder is whole, under its name or, between the two, in the
-    hidden folder beside it, which the next save keeps; other remains of killed saves it removes. Of the old folder only
-    the files on its list are removed; a warning names what cannot be.
-
-    Raises ValueError as `check_target`, before and after `write`, or `OSError`; both leave `target` as it was.
+    Killed at any moment, the old or the new folder is whole, under its name or, between two renames, in the hidden
+    folder beside it, which the next save keeps; other remains of killed saves it removes. Of the old folder only the
+    files on its list are removed; a warning names what cannot be. Raises ValueError as `check_target`, before and after
+    `write`, or `OSError`; both leave `target` as it was.
     """
     target = check_target(target)
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -26,11 +26,7 @@ _open_steps: list[dict[str, object]] = []  # the loops that are running, the out
 
 
 def track(items: Iterable[T] | int, description: str, total: int | None = None) -> Iterator[T]:
-    """Yield the items of a loop and report how far it is.
-
-    items: what to loop over; a number `n` means `range(n)`. description: a few words, as "training students".
-    total: the number of items, where `items` does not know it (as `concurrent.futures.as_completed`).
-    """
+    """Yield the items of a loop, `n` for `range(n)`, and report how far it is; total: where `items` has no length."""
     items = range(items) if isinstance(items, int) else items
     if total is None and hasattr(items, "__len__"):
         total = len(items)

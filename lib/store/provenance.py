@@ -18,6 +18,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel, NonNegativeFloat, ValidationError
+
 from lib.config import paths
 from lib.store.files import file_fingerprint, refuse_folder, write_atomically
 
@@ -36,10 +38,9 @@ saved: dict[str, list[Path]] = {}
 def write(label: str, *, profile: Profile, files: Iterable[Path], records: pd.DataFrame | None = None) -> Path:
     """Write `<label>.json`, return its path, and enter the files in `saved`.
 
-    files: what was saved under the label; each is listed with the fingerprint of its bytes.
-    records: the tidy records the figure shows, or None for one that rests on no trained model. Their columns that end
-        in `fingerprint`, their seeds and devices are summarised. `trainings` are the seconds of each training and
-        encoding, by `embedding_fingerprint`: a model has a row per task and metric, and stands in several figures.
+    files: what was saved under the label. records: the tidy records the figure shows, or None for one that rests on no
+    trained model: their fingerprints, seeds, devices, and as `trainings` the seconds of each training and encoding, by
+    `embedding_fingerprint`, as a model has a row per task and metric, and stands in several figures.
     """
     files = list(files)
     path = paths.provenance(profile) / f"{label}.json"
@@ -58,23 +59,29 @@ def write(label: str, *, profile: Profile, files: Iterable[Path], records: pd.Da
     return path
 
 
+class RunNote(BaseModel, allow_inf_nan=False):
+    """A complete run of a notebook: the inputs it had, and the labels it made with the fingerprints of their files."""
+
+    inputs: dict[str, Any]
+    labels: list[str]
+    files: dict[str, str]
+    seconds: NonNegativeFloat
+
+
 def run_note(notebook: str, profile: Profile) -> dict[str, Any]:
-    """The note of a notebook's last complete run; empty if there is none, or if it is damaged."""
+    """The `RunNote` of a notebook's last complete run; empty if there is none, or if it is damaged."""
     path = _place(notebook, profile)
     refuse_folder(path)
-    with contextlib.suppress(OSError, ValueError, RecursionError):
-        note = json.loads(path.read_text(encoding="utf-8"))
-        kinds = {"inputs": dict, "labels": list, "files": dict, "seconds": int | float}
-        if isinstance(note, dict) and all(isinstance(note.get(name), kind) for name, kind in kinds.items()):
-            if all(isinstance(label, str) for label in note["labels"]) and 0 <= note["seconds"] < float("inf"):
-                return note
-    return {}
+    try:
+        return RunNote.model_validate_json(path.read_bytes()).model_dump()
+    except (OSError, ValidationError):
+        return {}
 
 
 def note_run(
     notebook: str, profile: Profile, *, inputs: dict[str, Any], files: dict[str, list[Path]], seconds: float
 ) -> None:
-    """Note a complete run: the inputs it had, and the labels it made with the bytes of their files."""
+    """Note a complete run. files: those of each label that it made."""
     written = _fingerprints(itertools.chain.from_iterable(files.values()))
     note = {"inputs": inputs, "labels": list(files), "files": written, "seconds": round(seconds, 1)}
     _write(_place(notebook, profile), note)

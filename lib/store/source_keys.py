@@ -24,13 +24,11 @@ def source_key(*modules: str, stop: tuple[str, ...] = ()) -> str:
 
 
 def closure(*modules: str, stop: Collection[str] = ()) -> list[str]:
-    """The modules and all of lib that they import, directly or not, sorted.
+    """The modules and all of lib that they import, directly or not, sorted; `ValueError` for one that is not of lib.
 
     Every `import` and `from` statement counts, inside functions too, except under `if TYPE_CHECKING:`; so does a text
     that is a module's dotted name, as lazy imports have it. A name that a package only passes on leads to its `home`.
-
-    stop: modules or packages that are not entered: what only they import is left out too. The named modules always
-        count. Raises `ValueError` for a module that is not of this project.
+    stop: modules or packages that are not entered, unless they are named themselves.
     """
     reached, todo = set(), list(modules)
     while todo:

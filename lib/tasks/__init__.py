@@ -1,7 +1,6 @@
 """Evaluation tasks: four kinds, from dataset folders, under any name.
 
-`read(profile)` gives a profile's tasks. Those with the thesis' names (Section 5.2.1, `lib.config.roles`) play these
-roles in its figures.
+Those with the thesis' names (Section 5.2.1, `lib.config.roles`) play these roles in its figures.
 """
 
 from __future__ import annotations
@@ -19,10 +18,9 @@ if TYPE_CHECKING:
 
 
 def read(profile: Profile) -> dict[str, Task]:
-    """The profile's tasks by name, in the order of `profile.tasks.names`.
+    """The profile's tasks by name, in its order.
 
-    Raises:
-        ValueError: anything wrong in a file, with its name and line; a role of the thesis given to another kind.
+    Raises `ValueError` for anything wrong in a file, with its name and line, and for a role given to another kind.
     """
     for name, kind in kinds(profile).items():
         if ROLES.get(name, form(kind)) != form(kind):
@@ -58,16 +56,9 @@ def form(kind: str) -> str:
 def downsample(labels: np.ndarray, limit: int) -> np.ndarray:
     """Indices of at most `limit` examples with the class shares of all, the first ones of each class (thesis code).
 
-    Each class keeps floor(its share x limit) examples, the smallest class also gets what rounding left over.
-
-    Args:
-        labels: (examples,) class indices, in file order.
-        limit: number of examples to keep; with as many or fewer examples all are kept.
-
-    Returns:
-        (kept,) int64, ascending.
+    Each class keeps floor(its share x limit) examples, the smallest class also gets what rounding left over. labels:
+    (examples,) class indices, in file order. Returns (kept,) int64, ascending.
     """
-    labels = np.asarray(labels)
     if limit < 1:
         raise ValueError(f"limit: expected at least 1 example, got {limit}")
     if len(labels) <= limit:
