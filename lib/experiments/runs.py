@@ -65,8 +65,8 @@ def run(
         for (pair, task), recipe in zip(places, recipes, strict=True):
             value = store().record(recipe, _absent)["accuracy"]
             row = _row(pair, task, "accuracy", split, value, profile)
-            made = {"fingerprint": fingerprint(recipe), "heads_seconds": store().note(recipe).get("seconds")}
-            rows.append(row | made)
+            row |= {"fingerprint": fingerprint(recipe), "heads_seconds": store().note(recipe).get("seconds")}
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -143,14 +143,13 @@ def _prepare(name: str, profile: Profile) -> None:
 def _evaluate(
     missing: list[tuple[Pair, str]], profile: Profile, executor: Executor | None, split: str, limit: int | None
 ) -> None:
-    """Heads for every missing record: those of one task and input width are trained together."""
-    groups: dict[tuple[str, int], list[Pair]] = {}
+    """Heads for every missing record: those of one task are trained together."""
+    groups: dict[str, list[Pair]] = {}
     for pair, task in missing:
-        width = embeddings.of(*pair, profile, split)["tasks"].shape[1]
-        groups.setdefault((task, width), []).append(pair)
+        groups.setdefault(task, []).append(pair)
     jobs = [
         (accuracies.evaluate, (group[start : start + MODELS_PER_JOB], task, profile, split, limit))
-        for (task, _), group in groups.items()
+        for task, group in groups.items()
         for start in range(0, len(group), MODELS_PER_JOB)
     ]
     executors.submit(jobs, executor, "classification heads")

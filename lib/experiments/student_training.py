@@ -24,11 +24,10 @@ def train_student(
     start: np.ndarray | None = None,
     on_update: Callable[[int, int, float], None] | None = None,
 ):
-    """One student trained on its teachers; returns (student, objective, history).
+    """One student trained on its teachers, from its last checkpoint if it has one: (student, objective, history).
 
-    The seed sets the data order, the projections' initial weights and dropout. Training resumes from its last
-    checkpoint if an earlier run was interrupted. start: (documents, dim) embeddings of the validation documents before
-    training: with a contextual teacher, the history then begins with their held-out CCA. on_update: see `distill`.
+    The seed sets the data order, the projections' initial weights and dropout. start: (documents, dim) embeddings of
+    the validation documents before training, whose held-out CCA the history then begins with. on_update: see `distill`.
     """
     import torch
 

@@ -44,10 +44,11 @@ def check_target(target: str | Path) -> Path:
             for name in {*target.absolute().relative_to(existing).parts} - {".."}:
                 (moved / "inside").mkdir(parents=True)
                 os.rename(moved, names / name)
-            if target.exists():
-                _check_movable(target, names / target.name)
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(target, names / target.name)
     except OSError as error:
-        raise ValueError(f"{target} cannot be written: {error.strerror}; choose another folder") from None
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):  # what the system says last: all else would succeed
+            raise ValueError(f"{target} cannot be written: {error.strerror}; choose another folder") from None
     return target
 
 
@@ -147,15 +148,6 @@ def _clear(work: Path, target: Path) -> None:
         with contextlib.suppress(OSError):
             work.rmdir()
     os.close(lock)
-
-
-def _check_movable(target: Path, full: Path) -> None:
-    """Raise OSError if `target` cannot be moved. The system says so before it sees that `full` is not empty."""
-    try:
-        os.rename(target, full)
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-            raise
 
 
 def _own_files(folder: Path) -> list[str]:

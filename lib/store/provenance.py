@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import json
 import platform
 import subprocess
@@ -82,9 +81,9 @@ def note_run(
     notebook: str, profile: Profile, *, inputs: dict[str, Any], files: dict[str, list[Path]], seconds: float
 ) -> None:
     """Note a complete run. files: those of each label that it made."""
-    written = _fingerprints(itertools.chain.from_iterable(files.values()))
-    note = {"inputs": inputs, "labels": list(files), "files": written, "seconds": round(seconds, 1)}
-    _write(_place(notebook, profile), note)
+    written = _fingerprints(file for own in files.values() for file in own)
+    note = RunNote(inputs=inputs, labels=list(files), files=written, seconds=round(seconds, 1))
+    _write(_place(notebook, profile), note.model_dump())
 
 
 def _place(notebook: str, profile: Profile) -> Path:
@@ -112,10 +111,10 @@ def _summary(records: pd.DataFrame | None) -> dict[str, Any]:
 
 def _commit() -> dict[str, Any]:
     """The commit as it is now, as a notebook stays open while its checkout changes; None without git or checkout."""
-    git = functools.partial(subprocess.run, cwd=paths.ROOT, capture_output=True, text=True, check=True)
+    git = functools.partial(subprocess.check_output, cwd=paths.ROOT, stderr=subprocess.DEVNULL, text=True)
     try:
-        commit = git(["git", "rev-parse", "HEAD"]).stdout.strip()
-        return {"commit": commit, "dirty": bool(git(["git", "status", "--porcelain"]).stdout.strip())}
+        commit = git(["git", "rev-parse", "HEAD"]).strip()
+        return {"commit": commit, "dirty": bool(git(["git", "status", "--porcelain"]).strip())}
     except (OSError, subprocess.CalledProcessError):
         return {"commit": None, "dirty": None}
 

@@ -94,8 +94,8 @@ class Store:
                 warnings.warn(f"{path} was damaged or unfinished: computing it again", stacklevel=3)
             start = time.perf_counter()
             content = make()
-            seconds = round(time.perf_counter() - start, 3)
-            note = {"sha256": hashlib.sha256(content).hexdigest(), "seconds": seconds, **note}
+            note = {"seconds": round(time.perf_counter() - start, 3), **note}
+            note["sha256"] = hashlib.sha256(content).hexdigest()
             write_atomically(path, content)
             write_atomically(path.with_suffix(".note"), json.dumps(note, ensure_ascii=False, sort_keys=True).encode())
             return content

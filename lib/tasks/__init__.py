@@ -11,10 +11,12 @@ import numpy as np
 
 from lib.config.roles import ROLES
 from lib.data import sources, task_files
-from lib.data.task_files import SPLITS, Task
+from lib.data.task_files import Task
 
 if TYPE_CHECKING:
     from lib.config.schema import Profile
+
+FORMS = {"single": "classification", "pair": "classification", "retrieval": "retrieval", "clustering": "clustering"}
 
 
 def read(profile: Profile) -> dict[str, Task]:
@@ -22,8 +24,8 @@ def read(profile: Profile) -> dict[str, Task]:
 
     Raises `ValueError` for anything wrong in a file, with its name and line, and for a role given to another kind.
     """
-    for name, kind in kinds(profile).items():
-        if ROLES.get(name, form(kind)) != form(kind):
+    for name, kind in _kinds(profile).items():
+        if ROLES.get(name, FORMS[kind]) != FORMS[kind]:
             raise ValueError(
                 f"tasks.folders.{name}: {profile.tasks.folders[name].folder} is a {kind} task, and {name} is a "
                 f"{ROLES[name]} task in the thesis; give yours a name of its own"
@@ -31,26 +33,14 @@ def read(profile: Profile) -> dict[str, Task]:
     return task_files.of_profile(profile)
 
 
-def kinds(profile: Profile) -> dict[str, str]:
-    """{task: kind} of a profile, told by the names of files: no text is read."""
-    root = sources.root(profile)
-    folders = profile.tasks.folders
-    return {name: task_files.kind(task_files.folder(root, folders[name])) for name in profile.tasks.names}
-
-
 def classification_names(profile: Profile) -> tuple[str, ...]:
     """The profile's tasks that heads are trained on."""
-    return tuple(name for name, kind in kinds(profile).items() if form(kind) == "classification")
+    return tuple(name for name, kind in _kinds(profile).items() if FORMS[kind] == "classification")
 
 
 def retrieval_names(profile: Profile) -> tuple[str, ...]:
     """The profile's tasks that rank texts."""
-    return tuple(name for name, kind in kinds(profile).items() if kind == "retrieval")
-
-
-def form(kind: str) -> str:
-    """ "classification" of a single or pair task, else the kind itself."""
-    return "classification" if kind in ("single", "pair") else kind
+    return tuple(name for name, kind in _kinds(profile).items() if kind == "retrieval")
 
 
 def downsample(labels: np.ndarray, limit: int) -> np.ndarray:
@@ -70,3 +60,9 @@ def downsample(labels: np.ndarray, limit: int) -> np.ndarray:
         kept[index] += min(limit - kept.sum(), counts[index] - kept[index])
     rows = [np.flatnonzero(labels == label)[:n] for label, n in zip(classes, kept, strict=True)]
     return np.sort(np.concatenate(rows)).astype(np.int64)
+
+
+def _kinds(profile: Profile) -> dict[str, str]:
+    """{task: kind}, told by the names of files: no text is read."""
+    root, folders = sources.root(profile), profile.tasks.folders
+    return {name: task_files.kind(task_files.folder(root, folders[name])) for name in profile.tasks.names}
