@@ -53,7 +53,8 @@ def run(
     all others; what they made is kept.
     """
     pairs = _pairs(models, seeds, profile)
-    places = list(itertools.product(pairs, classification_names(profile) if tasks is None else tasks))
+    tasks = classification_names(profile) if tasks is None else tasks
+    places = list(dict.fromkeys(itertools.product(pairs, tasks)))
     with keys.data_at_rest():
         recipes = [keys.record(*pair, task, profile, split, limit) for pair, task in places]
     missing = [place for place, recipe in zip(places, recipes, strict=True) if not store().has(recipe)]
