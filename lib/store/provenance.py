@@ -17,10 +17,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, NonNegativeFloat, ValidationError
-
 from lib.config import paths
 from lib.store.files import file_fingerprint, refuse_folder, write_atomically
+from lib.store.records import fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,23 +57,16 @@ def write(label: str, *, profile: Profile, files: Iterable[Path], records: pd.Da
     return path
 
 
-class RunNote(BaseModel, allow_inf_nan=False):
-    """A complete run of a notebook: the inputs it had, and the labels it made with the fingerprints of their files."""
-
-    inputs: dict[str, Any]
-    labels: list[str]
-    files: dict[str, str]
-    seconds: NonNegativeFloat
+def read(label: str, profile: Profile) -> dict[str, Any]:
+    """How a label was made; empty if nothing undamaged says so, as for figures that came with the repository."""
+    return _read(paths.provenance(profile) / f"{label}.json")
 
 
 def run_note(notebook: str, profile: Profile) -> dict[str, Any]:
-    """The `RunNote` of a notebook's last complete run; empty if there is none, or if it is damaged."""
+    """What `note_run` noted of a notebook's last complete run; empty if there is no note, or if it is damaged."""
     path = _place(notebook, profile)
     refuse_folder(path)
-    try:
-        return RunNote.model_validate_json(path.read_bytes()).model_dump()
-    except (OSError, ValidationError):
-        return {}
+    return _read(path)
 
 
 def note_run(
@@ -82,8 +74,8 @@ def note_run(
 ) -> None:
     """Note a complete run. files: those of each label that it made."""
     written = _fingerprints(file for own in files.values() for file in own)
-    note = RunNote(inputs=inputs, labels=list(files), files=written, seconds=round(seconds, 1))
-    _write(_place(notebook, profile), note.model_dump())
+    note = {"inputs": inputs, "labels": list(files), "files": written, "seconds": round(seconds, 1)}
+    _write(_place(notebook, profile), note)
 
 
 def _place(notebook: str, profile: Profile) -> Path:
@@ -91,7 +83,18 @@ def _place(notebook: str, profile: Profile) -> Path:
 
 
 def _write(path: Path, entry: dict[str, Any]) -> None:
-    write_atomically(path, (json.dumps(entry, indent=1, ensure_ascii=False, default=str) + "\n").encode())
+    """Write an entry with its fingerprint, which tells damage."""
+    plain = json.loads(json.dumps(entry, default=str))
+    text = json.dumps({**plain, "entry_fingerprint": fingerprint(plain)}, indent=1, ensure_ascii=False)
+    write_atomically(path, (text + "\n").encode())
+
+
+def _read(path: Path) -> dict[str, Any]:
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        entry = json.loads(path.read_bytes())
+        if entry.pop("entry_fingerprint") == fingerprint(entry):
+            return entry
+    return {}
 
 
 def _fingerprints(files: Iterable[Path]) -> dict[str, str]:
