@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from lib.evaluation import metrics
+from lib.evaluation.canonical_correlation import cca
 
 COMPONENTS = 10  # of each side before CCA: a few dozen held-out documents support no more
 
@@ -20,7 +20,7 @@ def held_out_cca(student: np.ndarray, teacher: np.ndarray, components: int = COM
     `chance_cca`.
     """
     components = min(components, student.shape[1], teacher.shape[1], len(student) // 3)
-    return metrics.cca(_principal(student, components), _principal(teacher, components)) / components
+    return cca(_principal(student, components), _principal(teacher, components)) / components
 
 
 def chance_cca(student: np.ndarray, teacher: np.ndarray) -> float:

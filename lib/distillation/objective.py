@@ -5,12 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from torch import Tensor, nn
 
 from lib import losses
 from lib.distillation import projection, variants
 from lib.distillation.variants import CONTEXTUAL_LOSSES, Variant
+
+Functions = dict[str, Callable[..., Any]]  # of `lib.losses`, by name
 
 
 class Objective(nn.Module):
@@ -35,8 +38,9 @@ class Objective(nn.Module):
     ):
         super().__init__()
         self.lam = variant.lam
+        self.losses: Functions = {name: getattr(losses, name) for name in variant.losses}
         self.max_structural_len = max_structural_len if variant.masked else None
-        self.structural_loss = structural_loss(variant.structural) if variant.structural else None
+        self.structural_loss = structural_loss(variant.structural, self.losses) if variant.structural else None
         self.contextual_loss: Callable[[Tensor, Tensor], Tensor] | None = None
         if variant.structural is None and variant.contextual is None:
             raise ValueError("a student needs a structural loss, a contextual teacher, or both; got neither")
@@ -48,15 +52,14 @@ class Objective(nn.Module):
             self.student_projection = projection.build(student_label, dim)
             self.contextual_projection = projection.build(contextual_label, contextual_dim)
             out = projection.out_features(student_label, dim)
-            if variant.contextual_loss == "soft_cca":
-                self.contextual_loss = losses.SoftCCA(out, beta=beta, delta=delta, form=form)
-            else:
-                self.contextual_loss = getattr(losses, CONTEXTUAL_LOSSES[variant.contextual_loss])
+            loss = self.losses[CONTEXTUAL_LOSSES[variant.contextual_loss]]
+            options = {"beta": beta, "delta": delta, "form": form}
+            self.contextual_loss = loss(out, **options) if variant.contextual_loss == "soft_cca" else loss
 
     def forward(self, student: Tensor, structural: Tensor | None, contextual: Tensor | None, lengths: Tensor) -> Tensor:
         terms, limit = [], self.max_structural_len
         if self.structural_loss is not None:
-            mask = None if limit is None else losses.structural_mask(lengths, limit)
+            mask = None if limit is None else self.losses["structural_mask"](lengths, limit)
             terms.append(self.structural_loss(student, structural, mask=mask))
         if self.contextual_loss is not None:
             projected = self.student_projection(student), self.contextual_projection(contextual)
@@ -64,14 +67,14 @@ class Objective(nn.Module):
         if len(terms) == 1:
             return terms[0]
         structural, contextual = terms
-        return losses.weighted(structural, contextual, lengths, lam=self.lam, max_structural_len=limit)
+        return self.losses["weighted"](structural, contextual, lengths, lam=self.lam, max_structural_len=limit)
 
 
-def structural_loss(label: str) -> Callable[..., Tensor]:
-    """The structural loss of a label as `loss(student, teacher, mask=mask) -> (batch,)`."""
+def structural_loss(label: str, functions: Functions) -> Callable[..., Tensor]:
+    """The structural loss of a label, of the given functions, as `loss(student, teacher, mask=mask) -> (batch,)`."""
     name, values = variants.structural_loss(label)
-    loss = getattr(losses, name)
-    arguments = {key: getattr(losses, value) if isinstance(value, str) else value for key, value in values.items()}
+    loss = functions[name]
+    arguments = {key: functions[value] if isinstance(value, str) else value for key, value in values.items()}
     if "mask" in inspect.signature(loss).parameters:
         return partial(loss, **arguments)
     # Rows are independent: masking the input is masking the row.

@@ -88,15 +88,20 @@ class Variant:
             label += f";{self.contextual_loss}"
         return label if self.pooling == "mean" else f"{label};[CLS]"
 
+    def __str__(self) -> str:
+        return self.identity
+
     @property
     def losses(self) -> list[str]:
-        """The functions of `lib.losses` that train this student: its losses, and the distance inside one."""
+        """The functions of `lib.losses` that train this student; its `Objective` can reach no other."""
         used = []
         if self.kind == "student" and self.structural is not None:
             name, arguments = structural_loss(self.structural)
             used += [name, *(value for value in arguments.values() if isinstance(value, str))]
+            used += ["structural_mask"] if self.masked else []
         if self.kind == "student" and self.contextual is not None:
             used.append(CONTEXTUAL_LOSSES[self.contextual_loss])
+            used += ["weighted"] if self.structural is not None else []
         return used
 
 

@@ -5,13 +5,15 @@ No PyTorch here, so that figures are drawn from records without importing it; te
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
+
+from lib.evaluation.canonical_correlation import cca as cca  # one of the metrics
+from lib.evaluation.canonical_correlation import matrix
 
 # Cosines closer than this are ties. The same vector twice may differ in its last bits through the matrix product's
 # blocking, and the order of such twins must not depend on the machine.
@@ -53,7 +55,7 @@ def rank(embeddings: Float[Any, "texts dim"], ids: Sequence[Hashable], sources: 
     cosine 0 to everything. Raises `ValueError` for an embedding that is not finite, ids that do not fit or repeat, and
     an unknown source.
     """
-    x, _ = _matrix(embeddings, "embeddings")
+    x, _ = matrix(embeddings, "embeddings")
     ids = list(ids)
     row = {name: i for i, name in enumerate(ids)}
     if len(ids) != len(x) or len(row) != len(ids):
@@ -103,59 +105,6 @@ def mean_over_sources(score: Callable, relevant: Mapping, rankings: Mapping, top
     return float(np.mean([score(targets, rankings[source], top) for source, targets in relevant.items()]))
 
 
-def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"], k: int | None = None) -> float:
-    """Sum of the first k canonical correlations of two sets of vectors (thesis Equation 4.3).
-
-        cca = sum_{j <= k} s_j(Ux' Uy),   Ux, Uy: orthonormal bases of the centred columns of x and y
-
-    The bases come from thin SVDs and directions below the rounding error are dropped, so collinear or constant columns
-    are harmless and no covariance matrix is ever formed, inverted or rooted.
-
-    Args:
-        x, y: (rows, dim1) and (rows, dim2), rows of one document each; arrays or tensors.
-        k: how many correlations to add, from 1 to min(dim1, dim2), which None stands for. Those beyond the rank are 0.
-
-    Returns:
-        In [0, k]. Invariant under any invertible affine map of x or of y.
-
-    Warns:
-        UserWarning: rank(x) + rank(y) exceeds rows - 1. Then that many correlations are 1 whatever the data.
-
-    Raises:
-        ValueError: shapes do not fit, fewer than two rows, a value is not finite, or k is out of range.
-
-    Source: Björck and Golub 1973. The thesis follows this on held-out documents to choose SoftCCA's beta.
-    """
-    (x, x_eps), (y, y_eps) = _matrix(x, "x"), _matrix(y, "y")
-    if len(x) != len(y) or len(x) < 2:
-        raise ValueError(f"x and y must have the same number of rows, at least 2, got {x.shape} and {y.shape}")
-    most = min(x.shape[1], y.shape[1])
-    if k is None:
-        k = most
-    elif isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= most:
-        raise ValueError(f"k must be an integer from 1 to {most} for shapes {x.shape} and {y.shape}, got {k!r}")
-    x_basis, y_basis = _orthonormal_columns(x, x_eps), _orthonormal_columns(y, y_eps)
-    certain = x_basis.shape[1] + y_basis.shape[1] - (len(x) - 1)
-    if certain > 0:
-        warnings.warn(
-            f"cca of {x.shape} and {y.shape}: {certain} correlations are 1 for any data, because "
-            f"{len(x)} rows are few for these dimensions; use more rows",
-            stacklevel=2,
-        )
-    if 0 in (x_basis.shape[1], y_basis.shape[1]):
-        return 0.0
-    correlations = np.linalg.svd(x_basis.T @ y_basis, compute_uv=False)
-    return float(np.clip(correlations, 0, 1)[:k].sum())
-
-
-def _orthonormal_columns(x: np.ndarray, eps: float) -> np.ndarray:
-    """Orthonormal basis of the centred columns of x, (rows, rank)."""
-    left, values, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
-    # Measured against the data before centring: what centring leaves of a constant column is its rounding error.
-    # Rounding every entry moves singular values by less than eps * norm; the 10 is for sums rounded along the way.
-    return left[:, values > 10 * eps * np.linalg.norm(x)]
-
-
 def _hits(relevant: Iterable[Hashable], ranking: Sequence[Hashable], top: int | None) -> tuple[set, list[int]]:
     """The relevant ids, and the ranks (from 1, within top) at which they were found."""
     for name, ids in (("relevant", relevant), ("ranking", ranking)):
@@ -169,21 +118,3 @@ def _hits(relevant: Iterable[Hashable], ranking: Sequence[Hashable], top: int | 
     if top is not None and (isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1):
         raise ValueError(f"top must be an integer >= 1 or None, got {top!r}")
     return relevant, [rank for rank, name in enumerate(ranking[:top], 1) if name in relevant]
-
-
-def _matrix(x: Any, name: str) -> tuple[np.ndarray, float]:
-    """x as a finite float64 matrix, and the rounding error of the precision it came in."""
-    if hasattr(x, "detach"):  # a tensor of any device and precision
-        eps = 2.0**-52 if x.element_size() >= 8 else 2.0**-23
-        x = x.detach().cpu().double().numpy()
-    else:
-        x = np.asarray(x)
-        eps = 2.0**-23 if x.dtype in (np.float32, np.float16) else 2.0**-52
-    if x.ndim != 2 or 0 in x.shape or x.dtype.kind not in "fiu":
-        raise ValueError(f"{name} must be numbers of shape (rows, dim), not empty, got {x.dtype} {x.shape}")
-    x = x.astype(np.float64)
-    bad = ~np.isfinite(x).all(axis=1)
-    if bad.any():
-        text = f"{bad.sum()} of {len(x)} rows hold NaN or infinity, the first is row {bad.argmax()}"
-        raise ValueError(f"{name} must be finite; {text}")
-    return x, eps

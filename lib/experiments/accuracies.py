@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import functools
 import time
 
 import numpy as np
 
 from lib.config.schema import Profile
 from lib.distillation.variants import Variant
-from lib.experiments import embeddings, keys, task_texts
+from lib.experiments import embeddings, keys, text_sets
 from lib.store.records import store
 from lib.tasks import downsample
-from lib.tasks.cross_validation import folds
 
 HEAD_SEEDS = 1000  # seeds of the heads of one model and seed: 1000 * seed, 1000 * seed + 1, ...
+Part = tuple[np.ndarray, np.ndarray]  # the rows that a head trains and is tested on
 
 
-def evaluate(pairs: list[tuple[Variant, int]], task: str, profile: Profile, split: str, limit: int | None) -> str:
+def evaluate(pairs: list[tuple[Variant, int]], task: str, profile: Profile, split: str, limit: int | None) -> None:
     """Train the heads of several models on one task and record their accuracies; the unit of work of an executor.
 
-    A record is `accuracy`, the mean share of correct answers, and `heads`, that of each fold and head.
+    A record is `accuracy`, the mean share of correct answers, and `heads`, that of each head and, in it, each fold.
     """
     from lib.evaluation.heads import Job, train_heads
 
-    arrays = task_texts.arrays(task, profile)
+    arrays = text_sets.task(task, profile)
     inputs, labels, parts = _parts(arrays, split, profile.tasks.limit, limit)
     settings = profile.heads.model_dump()
     repeats = settings.pop("repeats")
@@ -35,33 +34,42 @@ def evaluate(pairs: list[tuple[Variant, int]], task: str, profile: Profile, spli
         for head in range(repeats):
             jobs += [Job(features, inputs, labels, *part, HEAD_SEEDS * seed + head, name) for part in parts]
     started = time.perf_counter()
-    accuracies = [result.accuracy for result in train_heads(jobs, classes=len(arrays["classes"]), **settings)]
+    results = train_heads(jobs, classes=len(arrays["classes"]), **settings)
     seconds = round((time.perf_counter() - started) / len(pairs), 3)  # of one model's heads
-    for (variant, seed), heads in zip(pairs, np.reshape(accuracies, (len(pairs), -1)).tolist(), strict=True):
+    each = repeats * len(parts)
+    for number, (variant, seed) in enumerate(pairs):
+        heads = [result.accuracy for result in results[number * each : (number + 1) * each]]
         record = {"accuracy": float(np.mean(heads)), "heads": heads}
-        key = keys.record(variant, seed, task, profile, split, limit)
-        store().record("records", key, functools.partial(dict, record), seconds=seconds)
-    return task
+        recipe = keys.record(variant, seed, task, profile, split, limit)
+        store().record(recipe, lambda record=record: record, seconds=seconds)
 
 
 def _parts(
     arrays: dict[str, np.ndarray], split: str, cut: int, limit: int | None
-) -> tuple[np.ndarray, np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
+) -> tuple[np.ndarray, np.ndarray, list[Part]]:
     """A task's inputs (examples, 1 or 2) and labels (examples,), and per fold the rows to train and to test on.
 
     A task without the split is cross-validated on "train". cut: examples per split in Chapter 4 (split "validation");
     Chapter 5 limits the training examples alone, to `limit`.
     """
     size = cut if split == "validation" else None
-    inputs, labels = task_texts.examples(arrays, "train", size)
+    inputs, labels = text_sets.examples(arrays, "train", size)
     if f"labels_{split}" in arrays:
-        tested, expected = task_texts.examples(arrays, split, size)
+        tested, expected = text_sets.examples(arrays, split, size)
         parts = [(np.arange(len(labels)), len(labels) + np.arange(len(expected)))]
         inputs, labels = np.concatenate([inputs, tested]), np.concatenate([labels, expected])
     else:
         kept = slice(None) if size is None else downsample(arrays["labels_train"], size)
         groups = arrays["groups_train"][kept] if "groups_train" in arrays else None
-        parts = folds(labels, int(arrays["folds"]), groups)
+        parts = _folds(labels, int(arrays["folds"]), groups)
     if limit is not None:
         parts = [(train[downsample(labels[train], limit)], test) for train, test in parts]
     return inputs, labels, parts
+
+
+def _folds(labels: np.ndarray, count: int, groups: np.ndarray | None) -> list[Part]:
+    """Stratified folds in file order, unshuffled (thesis code, IMDB); no group (examples,) is cut."""
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    return list(kind(count, shuffle=False).split(labels, labels, groups))

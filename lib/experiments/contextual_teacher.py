@@ -24,12 +24,12 @@ def paragraph_vector(label: str, profile: Profile, everything: bool = False) -> 
 
     The contextual teachers embed all sets; the other 33 of Figure 4.5 the task texts that are asked for.
     """
-    sets = text_sets.NAMES if _teaches(label) else (("all_tasks",) if everything else ("tasks",))
-    key = keys.paragraph_vector_embeddings(label, sets, profile)
-    return store().arrays("paragraph_vector", key, lambda: _paragraph_vector(label, sets, profile))
+    teaches = any(label in teacher.split("+") for teacher in CONTEXTUAL_TEACHERS.values())
+    sets = text_sets.NAMES if teaches else ("all_tasks" if everything else "tasks",)
+    return store().arrays(keys.paragraph_vector(label, profile, sets), lambda: _train(label, sets, profile))
 
 
-def _paragraph_vector(label: str, sets: tuple[str, ...], profile: Profile) -> dict[str, np.ndarray]:
+def _train(label: str, sets: tuple[str, ...], profile: Profile) -> dict[str, np.ndarray]:
     from lib.teachers.paragraph_vector import ParagraphVector
 
     section = profile.contextual_teacher
@@ -53,8 +53,3 @@ class _Texts:
 
     def __iter__(self) -> Iterator[str]:
         return (document.text for document in self.documents)
-
-
-def _teaches(label: str) -> bool:
-    """Whether a single Paragraph Vector is one of the contextual teachers, alone or in the compound."""
-    return any(label in teacher.split("+") for teacher in CONTEXTUAL_TEACHERS.values())

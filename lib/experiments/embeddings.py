@@ -20,9 +20,9 @@ def of(variant: Variant | str, seed: int, profile: Profile, split: str = "valida
     validation only; for "test" for all.
     """
     variant = variants.parse(variant) if isinstance(variant, str) else variant
-    key = keys.embeddings(variant, seed, profile, split)
+    recipe = keys.embeddings(variant, seed, profile, split)
     note = {"model": variant.identity, "seed": seed, "device": models.device()}
-    arrays = store().arrays("embeddings", key, lambda: _compute(variant, seed, profile, split), **note)
+    arrays = store().arrays(recipe, lambda: _compute(variant, seed, profile, split), **note)
     if variant.kind == "student":
         student_training.remove_checkpoint(variant, seed, profile)  # not before the embeddings are in the store
     return arrays

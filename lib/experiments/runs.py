@@ -22,9 +22,9 @@ from lib.config.schema import Profile
 from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.evaluation import metrics
-from lib.experiments import accuracies, contextual_teacher, embeddings, keys, structural_teacher, task_texts, text_sets
+from lib.experiments import accuracies, contextual_teacher, embeddings, keys, structural_teacher, text_sets
 from lib.store import executors
-from lib.store.records import store
+from lib.store.records import fingerprint, store
 from lib.tasks import classification_names, retrieval_names
 
 MODELS_PER_JOB = 8  # models whose heads one job trains: enough to amortise the loop, few enough to occupy all processes
@@ -49,22 +49,26 @@ def run(
     over folds and `heads.repeats` heads. limit: training examples per head.
 
     Columns: model, the variant's fields, task, metric, split, seed, value, seconds (training and encoding), device,
-    fingerprint (of the record). Raises the first error of a failed job after all others; what they made is kept.
+    embedding_fingerprint, fingerprint (of the record) and heads_seconds. Raises the first error of a failed job after
+    all others; what they made is kept.
     """
     pairs = _pairs(models, seeds, profile)
     tasks = classification_names(profile) if tasks is None else tasks
-    places = list(itertools.product(pairs, tasks))
+    places = list(dict.fromkeys(itertools.product(pairs, tasks)))
     with keys.data_at_rest():
-        record_keys = {(pair, task): keys.record(*pair, task, profile, split, limit) for pair, task in places}
-    missing = [place for place, key in record_keys.items() if not store().has("records", key)]
+        recipes = [keys.record(*pair, task, profile, split, limit) for pair, task in places]
+    missing = [place for place, recipe in zip(places, recipes, strict=True) if not store().has(recipe)]
     if missing:
         embed(list(dict.fromkeys(pair for pair, _ in missing)), profile, executor, split)
         _evaluate(missing, profile, executor, split, limit)
+    rows = []
     with keys.data_at_rest():
-        return pd.DataFrame(
-            _row(pair, task, "accuracy", split, store().record("records", key, _absent)["accuracy"], key, profile)
-            for (pair, task), key in record_keys.items()
-        )
+        for (pair, task), recipe in zip(places, recipes, strict=True):
+            value = store().record(recipe, _absent)["accuracy"]
+            row = _row(pair, task, "accuracy", split, value, profile)
+            row |= {"fingerprint": fingerprint(recipe), "heads_seconds": store().note(recipe).get("seconds")}
+            rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def retrieve(
@@ -83,15 +87,16 @@ def retrieve(
     """
     pairs = _pairs(models, seeds, profile)
     embed(pairs, profile, executor, "test")
+    scores = {"MAP": metrics.average_precision, "MRR": metrics.reciprocal_rank}
     rows = []
     for pair, task in itertools.product(pairs, retrieval_names(profile) if tasks is None else tasks):
-        arrays = task_texts.arrays(task, profile)
+        arrays = text_sets.task(task, profile)
         candidates, sources = arrays["candidates"].tolist(), arrays["sources"].tolist()
         relevant = {source: arrays[f"targets_{number}"].tolist() for number, source in enumerate(sources)}
         rankings = metrics.rank(embeddings.of(*pair, profile, "test")["tasks"][candidates], candidates, sources)
-        scores = {"MAP": metrics.average_precision, "MRR": metrics.reciprocal_rank}
-        values = {name: metrics.mean_over_sources(score, relevant, rankings, top) for name, score in scores.items()}
-        rows += [_row(pair, task, metric, "test", value, "", profile) for metric, value in values.items()]
+        for metric, score in scores.items():
+            value = metrics.mean_over_sources(score, relevant, rankings, top)
+            rows.append(_row(pair, task, metric, "test", value, profile))
     return pd.DataFrame(rows)
 
 
@@ -99,21 +104,22 @@ def prepare(
     profile: Profile, executor: Executor | None = None, teachers: Iterable[str] = (), split: str = "validation"
 ) -> None:
     """What students share: texts, token ids, the structural teacher's embeddings, and the named Paragraph Vectors."""
-    sets = ("train", "validation", keys.task_set(split))
-    jobs = [(_prepare, (name, profile)) for name in sets] + [(_teach, (label, profile)) for label in teachers]
+    jobs: list[Any] = [(_prepare, (name, profile)) for name in ("train", "validation", keys.task_set(split))]
+    jobs += [(contextual_teacher.paragraph_vector, (label, profile)) for label in teachers]
     executors.submit(jobs, executor, "texts and teachers")
 
 
 def embed(pairs: list[Pair], profile: Profile, executor: Executor | None, split: str) -> None:
     """Shared inputs first, then every model whose embeddings are missing."""
-    todo = {keys.embeddings(*pair, profile, split): pair for pair in pairs}
-    todo = {key: pair for key, pair in todo.items() if not store().has("embeddings", key)}
-    if todo:
-        teachers = {variant.contextual for variant, _ in todo.values() if variant.contextual}
-        prepare(profile, executor, sorted({part for label in teachers for part in label.split("+")}), split)
+    recipes = [(pair, keys.embeddings(*pair, profile, split)) for pair in pairs]
+    # Only a student depends on the seed: the others are there once.
+    missing = list({fingerprint(recipe): pair for pair, recipe in recipes if not store().has(recipe)}.values())
+    if missing:
+        teachers = {part for variant, _ in missing for part in (variant.contextual or "").split("+")} - {""}
+        prepare(profile, executor, sorted(teachers), split)
         # Students with a contextual teacher measure their starting point on the base's embeddings: those come first.
-        order = sorted(todo.values(), key=lambda pair: pair[0].kind != "base")
-        executors.submit([(_embed, (*pair, profile, split)) for pair in order], executor, "models")
+        missing.sort(key=lambda pair: pair[0].kind != "base")
+        executors.submit([(embeddings.of, (*pair, profile, split)) for pair in missing], executor, "models")
 
 
 def cost(records: pd.DataFrame) -> str:
@@ -121,55 +127,42 @@ def cost(records: pd.DataFrame) -> str:
 
     Students that an earlier notebook has trained count as well; their time is what it was then.
     """
-    students = records[records["kind"] == "student"].drop_duplicates(["model", "seed"])["seconds"]
-    heads = sum(store().note("records", key).get("seconds", 0.0) for key in records["fingerprint"])
-    runs = len(records.drop_duplicates(["model", "seed"]))
+    models = records.drop_duplicates(["model", "seed"])
+    students, heads = models.loc[models["kind"] == "student", "seconds"], records["heads_seconds"].sum()
     each = f"{len(students)} trained students: {students.mean():.0f} core-seconds each for training and encoding"
-    return f"{each}, {students.sum() / 60:.1f} core-minutes; heads of all {runs} models: {heads / 60:.1f} core-minutes"
+    minutes = (
+        f"{students.sum() / 60:.1f} core-minutes; heads of all {len(models)} models: {heads / 60:.1f} core-minutes"
+    )
+    return f"{each}, {minutes}"
 
 
-def _prepare(name: str, profile: Profile) -> str:
+def _prepare(name: str, profile: Profile) -> None:
     text_sets.token_ids(name, profile)
     structural_teacher.embeddings(name, profile)
-    if name in ("tasks", "all_tasks"):
-        for task in profile.tasks.names:
-            task_texts.arrays(task, profile)
-    return name
-
-
-def _teach(label: str, profile: Profile) -> str:
-    contextual_teacher.paragraph_vector(label, profile)
-    return label
-
-
-def _embed(variant: Variant, seed: int, profile: Profile, split: str) -> str:
-    embeddings.of(variant, seed, profile, split)
-    return variant.identity
 
 
 def _evaluate(
     missing: list[tuple[Pair, str]], profile: Profile, executor: Executor | None, split: str, limit: int | None
 ) -> None:
-    """Heads for every missing record: those of one task and input width are trained together."""
-    groups: dict[tuple[str, int], list[Pair]] = {}
+    """Heads for every missing record: those of one task are trained together."""
+    groups: dict[str, list[Pair]] = {}
     for pair, task in missing:
-        width = embeddings.of(*pair, profile, split)["tasks"].shape[1]
-        groups.setdefault((task, width), []).append(pair)
+        groups.setdefault(task, []).append(pair)
     jobs = [
         (accuracies.evaluate, (group[start : start + MODELS_PER_JOB], task, profile, split, limit))
-        for (task, _), group in groups.items()
+        for task, group in groups.items()
         for start in range(0, len(group), MODELS_PER_JOB)
     ]
     executors.submit(jobs, executor, "classification heads")
 
 
-def _row(pair: Pair, task: str, metric: str, split: str, value: float, key: str, profile: Profile) -> dict[str, Any]:
+def _row(pair: Pair, task: str, metric: str, split: str, value: float, profile: Profile) -> dict[str, Any]:
     variant, seed = pair
-    embedding_key = keys.embeddings(variant, seed, profile, split)
-    note = store().note("embeddings", embedding_key)
+    recipe = keys.embeddings(variant, seed, profile, split)
+    note = store().note(recipe)
     row = {"model": variant.identity, **asdict(variant), "task": task, "metric": metric, "split": split, "seed": seed}
-    row |= {"value": value, "seconds": note.get("seconds"), "device": note.get("device")}
-    return row | {"fingerprint": key, "embedding_fingerprint": embedding_key}
+    row |= {"value": value, "seconds": note.get("seconds"), "device": note.get("device"), "fingerprint": ""}
+    return row | {"embedding_fingerprint": fingerprint(recipe)}
 
 
 def _pairs(

@@ -19,10 +19,10 @@ def load(profile: Profile):
 
 def embeddings(name: str, profile: Profile) -> dict[str, np.ndarray]:
     """Of a set of texts: `embeddings` (texts, dim) and `lengths` (texts,), in its tokens before truncation."""
-    return store().arrays("structural", keys.structural_embeddings(name, profile), lambda: _embeddings(name, profile))
 
+    def embed() -> dict[str, np.ndarray]:
+        teacher, texts = load(profile), text_sets.texts(name, profile)
+        vectors = teacher.encode(texts, batch_size=profile.structural_teacher.batch_size)
+        return {"embeddings": vectors, "lengths": teacher.lengths(texts)}
 
-def _embeddings(name: str, profile: Profile) -> dict[str, np.ndarray]:
-    teacher, texts = load(profile), text_sets.texts(name, profile)
-    vectors = teacher.encode(texts, batch_size=profile.structural_teacher.batch_size)
-    return {"embeddings": vectors, "lengths": teacher.lengths(texts)}
+    return store().arrays(keys.structural_embeddings(name, profile), embed)

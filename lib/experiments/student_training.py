@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from lib.distillation.variants import Variant
 from lib.experiments import contextual_teacher, keys, models, structural_teacher, text_sets
 from lib.store.records import store
 
+CHECKPOINT = ".pt"  # ends the name of the file that a training is resumed from
 WATCHED_PARTS = 2  # held-out CCA is measured half way; before training and at the end too, where `embeddings` asks
 
 
@@ -24,11 +24,10 @@ def train_student(
     start: np.ndarray | None = None,
     on_update: Callable[[int, int, float], None] | None = None,
 ):
-    """One student trained on its teachers; returns (student, objective, history).
+    """One student trained on its teachers, from its last checkpoint if it has one: (student, objective, history).
 
-    The seed sets the data order, the projections' initial weights and dropout. Training resumes from its last
-    checkpoint if an earlier run was interrupted. start: (documents, dim) embeddings of the validation documents before
-    training: with a contextual teacher, the history then begins with their held-out CCA. on_update: see `distill`.
+    The seed sets the data order, the projections' initial weights and dropout. start: (documents, dim) embeddings of
+    the validation documents before training, whose held-out CCA the history then begins with. on_update: see `distill`.
     """
     import torch
 
@@ -50,14 +49,13 @@ def train_student(
     options = {"width": profile.width, "max_structural_len": settings.max_structural_len}
     options |= {"contextual_dim": None if contextual is None else contextual.shape[1]}
     objective = Objective(variant, student.dim, **options, **profile.soft_cca.model_dump()).to(models.device())
-    watch = held_out_watch(variant, profile)
+    recipe, watch = keys.student(variant, seed, profile), held_out_watch(variant, profile)
     measured = [] if watch is None or start is None else [(0, *watch.measure(start, objective))]
-    key = keys.student(variant, seed, profile)
     batch_size = settings.cca_batch_size if variant.contextual_loss == "cca" else settings.batch_size
     processes = int(os.environ.get("WORLD_SIZE", 1))
     updates = settings.documents // (batch_size * settings.accumulation * processes)
     # The processes of one training must not wait for each other.
-    with store().lock("checkpoints", key) if processes == 1 else nullcontext():
+    with store().lock(recipe) if processes == 1 else nullcontext():
         history = training.distill(
             student,
             objective,
@@ -71,7 +69,7 @@ def train_student(
             accumulation=settings.accumulation,
             precision=settings.precision,
             length_bucket=settings.length_bucket,
-            checkpoint=checkpoint_path(variant, seed, profile),
+            checkpoint=store().path(recipe, CHECKPOINT),
             checkpoint_every=settings.checkpoint_every,
             watch=watch,
             watch_every=-(-updates // WATCHED_PARTS),
@@ -81,14 +79,9 @@ def train_student(
     return student, objective, history
 
 
-def checkpoint_path(variant: Variant, seed: int, profile: Profile) -> Path:
-    """Where the training of a student is kept until what it was trained for is saved."""
-    return store().folder / "checkpoints" / f"{keys.student(variant, seed, profile)}.pt"
-
-
 def remove_checkpoint(variant: Variant, seed: int, profile: Profile) -> None:
     """Remove what a training is resumed from; for when that is saved which the student was trained for."""
-    checkpoint_path(variant, seed, profile).unlink(missing_ok=True)
+    store().path(keys.student(variant, seed, profile), CHECKPOINT).unlink(missing_ok=True)
 
 
 def held_out_watch(variant: Variant, profile: Profile):

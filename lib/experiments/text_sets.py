@@ -1,40 +1,43 @@
-"""The four sets of texts that every model embeds, as texts and as the student's token ids.
+"""What models read: the four sets of texts that every model embeds, as texts and as the student's token ids.
 
 "train" and "validation" are documents of the distillation corpus, "train" those that the students see; "all_tasks" is
 every text of every task once, "tasks" its beginning: the texts of training and validation, as Chapter 4 embeds no more.
+A task's examples are rows of these.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from lib.config.schema import Profile
 from lib.data import corpus as dataset_corpus
 from lib.data.corpus import Corpus
-from lib.experiments import keys, models, task_texts
+from lib.experiments import keys, models
 from lib.store.records import once, store
+from lib.tasks import Task, downsample, read
 
 NAMES = ("train", "validation", "tasks", "all_tasks")
 
 
 def corpus(profile: Profile) -> Corpus:
     """The distillation corpus, all of it. The store keeps which documents it draws; texts stay in their folders."""
-    key = keys.corpus(profile)
+    recipe = keys.corpus(profile)
 
     def select() -> dataset_corpus.Selection:
         return dataset_corpus.select(profile, tokenizer=lambda: models.base_student(profile).tokenizer)
 
-    return once("corpus", key, lambda: dataset_corpus.read(profile, store().record("corpus", key, select)))
+    return once(recipe, lambda: dataset_corpus.read(profile, store().record(recipe, select)))
 
 
 def texts(name: str, profile: Profile) -> list[str]:
     """The texts of a set, in the order of its rows."""
     if name in ("tasks", "all_tasks"):
-        every = task_texts.texts(profile)
-        return every if name == "all_tasks" else every[: task_texts.count_for_validation(profile)]
+        of_tasks = _of_tasks(profile)
+        return of_tasks["texts"][: of_tasks["validation"] if name == "tasks" else None]
     whole = corpus(profile)
     documents = whole.validation if name == "validation" else whole.train[: profile.training.documents]
     return [document.text for document in documents]
@@ -44,19 +47,67 @@ def token_ids(name: str, profile: Profile) -> list[list[int]]:
     """The texts of a set as the student's token ids, truncated at its maximum, special tokens included."""
 
     def tokenize() -> dict[str, np.ndarray]:
-        return _ragged(models.base_student(profile).tokenize(texts(name, profile)))
+        ids = models.base_student(profile).tokenize(texts(name, profile))
+        flat = np.fromiter(itertools.chain.from_iterable(ids), dtype=np.int32)
+        return {"ids": flat, "lengths": np.array([len(row) for row in ids], dtype=np.int64)}
 
-    return _unragged(store().arrays("tokens", keys.tokens(name, profile), tokenize))
-
-
-def _ragged(lists: Iterable[list[int]]) -> dict[str, np.ndarray]:
-    """Lists of token ids as two arrays, `ids` end to end and `lengths`, the form in which a store keeps them."""
-    lists = list(lists)
-    ids = np.fromiter(itertools.chain.from_iterable(lists), dtype=np.int32)
-    return {"ids": ids, "lengths": np.asarray([len(row) for row in lists], dtype=np.int64)}
-
-
-def _unragged(arrays: dict[str, np.ndarray]) -> list[list[int]]:
-    """The inverse of `_ragged`."""
+    arrays = store().arrays(keys.tokens(name, profile), tokenize)
     ends = np.cumsum(arrays["lengths"])
     return [arrays["ids"][end - length : end].tolist() for end, length in zip(ends, arrays["lengths"], strict=True)]
+
+
+def task(name: str, profile: Profile) -> dict[str, np.ndarray]:
+    """A task as rows of "all_tasks".
+
+    Classification: `classes`, `folds` (0 for none), and per split `inputs_<split>` (examples, 1 or 2) and
+    `labels_<split>` (examples,); `groups_train` where folds must not cut a group. Retrieval: `candidates`, `sources`,
+    and `targets_<number>` of each source. Clustering: `clusters` (texts,).
+    """
+    rows = _of_tasks(profile)["tasks"][name]
+    return {key: np.array(values, dtype=None if values else np.int64) for key, values in rows.items()}
+
+
+def examples(task: dict[str, np.ndarray], split: str, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """(inputs, labels) of a classification task's split, at most `limit` of them with the class shares of all."""
+    inputs, labels = task[f"inputs_{split}"], task[f"labels_{split}"]
+    kept = slice(None) if limit is None else downsample(labels, limit)
+    return inputs[kept], labels[kept]
+
+
+def _of_tasks(profile: Profile) -> dict[str, Any]:
+    """`texts`; `validation`, how many of them, the first, training and validation need; `tasks` as rows of texts."""
+    recipe = keys.tasks(profile)
+    return once(recipe, lambda: store().record(recipe, lambda: _collect(read(profile), profile.tasks.limit)))
+
+
+def _collect(tasks: dict[str, Task], limit: int) -> dict[str, Any]:
+    """What `_of_tasks` keeps; two tasks share a text where both its id and its content are the same."""
+    rows: dict[tuple[str, str], int] = {}  # (id, text): place
+
+    def collect(task: Task, ids: Iterable[str]) -> dict[str, int]:
+        return {text_id: rows.setdefault((text_id, task.texts[text_id]), len(rows)) for text_id in ids}
+
+    for task in tasks.values():
+        for split in ("train", "validation"):
+            kept = downsample(task.labels[split], limit) if split in task.labels else ()
+            collect(task, (text_id for index in kept for text_id in task.inputs[split][index]))
+    validation = len(rows)
+    collected = {name: _rows(task, collect(task, task.texts)) for name, task in tasks.items()}
+    return {"texts": [text for _, text in rows], "validation": validation, "tasks": collected}
+
+
+def _rows(task: Task, rows: dict[str, int]) -> dict[str, Any]:
+    """A task's examples as plain values; rows: of each of its texts."""
+    if task.kind == "retrieval":
+        targets = [[rows[target] for target in targets if target in rows] for targets in task.relevant.values()]
+        numbered = {f"targets_{number}": places for number, places in enumerate(targets)}
+        return {"candidates": list(rows.values()), "sources": [rows[source] for source in task.relevant], **numbered}
+    if task.kind == "clustering":
+        return {"clusters": [str(task.clusters[text_id]) for text_id in rows]}
+    values: dict[str, Any] = {"classes": task.classes, "folds": task.folds or 0}
+    for split, inputs in task.inputs.items():
+        values[f"inputs_{split}"] = [[rows[text_id] for text_id in ids] for ids in inputs]
+        values[f"labels_{split}"] = np.asarray(task.labels[split]).tolist()
+    if task.folds and (groups := task.example_groups("train")) is not None:
+        values["groups_train"] = groups.tolist()
+    return values

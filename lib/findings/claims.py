@@ -267,13 +267,13 @@ def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | No
         splits = [("test", limit) for limit in profile.final.rounds.values()]
     else:
         return None
-    if not store().has("task_texts", keys.tasks(profile)):
+    if not store().has(keys.tasks(profile)):
         return None  # nothing was evaluated: no reason to read the tasks
     tasks = classification_names(profile)
     pairs = [(model, seed) for model in models for seed in seeds.get(model, profile.seeds)]
     with keys.data_at_rest():
         for (model, seed), task, split in itertools.product(pairs, tasks, splits):
-            if not store().has("records", keys.record(variants.parse(model), seed, task, trained, *split)):
+            if not store().has(keys.record(variants.parse(model), seed, task, trained, *split)):
                 return None
     if figure == "fig5_3":
         return final_students.classification(profile), None

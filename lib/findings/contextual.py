@@ -12,7 +12,7 @@ from lib.config.profiles import Profile
 from lib.distillation import projection
 from lib.distillation.held_out_cca import chance_cca
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, TEACHER_OF_DIMENSION, Variant, parse
-from lib.experiments import contextual_teacher, embeddings, models, task_texts
+from lib.experiments import contextual_teacher, embeddings, models, text_sets
 from lib.findings import chapter4
 from lib.published import figure_models
 
@@ -121,9 +121,9 @@ def collapsed(records: pd.DataFrame, profile: Profile) -> pd.Series:
 
 def _class_shares(task: str, profile: Profile) -> tuple[np.ndarray, int]:
     """Shares of the classes among the examples of a validation, and how many examples there are."""
-    arrays = task_texts.arrays(task, profile)
+    arrays = text_sets.task(task, profile)
     split = "validation" if "labels_validation" in arrays else "train"
-    labels = task_texts.examples(arrays, split, profile.tasks.limit)[1]
+    labels = text_sets.examples(arrays, split, profile.tasks.limit)[1]
     return np.bincount(labels, minlength=len(arrays["classes"])) / len(labels), len(labels)
 
 

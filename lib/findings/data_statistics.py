@@ -10,8 +10,8 @@ import pandas as pd
 
 from lib.config.profiles import Profile
 from lib.distillation.variants import MASK_LABEL
-from lib.experiments import keys, models, structural_teacher, task_texts, text_sets
-from lib.store.records import fingerprint, store
+from lib.experiments import keys, models, structural_teacher, text_sets
+from lib.store.records import store
 from lib.store.source_keys import source_key
 
 LIMITS = (int(MASK_LABEL), 512)  # tokens, in the thesis' labels
@@ -53,7 +53,7 @@ def task_lengths(profile: Profile) -> pd.DataFrame:
 
     lengths, frames = _lengths("task_lengths", keys.text_set("all_tasks", profile), batches, profile), []
     for task in profile.tasks.names:
-        arrays = task_texts.arrays(task, profile)
+        arrays = text_sets.task(task, profile)
         inputs = {name.removeprefix("inputs_"): rows for name, rows in arrays.items() if name.startswith("inputs_")}
         for split, rows in ({"test": arrays["candidates"]} if "candidates" in arrays else inputs).items():
             texts = lengths.loc[np.unique(rows)].assign(task=task, split=split)
@@ -65,7 +65,7 @@ def classification_table(profile: Profile, splits: tuple[str, ...], limit: int |
     """Tables 4.2 and 5.3: examples, inputs, classes and how even they are, per task and split, cut to `limit` each."""
     rows = []
     for task, split, arrays in _classification(profile, splits):
-        chosen, labels = task_texts.examples(arrays, split, limit)
+        chosen, labels = text_sets.examples(arrays, split, limit)
         shares = 100 * np.bincount(labels, minlength=len(arrays["classes"])) / len(labels)
         inputs = "pairs of documents" if chosen.shape[1] == 2 else "documents"
         truncated = "yes" if len(labels) < len(arrays[f"labels_{split}"]) else "no"
@@ -88,7 +88,7 @@ def retrieval_table(profile: Profile) -> pd.DataFrame:
     """Table 5.5: texts, sources and targets of the retrieval tasks."""
     rows = []
     for task, lengths in task_lengths(profile).groupby("task", sort=False):
-        arrays = task_texts.arrays(task, profile)
+        arrays = text_sets.task(task, profile)
         if "candidates" in arrays:
             targets = np.array([len(arrays[f"targets_{number}"]) for number in range(len(arrays["sources"]))])
             row = {"task": task, "documents": len(arrays["candidates"]), "sources": len(targets)}
@@ -100,7 +100,7 @@ def retrieval_table(profile: Profile) -> pd.DataFrame:
 def _classification(profile: Profile, splits: tuple[str, ...]) -> Iterator[tuple[str, str, Arrays]]:
     """(task, split, arrays) of every classification, for those of the splits that it has."""
     for task in profile.tasks.names:
-        arrays = task_texts.arrays(task, profile)
+        arrays = text_sets.task(task, profile)
         yield from ((task, split, arrays) for split in splits if "classes" in arrays and f"labels_{split}" in arrays)
 
 
@@ -127,6 +127,7 @@ def _lengths(kind: str, texts: Any, batches: Callable[[], Batches], profile: Pro
         columns = pd.concat(frames).items()
         return {name: values.to_numpy(int if values.dtype == int else str) for name, values in columns}
 
-    code = source_key("lib.findings.data_statistics", stop=keys.CARRIERS)
-    key = fingerprint([keys.base(profile), keys.structural_teacher(profile), texts, code])
-    return pd.DataFrame(store().arrays(kind, key, count))
+    code = source_key("lib.findings.data_statistics", stop=keys.NOT_ENTERED)
+    tokenizers = [keys.base(profile), keys.structural_teacher(profile)]
+    recipe = {"kind": kind, "tokenizers": tokenizers, "texts": texts, "code": code}
+    return pd.DataFrame(store().arrays(recipe, count))

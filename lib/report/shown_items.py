@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from lib.config import paths, roles
+from lib.config import roles
 from lib.config.manifest import Entry
 from lib.config.profiles import Profile
+from lib.store import provenance
 
 LONGEST = 60  # rows of a curve's numbers that are worth reading; boxplots and tables are shown whole
 _CURVES = ("fig4_1", "fig5_1", "fig5_2", "figA_2")  # hundreds of points
@@ -51,7 +51,7 @@ def item(label: str, entry: Entry, profile: Profile) -> Item:
         alt(label, entry.title, None if entry.kind == "drawing" else frame),
         table if complete else None,
         rows,
-        provenance(label, profile),
+        provenance.read(label, profile),
     )
 
 
@@ -83,14 +83,6 @@ def alt(label: str, title: str, frame: pd.DataFrame | None) -> str:
         highest = f"{_number(top['value'])} by {top['model']}"
         return f"{start} Scores of {frame['model'].nunique()} models; the highest is {highest}."
     return f"{start} {len(frame)} points, columns {', '.join(map(str, frame.columns))}."
-
-
-def provenance(label: str, profile: Profile) -> dict[str, Any]:
-    """How a label was made; empty if nothing says so, as for figures that came with the repository."""
-    try:
-        return json.loads((paths.provenance(profile) / f"{label}.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
 
 
 def numeric(frame: pd.DataFrame) -> list[bool]:

@@ -33,24 +33,25 @@ class Interrupted(OneLine, KeyboardInterrupt):
 
 
 def submit(tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | None, description: str) -> None:
-    """Run the tasks and wait for all; the first error is raised when the others are done, so nothing else is lost.
+    """Run the tasks and wait for all; what they return is not brought back.
 
-    Raises `WorkerKilled` if a process of the pool died, and `Interrupted` after an interrupt, which ends them all.
+    The first error is raised when the others are done, so nothing else is lost. Raises `WorkerKilled` if a process of
+    the pool died, and `Interrupted` after an interrupt, which ends them all.
     """
     if not tasks:
         return
     executor = executor or processes(jobs())
     errors = []
     try:
-        futures = {executor.submit(function, *arguments): (function, arguments) for function, arguments in tasks}
+        futures = {executor.submit(_call, *task): task for task in tasks}
         for future in progress.track(as_completed(futures), description, total=len(futures)):
             error = future.exception()
             if isinstance(error, BrokenExecutor):
                 raise error
             if error is not None:
                 errors.append(error)
-                function, arguments = futures[future]
-                warnings.warn(f"{function.__name__} failed for {arguments[0]}: {error}", stacklevel=2)
+                _, arguments = futures[future]
+                warnings.warn(f"{description}: {arguments[0]} failed: {error}", stacklevel=2)
     except BrokenExecutor:
         end_workers()
         raise WorkerKilled(KILLED) from None
@@ -103,6 +104,10 @@ def end_with(parent: int, at_last: Callable[[], None] = lambda: None) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _call(function: Callable[..., Any], arguments: tuple) -> None:
+    function(*arguments)
 
 
 def _start_worker(parent: int) -> None:

@@ -38,7 +38,12 @@ def refuse_folder(path: Path) -> None:
         raise IsADirectoryError(f"{path} is a folder, but a file is kept there; move it away and run again")
 
 
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file's bytes, 64 hex digits."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def file_fingerprint(path: Path) -> str:
     """16 hex digits of a file's bytes."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:LENGTH]
+    return sha256(path)[:LENGTH]

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import fcntl
 import glob
-import hashlib
 import json
 import os
 import shutil
@@ -18,6 +17,8 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from lib.store.files import sha256
 
 MARKER = ".thesis-student.json"
 FORMAT = 2
@@ -33,7 +34,7 @@ def check_target(target: str | Path) -> Path:
     if target.name in ("", ".."):
         target = target.resolve()
     try:
-        _own_files_of(target)
+        _own_files(target)
         existing = next(folder for folder in target.absolute().parents if os.path.lexists(folder))
         if not existing.is_dir():
             raise ValueError(f"{target} cannot be made: {existing} is no folder")
@@ -43,21 +44,21 @@ def check_target(target: str | Path) -> Path:
             for name in {*target.absolute().relative_to(existing).parts} - {".."}:
                 (moved / "inside").mkdir(parents=True)
                 os.rename(moved, names / name)
-            if target.exists():
-                _check_movable(target, names / target.name)
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(target, names / target.name)
     except OSError as error:
-        raise ValueError(f"{target} cannot be written: {error.strerror}; choose another folder") from None
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):  # what the system says last: all else would succeed
+            raise ValueError(f"{target} cannot be written: {error.strerror}; choose another folder") from None
     return target
 
 
 def replace(target: str | Path, write: Callable[[Path], None]) -> None:
     """Call `write` on a new folder beside `target`, then put it in the place of `target`.
 
-    Two renames: killed at any moment, the old or the new folder is whole, under its name or, between the two, in the
-    hidden folder beside it, which the next save keeps; other remains of killed saves it removes. Of the old folder only
-    the files on its list are removed; a warning names what cannot be.
-
-    Raises ValueError as `check_target`, before and after `write`, or `OSError`; both leave `target` as it was.
+    Killed at any moment, the old or the new folder is whole, under its name or, between two renames, in the hidden
+    folder beside it, which the next save keeps; other remains of killed saves it removes. Of the old folder only the
+    files on its list are removed; a warning names what cannot be. Raises ValueError as `check_target`, before and after
+    `write`, or `OSError`; both leave `target` as it was.
     """
     target = check_target(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +69,7 @@ def replace(target: str | Path, write: Callable[[Path], None]) -> None:
         new.mkdir()  # unlike `work`, which mkdtemp makes private
         write(new)
         _mark(new)
-        files = _own_files_of(target)
+        files = _own_files(target)
         try:
             if files:
                 os.rename(target, old)
@@ -78,6 +79,13 @@ def replace(target: str | Path, write: Callable[[Path], None]) -> None:
                 os.rename(old, target)
             raise
         _remove(old, files)
+
+
+def check_file(file: Path) -> None:
+    """Raise ValueError, one line, if a file is not as `replace` wrote it; without a marker nothing is known of it."""
+    if (file.parent / MARKER).exists() and _listed(file.parent).get(file.name, "") != sha256(file):
+        told = f"restore it, or remove {MARKER} beside it if the change is yours"
+        raise ValueError(f"{file} is not as it was saved; {told}")
 
 
 def left_over(target: Path) -> list[Path]:
@@ -142,28 +150,14 @@ def _clear(work: Path, target: Path) -> None:
     os.close(lock)
 
 
-def _check_movable(target: Path, full: Path) -> None:
-    """Raise OSError if `target` cannot be moved. The system says so before it sees that `full` is not empty."""
-    try:
-        os.rename(target, full)
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-            raise
-
-
-def _own_files_of(target: Path) -> list[str]:
-    """The files of a target that may be replaced; empty for one that is absent or empty."""
-    if target.is_symlink():
-        raise ValueError(f"{target} is a symbolic link to {os.readlink(target)}; name the folder itself")
-    if not os.path.lexists(target):
-        return []
-    if not target.is_dir():
-        raise ValueError(f"{target} is a file; name a folder that does not exist yet")
-    return _own_files(target)
-
-
 def _own_files(folder: Path) -> list[str]:
-    """The names of a folder's files, all of which are as its list says, the marker last; empty for an empty folder."""
+    """The files of a folder that may be replaced, the marker last; none if it is absent or empty."""
+    if folder.is_symlink():
+        raise ValueError(f"{folder} is a symbolic link to {os.readlink(folder)}; name the folder itself")
+    if not os.path.lexists(folder):
+        return []
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is a file; name a folder that does not exist yet")
     inside: list[Path] = []
     try:
         folders = [folder]
@@ -171,43 +165,41 @@ def _own_files(folder: Path) -> list[str]:
             children = sorted(parent.iterdir())
             folders += [path for path in children if path.is_dir() and not path.is_symlink()]
             inside += children
-        if not inside:
-            return []
-        marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
-        listed = marker["files"] if marker["format"] == FORMAT else None
-        if not isinstance(listed, dict) or not all(isinstance(digest, str) for digest in listed.values()):
-            raise KeyError
-        parents = {parent.as_posix() for name in (MARKER, *listed) for parent in Path(name).parents}
+        listed = _listed(folder) if inside else {}
+        own = {MARKER, *listed}
+        parents = {parent.as_posix() for name in own for parent in Path(name).parents}
         for path in inside:
             name = path.relative_to(folder).as_posix()
-            own = name in parents if path.is_dir() else path.is_file() and name in {MARKER, *listed}
-            if path.is_symlink() or not own:
-                text = f"{path} was not written by this project; move it away or choose another folder"
-                break
-            if name in listed and not path.is_dir() and _sha256(path) != listed[name]:
-                text = f"{path} was changed after this project wrote it; move it away or choose another folder"
-                break
-        else:
-            names = [path.relative_to(folder).as_posix() for path in inside if not path.is_dir()]
-            return sorted(names, key=lambda name: name == MARKER)
+            if path.is_symlink() or not (name in parents if path.is_dir() else path.is_file() and name in own):
+                raise ValueError(f"{path} was not written by this project; move it away or choose another folder")
+            if name in listed and not path.is_dir() and sha256(path) != listed[name]:
+                told = "was changed after this project wrote it; move it away or choose another folder"
+                raise ValueError(f"{path} {told}")
     except FileNotFoundError:
-        text = f"{folder} holds {inside[0].name} and was not saved by this project; choose another folder"
+        told = f"holds {inside[0].name} and was not saved by this project; choose another folder"
+        raise ValueError(f"{folder} {told}") from None
     except OSError as error:
-        text = f"{folder} cannot be replaced: {MARKER} or what it lists is not readable ({error.strerror})"
-    except (ValueError, TypeError, KeyError, RecursionError):
-        text = f"{folder / MARKER} is damaged or of another version; choose another folder"
-    raise ValueError(text)
+        told = f"{MARKER} or what it lists is not readable ({error.strerror})"
+        raise ValueError(f"{folder} cannot be replaced: {told}") from None
+    names = [path.relative_to(folder).as_posix() for path in inside if not path.is_dir()]
+    return sorted(names, key=lambda name: name == MARKER)
 
 
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _listed(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file that a folder's marker lists."""
+    try:
+        marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+        if marker["format"] == FORMAT and all(isinstance(digest, str) for digest in marker["files"].values()):
+            return marker["files"]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        pass
+    raise ValueError(f"{folder / MARKER} is damaged or of another version; choose another folder")
 
 
 def _mark(folder: Path) -> None:
     """Write the marker; bring every file to disk, with the mode that the umask gives a new file."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    marker = {"format": FORMAT, "files": {path.relative_to(folder).as_posix(): _sha256(path) for path in files}}
+    marker = {"format": FORMAT, "files": {path.relative_to(folder).as_posix(): sha256(path) for path in files}}
     (folder / MARKER).write_text(json.dumps(marker, indent=2) + "\n", encoding="utf-8")
     for path in [*files, folder / MARKER]:
         path.chmod(folder.stat().st_mode & 0o666)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import json
 import platform
 import subprocess
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from lib.config import paths
 from lib.store.files import file_fingerprint, refuse_folder, write_atomically
+from lib.store.records import fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,10 +36,9 @@ saved: dict[str, list[Path]] = {}
 def write(label: str, *, profile: Profile, files: Iterable[Path], records: pd.DataFrame | None = None) -> Path:
     """Write `<label>.json`, return its path, and enter the files in `saved`.
 
-    files: what was saved under the label; each is listed with the fingerprint of its bytes.
-    records: the tidy records the figure shows, or None for one that rests on no trained model. Their columns that end
-        in `fingerprint`, their seeds and devices are summarised. `trainings` are the seconds of each training and
-        encoding, by `embedding_fingerprint`: a model has a row per task and metric, and stands in several figures.
+    files: what was saved under the label. records: the tidy records the figure shows, or None for one that rests on no
+    trained model: their fingerprints, seeds, devices, and as `trainings` the seconds of each training and encoding, by
+    `embedding_fingerprint`, as a model has a row per task and metric, and stands in several figures.
     """
     files = list(files)
     path = paths.provenance(profile) / f"{label}.json"
@@ -58,24 +57,23 @@ def write(label: str, *, profile: Profile, files: Iterable[Path], records: pd.Da
     return path
 
 
+def read(label: str, profile: Profile) -> dict[str, Any]:
+    """How a label was made; empty if nothing undamaged says so, as for figures that came with the repository."""
+    return _read(paths.provenance(profile) / f"{label}.json")
+
+
 def run_note(notebook: str, profile: Profile) -> dict[str, Any]:
-    """The note of a notebook's last complete run; empty if there is none, or if it is damaged."""
+    """What `note_run` noted of a notebook's last complete run; empty if there is no note, or if it is damaged."""
     path = _place(notebook, profile)
     refuse_folder(path)
-    with contextlib.suppress(OSError, ValueError, RecursionError):
-        note = json.loads(path.read_text(encoding="utf-8"))
-        kinds = {"inputs": dict, "labels": list, "files": dict, "seconds": int | float}
-        if isinstance(note, dict) and all(isinstance(note.get(name), kind) for name, kind in kinds.items()):
-            if all(isinstance(label, str) for label in note["labels"]) and 0 <= note["seconds"] < float("inf"):
-                return note
-    return {}
+    return _read(path)
 
 
 def note_run(
     notebook: str, profile: Profile, *, inputs: dict[str, Any], files: dict[str, list[Path]], seconds: float
 ) -> None:
-    """Note a complete run: the inputs it had, and the labels it made with the bytes of their files."""
-    written = _fingerprints(itertools.chain.from_iterable(files.values()))
+    """Note a complete run. files: those of each label that it made."""
+    written = _fingerprints(file for own in files.values() for file in own)
     note = {"inputs": inputs, "labels": list(files), "files": written, "seconds": round(seconds, 1)}
     _write(_place(notebook, profile), note)
 
@@ -85,7 +83,18 @@ def _place(notebook: str, profile: Profile) -> Path:
 
 
 def _write(path: Path, entry: dict[str, Any]) -> None:
-    write_atomically(path, (json.dumps(entry, indent=1, ensure_ascii=False, default=str) + "\n").encode())
+    """Write an entry with its fingerprint, which tells damage."""
+    plain = json.loads(json.dumps(entry, default=str))
+    text = json.dumps({**plain, "entry_fingerprint": fingerprint(plain)}, indent=1, ensure_ascii=False)
+    write_atomically(path, (text + "\n").encode())
+
+
+def _read(path: Path) -> dict[str, Any]:
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        entry = json.loads(path.read_bytes())
+        if entry.pop("entry_fingerprint") == fingerprint(entry):
+            return entry
+    return {}
 
 
 def _fingerprints(files: Iterable[Path]) -> dict[str, str]:
@@ -105,10 +114,10 @@ def _summary(records: pd.DataFrame | None) -> dict[str, Any]:
 
 def _commit() -> dict[str, Any]:
     """The commit as it is now, as a notebook stays open while its checkout changes; None without git or checkout."""
-    git = functools.partial(subprocess.run, cwd=paths.ROOT, capture_output=True, text=True, check=True)
+    git = functools.partial(subprocess.check_output, cwd=paths.ROOT, stderr=subprocess.DEVNULL, text=True)
     try:
-        commit = git(["git", "rev-parse", "HEAD"]).stdout.strip()
-        return {"commit": commit, "dirty": bool(git(["git", "status", "--porcelain"]).stdout.strip())}
+        commit = git(["git", "rev-parse", "HEAD"]).strip()
+        return {"commit": commit, "dirty": bool(git(["git", "status", "--porcelain"]).strip())}
     except (OSError, subprocess.CalledProcessError):
         return {"commit": None, "dirty": None}
 

@@ -1,7 +1,6 @@
 """Names for code: the syntax of a module and of everything of lib that it imports, directly or not.
 
-What makes a number is never listed by hand. Comments, docstrings and layout do not count; an operator, a constant or
-another module behind a name does.
+Comments, docstrings and layout do not count; an operator, a constant or another module behind a name does.
 """
 
 from __future__ import annotations
@@ -24,20 +23,16 @@ def source_key(*modules: str, stop: tuple[str, ...] = ()) -> str:
 
 
 def closure(*modules: str, stop: Collection[str] = ()) -> list[str]:
-    """The modules and all of lib that they import, directly or not, sorted.
+    """The modules and all of lib that they import, directly or not, sorted; `ValueError` for one that is not of lib.
 
     Every `import` and `from` statement counts, inside functions too, except under `if TYPE_CHECKING:`; so does a text
     that is a module's dotted name, as lazy imports have it. A name that a package only passes on leads to its `home`.
-
-    stop: modules or packages that are not entered: what only they import is left out too. The named modules always
-        count. Raises `ValueError` for a module that is not of this project.
+    stop: modules or packages that are not entered, unless they are named themselves.
     """
-    reached, todo = set(), list(modules)
-    while todo:
-        module = todo.pop()
-        if module not in reached:
-            reached.add(module)
-            todo += [name for name in imports(module) if not any(f"{name}.".startswith(f"{end}.") for end in stop)]
+    ends = tuple(f"{end}." for end in stop)
+    reached = list(dict.fromkeys(modules))
+    for module in reached:  # grows
+        reached += [name for name in imports(module) if name not in reached and not f"{name}.".startswith(ends)]
     return sorted(reached)
 
 
@@ -99,6 +94,7 @@ def _bound(node: ast.AST) -> Iterator[str]:
 
 
 def _named(node: ast.AST, module: str) -> Iterator[str]:
+    """The modules of lib that a node of a module names."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names if _path(alias.name))
     elif isinstance(node, ast.ImportFrom):

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from transformers import LongformerModel
 
 from lib.student.encoder import Student
-from lib.student.export import tensors
 from lib.student.packing import encoded
+from lib.student.weights import tensors
 
 
 class ClsStudent(nn.Module):

@@ -18,6 +18,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import LongformerConfig
 from transformers.activations import ACT2FN
 
+from lib.store.owned_folder import check_file
 from lib.student import export, weights
 from lib.student.attention import check_window, sliding_window
 from lib.student.packing import Packed, TokenIds, encoded, listed, pack, tokenize
@@ -158,6 +159,7 @@ class Student(nn.Module):
     def load(cls, folder: str | Path) -> Student:
         """Load what `save` or `export` wrote. Raises ValueError, in one line that names the file, if it is damaged."""
         checkpoint = weights.from_longformer(Path(folder).expanduser(), None)
+        check_file(Path(folder).expanduser() / "model.safetensors")  # zeros are weights, too
         with weights.one_line(f"{Path(folder) / 'config.json'}"):
             return cls._build(checkpoint, None)
 

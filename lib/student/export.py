@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
-from torch import Tensor
 
 from lib.store import owned_folder
+from lib.student.weights import tensors
 
 if TYPE_CHECKING:
     from lib.student.encoder import Student
@@ -40,24 +40,6 @@ def save(student: Student, folder: str | Path, *, sentence_transformer: bool) ->
             raise
         # safetensors and tokenizers, written in Rust, have errors of their own for a full disk
         raise OSError(f"cannot write {folder}: {' '.join(str(error).split())}") from None
-
-
-def tensors(student: Student) -> dict[str, Tensor]:
-    """All weights a stock LongformerModel has, on the CPU.
-
-    The student has no global attention. What its checkpoint held for it is written back, else the local projections are
-    copied, which is how Longformer initialised them. A missing pooler becomes zeros; nothing here reads it.
-    """
-    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in student.state_dict().items()}
-    for name in list(weights):
-        for part in ("query", "key", "value"):
-            if f".self.{part}." in name:
-                copy = name.replace(f".self.{part}.", f".self.{part}_global.")
-                weights[copy] = student.unused.get(copy, weights[name]).clone()
-    sample = weights["embeddings.LayerNorm.weight"]
-    for name, shape in {"weight": (student.dim, student.dim), "bias": (student.dim,)}.items():
-        weights[f"pooler.dense.{name}"] = student.unused.get(f"pooler.dense.{name}", sample.new_zeros(shape))
-    return weights
 
 
 def _write(student: Student, folder: Path, sentence_transformer: bool) -> None:

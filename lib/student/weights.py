@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -15,6 +15,9 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, LongformerConfig,
 from transformers.utils import logging
 
 from lib.store.owned_folder import left_over
+
+if TYPE_CHECKING:
+    from lib.student.encoder import Student
 
 # Encoders whose layers are those of a Longformer; the value tells whether positions start after the padding id.
 SHORT_ENCODERS = {"bert": False, "roberta": True, "xlm-roberta": True}
@@ -105,6 +108,24 @@ def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
     repeats = -(-max_positions // len(table))
     tiled = table.repeat(repeats, 1)[:max_positions]
     return torch.cat([table.new_zeros(padding + 1, table.shape[1]), tiled])
+
+
+def tensors(student: Student) -> dict[str, Tensor]:
+    """All weights a stock LongformerModel has, on the CPU.
+
+    The student has no global attention. What its checkpoint held for it is written back, else the local projections are
+    copied, which is how Longformer initialised them. A missing pooler becomes zeros; nothing here reads it.
+    """
+    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in student.state_dict().items()}
+    for name in list(weights):
+        for part in ("query", "key", "value"):
+            if f".self.{part}." in name:
+                copy = name.replace(f".self.{part}.", f".self.{part}_global.")
+                weights[copy] = student.unused.get(copy, weights[name]).clone()
+    sample = weights["embeddings.LayerNorm.weight"]
+    for name, shape in {"weight": (student.dim, student.dim), "bias": (student.dim,)}.items():
+        weights[f"pooler.dense.{name}"] = student.unused.get(f"pooler.dense.{name}", sample.new_zeros(shape))
+    return weights
 
 
 def _config(source: str | Path, revision: str | None) -> PretrainedConfig:

@@ -5,7 +5,7 @@ import pytest
 
 from lib import tasks
 from lib.data import check, sources
-from lib.experiments import accuracies, runs, task_texts, text_sets
+from lib.experiments import accuracies, runs, text_sets
 
 
 @pytest.fixture
@@ -24,13 +24,15 @@ def test_corpus_and_tasks_are_there_under_their_own_names(profile):
     documents = text_sets.corpus(profile)
     assert {d.source for d in documents.train} == {"letters", "diaries"} and len(documents.train) == 24
     assert tasks.classification_names(profile) == ("mood",) and tasks.retrieval_names(profile) == ()
-    arrays = task_texts.arrays("mood", profile)
+    arrays = text_sets.task("mood", profile)
     assert arrays["classes"].tolist() == ["glad", "sad"] and set(np.bincount(arrays["labels_test"])) == {10}
-    assert len(task_texts.texts(profile)) == 60 and len(text_sets.texts("tasks", profile)) == 40
-    assert not {d.text for d in documents.train} & {
-        task_texts.texts(profile)[row] for row in arrays["inputs_test"][:, 0]
-    }
-    writers = [{task_texts.texts(profile)[row] for row in arrays[f"inputs_{s}"][:, 0]} for s in ("train", "validation")]
+    texts = text_sets.texts("all_tasks", profile)
+    assert len(texts) == 60 and len(text_sets.texts("tasks", profile)) == 40
+    assert not {d.text for d in documents.train} & {texts[row] for row in arrays["inputs_test"][:, 0]}
+    writers = [
+        {text_sets.texts("all_tasks", profile)[row] for row in arrays[f"inputs_{s}"][:, 0]}
+        for s in ("train", "validation")
+    ]
     writers = [{int(text.split()[-1]) // 4 for text in texts} for texts in writers]
     assert all(writers) and not writers[0] & writers[1], "validation taken from train cuts no writer's letters"
 
@@ -39,7 +41,9 @@ def test_runs_take_the_profiles_tasks(profile, monkeypatch):
     """S4: with fixed names a profile without PAN died after 24 minutes."""
     asked = []
     monkeypatch.setattr(runs, "embed", lambda *rest: None)
-    monkeypatch.setattr(runs.keys, "record", lambda variant, seed, task, *rest: asked.append(task) or "key")
+    monkeypatch.setattr(
+        runs.keys, "record", lambda variant, seed, task, *rest: asked.append(task) or {"kind": "records"}
+    )
     monkeypatch.setattr(runs, "_evaluate", lambda *rest: None)
     with pytest.raises(LookupError):  # nothing was evaluated
         runs.run(["SBERT"], profile=profile, seeds=[0])
@@ -49,7 +53,7 @@ def test_runs_take_the_profiles_tasks(profile, monkeypatch):
 
 def test_folds_of_a_task_with_groups_cut_none(profile, own):
     folded = own(["diaries"], {"mood": {"folder": "letters/mood", "folds": 4}})
-    arrays = task_texts.arrays("mood", folded)
+    arrays = text_sets.task("mood", folded)
     assert int(arrays["folds"]) == 4 and arrays["groups_train"].tolist() == [n // 4 for n in range(40)]
     parts = accuracies._parts(arrays, "validation", 10_000, None)[2]
     for train, test in parts:

@@ -29,7 +29,6 @@ from lib.experiments import (
     runs,
     structural_teacher,
     student_training,
-    task_texts,
     text_sets,
 )
 from lib.tasks import Task
@@ -67,7 +66,7 @@ BASE_STUDENT, CLS_STUDENT, TEXTS, TOKEN_IDS = (
     text_sets.texts,
     text_sets.token_ids,
 )
-CONTEXTUAL_EMBEDDINGS = contextual_teacher.embeddings
+CONTEXTUAL_EMBEDDINGS, STRUCTURAL_EMBEDDINGS = contextual_teacher.embeddings, structural_teacher.embeddings
 
 
 class Student(torch.nn.Linear):
@@ -101,8 +100,8 @@ def fakes():
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setenv("THESIS_ARTIFACTS", folder)
         patch.delenv("WORLD_SIZE", raising=False)
-        for name in ("student", "record", "embeddings", "tokens", "paragraph_vector_embeddings"):
-            patch.setattr(keys, name, lambda *_, name=name: name)
+        for name in ("student", "record", "embeddings", "tokens", "paragraph_vector", "structural_embeddings"):
+            patch.setattr(keys, name, lambda *_, name=name: {"kind": name})
         patch.setattr(embeddings, "of", lambda *_: {"validation": np.zeros((12, 6), np.float32)})
         sizes = {"train": PROFILE.training.documents, "validation": 12, "tasks": 20, "all_tasks": 30}
         patch.setattr(text_sets, "token_ids", lambda name, profile: [[1] * (3, 9)[i % 2] for i in range(sizes[name])])
@@ -143,7 +142,7 @@ def test_training_gets_what_the_profile_says():
     expected |= {"weight_decay": 0.07, "clip": 0.9, "accumulation": 2, "precision": "fp32", "length_bucket": 17}
     expected |= {"checkpoint_every": PROFILE.training.checkpoint_every, "watch": None, "watch_every": 3}
     assert {name: settings[name] for name in expected} == expected
-    assert settings["checkpoint"].parent.name == "checkpoints" and student.frozen and student.gradient_checkpointing
+    assert settings["checkpoint"].match("store/student/*.pt") and student.frozen and student.gradient_checkpointing
     assert len(data.token_ids) == len(data.lengths) == 40 and data.lengths[:2].tolist() == [3, 9]
 
 
@@ -208,13 +207,13 @@ def head_jobs(split, limit, seed=3, folds=0):
         return [HeadResult(row / 10, np.zeros(1)) for row in range(len(jobs))]
 
     class Store:
-        def record(self, kind, key, compute, **note):
-            kept.append(compute())
+        def record(self, recipe, make, **note):
+            kept.append(make())
 
     with fakes() as patch:
         patch.setattr(heads, "train_heads", train_heads)
         patch.setattr(accuracies, "store", Store)
-        patch.setattr(accuracies.task_texts, "arrays", lambda name, profile: arrays)
+        patch.setattr(text_sets, "task", lambda name, profile: arrays)
         patch.setattr(embeddings, "of", lambda *_: {"tasks": np.zeros((30, 6), np.float32)})
         accuracies.evaluate([(parse("cosine"), seed)], "OC", PROFILE, split, limit)
     return *calls[0], kept[0]
@@ -250,7 +249,7 @@ def test_texts_beyond_the_limit_are_not_embedded_in_chapter_4():
     texts = {f"t{row}": f"text {row}" for row in range(30)}
     inputs = {"train": [(f"t{row}",) for row in range(10)], "validation": [(f"t{row}",) for row in range(10, 20)]}
     task = Task("classification", texts, inputs, {name: np.arange(10) % 2 for name in inputs}, ["no", "yes"])
-    stored, _ = task_texts._collect({"OC": task}, 4)
+    stored = text_sets._collect({"OC": task}, 4)
     places = [0, 1, 2, 3, 10, 11, 12, 13]
     assert stored["texts"][: stored["validation"]] == [f"text {place}" for place in places]
 
@@ -282,8 +281,8 @@ def test_tfidf_knows_the_students_documents_and_1024_words():
 class Memory:
     """A store that keeps nothing."""
 
-    def arrays(self, kind, key, compute, **note):
-        return compute()
+    def arrays(self, recipe, make, **note):
+        return make()
 
 
 def documents(name, number):
@@ -357,7 +356,8 @@ def test_the_structural_teacher_is_checked_and_reads_as_the_profile_says():
 
     with fakes() as patch:
         patch.setitem(sys.modules, "lib.teachers.sbert", SimpleNamespace(SBERT=SBERT))
-        arrays = structural_teacher._embeddings("train", PROFILE)
+        patch.setattr(structural_teacher, "store", Memory)
+        arrays = STRUCTURAL_EMBEDDINGS("train", PROFILE)
     section = PROFILE.structural_teacher
     checked = section.model_dump(include={"max_tokens", "sha256", "revision"})
     assert section.sha256 and calls[0] == (section.model, checked)
@@ -404,8 +404,7 @@ def test_sets_of_texts_are_cut_as_the_profile_says():
     every = [f"task {row}" for row in range(9)]
     with fakes() as patch:
         patch.setattr(text_sets, "corpus", corpus)
-        patch.setattr(task_texts, "texts", lambda profile: every)
-        patch.setattr(task_texts, "count_for_validation", lambda profile: 4)
+        patch.setattr(text_sets, "_of_tasks", lambda profile: {"texts": every, "validation": 4})
         sets = [TEXTS(name, PROFILE) for name in text_sets.NAMES]
     expected = [f"train {row}" for row in range(40)], [f"validation {row}" for row in range(12)], every[:4], every
     assert sets == [*expected]
@@ -428,7 +427,7 @@ def test_retrieval_ranks_the_task_s_candidates_up_to_the_top():
     with fakes() as patch:
         patch.setattr(runs, "embed", lambda *arguments: asked.append(arguments[-1]))
         patch.setattr(embeddings, "of", lambda *arguments: asked.append(arguments[-1]) or {"tasks": vectors})
-        patch.setattr(task_texts, "arrays", lambda name, profile: arrays)
+        patch.setattr(text_sets, "task", lambda name, profile: arrays)
         options = {"profile": PROFILE, "seeds": [0], "tasks": ["GAMES"]}
         values = [runs.retrieve(["SBERT"], top=top, **options)["value"].tolist() for top in (None, 2)]
     assert values == [pytest.approx([1 / 3, 1 / 3]), [0.0, 0.0]] and {*asked} == {"test"}

@@ -92,6 +92,9 @@ def test_the_first_error_is_raised_after_the_others_are_done(profile, monkeypatc
         return real(variant, seed, profile, start)
 
     monkeypatch.setattr(student_training, "train_student", fail)
-    with pytest.warns(UserWarning, match="embed failed for"), pytest.raises(FloatingPointError, match="update 1 of 2"):
+    with (
+        pytest.warns(UserWarning, match="models: MSE failed: loss is nan"),
+        pytest.raises(FloatingPointError, match="update 1 of 2"),
+    ):
         runs.run(["MSE", "contrastive"], profile=profile, seeds=[0], tasks=["OC"], executor=Inline())
-    assert records.store().has("embeddings", keys.embeddings(parse("contrastive"), 0, profile))
+    assert records.store().has(keys.embeddings(parse("contrastive"), 0, profile))

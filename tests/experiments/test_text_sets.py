@@ -1,10 +1,12 @@
 """Task texts: each once, those of training and validation first, one id with two texts kept apart."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from lib.config import profiles
-from lib.experiments import task_texts, text_sets
+from lib.experiments import keys, models, text_sets
 from lib.store import records
 from lib.tasks import Task
 
@@ -28,13 +30,13 @@ def profile(monkeypatch, tmp_path):
     """A profile with the tasks above, its store and this process' memory empty."""
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
     monkeypatch.setattr(records, "_held", {})
-    monkeypatch.setattr(task_texts, "read", lambda profile: TASKS)
+    monkeypatch.setattr(text_sets, "read", lambda profile: TASKS)
     return profiles.load("smoke", overrides={"tasks.limit": 2})
 
 
 def test_a_text_that_two_tasks_share_is_embedded_once_and_one_id_with_two_texts_twice(profile):
-    assert task_texts.texts(profile).count("beta") == 1
-    assert {"alpha", "another alpha"} <= {*task_texts.texts(profile)}
+    assert text_sets.texts("all_tasks", profile).count("beta") == 1
+    assert {"alpha", "another alpha"} <= {*text_sets.texts("all_tasks", profile)}
 
 
 def test_what_training_and_validation_need_comes_first_and_no_more(profile):
@@ -46,32 +48,34 @@ def test_what_training_and_validation_need_comes_first_and_no_more(profile):
 
 
 def test_arrays_point_at_the_examples_texts(profile):
-    texts = task_texts.texts(profile)
-    found = task_texts.arrays("OC", profile)
+    texts = text_sets.texts("all_tasks", profile)
+    found = text_sets.task("OC", profile)
     assert [[texts[row] for row in pair] for pair in found["inputs_train"]] == [
         ["alpha", "beta"], ["beta", "gamma"], ["epsilon", "epsilon"], ["epsilon", "zeta"]
     ]  # fmt: skip
-    assert [texts[row] for row in task_texts.arrays("AAN", profile)["inputs_train"][0]] == ["another alpha", "beta"]
-    games = task_texts.arrays("GAMES", profile)
+    assert [texts[row] for row in text_sets.task("AAN", profile)["inputs_train"][0]] == ["another alpha", "beta"]
+    games = text_sets.task("GAMES", profile)
     assert [texts[row] for row in games["candidates"]] == ["alpha", "omega"]
     assert [texts[row] for row in games["targets_0"]] == ["omega"]  # a target without a text is dropped
 
 
 def test_examples_are_cut_to_the_limit_per_class(profile):
-    rows, labels = task_texts.examples(task_texts.arrays("OC", profile), "train", 2)
+    rows, labels = text_sets.examples(text_sets.task("OC", profile), "train", 2)
     assert labels.tolist() == [0, 1] and len(rows) == 2
-    assert len(task_texts.examples(task_texts.arrays("OC", profile), "train", None)[1]) == 4
+    assert len(text_sets.examples(text_sets.task("OC", profile), "train", None)[1]) == 4
 
 
 def test_another_process_reads_the_same_from_the_store(profile, monkeypatch):
-    texts, arrays = task_texts.texts(profile), task_texts.arrays("OC", profile)
+    texts, arrays = text_sets.texts("all_tasks", profile), text_sets.task("OC", profile)
     monkeypatch.setattr(records, "_held", {})
-    monkeypatch.setattr(task_texts, "read", None)  # reading the sources once more would fail
-    assert task_texts.texts(profile) == texts
-    np.testing.assert_array_equal(task_texts.arrays("OC", profile)["inputs_train"], arrays["inputs_train"])
+    monkeypatch.setattr(text_sets, "read", None)  # reading the sources once more would fail
+    assert text_sets.texts("all_tasks", profile) == texts
+    np.testing.assert_array_equal(text_sets.task("OC", profile)["inputs_train"], arrays["inputs_train"])
 
 
-def test_token_ids_come_back_from_the_store():
-    lists = [[1, 2, 3], [4], [5, 6]]
-    assert text_sets._unragged(text_sets._ragged(lists)) == lists
-    assert text_sets._unragged(text_sets._ragged([])) == []
+def test_token_ids_come_back_from_the_store(profile, monkeypatch):
+    for expected in ([[1, 2, 3], [4], [5, 6]], []):
+        student = SimpleNamespace(tokenize=lambda texts, expected=expected: expected)
+        monkeypatch.setattr(models, "base_student", lambda profile, student=student: student)
+        monkeypatch.setattr(keys, "tokens", lambda name, profile, expected=expected: {"kind": "tokens", "of": expected})
+        assert [text_sets.token_ids("all_tasks", profile) for _ in range(2)] == [expected] * 2

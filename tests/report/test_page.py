@@ -13,7 +13,7 @@ import pytest
 from lib import figures, published
 from lib.config import manifest, paths, profiles
 from lib.distillation import variants
-from lib.experiments import keys, task_texts
+from lib.experiments import keys, text_sets
 from lib.figures import tables
 from lib.findings import chapter4, claims
 from lib.published import deviations
@@ -225,13 +225,13 @@ def test_a_csv_gives_its_means_its_seeds_and_its_band(made, mini):
 
 def test_records_of_this_machine_come_with_every_seed(made, mini):
     """The store holds every record: they are read as they are, and nothing is trained."""
-    task_texts.texts(mini)  # reads the tasks into the store
+    text_sets.texts("all_tasks", mini)  # reads the tasks into the store
     wanted = our_results("fig4_2")
     extra = our_results("fig4_3")
     wanted = pd.concat([wanted, extra[extra["model"] == variants.MM_MSE]])  # the other reference student
     for one in wanted.itertuples():
-        key = keys.record(variants.parse(one.model), one.seed, one.task, mini, "validation", None)
-        store().record("records", key, lambda one=one: {"accuracy": one.value})
+        recipe = keys.record(variants.parse(one.model), one.seed, one.task, mini, "validation", None)
+        store().record(recipe, lambda one=one: {"accuracy": one.value})
     found, noise = claims.our_results(mini)
     cosine = found["fig4_2"].query("model == 'cosine' and task == 'PAN'").sort_values("seed")
     np.testing.assert_allclose(np.diff(cosine["value"]), -0.01)

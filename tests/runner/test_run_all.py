@@ -354,7 +354,7 @@ def test_the_kernel_is_this_python_whatever_lies_in_the_home(checkout, tmp_path)
 @kernels
 def test_progress_names_the_cell_the_step_and_the_time(checkout):
     slow = "from lib.store import progress\nimport time\n"
-    slow += "for _ in progress.track(8, 'training students'):\n    time.sleep(1)"
+    slow += "for _ in progress.track(range(8), 'training students', 8):\n    time.sleep(1)"
     write_notebook(checkout, "01_first", slow, FIRST, "nb.finish()")
     done = run(checkout, "01_first")
     lines = [line for line in done.stdout.splitlines() if "training students" in line]

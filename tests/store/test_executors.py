@@ -69,7 +69,10 @@ def test_the_end_is_one_line_leaves_no_worker_and_the_next_call_works(end):
 
 def test_the_first_error_comes_after_the_others_are_done(tmp_path):
     tasks = [(int, ("x",)), (os.mkdir, (tmp_path / "kept",))]
-    with pytest.warns(UserWarning, match="int failed for x"), pytest.raises(ValueError, match="'x'"):
+    with (
+        pytest.warns(UserWarning, match="two tasks: x failed"),
+        pytest.raises(ValueError, match="'x'"),
+    ):
         executors.submit(tasks, None, "two tasks")
     assert (tmp_path / "kept").is_dir()
 

@@ -71,6 +71,18 @@ def test_a_folder_in_place_of_a_run_note_is_named(profile):
         provenance.run_note("01_first", profile)
 
 
+def test_a_damaged_provenance_says_nothing(profile):
+    entry = written(profile)
+    del entry["entry_fingerprint"]
+    assert provenance.read("fig4_2", profile) == entry and provenance.read("fig4_3", profile) == {}
+    path = paths.provenance(profile) / "fig4_2.json"
+    for old, new in (('"smoke"', '"mini"'), ("{", "[")):
+        text = path.read_text()
+        path.write_text(text.replace(old, new, 1))
+        assert provenance.read("fig4_2", profile) == {}
+        path.write_text(text)
+
+
 def test_no_records(profile):
     entry = written(profile)
     assert entry["records"] == 0 and "trainings" not in entry

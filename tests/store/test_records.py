@@ -10,6 +10,9 @@ import pytest
 from lib.store import files
 from lib.store.records import Store, fingerprint
 
+RECIPE = {"kind": "kind", "of": [1, {"text": "é"}]}
+KEY = fingerprint(RECIPE)
+
 
 def test_fingerprint_ignores_order_but_not_values():
     assert fingerprint({"a": 1, "b": [2, 3]}) == fingerprint({"b": [2, 3], "a": 1})
@@ -29,11 +32,11 @@ def test_arrays_are_computed_once(tmp_path):
         calls.append(1)
         return {"x": np.arange(6.0).reshape(2, 3)}
 
-    first = store.arrays("kind", "key", compute, model="cosine")
-    again = store.arrays("kind", "key", compute)
+    first = store.arrays(RECIPE, compute, model="cosine")
+    again = store.arrays(RECIPE, compute)
     assert calls == [1]
     np.testing.assert_array_equal(first["x"], again["x"])
-    assert store.note("kind", "key")["model"] == "cosine"
+    assert store.note(RECIPE)["model"] == "cosine"
 
 
 DAMAGE = {
@@ -58,45 +61,45 @@ def test_a_damaged_entry_is_computed_again_and_its_file_named(tmp_path, kind, da
     store = Store(tmp_path)
     value = {"arrays": {"x": np.arange(100)}, "record": {"x": list(range(300))}}[kind]
     get = getattr(store, kind)
-    get("kind", "key", lambda: value)
+    get(RECIPE, lambda: value)
     suffix, change = DAMAGE[damage]
     suffix = ".json" if suffix == ".npz" and kind == "record" else suffix
-    path = tmp_path / "kind" / f"key{suffix}"
+    path = tmp_path / "kind" / f"{KEY}{suffix}"
     path.write_bytes(change(path.read_bytes()))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assert not store.has("kind", "key")
-        assert store.note("kind", "key") is not None
-        again = get("kind", "key", lambda: value)
+        assert not store.has(RECIPE)
+        assert store.note(RECIPE) is not None
+        again = get(RECIPE, lambda: value)
     texts = [str(warning.message) for warning in caught]
     assert any(str(path.with_suffix("")) in text for text in texts) and not any("\n" in text for text in texts)
     np.testing.assert_array_equal(again["x"], value["x"])
-    assert store.has("kind", "key") and store.note("kind", "key")["seconds"] >= 0
+    assert store.has(RECIPE) and store.note(RECIPE)["seconds"] >= 0
 
 
 def test_an_entry_without_its_note_is_unfinished(tmp_path):
     store = Store(tmp_path)
-    store.record("kind", "key", lambda: 1)
-    (tmp_path / "kind" / "key.note").unlink()
-    with pytest.warns(UserWarning, match="key.json was damaged or unfinished"):
-        assert store.record("kind", "key", lambda: 2) == 2
+    store.record(RECIPE, lambda: 1)
+    (tmp_path / "kind" / f"{KEY}.note").unlink()
+    with pytest.warns(UserWarning, match=f"{KEY}.json was damaged or unfinished"):
+        assert store.record(RECIPE, lambda: 2) == 2
 
 
 @pytest.mark.parametrize("suffix", [".json", ".note", ".lock"])
 def test_a_folder_in_place_of_a_file_is_named_before_the_work(tmp_path, suffix):
-    folder = tmp_path / "kind" / f"key{suffix}"
+    folder = tmp_path / "kind" / f"{KEY}{suffix}"
     folder.mkdir(parents=True)
-    with pytest.raises(OSError, match=rf"key{suffix} is a folder, but a file is kept there; move it away") as error:
-        Store(tmp_path).record("kind", "key", lambda: pytest.fail("computed"))
+    with pytest.raises(OSError, match=rf"{KEY}{suffix} is a folder, but a file is kept there; move it away") as error:
+        Store(tmp_path).record(RECIPE, lambda: pytest.fail("computed"))
     assert "\n" not in str(error.value)
 
 
 def test_a_failed_computation_leaves_nothing(tmp_path):
     store = Store(tmp_path)
     with pytest.raises(ZeroDivisionError):
-        store.record("kind", "key", lambda: 1 / 0)
-    assert not store.has("kind", "key")
-    assert store.record("kind", "key", lambda: {"accuracy": 0.5}) == {"accuracy": 0.5}
+        store.record(RECIPE, lambda: 1 / 0)
+    assert not store.has(RECIPE)
+    assert store.record(RECIPE, lambda: {"accuracy": 0.5}) == {"accuracy": 0.5}
 
 
 def test_a_full_disk_says_so_in_one_line_and_leaves_no_trace(tmp_path, monkeypatch):

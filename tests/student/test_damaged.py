@@ -14,6 +14,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import BertConfig, BertModel, LongformerConfig, LongformerModel, PreTrainedTokenizerFast
 
 import lib
+from lib.store.owned_folder import MARKER
 from lib.student import Student
 from lib.teachers.sbert import SBERT
 
@@ -116,6 +117,18 @@ def test_a_damaged_folder_is_named_in_one_line(folder, damage, message):
     with pytest.raises(ValueError, match=message) as error:
         Student.load(folder)
     assert "\n" not in str(error.value) and len(str(error.value)) < 400
+
+
+def test_weights_that_are_not_those_that_were_saved_are_refused(folder):
+    """Zeros are weights, too: safetensors reads them without a word. What has no marker loads as it is."""
+    file = folder / "model.safetensors"
+    content = file.read_bytes()
+    file.write_bytes(content[:-4096] + bytes(4096))
+    with pytest.raises(ValueError, match="model.safetensors is not as it was saved; restore it, or remove") as error:
+        Student.load(folder)
+    assert "\n" not in str(error.value)
+    (folder / MARKER).unlink()
+    assert Student.load(folder).encode([[3, 4]]).shape == (1, 16)
 
 
 def test_without_its_vocabulary_a_student_reads_ids_and_refuses_texts(folder):

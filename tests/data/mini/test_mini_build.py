@@ -14,7 +14,7 @@ from lib.config import paths, profiles
 from lib.data import builders, check, sources
 from lib.data.builders.__main__ import main as build_main
 from lib.data.builders.mini import gensim_files
-from lib.experiments import task_texts, text_sets
+from lib.experiments import text_sets
 
 # Of the texts and arrays of commit 5a76003, before experiments read dataset folders. The order of rows decides batches,
 # hence bits: whoever changes these changes every number of mini.
@@ -30,9 +30,9 @@ def test_mini_has_the_texts_and_rows_that_its_numbers_come_from(mini, monkeypatc
     monkeypatch.setenv("THESIS_ARTIFACTS", str(mini.artifacts))
     documents = text_sets.corpus(mini.profile)
     assert digest([[d.text for d in split] for split in (documents.train, documents.validation)]) == CORPUS
-    arrays = {name: task_texts.arrays(name, mini.profile) for name in mini.profile.tasks.names}
+    arrays = {name: text_sets.task(name, mini.profile) for name in mini.profile.tasks.names}
     plain = {name: {key: array.tolist() for key, array in sorted(found.items())} for name, found in arrays.items()}
-    counted = [task_texts.texts(mini.profile), task_texts.count_for_validation(mini.profile), plain]
+    counted = [text_sets.texts("all_tasks", mini.profile), len(text_sets.texts("tasks", mini.profile)), plain]
     assert digest(counted) == TASKS
 
 

@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from lib import tasks
 from lib.config.schema import MiniBuild
+from lib.data import task_files
 from lib.data.builders.mini import gensim_files, mini_tasks, passage_pool
 
 PAIRS = ["OC", "AAN", "S2ORC", "PAN"]
@@ -44,7 +44,7 @@ def test_no_text_is_in_two_splits_of_a_task(mini):
 
 
 def test_one_text_alone_says_nothing_about_the_label(mini):
-    for name, split in itertools.product(PAIRS, tasks.SPLITS):
+    for name, split in itertools.product(PAIRS, task_files.SPLITS):
         task = mini.tasks[name]
         for side in (0, 1):
             counts = [
@@ -60,7 +60,7 @@ def test_labels_are_true(mini, passages):
     def passage(text_id):
         return passages[text_id.split("/sentence")[0]]
 
-    for split in tasks.SPLITS:
+    for split in task_files.SPLITS:
         for (a, b), y in zip(mini.tasks["OC"].inputs[split], mini.tasks["OC"].labels[split], strict=True):
             assert (passage(a).article == passage(b).article) == y and passage(a).split == passage(b).split == split
         for name in ("AAN", "S2ORC"):
