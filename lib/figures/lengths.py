@@ -78,7 +78,7 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
             handles.append(Patch(facecolor=color, alpha=0.45, label=f"{source}, ours"))
         if drawn["published"].notna().any():
             handles.append(Line2D([], [], color=_dark(color), label=f"{source}, published"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+    figure.legend(handles=handles, loc="outside lower center", ncols=4)
     return figure
 
 
@@ -120,7 +120,7 @@ def ecdf(data: pd.DataFrame) -> Figure:
     axes[0].set_ylabel("proportion of documents")
     handles = [Line2D([], [], color=color, label=task) for task, color in colors.items()]
     handles += [Line2D([], [], color=INK, linestyle=line, label=split) for split, line in _LINES.items()]
-    figure.legend(handles=handles, loc="outside right center", frameon=False)
+    figure.legend(handles=handles, loc="outside right center")
     return figure
 
 

@@ -12,12 +12,12 @@ from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import COLORS, DIAMOND, INK, SIZES, style
+from lib.figures.means import in_order, seed_means
+from lib.figures.style import COLORS, DIAMOND, INK, SIZES, rows_from_top, style
 
 MODELS = tuple(published.load("tab5_7")["model"].unique())  # as Table 5.7 lists them; further ones come after
 _RETRIEVAL = ["metric", "model", "task"]
 _KEYS = {"fig5_4": ["round", "task", "model"], "fig5_5": _RETRIEVAL, "fig5_6": _RETRIEVAL}
-_SMALL = DIAMOND | {"markersize": 3.5}
 
 
 def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
@@ -36,14 +36,9 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     ours = records[records[keys[0]].isin(theirs[keys[0]].unique())]
     if ours.empty:
         raise ValueError(f"{label}: no records with {keys[0]} in {', '.join(theirs[keys[0]].unique())}")
-    repeated = ours.duplicated([*keys, "seed"])
-    if repeated.any():
-        raise ValueError(f"{label}: two records for {tuple(ours.loc[repeated, [*keys, 'seed']].iloc[0])}: pass one run")
-    means = ours.groupby(keys, sort=False).agg(value=("value", "mean"), seeds=("seed", "nunique")).reset_index()
-    frame = means.merge(theirs[[*keys, "published"]], on=keys, how="left")
+    frame = seed_means(label, ours, keys).merge(theirs[[*keys, "published"]], on=keys, how="left")
     orders = {"model": _models(frame), "task": _tasks(frame), "round": ["10k", "all"], "metric": ["MAP", "MRR"]}
-    frame = frame.sort_values(keys, key=lambda column: column.map(orders[column.name].index), ignore_index=True)
-    return frame[[*keys, "value", "published", "seeds"]]
+    return in_order(frame, {key: orders[key] for key in keys})[[*keys, "value", "published", "seeds"]]
 
 
 @style()
@@ -80,11 +75,11 @@ def points(data: pd.DataFrame) -> Figure:
             rows = data[(data["task"] == task) & (data["metric"] == metric)].set_index("model").reindex(models)
             heights = np.arange(len(models)) + shift
             axis.plot(rows["value"], heights, "o", color=color, markersize=5, label=f"{task}, ours")
-            axis.plot(rows["published"], heights, **_SMALL | {"mec": color}, label=f"{task}, published")
-        axis.set(xlabel=metric, ylim=(len(models) - 0.5, -0.5))
-        axis.set_yticks(range(len(models)), models)
+            axis.plot(rows["published"], heights, **DIAMOND | {"mec": color}, label=f"{task}, published")
+        axis.set_xlabel(metric)
+        rows_from_top(axis, models)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(tasks), frameon=False, fontsize=8)
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(tasks), fontsize=8)
     return figure
 
 
@@ -96,7 +91,7 @@ def _grouped(axis: Axes, shown: pd.DataFrame, groups: list[str], column: str, mo
         axis.bar(places, rows["value"], width, color=color, edgecolor="white", linewidth=0.3)
         if "low" in rows:
             axis.vlines(places, rows["low"], rows["high"], color=INK, linewidth=1)
-        axis.plot(places, rows["published"], **_SMALL)
+        axis.plot(places, rows["published"], **DIAMOND)
     axis.set_xticks(range(len(groups)), groups)
     axis.set_ylim(0, 1 if column == "task" else None)
     axis.grid(axis="x", visible=False)
@@ -104,8 +99,8 @@ def _grouped(axis: Axes, shown: pd.DataFrame, groups: list[str], column: str, mo
 
 def _legend(figure: Figure, models: list[str], *more: Line2D) -> None:
     handles = [Patch(facecolor=color, label=model) for model, color in zip(models, _colors(models), strict=True)]
-    handles += [*more, Line2D([], [], label="published", **_SMALL)]
-    figure.legend(handles=handles, loc="outside right center", frameon=False)
+    handles += [*more, Line2D([], [], label="published", **DIAMOND)]
+    figure.legend(handles=handles, loc="outside right center")
 
 
 def _colors(models: list[str]) -> list[str]:

@@ -11,10 +11,9 @@ from matplotlib.patches import Patch
 from scipy.stats import gaussian_kde
 
 from lib import published
-from lib.figures.style import COLORS, DIAMOND, INK, SIZES, style
+from lib.figures.style import COLORS, DIAMOND, INK, SIZES, rows_from_top, style
 
 _SIDES = {"positives": (COLORS[0], 1), "negatives": (COLORS[1], -1)}  # colour; the half above or below the row's line
-_SMALL = DIAMOND | {"markersize": 3.5}
 _GRID = 40  # points of a violin's outline
 AS_PUBLISHED = "as published"
 
@@ -62,14 +61,14 @@ def violins(distances: pd.DataFrame) -> Figure:
                 outline = line - side * 0.42 * density / density.max()
                 axis.fill_between(places, line, outline, facecolor=color, edgecolor=INK, linewidth=0.6)
                 if column == AS_PUBLISHED and (distance, model, to) in theirs.index:
-                    axis.plot(theirs[distance, model, to], line - 0.2 * side, **_SMALL)
-            axis.set(xlabel=f"{distance} distance", ylim=(len(models) - 0.5, -0.5))
-            axis.set_yticks(range(len(models)), models)
+                    axis.plot(theirs[distance, model, to], line - 0.2 * side, **DIAMOND)
+            axis.set_xlabel(f"{distance} distance")
+            rows_from_top(axis, models)
     for axis, column in zip(axes[0], columns, strict=True):
         axis.set_title("negatives as published (shifted)" if column == AS_PUBLISHED else f"{column} negatives")
     handles = [Patch(facecolor=color, edgecolor=INK, label=to) for to, (color, _) in _SIDES.items()]
-    handles.append(Line2D([], [], **_SMALL, label="published mean"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+    handles.append(Line2D([], [], **DIAMOND, label="published mean"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
     return figure
 
 

@@ -7,12 +7,10 @@ check serves JupyterLab, papermill and `run_all.sh`, so a misspelt parameter nev
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import platform
-import sys
-import types
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 from lib.config import environment, figure_models, manifest, profiles
@@ -21,8 +19,6 @@ from lib.store import executors, provenance
 
 PARAMETERS = ("profile", "seeds", "only", "overrides")
 MARKER = "notebook complete:"  # the runner looks for it: an executed notebook without it did not reach its end
-
-_current: Notebook | None = None
 
 
 class Notebook:
@@ -78,8 +74,11 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
     name: the notebook's file name without `.ipynb`. namespace: its `globals()`, with the four parameters. Raises
     `ParameterError`, one line, for a parameter that is unknown, missing or has an impossible value.
     """
-    global _current
-    _reject_unknown(namespace)
+    for cell in namespace.get("In", ()):  # the cells that IPython has run
+        for parameter in _assigned(str(cell)):
+            if parameter not in PARAMETERS:
+                told = profiles.unknown("parameter", parameter, PARAMETERS)
+                raise profiles.ParameterError(f"{told} (of {', '.join(PARAMETERS)}); correct it and restart the kernel")
     missing = [parameter for parameter in PARAMETERS if parameter not in namespace]
     if missing:
         raise profiles.ParameterError(f"{name}: the parameter {missing[0]!r} is not set: run the parameters cell first")
@@ -93,34 +92,14 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
     promised = manifest.promised(manifest.load(), name)
     if profile.only and "THESIS_PROGRESS" not in os.environ:  # run_all.sh has checked it for all its notebooks
         profiles.check_only(profile.only, figure_models.names(promised))
-    _current = Notebook(name, profile, promised)
-    return _current
-
-
-def _reject_unknown(namespace: dict[str, Any]) -> None:
-    """Names that somebody set as parameters, and that are none.
-
-    Before the first `start`, every plain name in the namespace is meant as one (papermill puts them there). When the
-    cell is run again, the notebook's own variables are there too, so only the parameter cells are looked at.
-    """
-    if _current is None:
-        shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-        ours = {"In", "Out", *PARAMETERS, *getattr(shell, "user_ns_hidden", ())}
-        values = {name: value for name, value in namespace.items() if not name.startswith("_") and name not in ours}
-        given = [name for name, value in values.items() if not isinstance(value, types.ModuleType | Callable)]
-    else:
-        given = [name for cell in namespace.get("In", ()) for name in _assigned(str(cell)) if name not in PARAMETERS]
-    if given:
-        told = profiles.unknown("parameter", given[0], PARAMETERS)
-        raise profiles.ParameterError(f"{told} (of {', '.join(PARAMETERS)}); correct it and restart the kernel")
+    return Notebook(name, profile, promised)
 
 
 def _assigned(cell: str) -> list[str]:
-    """The names that a parameters cell assigns; nothing for any other cell."""
-    try:
+    """The names that a parameters cell, the notebook's or papermill's, assigns; nothing for any other cell."""
+    body: list[ast.stmt] = []
+    with contextlib.suppress(SyntaxError):  # a cell with a magic command is no parameters cell
         body = ast.parse(cell).body
-    except SyntaxError:  # a cell with a magic command is no parameters cell
-        return []
     targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
     names = [target.id for target in targets if isinstance(target, ast.Name)]
     return names if set(names) & set(PARAMETERS) or cell.startswith("# Parameters") else []

@@ -153,7 +153,7 @@ class TestBoxplotFrame:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (lambda f: pd.concat([f, f]), "'cosine' has two accuracies on ARXIV for seed 0"),
+            (lambda f: pd.concat([f, f]), "two records for model cosine, task ARXIV, seed 0"),
             (lambda f: f.assign(value=np.nan), "'cosine' on ARXIV has value nan"),
             (lambda f: f.assign(value=63.0), "expected an accuracy between 0 and 1"),
             (lambda f: pd.concat([f, f.iloc[:3].assign(model="MSE")]), "'MSE' has 3 tasks, others 6"),
