@@ -6,7 +6,8 @@ import base64
 import json
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 
@@ -19,39 +20,24 @@ _CURVES = ("fig4_1", "fig5_1", "fig5_2", "figA_2")  # hundreds of points
 _WORDS = {"fig": "Figure", "tab": "Table", "news_tab": "News paper, table"}
 
 
-class Item(NamedTuple):
-    """One figure or table of the gallery. Missing files leave image and table empty."""
-
-    label: str
-    name: str
-    entry: Entry
-    complete: bool
-    image: str
-    size: tuple[int, int]
-    alt: str
-    table: pd.DataFrame | None
-    rows: int
-    provenance: dict[str, Any]
-
-
-def item(label: str, entry: Entry, profile: Profile) -> Item:
-    """Everything about one label that is on disk. Nothing that is missing raises."""
+def item(label: str, entry: Entry, profile: Profile) -> SimpleNamespace:
+    """Everything about one label that is on disk; what is missing leaves image and table empty."""
     files = {file.suffix: file for file in entry.paths(profile)}
     complete = all(file.is_file() for file in files.values())
     frame = _read(files[".csv"])
     image = files[".svg"].read_bytes() if complete and ".svg" in files else b""
     table, rows = _beside(label, frame)
-    return Item(
-        label,
-        name(label),
-        entry,
-        complete,
-        f"data:image/svg+xml;base64,{base64.b64encode(image).decode()}" if image else "",
-        _size(image.decode()),
-        alt(label, entry.title, None if entry.kind == "drawing" else frame),
-        table if complete else None,
-        rows,
-        provenance(label, profile),
+    return SimpleNamespace(
+        label=label,
+        name=name(label),
+        entry=entry,
+        complete=complete,
+        image=f"data:image/svg+xml;base64,{base64.b64encode(image).decode()}" if image else "",
+        size=_size(image.decode()),
+        alt=alt(label, entry.title, None if entry.kind == "drawing" else frame),
+        table=table if complete else None,
+        rows=rows,  # of the table, uncut
+        provenance=provenance(label, profile),
     )
 
 
@@ -70,18 +56,15 @@ def alt(label: str, title: str, frame: pd.DataFrame | None) -> str:
         return f"{start} A drawing."
     if "normalized" in frame:
         means = frame.groupby("model", sort=False)[["normalized", "published_normalized"]].mean()
-        best, worst = means["normalized"].idxmax(), means["normalized"].idxmin()
-        text = (
-            f"{start} Boxplots of normalised accuracy, one row for each of {len(means)} models. "
-            f"Best mean here: {best} ({_number(means['normalized'].max())}); "
-            f"lowest: {worst} ({_number(means['normalized'].min())})."
-        )
-        theirs = means["published_normalized"].dropna()
+        ours, theirs = means["normalized"], means["published_normalized"].dropna()
+        text = f"{start} Boxplots of normalised accuracy, one row for each of {len(means)} models."
+        text += f" Best mean here: {ours.idxmax()} ({_number(ours.max())});"
+        text += f" lowest: {ours.idxmin()} ({_number(ours.min())})."
         return f"{text} Published best: {theirs.idxmax()} ({_number(theirs.max())})." if len(theirs) else text
     if {"model", "value"} <= set(frame):
         top = frame.loc[frame["value"].idxmax()]
-        highest = f"{_number(top['value'])} by {top['model']}"
-        return f"{start} Scores of {frame['model'].nunique()} models; the highest is {highest}."
+        models = frame["model"].nunique()
+        return f"{start} Scores of {models} models; the highest is {_number(top['value'])} by {top['model']}."
     return f"{start} {len(frame)} points, columns {', '.join(map(str, frame.columns))}."
 
 
@@ -93,14 +76,9 @@ def provenance(label: str, profile: Profile) -> dict[str, Any]:
         return {}
 
 
-def numeric(frame: pd.DataFrame) -> list[bool]:
-    """Whether each column holds numbers."""
-    return [pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind) for kind in frame.dtypes]
-
-
 def cell(value: Any) -> str:
     """A value as a table shows it: four significant digits, nothing for a missing value."""
-    if value is None or value is pd.NA or (isinstance(value, float) and value != value):
+    if pd.isna(value):
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
