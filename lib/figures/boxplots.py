@@ -50,21 +50,16 @@ _ORDERS = {
 def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> pd.DataFrame:
     """Our accuracies beside the published ones: the data, and the CSV, of a boxplot figure.
 
-    records: tidy records with the columns model (identity), task, seed and value; rows of other metrics than
-        "accuracy" are left out if there is a column metric. A column `collapsed` marks models whose scores are the
-        class shares.
-    band: two pooled standard deviations, over seeds, of a model's mean normalised accuracy; None where no model has
-        several seeds.
+    records: columns model (identity), task, seed and value, and perhaps metric (all but "accuracy" is left out) and
+        collapsed (every score is a class share).
+    band: two pooled standard deviations, over seeds, of a model's mean normalised accuracy; None if unknown.
 
-    Columns: model (as printed in that figure), task, value and published (accuracies, ours averaged over seeds),
-    normalized and published_normalized (each divided by the best accuracy of the task among the models of its own
-    column), seeds (how many), band, collapsed, identity. Rows are sorted as drawn: ascending mean of `normalized`; in
-    Figure 5.3, whose models are named `model;round`, within each round.
+    Columns: model (as printed in that figure, else as the grid names it, else its identity), task, value and published
+    (accuracies, ours averaged over seeds), normalized and published_normalized (each divided by the best accuracy of
+    the task in its own column), seeds (how many), band, collapsed, identity. Published columns are empty for what the
+    thesis does not have. Rows are sorted as drawn: ascending mean of `normalized`, in Figure 5.3 within each round.
 
-    Models of the figure that have no records are left out (`only` may filter them). A model or task that the thesis
-    does not have keeps its published columns empty; such a model is named as the grid names it, otherwise by its
-    identity, and such a task stands after the thesis' own, by name. Raises `ValueError` for an unknown label, for a
-    repeated record, for a missing task and for a value that is no accuracy.
+    Raises `ValueError` for an unknown label, a repeated record, a missing task and a value that is no accuracy.
     """
     ours = _accuracies(label, records)
     columns = ["identity", "task", "published", "published_normalized"]
@@ -92,12 +87,11 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
 
 @style()
 def boxplot(data: pd.DataFrame, label: str) -> Figure:
-    """Draw a boxplot figure from `boxplot_frame`'s columns.
+    """Draw `boxplot_frame`'s data, rows in its order.
 
-    Left: ours, a box per model over the tasks, the mean a black triangle, rows in the order of `data`. Right: the
-    published mean normalised accuracy of the same models as open diamonds, on its own scale; if the published ranking
-    were reproduced, the diamonds would run to the right without turning back. The shaded strip is the seed noise
-    around the best row: means inside it are not told apart from the best.
+    Left: ours, a box per model over the tasks, the mean a black triangle. Right: the published means of the same models
+    as open diamonds, on their own scale; in a reproduced ranking they run to the right without turning back. Means
+    inside the shaded strip, the seed noise around the best row, are not told apart from the best.
     """
     rows = data["model"].unique().tolist()
     categories = [_category(label, row) for row in rows]

@@ -23,11 +23,11 @@ _KEYS = {"fig5_4": ["round", "task", "model"], "fig5_5": _RETRIEVAL, "fig5_6": _
 def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     """Our scores beside the published ones, for fig5_4 (accuracy), fig5_5 and fig5_6 (MAP and MRR).
 
-    records: columns model (as Chapter 5 prints it; further baselines are welcome), task, seed and value, and for
-        fig5_4 round ("10k" or "all"; others are left out), for the others metric ("MAP" or "MRR"; others are left out).
+    records: columns model (as Chapter 5 prints it, or a further one), task, seed and value, and for fig5_4 round, of
+        which "10k" and "all" are kept, otherwise metric, of which "MAP" and "MRR" are kept.
 
-    Columns: the keys (round, task, model or metric, model, task), value (mean over seeds), published (empty for a
-    model or task the thesis does not have), seeds. Raises `ValueError` for a repeated record or if nothing is left.
+    Columns: round, task, model or metric, model, task; value (mean over seeds), published (empty for what the thesis
+    does not have), seeds. Raises `ValueError` for a repeated record or if nothing is left.
     """
     if label not in _KEYS:
         raise ValueError(f"{label!r} shows no scores per task; expected one of {', '.join(_KEYS)}")
@@ -37,7 +37,8 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     if ours.empty:
         raise ValueError(f"{label}: no records with {keys[0]} in {', '.join(theirs[keys[0]].unique())}")
     frame = seed_means(label, ours, keys).merge(theirs[[*keys, "published"]], on=keys, how="left")
-    orders = {"model": _models(frame), "task": _tasks(frame), "round": ["10k", "all"], "metric": ["MAP", "MRR"]}
+    orders = {"model": _models(frame), "task": roles.ordered(frame["task"], roles.TABLE_5_7)}
+    orders |= {"round": ["10k", "all"], "metric": ["MAP", "MRR"]}
     return in_order(frame, {key: orders[key] for key in keys})[[*keys, "value", "published", "seeds"]]
 
 
@@ -46,7 +47,7 @@ def bars(data: pd.DataFrame) -> Figure:
     """Figure 5.4: accuracy per task, a bar per model, a panel per round; the published value a diamond on each bar."""
     figure, axes = plt.subplots(data["round"].nunique(), 1, figsize=SIZES["fig5_4"], sharex=True, squeeze=False)
     for axis, (size, shown) in zip(axes[:, 0], data.groupby("round", sort=False), strict=True):
-        _grouped(axis, shown, _tasks(data), "task", _models(data))
+        _grouped(axis, shown, roles.ordered(data["task"], roles.TABLE_5_7), "task", _models(data))
         axis.set(ylabel="accuracy", title=f"{size} finetuning documents")
     _legend(figure, _models(data))
     return figure
@@ -68,7 +69,8 @@ def spans(data: pd.DataFrame) -> Figure:
 @style()
 def points(data: pd.DataFrame) -> Figure:
     """Figure 5.6: scores on each retrieval task; a panel per metric, a colour per task, the published ones open."""
-    models, tasks, metrics = _models(data), _tasks(data), data["metric"].unique()
+    models, metrics = _models(data), data["metric"].unique()
+    tasks = roles.ordered(data["task"], roles.TABLE_5_7)
     figure, axes = plt.subplots(1, len(metrics), figsize=SIZES["fig5_6"], sharey=True, squeeze=False)
     for axis, metric in zip(axes[0], metrics, strict=True):
         for task, color, shift in zip(tasks, COLORS, np.linspace(-0.15, 0.15, len(tasks)), strict=False):
@@ -112,7 +114,3 @@ def _colors(models: list[str]) -> list[str]:
 def _models(frame: pd.DataFrame) -> list[str]:
     models = frame["model"].unique()
     return [model for model in MODELS if model in models] + [model for model in models if model not in MODELS]
-
-
-def _tasks(frame: pd.DataFrame) -> list[str]:
-    return roles.ordered(frame["task"], roles.TABLE_5_7)

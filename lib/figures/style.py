@@ -75,11 +75,10 @@ def save(
 ) -> list[Path]:
     """Save a figure under its label: `<label>.svg`, `<label>.csv` and its provenance. Returns the paths of the files.
 
-    data: what the figure shows, one row per drawn value, sorted as drawn; floats are written with six decimals.
-        None for a drawing (Figures 3.1 and 4.6), which has no CSV.
+    data: what the figure shows, a row per drawn value, sorted as drawn; `ValueError` if empty; None for no CSV.
     records: the tidy records behind it, for the provenance.
 
-    The same data give the same bytes: no date, fixed ids, one font. Raises `ValueError` for an empty frame.
+    The same data give the same bytes: no date, fixed ids, one font, six decimals.
     """
     if data is not None and data.empty:
         raise ValueError(f"{label}: nothing to save, the data frame is empty; did `only` filter every variant out?")

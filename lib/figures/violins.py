@@ -21,12 +21,11 @@ AS_PUBLISHED = "as published"
 def violin_frame(distances: pd.DataFrame) -> pd.DataFrame:
     """What the violins show, beside the published ones: the CSV of Figure 4.4.
 
-    distances: one row per pair with the columns distance ("squared L2", a mean over dimensions, or "cosine"), model (as
-        Figure 4.4 prints it), to ("positives" or "negatives"), negatives (how they were paired: "as published", the
-        shifted features, or "true") and value.
+    distances: a row per pair: distance ("squared L2", a mean over dimensions, or "cosine"), model (as printed), to
+        ("positives" or "negatives"), negatives (paired "as published", from shifted features, or "true"), value.
 
     Columns: negatives, distance, model, to, value (mean), mode (of the density), q05, median, q95, pairs, published
-    (mean) and published_mode; the published ones stand beside "as published" only.
+    (mean) and published_mode, beside "as published" only.
     """
     keys = ["negatives", "distance", "model", "to"]
     if not np.isfinite(distances["value"]).all():
@@ -43,10 +42,9 @@ def violin_frame(distances: pd.DataFrame) -> pd.DataFrame:
 
 @style()
 def violins(distances: pd.DataFrame) -> Figure:
-    """A row of panels per distance, a column per way of pairing negatives; split violins, one row per model.
+    """A row of panels per distance, a column per way of pairing negatives; one violin per model.
 
-    The upper half of a violin is the distance to positives, the lower to negatives; each half has the same height,
-    whatever its spread. An open diamond is the published mean, in the column that is paired as published.
+    Its upper half is the distance to positives, its lower half to negatives, of equal height whatever their spread.
     """
     models = distances["model"].unique().tolist()
     columns = dict.fromkeys([AS_PUBLISHED, *distances["negatives"]])
