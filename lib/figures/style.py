@@ -71,24 +71,21 @@ def rows_from_top(axis: Axes, names: list[str], **text: Any) -> None:
 
 
 def save(
-    figure: Figure, label: str, data: pd.DataFrame | None, *, profile: Profile, records: pd.DataFrame | None = None
+    figure: Figure, label: str, data: pd.DataFrame, *, profile: Profile, records: pd.DataFrame | None = None
 ) -> list[Path]:
     """Save a figure under its label: `<label>.svg`, `<label>.csv` and its provenance. Returns the paths of the files.
 
-    data: what the figure shows, a row per drawn value, sorted as drawn; `ValueError` if empty; None for no CSV.
+    data: what the figure shows, a row per drawn value, sorted as drawn; `ValueError` if empty.
     records: the tidy records behind it, for the provenance.
 
     The same data give the same bytes: no date, fixed ids, one font, six decimals.
     """
-    if data is not None and data.empty:
+    if data.empty:
         raise ValueError(f"{label}: nothing to save, the data frame is empty; did `only` filter every variant out?")
     picture = io.BytesIO()
     with style():
         figure.savefig(picture, format="svg", metadata={"Date": None, "Title": label})
-    content = {".svg": picture.getvalue()}
-    if data is not None:
-        content[".csv"] = csv_bytes(data)
-    return write(label, content, profile, records)
+    return write(label, {".svg": picture.getvalue(), ".csv": csv_bytes(data)}, profile, records)
 
 
 def write(label: str, content: dict[str, bytes], profile: Profile, records: pd.DataFrame | None) -> list[Path]:

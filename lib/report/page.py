@@ -49,7 +49,9 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
     chapters = {name: [item for item in items if item.entry.notebook == name] for name in notebooks}
     notes = [item.provenance for item in items if item.provenance]
     parameters = [(key, "-" if value is None else str(value)) for key, value in profile.flat().items()]
-    return template("template.html.j2").render(
+    return template(
+        "template.html.j2"
+    ).render(
         profile=profile,
         run=paths.run_name(profile),
         chapters=[(name, name.replace("_", " ", 1).replace("_", " "), group) for name, group in chapters.items()],
@@ -63,7 +65,8 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
         through_zero=int(((ledger["published_low"] <= 0) & (ledger["published_high"] >= 0)).sum()),
         rerun=f"{claims.rerun_distance():.4f}".removeprefix("0"),
         rankings=_rankings(),
-        facts=_facts(profile, notes),
+        notes=notes,
+        commits={note["commit"][:12] + " (with changes)" * note["dirty"] for note in notes if note.get("commit")},
         versions=pd.DataFrame([note.get("versions", {}) for note in notes]),  # several where figures differ
         parameters=pd.DataFrame(parameters, columns=["parameter", "value"]),
         timings=_timings(profile, chapters),
@@ -92,25 +95,6 @@ def _rankings() -> list[dict[str, Any]]:
         close = pairs.loc[pairs["within_noise"], ["model", "ahead of", "arithmetic"]]
         rows.append({"name": shown_items.name(label), "pairs": len(pairs), "table": close})
     return rows
-
-
-def _facts(profile: Profile, notes: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """What the run rests on, from the provenance of everything shown."""
-    commits = {note["commit"][:12] + " (with changes)" * bool(note["dirty"]) for note in notes if note.get("commit")}
-    seeds = sorted({seed for note in notes for seed in note.get("seed", ())})
-    devices = {device for note in notes for device in note.get("device", ())}
-    written = sorted(note["written"] for note in notes)
-    corpus = f"{profile.corpus.train_documents:,} documents of the folders {', '.join(profile.corpus.names)}"
-    return [
-        ("Profile", profile.name),
-        ("Changed", ", ".join(f"{key} = {value!r}" for key, value in profile.departures.items()) or "nothing"),
-        ("Corpus", corpus),
-        ("Tasks", ", ".join(f"{name} ({profile.tasks.folders[name].folder})" for name in profile.tasks.names)),
-        ("Seeds", ", ".join(map(str, seeds)) or "not recorded"),
-        ("Device", ", ".join(sorted(devices)) or "not recorded"),
-        ("Commit", ", ".join(sorted(commits)) or "not recorded"),
-        ("Made", f"{written[0]} to {written[-1]}" if written else "not recorded; the figures came with the repository"),
-    ]
 
 
 def _timings(profile: Profile, chapters: dict[str, list[SimpleNamespace]]) -> list[dict[str, Any]]:
