@@ -96,12 +96,12 @@ def boxplot(data: pd.DataFrame, label: str) -> Figure:
     rows = data["model"].unique().tolist()
     categories = [_category(label, row) for row in rows]
     colors = _palette(label, categories)
-    has_published = bool(data["published_normalized"].notna().any())
+    theirs = data.groupby("model")["published_normalized"].mean()[rows]
+    columns = 2 if theirs.notna().any() else 1
     width, height = _size(label, len(rows))
     narrow = width < 7
-    figure = plt.figure(figsize=(width, height))
-    ratios = [2.7 if narrow else 5, 1]  # narrow figures: room for two tick labels on the right
-    axes = figure.subplots(1, 2, sharey=True, width_ratios=ratios) if has_published else [figure.subplots()]
+    ratios = [2.7 if narrow else 5, 1][:columns]  # narrow figures: room for two tick labels on the right
+    figure, (axes,) = plt.subplots(1, columns, figsize=(width, height), sharey=True, width_ratios=ratios, squeeze=False)
     thin = {"color": INK, "linewidth": 0.8}
     drawn = axes[0].boxplot(
         [data.loc[data["model"] == row, "normalized"].to_numpy() for row in rows],
@@ -121,9 +121,8 @@ def boxplot(data: pd.DataFrame, label: str) -> Figure:
         strip = axes[0].axvspan(center - band, center + band, color=COLORS[8], alpha=0.5, lw=0, zorder=0.5)
         strip.set_label("seed noise, 2 sd around the best row")
         handles.append(strip)
-    if has_published:
+    if columns == 2:
         diamond = DIAMOND | {"markersize": 4}
-        theirs = data.groupby("model")["published_normalized"].mean()[rows]
         low, high = theirs.min(), theirs.max()
         room = max(0.08 * (high - low), 0.01)
         axes[1].plot(theirs, range(len(rows)), **diamond)

@@ -54,7 +54,7 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
     ).render(
         profile=profile,
         run=paths.run_name(profile),
-        chapters=[(name, name.replace("_", " ", 1).replace("_", " "), group) for name, group in chapters.items()],
+        chapters=chapters,
         items=items,
         missing=[item for item in items if not item.complete],
         rows=ledger.to_dict("records"),
@@ -64,7 +64,7 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
         within=int((ledger["published_exceeds"] == False).sum()),  # noqa: E712 - None is "unknown"
         through_zero=int(((ledger["published_low"] <= 0) & (ledger["published_high"] >= 0)).sum()),
         rerun=f"{claims.rerun_distance():.4f}".removeprefix("0"),
-        rankings=_rankings(),
+        rankings={label: claims.neighbours(label) for label in claims.RANKINGS},
         notes=notes,
         commits={note["commit"][:12] + " (with changes)" * note["dirty"] for note in notes if note.get("commit")},
         versions=pd.DataFrame([note.get("versions", {}) for note in notes]),  # several where figures differ
@@ -84,17 +84,8 @@ def template(name: str) -> jinja2.Template:
         lstrip_blocks=True,
     )
     environment.filters.update(cell=shown_items.cell, name=shown_items.name, signed=_signed, place=_place)
-    environment.tests["missing"] = _missing
+    environment.tests["missing"] = pd.isna
     return environment.get_template(name)
-
-
-def _rankings() -> list[dict[str, Any]]:
-    rows = []
-    for label in claims.RANKINGS:
-        pairs = claims.neighbours(label).rename(columns={"ahead_of": "ahead of"})
-        close = pairs.loc[pairs["within_noise"], ["model", "ahead of", "arithmetic"]]
-        rows.append({"name": shown_items.name(label), "pairs": len(pairs), "table": close})
-    return rows
 
 
 def _timings(profile: Profile, chapters: dict[str, list[SimpleNamespace]]) -> list[dict[str, Any]]:
@@ -117,8 +108,4 @@ def _place(effect: float) -> float:
 
 
 def _signed(number: float | None) -> str:
-    return NOT_RUN if _missing(number) else f"{number:+.4f}".replace("0.", ".", 1).replace("-", "−")
-
-
-def _missing(number: float | None) -> bool:
-    return number is None or bool(np.isnan(number))
+    return NOT_RUN if pd.isna(number) else f"{number:+.4f}".replace("0.", ".", 1).replace("-", "−")

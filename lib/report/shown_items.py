@@ -43,10 +43,8 @@ def item(label: str, entry: Entry, profile: Profile) -> SimpleNamespace:
 
 def name(label: str) -> str:
     """`fig4_10` -> "Figure 4.10", `figA_1` -> "Figure A.1", `news_tab1` -> "News paper, table 1"."""
-    match = re.fullmatch(r"(news_tab|fig|tab)_?([0-9A-Z]+)(?:_(\d+))?", label)
-    if match is None:
-        return label
-    return f"{_WORDS[match[1]]} {match[2]}{'.' + match[3] if match[3] else ''}"
+    match = re.fullmatch(r"(news_tab|fig|tab)_?(.+)", label)
+    return f"{_WORDS[match[1]]} {match[2].replace('_', '.')}" if match else label
 
 
 def alt(label: str, title: str, frame: pd.DataFrame | None) -> str:
@@ -94,9 +92,7 @@ def _beside(label: str, frame: pd.DataFrame | None) -> tuple[pd.DataFrame | None
     means = frame.groupby("model", sort=False).agg(
         ours=("normalized", "mean"), published=("published_normalized", "mean"), seeds=("seeds", "max")
     )
-    pairs = [
-        f"{cell(ours)} / {cell(theirs) or '-'}" for ours, theirs in zip(frame["value"], frame["published"], strict=True)
-    ]
+    pairs = frame["value"].map(cell) + " / " + frame["published"].map(lambda value: cell(value) or "-")
     tasks = frame.assign(pair=pairs).pivot(index="model", columns="task", values="pair")
     means = means.join(tasks[roles.ordered(frame["task"])])
     return means.iloc[::-1].reset_index(), len(means)
