@@ -55,8 +55,7 @@ def beside(ours: pd.DataFrame, published: pd.DataFrame, *, on: str | list[str]) 
     twin = {column: f"{column} (published)" for column in published if column not in keys}
     theirs = published.rename(columns=twin)
     matched = ours.merge(theirs, on=keys, how="left")
-    rest = theirs.merge(ours[keys], on=keys, how="left", indicator=True)
-    rest = rest[rest["_merge"] == "left_only"].drop(columns="_merge")
+    rest = theirs[~theirs.set_index(keys).index.isin(ours.set_index(keys).index)]
     frame = pd.concat([matched, rest], ignore_index=True) if len(rest) else matched
     columns = [name for column in ours if column not in keys for name in (column, twin.get(column)) if name]
     return frame[[*keys, *columns, *(name for name in theirs if name not in keys and name not in columns)]]

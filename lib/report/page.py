@@ -49,14 +49,12 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
     chapters = {name: [item for item in items if item.entry.notebook == name] for name in notebooks}
     notes = [item.provenance for item in items if item.provenance]
     parameters = [(key, "-" if value is None else str(value)) for key, value in profile.flat().items()]
-    return template(
-        "template.html.j2"
-    ).render(
+    html = template("template.html.j2")
+    return html.render(
         profile=profile,
         run=paths.run_name(profile),
         chapters=chapters,
         items=items,
-        missing=[item for item in items if not item.complete],
         rows=ledger.to_dict("records"),
         linked=entries,
         counts={verdict: int((ledger["verdict"] == verdict).sum()) for verdict in _VERDICTS},
@@ -76,13 +74,9 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
 
 def template(name: str) -> jinja2.Template:
     """A template of this folder, with what it needs to write numbers."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
+    whitespace = {"trim_blocks": True, "lstrip_blocks": True}
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, **whitespace)
     environment.filters.update(cell=shown_items.cell, name=shown_items.name, signed=_signed, place=_place)
     environment.tests["missing"] = pd.isna
     return environment.get_template(name)
@@ -93,9 +87,7 @@ def _timings(profile: Profile, chapters: dict[str, list[SimpleNamespace]]) -> li
     rows = []
     for name, own in chapters.items():
         note = provenance.run_note(name, profile)
-        trainings: dict[str, float] = {}
-        for item in own:
-            trainings |= item.provenance.get("trainings", {})
+        trainings = dict(pair for item in own for pair in item.provenance.get("trainings", {}).items())
         run = duration(note["seconds"]) if note else "not timed"
         records = duration(sum(trainings.values())) if trainings else "-"
         labels = f"{sum(item.complete for item in own)} of {len(own)}"

@@ -11,6 +11,7 @@ import contextlib
 import os
 import platform
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 from lib.config import environment, figure_models, manifest, profiles
@@ -21,15 +22,19 @@ PARAMETERS = ("profile", "seeds", "only", "overrides")
 MARKER = "notebook complete:"  # the runner looks for it: an executed notebook without it did not reach its end
 
 
+@dataclass(frozen=True)
 class Notebook:
     """One run of a notebook: its profile, the labels it owes, and what it has saved so far."""
 
-    def __init__(self, name: str, profile: Profile, promised: dict[str, manifest.Entry]):
-        self.name = name
-        self.profile = profile
-        self.promised = promised
-        asked = [label for label in os.environ.get("THESIS_LABELS", "").split(",") if label]
-        self.wanted = [label for label in promised if label in asked or not asked]
+    name: str
+    profile: Profile
+    promised: dict[str, manifest.Entry]
+
+    @property
+    def wanted(self) -> list[str]:
+        """What this run has to make: the labels that were asked for, or all."""
+        asked = os.environ.get("THESIS_LABELS")
+        return [label for label in self.promised if not asked or label in asked.split(",")]
 
     def wants(self, label: str) -> bool:
         """Whether this run has to make `label`, one of the notebook's: `./run_all.sh mini fig4_2` asks for it alone."""

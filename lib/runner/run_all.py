@@ -79,9 +79,8 @@ def check_writable(folder: Path) -> None:
     """Raise `OSError`, one line, unless files of some size can be written into `folder`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder) as file:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
             file.write(bytes(2**20))
-            file.flush()
             os.fsync(file.fileno())
     except OSError as error:
         told = "free space, or name another folder in THESIS_ARTIFACTS"
@@ -166,12 +165,12 @@ def _problem(plan: schedule.Plan, scratch: Path, code: int) -> str:
 
 def _position(scratch: Path) -> str:
     """`cell 7: training students 3/11`, as far as the notebook has said so."""
-    parts = []
+    position = ""
     with contextlib.suppress(OSError, ValueError):
-        parts.append(f"cell {(scratch / 'position').read_text(encoding='utf-8')}")
+        position = f"cell {(scratch / 'position').read_text(encoding='utf-8')}"
         step = json.loads((scratch / "progress").read_text(encoding="utf-8"))
-        parts.append(f"{step['step']} {step['done']}" + (f"/{step['total']}" if step["total"] is not None else ""))
-    return ": ".join(parts)
+        position += f": {step['step']} {step['done']}" + (f"/{step['total']}" if step["total"] is not None else "")
+    return position
 
 
 def run(plans: list[schedule.Plan], options: argparse.Namespace, status: Status) -> None:
