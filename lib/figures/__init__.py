@@ -10,8 +10,3 @@ from lib.figures.lengths import ecdf, ecdf_frame, histogram, histogram_frame
 from lib.figures.scores import bars, points, score_frame, spans
 from lib.figures.style import SIZES, save, style
 from lib.figures.violins import violin_frame, violins
-
-__all__ = [
-    "SIZES", "bars", "boxplot", "boxplot_frame", "curves", "ecdf", "ecdf_frame", "histogram", "histogram_frame",
-    "points", "save", "score_frame", "spans", "style", "violin_frame", "violins",
-]  # fmt: skip

@@ -83,9 +83,6 @@ def _draw(
     for number, role in enumerate(("trained", "frozen", "loss")):
         axes.add_patch(plt.Rectangle((0.1 + 1.0 * number, 4.62), 0.18, 0.18, facecolor=_COLOURS[role], **_EDGE))
         axes.text(0.36 + 1.0 * number, 4.71, role, va="center", fontsize=8)
-    rows = [(_plain(boxes[start][0]), _plain(boxes[end][0]), _plain(label)) for start, end, label in arrows]
-    return figure, pd.DataFrame(rows, columns=["from", "to", "label"])
-
-
-def _plain(text: str) -> str:
-    return text.replace("\n", " ").replace("$", "")
+    table = pd.DataFrame(arrows, columns=["from", "to", "label"])
+    texts = {name: text for name, (text, *_) in boxes.items()}
+    return figure, table.replace({"from": texts, "to": texts}).replace({"\n": " ", r"\$": ""}, regex=True)

@@ -15,7 +15,8 @@ from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import COLORS, DIAMOND, INK, LIGHT, NEUTRAL, SIZES, style
+from lib.figures.means import in_order, seed_means
+from lib.figures.style import COLORS, DIAMOND, INK, LIGHT, NEUTRAL, SIZES, rows_from_top, style
 from lib.published import figure_models
 
 UNTRAINED = ("Longformer", "SBERT")  # the base checkpoint and the structural teacher
@@ -49,29 +50,24 @@ _ORDERS = {
 def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> pd.DataFrame:
     """Our accuracies beside the published ones: the data, and the CSV, of a boxplot figure.
 
-    records: tidy records with the columns model (identity), task, seed and value; rows of other metrics than
-        "accuracy" are left out if there is a column metric. A column `collapsed` marks models whose scores are the
-        class shares.
-    band: two pooled standard deviations, over seeds, of a model's mean normalised accuracy; None where no model has
-        several seeds.
+    records: columns model (identity), task, seed and value, and perhaps metric (all but "accuracy" is left out) and
+        collapsed (every score is a class share).
+    band: two pooled standard deviations, over seeds, of a model's mean normalised accuracy; None if unknown.
 
-    Columns: model (as printed in that figure), task, value and published (accuracies, ours averaged over seeds),
-    normalized and published_normalized (each divided by the best accuracy of the task among the models of its own
-    column), seeds (how many), band, collapsed, identity. Rows are sorted as drawn: ascending mean of `normalized`; in
-    Figure 5.3, whose models are named `model;round`, within each round.
+    Columns: model (as printed in that figure, else as the grid names it, else its identity), task, value and published
+    (accuracies, ours averaged over seeds), normalized and published_normalized (each divided by the best accuracy of
+    the task in its own column), seeds (how many), band, collapsed, identity. Published columns are empty for what the
+    thesis does not have. Rows are sorted as drawn: ascending mean of `normalized`, in Figure 5.3 within each round.
 
-    Models of the figure that have no records are left out (`only` may filter them). A model or task that the thesis
-    does not have keeps its published columns empty; such a model is named as the grid names it, otherwise by its
-    identity, and such a task stands after the thesis' own, by name. Raises `ValueError` for an unknown label, for a
-    repeated record, for a missing task and for a value that is no accuracy.
+    Raises `ValueError` for an unknown label, a repeated record, a missing task and a value that is no accuracy.
     """
     ours = _accuracies(label, records)
-    columns = {"accuracy": "published", "normalized": "published_normalized"}
+    columns = ["identity", "task", "published", "published_normalized"]
     if _APPENDIX.fullmatch(label):
-        names, theirs = {}, pd.DataFrame(columns=["identity", "task", *columns.values()], dtype=object)
+        names, theirs = {}, pd.DataFrame(columns=columns, dtype=object)
     else:
         names = {identity: model for model, identity in figure_models.shown(label).items()}
-        theirs = published.load(label).rename(columns=columns)[["identity", "task", *columns.values()]]
+        theirs = published.load(label).rename(columns={"accuracy": columns[2], "normalized": columns[3]})[columns]
     names |= {identity: identity for identity in ours["identity"].unique() if identity not in names}
     frame = ours.merge(theirs, on=["identity", "task"], how="left")
     frame["normalized"] = frame["value"] / frame.groupby("task")["value"].transform("max")
@@ -79,33 +75,33 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
     frame["model"] = frame["identity"].map(names)
     frame["mean"] = frame.groupby("model")["normalized"].transform("mean").round(12)  # ties: in published order
     frame["round"] = frame["model"].str.rpartition(";")[2] if label == "fig5_3" else ""
-    orders = {"round": roles.ordered(frame["round"], roles.ROUNDS), "mean": None, "identity": list(names)}
-    orders["task"] = roles.ordered(frame["task"])
-    frame = frame.sort_values(
-        [*orders], key=lambda column: column if column.name == "mean" else column.map(orders[column.name].index)
-    )
+    orders = {
+        "round": roles.ordered(frame["round"], roles.ROUNDS),
+        "mean": sorted(frame["mean"].unique()),
+        "identity": list(names),
+        "task": roles.ordered(frame["task"]),
+    }
     kept = ["model", "task", "value", "published", "normalized", "published_normalized", "seeds", "band", "collapsed"]
-    return frame[[*kept, "identity"]].reset_index(drop=True)
+    return in_order(frame, orders)[[*kept, "identity"]]
 
 
 @style()
 def boxplot(data: pd.DataFrame, label: str) -> Figure:
-    """Draw a boxplot figure from `boxplot_frame`'s columns.
+    """Draw `boxplot_frame`'s data, rows in its order.
 
-    Left: ours, a box per model over the tasks, the mean a black triangle, rows in the order of `data`. Right: the
-    published mean normalised accuracy of the same models as open diamonds, on its own scale; if the published ranking
-    were reproduced, the diamonds would run to the right without turning back. The shaded strip is the seed noise
-    around the best row: means inside it are not told apart from the best.
+    Left: ours, a box per model over the tasks, the mean a black triangle. Right: the published means of the same models
+    as open diamonds, on their own scale; in a reproduced ranking they run to the right without turning back. Means
+    inside the shaded strip, the seed noise around the best row, are not told apart from the best.
     """
     rows = data["model"].unique().tolist()
     categories = [_category(label, row) for row in rows]
     colors = _palette(label, categories)
-    has_published = bool(data["published_normalized"].notna().any())
+    theirs = data.groupby("model")["published_normalized"].mean()[rows]
+    columns = 2 if theirs.notna().any() else 1
     width, height = _size(label, len(rows))
     narrow = width < 7
-    figure = plt.figure(figsize=(width, height))
-    ratios = [2.7 if narrow else 5, 1]  # narrow figures: room for two tick labels on the right
-    axes = figure.subplots(1, 2, sharey=True, width_ratios=ratios) if has_published else [figure.subplots()]
+    ratios = [2.7 if narrow else 5, 1][:columns]  # narrow figures: room for two tick labels on the right
+    figure, (axes,) = plt.subplots(1, columns, figsize=(width, height), sharey=True, width_ratios=ratios, squeeze=False)
     thin = {"color": INK, "linewidth": 0.8}
     drawn = axes[0].boxplot(
         [data.loc[data["model"] == row, "normalized"].to_numpy() for row in rows],
@@ -125,25 +121,25 @@ def boxplot(data: pd.DataFrame, label: str) -> Figure:
         strip = axes[0].axvspan(center - band, center + band, color=COLORS[8], alpha=0.5, lw=0, zorder=0.5)
         strip.set_label("seed noise, 2 sd around the best row")
         handles.append(strip)
-    if has_published:
-        theirs = data.groupby("model")["published_normalized"].mean()[rows]
+    if columns == 2:
+        diamond = DIAMOND | {"markersize": 4}
         low, high = theirs.min(), theirs.max()
         room = max(0.08 * (high - low), 0.01)
-        axes[1].plot(theirs, range(len(rows)), **DIAMOND, markersize=4)
+        axes[1].plot(theirs, range(len(rows)), **diamond)
         axes[1].set(xlabel="published", xlim=(low - room, high + room))
         ends = [low, high] if high - low >= 0.02 else [high]  # two labels only where there is room for both
         axes[1].set_xticks(ends, [f"{end:.2f}" for end in ends])
         axes[1].tick_params(axis="x", labelsize=8)
         axes[1].tick_params(axis="y", labelleft=False)
-        handles.append(Line2D([], [], label="published mean", **DIAMOND, markersize=4))
-    axes[0].set(xlabel="normalised accuracy", yticks=range(len(rows)), ylim=(len(rows) - 0.5, -0.5))
+        handles.append(Line2D([], [], label="published mean", **diamond))
+    axes[0].set_xlabel("normalised accuracy")
     # Long projections in a 6 inch figure: no more than 55 % of the width for the labels (0.6 em a character).
     longest = max(len(row) for row in rows) + 3
-    axes[0].set_yticklabels(_row_labels(data, rows), fontsize=min(8.8, 0.55 * width * 72 / (0.6 * longest)))
+    rows_from_top(axes[0], _row_labels(data, rows), fontsize=min(8.8, 0.55 * width * 72 / (0.6 * longest)))
     for axis in axes:
         axis.grid(axis="y", visible=False)
     sizes = {"fontsize": 8, "title_fontsize": 8, "columnspacing": 1.4, "ncols": 2 if narrow else 3}
-    figure.legend(handles=handles, loc="outside lower center", title=_note(data), frameon=False, **sizes)
+    figure.legend(handles=handles, loc="outside lower center", title=_note(data), **sizes)
     return figure
 
 
@@ -153,22 +149,17 @@ def _accuracies(label: str, records: pd.DataFrame) -> pd.DataFrame:
         records = records[records["metric"] == "accuracy"]
     if records.empty:
         raise ValueError(f"{label}: no records with metric accuracy; did `only` filter every variant out?")
-    repeated = records.duplicated(["model", "task", "seed"])
-    if repeated.any():
-        model, task, seed = records.loc[repeated, ["model", "task", "seed"]].iloc[0]
-        raise ValueError(f"{label}: {model!r} has two accuracies on {task} for seed {seed}: pass one split of one run")
-    if not records["value"].between(0, 1).all():
-        model, task, value = records.loc[~records["value"].between(0, 1), ["model", "task", "value"]].iloc[0]
+    impossible = records.loc[~records["value"].between(0, 1), ["model", "task", "value"]]
+    if len(impossible):
+        model, task, value = impossible.iloc[0]
         raise ValueError(f"{label}: {model!r} on {task} has value {value}: expected an accuracy between 0 and 1")
     records = records.assign(collapsed=records["collapsed"].astype(bool) if "collapsed" in records else False)
-    means = records.groupby(["model", "task"], sort=False).agg(
-        value=("value", "mean"), seeds=("seed", "nunique"), collapsed=("collapsed", "any")
-    )
+    means = seed_means(label, records, ["model", "task"], collapsed=("collapsed", "any"))
     counts = means.groupby("model").size()
     if counts.nunique() > 1:
         short = counts.idxmin()
         raise ValueError(f"{label}: {short!r} has {counts.min()} tasks, others {counts.max()}: all need the same")
-    return means.reset_index().rename(columns={"model": "identity"})
+    return means.rename(columns={"model": "identity"})
 
 
 def _row_labels(data: pd.DataFrame, rows: list[str]) -> list[str]:

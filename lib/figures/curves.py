@@ -34,5 +34,5 @@ def curves(data: pd.DataFrame) -> Figure:
     colors = {name: color for name, color in _DIMENSIONS.items() if name in set(data["dimension"])}
     handles = [Line2D([], [], color=color, label=f"{name}-dimensional teacher") for name, color in colors.items()]
     handles.append(Line2D([], [], color=INK, linestyle="--", label="documents paired at random"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
+    figure.legend(handles=handles, loc="outside lower center", ncols=2)
     return figure

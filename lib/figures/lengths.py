@@ -7,7 +7,7 @@ import itertools
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -25,15 +25,12 @@ _SPLITS = ("train", "validation")
 
 
 def histogram_frame(label: str, lengths: pd.DataFrame) -> pd.DataFrame:
-    """Length histograms, ours beside the published ones (label: fig4_1 or fig5_1).
+    """Length histograms, ours beside the published ones (label: fig4_1 or fig5_1), counted in the published bins.
 
-    lengths: one row per document with the columns source (a dataset folder), split ("train" or "validation") and
-        longformer_tokens.
+    lengths: a row per document: source (a dataset folder), split ("train" or "validation"), longformer_tokens.
 
-    Columns: split, source, bin_lo, bin_hi (tokens, lo <= length < hi; the last bin of a curve is open, its bin_hi
-    empty), value and published (percent of the source's documents in that split), documents (how many ours are); where
-    the thesis or we lack a source, its column is empty.
-    Ours are counted in the published bins, which are about 30 tokens wide and start at the shortest document.
+    Columns: split, source, bin_lo, bin_hi (tokens, lo <= length < hi; empty for the last, open bin), value and
+    published (percent of the source's documents in that split; empty for a missing source), documents (of ours).
     """
     theirs = published.load(label)
     frames = []
@@ -58,6 +55,7 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
     """
     figure, axes = plt.subplots(1, 2, figsize=SIZES[label], sharex=True, sharey=True)
     colors = dict(zip(data["source"].unique(), itertools.cycle(COLORS), strict=False))
+    dark = {source: [part * 0.6 for part in to_rgb(color)] for source, color in colors.items()}
     for axis, split in zip(axes, _SPLITS, strict=True):
         shown = data[data["split"] == split]
         for source, color in colors.items():
@@ -66,7 +64,7 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
             if closed["value"].notna().any():
                 axis.stairs(closed["value"], edges, fill=True, color=color, alpha=0.45)
             if closed["published"].notna().any():
-                axis.stairs(closed["published"], edges, color=_dark(color), linewidth=1.2)
+                axis.stairs(closed["published"], edges, color=dark[source], linewidth=1.2)
         counts = shown.groupby("source", sort=False)["documents"].first()
         axis.set_title(f"{split}: " + ", ".join(f"{n:,} {source}" for source, n in counts.items() if n))
         axis.set(xlabel="Longformer tokens", xlim=(0, LIMIT))
@@ -77,19 +75,18 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
         if drawn["value"].notna().any():
             handles.append(Patch(facecolor=color, alpha=0.45, label=f"{source}, ours"))
         if drawn["published"].notna().any():
-            handles.append(Line2D([], [], color=_dark(color), label=f"{source}, published"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+            handles.append(Line2D([], [], color=dark[source], label=f"{source}, published"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=4)
     return figure
 
 
 def ecdf_frame(lengths: pd.DataFrame) -> pd.DataFrame:
     """Cumulative length distributions of the evaluation tasks (Figure 5.2), ours and published.
 
-    lengths: one row per document with the columns task, split ("train" or "test", others are left out; a retrieval
-        task is all "test") and longformer_tokens.
+    lengths: a row per document: task, split ("train" or "test", others are left out), longformer_tokens.
 
-    Columns: task, split, curve ("ours" or "published"), tokens, proportion (of documents at most that long),
-    documents (ours only). At most 200 points a curve. Published curves end at about 5,120 tokens, as drawn.
+    Columns: task, split, curve ("ours" or "published"), tokens, proportion (of documents at most that long), documents
+    (of ours). A curve has at most 200 points. Published curves end at about 5,120 tokens, as drawn.
     """
     theirs = published.load("fig5_2").assign(curve="published", documents=np.nan)
     curves = []
@@ -120,7 +117,7 @@ def ecdf(data: pd.DataFrame) -> Figure:
     axes[0].set_ylabel("proportion of documents")
     handles = [Line2D([], [], color=color, label=task) for task, color in colors.items()]
     handles += [Line2D([], [], color=INK, linestyle=line, label=split) for split, line in _LINES.items()]
-    figure.legend(handles=handles, loc="outside right center", frameon=False)
+    figure.legend(handles=handles, loc="outside right center")
     return figure
 
 
@@ -130,7 +127,3 @@ def _edges(drawn: pd.DataFrame) -> np.ndarray:
     edges = edges[edges <= LIMIT]
     below = np.arange(edges[0] - BIN, -BIN, -BIN).clip(min=0)[::-1] if edges[0] > 0 else []
     return np.unique(np.concatenate([below, edges])).astype(int)
-
-
-def _dark(color: str) -> str:
-    return to_hex([part * 0.6 for part in to_rgb(color)])

@@ -12,21 +12,21 @@ from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import COLORS, DIAMOND, INK, SIZES, style
+from lib.figures.means import in_order, seed_means
+from lib.figures.style import COLORS, DIAMOND, INK, SIZES, rows_from_top, style
 
 _RETRIEVAL = ["metric", "model", "task"]
 _KEYS = {"fig5_4": ["round", "task", "model"], "fig5_5": _RETRIEVAL, "fig5_6": _RETRIEVAL}
-_SMALL = DIAMOND | {"markersize": 3.5}
 
 
 def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     """Our scores beside the published ones, for fig5_4 (accuracy), fig5_5 and fig5_6 (MAP and MRR).
 
-    records: columns model (as Chapter 5 prints it; further baselines are welcome), task, seed and value, and for
-        fig5_4 round ("10k" or "all"; others are left out), for the others metric ("MAP" or "MRR"; others are left out).
+    records: columns model (as Chapter 5 prints it, or a further one), task, seed and value, and for fig5_4 round, of
+        which "10k" and "all" are kept, otherwise metric, of which "MAP" and "MRR" are kept.
 
-    Columns: the keys (round, task, model or metric, model, task), value (mean over seeds), published (empty for a
-    model or task the thesis does not have), seeds. Raises `ValueError` for a repeated record or if nothing is left.
+    Columns: round, task, model or metric, model, task; value (mean over seeds), published (empty for what the thesis
+    does not have), seeds. Raises `ValueError` for a repeated record or if nothing is left.
     """
     if label not in _KEYS:
         raise ValueError(f"{label!r} shows no scores per task; expected one of {', '.join(_KEYS)}")
@@ -35,14 +35,10 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     ours = records[records[keys[0]].isin(theirs[keys[0]].unique())]
     if ours.empty:
         raise ValueError(f"{label}: no records with {keys[0]} in {', '.join(theirs[keys[0]].unique())}")
-    repeated = ours.duplicated([*keys, "seed"])
-    if repeated.any():
-        raise ValueError(f"{label}: two records for {tuple(ours.loc[repeated, [*keys, 'seed']].iloc[0])}: pass one run")
-    means = ours.groupby(keys, sort=False).agg(value=("value", "mean"), seeds=("seed", "nunique")).reset_index()
-    frame = means.merge(theirs[[*keys, "published"]], on=keys, how="left")
-    orders = {"model": _models(frame), "task": _tasks(frame), "round": list(roles.ROUNDS), "metric": ["MAP", "MRR"]}
-    frame = frame.sort_values(keys, key=lambda column: column.map(orders[column.name].index), ignore_index=True)
-    return frame[[*keys, "value", "published", "seeds"]]
+    frame = seed_means(label, ours, keys).merge(theirs[[*keys, "published"]], on=keys, how="left")
+    orders = {"model": _models(frame), "task": roles.ordered(frame["task"], roles.TABLE_5_7)}
+    orders |= {"round": list(roles.ROUNDS), "metric": ["MAP", "MRR"]}
+    return in_order(frame, {key: orders[key] for key in keys})[[*keys, "value", "published", "seeds"]]
 
 
 @style()
@@ -50,7 +46,7 @@ def bars(data: pd.DataFrame) -> Figure:
     """Figure 5.4: accuracy per task, a bar per model, a panel per round; the published value a diamond on each bar."""
     figure, axes = plt.subplots(data["round"].nunique(), 1, figsize=SIZES["fig5_4"], sharex=True, squeeze=False)
     for axis, (size, shown) in zip(axes[:, 0], data.groupby("round", sort=False), strict=True):
-        _grouped(axis, shown, _tasks(data), "task", _models(data))
+        _grouped(axis, shown, roles.ordered(data["task"], roles.TABLE_5_7), "task", _models(data))
         axis.set(ylabel="accuracy", title=f"{size} finetuning documents")
     _legend(figure, _models(data))
     return figure
@@ -72,18 +68,19 @@ def spans(data: pd.DataFrame) -> Figure:
 @style()
 def points(data: pd.DataFrame) -> Figure:
     """Figure 5.6: scores on each retrieval task; a panel per metric, a colour per task, the published ones open."""
-    models, tasks, metrics = _models(data), _tasks(data), data["metric"].unique()
+    models, metrics = _models(data), data["metric"].unique()
+    tasks = roles.ordered(data["task"], roles.TABLE_5_7)
     figure, axes = plt.subplots(1, len(metrics), figsize=SIZES["fig5_6"], sharey=True, squeeze=False)
     for axis, metric in zip(axes[0], metrics, strict=True):
         for task, color, shift in zip(tasks, COLORS, np.linspace(-0.15, 0.15, len(tasks)), strict=False):
             rows = data[(data["task"] == task) & (data["metric"] == metric)].set_index("model").reindex(models)
             heights = np.arange(len(models)) + shift
             axis.plot(rows["value"], heights, "o", color=color, markersize=5, label=f"{task}, ours")
-            axis.plot(rows["published"], heights, **_SMALL | {"mec": color}, label=f"{task}, published")
-        axis.set(xlabel=metric, ylim=(len(models) - 0.5, -0.5))
-        axis.set_yticks(range(len(models)), models)
+            axis.plot(rows["published"], heights, **DIAMOND | {"mec": color}, label=f"{task}, published")
+        axis.set_xlabel(metric)
+        rows_from_top(axis, models)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(tasks), frameon=False, fontsize=8)
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(tasks), fontsize=8)
     return figure
 
 
@@ -95,7 +92,7 @@ def _grouped(axis: Axes, shown: pd.DataFrame, groups: list[str], column: str, mo
         axis.bar(places, rows["value"], width, color=color, edgecolor="white", linewidth=0.3)
         if "low" in rows:
             axis.vlines(places, rows["low"], rows["high"], color=INK, linewidth=1)
-        axis.plot(places, rows["published"], **_SMALL)
+        axis.plot(places, rows["published"], **DIAMOND)
     axis.set_xticks(range(len(groups)), groups)
     axis.set_ylim(0, 1 if column == "task" else None)
     axis.grid(axis="x", visible=False)
@@ -103,8 +100,8 @@ def _grouped(axis: Axes, shown: pd.DataFrame, groups: list[str], column: str, mo
 
 def _legend(figure: Figure, models: list[str], *more: Line2D) -> None:
     handles = [Patch(facecolor=color, label=model) for model, color in zip(models, _colors(models), strict=True)]
-    handles += [*more, Line2D([], [], label="published", **_SMALL)]
-    figure.legend(handles=handles, loc="outside right center", frameon=False)
+    handles += [*more, Line2D([], [], label="published", **DIAMOND)]
+    figure.legend(handles=handles, loc="outside right center")
 
 
 def _colors(models: list[str]) -> list[str]:
@@ -116,7 +113,3 @@ def _colors(models: list[str]) -> list[str]:
 def _models(frame: pd.DataFrame) -> list[str]:
     models = frame["model"].unique()
     return [model for model in dict.fromkeys((*published.CHAPTER_5, *models)) if model in models]
-
-
-def _tasks(frame: pd.DataFrame) -> list[str]:
-    return roles.ordered(frame["task"], roles.TABLE_5_7)

@@ -6,11 +6,12 @@ import contextlib
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import pandas as pd
 import seaborn
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.config import paths
@@ -32,7 +33,8 @@ COLORS = seaborn.color_palette("colorblind").as_hex()
 LIGHT = [mpl.colors.to_hex([0.3 + 0.7 * part for part in mpl.colors.to_rgb(color)]) for color in COLORS]
 NEUTRAL = "#d9d9d9"  # baselines and teachers, in every figure
 INK = "#333333"
-DIAMOND = {"marker": "D", "mfc": "white", "mec": INK, "linestyle": ""}  # a published value, in every figure
+# A published value, in every figure.
+DIAMOND = {"marker": "D", "mfc": "white", "mec": INK, "linestyle": "", "markersize": 3.5}
 DECIMALS = 6
 
 _RC = {
@@ -41,6 +43,7 @@ _RC = {
     # seaborn asks for Arial first, which some machines have; DejaVu Sans ships with matplotlib and holds γ, λ and ×.
     "font.family": "DejaVu Sans",
     "figure.constrained_layout.use": True,
+    "legend.frameon": False,
     "svg.fonttype": "path",  # glyphs as outlines look the same everywhere, whatever fonts the reader has
     "svg.hashsalt": "thesis",  # element ids no longer depend on a random number
 }
@@ -50,8 +53,8 @@ _RC = {
 def style() -> Iterator[None]:
     """The project's look, for a `with` block: seaborn's paper context, whitegrid, and the colour-blind palette.
 
-    It puts back what it sets and nothing else. `rc_context` puts back everything, `interactive` too: the first pyplot
-    figure of a kernel switches that on, and switched off again no later figure is shown.
+    It puts back what it sets and nothing else. `rc_context` would put back `interactive` too, which the first pyplot
+    figure of a kernel switches on: no later figure would be shown.
     """
     before = {key: mpl.rcParams[key] for key in _RC}
     mpl.rcParams.update(_RC)
@@ -61,24 +64,28 @@ def style() -> Iterator[None]:
         mpl.rcParams.update(before)
 
 
+def rows_from_top(axis: Axes, names: list[str], **text: Any) -> None:
+    """Name the rows 0, 1, ... of an axis, the first at the top."""
+    axis.set_ylim(len(names) - 0.5, -0.5)
+    axis.set_yticks(range(len(names)), names, **text)
+
+
 def save(
-    figure: Figure, label: str, data: pd.DataFrame | None, *, profile: Profile, records: pd.DataFrame | None = None
+    figure: Figure, label: str, data: pd.DataFrame, *, profile: Profile, records: pd.DataFrame | None = None
 ) -> list[Path]:
     """Save a figure under its label: `<label>.svg`, `<label>.csv` and its provenance. Returns the paths of the files.
 
-    data: what the figure shows, one row per drawn value, sorted as drawn; floats are written with six decimals.
-        None for a drawing (Figures 3.1 and 4.6), which has no CSV.
+    data: what the figure shows, a row per drawn value, sorted as drawn; `ValueError` if empty.
     records: the tidy records behind it, for the provenance.
 
-    The same data give the same bytes: no date, fixed ids, one font. Raises `ValueError` for an empty frame.
+    The same data give the same bytes: no date, fixed ids, one font, six decimals.
     """
-    if data is not None and data.empty:
+    if data.empty:
         raise ValueError(f"{label}: nothing to save, the data frame is empty; did `only` filter every variant out?")
     picture = io.BytesIO()
     with style():
         figure.savefig(picture, format="svg", metadata={"Date": None, "Title": label})
-    content = {".svg": picture.getvalue()} | ({} if data is None else {".csv": csv_bytes(data)})
-    return write(label, content, profile, records)
+    return write(label, {".svg": picture.getvalue(), ".csv": csv_bytes(data)}, profile, records)
 
 
 def write(label: str, content: dict[str, bytes], profile: Profile, records: pd.DataFrame | None) -> list[Path]:

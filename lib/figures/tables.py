@@ -28,11 +28,9 @@ def save(
 ) -> list[Path]:
     """Save a table under its label: `.csv`, `.md`, `.tex` and its provenance. Returns the three paths.
 
-    frame: a flat table, one header, no index. The CSV keeps six decimals; Markdown and LaTeX show four significant
-        digits of a float, and nothing for a missing value.
-    caption: printed above the Markdown table and as LaTeX `\\caption`; plain text, escaped here.
-
-    Raises `ValueError` for an empty or nested frame.
+    frame: one header, no index; `ValueError` if it is empty or nested. The CSV keeps six decimals; Markdown and LaTeX
+        show four significant digits of a float, and nothing for a missing value.
+    caption: plain text above the Markdown table and in LaTeX's caption.
     """
     if frame.empty or frame.columns.nlevels > 1:
         shape = f"{len(frame)} rows under {frame.columns.nlevels} header rows"
@@ -44,10 +42,8 @@ def save(
 def beside(ours: pd.DataFrame, published: pd.DataFrame, *, on: str | list[str]) -> pd.DataFrame:
     """Our table and the published one in one: every column of ours followed by its published twin.
 
-    on: the columns that name a row. A published column without a twin comes last. Rows follow ours; published rows
-    that ours lacks come after them, so nothing published is lost.
-
-    Raises `ValueError` if a row is named twice or a key column is missing.
+    on: the columns that name a row; `ValueError` if one is missing or a row is named twice. Published columns and rows
+    that ours lacks come last.
     """
     keys = [on] if isinstance(on, str) else list(on)
     for side, frame in (("our", ours), ("the published", published)):
@@ -59,8 +55,7 @@ def beside(ours: pd.DataFrame, published: pd.DataFrame, *, on: str | list[str]) 
     twin = {column: f"{column} (published)" for column in published if column not in keys}
     theirs = published.rename(columns=twin)
     matched = ours.merge(theirs, on=keys, how="left")
-    rest = theirs.merge(ours[keys], on=keys, how="left", indicator=True)
-    rest = rest[rest["_merge"] == "left_only"].drop(columns="_merge")
+    rest = theirs[~theirs.set_index(keys).index.isin(ours.set_index(keys).index)]
     frame = pd.concat([matched, rest], ignore_index=True) if len(rest) else matched
     columns = [name for column in ours if column not in keys for name in (column, twin.get(column)) if name]
     return frame[[*keys, *columns, *(name for name in theirs if name not in keys and name not in columns)]]

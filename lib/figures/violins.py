@@ -11,10 +11,9 @@ from matplotlib.patches import Patch
 from scipy.stats import gaussian_kde
 
 from lib import published
-from lib.figures.style import COLORS, DIAMOND, INK, SIZES, style
+from lib.figures.style import COLORS, DIAMOND, INK, SIZES, rows_from_top, style
 
 _SIDES = {"positives": (COLORS[0], 1), "negatives": (COLORS[1], -1)}  # colour; the half above or below the row's line
-_SMALL = DIAMOND | {"markersize": 3.5}
 _GRID = 40  # points of a violin's outline
 AS_PUBLISHED = "as published"
 
@@ -22,12 +21,11 @@ AS_PUBLISHED = "as published"
 def violin_frame(distances: pd.DataFrame) -> pd.DataFrame:
     """What the violins show, beside the published ones: the CSV of Figure 4.4.
 
-    distances: one row per pair with the columns distance ("squared L2", a mean over dimensions, or "cosine"), model (as
-        Figure 4.4 prints it), to ("positives" or "negatives"), negatives (how they were paired: "as published", the
-        shifted features, or "true") and value.
+    distances: a row per pair: distance ("squared L2", a mean over dimensions, or "cosine"), model (as printed), to
+        ("positives" or "negatives"), negatives (paired "as published", from shifted features, or "true"), value.
 
     Columns: negatives, distance, model, to, value (mean), mode (of the density), q05, median, q95, pairs, published
-    (mean) and published_mode; the published ones stand beside "as published" only.
+    (mean) and published_mode, beside "as published" only.
     """
     keys = ["negatives", "distance", "model", "to"]
     if not np.isfinite(distances["value"]).all():
@@ -44,10 +42,9 @@ def violin_frame(distances: pd.DataFrame) -> pd.DataFrame:
 
 @style()
 def violins(distances: pd.DataFrame) -> Figure:
-    """A row of panels per distance, a column per way of pairing negatives; split violins, one row per model.
+    """A row of panels per distance, a column per way of pairing negatives; one violin per model.
 
-    The upper half of a violin is the distance to positives, the lower to negatives; each half has the same height,
-    whatever its spread. An open diamond is the published mean, in the column that is paired as published.
+    Its upper half is the distance to positives, its lower half to negatives, of equal height whatever their spread.
     """
     models = distances["model"].unique().tolist()
     columns = dict.fromkeys([AS_PUBLISHED, *distances["negatives"]])
@@ -62,14 +59,14 @@ def violins(distances: pd.DataFrame) -> Figure:
                 outline = line - side * 0.42 * density / density.max()
                 axis.fill_between(places, line, outline, facecolor=color, edgecolor=INK, linewidth=0.6)
                 if column == AS_PUBLISHED and (distance, model, to) in theirs.index:
-                    axis.plot(theirs[distance, model, to], line - 0.2 * side, **_SMALL)
-            axis.set(xlabel=f"{distance} distance", ylim=(len(models) - 0.5, -0.5))
-            axis.set_yticks(range(len(models)), models)
+                    axis.plot(theirs[distance, model, to], line - 0.2 * side, **DIAMOND)
+            axis.set_xlabel(f"{distance} distance")
+            rows_from_top(axis, models)
     for axis, column in zip(axes[0], columns, strict=True):
         axis.set_title("negatives as published (shifted)" if column == AS_PUBLISHED else f"{column} negatives")
     handles = [Patch(facecolor=color, edgecolor=INK, label=to) for to, (color, _) in _SIDES.items()]
-    handles.append(Line2D([], [], **_SMALL, label="published mean"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+    handles.append(Line2D([], [], **DIAMOND, label="published mean"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
     return figure
 
 

@@ -9,8 +9,8 @@ without a network, and can be sent as one file. It shows what is there; what was
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jinja2
@@ -22,7 +22,6 @@ from lib.config.profiles import Profile
 from lib.findings import claims
 from lib.published import deviations
 from lib.report import shown_items
-from lib.report.shown_items import Item
 from lib.statistics.verdicts import FAILS, HOLDS, NOT_RUN, UNCLEAR
 from lib.store import provenance
 from lib.store.files import write_atomically
@@ -48,22 +47,25 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
     items = [shown_items.item(label, entry, profile) for label, entry in entries.items()]
     notebooks = sorted({entry.notebook for entry in entries.values()})
     chapters = {name: [item for item in items if item.entry.notebook == name] for name in notebooks}
+    notes = [item.provenance for item in items if item.provenance]
     parameters = [(key, "-" if value is None else str(value)) for key, value in profile.flat().items()]
-    return template("template.html.j2").render(
+    html = template("template.html.j2")
+    return html.render(
         profile=profile,
         run=paths.run_name(profile),
-        chapters=[(name, name.replace("_", " ", 1).replace("_", " "), group) for name, group in chapters.items()],
+        chapters=chapters,
         items=items,
-        missing=[item for item in items if not item.complete],
-        rows=[_claim(row, entries) for row in ledger.to_dict("records")],
+        rows=ledger.to_dict("records"),
+        linked=entries,
         counts={verdict: int((ledger["verdict"] == verdict).sum()) for verdict in _VERDICTS},
         classes=_VERDICTS,
         within=int((ledger["published_exceeds"] == False).sum()),  # noqa: E712 - None is "unknown"
         through_zero=int(((ledger["published_low"] <= 0) & (ledger["published_high"] >= 0)).sum()),
         rerun=f"{claims.rerun_distance():.4f}".removeprefix("0"),
-        rankings=_rankings(),
-        facts=_facts(profile, items),
-        versions=_versions(items),
+        rankings={label: claims.neighbours(label) for label in claims.RANKINGS},
+        notes=notes,
+        commits={note["commit"][:12] + " (with changes)" * note["dirty"] for note in notes if note.get("commit")},
+        versions=pd.DataFrame([note.get("versions", {}) for note in notes]),  # several where figures differ
         parameters=pd.DataFrame(parameters, columns=["parameter", "value"]),
         timings=_timings(profile, chapters),
         deviations=deviations.table(profile).to_dict("records"),
@@ -72,88 +74,20 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
 
 def template(name: str) -> jinja2.Template:
     """A template of this folder, with what it needs to write numbers."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    own = {"cell": shown_items.cell, "numeric": shown_items.numeric, "signed": _signed, "place": _place}
-    environment.filters.update(own)
-    environment.tests["missing"] = _missing
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
+    whitespace = {"trim_blocks": True, "lstrip_blocks": True}
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, **whitespace)
+    environment.filters.update(cell=shown_items.cell, name=shown_items.name, signed=_signed, place=_place)
+    environment.tests["missing"] = pd.isna
     return environment.get_template(name)
 
 
-def _claim(row: dict[str, Any], entries: Container[str]) -> dict[str, Any]:
-    return {
-        **row,
-        "figure": shown_items.name(row["label"]),
-        "linked": row["label"] in entries,
-        "class": _VERDICTS[row["verdict"]],
-        "published_class": "within" if row["published_exceeds"] is False else "beyond",
-        "published_text": _effect(row, "published_"),
-        "ours_text": _effect(row, ""),
-        "p_tasks": "" if _missing(row["p_tasks"]) else f"{row['p_tasks']:.3f}",
-        "p_seeds": "" if _missing(row["p_seeds"]) else f"{row['p_seeds']:.3f}" if row["p_seeds"] >= 0.001 else "< .001",
-    }
-
-
-def _effect(row: dict[str, Any], prefix: str) -> str:
-    effect, low, high = (row[f"{prefix}{name}"] for name in ("effect", "low", "high"))
-    if _missing(effect):
-        return ""
-    return _signed(effect) + ("" if _missing(low) else f" [{_signed(low)}, {_signed(high)}]")
-
-
-def _rankings() -> list[dict[str, Any]]:
-    rows = []
-    for label in claims.RANKINGS:
-        table = claims.neighbours(label)
-        close = table.loc[table["within_noise"], ["model", "ahead_of", "arithmetic"]]
-        close = close.rename(columns={"ahead_of": "ahead of"})
-        rows.append({"name": shown_items.name(label), "within": len(close), "pairs": len(table), "table": close})
-    return rows
-
-
-def _facts(profile: Profile, items: Iterable[Item]) -> list[tuple[str, str]]:
-    """What the run rests on, from the provenance of everything shown."""
-    notes = [item.provenance for item in items if item.provenance]
-    changed = {True: " (with changes)", False: "", None: ""}
-    commits = {note["commit"][:12] + changed[note["dirty"]] for note in notes if note.get("commit")}
-    seeds = sorted({seed for note in notes for seed in note.get("seed", ())})
-    devices = sorted({device for note in notes for device in note.get("device", ())})
-    written = sorted(note["written"] for note in notes)
-    corpus = f"{profile.corpus.train_documents:,} documents of the folders {', '.join(profile.corpus.names)}"
-    return [
-        ("Profile", profile.name),
-        ("Changed", ", ".join(f"{key} = {value!r}" for key, value in profile.departures.items()) or "nothing"),
-        ("Corpus", corpus),
-        ("Tasks", ", ".join(f"{name} ({profile.tasks.folders[name].folder})" for name in profile.tasks.names)),
-        ("Seeds", ", ".join(map(str, seeds)) or "not recorded"),
-        ("Device", ", ".join(devices) or "not recorded"),
-        ("Commit", ", ".join(sorted(commits)) or "not recorded"),
-        ("Made", f"{written[0]} to {written[-1]}" if written else "not recorded; the figures came with the repository"),
-    ]
-
-
-def _versions(items: Iterable[Item]) -> list[tuple[str, str]]:
-    """Package -> version, all of them if figures were made with several."""
-    versions: dict[str, set[str]] = {}
-    for item in items:
-        for package, version in item.provenance.get("versions", {}).items():
-            versions.setdefault(package, set()).add(version)
-    return [(package, ", ".join(sorted(several))) for package, several in versions.items()]
-
-
-def _timings(profile: Profile, chapters: dict[str, list[Item]]) -> list[dict[str, Any]]:
+def _timings(profile: Profile, chapters: dict[str, list[SimpleNamespace]]) -> list[dict[str, Any]]:
     """Per notebook: its last complete run, and the training and encoding that its records stand for."""
     rows = []
     for name, own in chapters.items():
         note = provenance.run_note(name, profile)
-        trainings: dict[str, float] = {}
-        for item in own:
-            trainings |= item.provenance.get("trainings", {})
+        trainings = dict(pair for item in own for pair in item.provenance.get("trainings", {}).items())
         run = duration(note["seconds"]) if note else "not timed"
         records = duration(sum(trainings.values())) if trainings else "-"
         labels = f"{sum(item.complete for item in own)} of {len(own)}"
@@ -166,8 +100,4 @@ def _place(effect: float) -> float:
 
 
 def _signed(number: float | None) -> str:
-    return NOT_RUN if _missing(number) else f"{number:+.4f}".replace("0.", ".", 1).replace("-", "−")
-
-
-def _missing(number: float | None) -> bool:
-    return number is None or bool(np.isnan(number))
+    return NOT_RUN if pd.isna(number) else f"{number:+.4f}".replace("0.", ".", 1).replace("-", "−")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 
@@ -19,48 +20,31 @@ _CURVES = ("fig4_1", "fig5_1", "fig5_2", "figA_2")  # hundreds of points
 _WORDS = {"fig": "Figure", "tab": "Table", "news_tab": "News paper, table"}
 
 
-class Item(NamedTuple):
-    """One figure or table of the gallery. Missing files leave image and table empty."""
-
-    label: str
-    name: str
-    entry: Entry
-    complete: bool
-    image: str
-    size: tuple[int, int]
-    alt: str
-    table: pd.DataFrame | None
-    rows: int
-    provenance: dict[str, Any]
-
-
-def item(label: str, entry: Entry, profile: Profile) -> Item:
-    """Everything about one label that is on disk. Nothing that is missing raises."""
+def item(label: str, entry: Entry, profile: Profile) -> SimpleNamespace:
+    """Everything about one label that is on disk; what is missing leaves image and table empty."""
     files = {file.suffix: file for file in entry.paths(profile)}
     complete = all(file.is_file() for file in files.values())
     frame = _read(files[".csv"])
     image = files[".svg"].read_bytes() if complete and ".svg" in files else b""
     table, rows = _beside(label, frame)
-    return Item(
-        label,
-        name(label),
-        entry,
-        complete,
-        f"data:image/svg+xml;base64,{base64.b64encode(image).decode()}" if image else "",
-        _size(image.decode()),
-        alt(label, entry.title, None if entry.kind == "drawing" else frame),
-        table if complete else None,
-        rows,
-        provenance.read(label, profile),
+    return SimpleNamespace(
+        label=label,
+        name=name(label),
+        entry=entry,
+        complete=complete,
+        image=f"data:image/svg+xml;base64,{base64.b64encode(image).decode()}" if image else "",
+        size=_size(image.decode()),
+        alt=alt(label, entry.title, None if entry.kind == "drawing" else frame),
+        table=table if complete else None,
+        rows=rows,  # of the table, uncut
+        provenance=provenance.read(label, profile),
     )
 
 
 def name(label: str) -> str:
     """`fig4_10` -> "Figure 4.10", `figA_1` -> "Figure A.1", `news_tab1` -> "News paper, table 1"."""
-    match = re.fullmatch(r"(news_tab|fig|tab)_?([0-9A-Z]+)(?:_(\d+))?", label)
-    if match is None:
-        return label
-    return f"{_WORDS[match[1]]} {match[2]}{'.' + match[3] if match[3] else ''}"
+    match = re.fullmatch(r"(news_tab|fig|tab)_?(.+)", label)
+    return f"{_WORDS[match[1]]} {match[2].replace('_', '.')}" if match else label
 
 
 def alt(label: str, title: str, frame: pd.DataFrame | None) -> str:
@@ -70,29 +54,21 @@ def alt(label: str, title: str, frame: pd.DataFrame | None) -> str:
         return f"{start} A drawing."
     if "normalized" in frame:
         means = frame.groupby("model", sort=False)[["normalized", "published_normalized"]].mean()
-        best, worst = means["normalized"].idxmax(), means["normalized"].idxmin()
-        text = (
-            f"{start} Boxplots of normalised accuracy, one row for each of {len(means)} models. "
-            f"Best mean here: {best} ({_number(means['normalized'].max())}); "
-            f"lowest: {worst} ({_number(means['normalized'].min())})."
-        )
-        theirs = means["published_normalized"].dropna()
+        ours, theirs = means["normalized"], means["published_normalized"].dropna()
+        text = f"{start} Boxplots of normalised accuracy, one row for each of {len(means)} models."
+        text += f" Best mean here: {ours.idxmax()} ({_number(ours.max())});"
+        text += f" lowest: {ours.idxmin()} ({_number(ours.min())})."
         return f"{text} Published best: {theirs.idxmax()} ({_number(theirs.max())})." if len(theirs) else text
     if {"model", "value"} <= set(frame):
         top = frame.loc[frame["value"].idxmax()]
-        highest = f"{_number(top['value'])} by {top['model']}"
-        return f"{start} Scores of {frame['model'].nunique()} models; the highest is {highest}."
+        models = frame["model"].nunique()
+        return f"{start} Scores of {models} models; the highest is {_number(top['value'])} by {top['model']}."
     return f"{start} {len(frame)} points, columns {', '.join(map(str, frame.columns))}."
-
-
-def numeric(frame: pd.DataFrame) -> list[bool]:
-    """Whether each column holds numbers."""
-    return [pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind) for kind in frame.dtypes]
 
 
 def cell(value: Any) -> str:
     """A value as a table shows it: four significant digits, nothing for a missing value."""
-    if value is None or value is pd.NA or (isinstance(value, float) and value != value):
+    if pd.isna(value):
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -108,9 +84,7 @@ def _beside(label: str, frame: pd.DataFrame | None) -> tuple[pd.DataFrame | None
     means = frame.groupby("model", sort=False).agg(
         ours=("normalized", "mean"), published=("published_normalized", "mean"), seeds=("seeds", "max")
     )
-    pairs = [
-        f"{cell(ours)} / {cell(theirs) or '-'}" for ours, theirs in zip(frame["value"], frame["published"], strict=True)
-    ]
+    pairs = frame["value"].map(cell) + " / " + frame["published"].map(lambda value: cell(value) or "-")
     tasks = frame.assign(pair=pairs).pivot(index="model", columns="task", values="pair")
     means = means.join(tasks[roles.ordered(frame["task"])])
     return means.iloc[::-1].reset_index(), len(means)

@@ -7,12 +7,11 @@ check serves JupyterLab, papermill and `run_all.sh`, so a misspelt parameter nev
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import platform
-import sys
-import types
 import warnings
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from lib.config import environment, manifest, profiles
@@ -22,18 +21,20 @@ from lib.store import executors, provenance
 PARAMETERS = ("profile", "seeds", "only", "overrides")
 MARKER = "notebook complete:"  # the runner looks for it: an executed notebook without it did not reach its end
 
-_current: Notebook | None = None
 
-
+@dataclass(frozen=True)
 class Notebook:
     """One run of a notebook: its profile, the labels it owes, and what it has saved so far."""
 
-    def __init__(self, name: str, profile: Profile, promised: dict[str, manifest.Entry]):
-        self.name = name
-        self.profile = profile
-        self.promised = promised
-        asked = [label for label in os.environ.get("THESIS_LABELS", "").split(",") if label]
-        self.wanted = [label for label in promised if label in asked or not asked]
+    name: str
+    profile: Profile
+    promised: dict[str, manifest.Entry]
+
+    @property
+    def wanted(self) -> list[str]:
+        """What this run has to make: the labels that were asked for, or all."""
+        asked = os.environ.get("THESIS_LABELS")
+        return [label for label in self.promised if not asked or label in asked.split(",")]
 
     def wants(self, label: str) -> bool:
         """Whether this run has to make `label`, one of the notebook's: `./run_all.sh mini fig4_2` asks for it alone."""
@@ -78,8 +79,11 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
     name: the notebook's file name without `.ipynb`. namespace: its `globals()`, with the four parameters. Raises
     `ParameterError`, one line, for a parameter that is unknown, missing or has an impossible value.
     """
-    global _current
-    _reject_unknown(namespace)
+    for cell in namespace.get("In", ()):  # the cells that IPython has run
+        for parameter in _assigned(str(cell)):
+            if parameter not in PARAMETERS:
+                told = profiles.unknown("parameter", parameter, PARAMETERS)
+                raise profiles.ParameterError(f"{told} (of {', '.join(PARAMETERS)}); correct it and restart the kernel")
     missing = [parameter for parameter in PARAMETERS if parameter not in namespace]
     if missing:
         raise profiles.ParameterError(f"{name}: the parameter {missing[0]!r} is not set: run the parameters cell first")
@@ -95,34 +99,14 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
         from lib.published import figure_models
 
         profiles.check_only(profile.only, figure_models.names(promised))
-    _current = Notebook(name, profile, promised)
-    return _current
-
-
-def _reject_unknown(namespace: dict[str, Any]) -> None:
-    """Names that somebody set as parameters, and that are none.
-
-    Before the first `start`, every plain name in the namespace is meant as one (papermill puts them there). When the
-    cell is run again, the notebook's own variables are there too, so only the parameter cells are looked at.
-    """
-    if _current is None:
-        shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-        ours = {"In", "Out", *PARAMETERS, *getattr(shell, "user_ns_hidden", ())}
-        values = {name: value for name, value in namespace.items() if not name.startswith("_") and name not in ours}
-        given = [name for name, value in values.items() if not isinstance(value, types.ModuleType | Callable)]
-    else:
-        given = [name for cell in namespace.get("In", ()) for name in _assigned(str(cell)) if name not in PARAMETERS]
-    if given:
-        told = profiles.unknown("parameter", given[0], PARAMETERS)
-        raise profiles.ParameterError(f"{told} (of {', '.join(PARAMETERS)}); correct it and restart the kernel")
+    return Notebook(name, profile, promised)
 
 
 def _assigned(cell: str) -> list[str]:
-    """The names that a parameters cell assigns; nothing for any other cell."""
-    try:
+    """The names that a parameters cell, the notebook's or papermill's, assigns; nothing for any other cell."""
+    body: list[ast.stmt] = []
+    with contextlib.suppress(SyntaxError):  # a cell with a magic command is no parameters cell
         body = ast.parse(cell).body
-    except SyntaxError:  # a cell with a magic command is no parameters cell
-        return []
     targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
     names = [target.id for target in targets if isinstance(target, ast.Name)]
     return names if set(names) & set(PARAMETERS) or cell.startswith("# Parameters") else []

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 import json
 import os
 import shutil
@@ -17,21 +16,18 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-from filelock import FileLock, Timeout
-from tqdm import tqdm
+from filelock import BaseFileLock, FileLock, Timeout
 
 from lib.config import environment, paths, profiles
 from lib.config.schema import Profile
-from lib.runner import notebook, schedule
+from lib.runner import schedule
 from lib.runner.run_notebook import adopt_orphans, end_children
 from lib.runner.schedule import shown
 from lib.store import provenance
+from lib.store.files import write_atomically
 from lib.store.progress import duration
 
 POLL_SECONDS = 0.2
@@ -43,82 +39,73 @@ class Status:
     """One line that is rewritten on a terminal, and printed now and then into a file."""
 
     def __init__(self) -> None:
-        tqdm.set_lock(threading.RLock())  # its own starts a process where processes are spawned
-        # disable=None: not in a file. ncols: `show` cuts, to the width that the terminal has then.
-        self._line = tqdm(bar_format="{desc}", file=sys.stdout, leave=False, disable=None, ncols=1000)
+        self._clear = "\r\x1b[K" if sys.stdout.isatty() else ""  # to the line's start, and erase it
         self._step, self._printed = "", 0.0
 
     def show(self, step: str, rest: str) -> None:
         """Show `step` (what is running) and `rest` (how far, how long); times alone make no new line."""
         text = f"{step}  {rest}"
         waited = time.monotonic() - self._printed
-        if not self._line.disable:
-            self._line.set_description_str(text[: shutil.get_terminal_size().columns - 1])
+        if self._clear:
+            print(self._clear + text[: shutil.get_terminal_size().columns - 1], end="", flush=True)
         elif waited >= QUIET_SECONDS or (step != self._step and waited >= STEP_SECONDS):
             self.say(text)
             self._step, self._printed = step, time.monotonic()
 
     def say(self, text: str) -> None:
         """Print a line that stays, in place of the one that is rewritten."""
-        self._line.set_description_str("", refresh=False)
-        self._line.write(text)
-        sys.stdout.flush()
+        print(self._clear + text, flush=True)
 
 
 class Stopped(BaseException):
     """A signal asked the run to end."""
 
 
-@contextlib.contextmanager
-def only_run(profile: Profile, status: Status) -> Iterator[None]:
-    """Wait until no other run works on the same results."""
+def only_run(profile: Profile, status: Status) -> contextlib.AbstractContextManager[BaseFileLock]:
+    """Wait until no other run works on the same results, and hold their lock."""
     folder = paths.run_folder(profile)
     lock, holder = FileLock(folder / "run.lock"), folder / "run.pid"
     try:
-        lock.acquire(timeout=0)
+        held = lock.acquire(timeout=0)
     except Timeout:
         pid = holder.read_text(encoding="utf-8") if holder.exists() else "unknown"
         status.say(f"another run is at work on {shown(folder)} (pid {pid}), waiting")
-        lock.acquire()
-    try:
-        holder.write_text(str(os.getpid()), encoding="utf-8")
-        yield
-    finally:
-        holder.unlink(missing_ok=True)
-        lock.release()
+        held = lock.acquire()
+    holder.write_text(str(os.getpid()), encoding="utf-8")
+    return held
 
 
 def check_writable(folder: Path) -> None:
     """Raise `OSError`, one line, unless files of some size can be written into `folder`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder) as file:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
             file.write(bytes(2**20))
-            file.flush()
             os.fsync(file.fileno())
     except OSError as error:
         told = "free space, or name another folder in THESIS_ARTIFACTS"
         raise OSError(f"cannot write into {folder}: {error.strerror}; {told}") from None
 
 
-def execute(plan: schedule.Plan, options: argparse.Namespace, report: Callable[[str], None]) -> None:
-    """Run one notebook in a process of its own and enter in the plan how it went."""
+def execute(plan: schedule.Plan, options: argparse.Namespace, later: list[float | None], status: Status) -> None:
+    """Run one notebook in a process of its own and enter in the plan how it went.
+
+    later: seconds that the notebooks after it will take, None for one of which nobody knows.
+    """
     run = paths.run_folder(plan.profile)
-    executed, log = run / "executed", run / "logs" / f"{plan.name}.log"
-    for folder in (executed, log.parent):
-        folder.mkdir(parents=True, exist_ok=True)
-    target, failed = executed / f"{plan.name}.ipynb", executed / f"{plan.name}.failed.ipynb"
-    output = executed / f".{plan.name}.running.ipynb"
+    target, failed = (run / "executed" / f"{plan.name}{suffix}" for suffix in (".ipynb", ".failed.ipynb"))
+    log = run / "logs" / f"{plan.name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    expected = [plan.expected(), *later]
     begin = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="thesis-run-") as scratch, open(log, "w", encoding="utf-8") as log_file:
-        job = {key: f"{scratch}/{key}" for key in ("job", "result", "progress", "position")}
-        job |= {"source": str(plan.path), "output": str(output)}
-        told = {"profile": plan.profile.name, "seeds": options.seeds, "only": options.only}
-        told = {**job, "parameters": {**told, "overrides": options.overrides}, "runner": os.getpid()}
-        Path(job["job"]).write_text(json.dumps(told), encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="thesis-run-") as folder, open(log, "w", encoding="utf-8") as log_file:
+        scratch = Path(folder)
+        parameters = {"profile": plan.profile.name, "seeds": options.seeds, "only": options.only}
+        parameters |= {"overrides": options.overrides}
+        job = {"notebook": str(plan.path), "parameters": parameters, "scratch": folder, "runner": os.getpid()}
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "lib.runner.run_notebook", job["job"]],
-            env=variables(plan, options.jobs, job["progress"]),
+            [sys.executable, "-P", "-m", "lib.runner.run_notebook", json.dumps(job)],
+            env=variables(plan, options.jobs, str(scratch / "progress")),
             stdin=subprocess.DEVNULL,
             stdout=log_file,
             stderr=subprocess.STDOUT,
@@ -126,21 +113,24 @@ def execute(plan: schedule.Plan, options: argparse.Namespace, report: Callable[[
         )
         try:
             while process.poll() is None:
-                report(_position(job))
+                elapsed = time.monotonic() - begin
+                rest = f"{duration(elapsed)} elapsed"
+                if None not in expected:
+                    rest += f", about {duration(max(expected[0] - elapsed, 0) + sum(expected[1:]))} left"
+                status.show(f"{plan.heading}  {_position(scratch)}", rest)
                 time.sleep(POLL_SECONDS)
-        except BaseException:
+        finally:
             end_children()
-            output.unlink(missing_ok=True)  # a stopped run leaves no half of a notebook
-            raise
-        end_children()
         plan.seconds = time.monotonic() - begin
-        plan.problem = problem(plan, job, process.returncode)
-    if output.exists():
-        output.replace(failed if plan.problem else target)
-    plan.result = "failed" if plan.problem else "made"
+        plan.problem = _problem(plan, scratch, process.returncode)
+        plan.result = "failed" if plan.problem else "made"
+        if (executed := scratch / "notebook.ipynb").exists():
+            write_atomically(failed if plan.problem else target, executed.read_bytes())
+            if plan.problem:
+                jupyter = shown(Path(sys.executable).parent / "jupyter")
+                plan.problem += f"\nopen it, as it ran, with its parameters: {jupyter} lab {shown(failed)}"
     if plan.problem:
-        jupyter = shown(Path(sys.executable).parent / "jupyter")
-        plan.problem += f"\nopen it, as it ran, with its parameters: {jupyter} lab {shown(failed)}\nlog: {shown(log)}"
+        plan.problem += f"\nlog: {shown(log)}"
         return
     failed.unlink(missing_ok=True)
     files = {entry.label: entry.paths(plan.profile) for entry in plan.wanted}
@@ -163,35 +153,24 @@ def variables(plan: schedule.Plan, jobs: int, progress: str) -> dict[str, str]:
     return os.environ | environment.process_variables(offline=plan.profile.offline) | changed
 
 
-def problem(plan: schedule.Plan, job: dict[str, str], code: int) -> str:
+def _problem(plan: schedule.Plan, scratch: Path, code: int) -> str:
     """Why a notebook that ended is not done; empty if it is."""
-    if code or not Path(job["result"]).exists():
-        return f"its process ended with code {code} at {_position(job) or 'the start'}"
-    if failure := Path(job["result"]).read_text(encoding="utf-8"):
-        return failure
-    cells = _code_cells(Path(job["output"]))
-    if pending := sum(cell["execution_count"] is None for cell in cells):
-        return f"{pending} of its {len(cells)} code cells did not run"
-    printed = "".join("".join(part.get("text", "")) for part in (cells[-1]["outputs"] if cells else []))
-    if f"{notebook.MARKER} {plan.name}" not in printed:
-        return "its last cell is not nb.finish(), or did not reach its end"
+    if code or not (scratch / "result").exists():
+        return f"its process ended with code {code} at {_position(scratch) or 'the start'}"
+    if problem := (scratch / "result").read_text(encoding="utf-8"):
+        return problem
     missing = [path.name for entry in plan.wanted for path in entry.paths(plan.profile) if not path.is_file()]
     return f"not made: {', '.join(missing)}" if missing and not plan.profile.only else ""
 
 
-def _code_cells(path: Path) -> list[dict[str, Any]]:
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    return [cell for cell in cells if cell["cell_type"] == "code" and "".join(cell["source"]).strip()]
-
-
-def _position(job: dict[str, str]) -> str:
+def _position(scratch: Path) -> str:
     """`cell 7: training students 3/11`, as far as the notebook has said so."""
-    parts = []
+    position = ""
     with contextlib.suppress(OSError, ValueError):
-        parts.append(f"cell {Path(job['position']).read_text(encoding='utf-8')}")
-        step = json.loads(Path(job["progress"]).read_text(encoding="utf-8"))
-        parts.append(f"{step['step']} {step['done']}" + (f"/{step['total']}" if step["total"] is not None else ""))
-    return ": ".join(parts)
+        position = f"cell {(scratch / 'position').read_text(encoding='utf-8')}"
+        step = json.loads((scratch / "progress").read_text(encoding="utf-8"))
+        position += f": {step['step']} {step['done']}" + (f"/{step['total']}" if step["total"] is not None else "")
+    return position
 
 
 def run(plans: list[schedule.Plan], options: argparse.Namespace, status: Status) -> None:
@@ -201,26 +180,12 @@ def run(plans: list[schedule.Plan], options: argparse.Namespace, status: Status)
         if not plan.reasons:
             plan.result = "reused"
             continue
-        heading = f"[{number}/{len(plans)}] {plan.name}"
-        status.say(f"{heading}: runs, because {plan.reasons[0]}")
-        tagged = sum("parameters" in cell["metadata"].get("tags", []) for cell in _code_cells(plan.path))
-        if tagged == 1:
-            left = [plan.expected(), *(later.expected() for later in plans[number:] if later.reasons)]
-            execute(plan, options, functools.partial(_report, status, heading, time.monotonic(), left))
-        else:  # papermill would run it with its own defaults, and end well
-            plan.result = "failed"
-            plan.problem = f"expected exactly one cell tagged 'parameters', found {tagged}"
-        status.say(f"{heading}: {plan.result} in {duration(plan.seconds)}")
+        plan.heading = f"[{number}/{len(plans)}] {plan.name}"
+        status.say(f"{plan.heading}: runs, because {plan.reasons[0]}")
+        execute(plan, options, [later.expected() for later in plans[number:] if later.reasons], status)
+        status.say(f"{plan.heading}: {plan.result} in {duration(plan.seconds)}")
         if plan.problem:
             status.say(f"    {plan.problem.splitlines()[0]}")
-
-
-def _report(status: Status, heading: str, begin: float, expected: list[float | None], position: str) -> None:
-    elapsed = time.monotonic() - begin
-    rest = f"{duration(elapsed)} elapsed"
-    if None not in expected:
-        rest += f", about {duration(max(expected[0] - elapsed, 0) + sum(expected[1:]))} left"
-    status.show(f"{heading}  {position}", rest)
 
 
 def _stop(number: int, _frame: object) -> None:

@@ -1,7 +1,7 @@
 """Run one notebook through papermill and watch over its processes; `run_all` starts this in a process of its own.
 
-`python -m lib.runner.run_notebook <job.json>`. A kernel puts itself into a session of its own and would outlive whoever
-started it, and so would its workers. This process ends them all when it ends, and ends itself when the runner is gone.
+`python -m lib.runner.run_notebook '<job as JSON>'`. A kernel puts itself into a session of its own and would outlive
+whoever started it, and so would its workers. This process ends them all when it ends, and ends when the runner is gone.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import ctypes
 import json
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from lib.runner.notebook import MARKER
 from lib.store.executors import end_with
 
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
@@ -53,46 +53,48 @@ def private_jupyter(folder: Path) -> dict[str, str]:
     command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     description = {"argv": command, "display_name": "Python 3", "language": "python"}
     (kernel / "kernel.json").write_text(json.dumps(description), encoding="utf-8")
-    places = {"JUPYTER_RUNTIME_DIR": "runtime", "JUPYTER_CONFIG_DIR": "config", "IPYTHONDIR": "ipython"}
-    return {
-        "JUPYTER_DATA_DIR": str(folder),
-        "JUPYTER_PATH": str(folder),
-        "JUPYTER_PREFER_ENV_PATH": "0",  # else the kernel of the environment's own share/ wins
-        **{name: str(folder / place) for name, place in places.items()},
-    }
+    names = ("JUPYTER_PATH", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR")
+    return dict.fromkeys(names, str(folder))
 
 
-def run(job: dict[str, Any]) -> str:
-    """Execute the notebook of a job; returns how it failed in one line, empty if it did not: `cell 4: ...`, from 1."""
+def run(notebook: Path, parameters: dict[str, Any], scratch: Path) -> str:
+    """Execute a notebook as `scratch/notebook.ipynb`; why it is not done in one line, empty if it is.
+
+    A failed cell is named by its number in the file, from 1. The cell at work stands in `scratch/position`.
+    """
+    import nbformat
     import papermill
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
-    total = len(json.loads(Path(job["source"]).read_text(encoding="utf-8"))["cells"])
+    cells = nbformat.read(notebook, 4).cells
+    tagged = sum("parameters" in cell.metadata.get("tags", []) for cell in cells)
+    if tagged != 1:  # papermill would run it with its own defaults, and end well
+        return f"expected exactly one cell tagged 'parameters', found {tagged}"
     number = injected = 0
 
     def cell_started(cell: Any, cell_index: int) -> None:
         nonlocal number, injected
         injected += "injected-parameters" in cell.metadata.get("tags", [])
         number = cell_index + 1 - injected
-        Path(job["progress"]).unlink(missing_ok=True)  # the steps of the cell before are over
-        Path(job["position"]).write_text(f"{number}/{total}", encoding="utf-8")
+        (scratch / "progress").unlink(missing_ok=True)  # the steps of the cell before are over
+        (scratch / "position").write_text(f"{number}/{len(cells)}", encoding="utf-8")
 
     try:
-        papermill.execute_notebook(
-            job["source"],
-            job["output"],
-            parameters=job["parameters"],
+        executed = papermill.execute_notebook(
+            notebook,
+            scratch / "notebook.ipynb",
+            parameters=parameters,
             kernel_name="python3",
             language="python",  # a stripped notebook need not say so
-            cwd=str(Path(job["source"]).parent),
+            cwd=notebook.parent,
             start_timeout=KERNEL_START_SECONDS,
             progress_bar=False,
             on_cell_start=cell_started,
         )
-        return ""
+        return _incomplete(executed.cells, notebook.stem)
     except PapermillExecutionError as error:
-        told = one_line(error.ename, error.evalue) or _printed(Path(job["output"]))
+        told = one_line(error.ename, error.evalue) or _printed(nbformat.read(scratch / "notebook.ipynb", 4).cells)
     except DeadKernelError:
         told = KERNEL_DIED
     except Exception as error:
@@ -108,27 +110,34 @@ def one_line(name: str, message: str) -> str:
     return "" if name == "CellExecutionError" else f"{name}, without a message"  # papermill's own stand-in
 
 
-def _printed(executed: Path) -> str:
+def _printed(cells: list[Any]) -> str:
     """What a failed cell printed as an error: a wrong magic command is shown so, and raises nothing."""
-    cells = json.loads(executed.read_text(encoding="utf-8"))["cells"]
-    failed = [cell for cell in cells if cell["metadata"].get("papermill", {}).get("exception")]
-    parts = [part for cell in failed for part in cell["outputs"] if part.get("name") == "stderr"]
-    lines = "".join("".join(part["text"]) for part in parts).split("\n")
-    return ([line.strip() for line in lines if line.strip()] or ["the cell failed without a message"])[-1]
+    failed = [cell for cell in cells if cell.metadata.get("papermill", {}).get("exception")]
+    text = "".join(part.text for cell in failed for part in cell.outputs if part.get("name") == "stderr")
+    return text.strip().split("\n")[-1].strip() or "the cell failed without a message"
+
+
+def _incomplete(cells: list[Any], name: str) -> str:
+    """What is wrong with a notebook that ended without an error: a cell may have ended the kernel with code 0."""
+    cells = [cell for cell in cells if cell.cell_type == "code" and cell.source.strip()]
+    if pending := sum(cell.execution_count is None for cell in cells):
+        return f"{pending} of its {len(cells)} code cells did not run"
+    printed = "".join(part.get("text", "") for part in cells[-1].outputs)
+    return "" if f"{MARKER} {name}" in printed else "its last cell is not nb.finish(), or did not reach its end"
 
 
 def main() -> None:
-    """Run the job named on the command line and write how it failed, or nothing, as its result."""
+    """Run the job named on the command line and write why it is not done, or nothing, as `scratch/result`."""
     adopt_orphans()
-    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    job = json.loads(sys.argv[1])
+    scratch = Path(job["scratch"])
     end_with(job["runner"], end_children)
-    with tempfile.TemporaryDirectory(prefix="thesis-jupyter-") as folder:
-        os.environ.update(private_jupyter(Path(folder)))
-        try:
-            failure = run(job)
-        finally:
-            end_children()
-    Path(job["result"]).write_text(failure, encoding="utf-8")
+    os.environ.update(private_jupyter(scratch / "jupyter"))
+    try:
+        problem = run(Path(job["notebook"]), job["parameters"], scratch)
+    finally:
+        end_children()
+    (scratch / "result").write_text(problem, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ class Plan:
     note: dict[str, Any] = field(default_factory=dict)  # of the last complete run
     reasons: list[str] = field(default_factory=list)  # why it must run; none if its last run still stands
     result: str = "not run"
+    heading: str = ""  # `[2/9] 02_structural_loss`
     seconds: float = 0.0
     problem: str = ""  # why it failed, and below that what to do
 
@@ -65,8 +66,7 @@ class Plan:
             before = self.note["inputs"].get(kind)
             if before == now:
                 continue
-            if isinstance(now, dict):
-                before = before if isinstance(before, dict) else {}  # damaged
+            if isinstance(now, dict) and isinstance(before, dict):
                 names = sorted(name for name in {*now, *before} if before.get(name) != now.get(name))
                 yield f"changed: {', '.join(names[:3])}{' and more' if len(names) > 3 else ''}"
             else:
@@ -185,8 +185,8 @@ def summary(plans: list[Plan]) -> str:
     rows = []
     for plan in plans:
         files = [(entry.label, shown(entry.paths(plan.profile)[0])) for entry in plan.wanted]
-        for number, names in enumerate(files or [("-", shown(plan.path))]):
-            rows.append((*names, plan.result, "" if number else f"{plan.seconds:.0f}", plan.name))
+        for place, names in enumerate(files or [("-", shown(plan.path))]):
+            rows.append((*names, plan.result, "" if place else f"{plan.seconds:.0f}", plan.name))
     return _table(("label", "file", "result", "seconds", "notebook"), *rows)
 
 

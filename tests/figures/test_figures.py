@@ -154,7 +154,7 @@ class TestBoxplotFrame:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (lambda f: pd.concat([f, f]), "'cosine' has two accuracies on ARXIV for seed 0"),
+            (lambda f: pd.concat([f, f]), "two records for model cosine, task ARXIV, seed 0"),
             (lambda f: f.assign(value=np.nan), "'cosine' on ARXIV has value nan"),
             (lambda f: f.assign(value=63.0), "expected an accuracy between 0 and 1"),
             (lambda f: pd.concat([f, f.iloc[:3].assign(model="MSE")]), "'MSE' has 3 tasks, others 6"),
@@ -278,10 +278,6 @@ class TestSave:
         subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, env=environment, check=True)
         assert [file.read_bytes() for file in here] == first
 
-    def test_a_drawing_has_no_csv(self, profile):
-        files = figures.save(plt.figure(), "fig3_1", None, profile=profile)
-        assert [file.name for file in files] == ["fig3_1.svg"]
-
     def test_nothing_to_save(self, profile):
         with pytest.raises(ValueError, match="fig4_2: nothing to save"):
             figures.save(plt.figure(), "fig4_2", pd.DataFrame({"model": []}), profile=profile)
@@ -291,7 +287,7 @@ class TestSave:
         blocked.write_text("a file where a folder is needed")
         monkeypatch.setattr(paths, "figures", lambda profile: blocked)
         with pytest.raises(OSError) as error:
-            figures.save(plt.figure(), "fig3_1", None, profile=profile)
+            figures.save(plt.figure(), "fig3_1", pd.DataFrame({"from": ["student"]}), profile=profile)
         assert "\n" not in str(error.value)
 
     def test_csv_bytes(self):

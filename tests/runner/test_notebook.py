@@ -21,15 +21,17 @@ PARAMETERS = {"profile": "mini", "seeds": None, "only": "", "overrides": {}}
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
-    """Every test is a new kernel: nothing started, no runner around, and the environment is put back."""
-    monkeypatch.setattr(notebook, "_current", None)
+    """Every test is a new kernel: no runner around, and the environment is put back."""
     for name in ("THESIS_LABELS", "THESIS_PROGRESS", "THESIS_JOBS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os, "environ", os.environ.copy())
 
 
 def started(**changed):
-    return notebook.start("02_structural_loss", {**PARAMETERS, **changed})
+    """Start with a parameters cell and, below it, the one that papermill puts there for `changed`."""
+    cells = ["\n".join(f"{name} = {value!r}" for name, value in given.items()) for given in (PARAMETERS, changed)]
+    namespace = {**PARAMETERS, **changed, "In": ["", cells[0], f"# Parameters\n{cells[1]}"]}
+    return notebook.start("02_structural_loss", namespace)
 
 
 def files(folder: Path, label: str) -> list[Path]:
