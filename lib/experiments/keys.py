@@ -9,6 +9,7 @@ calls that make a number count like the functions that they call. The imports ar
 
 * the other modules of lib.experiments: what a value takes from these is another product, whose key is in this one;
 * lib.store, lib.config and lib.distillation.variants: they carry values, and the values are in the key;
+* lib.student.export: it writes a student that is trained, and no number comes of it;
 * lib.losses: only the losses that a student uses count, so that adding or changing one trains no other student again.
 """
 
@@ -31,7 +32,7 @@ from lib.store.files import file_fingerprint
 from lib.store.records import fingerprint
 from lib.store.source_keys import home, source_key
 
-CARRIERS = ("lib.experiments", "lib.store", "lib.config", "lib.distillation.variants")
+CARRIERS = ("lib.experiments", "lib.store", "lib.config", "lib.distillation.variants", "lib.student.export")
 _BUILDERS = ("lib.data.build",)  # what they wrote counts, by its bytes
 # What only students with a contextual teacher run: the others need not be trained again for it.
 _CONTEXTUAL = ("lib.distillation.projection", "lib.distillation.held_out_cca")

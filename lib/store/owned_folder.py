@@ -85,6 +85,19 @@ def left_over(target: Path) -> list[Path]:
     return sorted(path.parent for path in target.parent.glob(f"{_pattern(target)}/*/{MARKER}"))
 
 
+def check_whole(folder: Path) -> None:
+    """Raise ValueError, one line naming the file, for a file that was changed since this project wrote it there."""
+    if not (folder / MARKER).is_file():
+        return
+    try:
+        changed = [folder / name for name, digest in _listed(folder).items() if _differs(folder / name, digest)]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        changed = [folder / MARKER]
+    if changed:
+        text = f"damaged or changed since this project wrote it; make it again, or remove {MARKER} to read it as it is"
+        raise ValueError(f"cannot read {changed[0]}: {text}")
+
+
 def _prefix(name: str) -> str:
     return f".{os.fsencode(name)[:100].decode(errors='ignore')}-"
 
@@ -173,10 +186,7 @@ def _own_files(folder: Path) -> list[str]:
             inside += children
         if not inside:
             return []
-        marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
-        listed = marker["files"] if marker["format"] == FORMAT else None
-        if not isinstance(listed, dict) or not all(isinstance(digest, str) for digest in listed.values()):
-            raise KeyError
+        listed = _listed(folder)
         parents = {parent.as_posix() for name in (MARKER, *listed) for parent in Path(name).parents}
         for path in inside:
             name = path.relative_to(folder).as_posix()
@@ -184,7 +194,7 @@ def _own_files(folder: Path) -> list[str]:
             if path.is_symlink() or not own:
                 text = f"{path} was not written by this project; move it away or choose another folder"
                 break
-            if name in listed and not path.is_dir() and _sha256(path) != listed[name]:
+            if name in listed and _differs(path, listed[name]):
                 text = f"{path} was changed after this project wrote it; move it away or choose another folder"
                 break
         else:
@@ -197,6 +207,19 @@ def _own_files(folder: Path) -> list[str]:
     except (ValueError, TypeError, KeyError, RecursionError):
         text = f"{folder / MARKER} is damaged or of another version; choose another folder"
     raise ValueError(text)
+
+
+def _listed(folder: Path) -> dict[str, str]:
+    """The files that a folder's marker lists, each with its sha256; errors of many types for a damaged marker."""
+    marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+    listed = marker["files"] if marker["format"] == FORMAT else None
+    if not isinstance(listed, dict) or not all(isinstance(digest, str) for digest in listed.values()):
+        raise KeyError
+    return listed
+
+
+def _differs(path: Path, digest: str) -> bool:
+    return path.is_file() and _sha256(path) != digest
 
 
 def _sha256(path: Path) -> str:

@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import LongformerConfig
 from transformers.activations import ACT2FN
 
-from lib.student import export, weights
+from lib.student import weights
 from lib.student.attention import check_window, sliding_window
 from lib.student.packing import Packed, TokenIds, encoded, listed, pack, tokenize
 
@@ -175,10 +175,14 @@ class Student(nn.Module):
 
     def save(self, folder: str | Path) -> None:
         """Write a stock Hugging Face Longformer (safetensors, config, tokenizer), replacing the folder at once."""
+        from lib.student import export
+
         export.save(self, folder, sentence_transformer=False)
 
     def export(self, folder: str | Path) -> None:
         """Write a stock SentenceTransformer: `SentenceTransformer(folder).encode(texts)` gives the same embeddings."""
+        from lib.student import export
+
         export.save(self, folder, sentence_transformer=True)
 
     def freeze_token_embeddings(self) -> None:

@@ -1,4 +1,7 @@
-"""Write a student as a stock Hugging Face Longformer, and as a stock SentenceTransformer."""
+"""Write a student as a stock Hugging Face Longformer, and as a stock SentenceTransformer.
+
+No number depends on this file, so it has no part in the keys of what is trained and embedded (`lib.experiments.keys`).
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
-from torch import Tensor
 
 from lib.store import owned_folder
+from lib.student.weights import of_stock_longformer
 
 if TYPE_CHECKING:
     from lib.student.encoder import Student
@@ -42,30 +45,12 @@ def save(student: Student, folder: str | Path, *, sentence_transformer: bool) ->
         raise OSError(f"cannot write {folder}: {' '.join(str(error).split())}") from None
 
 
-def tensors(student: Student) -> dict[str, Tensor]:
-    """All weights a stock LongformerModel has, on the CPU.
-
-    The student has no global attention. What its checkpoint held for it is written back, else the local projections are
-    copied, which is how Longformer initialised them. A missing pooler becomes zeros; nothing here reads it.
-    """
-    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in student.state_dict().items()}
-    for name in list(weights):
-        for part in ("query", "key", "value"):
-            if f".self.{part}." in name:
-                copy = name.replace(f".self.{part}.", f".self.{part}_global.")
-                weights[copy] = student.unused.get(copy, weights[name]).clone()
-    sample = weights["embeddings.LayerNorm.weight"]
-    for name, shape in {"weight": (student.dim, student.dim), "bias": (student.dim,)}.items():
-        weights[f"pooler.dense.{name}"] = student.unused.get(f"pooler.dense.{name}", sample.new_zeros(shape))
-    return weights
-
-
 def _write(student: Student, folder: Path, sentence_transformer: bool) -> None:
     config = student.config.to_dict()
     config.pop("_name_or_path", None)
     config.update(architectures=["LongformerModel"], dtype="float32")
     _json(folder / "config.json", config)
-    save_file(tensors(student), folder / "model.safetensors", metadata={"format": "pt"})
+    save_file(of_stock_longformer(student), folder / "model.safetensors", metadata={"format": "pt"})
     if student.tokenizer is not None:
         student.tokenizer.save_pretrained(folder)
         file = folder / "tokenizer.json"

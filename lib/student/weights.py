@@ -7,19 +7,32 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModel, AutoTokenizer, LongformerConfig, LongformerModel, PretrainedConfig
 from transformers.utils import logging
 
-from lib.store.owned_folder import left_over
+from lib.store import owned_folder
+
+if TYPE_CHECKING:
+    from lib.student.encoder import Student
 
 # Encoders whose layers are those of a Longformer; the value tells whether positions start after the padding id.
 SHORT_ENCODERS = {"bert": False, "roberta": True, "xlm-roberta": True}
 # The files that hold a tokenizer's vocabulary, any one set of them.
 VOCABULARIES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"), ("sentencepiece.bpe.model",))
+# What changes the embeddings of an encoder, and what a Longformer takes over from one beside it.
+_ENCODER = (
+    *("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size", "hidden_act", "type_vocab_size"),
+    *("layer_norm_eps", "pad_token_id"),
+)
+_TAKEN_OVER = (
+    *("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range", "bos_token_id", "eos_token_id"),
+)
+# What a Longformer's config.json has to say: transformers would take defaults for it in silence.
+_LONGFORMER = ("model_type", "attention_window", "num_hidden_layers", "max_position_embeddings", *_ENCODER)
 
 
 @dataclass(frozen=True)
@@ -38,8 +51,9 @@ def from_longformer(source: str | Path, revision: str | None) -> Checkpoint:
         raise ValueError(f"{source} is a {config.model_type}, expected a longformer; use Student.from_encoder for it")
     with one_line(f"{Path(source) / 'config.json'}"), torch.random.fork_rng(devices=[]), torch.device("meta"):
         LongformerModel(config)  # without weights: what cannot be built is the fault of the configuration
-    tensors = _tensors(LongformerModel, source, revision)
-    return Checkpoint(config, tensors, _tokenizer(source, revision))
+    checkpoint = Checkpoint(config, _tensors(LongformerModel, source, revision), _tokenizer(source, revision))
+    owned_folder.check_whole(Path(source).expanduser())
+    return checkpoint
 
 
 def from_encoder(
@@ -52,10 +66,9 @@ def from_encoder(
     """Read chosen layers of a short encoder as a Longformer with tiled positions."""
     config = _config(source, revision)
     if config.model_type not in SHORT_ENCODERS or getattr(config, "position_embedding_type", "absolute") != "absolute":
-        kinds = (
-            f"{', '.join(SHORT_ENCODERS)} with absolute positions (a longformer is loaded by Student.from_longformer)"
-        )
-        raise ValueError(f"{source} is a {config.model_type}, a student can be made of {kinds}")
+        kinds = f"{', '.join(SHORT_ENCODERS)} with absolute positions"
+        hint = "a longformer is loaded by Student.from_longformer"
+        raise ValueError(f"{source} is a {config.model_type}, a student can be made of {kinds} ({hint})")
     available = range(config.num_hidden_layers)
     layers = list(available if layers is None else layers)
     if not layers or any(type(layer) is not int or layer not in available for layer in layers):
@@ -66,7 +79,7 @@ def from_encoder(
         attention_window=window if isinstance(window, int) else list(window),
         max_position_embeddings=max_positions + config.pad_token_id + 1,
         num_hidden_layers=len(layers),
-        **{name: getattr(config, name) for name in _SHARED},
+        **{name: getattr(config, name) for name in (*_ENCODER, *_TAKEN_OVER)},
     )
     old = _tensors(AutoModel, source, revision)
     tensors = {name: tensor for name, tensor in old.items() if not name.startswith("encoder.")}
@@ -84,18 +97,6 @@ def from_encoder(
     return Checkpoint(longformer, tensors, tokenizer)
 
 
-# What changes the embeddings of an encoder; of a Longformer all of it has to be said.
-_ENCODER = (
-    *("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size", "hidden_act", "type_vocab_size"),
-    *("layer_norm_eps", "pad_token_id"),
-)
-_LONGFORMER = ("model_type", "attention_window", "num_hidden_layers", "max_position_embeddings", *_ENCODER)
-_SHARED = (
-    *(*_ENCODER, "hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"),
-    *("bos_token_id", "eos_token_id"),
-)
-
-
 def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
     """Repeat the learned positions (old, width) up to `max_positions`, after padding + 1 rows that no token has.
 
@@ -107,28 +108,22 @@ def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
     return torch.cat([table.new_zeros(padding + 1, table.shape[1]), tiled])
 
 
-def _config(source: str | Path, revision: str | None) -> PretrainedConfig:
-    folder = Path(source).expanduser()
-    if (isinstance(source, Path) or folder.is_absolute() or str(source).startswith(".")) and not folder.is_dir():
-        whole = [str(path) for path in left_over(folder)]
-        hint = f"; a save that was cut off left {' and '.join(whole)}, put one in its place" if whole else ""
-        raise ValueError(f"there is no checkpoint folder {source}{hint}")
-    if folder.is_dir():
-        _check_config(folder / "config.json")
-    with one_line(f"the configuration of {source}"):
-        return AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=False)
+def of_stock_longformer(student: Student) -> dict[str, Tensor]:
+    """All weights that a stock LongformerModel has, from a student, on the CPU.
 
-
-def _check_config(file: Path) -> None:
-    """Refuse a damaged config.json; for what a Longformer's lacks, transformers would take defaults in silence."""
-    with one_line(str(file)):
-        content = json.loads(file.read_text(encoding="utf-8"))
-    if not isinstance(content, dict):
-        raise ValueError(f"cannot read {file}: expected a JSON object, got a {type(content).__name__}")
-    needed = _LONGFORMER if content.get("model_type") == "longformer" else ("model_type",)
-    missing = [key for key in needed if key not in content]
-    if missing:
-        raise ValueError(f"cannot read {file}: it lacks {', '.join(missing)}")
+    The student has no global attention. What its checkpoint held for it is written back, else the local projections are
+    copied, which is how Longformer initialised them. A missing pooler becomes zeros; nothing here reads it.
+    """
+    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in student.state_dict().items()}
+    for name in list(weights):
+        for part in ("query", "key", "value"):
+            if f".self.{part}." in name:
+                copy = name.replace(f".self.{part}.", f".self.{part}_global.")
+                weights[copy] = student.unused.get(copy, weights[name]).clone()
+    sample = weights["embeddings.LayerNorm.weight"]
+    for name, shape in {"weight": (student.dim, student.dim), "bias": (student.dim,)}.items():
+        weights[f"pooler.dense.{name}"] = student.unused.get(f"pooler.dense.{name}", sample.new_zeros(shape))
+    return weights
 
 
 def _tensors(kind: type[Any], source: str | Path, revision: str | None) -> dict[str, Tensor]:
@@ -147,6 +142,27 @@ def _tensors(kind: type[Any], source: str | Path, revision: str | None) -> dict[
     if needed:
         raise ValueError(f"cannot read {shown}: it lacks {len(needed)} weights, the first is {needed[0]}")
     return {name: tensor.clone() for name, tensor in model.state_dict().items() if name not in missing}
+
+
+def _config(source: str | Path, revision: str | None) -> PretrainedConfig:
+    """The configuration of a checkpoint, whole as far as a Longformer needs it."""
+    folder = Path(source).expanduser()
+    file = folder / "config.json"
+    if (isinstance(source, Path) or folder.is_absolute() or str(source).startswith(".")) and not folder.is_dir():
+        whole = [str(path) for path in owned_folder.left_over(folder)]
+        hint = f"; a save that was cut off left {' and '.join(whole)}, put one in its place" if whole else ""
+        raise ValueError(f"there is no checkpoint folder {source}{hint}")
+    if folder.is_dir():
+        with one_line(str(file)):
+            content = json.loads(file.read_text(encoding="utf-8"))
+            if not isinstance(content, dict):
+                raise ValueError(f"expected a JSON object, got a {type(content).__name__}")
+            needed = _LONGFORMER if content.get("model_type") == "longformer" else ("model_type",)
+            missing = [key for key in needed if key not in content]
+            if missing:
+                raise ValueError(f"it lacks {', '.join(missing)}")
+    with one_line(f"the configuration of {source}"):
+        return AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=False)
 
 
 def _tokenizer(source: str | Path, revision: str | None) -> Any:

@@ -5,8 +5,8 @@
 with h_t the last hidden states and m_t = 1 for the tokens of the text, special ones included, 0 for padding.
 
 The sentence-transformers model ends in Normalize; the author's code left that layer out, so embeddings keep their
-norms. Its token limit lives in a file that a plain transformer never reads (384 for all-mpnet-base-v2, 256 for
-all-MiniLM-L6-v2), so the limit is an argument here. It counts the special tokens, as in sentence-transformers;
+norms. The token limit is an argument, because a plain transformer never reads the file in which the model states its
+own (384 for all-mpnet-base-v2, 256 for all-MiniLM-L6-v2). It counts the special tokens, as in sentence-transformers;
 `lengths` counts the text's own tokens, as the masking rule does.
 """
 
@@ -19,6 +19,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from torch.nn.utils.rnn import pad_sequence
+from transformers import AutoModel, AutoTokenizer
+from transformers.utils import logging
 
 from lib.teachers.texts import check
 
@@ -49,21 +53,15 @@ class SBERT:
         anything is read from it. revision: full commit of a hub id, required there. Raises ValueError for missing or
         altered weights, a limit beyond the model's positions, a hub id without commit.
         """
-        from safetensors import SafetensorError
-        from transformers import AutoModel, AutoTokenizer
-        from transformers.utils import logging
-
         folder = _folder(source, revision)
         _check_weights(folder / WEIGHTS, source, sha256)
+        options = {"local_files_only": True, "output_loading_info": True, "dtype": torch.float32}
         verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
         logging.set_verbosity_error()  # neither a bar nor a table of unused weights; absent ones are an error below
         logging.disable_progress_bar()
         try:
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-            options = {"use_safetensors": True, "attn_implementation": "sdpa", "dtype": torch.float32}
-            model, report = AutoModel.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=False, output_loading_info=True, **options
-            )
+            model, report = AutoModel.from_pretrained(folder, use_safetensors=True, trust_remote_code=False, **options)
         except Exception as error:  # damaged files raise errors of any type; the reader needs one line
             problem = "damaged or truncated" if isinstance(error, SafetensorError) else "not usable"
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
@@ -114,16 +112,13 @@ class SBERT:
 
     @torch.inference_mode()
     def _pool(self, batch: list[list[int]]) -> np.ndarray:
-        longest = max(map(len, batch))
-        ids = torch.full((len(batch), longest), self.tokenizer.pad_token_id)
-        mask = torch.zeros((len(batch), longest), dtype=torch.long)
-        for row, tokens in enumerate(batch):
-            ids[row, : len(tokens)] = torch.tensor(tokens)
-            mask[row, : len(tokens)] = 1
-        ids, mask = ids.to(self.model.device), mask.to(self.model.device)
+        """Embeddings of some token id lists, padded to the longest."""
+        rows = [torch.tensor(tokens, device=self.model.device) for tokens in batch]
+        ids = pad_sequence(rows, batch_first=True, padding_value=self.tokenizer.pad_token_id)
+        mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
         hidden = self.model(input_ids=ids, attention_mask=mask).last_hidden_state
-        weights = mask.unsqueeze(2).to(hidden.dtype)
-        return ((hidden * weights).sum(1) / weights.sum(1)).cpu().numpy()
+        counted = mask.unsqueeze(2).to(hidden.dtype)
+        return ((hidden * counted).sum(1) / counted.sum(1)).cpu().numpy()
 
 
 def _folder(source: str | Path, revision: str | None) -> Path:

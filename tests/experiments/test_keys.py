@@ -67,6 +67,7 @@ def changed(monkeypatch):
         ("lib.distillation.variants", set()),  # a line of a table, a label: the values are in the keys
         ("lib.student.attention", STUDENTS | {"Longformer"}),
         ("lib.student.cls", {CLS}),
+        ("lib.student.export", set()),  # writes what is trained already
         ("lib.teachers.sbert", STUDENTS - {CCA} | {"SBERT", "TF-IDF", "SBERT, mean of chunks"}),
         ("lib.teachers.paragraph_vector", CONTEXTUAL | {"DM;100d"}),
         ("lib.evaluation.baselines", {"TF-IDF", "SBERT, mean of chunks"}),
