@@ -11,8 +11,8 @@ from itertools import pairwise
 
 from torch import nn
 
-_WIDTH = re.compile(r"[0-9]+")
 _RELU = "(ReLU)"
+_LAYER = re.compile(rf"([0-9]+)({re.escape(_RELU)})?")
 
 
 def parse(label: str) -> list[tuple[int, bool]]:
@@ -26,13 +26,11 @@ def parse(label: str) -> list[tuple[int, bool]]:
         return []
     layers, at = [], 0
     while True:
-        number = _WIDTH.match(label, at)
-        if number is None or int(number[0]) == 0:
+        layer = _LAYER.match(label, at)
+        if layer is None or int(layer[1]) == 0:
             raise _error(label, at, "a width such as 768" if at else "a width such as 768, or '-' alone for no layers")
-        at = number.end()
-        relu = label.startswith(_RELU, at)
-        at += len(_RELU) * relu
-        layers.append((int(number[0]), relu))
+        relu, at = layer[2] is not None, layer.end()
+        layers.append((int(layer[1]), relu))
         if at == len(label):
             return layers
         if label[at] not in "x×":

@@ -81,16 +81,10 @@ def from_encoder(
         num_hidden_layers=len(layers),
         **{name: getattr(config, name) for name in (*_ENCODER, *_TAKEN_OVER)},
     )
-    old = _tensors(AutoModel, source, revision)
-    tensors = {name: tensor for name, tensor in old.items() if not name.startswith("encoder.")}
-    for new, layer in enumerate(layers):
-        prefix = f"encoder.layer.{layer}."
-        for name, tensor in old.items():
-            if name.startswith(prefix):
-                tensors[f"encoder.layer.{new}.{name.removeprefix(prefix)}"] = tensor.clone()
+    tensors = _tensors(AutoModel, source, revision, layers)
     reserved = config.pad_token_id + 1 if SHORT_ENCODERS[config.model_type] else 0
     name = "embeddings.position_embeddings.weight"
-    tensors[name] = tile_positions(old[name][reserved:], config.pad_token_id, max_positions)
+    tensors[name] = tile_positions(tensors[name][reserved:], config.pad_token_id, max_positions)
     tokenizer = _tokenizer(source, revision)
     if tokenizer is not None:
         tokenizer.model_max_length = max_positions
@@ -126,8 +120,10 @@ def of_stock_longformer(student: Student) -> dict[str, Tensor]:
     return weights
 
 
-def _tensors(kind: type[Any], source: str | Path, revision: str | None) -> dict[str, Tensor]:
-    """All weights in the checkpoint that belong to the encoder; none that had to be made up."""
+def _tensors(
+    kind: type[Any], source: str | Path, revision: str | None, layers: Sequence[int] | None = None
+) -> dict[str, Tensor]:
+    """All weights in the checkpoint that belong to the encoder, or to some of its layers; none that were made up."""
     file = Path(source).expanduser() / "model.safetensors"
     shown = str(file) if file.is_file() else f"the weights of {source}"
     with one_line(shown), _quiet(), torch.random.fork_rng(devices=[]):
@@ -141,6 +137,8 @@ def _tensors(kind: type[Any], source: str | Path, revision: str | None) -> dict[
     needed = sorted(name for name in missing if "_global." not in name and not name.startswith("pooler."))
     if needed:
         raise ValueError(f"cannot read {shown}: it lacks {len(needed)} weights, the first is {needed[0]}")
+    if layers is not None:
+        model.encoder.layer = torch.nn.ModuleList(model.encoder.layer[layer] for layer in layers)
     return {name: tensor.clone() for name, tensor in model.state_dict().items() if name not in missing}
 
 
