@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -18,7 +19,8 @@ class Objective(nn.Module):
 
     loss = lam * S + (1 - lam) * C on unmasked rows, C on masked ones; without `lam` the plain sum S + C. S is the
     structural loss of Section 4.4; C is SoftCCA of the projected embeddings (Equation 4.16) or a draft's ablation.
-    The projections are initialised from torch's global generator and train with the student.
+    The projections are initialised from torch's global generator and train with the student. soft_cca: the settings of
+    `SoftCCA`.
     """
 
     def __init__(
@@ -29,9 +31,7 @@ class Objective(nn.Module):
         *,
         width: float = 1.0,
         max_structural_len: int | None = None,
-        beta: float = 0.95,
-        delta: float = 0.03,
-        form: str = "code",
+        **soft_cca: Any,
     ):
         super().__init__()
         self.lam = variant.lam
@@ -49,7 +49,7 @@ class Objective(nn.Module):
             self.contextual_projection = projection.build(contextual_label, contextual_dim)
             out = projection.out_features(student_label, dim)
             if variant.contextual_loss == "soft_cca":
-                self.contextual_loss = losses.SoftCCA(out, beta=beta, delta=delta, form=form)
+                self.contextual_loss = losses.SoftCCA(out, **soft_cca)
             else:
                 self.contextual_loss = getattr(losses, CONTEXTUAL_LOSSES[variant.contextual_loss])
 

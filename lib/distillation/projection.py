@@ -39,10 +39,9 @@ def parse(label: str) -> list[tuple[int, bool]]:
 
 
 def build(label: str, in_features: int) -> nn.Module:
-    """The projection as a module: `nn.Sequential` of Linear and ReLU, or `nn.Identity` for `-`.
+    """The projection of `in_features` dimensions as a module: `nn.Sequential` of Linear and ReLU, or `nn.Identity`.
 
-    in_features: dimensions of the embedding that goes in. The module is (rows, in_features) -> (rows,
-    out_features(label, in_features)); its weights come from PyTorch's global generator, so seed it first.
+    Its weights come from PyTorch's global generator, so seed it first.
     """
     modules: list[nn.Module] = []
     for features, relu in parse(label):
@@ -52,10 +51,7 @@ def build(label: str, in_features: int) -> nn.Module:
 
 
 def scale(label: str, width: float) -> str:
-    """The label with every width multiplied by `width`, rounded, and at least 1; `-` stays `-`.
-
-    A profile's width shrinks the thesis' dimensions to a laptop's: scale("768(ReLU)x1024", .5) is "384(ReLU)x512".
-    """
+    """The label with every width multiplied by `width`: scale("768(ReLU)x1024", .5) is "384(ReLU)x512"."""
     if not 0 < width < float("inf"):
         raise ValueError(f"width must be a finite number above 0, got {width!r}")
     layers = parse(label)

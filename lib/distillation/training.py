@@ -1,7 +1,7 @@
 """Distillation: train a student to mimic its teachers' embeddings (thesis, Chapter 3 and Listing 4.1).
 
-`distill` is the loop, on Hugging Face accelerate: one process on a laptop, many under `accelerate launch`. What is
-minimised is an `Objective`; what a resumed training needs is in `checkpoint`.
+`distill` is the loop, on Hugging Face accelerate: one process on a laptop, many under `accelerate launch`. What it
+minimises is an `Objective`.
 """
 
 from __future__ import annotations
@@ -41,11 +41,9 @@ class DistillationData:
     def __post_init__(self) -> None:
         for name in ("lengths", "structural", "contextual"):
             values = getattr(self, name)
-            if values is None:
-                continue
-            if len(values) != len(self.token_ids):
+            if values is not None and len(values) != len(self.token_ids):
                 raise ValueError(f"{len(self.token_ids)} documents but {len(values)} rows of {name}: they must match")
-            if not np.isfinite(values).all():
+            if values is not None and not np.isfinite(values).all():
                 row = np.argwhere(~np.isfinite(values))[0, 0]
                 raise ValueError(f"{name} holds NaN or infinity, first in row {row}: embed the documents again")
 
@@ -116,20 +114,19 @@ def distill(
     watch_every: int = 0,
     on_update: Callable[[int, int, float], None] | None = None,
 ) -> History:
-    """Train `student` in place for one epoch over `data`; returns the `History`.
+    """Train `student` in place for one epoch over `data`, aside from the last incomplete update.
 
     batch_size: documents per batch and process; max-margin and contrastive losses take their negatives from it.
     learning_rate: peak rate, reached linearly in `warmup_updates`, then cosine to 0 (Table 4.4).
     weight_decay: 0.01 made the published numbers (code); Table 4.4 prints 0.1.
     accumulation: batches per update. clip: maximum norm of the gradient. precision: "fp32" or "bf16" (autocast).
+    seed: of data order and dropout; the projections, which exist before training starts, are the caller's to seed.
     checkpoint: file to resume from if it exists, written every `checkpoint_every` updates and after the last. It stays:
         whoever has saved the student deletes it.
-    watch: called every `watch_every` updates, for held-out measures.
-    on_update: called after each update with its number, the number of updates, and its loss.
-    seed: sets the data order and dropout. The caller seeds the projections, which exist before training starts.
+    watch: called every `watch_every` updates, for held-out measures. on_update: called after each update with its
+        number, the number of updates, and its loss.
 
-    The epoch drops the last incomplete update. Raises `ValueError` if not even one update can be filled, and
-    `FloatingPointError` if the loss is no longer finite.
+    Raises `ValueError` if not even one update can be filled, `FloatingPointError` if the loss is no longer finite.
     """
     mixed = "bf16" if precision == "bf16" else "no"
     accelerator = Accelerator(mixed_precision=mixed, cpu=not torch.cuda.is_available())
@@ -149,10 +146,10 @@ def distill(
     schedule = get_cosine_schedule_with_warmup(optimizer, warmup_updates, updates)
     model, optimizer = accelerator.prepare(trained, optimizer)  # `model` may be a wrapper that synchronises `trained`
     history = History([], [])
-    settings = dict(processes=processes, device=accelerator.device.type, seed=seed, documents=len(order))
-    settings |= dict(batch_size=batch_size, learning_rate=learning_rate, warmup_updates=warmup_updates, clip=clip)
-    settings |= dict(weight_decay=weight_decay, accumulation=accumulation, precision=precision)
-    settings |= dict(length_bucket=length_bucket)
+    # A checkpoint with other settings is of another training.
+    settings = dict(processes=processes, device=accelerator.device.type, seed=seed, documents=len(order), clip=clip)
+    settings |= dict(batch_size=batch_size, learning_rate=learning_rate, warmup_updates=warmup_updates)
+    settings |= dict(weight_decay=weight_decay, accumulation=accumulation, precision=precision, bucket=length_bucket)
     settings |= dict(weights=fingerprint({name: list(tensor.shape) for name, tensor in _trained(trained).items()}))
     if checkpoint is not None:
         state = checkpoints.read(checkpoint, settings, put_aside=accelerator.is_main_process)

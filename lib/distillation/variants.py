@@ -92,13 +92,11 @@ class Variant:
     @property
     def losses(self) -> list[str]:
         """The functions of `lib.losses` that train this student: its losses, and the distance inside one."""
-        used = []
-        if self.kind == "student" and self.structural is not None:
-            name, arguments = structural_loss(self.structural)
-            used += [name, *(value for value in arguments.values() if isinstance(value, str))]
-        if self.kind == "student" and self.contextual is not None:
-            used.append(CONTEXTUAL_LOSSES[self.contextual_loss])
-        return used
+        if self.kind != "student":
+            return []
+        name, arguments = structural_loss(self.structural) if self.structural else (None, {})
+        contextual = CONTEXTUAL_LOSSES[self.contextual_loss] if self.contextual else None
+        return [loss for loss in (name, arguments.get("distance"), contextual) if isinstance(loss, str)]
 
 
 def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:

@@ -20,9 +20,7 @@ TIE_DECIMALS = 12
 
 
 def normalized_accuracy(frame: pd.DataFrame, *, best: Mapping[str, float] | None = None) -> pd.DataFrame:
-    """A copy of `frame` with the column `normalized`: accuracy over the best accuracy of its task.
-
-        normalized = accuracy / max over the compared models of accuracy on the same task          (thesis Section 4.2)
+    """A copy of `frame` with the column `normalized`: accuracy over the best accuracy of its task (Section 4.2).
 
     The number depends on which models are compared, so one model has different values in different figures.
 
@@ -36,9 +34,8 @@ def normalized_accuracy(frame: pd.DataFrame, *, best: Mapping[str, float] | None
     scores = pd.to_numeric(frame["accuracy"], errors="coerce").astype(float)
     wrong = frame[~(np.isfinite(scores) & (scores >= 0))]
     if len(wrong):
-        row = wrong.iloc[0]
-        where = f"for model {row['model']!r}, task {row['task']!r}"
-        raise ValueError(f"accuracy must be a finite number >= 0, got {row['accuracy']} {where}")
+        model, task, accuracy = wrong[["model", "task", "accuracy"]].iloc[0]
+        raise ValueError(f"accuracy must be a finite number >= 0, got {accuracy} for model {model!r}, task {task!r}")
     tops = scores.groupby(frame["task"]).transform("max") if best is None else frame["task"].map(best).astype(float)
     unknown = frame.loc[~(tops > 0), "task"]
     if len(unknown):
@@ -51,8 +48,7 @@ def rank(embeddings: Float[Any, "texts dim"], ids: Sequence[Hashable], sources: 
 
     embeddings: (texts, dim), the candidates; array or tensor. ids: their names, in the same order, each once. Ties (to
     12 decimals) keep the order of `ids`, so duplicate texts rank the same way on every machine. A zero vector has
-    cosine 0 to everything. Raises `ValueError` for an embedding that is not finite, ids that do not fit or repeat, and
-    an unknown source.
+    cosine 0 to everything. Raises `ValueError` for what is not finite, ids that do not fit, and an unknown source.
     """
     x, _ = _matrix(embeddings, "embeddings")
     ids = list(ids)
@@ -142,8 +138,8 @@ def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"], k: int | None = 
 def _orthonormal_columns(x: np.ndarray, eps: float) -> np.ndarray:
     """Orthonormal basis of the centred columns of x, (rows, rank)."""
     left, values, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
-    # Measured against the data before centring: what centring leaves of a constant column is its rounding error.
-    # Rounding every entry moves singular values by less than eps * norm; the 10 is for sums rounded along the way.
+    # Rounding every entry moves singular values by less than eps * norm, the norm of the data before centring, which
+    # leaves only rounding errors of a constant column; the 10 is for sums rounded along the way.
     return left[:, values > 10 * eps * np.linalg.norm(x)]
 
 
@@ -172,9 +168,8 @@ def _matrix(x: Any, name: str) -> tuple[np.ndarray, float]:
         eps = 2.0**-23 if x.dtype in (np.float32, np.float16) else 2.0**-52
     if x.ndim != 2 or 0 in x.shape or x.dtype.kind not in "fiu":
         raise ValueError(f"{name} must be numbers of shape (rows, dim), not empty, got {x.dtype} {x.shape}")
-    x = x.astype(np.float64)
     bad = ~np.isfinite(x).all(axis=1)
     if bad.any():
         text = f"{bad.sum()} of {len(x)} rows hold NaN or infinity, the first is row {bad.argmax()}"
         raise ValueError(f"{name} must be finite; {text}")
-    return x, eps
+    return x.astype(np.float64), eps

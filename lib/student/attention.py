@@ -26,6 +26,8 @@ CPU_BLOCK = 128
 CUDA_BLOCK = 512
 HALF_PRECISION = (torch.float16, torch.bfloat16)
 
+Heads = Float[Tensor, "tokens heads head_dim"]
+
 
 def check_window(window: int) -> None:
     """Raise a ValueError unless `window` is an even int of at least 2."""
@@ -34,24 +36,15 @@ def check_window(window: int) -> None:
         raise ValueError(f"window must be {expected}, got {window!r}")
 
 
-def sliding_window(
-    q: Float[Tensor, "tokens heads head_dim"],
-    k: Float[Tensor, "tokens heads head_dim"],
-    v: Float[Tensor, "tokens heads head_dim"],
-    lengths: Sequence[int],
-    window: int,
-    *,
-    dropout: float = 0.0,
-) -> Float[Tensor, "tokens heads head_dim"]:
+def sliding_window(q: Heads, k: Heads, v: Heads, lengths: Sequence[int], window: int, *, dropout: float = 0.0) -> Heads:
     """Attention of every token to the tokens of its document at most window / 2 positions away.
 
     out_i = sum_j softmax_j(q_i . k_j / sqrt(head_dim)) v_j over the j in the document of i with |i - j| <= window / 2
 
     q, k, v: the documents of the batch one after another; one dtype, one device. lengths: tokens of each document.
     window: Hugging Face's `attention_window`, the two-sided total in tokens: 512 means 256 each side. dropout: the
-    probability with which a weight is dropped (0 outside training).
-    Returns (tokens, heads, head_dim) in the dtype of `q`. Gradients are exact; there are no second derivatives. Raises
-    `ValueError` for shapes or dtypes that differ, a bad window or dropout, lengths that do not sum to the tokens.
+    probability with which a weight is dropped. Returns (tokens, heads, head_dim) in the dtype of `q`. There are no
+    second derivatives. Raises `ValueError` for arguments that do not fit each other.
     """
     lengths = [int(length) for length in lengths]
     _check(q, k, v, lengths, window, dropout)
@@ -74,7 +67,7 @@ def sliding_window(
 
 def _check(q: Tensor, k: Tensor, v: Tensor, lengths: list[int], window: int, dropout: float) -> None:
     check_window(window)
-    if q.dim() != 3 or q.shape != k.shape or q.shape != v.shape:
+    if q.dim() != 3 or not q.shape == k.shape == v.shape:
         shapes = f"{tuple(q.shape)}, {tuple(k.shape)} and {tuple(v.shape)}"
         raise ValueError(f"q, k and v must share one shape (tokens, heads, head_dim), got {shapes}")
     if not q.is_floating_point() or not (q.dtype == k.dtype == v.dtype) or not (q.device == k.device == v.device):
@@ -96,10 +89,7 @@ def _edges(lengths: tuple[int, ...], device: torch.device) -> Tensor:
 
 
 def _blocks(lengths: Sequence[int], half: int, size: int) -> Iterator[tuple[int, int, int, int]]:
-    """Cut every document into equally long blocks of at most `size` queries.
-
-    Yields queries [start, stop) and the keys [first, last) that they reach, as positions in the packed batch.
-    """
+    """Equally long blocks of each document: at most `size` queries [start, stop), the keys [first, last) in reach."""
     offset = 0
     for length in lengths:
         count = -(-length // size)

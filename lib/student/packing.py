@@ -54,8 +54,8 @@ def encoded(
     return result
 
 
-def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> tuple[list[list[int]], int]:
-    """Token ids with special tokens, cut to `max_positions`, and how many texts were cut."""
+def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> list[list[int]]:
+    """Token ids with special tokens, cut to `max_positions`."""
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise ValueError(f"expected texts, document {index} is of type {type(text).__name__}: {str(text)[:60]!r}")
@@ -64,15 +64,14 @@ def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> tuple[
     if tokenizer is None:
         raise ValueError("this student's checkpoint has no tokenizer; pass token ids, or set student.tokenizer")
     if not texts:
-        return [], 0
+        return []
     options = {"truncation": True, "max_length": max_positions, "return_attention_mask": False}
-    rows = tokenizer([str(text) for text in texts], **options)
-    ids, cut = rows["input_ids"], sum(bool(encoding.overflowing) for encoding in rows.encodings)
+    ids = tokenizer([str(text) for text in texts], **options)["input_ids"]
     special = tokenizer.num_special_tokens_to_add()
     for index, row in enumerate(ids):
         if len(row) <= special:
             raise ValueError(f"document {index} has no token but the special ones: {texts[index][:60]!r}")
-    return ids, cut
+    return ids
 
 
 def pack(documents: TokenIds, vocab_size: int, padding: int, max_positions: int) -> Packed:

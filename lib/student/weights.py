@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,33 +34,24 @@ _TAKEN_OVER = (
 _LONGFORMER = ("model_type", "attention_window", "num_hidden_layers", "max_position_embeddings", *_ENCODER)
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """Configuration, weights by name, and the tokenizer or None."""
-
-    config: LongformerConfig
-    tensors: dict[str, Tensor]
-    tokenizer: Any
+Source = str | Path  # a folder or, without one of that name, a hub id
+Checkpoint = tuple[LongformerConfig, dict[str, Tensor], Any]  # the last is the tokenizer or None
 
 
-def from_longformer(source: str | Path, revision: str | None) -> Checkpoint:
+def from_longformer(source: Source, revision: str | None) -> Checkpoint:
     """Read a Longformer; heads are left out, global attention and pooler are kept if the checkpoint has them."""
     config = _config(source, revision)
     if not isinstance(config, LongformerConfig):
         raise ValueError(f"{source} is a {config.model_type}, expected a longformer; use Student.from_encoder for it")
     with one_line(f"{Path(source) / 'config.json'}"), torch.random.fork_rng(devices=[]), torch.device("meta"):
         LongformerModel(config)  # without weights: what cannot be built is the fault of the configuration
-    checkpoint = Checkpoint(config, _tensors(LongformerModel, source, revision), _tokenizer(source, revision))
+    checkpoint = config, _tensors(LongformerModel, source, revision), _tokenizer(source, revision)
     owned_folder.check_whole(Path(source).expanduser())
     return checkpoint
 
 
 def from_encoder(
-    source: str | Path,
-    layers: Sequence[int] | None,
-    window: int | Sequence[int],
-    max_positions: int,
-    revision: str | None,
+    source: Source, layers: Sequence[int] | None, window: int | Sequence[int], max_positions: int, revision: str | None
 ) -> Checkpoint:
     """Read chosen layers of a short encoder as a Longformer with tiled positions."""
     config = _config(source, revision)
@@ -88,7 +78,7 @@ def from_encoder(
     tokenizer = _tokenizer(source, revision)
     if tokenizer is not None:
         tokenizer.model_max_length = max_positions
-    return Checkpoint(longformer, tensors, tokenizer)
+    return longformer, tensors, tokenizer
 
 
 def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
@@ -121,7 +111,7 @@ def of_stock_longformer(student: Student) -> dict[str, Tensor]:
 
 
 def _tensors(
-    kind: type[Any], source: str | Path, revision: str | None, layers: Sequence[int] | None = None
+    kind: type[Any], source: Source, revision: str | None, layers: Sequence[int] | None = None
 ) -> dict[str, Tensor]:
     """All weights in the checkpoint that belong to the encoder, or to some of its layers; none that were made up."""
     file = Path(source).expanduser() / "model.safetensors"
@@ -130,19 +120,18 @@ def _tensors(
         options = {"revision": revision, "dtype": torch.float32, "output_loading_info": True}
         options["ignore_mismatched_sizes"] = True  # they are refused below, by name
         model, info = kind.from_pretrained(source, trust_remote_code=False, **options)
-    for name, stored, expected in sorted(info["mismatched_keys"]):
-        text = f"{name} has the shape {tuple(stored)}, its config.json says {tuple(expected)}"
-        raise ValueError(f"cannot read {shown}: {text}")
-    missing = set(info["missing_keys"])
-    needed = sorted(name for name in missing if "_global." not in name and not name.startswith("pooler."))
-    if needed:
-        raise ValueError(f"cannot read {shown}: it lacks {len(needed)} weights, the first is {needed[0]}")
+        for name, stored, expected in sorted(info["mismatched_keys"]):
+            raise ValueError(f"{name} has the shape {tuple(stored)}, its config.json says {tuple(expected)}")
+        missing = set(info["missing_keys"])
+        needed = sorted(name for name in missing if "_global." not in name and not name.startswith("pooler."))
+        if needed:
+            raise ValueError(f"it lacks {len(needed)} weights, the first is {needed[0]}")
     if layers is not None:
         model.encoder.layer = torch.nn.ModuleList(model.encoder.layer[layer] for layer in layers)
     return {name: tensor.clone() for name, tensor in model.state_dict().items() if name not in missing}
 
 
-def _config(source: str | Path, revision: str | None) -> PretrainedConfig:
+def _config(source: Source, revision: str | None) -> PretrainedConfig:
     """The configuration of a checkpoint, whole as far as a Longformer needs it."""
     folder = Path(source).expanduser()
     file = folder / "config.json"
@@ -163,7 +152,7 @@ def _config(source: str | Path, revision: str | None) -> PretrainedConfig:
         return AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=False)
 
 
-def _tokenizer(source: str | Path, revision: str | None) -> Any:
+def _tokenizer(source: Source, revision: str | None) -> Any:
     """The checkpoint's tokenizer; None if a folder has no vocabulary: its settings alone would make all words [UNK]."""
     folder = Path(source).expanduser()
     if folder.is_dir() and not any(all((folder / name).is_file() for name in names) for names in VOCABULARIES):

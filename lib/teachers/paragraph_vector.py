@@ -2,12 +2,11 @@
 
 DM predicts a word from the mean of the document's vector and those of the words in the window, DBOW from the document's
 vector alone. A compound is two models, trained apart, whose vectors stand side by side. The defaults of `train` are
-Table 4.5's and the author's code's; inference takes as many epochs as training. Words are `text.split()`.
+Table 4.5's and the author's code's; inference takes as many epochs as training.
 
 gensim's own `infer_vector` depends on what was inferred before (one random stream for all calls) and on PYTHONHASHSEED
 (its start vector hashes the document). Here inference is that same loop over gensim's own routines, with the stream
-restarted for each document and crc32 for the hash: the same bits in any order, in any process. Training repeats bit for
-bit with `workers=1`.
+restarted for each document and crc32 for the hash: the same bits in any order, in any process.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class ParagraphVector:
     """One Paragraph Vector, single or compound, trained or not. Made by `parse`.
 
     label keeps the printed sizes whatever `width` is. specs, models: one per single model, in the order of their
-    columns; there are gensim's models once trained. seconds: of training, both models of a compound together.
+    columns; gensim's models are there once trained. seconds: of training, both models of a compound together.
     truncated: training documents with more than 10,000 known words, whose remaining words gensim did not read.
     """
 
@@ -129,7 +128,6 @@ class ParagraphVector:
         """Inferred vectors, float32 (n, dim); each depends on its text alone, not on order or earlier calls.
 
         A text of which a model knows no word has that model's start vector: small, random-looking, always the same.
-        Raises ValueError for an empty text (with its index) or something that is not text.
         """
         if not self.models:
             raise ValueError(f"Paragraph Vector '{self.label}' is not trained; call train(texts)")
