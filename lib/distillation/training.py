@@ -138,7 +138,7 @@ def distill(
         text = f"{len(order)} documents do not fill one update of {per_update}"
         raise ValueError(f"{text}: use more documents or smaller batches")
     batches = order[: updates * per_update].reshape(updates, accumulation, processes, batch_size)
-    batches = batches[:, :, accelerator.process_index]
+    batches = batches[:, :, accelerator.process_index]  # of this process: (updates, accumulation, batch_size)
 
     torch.manual_seed(seed)
     trained = Distillation(student, objective)
@@ -146,7 +146,7 @@ def distill(
     schedule = get_cosine_schedule_with_warmup(optimizer, warmup_updates, updates)
     model, optimizer = accelerator.prepare(trained, optimizer)  # `model` may be a wrapper that synchronises `trained`
     history = History([], [])
-    # A checkpoint with other settings is of another training.
+    # What another training would have otherwise: a checkpoint with other settings is not resumed.
     settings = dict(processes=processes, device=accelerator.device.type, seed=seed, documents=len(order), clip=clip)
     settings |= dict(batch_size=batch_size, learning_rate=learning_rate, warmup_updates=warmup_updates)
     settings |= dict(weight_decay=weight_decay, accumulation=accumulation, precision=precision, bucket=length_bucket)

@@ -22,17 +22,15 @@ if TYPE_CHECKING:
 SHORT_ENCODERS = {"bert": False, "roberta": True, "xlm-roberta": True}
 # The files that hold a tokenizer's vocabulary, any one set of them.
 VOCABULARIES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"), ("sentencepiece.bpe.model",))
-# What changes the embeddings of an encoder, and what a Longformer takes over from one beside it.
+# What changes the embeddings of an encoder, and all that a Longformer takes over from one.
 _ENCODER = (
     *("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size", "hidden_act", "type_vocab_size"),
     *("layer_norm_eps", "pad_token_id"),
 )
-_TAKEN_OVER = (
-    *("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range", "bos_token_id", "eos_token_id"),
-)
+_DROPOUT = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+_TAKEN_OVER = (*_ENCODER, *_DROPOUT, "initializer_range", "bos_token_id", "eos_token_id")
 # What a Longformer's config.json has to say: transformers would take defaults for it in silence.
 _LONGFORMER = ("model_type", "attention_window", "num_hidden_layers", "max_position_embeddings", *_ENCODER)
-
 
 Source = str | Path  # a folder or, without one of that name, a hub id
 Checkpoint = tuple[LongformerConfig, dict[str, Tensor], Any]  # the last is the tokenizer or None
@@ -69,7 +67,7 @@ def from_encoder(
         attention_window=window if isinstance(window, int) else list(window),
         max_position_embeddings=max_positions + config.pad_token_id + 1,
         num_hidden_layers=len(layers),
-        **{name: getattr(config, name) for name in (*_ENCODER, *_TAKEN_OVER)},
+        **{name: getattr(config, name) for name in _TAKEN_OVER},
     )
     tensors = _tensors(AutoModel, source, revision, layers)
     reserved = config.pad_token_id + 1 if SHORT_ENCODERS[config.model_type] else 0
