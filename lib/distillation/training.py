@@ -148,9 +148,10 @@ def distill(
     history = History([], [])
     # What another training would have otherwise: a checkpoint with other settings is not resumed.
     settings = dict(processes=processes, device=accelerator.device.type, seed=seed, documents=len(order), clip=clip)
-    settings |= dict(batch_size=batch_size, learning_rate=learning_rate, warmup_updates=warmup_updates)
-    settings |= dict(weight_decay=weight_decay, accumulation=accumulation, precision=precision, bucket=length_bucket)
-    settings |= dict(weights=fingerprint({name: list(tensor.shape) for name, tensor in _trained(trained).items()}))
+    settings |= dict(batch_size=batch_size, learning_rate=learning_rate, weight_decay=weight_decay)
+    settings |= dict(warmup_updates=warmup_updates, accumulation=accumulation, length_bucket=length_bucket)
+    shapes = {name: list(tensor.shape) for name, tensor in _trained(trained).items()}
+    settings |= dict(precision=precision, weights=fingerprint(shapes))
     if checkpoint is not None:
         state = checkpoints.read(checkpoint, settings, put_aside=accelerator.is_main_process)
         accelerator.wait_for_everyone()
