@@ -33,7 +33,7 @@ from pyarrow import ipc, parquet
 
 from lib.config import paths
 from lib.data.written_once import sha256, written
-from lib.store.records import fingerprint
+from lib.store.files import fingerprint
 from lib.store.source_keys import source_key
 
 _OPENERS = {"": open, ".gz": gzip.open, ".xz": lzma.open}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lib.config import paths
 from lib.data.written_once import sha256
-from lib.store.records import fingerprint as name_of
+from lib.store.files import fingerprint as name_of
 
 if TYPE_CHECKING:
     from lib.config.schema import Profile

@@ -40,22 +40,17 @@ def read(path: Path, settings: dict[str, Any], *, put_aside: bool = True) -> dic
         return None
     except IsADirectoryError:
         data = b""
-    problem = "is damaged"
-    if hashlib.sha256(memoryview(data)[:-DIGEST]).digest() == data[-DIGEST:]:
-        try:
-            content = torch.load(io.BytesIO(data[:-DIGEST]), map_location="cpu", weights_only=True)
-            before, state, rng, cuda_rng = (content[name] for name in ("settings", "state", "rng", "cuda_rng"))
-            name = next((name for name, value in settings.items() if before.get(name) != value), None)
-            if name is None:
-                torch.set_rng_state(rng)
-                for device, rng in enumerate(cuda_rng):
-                    torch.cuda.set_rng_state(rng, device)
-                return state
-            problem = f"was written with {name} {before.get(name)}, this training has {settings[name]}"
-        except MemoryError:
-            raise
-        except Exception:  # whatever torch makes of bytes that it did not write
-            problem = "is damaged"
+    content = _content(data)
+    if content is None:
+        problem = "is damaged"
+    elif other := [name for name, value in settings.items() if content["settings"].get(name) != value]:
+        before = content["settings"].get(other[0])
+        problem = f"was written with {other[0]} {before}, this training has {settings[other[0]]}"
+    else:
+        torch.set_rng_state(content["rng"])
+        for device, state in enumerate(content["cuda_rng"]):
+            torch.cuda.set_rng_state(state, device)
+        return content["state"]
     if put_aside:
         aside = path.with_name(path.name + ASIDE)
         while aside.is_dir() or (path.is_dir() and aside.exists()):  # only a file takes the place of a file
@@ -63,3 +58,16 @@ def read(path: Path, settings: dict[str, Any], *, put_aside: bool = True) -> dic
         path.replace(aside)
         warnings.warn(f"checkpoint {path} {problem}: training starts again, it is kept as {aside.name}", stacklevel=3)
     return None
+
+
+def _content(data: bytes) -> dict[str, Any] | None:
+    """What `write` made these bytes of; None for any others."""
+    content, digest = memoryview(data)[:-DIGEST], data[-DIGEST:]
+    if hashlib.sha256(content).digest() != digest:
+        return None
+    try:
+        return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    except MemoryError:
+        raise
+    except Exception:  # whatever torch makes of bytes that it did not write
+        return None

@@ -9,15 +9,13 @@ import torch
 
 from lib.evaluation.canonical_correlation import cca
 
-COMPONENTS = 10  # of each side before CCA: a few dozen held-out documents support no more
 
-
-def held_out_cca(student: np.ndarray, teacher: np.ndarray, components: int = COMPONENTS) -> float:
+def held_out_cca(student: np.ndarray, teacher: np.ndarray, components: int = 10) -> float:
     """Mean of the first canonical correlations between two embeddings of held-out documents, in [0, 1].
 
-    Both sides are first reduced to their `components` largest principal components: with fewer documents than
-    dimensions, CCA finds perfect correlation between anything. Even so unrelated embeddings score above 0; compare with
-    `chance_cca`.
+    Both sides are first reduced to their largest principal components, ten of them, as a few dozen documents support no
+    more: with fewer documents than dimensions, CCA finds perfect correlation between anything. Even so unrelated
+    embeddings score above 0; compare with `chance_cca`.
     """
     components = min(components, student.shape[1], teacher.shape[1], len(student) // 3)
     return cca(_principal(student, components), _principal(teacher, components)) / components
@@ -41,12 +39,12 @@ class CCAWatch:
     def __call__(self, student, objective) -> tuple[float, float]:
         return self.measure(student.encode(self.token_ids), objective)
 
+    @torch.no_grad()
     def measure(self, embedding: np.ndarray, objective) -> tuple[float, float]:
         """CCA of the embeddings as they are, and of what the objective's two projections make of them."""
         device = next((parameter.device for parameter in objective.parameters()), torch.device("cpu"))
-        with torch.no_grad():
-            student = objective.student_projection(torch.from_numpy(embedding).to(device)).cpu().numpy()
-            teacher = objective.contextual_projection(torch.from_numpy(self.teacher).to(device)).cpu().numpy()
+        student = objective.student_projection(torch.from_numpy(embedding).to(device)).cpu().numpy()
+        teacher = objective.contextual_projection(torch.from_numpy(self.teacher).to(device)).cpu().numpy()
         return held_out_cca(embedding, self.teacher), held_out_cca(student, teacher)
 
 

@@ -21,7 +21,8 @@ class Objective(nn.Module):
 
     loss = lam * S + (1 - lam) * C on unmasked rows, C on masked ones; without `lam` the plain sum S + C. S is the
     structural loss of Section 4.4; C is SoftCCA of the projected embeddings (Equation 4.16) or a draft's ablation.
-    The projections are initialised from torch's global generator and train with the student.
+    The projections are initialised from torch's global generator and train with the student. soft_cca: the settings of
+    `SoftCCA`.
     """
 
     def __init__(
@@ -32,9 +33,7 @@ class Objective(nn.Module):
         *,
         width: float = 1.0,
         max_structural_len: int | None = None,
-        beta: float = 0.95,
-        delta: float = 0.03,
-        form: str = "code",
+        **soft_cca: Any,
     ):
         super().__init__()
         self.lam = variant.lam
@@ -53,8 +52,7 @@ class Objective(nn.Module):
             self.contextual_projection = projection.build(contextual_label, contextual_dim)
             out = projection.out_features(student_label, dim)
             loss = self.losses[CONTEXTUAL_LOSSES[variant.contextual_loss]]
-            options = {"beta": beta, "delta": delta, "form": form}
-            self.contextual_loss = loss(out, **options) if variant.contextual_loss == "soft_cca" else loss
+            self.contextual_loss = loss(out, **soft_cca) if variant.contextual_loss == "soft_cca" else loss
 
     def forward(self, student: Tensor, structural: Tensor | None, contextual: Tensor | None, lengths: Tensor) -> Tensor:
         terms, limit = [], self.max_structural_len

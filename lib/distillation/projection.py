@@ -11,8 +11,8 @@ from itertools import pairwise
 
 from torch import nn
 
-_WIDTH = re.compile(r"[0-9]+")
 _RELU = "(ReLU)"
+_LAYER = re.compile(rf"([0-9]+)({re.escape(_RELU)})?")
 
 
 def parse(label: str) -> list[tuple[int, bool]]:
@@ -26,13 +26,11 @@ def parse(label: str) -> list[tuple[int, bool]]:
         return []
     layers, at = [], 0
     while True:
-        number = _WIDTH.match(label, at)
-        if number is None or int(number[0]) == 0:
+        layer = _LAYER.match(label, at)
+        if layer is None or int(layer[1]) == 0:
             raise _error(label, at, "a width such as 768" if at else "a width such as 768, or '-' alone for no layers")
-        at = number.end()
-        relu = label.startswith(_RELU, at)
-        at += len(_RELU) * relu
-        layers.append((int(number[0]), relu))
+        relu, at = layer[2] is not None, layer.end()
+        layers.append((int(layer[1]), relu))
         if at == len(label):
             return layers
         if label[at] not in "x×":
@@ -41,10 +39,9 @@ def parse(label: str) -> list[tuple[int, bool]]:
 
 
 def build(label: str, in_features: int) -> nn.Module:
-    """The projection as a module: `nn.Sequential` of Linear and ReLU, or `nn.Identity` for `-`.
+    """The projection of `in_features` dimensions as a module: `nn.Sequential` of Linear and ReLU, or `nn.Identity`.
 
-    in_features: dimensions of the embedding that goes in. The module is (rows, in_features) -> (rows,
-    out_features(label, in_features)); its weights come from PyTorch's global generator, so seed it first.
+    Its weights come from PyTorch's global generator, so seed it first.
     """
     modules: list[nn.Module] = []
     for features, relu in parse(label):
@@ -54,10 +51,7 @@ def build(label: str, in_features: int) -> nn.Module:
 
 
 def scale(label: str, width: float) -> str:
-    """The label with every width multiplied by `width`, rounded, and at least 1; `-` stays `-`.
-
-    A profile's width shrinks the thesis' dimensions to a laptop's: scale("768(ReLU)x1024", .5) is "384(ReLU)x512".
-    """
+    """The label with every width multiplied by `width`: scale("768(ReLU)x1024", .5) is "384(ReLU)x512"."""
     if not 0 < width < float("inf"):
         raise ValueError(f"width must be a finite number above 0, got {width!r}")
     layers = parse(label)

@@ -1,7 +1,7 @@
 """Distillation: train a student to mimic its teachers' embeddings (thesis, Chapter 3 and Listing 4.1).
 
-`distill` is the loop, on Hugging Face accelerate: one process on a laptop, many under `accelerate launch`. What is
-minimised is an `Objective`; what a resumed training needs is in `checkpoint`.
+`distill` is the loop, on Hugging Face accelerate: one process on a laptop, many under `accelerate launch`. What it
+minimises is an `Objective`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from transformers import get_cosine_schedule_with_warmup
 
 from lib.distillation import checkpoint as checkpoints
 from lib.distillation.objective import Objective
-from lib.store.records import fingerprint
+from lib.store.files import fingerprint
 
 Watch = Callable[[nn.Module, Objective], tuple[float, ...]]  # student and objective in evaluation mode
 
@@ -41,11 +41,9 @@ class DistillationData:
     def __post_init__(self) -> None:
         for name in ("lengths", "structural", "contextual"):
             values = getattr(self, name)
-            if values is None:
-                continue
-            if len(values) != len(self.token_ids):
+            if values is not None and len(values) != len(self.token_ids):
                 raise ValueError(f"{len(self.token_ids)} documents but {len(values)} rows of {name}: they must match")
-            if not np.isfinite(values).all():
+            if values is not None and not np.isfinite(values).all():
                 row = np.argwhere(~np.isfinite(values))[0, 0]
                 raise ValueError(f"{name} holds NaN or infinity, first in row {row}: embed the documents again")
 
@@ -116,43 +114,44 @@ def distill(
     watch_every: int = 0,
     on_update: Callable[[int, int, float], None] | None = None,
 ) -> History:
-    """Train `student` in place for one epoch over `data`; returns the `History`.
+    """Train `student` in place for one epoch over `data`, aside from the last incomplete update.
 
     batch_size: documents per batch and process; max-margin and contrastive losses take their negatives from it.
     learning_rate: peak rate, reached linearly in `warmup_updates`, then cosine to 0 (Table 4.4).
     weight_decay: 0.01 made the published numbers (code); Table 4.4 prints 0.1.
     accumulation: batches per update. clip: maximum norm of the gradient. precision: "fp32" or "bf16" (autocast).
+    seed: of data order and dropout; the projections, which exist before training starts, are the caller's to seed.
     checkpoint: file to resume from if it exists, written every `checkpoint_every` updates and after the last. It stays:
         whoever has saved the student deletes it.
-    watch: called every `watch_every` updates, for held-out measures.
-    on_update: called after each update with its number, the number of updates, and its loss.
-    seed: sets the data order and dropout. The caller seeds the projections, which exist before training starts.
+    watch: called every `watch_every` updates, for held-out measures. on_update: called after each update with its
+        number, the number of updates, and its loss.
 
-    The epoch drops the last incomplete update. Raises `ValueError` if not even one update can be filled, and
-    `FloatingPointError` if the loss is no longer finite.
+    Raises `ValueError` if not even one update can be filled, `FloatingPointError` if the loss is no longer finite.
     """
     mixed = "bf16" if precision == "bf16" else "no"
     accelerator = Accelerator(mixed_precision=mixed, cpu=not torch.cuda.is_available())
+    processes = accelerator.num_processes
     order = length_mixed_order(np.asarray([len(ids) for ids in data.token_ids]), bucket=length_bucket, seed=seed)
-    per_update = batch_size * accumulation * accelerator.num_processes
+    per_update = batch_size * accumulation * processes
     updates = len(order) // per_update
     if updates == 0:
         text = f"{len(order)} documents do not fill one update of {per_update}"
         raise ValueError(f"{text}: use more documents or smaller batches")
+    batches = order[: updates * per_update].reshape(updates, accumulation, processes, batch_size)
+    batches = batches[:, :, accelerator.process_index]  # of this process: (updates, accumulation, batch_size)
 
     torch.manual_seed(seed)
-    model = trained = Distillation(student, objective)
-    optimizer = torch.optim.AdamW(parameter_groups(model, weight_decay), lr=learning_rate)
+    trained = Distillation(student, objective)
+    optimizer = torch.optim.AdamW(parameter_groups(trained, weight_decay), lr=learning_rate)
     schedule = get_cosine_schedule_with_warmup(optimizer, warmup_updates, updates)
-    settings = dict(
-        processes=accelerator.num_processes, device=accelerator.device.type, seed=seed, documents=len(order)
-    )
-    settings |= dict(batch_size=batch_size, learning_rate=learning_rate, warmup_updates=warmup_updates, clip=clip)
-    settings |= dict(weight_decay=weight_decay, accumulation=accumulation, precision=precision)
-    settings["length_bucket"] = length_bucket
-    settings["weights"] = fingerprint({name: list(tensor.shape) for name, tensor in _trained(trained).items()})
-    model, optimizer = accelerator.prepare(model, optimizer)  # `model` may be a wrapper that synchronises `trained`
-    history, first = History([], []), 0
+    model, optimizer = accelerator.prepare(trained, optimizer)  # `model` may be a wrapper that synchronises `trained`
+    history = History([], [])
+    # What another training would have otherwise: a checkpoint with other settings is not resumed.
+    settings = dict(processes=processes, device=accelerator.device.type, seed=seed, documents=len(order), clip=clip)
+    settings |= dict(batch_size=batch_size, learning_rate=learning_rate, weight_decay=weight_decay)
+    settings |= dict(warmup_updates=warmup_updates, accumulation=accumulation, length_bucket=length_bucket)
+    shapes = {name: list(tensor.shape) for name, tensor in _trained(trained).items()}
+    settings |= dict(precision=precision, weights=fingerprint(shapes))
     if checkpoint is not None:
         state = checkpoints.read(checkpoint, settings, put_aside=accelerator.is_main_process)
         accelerator.wait_for_everyone()
@@ -160,36 +159,33 @@ def distill(
             trained.load_state_dict(state["model"], strict=False)  # what is frozen is not in the checkpoint
             optimizer.load_state_dict(state["optimizer"])
             schedule.load_state_dict(state["schedule"])
-            history, first = History(state["loss"], state["watched"]), state["done"]
+            history = History(*state["history"])
 
     model.train()
-    for update in range(first, updates):
-        rows = order[update * per_update : (update + 1) * per_update]
-        batches = rows.reshape(accumulation, accelerator.num_processes, batch_size)[:, accelerator.process_index]
-        total = 0.0
-        for micro, batch in enumerate(batches):
-            with nullcontext() if micro == accumulation - 1 else accelerator.no_sync(model):
-                loss = model(*_batch(data, batch, accelerator.device)).mean()
+    for update in range(len(history.loss), updates):
+        mean_loss = 0.0
+        for number, rows in enumerate(batches[update], 1):
+            with nullcontext() if number == accumulation else accelerator.no_sync(model):
+                loss = model(*_batch(data, rows, accelerator.device)).mean()
                 accelerator.backward(loss / accumulation)
-            total += loss.item() / accumulation
-        if not np.isfinite(total):
-            where = f"at update {update + 1} of {updates}"
-            raise FloatingPointError(f"loss is {total} {where}: lower the learning rate or use fp32")
+            mean_loss += loss.item() / accumulation
+        done = update + 1
+        if not np.isfinite(mean_loss):
+            where = f"at update {done} of {updates}"
+            raise FloatingPointError(f"loss is {mean_loss} {where}: lower the learning rate or use fp32")
         accelerator.clip_grad_norm_(model.parameters(), clip)
         optimizer.step()
         schedule.step()
         optimizer.zero_grad(set_to_none=True)
-        history.loss.append(total)
-        done = update + 1
+        history.loss.append(mean_loss)
         if watch is not None and watch_every and done % watch_every == 0 and done < updates:
             history.watched.append((done, *_in_evaluation(trained, watch)))
         due = done == updates or (checkpoint_every and done % checkpoint_every == 0)
         if checkpoint is not None and due and accelerator.is_main_process:
-            state = {"model": _trained(trained), "optimizer": optimizer.state_dict(), "schedule": schedule.state_dict()}
-            progress = {"loss": history.loss, "watched": history.watched, "done": done}
-            checkpoints.write(checkpoint, settings, state | progress)
+            parts = {"model": _trained(trained), "optimizer": optimizer.state_dict(), "schedule": schedule.state_dict()}
+            checkpoints.write(checkpoint, settings, parts | {"history": (history.loss, history.watched)})
         if on_update is not None:
-            on_update(done, updates, total)
+            on_update(done, updates, mean_loss)
     model.eval()
     return history
 

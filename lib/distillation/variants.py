@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 
@@ -30,10 +30,8 @@ def by_dimension(teachers: Iterable[str]) -> dict[str, str]:
     for teacher in teachers:
         dimension = teacher.split(";")[1]
         if named.setdefault(dimension, teacher) != teacher:
-            both = f"{named[dimension]!r} and {teacher!r}"
-            raise ValueError(
-                f"contextual teachers {both} are both {dimension!r} to students: rename one in lib/teachers/labels.py"
-            )
+            both = f"{named[dimension]!r} and {teacher!r} are both {dimension!r}"
+            raise ValueError(f"contextual teachers {both} to students: rename one in lib/teachers/labels.py")
     return named
 
 
@@ -44,10 +42,13 @@ MASK_LABEL = "384"  # the limit in the thesis' labels; a profile says how many t
 # Models that no setting of an experiment changes.
 _FIXED = {"base": "Longformer", "sbert": "SBERT", "tfidf": "TF-IDF", "sbert_chunks": "SBERT, mean of chunks"}
 _PARAGRAPH_VECTOR = re.compile(r"(DM|DBOW);\d+;.+")
-_PROJECTIONS = re.compile(
-    r"(?P<loss>.+);(?P<dimension>\d+d);S:(?P<student>[^;]+);C:(?P<contextual>[^;]+)(;(?P<weighting>.+))?"
+_STUDENT = re.compile(
+    r"(?P<structural>.+?)"
+    r"(;(?P<dimension>\d+d);S:(?P<student>[^;]+);C:(?P<contextual>[^;]+)"
+    rf"(;(?P<mask>None|{MASK_LABEL});λ=(?P<lam>\d+(\.\d+)?))?)?"
+    rf"(;(?P<contextual_loss>{'|'.join(CONTEXTUAL_LOSSES)}))?"
+    r"(?P<cls>;\[CLS\])?"
 )
-_WEIGHTING = re.compile(r"(?P<mask>None|384);λ=(?P<lam>\d+(\.\d+)?)")
 
 
 @dataclass(frozen=True)
@@ -94,15 +95,14 @@ class Variant:
     @property
     def losses(self) -> list[str]:
         """The functions of `lib.losses` that train this student; its `Objective` can reach no other."""
-        used = []
-        if self.kind == "student" and self.structural is not None:
-            name, arguments = structural_loss(self.structural)
-            used += [name, *(value for value in arguments.values() if isinstance(value, str))]
-            used += ["structural_mask"] if self.masked else []
-        if self.kind == "student" and self.contextual is not None:
-            used.append(CONTEXTUAL_LOSSES[self.contextual_loss])
-            used += ["weighted"] if self.structural is not None else []
-        return used
+        if self.kind != "student":
+            return []
+        name, arguments = structural_loss(self.structural) if self.structural else (None, {})
+        mask = "structural_mask" if self.structural and self.masked else None
+        contextual = CONTEXTUAL_LOSSES[self.contextual_loss] if self.contextual else None
+        both = "weighted" if self.structural and self.contextual else None
+        used = (name, arguments.get("distance"), mask, contextual, both)
+        return [function for function in used if isinstance(function, str)]
 
 
 def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:
@@ -131,33 +131,29 @@ def parse(label: str) -> Variant:
         return next(Variant(kind) for kind, name in _FIXED.items() if name == text)
     if text in CONTEXTUAL_TEACHERS or _PARAGRAPH_VECTOR.fullmatch(text):
         return Variant("paragraph_vector", contextual=CONTEXTUAL_TEACHERS.get(text, text))
-    if text.endswith(";[CLS]"):
-        return replace(parse(text.removesuffix(";[CLS]")), pooling="cls")
-    for loss in CONTEXTUAL_LOSSES:
-        if text.endswith(f";{loss}"):
-            return replace(parse(text.removesuffix(f";{loss}")), contextual_loss=loss)
-    if text in ("only-structural;cosine", "only-structural;mm-MSE"):
-        text = text.removeprefix("only-structural;").replace("mm-MSE", MM_MSE)
-    if _is_structural(text):
-        return Variant("student", structural=text)
-    projections = _PROJECTIONS.fullmatch(text)
-    if projections and projections["dimension"] in TEACHER_OF_DIMENSION:
-        structural = {"only-contextual": None, "mm-MSE": MM_MSE}.get(projections["loss"], projections["loss"])
-        weighting = _WEIGHTING.fullmatch(projections["weighting"] or "")
-        if (structural is None or _is_structural(structural)) and (projections["weighting"] is None or weighting):
+    text = {"only-structural;cosine": "cosine", "only-structural;mm-MSE": MM_MSE}.get(text, text)
+    match = _STUDENT.fullmatch(text)
+    teacher = TEACHER_OF_DIMENSION.get(match["dimension"] or "") if match else None
+    if match and bool(teacher) == bool(match["dimension"]):
+        short = {"only-contextual": None, "mm-MSE": MM_MSE} if teacher else {}
+        structural = short.get(match["structural"], match["structural"])
+        if structural is None or _is_structural(structural):
             return Variant(
                 "student",
                 structural=structural,
-                contextual=CONTEXTUAL_TEACHERS[TEACHER_OF_DIMENSION[projections["dimension"]]],
-                student_projection=projections["student"],
-                contextual_projection=projections["contextual"],
-                masked=weighting is not None and weighting["mask"] == MASK_LABEL,
-                lam=float(weighting["lam"]) if weighting else None,
+                contextual=CONTEXTUAL_TEACHERS[teacher] if teacher else None,
+                student_projection=match["student"],
+                contextual_projection=match["contextual"],
+                masked=match["mask"] == MASK_LABEL,
+                lam=float(match["lam"]) if match["lam"] else None,
+                contextual_loss=match["contextual_loss"] or "soft_cca",
+                pooling="cls" if match["cls"] else "mean",
             )
-    projections_form = "<only-contextual|mm-MSE|structural loss>;<100d|1024d|2048d>;S:<projection>;C:<projection>"
+    dimensions = "|".join(TEACHER_OF_DIMENSION)
     raise ValueError(
         f"unknown model {label!r}: expected Longformer, SBERT, a Paragraph Vector (DM;100;stem;2), a structural loss "
-        f"({', '.join(STRUCTURAL_LOSSES)}), or {projections_form}[;<None|384>;λ=<weight>]"
+        f"({', '.join(STRUCTURAL_LOSSES)}), or <only-contextual|mm-MSE|structural loss>;<{dimensions}>;S:<projection>;"
+        f"C:<projection>[;<None|{MASK_LABEL}>;λ=<weight>]"
     )
 
 

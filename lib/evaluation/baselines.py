@@ -23,18 +23,14 @@ def tfidf(corpus: Sequence[str], texts: Sequence[str], *, features: int = 1024) 
 def mean_of_chunks(teacher, texts: Sequence[str]) -> np.ndarray:
     """(texts, dim) float32: each text cut into pieces that the teacher reads whole, their embeddings averaged.
 
-    teacher: a structural teacher (`lib.teachers.sbert`). Pieces are cut between tokens, `max_tokens` long with the two
-    special tokens counted, so no word of a long document is left out.
+    teacher: a structural teacher (`lib.teachers.sbert`). Pieces are cut between tokens and as long as it reads, so no
+    word of a long document is left out.
     """
-    size = teacher.max_tokens - 2
-    pieces: list[str] = []
-    owner: list[int] = []
-    for row, text in enumerate(texts):
-        encoded = teacher.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-        for start in range(0, len(encoded["offset_mapping"]), size):
-            part = encoded["offset_mapping"][start : start + size]
-            pieces.append(text[part[0][0] : part[-1][1]])
-            owner.append(row)
+    size = teacher.max_tokens - teacher.tokenizer.num_special_tokens_to_add()
+    options = {"add_special_tokens": False, "truncation": True, "max_length": size, "verbose": False}
+    rows = teacher.tokenizer(list(texts), return_overflowing_tokens=True, return_offsets_mapping=True, **options)
+    owner = rows["overflow_to_sample_mapping"]
+    pieces = [texts[row][at[0][0] : at[-1][1]] for row, at in zip(owner, rows["offset_mapping"], strict=True)]
     embeddings = teacher.encode(pieces)
     total = np.zeros((len(texts), embeddings.shape[1]), dtype=np.float32)
     np.add.at(total, owner, embeddings)

@@ -17,18 +17,12 @@ def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"], k: int | None = 
     The bases come from thin SVDs and directions below the rounding error are dropped, so collinear or constant columns
     are harmless and no covariance matrix is ever formed, inverted or rooted.
 
-    Args:
-        x, y: (rows, dim1) and (rows, dim2), rows of one document each; arrays or tensors.
-        k: how many correlations to add, from 1 to min(dim1, dim2), which None stands for. Those beyond the rank are 0.
+    x, y: (rows, dim1) and (rows, dim2), rows of one document each; arrays or tensors. k: how many correlations to add,
+    from 1 to min(dim1, dim2), which None stands for; those beyond the rank are 0. Returns a number in [0, k], invariant
+    under any invertible affine map of x or of y.
 
-    Returns:
-        In [0, k]. Invariant under any invertible affine map of x or of y.
-
-    Warns:
-        UserWarning: rank(x) + rank(y) exceeds rows - 1. Then that many correlations are 1 whatever the data.
-
-    Raises:
-        ValueError: shapes do not fit, fewer than two rows, a value is not finite, or k is out of range.
+    Warns if rank(x) + rank(y) exceeds rows - 1: that many correlations are then 1 whatever the data. Raises
+    `ValueError` for shapes that do not fit, fewer than two rows, a value that is not finite, and k out of range.
 
     Source: Björck and Golub 1973. The thesis follows this on held-out documents to choose SoftCCA's beta.
     """
@@ -43,13 +37,9 @@ def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"], k: int | None = 
     x_basis, y_basis = _orthonormal_columns(x, x_eps), _orthonormal_columns(y, y_eps)
     certain = x_basis.shape[1] + y_basis.shape[1] - (len(x) - 1)
     if certain > 0:
-        warnings.warn(
-            f"cca of {x.shape} and {y.shape}: {certain} correlations are 1 for any data, because "
-            f"{len(x)} rows are few for these dimensions; use more rows",
-            stacklevel=2,
-        )
-    if 0 in (x_basis.shape[1], y_basis.shape[1]):
-        return 0.0
+        why = f"{len(x)} rows are few for these dimensions; use more rows"
+        text = f"cca of {x.shape} and {y.shape}: {certain} correlations are 1 for any data, because {why}"
+        warnings.warn(text, stacklevel=2)
     correlations = np.linalg.svd(x_basis.T @ y_basis, compute_uv=False)
     return float(np.clip(correlations, 0, 1)[:k].sum())
 
@@ -57,8 +47,8 @@ def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"], k: int | None = 
 def _orthonormal_columns(x: np.ndarray, eps: float) -> np.ndarray:
     """Orthonormal basis of the centred columns of x, (rows, rank)."""
     left, values, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
-    # Measured against the data before centring: what centring leaves of a constant column is its rounding error.
-    # Rounding every entry moves singular values by less than eps * norm; the 10 is for sums rounded along the way.
+    # Rounding every entry moves singular values by less than eps * norm, the norm of the data before centring, which
+    # leaves only rounding errors of a constant column; the 10 is for sums rounded along the way.
     return left[:, values > 10 * eps * np.linalg.norm(x)]
 
 
@@ -72,9 +62,8 @@ def matrix(x: Any, name: str) -> tuple[np.ndarray, float]:
         eps = 2.0**-23 if x.dtype in (np.float32, np.float16) else 2.0**-52
     if x.ndim != 2 or 0 in x.shape or x.dtype.kind not in "fiu":
         raise ValueError(f"{name} must be numbers of shape (rows, dim), not empty, got {x.dtype} {x.shape}")
-    x = x.astype(np.float64)
     bad = ~np.isfinite(x).all(axis=1)
     if bad.any():
         text = f"{bad.sum()} of {len(x)} rows hold NaN or infinity, the first is row {bad.argmax()}"
         raise ValueError(f"{name} must be finite; {text}")
-    return x, eps
+    return x.astype(np.float64), eps

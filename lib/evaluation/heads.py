@@ -2,15 +2,13 @@
 
     logits = W2 dropout(relu(W1 x + b1)) + b2,   x = the embedding, or the two embeddings of a pair side by side
 
-As in the author's code (`Settings`): cross-entropy with label smoothing, AdamW with decoupled decay on all parameters
-(biases too, as plain `torch.optim.AdamW` does), cosine schedule to 0 over all steps, no early stopping. The embeddings
-are frozen: a head never touches its student.
+As in the author's code: cross-entropy with label smoothing, AdamW with decoupled decay on all parameters, biases too,
+cosine schedule to 0 over all steps, no early stopping. The embeddings are frozen.
 
 A head alone leaves a core idle: its matrices are small and most of a step is bookkeeping. Here the heads of a task are
-stacked, the backward pass is written out, and one fused optimiser step serves the whole stack. Each head draws its
-initial weights, its order of documents and its dropout from a generator seeded by its own seed, and every operation
-below treats the heads separately, so with one torch thread and `MKL_CBWR=AUTO` in the environment, which every door
-sets, a head's result is the same bits whatever stands beside it.
+stacked, the backward pass is written out, and one fused optimiser step serves the whole stack. Each head has a random
+generator of its own and no operation mixes heads, so with one torch thread and `MKL_CBWR=AUTO` in the environment,
+which every door sets, a head's result is the same bits whatever stands beside it.
 """
 
 from __future__ import annotations

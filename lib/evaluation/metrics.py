@@ -1,6 +1,7 @@
 """Evaluation: normalised accuracy, retrieval by cosine (MAP, MRR), canonical correlation.
 
-No PyTorch here, so that figures are drawn from records without importing it; tensors are welcome all the same.
+No PyTorch here, so that figures are drawn from records without importing it; tensors are welcome all the same. MAP and
+MRR are not scikit-learn's: it knows neither targets without a rank nor the published limit of a thousand ranks.
 """
 
 from __future__ import annotations
@@ -21,9 +22,7 @@ TIE_DECIMALS = 12
 
 
 def normalized_accuracy(frame: pd.DataFrame, *, best: Mapping[str, float] | None = None) -> pd.DataFrame:
-    """A copy of `frame` with the column `normalized`: accuracy over the best accuracy of its task.
-
-        normalized = accuracy / max over the compared models of accuracy on the same task          (thesis Section 4.2)
+    """A copy of `frame` with the column `normalized`: accuracy over the best accuracy of its task (Section 4.2).
 
     The number depends on which models are compared, so one model has different values in different figures.
 
@@ -37,9 +36,8 @@ def normalized_accuracy(frame: pd.DataFrame, *, best: Mapping[str, float] | None
     scores = pd.to_numeric(frame["accuracy"], errors="coerce").astype(float)
     wrong = frame[~(np.isfinite(scores) & (scores >= 0))]
     if len(wrong):
-        row = wrong.iloc[0]
-        where = f"for model {row['model']!r}, task {row['task']!r}"
-        raise ValueError(f"accuracy must be a finite number >= 0, got {row['accuracy']} {where}")
+        model, task, accuracy = wrong[["model", "task", "accuracy"]].iloc[0]
+        raise ValueError(f"accuracy must be a finite number >= 0, got {accuracy} for model {model!r}, task {task!r}")
     tops = scores.groupby(frame["task"]).transform("max") if best is None else frame["task"].map(best).astype(float)
     unknown = frame.loc[~(tops > 0), "task"]
     if len(unknown):
@@ -52,8 +50,7 @@ def rank(embeddings: Float[Any, "texts dim"], ids: Sequence[Hashable], sources: 
 
     embeddings: (texts, dim), the candidates; array or tensor. ids: their names, in the same order, each once. Ties (to
     12 decimals) keep the order of `ids`, so duplicate texts rank the same way on every machine. A zero vector has
-    cosine 0 to everything. Raises `ValueError` for an embedding that is not finite, ids that do not fit or repeat, and
-    an unknown source.
+    cosine 0 to everything. Raises `ValueError` for what is not finite, ids that do not fit, and an unknown source.
     """
     x, _ = matrix(embeddings, "embeddings")
     ids = list(ids)

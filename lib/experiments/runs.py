@@ -24,7 +24,8 @@ from lib.distillation.variants import Variant
 from lib.evaluation import metrics
 from lib.experiments import accuracies, contextual_teacher, embeddings, keys, structural_teacher, text_sets
 from lib.store import executors
-from lib.store.records import fingerprint, store
+from lib.store.files import fingerprint
+from lib.store.records import store
 from lib.tasks import classification_names, retrieval_names
 
 MODELS_PER_JOB = 8  # models whose heads one job trains: enough to amortise the loop, few enough to occupy all processes

@@ -20,17 +20,12 @@ def embeddings(value: object, name: str) -> None:
 
 
 def pair(first: Tensor, second: Tensor, names: tuple[str, str] = ("student", "teacher")) -> None:
-    """Raises ValueError unless both are embeddings of one shape.
-
-    Without this check PyTorch would broadcast (batch, dim) against (1, dim) and return a plausible number.
-    """
+    """Raises ValueError unless both are embeddings of one shape; PyTorch would broadcast (batch, dim) and (1, dim)."""
     for value, name in zip((first, second), names, strict=True):
         embeddings(value, name)
     if first.shape != second.shape:
-        raise ValueError(
-            f"{names[0]} and {names[1]} must have the same shape (batch, dim), "
-            f"got {tuple(first.shape)} and {tuple(second.shape)}"
-        )
+        shapes = f"{tuple(first.shape)} and {tuple(second.shape)}"
+        raise ValueError(f"{names[0]} and {names[1]} must have the same shape (batch, dim), got {shapes}")
 
 
 def row_mask(mask: object, student: Tensor) -> Bool[Tensor, " batch"]:

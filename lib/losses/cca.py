@@ -25,36 +25,25 @@ def cca(
     Andrew et al., but needs no eigenvectors, whose gradients are infinite where eigenvalues repeat. Symbols of Equation
     4.3: X1 is `student`, X2 is `teacher`, P and Q are the whitening times the singular vectors.
 
-    Args:
-        student: projected embeddings, shape (batch, dim1).
-        teacher: projected embeddings of the contextual teacher, shape (batch, dim2); dim1 and dim2 may differ.
-        k: how many correlations count; None counts all min(dim1, dim2). At most batch - 1 are not zero.
-        epsilon: added to every variance, > 0, in squared units of the projections. It keeps the whitening stable and
-            pulls correlations below 1, the more the smaller the batch is against the dimension.
+    student, teacher: projected embeddings, (batch, dim1) and (batch, dim2). k: how many correlations count, all
+    min(dim1, dim2) for None; at most batch - 1 are not zero. epsilon: added to every variance, above 0; it keeps the
+    whitening stable and pulls correlations below 1, the more the smaller the batch is against the dimension.
 
-    Returns:
-        (batch,), in (-min(k, batch - 1), 0]. A batch of fewer than two rows has no correlation and gives 0.
-
-    Raises:
-        ValueError: inputs are not (batch, dim1) and (batch, dim2), k is out of range, or epsilon is not positive.
+    Returns (batch,), in (-min(k, batch - 1), 0]; a batch of fewer than two rows has no correlation and gives 0. Raises
+    `ValueError` for other shapes and dtypes, and for k or epsilon out of range.
 
     Source: Equation 4.3; Andrew, Arora, Bilmes and Livescu 2013 (Deep CCA). The published students use SoftCCA instead
     because this needs large batches. `lib.evaluation.metrics.cca` is the metric, without epsilon.
     """
     _checks.embeddings(student, "student")
     _checks.embeddings(teacher, "teacher")
-    batch = len(student)
+    batch, shapes = len(student), f"{tuple(student.shape)} and {tuple(teacher.shape)}"
     if len(teacher) != batch:
-        raise ValueError(
-            f"student and teacher must have as many rows, got {tuple(student.shape)} and {tuple(teacher.shape)}"
-        )
+        raise ValueError(f"student and teacher must have as many rows, got {shapes}")
     most = min(student.shape[1], teacher.shape[1])
     k = most if k is None else k
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= most:
-        raise ValueError(
-            f"k must be an integer from 1 to {most} for shapes {tuple(student.shape)} and {tuple(teacher.shape)}, "
-            f"got {k!r}"
-        )
+        raise ValueError(f"k must be an integer from 1 to {most} for shapes {shapes}, got {k!r}")
     _checks.non_negative(epsilon, "epsilon")
     if epsilon == 0:
         raise ValueError("epsilon must be above 0: without it a batch smaller than the dimension cannot be whitened")

@@ -33,9 +33,8 @@ def contrastive(
 
     mask: (batch,), False for rows that take no part: they give 0 and are nobody's candidate. A single unmasked row
     gives 0 too. Rows shorter than 1e-8 have cosine 0 to everything. Returns (batch,). Raises `ValueError` for other
-    shapes and dtypes.
-
-    Source: thesis Equation 4.2; the cross-entropy, which made the published numbers, is that of the author's code.
+    shapes and dtypes. Source: thesis Equation 4.2; the cross-entropy, which made the published numbers, is that of the
+    author's code.
     """
     _checks.pair(student, teacher)
     mask = _checks.row_mask(mask, student)

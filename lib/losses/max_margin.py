@@ -32,19 +32,13 @@ def max_margin(
     and no hinge. With `mse` and gamma = 1 the quadratic term in the student cancels, so the loss is linear in the
     student and has no lower bound; with gamma > 1 it rewards long embeddings.
 
-    Args:
-        student: embeddings y, shape (batch, dim).
-        teacher: embeddings y_pos of the same documents, shape (batch, dim).
-        distance: any function (rows, dim) x 2 -> (rows,); called once on all pairs, so batch^2 * dim numbers are held.
-        gamma: weight of the negatives, >= 0. The thesis tries .1, .5, 1 and 1.5.
-        mask: (batch,), False for rows that take no part.
-        negatives: (negatives, dim), the negatives of every row instead of the in-batch ones.
+    student, teacher: embeddings of the same documents, (batch, dim). distance: any function (rows, dim) x 2 -> (rows,);
+    called once on all pairs, so batch^2 * dim numbers are held. gamma: weight of the negatives, >= 0; the thesis tries
+    .1, .5, 1 and 1.5. mask: (batch,), False for rows that take no part: they give 0 and are nobody's negative.
+    negatives: (negatives, dim), those of every row instead of the in-batch ones.
 
-    Returns:
-        (batch,). Masked rows give 0 and are nobody's negative. A row without negatives keeps its positive term.
-
-    Raises:
-        ValueError: shapes or dtypes do not fit, gamma is negative, or `distance` returns anything but one value a row.
+    Returns (batch,); a row without negatives keeps its positive term. Raises `ValueError` for other shapes and dtypes,
+    a negative gamma, and a `distance` that returns anything but one value a row.
 
     Source: thesis Equation 4.1; in-batch negatives as in the author's code, where the batch is 6.
     """
@@ -61,10 +55,8 @@ def max_margin(
     else:
         _checks.embeddings(negatives, "negatives")
         if negatives.shape[1] != student.shape[1]:
-            raise ValueError(
-                f"negatives must have shape (negatives, {student.shape[1]}) for student {tuple(student.shape)}, "
-                f"got {tuple(negatives.shape)}"
-            )
+            expected = f"(negatives, {student.shape[1]}) for student {tuple(student.shape)}"
+            raise ValueError(f"negatives must have shape {expected}, got {tuple(negatives.shape)}")
         positive = _rowwise(distance, y, y_pos)
         to_negatives = _pairwise(distance, y, negatives)
     loss = positive
@@ -84,7 +76,6 @@ def _rowwise(distance: Distance, first: Tensor, second: Tensor) -> Tensor:
     values = distance(first, second)
     if not isinstance(values, Tensor) or values.shape != first.shape[:1]:
         came = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
-        raise ValueError(
-            f"distance must return one value per row, shape ({len(first)},) for inputs {tuple(first.shape)}, got {came}"
-        )
+        expected = f"one value per row, shape ({len(first)},) for inputs {tuple(first.shape)}"
+        raise ValueError(f"distance must return {expected}, got {came}")
     return values

@@ -21,15 +21,14 @@ class SoftCCA(nn.Module):
         Phi               <- beta * Phi_old + Zn' Zn / (b - 1), starts at 0   (4.11, 4.12), one per view
         n                 <- beta * n_old + 1, starts at 0                    (4.13, 4.14), the printed beta-hat
 
-    Zn is Z after batch normalisation without affine parameters, so Phi holds correlations. Phi_old is a constant: no
-    gradient flows into earlier batches. Batch statistics are used in training and in evaluation.
+    Zn is Z after batch normalisation without affine parameters, by batch statistics in evaluation too, so Phi holds
+    correlations. Phi_old is a constant: no gradient flows into earlier batches. form="code" is this and what produced
+    the published numbers. form="printed" is the equations as they stand: L2 and SDL are sums, and Phi adds up centred
+    covariances (divided by b - 1) of the projections themselves.
 
-    form="code" (default) is the above and what produced the published numbers. form="printed" is the equations as they
-    stand: L2 and SDL are sums, and Phi adds up centred covariances (divided by b - 1) of the projections themselves.
-
-    Training mode stores Phi and n; evaluation returns what training would for that batch, with both the sum and n
-    including it, and stores nothing. All state (`phi1`, `phi2`, `normaliser`) is in buffers, so saving, loading and
-    evaluating gives the same value. A batch of one row has no correlations: it gives the L2 term and changes no state.
+    Training mode stores Phi and n; evaluation returns what training would for that batch and stores nothing. All state
+    is in buffers, so saving, loading and evaluating gives the same value. A batch of one row has no correlations: it
+    gives the L2 term and changes no state.
 
     dim: dimensions of each projection. beta: weight of the past, in [0, 1); the thesis chose .95 by held-out CCA among
     .1 to .999. delta: weight of the decorrelation, >= 0; the author's code uses .03 (the thesis: "little effect").

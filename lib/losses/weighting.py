@@ -17,10 +17,9 @@ def structural_mask(
     """True for the rows whose input the structural teacher encodes whole: `lengths <= max_structural_len`.
 
     lengths: (batch,), tokens of each input by the structural teacher's tokenizer, without special tokens and before
-    truncation; the limit counts the same, None masks nothing. Returns (batch,) bool, on the device of `lengths`, as the
-    structural losses take for `mask`. Raises `ValueError` for lengths that are no integers and a limit below 1.
-
-    Source: Listing 4.1 and the author's code. The limit is inclusive; the text also says 385 and 386 in places.
+    truncation; the limit counts the same, None masks nothing. Returns (batch,) bool, the structural losses' `mask`.
+    Raises `ValueError` for lengths that are no integers and a limit below 1. Source: Listing 4.1 and the author's code.
+    The limit is inclusive; the text also says 385 and 386 in places.
     """
     lengths = torch.as_tensor(lengths)
     empty = lengths.numel() == 0  # an empty list arrives as float
@@ -46,11 +45,9 @@ def weighted(
         unmasked rows:  lam * S + (1 - lam) * C
         masked rows:    C                              the listing's lam is 0 there
 
-    `lam=None` is the thesis' `no-weighting`, S + C on unmasked rows. Together with a limit, which the thesis never
-    combines, masked rows still give C alone: `no-weighting` drops the weights, not the mask.
-
-    structural, contextual: S and C, (batch,); S is computed on masked inputs: pass `structural_mask(lengths,
-    max_structural_len)` as its `mask`, or masked rows still serve as negatives of the others. lam: in [0, 1], or None.
+    lam: in [0, 1]; None is the thesis' `no-weighting`, S + C on unmasked rows and still C alone on masked ones, a
+    combination with a limit that the thesis never has. structural, contextual: S and C, (batch,); S comes from masked
+    inputs: pass `structural_mask(lengths, max_structural_len)` as its `mask`, or masked rows still serve as negatives.
     Returns (batch,); the training loop takes the mean over the whole batch, masked rows included. Raises `ValueError`
     for shapes that differ, a wrong dtype, and lam or a limit out of range. Source: thesis Listing 4.1 and Table 4.9.
     """

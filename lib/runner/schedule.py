@@ -19,9 +19,8 @@ from lib.config import manifest, paths, profiles
 from lib.config.schema import Profile
 from lib.data.sources import corpus_datasets
 from lib.store import executors, provenance
-from lib.store.files import file_fingerprint
+from lib.store.files import file_fingerprint, fingerprint
 from lib.store.progress import duration
-from lib.store.records import fingerprint
 
 
 @dataclass

@@ -1,12 +1,14 @@
-"""Files written whole or not at all, and named by their bytes."""
+"""Files written whole or not at all, and names made of bytes and values."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 LENGTH = 16  # hex digits of a fingerprint: 64 bits, far beyond accidental collision for some thousand records
 
@@ -47,3 +49,12 @@ def sha256(path: Path) -> str:
 def file_fingerprint(path: Path) -> str:
     """16 hex digits of a file's bytes."""
     return sha256(path)[:LENGTH]
+
+
+def fingerprint(value: Any) -> str:
+    """16 hex digits that name a plain value (dicts, lists, strings, numbers, booleans, None).
+
+    Dict order does not matter. A value that JSON cannot express raises `TypeError`: its `repr` may hold an address.
+    """
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]

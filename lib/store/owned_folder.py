@@ -81,16 +81,23 @@ def replace(target: str | Path, write: Callable[[Path], None]) -> None:
         _remove(old, files)
 
 
-def check_file(file: Path) -> None:
-    """Raise ValueError, one line, if a file is not as `replace` wrote it; without a marker nothing is known of it."""
-    if (file.parent / MARKER).exists() and _listed(file.parent).get(file.name, "") != sha256(file):
-        told = f"restore it, or remove {MARKER} beside it if the change is yours"
-        raise ValueError(f"{file} is not as it was saved; {told}")
-
-
 def left_over(target: Path) -> list[Path]:
     """Whole folders that a replacement of `target`, killed between its two renames, left beside it."""
     return sorted(path.parent for path in target.parent.glob(f"{_pattern(target)}/*/{MARKER}"))
+
+
+def check_whole(folder: Path) -> None:
+    """Raise ValueError, one line naming the file, for a file that was changed since this project wrote it there."""
+    if not (folder / MARKER).is_file():
+        return
+    try:
+        files = {folder / name: digest for name, digest in _listed(folder).items()}
+        changed = [path for path, digest in files.items() if path.is_file() and sha256(path) != digest]
+    except ValueError:
+        changed = [folder / MARKER]
+    if changed:
+        text = f"damaged or changed since this project wrote it; make it again, or remove {MARKER} to read it as it is"
+        raise ValueError(f"cannot read {changed[0]}: {text}")
 
 
 def _prefix(name: str) -> str:

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lib.config import paths
-from lib.store.files import file_fingerprint, refuse_folder, write_atomically
-from lib.store.records import fingerprint
+from lib.store.files import file_fingerprint, fingerprint, refuse_folder, write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd

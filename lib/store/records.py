@@ -1,7 +1,7 @@
 """What was computed, kept so that it is reused exactly when nothing that made it changed.
 
 A recipe names a value by all that makes it: a dict of plain values with the `kind` of the value, among them the recipes
-of what it is made from. `lib.experiments.keys` writes them, and only this file turns them into names.
+of what it is made from. `lib.experiments.keys` writes them.
 """
 
 from __future__ import annotations
@@ -19,20 +19,11 @@ import numpy as np
 from filelock import FileLock
 
 from lib.config import paths
-from lib.store.files import LENGTH, refuse_folder, write_atomically
+from lib.store.files import refuse_folder, write_atomically
 
 T = TypeVar("T")
 Recipe = dict[str, Any]
 _held: dict[tuple[str, str], Any] = {}
-
-
-def fingerprint(value: Any) -> str:
-    """16 hex digits that name a plain value (dicts, lists, strings, numbers, booleans, None).
-
-    Dict order does not matter. A value that JSON cannot express raises `TypeError`: its `repr` may hold an address.
-    """
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
 
 
 def once(recipe: Recipe, read: Callable[[], T]) -> T:

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from lib.store.records import fingerprint
+from lib.store.files import fingerprint
 
 ROOT = Path(__file__).parents[2]  # of this project; its modules are read, not imported: importing torch takes seconds
 _TYPES_ONLY = ("TYPE_CHECKING", "typing.TYPE_CHECKING")

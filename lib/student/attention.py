@@ -1,14 +1,13 @@
 """Sliding-window attention over documents packed one after another, without padding.
 
 It is the local attention of Longformer (Beltagy, Peters and Cohan 2020, section 3) as `transformers.LongformerModel`
-computes it without global attention. `window` is Hugging Face's `attention_window`: the two-sided total, so 512 means
-256 tokens each side.
+computes it without global attention.
 
 On the CPU, and in float32 or float64 on CUDA, the documents are cut into blocks of queries; a block sees only the keys
-within its reach, so time and memory are O(tokens x window). The block is written out as matrix products: it takes 3/4
-of the time of `scaled_dot_product_attention` on windows of keys forward and 0.55 of it with the backward pass (6,700
-tokens of 12 heads, window 512), because no key or value is copied into windows and no gradient out of them; the weights
-are computed again in the backward pass. In half precision on CUDA the batch is one call of `varlen_attn`.
+within its reach, so time and memory are O(tokens x window). Its matrix products are written out: forward they take 3/4
+of the time of `scaled_dot_product_attention` on windows of keys, with the backward pass 0.55 of it (6,700 tokens of 12
+heads, window 512), because nothing is copied into windows or out of them. The weights are computed again in the
+backward pass. In half precision on CUDA the batch is one call of `varlen_attn`.
 """
 
 from __future__ import annotations
@@ -27,6 +26,8 @@ CPU_BLOCK = 128
 CUDA_BLOCK = 512
 HALF_PRECISION = (torch.float16, torch.bfloat16)
 
+Heads = Float[Tensor, "tokens heads head_dim"]
+
 
 def check_window(window: int) -> None:
     """Raise a ValueError unless `window` is an even int of at least 2."""
@@ -35,23 +36,15 @@ def check_window(window: int) -> None:
         raise ValueError(f"window must be {expected}, got {window!r}")
 
 
-def sliding_window(
-    q: Float[Tensor, "tokens heads head_dim"],
-    k: Float[Tensor, "tokens heads head_dim"],
-    v: Float[Tensor, "tokens heads head_dim"],
-    lengths: Sequence[int],
-    window: int,
-    *,
-    dropout: float = 0.0,
-) -> Float[Tensor, "tokens heads head_dim"]:
+def sliding_window(q: Heads, k: Heads, v: Heads, lengths: Sequence[int], window: int, *, dropout: float = 0.0) -> Heads:
     """Attention of every token to the tokens of its document at most window / 2 positions away.
 
     out_i = sum_j softmax_j(q_i . k_j / sqrt(head_dim)) v_j over the j in the document of i with |i - j| <= window / 2
 
     q, k, v: the documents of the batch one after another; one dtype, one device. lengths: tokens of each document.
-    window: two-sided total in tokens. dropout: probability with which a weight is dropped (0 outside training).
-    Returns (tokens, heads, head_dim) in the dtype of `q`. Gradients are exact; there are no second derivatives. Raises
-    `ValueError` for shapes or dtypes that differ, a bad window or dropout, lengths that do not sum to the tokens.
+    window: Hugging Face's `attention_window`, the two-sided total in tokens: 512 means 256 each side. dropout: the
+    probability with which a weight is dropped. Returns (tokens, heads, head_dim) in the dtype of `q`. There are no
+    second derivatives. Raises `ValueError` for arguments that do not fit each other.
     """
     lengths = [int(length) for length in lengths]
     _check(q, k, v, lengths, window, dropout)
@@ -64,10 +57,9 @@ def sliding_window(
         longest = max(lengths)
         out = varlen_attn(q, k, v, edges, edges, longest, longest, window_size=(window // 2, window // 2))
         return out if isinstance(out, Tensor) else out[0]
-    # The varlen kernel has no dropout, so half precision on CUDA with attention dropout comes here too. Softmax is
-    # taken in at least float32, as in Longformer.
+    # The varlen kernel has no dropout, so half precision on CUDA with attention dropout comes here too.
     dtype = q.dtype
-    if dtype in HALF_PRECISION:
+    if dtype in HALF_PRECISION:  # softmax is taken in at least float32, as in Longformer
         q, k, v = q.float(), k.float(), v.float()
     with torch.autocast(q.device.type, enabled=False):
         return _Blocks.apply(q, k, v, tuple(lengths), window // 2, dropout).to(dtype)
@@ -75,7 +67,7 @@ def sliding_window(
 
 def _check(q: Tensor, k: Tensor, v: Tensor, lengths: list[int], window: int, dropout: float) -> None:
     check_window(window)
-    if q.dim() != 3 or q.shape != k.shape or q.shape != v.shape:
+    if q.dim() != 3 or not q.shape == k.shape == v.shape:
         shapes = f"{tuple(q.shape)}, {tuple(k.shape)} and {tuple(v.shape)}"
         raise ValueError(f"q, k and v must share one shape (tokens, heads, head_dim), got {shapes}")
     if not q.is_floating_point() or not (q.dtype == k.dtype == v.dtype) or not (q.device == k.device == v.device):
@@ -97,10 +89,7 @@ def _edges(lengths: tuple[int, ...], device: torch.device) -> Tensor:
 
 
 def _blocks(lengths: Sequence[int], half: int, size: int) -> Iterator[tuple[int, int, int, int]]:
-    """Cut every document into equally long blocks of at most `size` queries.
-
-    Yields queries [start, stop) and the keys [first, last) that they reach, as positions in the packed batch.
-    """
+    """Equally long blocks of each document: at most `size` queries [start, stop), the keys [first, last) in reach."""
     offset = 0
     for length in lengths:
         count = -(-length // size)
@@ -111,24 +100,17 @@ def _blocks(lengths: Sequence[int], half: int, size: int) -> Iterator[tuple[int,
         offset += length
 
 
-class _Dropout:
-    """Multipliers of the attention weights, 0 or 1 / (1 - p); the same sequence again for the same seed.
+def _kept(weights: Tensor, p: float, generator: torch.Generator) -> Tensor:
+    """Multipliers of the attention weights: 0 with probability p, else 1 / (1 - p).
 
     Random bits are drawn 16 at a time from whole 64 bit numbers, seven times faster than `Tensor.bernoulli_`, which
     would cost more than the attention itself. p is rounded to 1/65536 and the scale follows the rounded p.
     """
-
-    def __init__(self, p: float, seed: int, device: torch.device):
-        self.generator = torch.Generator(device).manual_seed(seed)
-        steps = round(p * 65536)
-        self.threshold = steps - 32768
-        self.scale = 65536 / (65536 - steps)
-
-    def __call__(self, weights: Tensor) -> Tensor:
-        draws = torch.empty(-(-weights.numel() // 4), dtype=torch.int64, device=weights.device)
-        draws.random_(-(2**63), None, generator=self.generator)
-        keep = draws.view(torch.int16)[: weights.numel()].view(weights.shape) >= self.threshold
-        return keep.to(weights.dtype).mul_(self.scale)
+    steps = round(p * 65536)
+    draws = torch.empty(-(-weights.numel() // 4), dtype=torch.int64, device=weights.device)
+    draws.random_(-(2**63), None, generator=generator)
+    keep = draws.view(torch.int16)[: weights.numel()].view(weights.shape) >= steps - 32768
+    return keep.to(weights.dtype).mul_(65536 / (65536 - steps))
 
 
 class _Blocks(torch.autograd.Function):
@@ -160,7 +142,7 @@ def _weights(q, k, lengths, half, dropout, seed):
     """Yield for every block: its rows, the keys it reaches, its attention weights (heads, rows, keys), its dropout."""
     scale = 1 / math.sqrt(q.shape[-1])
     size = CUDA_BLOCK if q.is_cuda else CPU_BLOCK
-    drop = _Dropout(dropout, seed, q.device) if dropout else None
+    generator = torch.Generator(q.device).manual_seed(seed)
     # Queries of a block see all its keys but two corners: row r misses the first r - c keys on the left, and on the
     # right those from r on, counted from the first key that row 0 misses. Both are slices of one triangle each.
     full = torch.full((size, size), -math.inf, dtype=q.dtype, device=q.device)
@@ -176,7 +158,7 @@ def _weights(q, k, lengths, half, dropout, seed):
         if beyond > 0:
             weights[:, :, -beyond:] += right[:count, :beyond]
         torch.softmax(weights, -1, out=weights)
-        yield rows, reach, weights, drop(weights) if drop else None
+        yield rows, reach, weights, _kept(weights, dropout, generator) if dropout else None
 
 
 def _backward(grad, q, k, v, lengths, half, dropout, seed):

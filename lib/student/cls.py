@@ -1,6 +1,6 @@
 """The drafts' student: [CLS] with global attention as the embedding, on Hugging Face's Longformer.
 
-The packed student has no global attention, so this ablation runs the stock model, padding and all.
+The packed student has no global attention, so this ablation (Figure A.1) runs the stock model, padding and all.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from transformers import LongformerModel
 
 from lib.student.encoder import Student
 from lib.student.packing import encoded
-from lib.student.weights import tensors
+from lib.student.weights import of_stock_longformer
 
 
 class ClsStudent(nn.Module):
@@ -27,8 +27,8 @@ class ClsStudent(nn.Module):
     def __init__(self, student: Student):
         super().__init__()
         self.longformer = LongformerModel(student.config, add_pooling_layer=False)
-        weights = {name: value for name, value in tensors(student).items() if not name.startswith("pooler.")}
-        self.longformer.load_state_dict(weights)
+        weights = of_stock_longformer(student)
+        self.longformer.load_state_dict({name: weights[name] for name in self.longformer.state_dict()})
         self.dim, self.padding = student.dim, student.padding
 
     @property
@@ -38,10 +38,8 @@ class ClsStudent(nn.Module):
 
     @gradient_checkpointing.setter
     def gradient_checkpointing(self, wanted: bool) -> None:
-        if wanted:
-            self.longformer.activation_checkpointing_enable()
-        else:
-            self.longformer.activation_checkpointing_disable()
+        model = self.longformer
+        (model.activation_checkpointing_enable if wanted else model.activation_checkpointing_disable)()
 
     def freeze_token_embeddings(self) -> None:
         """Exclude the token embeddings from training."""
@@ -55,19 +53,17 @@ class ClsStudent(nn.Module):
         return torch.cat([self._padded([document]) for document in ids])
 
     def _padded(self, ids: Sequence[Sequence[int]]) -> Tensor:
-        device = self.longformer.embeddings.word_embeddings.weight.device
+        device = self.longformer.device
         rows = [torch.tensor(document, device=device) for document in ids]
         padded = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=self.padding)
-        lengths = torch.tensor([len(row) for row in rows], device=device)
-        mask = (torch.arange(padded.shape[1], device=device) < lengths[:, None]).long()
-        first = torch.zeros_like(mask)
+        attended = nn.utils.rnn.pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
+        first = torch.zeros_like(padded)
         first[:, 0] = 1
-        return self.longformer(padded, attention_mask=mask, global_attention_mask=first).last_hidden_state[:, 0]
+        return self.longformer(padded, attention_mask=attended, global_attention_mask=first).last_hidden_state[:, 0]
 
     def encode(self, ids: Sequence[Sequence[int]], *, batch: int = 16, precision: str = "fp32") -> np.ndarray:
         """Embeddings as a float32 array; documents of similar length share a batch, so little of it is padding."""
         order = sorted(range(len(ids)), key=lambda row: -len(ids[row]))
         batches = [order[start : start + batch] for start in range(0, len(order), batch)]
-        return encoded(
-            self, lambda rows: self._padded([ids[row] for row in rows]), batches, (len(ids), self.dim), precision
-        )
+        shape = (len(ids), self.dim)
+        return encoded(self, lambda rows: self._padded([ids[row] for row in rows]), batches, shape, precision)

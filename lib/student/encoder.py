@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,8 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import LongformerConfig
 from transformers.activations import ACT2FN
 
-from lib.store.owned_folder import check_file
-from lib.student import export, weights
+from lib.student import weights
 from lib.student.attention import check_window, sliding_window
 from lib.student.packing import Packed, TokenIds, encoded, listed, pack, tokenize
 
@@ -98,10 +98,9 @@ class Student(nn.Module):
     """Long-document encoder: `student(list of token id lists)` is the (documents, dim) mean of their token states.
 
     Attributes:
-        tokenizer: Hugging Face tokenizer, or None when the checkpoint had none (then only token ids are accepted).
+        tokenizer: of Hugging Face, or None when the checkpoint had none (then only token ids are accepted).
         dim: width of an embedding. max_positions: longest document in tokens, special tokens included.
         gradient_checkpointing: recompute each layer in the backward pass instead of keeping its activations.
-        truncated: how many texts the last `tokenize` or `encode` cut to `max_positions`.
     """
 
     def __init__(self, config: LongformerConfig, tokenizer=None):
@@ -119,7 +118,7 @@ class Student(nn.Module):
         self.dim: int = config.hidden_size
         self.padding: int = config.pad_token_id
         self.max_positions: int = config.max_position_embeddings - self.padding - 1
-        self.gradient_checkpointing, self.truncated = False, 0
+        self.gradient_checkpointing = False
         # Weights of the checkpoint that the student never uses (global attention, pooler), kept for `save`.
         self.unused: dict[str, Tensor] = {}
         self.embeddings = Embeddings(config)
@@ -134,7 +133,7 @@ class Student(nn.Module):
         source: folder (one without a tokenizer works with token ids) or model id, then with a revision: commit, tag or
         branch. dropout: replaces the checkpoint's hidden and attention dropout; CUDA's fast attention kernel has none.
         """
-        return cls._build(weights.from_longformer(source, revision), dropout)
+        return cls._build(*weights.from_longformer(source, revision), dropout)
 
     @classmethod
     def from_encoder(
@@ -153,34 +152,38 @@ class Student(nn.Module):
         to max_positions, the longest document in tokens. window: the two-sided total in tokens, for all layers or one
         per layer. source, revision, dropout: as in `from_longformer`.
         """
-        return cls._build(weights.from_encoder(source, layers, window, max_positions, revision), dropout)
+        return cls._build(*weights.from_encoder(source, layers, window, max_positions, revision), dropout)
 
     @classmethod
     def load(cls, folder: str | Path) -> Student:
         """Load what `save` or `export` wrote. Raises ValueError, in one line that names the file, if it is damaged."""
         checkpoint = weights.from_longformer(Path(folder).expanduser(), None)
-        check_file(Path(folder).expanduser() / "model.safetensors")  # zeros are weights, too
         with weights.one_line(f"{Path(folder) / 'config.json'}"):
-            return cls._build(checkpoint, None)
+            return cls._build(*checkpoint, None)
 
     @classmethod
-    def _build(cls, source: weights.Checkpoint, dropout: float | None) -> Student:
+    def _build(
+        cls, config: LongformerConfig, tensors: dict[str, Tensor], tokenizer: Any, dropout: float | None
+    ) -> Student:
         if dropout is not None:
-            source.config.hidden_dropout_prob = source.config.attention_probs_dropout_prob = dropout
+            config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
         with torch.device("meta"):
-            student = cls(source.config, source.tokenizer)
+            student = cls(config, tokenizer)
         names = student.state_dict().keys()
-        student.load_state_dict({name: source.tensors[name] for name in names}, assign=True)
-        student.requires_grad_(True)
-        student.unused = {name: tensor for name, tensor in source.tensors.items() if name not in names}
-        return student.eval()
+        student.load_state_dict({name: tensors.pop(name) for name in names}, assign=True)
+        student.unused = tensors
+        return student.requires_grad_(True).eval()
 
     def save(self, folder: str | Path) -> None:
         """Write a stock Hugging Face Longformer (safetensors, config, tokenizer), replacing the folder at once."""
+        from lib.student import export
+
         export.save(self, folder, sentence_transformer=False)
 
     def export(self, folder: str | Path) -> None:
         """Write a stock SentenceTransformer: `SentenceTransformer(folder).encode(texts)` gives the same embeddings."""
+        from lib.student import export
+
         export.save(self, folder, sentence_transformer=True)
 
     def freeze_token_embeddings(self) -> None:
@@ -188,9 +191,8 @@ class Student(nn.Module):
         self.embeddings.word_embeddings.weight.requires_grad_(False)
 
     def tokenize(self, texts: Iterable[str]) -> list[list[int]]:
-        """Token ids with special tokens, cut to `max_positions`; `truncated` counts the texts that were cut."""
-        ids, self.truncated = tokenize(self.tokenizer, listed(texts), self.max_positions)
-        return ids
+        """Token ids with special tokens, cut to `max_positions`."""
+        return tokenize(self.tokenizer, listed(texts), self.max_positions)
 
     def forward(self, ids: TokenIds) -> Float[Tensor, "documents dim"]:
         """Embeddings (documents, dim) of token id lists, differentiable.
@@ -221,20 +223,17 @@ class Student(nn.Module):
     ) -> Float[np.ndarray, "documents dim"]:
         """Embeddings of texts or of token id lists as a float32 array (documents, dim).
 
-        inputs: texts (cut to `max_positions`, counted in `truncated`) or token id lists (never cut), in any iterable;
-        none at all give (0, dim). batch_tokens: tokens that are computed at once, documents grouped by length.
-        precision: "fp32", or "bf16" for bfloat16 autocast. Raises `ValueError` for what is neither texts nor token ids,
-        and for an embedding that holds NaN, with its document and the weights.
+        inputs: texts (cut to `max_positions`) or token id lists (never cut), in any iterable; none at all give
+        (0, dim). batch_tokens: tokens that are computed at once, documents grouped by length. precision: "fp32", or
+        "bf16" for bfloat16 autocast. Raises `ValueError` for what is neither, and for embeddings that are not finite.
         """
         if batch_tokens < 1:
             raise ValueError(f"batch_tokens must be at least 1, got {batch_tokens}")
         documents = listed(inputs)
         if any(isinstance(document, str) for document in documents):
             documents = self.tokenize(documents)
-        else:
-            self.truncated = 0
-            if documents:  # a bad document fails before the work, not after half of it
-                pack(documents, self.config.vocab_size, self.padding, self.max_positions)
+        elif documents:  # a bad document fails before the work, not after half of it
+            pack(documents, self.config.vocab_size, self.padding, self.max_positions)
         batches = _batches([len(document) for document in documents], batch_tokens)
         shape = (len(documents), self.dim)
         return encoded(self, lambda rows: self([documents[row] for row in rows]), batches, shape, precision)

@@ -1,4 +1,7 @@
-"""Write a student as a stock Hugging Face Longformer, and as a stock SentenceTransformer."""
+"""Write a student as a stock Hugging Face Longformer, and as a stock SentenceTransformer.
+
+No number depends on this file, so it has no part in the keys of what is trained and embedded (`lib.experiments.keys`).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 
 from lib.store import owned_folder
-from lib.student.weights import tensors
+from lib.student.weights import of_stock_longformer
 
 if TYPE_CHECKING:
     from lib.student.encoder import Student
@@ -47,7 +50,7 @@ def _write(student: Student, folder: Path, sentence_transformer: bool) -> None:
     config.pop("_name_or_path", None)
     config.update(architectures=["LongformerModel"], dtype="float32")
     _json(folder / "config.json", config)
-    save_file(tensors(student), folder / "model.safetensors", metadata={"format": "pt"})
+    save_file(of_stock_longformer(student), folder / "model.safetensors", metadata={"format": "pt"})
     if student.tokenizer is not None:
         student.tokenizer.save_pretrained(folder)
         file = folder / "tokenizer.json"

@@ -22,10 +22,7 @@ class Packed(NamedTuple):
 
 
 def listed(documents: Iterable[Any]) -> list[Any]:
-    """Texts or token id lists as a list, from any iterable in an order: list, generator, array, Series.
-
-    Raises ValueError for a lone text, and for what holds no documents.
-    """
+    """Texts or token id lists as a list, from any iterable in an order: list, generator, array, Series."""
     if isinstance(documents, str | bytes):
         raise ValueError("expected a list of texts, got one text; wrap it in a list")
     if isinstance(documents, Mapping | Set) or not hasattr(documents, "__iter__") or getattr(documents, "ndim", 1) == 0:
@@ -37,10 +34,7 @@ def listed(documents: Iterable[Any]) -> list[Any]:
 def encoded(
     model: nn.Module, embed: Callable[[list[int]], Tensor], batches: Iterable[list[int]], shape: tuple, precision: str
 ) -> np.ndarray:
-    """Embeddings (documents, dim) in float32 of batches of rows, without gradient or dropout.
-
-    Raises a ValueError that names the first document whose embedding holds NaN or infinity, and the weights.
-    """
+    """Embeddings (documents, dim) in float32 of batches of rows, without gradient or dropout, all of them finite."""
     if precision not in ("fp32", "bf16"):
         raise ValueError(f'precision must be "fp32" or "bf16", got {precision!r}')
     result, training = np.empty(shape, dtype=np.float32), model.training
@@ -55,15 +49,13 @@ def encoded(
     finite = np.isfinite(result).all(axis=1)
     if not finite.all():
         bad = [name for name, weights in model.named_parameters() if not bool(weights.isfinite().all())]
-        reason = (
-            f"so do {len(bad)} of the student's weights, first {bad[0]}" if bad else "its weights are finite; use fp32"
-        )
-        raise ValueError(f"the embedding of document {int(finite.argmin())} holds NaN or infinity; {reason}")
+        why = f"so do {len(bad)} of the student's weights, first {bad[0]}" if bad else "its weights do not: use fp32"
+        raise ValueError(f"the embedding of document {int(finite.argmin())} holds NaN or infinity; {why}")
     return result
 
 
-def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> tuple[list[list[int]], int]:
-    """Token ids with special tokens, cut to `max_positions`, and how many texts were cut."""
+def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> list[list[int]]:
+    """Token ids with special tokens, cut to `max_positions`."""
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise ValueError(f"expected texts, document {index} is of type {type(text).__name__}: {str(text)[:60]!r}")
@@ -72,22 +64,14 @@ def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> tuple[
     if tokenizer is None:
         raise ValueError("this student's checkpoint has no tokenizer; pass token ids, or set student.tokenizer")
     if not texts:
-        return [], 0
+        return []
     options = {"truncation": True, "max_length": max_positions, "return_attention_mask": False}
-    rows = tokenizer([str(text) for text in texts], return_overflowing_tokens=True, **options)
-    ids: list[list[int]] = []
-    cut: set[int] = set()
-    # What does not fit follows its document as further rows of the same document.
-    for document, row in zip(rows["overflow_to_sample_mapping"], rows["input_ids"], strict=True):
-        if document < len(ids):
-            cut.add(document)
-        else:
-            ids.append(row)
+    ids = tokenizer([str(text) for text in texts], **options)["input_ids"]
     special = tokenizer.num_special_tokens_to_add()
     for index, row in enumerate(ids):
         if len(row) <= special:
             raise ValueError(f"document {index} has no token but the special ones: {texts[index][:60]!r}")
-    return ids, len(cut)
+    return ids
 
 
 def pack(documents: TokenIds, vocab_size: int, padding: int, max_positions: int) -> Packed:
@@ -96,30 +80,24 @@ def pack(documents: TokenIds, vocab_size: int, padding: int, max_positions: int)
     Positions count from `padding` + 1 in every document, as in RoBERTa. The id `padding` itself, should a document hold
     it, has position `padding` and is not counted, exactly as in `transformers.LongformerModel`.
     """
-    arrays = [_array(document, index) for index, document in enumerate(documents)]
-    if not arrays:
-        raise ValueError("expected at least one document, got none")
-    for index, ids in enumerate(arrays):
+    arrays, positions = [], []
+    for index, document in enumerate(documents):
+        ids = np.asarray(document)
+        if ids.ndim == 1 and len(ids) == 0:
+            raise ValueError(f"document {index} is empty; leave empty documents out")
+        if ids.ndim != 1 or ids.dtype.kind not in "iu":
+            what = f"document {index} is of type {type(document).__name__}: {str(document)[:60]!r}"
+            raise ValueError(f"expected a list of token id lists, {what}")
         if len(ids) > max_positions:
             text = f"{len(ids)} tokens, the student reads {max_positions}"
             raise ValueError(f"document {index} has {text}; cut it, or pass the text")
-        if ids.min() < 0 or ids.max() >= vocab_size:
-            wrong = ids[(ids < 0) | (ids >= vocab_size)][0]
-            raise ValueError(f"document {index} has the token id {wrong}, the vocabulary is 0 to {vocab_size - 1}")
-    positions = []
-    for ids in arrays:
+        wrong = ids[(ids < 0) | (ids >= vocab_size)]
+        if len(wrong):
+            raise ValueError(f"document {index} has the token id {wrong[0]}, the vocabulary is 0 to {vocab_size - 1}")
         counted = ids != padding
+        arrays.append(ids.astype(np.int64))
         positions.append(np.cumsum(counted) * counted + padding)
+    if not arrays:
+        raise ValueError("expected at least one document, got none")
     lengths = [len(ids) for ids in arrays]
     return Packed(torch.from_numpy(np.concatenate(arrays)), torch.from_numpy(np.concatenate(positions)), lengths)
-
-
-def _array(document: Sequence[int] | np.ndarray | Tensor, index: int) -> np.ndarray:
-    """One document as int64."""
-    ids = np.asarray(document)
-    if ids.ndim == 1 and len(ids) == 0:
-        raise ValueError(f"document {index} is empty; leave empty documents out")
-    if ids.ndim != 1 or ids.dtype.kind not in "iu":
-        what = f"document {index} is of type {type(document).__name__}: {str(document)[:60]!r}"
-        raise ValueError(f"expected a list of token id lists, {what}")
-    return ids.astype(np.int64)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModel, AutoTokenizer, LongformerConfig, LongformerModel, PretrainedConfig
 from transformers.utils import logging
 
-from lib.store.owned_folder import left_over
+from lib.store import owned_folder
 
 if TYPE_CHECKING:
     from lib.student.encoder import Student
@@ -23,42 +22,41 @@ if TYPE_CHECKING:
 SHORT_ENCODERS = {"bert": False, "roberta": True, "xlm-roberta": True}
 # The files that hold a tokenizer's vocabulary, any one set of them.
 VOCABULARIES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"), ("sentencepiece.bpe.model",))
+# What changes the embeddings of an encoder, and all that a Longformer takes over from one.
+_ENCODER = (
+    *("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size", "hidden_act", "type_vocab_size"),
+    *("layer_norm_eps", "pad_token_id"),
+)
+_DROPOUT = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+_TAKEN_OVER = (*_ENCODER, *_DROPOUT, "initializer_range", "bos_token_id", "eos_token_id")
+# What a Longformer's config.json has to say: transformers would take defaults for it in silence.
+_LONGFORMER = ("model_type", "attention_window", "num_hidden_layers", "max_position_embeddings", *_ENCODER)
+
+Source = str | Path  # a folder or, without one of that name, a hub id
+Checkpoint = tuple[LongformerConfig, dict[str, Tensor], Any]  # the last is the tokenizer or None
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """Configuration, weights by name, and the tokenizer or None."""
-
-    config: LongformerConfig
-    tensors: dict[str, Tensor]
-    tokenizer: Any
-
-
-def from_longformer(source: str | Path, revision: str | None) -> Checkpoint:
+def from_longformer(source: Source, revision: str | None) -> Checkpoint:
     """Read a Longformer; heads are left out, global attention and pooler are kept if the checkpoint has them."""
     config = _config(source, revision)
     if not isinstance(config, LongformerConfig):
         raise ValueError(f"{source} is a {config.model_type}, expected a longformer; use Student.from_encoder for it")
     with one_line(f"{Path(source) / 'config.json'}"), torch.random.fork_rng(devices=[]), torch.device("meta"):
         LongformerModel(config)  # without weights: what cannot be built is the fault of the configuration
-    tensors = _tensors(LongformerModel, source, revision)
-    return Checkpoint(config, tensors, _tokenizer(source, revision))
+    checkpoint = config, _tensors(LongformerModel, source, revision), _tokenizer(source, revision)
+    owned_folder.check_whole(Path(source).expanduser())
+    return checkpoint
 
 
 def from_encoder(
-    source: str | Path,
-    layers: Sequence[int] | None,
-    window: int | Sequence[int],
-    max_positions: int,
-    revision: str | None,
+    source: Source, layers: Sequence[int] | None, window: int | Sequence[int], max_positions: int, revision: str | None
 ) -> Checkpoint:
     """Read chosen layers of a short encoder as a Longformer with tiled positions."""
     config = _config(source, revision)
     if config.model_type not in SHORT_ENCODERS or getattr(config, "position_embedding_type", "absolute") != "absolute":
-        kinds = (
-            f"{', '.join(SHORT_ENCODERS)} with absolute positions (a longformer is loaded by Student.from_longformer)"
-        )
-        raise ValueError(f"{source} is a {config.model_type}, a student can be made of {kinds}")
+        kinds = f"{', '.join(SHORT_ENCODERS)} with absolute positions"
+        hint = "a longformer is loaded by Student.from_longformer"
+        raise ValueError(f"{source} is a {config.model_type}, a student can be made of {kinds} ({hint})")
     available = range(config.num_hidden_layers)
     layers = list(available if layers is None else layers)
     if not layers or any(type(layer) is not int or layer not in available for layer in layers):
@@ -69,34 +67,16 @@ def from_encoder(
         attention_window=window if isinstance(window, int) else list(window),
         max_position_embeddings=max_positions + config.pad_token_id + 1,
         num_hidden_layers=len(layers),
-        **{name: getattr(config, name) for name in _SHARED},
+        **{name: getattr(config, name) for name in _TAKEN_OVER},
     )
-    old = _tensors(AutoModel, source, revision)
-    tensors = {name: tensor for name, tensor in old.items() if not name.startswith("encoder.")}
-    for new, layer in enumerate(layers):
-        prefix = f"encoder.layer.{layer}."
-        for name, tensor in old.items():
-            if name.startswith(prefix):
-                tensors[f"encoder.layer.{new}.{name.removeprefix(prefix)}"] = tensor.clone()
+    tensors = _tensors(AutoModel, source, revision, layers)
     reserved = config.pad_token_id + 1 if SHORT_ENCODERS[config.model_type] else 0
     name = "embeddings.position_embeddings.weight"
-    tensors[name] = tile_positions(old[name][reserved:], config.pad_token_id, max_positions)
+    tensors[name] = tile_positions(tensors[name][reserved:], config.pad_token_id, max_positions)
     tokenizer = _tokenizer(source, revision)
     if tokenizer is not None:
         tokenizer.model_max_length = max_positions
-    return Checkpoint(longformer, tensors, tokenizer)
-
-
-# What changes the embeddings of an encoder; of a Longformer all of it has to be said.
-_ENCODER = (
-    *("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size", "hidden_act", "type_vocab_size"),
-    *("layer_norm_eps", "pad_token_id"),
-)
-_LONGFORMER = ("model_type", "attention_window", "num_hidden_layers", "max_position_embeddings", *_ENCODER)
-_SHARED = (
-    *(*_ENCODER, "hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"),
-    *("bos_token_id", "eos_token_id"),
-)
+    return longformer, tensors, tokenizer
 
 
 def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
@@ -110,8 +90,8 @@ def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
     return torch.cat([table.new_zeros(padding + 1, table.shape[1]), tiled])
 
 
-def tensors(student: Student) -> dict[str, Tensor]:
-    """All weights a stock LongformerModel has, on the CPU.
+def of_stock_longformer(student: Student) -> dict[str, Tensor]:
+    """All weights that a stock LongformerModel has, from a student, on the CPU.
 
     The student has no global attention. What its checkpoint held for it is written back, else the local projections are
     copied, which is how Longformer initialised them. A missing pooler becomes zeros; nothing here reads it.
@@ -128,49 +108,49 @@ def tensors(student: Student) -> dict[str, Tensor]:
     return weights
 
 
-def _config(source: str | Path, revision: str | None) -> PretrainedConfig:
-    folder = Path(source).expanduser()
-    if (isinstance(source, Path) or folder.is_absolute() or str(source).startswith(".")) and not folder.is_dir():
-        whole = [str(path) for path in left_over(folder)]
-        hint = f"; a save that was cut off left {' and '.join(whole)}, put one in its place" if whole else ""
-        raise ValueError(f"there is no checkpoint folder {source}{hint}")
-    if folder.is_dir():
-        _check_config(folder / "config.json")
-    with one_line(f"the configuration of {source}"):
-        return AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=False)
-
-
-def _check_config(file: Path) -> None:
-    """Refuse a damaged config.json; for what a Longformer's lacks, transformers would take defaults in silence."""
-    with one_line(str(file)):
-        content = json.loads(file.read_text(encoding="utf-8"))
-    if not isinstance(content, dict):
-        raise ValueError(f"cannot read {file}: expected a JSON object, got a {type(content).__name__}")
-    needed = _LONGFORMER if content.get("model_type") == "longformer" else ("model_type",)
-    missing = [key for key in needed if key not in content]
-    if missing:
-        raise ValueError(f"cannot read {file}: it lacks {', '.join(missing)}")
-
-
-def _tensors(kind: type[Any], source: str | Path, revision: str | None) -> dict[str, Tensor]:
-    """All weights in the checkpoint that belong to the encoder; none that had to be made up."""
+def _tensors(
+    kind: type[Any], source: Source, revision: str | None, layers: Sequence[int] | None = None
+) -> dict[str, Tensor]:
+    """All weights in the checkpoint that belong to the encoder, or to some of its layers; none that were made up."""
     file = Path(source).expanduser() / "model.safetensors"
     shown = str(file) if file.is_file() else f"the weights of {source}"
     with one_line(shown), _quiet(), torch.random.fork_rng(devices=[]):
         options = {"revision": revision, "dtype": torch.float32, "output_loading_info": True}
         options["ignore_mismatched_sizes"] = True  # they are refused below, by name
         model, info = kind.from_pretrained(source, trust_remote_code=False, **options)
-    for name, stored, expected in sorted(info["mismatched_keys"]):
-        text = f"{name} has the shape {tuple(stored)}, its config.json says {tuple(expected)}"
-        raise ValueError(f"cannot read {shown}: {text}")
-    missing = set(info["missing_keys"])
-    needed = sorted(name for name in missing if "_global." not in name and not name.startswith("pooler."))
-    if needed:
-        raise ValueError(f"cannot read {shown}: it lacks {len(needed)} weights, the first is {needed[0]}")
+        for name, stored, expected in sorted(info["mismatched_keys"]):
+            raise ValueError(f"{name} has the shape {tuple(stored)}, its config.json says {tuple(expected)}")
+        missing = set(info["missing_keys"])
+        needed = sorted(name for name in missing if "_global." not in name and not name.startswith("pooler."))
+        if needed:
+            raise ValueError(f"it lacks {len(needed)} weights, the first is {needed[0]}")
+    if layers is not None:
+        model.encoder.layer = torch.nn.ModuleList(model.encoder.layer[layer] for layer in layers)
     return {name: tensor.clone() for name, tensor in model.state_dict().items() if name not in missing}
 
 
-def _tokenizer(source: str | Path, revision: str | None) -> Any:
+def _config(source: Source, revision: str | None) -> PretrainedConfig:
+    """The configuration of a checkpoint, whole as far as a Longformer needs it."""
+    folder = Path(source).expanduser()
+    file = folder / "config.json"
+    if (isinstance(source, Path) or folder.is_absolute() or str(source).startswith(".")) and not folder.is_dir():
+        whole = [str(path) for path in owned_folder.left_over(folder)]
+        hint = f"; a save that was cut off left {' and '.join(whole)}, put one in its place" if whole else ""
+        raise ValueError(f"there is no checkpoint folder {source}{hint}")
+    if folder.is_dir():
+        with one_line(str(file)):
+            content = json.loads(file.read_text(encoding="utf-8"))
+            if not isinstance(content, dict):
+                raise ValueError(f"expected a JSON object, got a {type(content).__name__}")
+            needed = _LONGFORMER if content.get("model_type") == "longformer" else ("model_type",)
+            missing = [key for key in needed if key not in content]
+            if missing:
+                raise ValueError(f"it lacks {', '.join(missing)}")
+    with one_line(f"the configuration of {source}"):
+        return AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=False)
+
+
+def _tokenizer(source: Source, revision: str | None) -> Any:
     """The checkpoint's tokenizer; None if a folder has no vocabulary: its settings alone would make all words [UNK]."""
     folder = Path(source).expanduser()
     if folder.is_dir() and not any(all((folder / name).is_file() for name in names) for names in VOCABULARIES):

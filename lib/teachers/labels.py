@@ -6,7 +6,12 @@ import re
 from dataclasses import dataclass
 
 SHARE = "10%"  # as printed; 5000 of 500k documents in the author's code, which is 1 %, and counts occurrences
-PREPROCESSING = ("stem", "lowercase", "None")
+_FIELDS = (  # what stands between the semicolons: its name, what it may be, and that in words
+    ("architecture", "DM|DBOW", "DM or DBOW"),
+    ("vector size", "[1-9][0-9]*", "a positive integer"),
+    ("pre-processing", "stem|lowercase|None", "stem, lowercase, None"),
+    ("min_count", f"[1-9][0-9]*|{SHARE}", f"a positive integer or {SHARE}"),
+)
 CONTEXTUAL_TEACHERS = {  # the three models that Section 4.5.1 selects, by the names that the later figures use
     "DM;100d": "DM;100;lowercase;2",
     "DBOW;1024d": "DBOW;1024;None;2",
@@ -45,17 +50,12 @@ def parse(label: str, width: float) -> tuple[Spec, ...]:
 
 
 def _single(label: str, width: float) -> Spec:
-    fields = label.split(";")
-    if len(fields) != 4:
+    values = label.split(";")
+    if len(values) != len(_FIELDS):
         form = "architecture;vector size;pre-processing;min_count"
-        raise ValueError(f"expected {form}, got {len(fields)} part(s) in '{label}'")
-    architecture, size, preprocessing, min_count = fields
-    for what, value, expected, good in (
-        ("architecture", architecture, "DM or DBOW", architecture in ("DM", "DBOW")),
-        ("vector size", size, "a positive integer", re.fullmatch("[1-9][0-9]*", size)),
-        ("pre-processing", preprocessing, ", ".join(PREPROCESSING), preprocessing in PREPROCESSING),
-        ("min_count", min_count, f"a positive integer or {SHARE}", re.fullmatch(f"[1-9][0-9]*|{SHARE}", min_count)),
-    ):
-        if not good:
-            raise ValueError(f"{what} is '{value}' in '{label}', expected {expected}")
+        raise ValueError(f"expected {form}, got {len(values)} part(s) in '{label}'")
+    for value, (name, pattern, expected) in zip(values, _FIELDS, strict=True):
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"{name} is '{value}' in '{label}', expected {expected}")
+    architecture, size, preprocessing, min_count = values
     return Spec(architecture, max(1, round(int(size) * width)), preprocessing, min_count)

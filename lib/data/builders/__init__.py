@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lib.config import paths
 from lib.data.written_once import written
-from lib.store.records import fingerprint
+from lib.store.files import fingerprint
 from lib.store.source_keys import source_key
 
 if TYPE_CHECKING:
