@@ -19,7 +19,7 @@ import numpy as np
 from filelock import FileLock
 
 from lib.config import paths
-from lib.store.files import refuse_folder, write_atomically
+from lib.store.files import fingerprint, refuse_folder, write_atomically
 
 T = TypeVar("T")
 Recipe = dict[str, Any]

@@ -54,10 +54,12 @@ def home(package: str, name: str) -> str:
     if not bindings:
         return f"{package}.{name}" if _path(f"{package}.{name}") else package
     last = bindings[-1]
-    if isinstance(last, ast.ImportFrom) and last.module and last.module.startswith(f"{package}."):
+    if isinstance(last, ast.ImportFrom) and last.module and f"{last.module}.".startswith(f"{package}."):
         for alias in last.names:
             if name == (alias.asname or alias.name):
-                return home(last.module, alias.name)
+                if last.module != package:
+                    return home(last.module, alias.name)
+                return f"{package}.{alias.name}" if _path(f"{package}.{alias.name}") else package
     return package
 
 

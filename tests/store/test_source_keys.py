@@ -98,6 +98,8 @@ def test_a_name_leads_to_the_module_that_defines_it(tree):
         ("from lib.room.one import used\ntwo = used\n", "lib.room"),
         ("if True:\n    from lib.room.one import used as two\n", "lib.room"),
         ("from lib.room.one import *\n", "lib.room"),
+        ("from lib.room import two\n", "lib.room.two"),
+        ("from lib.room import one as two\n", "lib.room.one"),
         ("from lib.d import T as two\n", "lib.room"),
         ("def one():\n    two = 2\n", "lib.room.two"),  # bound inside a function only
     ],
