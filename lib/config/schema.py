@@ -122,8 +122,8 @@ class MiniBuild(Settings):
 
     builder: Literal["mini"]
     documents: Annotated[int, Field(ge=4)]
-    pool_articles: Annotated[int, Field(ge=20)]
-    passage_words: Annotated[int, Field(ge=20)]
+    topic_passages: Annotated[int, Field(ge=2)]
+    articles: Annotated[int, Field(ge=8)]
     train_pairs: Count
     validation_pairs: Count
     seed: Seed

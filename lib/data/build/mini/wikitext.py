@@ -1,4 +1,4 @@
-"""From a MediaWiki dump to clean paragraphs that remember their links: the citation tasks of mini need their targets.
+"""From a MediaWiki dump to clean paragraphs.
 
 What is prose and what is not is decided per line: templates, tables, references, galleries, files and comments are
 removed; headings become borders; a bullet stays only if it is a full sentence. A paragraph from which a formula was
@@ -16,9 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-# Private-use characters carry a link through cleaning: OPEN target SEP anchor CLOSE. GAP marks a formula that was cut.
-_OPEN, _SEP, _CLOSE, _GAP = "\ue000", "\ue001", "\ue002", "\ue003"
-_PRIVATE = re.compile("[\ue000-\ue003]")
+_GAP = "\ue000"  # a private character, which marks a formula that was cut
 
 # Of sections and templates only those are named whose treatment changes a paragraph of gensim's dump.
 # Sections that are lists of pointers, never prose about the subject.
@@ -66,20 +64,11 @@ _RESIDUE = re.compile(r"[{}|<>]|\[\[|\]\]|==|''|https?:|www\.|__|&#?\w+;|\bref\s
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
 
 
-class Link(NamedTuple):
-    """An anchor: `text[start:end]` pointed to the page `target` (its first letter upper-case)."""
-
-    start: int
-    end: int
-    target: str
-
-
 class Paragraph(NamedTuple):
-    """Clean prose under the heading `section` ("" for the lead), with the links it held."""
+    """Clean prose under the top-level heading `section` ("" for the lead)."""
 
     text: str
     section: str
-    links: tuple[Link, ...]
 
 
 class Article(NamedTuple):
@@ -102,15 +91,15 @@ def read_dump(path: Path) -> Iterator[Article]:
 
 def parse(title: str, wikitext: str) -> Article:
     """Clean paragraphs of a page; in its source `wikitext` XML entities are resolved once, as an XML parser does."""
-    section, top, paragraphs = "", "", []
+    top, skipped, paragraphs = "", False, []
     for line in _join_lines(_strip_blocks(wikitext)):
         if heading := _HEADING.match(line):
-            name = _PRIVATE.sub(" ", html.unescape(_TAG.sub("", heading.group(2)))).strip(" '")
+            name = html.unescape(_TAG.sub("", heading.group(2))).strip(" '")
             if len(heading.group(1)) == 2:
                 top = name
-            section = name if top == name else f"{top} / {name}"
-        elif _SKIPPED_SECTIONS.isdisjoint(section.lower().split(" / ")):
-            paragraphs += filter(None, [_paragraph(line, section)])
+            skipped = not _SKIPPED_SECTIONS.isdisjoint({top.lower(), name.lower()})
+        elif not skipped:
+            paragraphs += filter(None, [_paragraph(line, top)])
     return Article(title, tuple(paragraphs))
 
 
@@ -124,7 +113,7 @@ def _join_lines(text: str) -> Iterator[str]:
 
 def _strip_blocks(text: str) -> str:
     """Everything that can span lines: comments, references, formulas, templates, tables, files."""
-    text = _COMMENT.sub("", _PRIVATE.sub("", text))
+    text = _COMMENT.sub("", text.replace(_GAP, ""))
     text = re.sub(r"<sup>([0-9+−–n-]{1,4})</sup>", lambda m: m.group(1).translate(_SUPERSCRIPTS), text)
     text = re.sub(r"</?(?:nowiki|onlyinclude|noinclude)\s*/?>", "", text)
     text = _DROPPED_TAG.sub("", _REFERENCE.sub("", _FORMULA_TAG.sub(_GAP, text)))
@@ -159,13 +148,9 @@ def _convert(values: list[str]) -> str:
 
 
 def _link(match: re.Match) -> str:
+    """What a link prints; nothing for files and categories."""
     target, _, anchor = match.group(1).partition("|")
-    if _NAMESPACE.match(target):
-        return ""
-    anchor = anchor.rpartition("|")[2] if anchor else target.replace("_", " ")
-    target = _PRIVATE.sub("", html.unescape(target)).split("#")[0].replace("_", " ").strip().lstrip(":")
-    anchor = _PRIVATE.sub("", anchor)
-    return f"{_OPEN}{target[:1].upper() + target[1:]}{_SEP}{anchor}{_CLOSE}" if target and anchor.strip() else anchor
+    return "" if _NAMESPACE.match(target) else anchor.rpartition("|")[2] or target.replace("_", " ").lstrip(":")
 
 
 def _paragraph(line: str, section: str) -> Paragraph | None:
@@ -177,12 +162,12 @@ def _paragraph(line: str, section: str) -> Paragraph | None:
     line = _EXTERNAL.sub(lambda m: m.group(1), line)
     line = re.sub(r"'{2,}", "", _TAG.sub(lambda m: " " if m.group(0)[1:3].lower() == "br" else "", line))
     line = html.unescape(html.unescape(line))
-    text, links = _extract_links(_tidy(line))
+    text = _tidy(line)
     if len(text.split()) < (12 if item else 6) or not _SENTENCE_END.search(text):
         return None
     if _GAP in text or _RESIDUE.search(text):
         return None
-    return Paragraph(text, section, links)
+    return Paragraph(text, section)
 
 
 def _tidy(text: str) -> str:
@@ -199,16 +184,3 @@ def _tidy(text: str) -> str:
         text = re.sub(r"([,;:])(?:\s*[,;:])+", r"\1", text)
         text = re.sub(r" {2,}", " ", text).strip(" ,;:")
     return text
-
-
-def _extract_links(text: str) -> tuple[str, tuple[Link, ...]]:
-    """Plain text and the spans its anchors cover."""
-    pieces, links, length = [], [], 0
-    for part in re.split(f"({_OPEN}[^{_CLOSE}]*{_CLOSE})", text):
-        if part.startswith(_OPEN):
-            target, _, anchor = part[1:-1].partition(_SEP)
-            links.append(Link(length, length + len(anchor), target.strip()))
-            part = anchor
-        pieces.append(part)
-        length += len(part)
-    return "".join(pieces), tuple(links)
