@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import lib.data.build.mini.gensim_files as gensim_files  # by full name, which is what names the folder's code
+import lib.data.build.mini.mini_tasks as mini_tasks
 from lib.data.build import write_examples, write_lines, write_readme, write_relevant
-from lib.data.build.mini import gensim_files, mini_tasks
 from lib.data.dataset_folder import bytes_of
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
                      f"story, stories filed twice left out; `group` is the story. {lengths}")  # fmt: skip
 
     def passages(folder: Path) -> None:
-        rows = [*tasks().topics, *tasks().passages]
+        rows = [*tasks().topics, *itertools.chain.from_iterable(tasks().articles.values())]
         write_lines(folder / "documents.jsonl", ({"id": p.id, "text": p.text, "group": p.article} for p in rows))
         for task in ("topic", "same_article", "same_section", "section_of"):
             write_examples(folder / "tasks" / task, getattr(tasks(), task)())
@@ -58,7 +60,9 @@ def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
 
     def copies(folder: Path) -> None:
         borrowing, examples = tasks().copied()
-        texts = {passage.id: (passage.text, passage.article) for passage in tasks().passages} | borrowing
+        texts = {
+            passage.id: (passage.text, passage.article) for held in tasks().articles.values() for passage in held
+        } | borrowing
         used = dict.fromkeys(text_id for rows in examples.values() for ids, _ in rows for text_id in ids)
         rows = ({"id": i, "text": texts[i][0], "group": texts[i][1]} for i in texts if i in used)
         write_lines(folder / "documents.jsonl", rows)

@@ -113,10 +113,10 @@ def sentences(text: str) -> list[str]:
 @functools.cache
 def sections() -> tuple[Section, ...]:
     """The dump's sections in file order, copied paragraphs removed. Parsing takes about 2 s, once per process."""
-    rows = [(article.title, paragraph) for article in read_dump(path(DUMP)) for paragraph in article.paragraphs]
-    rows = [rows[index] for index in without_copies(paragraph.text for _, paragraph in rows)]
-    grouped = itertools.groupby(rows, key=lambda row: (row[0], row[1].section))
-    return tuple(Section(*key, tuple(s for _, p in group for s in sentences(p.text))) for key, group in grouped)
+    paragraphs = list(read_dump(path(DUMP)))
+    kept = [paragraphs[index] for index in without_copies(paragraph.text for paragraph in paragraphs)]
+    grouped = itertools.groupby(kept, key=lambda paragraph: paragraph[:2])
+    return tuple(Section(*key, tuple(s for p in group for s in sentences(p.text))) for key, group in grouped)
 
 
 def published_lengths(count: int) -> np.ndarray:
@@ -165,27 +165,24 @@ def _pieces(
 ) -> Iterator[Row]:
     """Up to `count` pieces, in turn one of each run, each as long as the first of `wanted` that its run can still fill.
 
-    Lengths that were met are taken out of `wanted`.
+    Lengths that were met are taken out of `wanted`; a piece ends with the sentence that comes nearest.
     """
+    runs = [runs[index] for index in rng.permutation(len(runs))]
+    ends = [np.cumsum([0, *tokens(texts)]) for _, texts in runs]
     places = [0] * len(runs)
-    lengths = [tokens(texts) if texts else [] for _, texts in runs]
-    order = rng.permutation(len(runs)).tolist()
-    while order and count:
-        left = []
-        for index in order:
-            (name, texts), start = runs[index], places[index]
-            ends = np.cumsum(lengths[index][start:])
-            fits = itertools.islice((goal for goal in wanted if len(ends) and goal <= ends[-1] + 3), 2)
-            goal = max(fits, default=None)  # the longer of two, since what a run has left favours the short
-            if goal is None or not count:
-                continue
-            taken = int(np.abs(ends - goal).argmin()) + 1
+    index, finished = 0, set[int]()
+    while count and len(finished) < len(runs):
+        (name, texts), borders, start = runs[index], ends[index], places[index]
+        left = borders[-1] - borders[start]
+        if goal := next((goal for goal in wanted if goal <= left), None):
             wanted.remove(goal)
-            places[index], count = start + taken, count - 1
-            text = " ".join(texts[start : start + taken])
+            places[index] = stop = start + 1 + int(np.abs(borders[start + 1 :] - borders[start] - goal).argmin())
+            count -= 1
+            text = " ".join(texts[start:stop])
             yield {"id": f"{name}/{index}-{start:03d}", "text": text, "title": name, "group": name}
-            left.append(index)
-        order = left
+        else:
+            finished.add(index)
+        index = (index + 1) % len(runs)
 
 
 def _representative(documents: list[Row], rng: np.random.Generator, rounds: int = 10) -> list[Row]:

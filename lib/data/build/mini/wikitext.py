@@ -18,28 +18,27 @@ from typing import NamedTuple
 
 _GAP = "\ue000"  # a private character, which marks a formula that was cut
 
-# Of sections and templates only those are named whose treatment changes a paragraph of gensim's dump.
-# Sections that are lists of pointers, never prose about the subject.
+# Sections that are lists of pointers, never prose about the subject. Of these and of templates only those are named
+# whose treatment changes a paragraph of gensim's dump.
 _SKIPPED_SECTIONS = frozenset(
     "references|external links|see also|further reading|bibliography|sources|gallery|filmography|publications|"
     "literature|books|selected bibliography|list of works".split("|")
 )
-# Templates inside sentences print their last (-1) or first argument behind a prefix, or a character. The others are
-# dropped with their content: footnotes, infoboxes, maintenance notes.
-_PRINTED = {
-    **dict.fromkeys("lang|transl|quote|bquote|music".split("|"), ("", -1)),
-    **dict.fromkeys("nowrap|small|smaller|big|angbr|sc|linktext|nihongo|inflation".split("|"), ("", 0)),
-    **{"hms": ("HMS ", 0), "as of": ("as of ", 0), "us$": ("$", 0)},
-}
+# Templates that print their last argument, or a character. The others are dropped with their content: footnotes,
+# infoboxes, maintenance notes.
+_PRINTED = frozenset("lang|transl|quote|bquote|music|nowrap|small|smaller|big|angbr|sc|linktext".split("|"))
 _CHARACTERS = {
-    **dict.fromkeys(["nbsp", "spaces"], " "),
-    **dict.fromkeys(["ndash", "snd", "mdashb", "spaced ndash"], " – "),
+    "nbsp": " ",
+    "spaces": " ",
+    **dict.fromkeys(("ndash", "snd", "mdashb", "spaced ndash"), " – "),
     "'s": "'s",
 }
 # Templates that compute what they print, so that leaving them out leaves a hole: the paragraph goes.
 _FORMULAS = frozenset(
-    "eqm|us patent|pop density|val|railgauge|frac|chem|coord|age|e|currentyear|sfrac|dentalformula|vr".split("|")
+    "eqm|us patent|pop density|val|railgauge|frac|chem|coord|age|e|currentyear|sfrac|dentalformula|vr|formatnum|"
+    "nihongo|inflation|hms|as of|us$".split("|")
 )
+_RANGES = ("-", "–", "to", "and", "by", "x", "or")  # between the numbers of {{convert}}
 _SUPERSCRIPTS = str.maketrans("0123456789+-−–n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻ⁿ")
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
@@ -62,45 +61,49 @@ _NAMESPACE = re.compile(
 _HATNOTE = re.compile(r"^(?:For other uses|This article is about|See also:|Main article)")
 _RESIDUE = re.compile(r"[{}|<>]|\[\[|\]\]|==|''|https?:|www\.|__|&#?\w+;|\bref\s*name|\bISBN\b|\bdoi:", re.I)
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
+_EMPTIED = [
+    (re.compile(pattern), kept)
+    for pattern, kept in (
+        (r"([(\[])[\s,;:.–-]+", r"\1"),
+        (r"[\s,;:–-]+([)\]])", r"\1"),
+        (r"\(\s*(?:or|and|pronounced|IPA)?\s*\)|\[\s*\]", ""),
+        (r"\s+([,;:.!?)\]])(?=[\s,;.)]|$)", r"\1"),
+        (r"([,;:])(?:\s*[,;:])+", r"\1"),
+        (r" {2,}", " "),
+    )
+]
 
 
 class Paragraph(NamedTuple):
-    """Clean prose under the top-level heading `section` ("" for the lead)."""
+    """Clean prose of an article under the top-level heading `section` ("" for the lead)."""
 
-    text: str
+    article: str
     section: str
+    text: str
 
 
-class Article(NamedTuple):
-    """A page: `title` and clean `paragraphs`."""
-
-    title: str
-    paragraphs: tuple[Paragraph, ...]
-
-
-def read_dump(path: Path) -> Iterator[Article]:
-    """Articles of the bz2-compressed MediaWiki export `path`, in file order, without redirects and other namespaces."""
+def read_dump(path: Path) -> Iterator[Paragraph]:
+    """Paragraphs of the bz2-compressed MediaWiki export `path`, in file order; of articles only, no redirects."""
     with bz2.open(path, "rb") as stream:
         for _, element in ElementTree.iterparse(stream):
             if element.tag.rpartition("}")[2] == "page":
                 fields = {child.tag.rpartition("}")[2]: child.text or "" for child in element.iter()}
                 if fields["ns"] == "0" and "redirect" not in fields:
-                    yield parse(fields["title"], fields.get("text", ""))
+                    yield from parse(fields["title"], fields.get("text", ""))
                 element.clear()
 
 
-def parse(title: str, wikitext: str) -> Article:
-    """Clean paragraphs of a page; in its source `wikitext` XML entities are resolved once, as an XML parser does."""
-    top, skipped, paragraphs = "", False, []
+def parse(title: str, wikitext: str) -> Iterator[Paragraph]:
+    """Paragraphs of a page; in its source `wikitext` XML entities are resolved once, as an XML parser does."""
+    section, skipped = "", False
     for line in _join_lines(_strip_blocks(wikitext)):
         if heading := _HEADING.match(line):
             name = html.unescape(_TAG.sub("", heading.group(2))).strip(" '")
             if len(heading.group(1)) == 2:
-                top = name
-            skipped = not _SKIPPED_SECTIONS.isdisjoint({top.lower(), name.lower()})
-        elif not skipped:
-            paragraphs += filter(None, [_paragraph(line, top)])
-    return Article(title, tuple(paragraphs))
+                section = name
+            skipped = not _SKIPPED_SECTIONS.isdisjoint({section.lower(), name.lower()})
+        elif not skipped and (text := _prose(line)):
+            yield Paragraph(title, section, text)
 
 
 def _join_lines(text: str) -> Iterator[str]:
@@ -128,23 +131,13 @@ def _template(match: re.Match) -> str:
     name, *arguments = (part.strip() for part in match.group(1).split("|"))
     name = name.lower().replace("_", " ")
     values = [argument for argument in arguments if not re.match(r"^[\w -]+=", argument)]
-    if name in ("convert", "cvt"):
-        return _convert(values)
-    if name in _FORMULAS:
+    if name in ("convert", "cvt"):  # {{convert|12|km|mi}} prints "12 km", {{convert|5|to|7|kg}} "5 to 7 kg"
+        return " ".join(values[:4] if values[1:2] and values[1] in _RANGES else values[:2])
+    if name.partition(":")[0] in _FORMULAS:
         return _GAP
-    if name.startswith("formatnum:"):
-        return name.removeprefix("formatnum:")
     if values and (name in _PRINTED or name.startswith("lang-")):
-        prefix, index = _PRINTED.get(name, ("", 0))
-        return prefix + values[index]
+        return values[-1]
     return _CHARACTERS.get(name, "")
-
-
-def _convert(values: list[str]) -> str:
-    """`{{convert|12|km|mi}}` prints "12 km", a range `{{convert|5|to|7|kg}}` "5 to 7 kg"."""
-    if len(values) >= 4 and values[1] in ("-", "–", "to", "and", "by", "x", "or"):
-        return f"{values[0]} {values[1]} {values[2]} {values[3]}"
-    return " ".join(values[:2])
 
 
 def _link(match: re.Match) -> str:
@@ -153,34 +146,25 @@ def _link(match: re.Match) -> str:
     return "" if _NAMESPACE.match(target) else anchor.rpartition("|")[2] or target.replace("_", " ").lstrip(":")
 
 
-def _paragraph(line: str, section: str) -> Paragraph | None:
-    """The line as prose; None of what is none (list item, row of a table) or still holds a formula or markup."""
-    item = line[0] in "*#:;"
+def _prose(line: str) -> str:
+    """The clean line; nothing of what is no prose (list item, row of a table) or still holds a formula or markup."""
+    words = 12 if line[0] in "*#:;" else 6  # at least
     line = line.lstrip("*#:; ")
     if not line or line[0] in "|!{}" or _HATNOTE.match(line):
-        return None
-    line = _EXTERNAL.sub(lambda m: m.group(1), line)
-    line = re.sub(r"'{2,}", "", _TAG.sub(lambda m: " " if m.group(0)[1:3].lower() == "br" else "", line))
-    line = html.unescape(html.unescape(line))
-    text = _tidy(line)
-    if len(text.split()) < (12 if item else 6) or not _SENTENCE_END.search(text):
-        return None
-    if _GAP in text or _RESIDUE.search(text):
-        return None
-    return Paragraph(text, section)
+        return ""
+    line = _TAG.sub(lambda m: " " if m.group(0)[1:3].lower() == "br" else "", _EXTERNAL.sub(r"\1", line))
+    text = _tidy(html.unescape(html.unescape(re.sub(r"'{2,}", "", line))))
+    complete = len(text.split()) >= words and _SENTENCE_END.search(text) and _GAP not in text
+    return text if complete and not _RESIDUE.search(text) else ""
 
 
 def _tidy(text: str) -> str:
     """White space, and the brackets and commas that removed templates leave behind."""
-    text = re.sub(r"\s+", " ", text)
-    text = re.sub(r"[\u200b-\u200f\u2060\ufeff\u00ad]", "", text)
+    text = re.sub(r"[\u200b-\u200f\u2060\ufeff\u00ad]", "", re.sub(r"\s+", " ", text))
     previous = None
     while previous != text:  # emptying the inner brackets can empty the outer ones
         previous = text
-        text = re.sub(r"([(\[])[\s,;:.–-]+", r"\1", text)
-        text = re.sub(r"[\s,;:–-]+([)\]])", r"\1", text)
-        text = re.sub(r"\(\s*(?:or|and|pronounced|IPA)?\s*\)|\[\s*\]", "", text)
-        text = re.sub(r"\s+([,;:.!?)\]])(?=[\s,;.)]|$)", r"\1", text)
-        text = re.sub(r"([,;:])(?:\s*[,;:])+", r"\1", text)
-        text = re.sub(r" {2,}", " ", text).strip(" ,;:")
+        for pattern, kept in _EMPTIED:
+            text = pattern.sub(kept, text)
+        text = text.strip(" ,;:")
     return text
