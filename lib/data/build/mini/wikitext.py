@@ -1,8 +1,8 @@
 """From a MediaWiki dump to clean paragraphs.
 
-What is prose and what is not is decided per line: templates, tables, references, galleries, files and comments are
-removed; headings become borders; a bullet stays only if it is a full sentence. A paragraph from which a formula was
-cut, or that still carries markup afterwards, is dropped as a whole: a sentence with a hole teaches a model nothing.
+Templates on lines of their own, tables, references, galleries, files and comments are removed; a bullet stays only if
+it is a full sentence. A paragraph that holds a formula, another template, or markup that is left, is dropped: without
+it there would be a hole in a sentence.
 """
 
 from __future__ import annotations
@@ -16,38 +16,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-_GAP = "\ue000"  # a private character, which marks a formula that was cut
+_GAP = "\ue000"  # a private character, which marks what was cut
 
-# Sections that are lists of pointers, never prose about the subject. Of these and of templates only those are named
-# whose treatment changes a paragraph of gensim's dump.
+# Sections that are lists of pointers, among those of gensim's dump.
 _SKIPPED_SECTIONS = frozenset(
     "references|external links|see also|further reading|bibliography|sources|gallery|filmography|publications|"
     "literature|books|selected bibliography|list of works".split("|")
 )
-# Templates that print their last argument, or a character. The others are dropped with their content: footnotes,
-# infoboxes, maintenance notes.
-_PRINTED = frozenset("lang|transl|quote|bquote|music|nowrap|small|smaller|big|angbr|sc|linktext".split("|"))
-_CHARACTERS = {
-    "nbsp": " ",
-    "spaces": " ",
-    **dict.fromkeys(("ndash", "snd", "mdashb", "spaced ndash"), " – "),
-    "'s": "'s",
-}
-# Templates that compute what they print, so that leaving them out leaves a hole: the paragraph goes.
-_FORMULAS = frozenset(
-    "eqm|us patent|pop density|val|railgauge|frac|chem|coord|age|e|currentyear|sfrac|dentalformula|vr|formatnum|"
-    "nihongo|inflation|hms|as of|us$".split("|")
-)
+_NOTES = frozenset("citation needed|cn|fact|rp|sfn|sfnp|harvnb|refn|efn|clarify|who|when|page needed".split("|"))
+_SPACES = {"nbsp": " ", "spaces": " ", "ndash": " – ", "snd": " – ", "spaced ndash": " – "}  # and what they print
 _RANGES = ("-", "–", "to", "and", "by", "x", "or")  # between the numbers of {{convert}}
-_SUPERSCRIPTS = str.maketrans("0123456789+-−–n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻ⁿ")
 
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
 _FORMULA_TAG = re.compile(r"<(math|chem|ce|hiero|score)\b[^>]*>.*?</\1\s*>", re.S | re.I)
 _DROPPED_TAG = re.compile(
-    r"<(gallery|timeline|syntaxhighlight|source|pre|imagemap|graph|table|poem|references|code)\b(?:[^>]*[^>/])?>.*?</\1\s*>",
+    r"<(ref|gallery|timeline|syntaxhighlight|source|pre|imagemap|graph|table|poem|references|code)\b"
+    r"(?:[^>]*/\s*>|(?:[^>]*[^>/])?>.*?</\1\s*>)",
     re.S | re.I,
 )
-_REFERENCE = re.compile(r"<ref\b[^>]*?/\s*>|<ref\b[^>]*>.*?</ref\s*>", re.S | re.I)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _TEMPLATE = re.compile(r"\{\{((?:[^{}]|\{(?!\{)|\}(?!\}))*)\}\}", re.S)
 _TABLE = re.compile(r"\{\|(?:(?!\{\|).)*?\n\s*\|\}", re.S)
@@ -58,20 +43,8 @@ _NAMESPACE = re.compile(
     r"^\s*:?\s*(?:file|image|category|media|template|wikipedia|help|portal|user|special|wikt|wiktionary|[a-z]{2,3}(?:-[a-z]+)?)\s*:",
     re.I,
 )
-_HATNOTE = re.compile(r"^(?:For other uses|This article is about|See also:|Main article)")
-_RESIDUE = re.compile(r"[{}|<>]|\[\[|\]\]|==|''|https?:|www\.|__|&#?\w+;|\bref\s*name|\bISBN\b|\bdoi:", re.I)
+_RESIDUE = re.compile(r"[{}|<>]|\( *\)|\[\[|\]\]|==|''|https?:|www\.|__|&#?\w+;|\bref\s*name|\bISBN\b|\bdoi:", re.I)
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
-_EMPTIED = [
-    (re.compile(pattern), kept)
-    for pattern, kept in (
-        (r"([(\[])[\s,;:.–-]+", r"\1"),
-        (r"[\s,;:–-]+([)\]])", r"\1"),
-        (r"\(\s*(?:or|and|pronounced|IPA)?\s*\)|\[\s*\]", ""),
-        (r"\s+([,;:.!?)\]])(?=[\s,;.)]|$)", r"\1"),
-        (r"([,;:])(?:\s*[,;:])+", r"\1"),
-        (r" {2,}", " "),
-    )
-]
 
 
 class Paragraph(NamedTuple):
@@ -108,7 +81,7 @@ def parse(title: str, wikitext: str) -> Iterator[Paragraph]:
 
 def _join_lines(text: str) -> Iterator[str]:
     """MediaWiki's rule: plain lines without an empty line between are one paragraph; headings and items are alone."""
-    lines = map(str.strip, text.split("\n"))
+    lines = (line.strip() if line.strip(f"{_GAP} ") else "" for line in text.split("\n"))  # a template's own line
     for plain, run in itertools.groupby(lines, key=lambda line: line[:1] not in ("", *"=*#:;|!{}")):
         held = [line for line in run if line]
         yield from [" ".join(held)] if plain else held
@@ -116,28 +89,21 @@ def _join_lines(text: str) -> Iterator[str]:
 
 def _strip_blocks(text: str) -> str:
     """Everything that can span lines: comments, references, formulas, templates, tables, files."""
-    text = _COMMENT.sub("", text.replace(_GAP, ""))
-    text = re.sub(r"<sup>([0-9+−–n-]{1,4})</sup>", lambda m: m.group(1).translate(_SUPERSCRIPTS), text)
-    text = re.sub(r"</?(?:nowiki|onlyinclude|noinclude)\s*/?>", "", text)
-    text = _DROPPED_TAG.sub("", _REFERENCE.sub("", _FORMULA_TAG.sub(_GAP, text)))
+    text = re.sub(r"<!--.*?(?:-->|\Z)", "", text.replace(_GAP, ""), flags=re.S)
+    text = re.sub(r"<sup>(?=[0-9+−–n-]{1,4}</sup>)", "^", text)
+    text = _DROPPED_TAG.sub("", _FORMULA_TAG.sub(_GAP, text))
     for pattern, replacement in ((_TEMPLATE, _template), (_TABLE, ""), (_LINK, _link)):
-        replaced = 1
-        while replaced:  # innermost first, until none is left; captions hold links
-            text, replaced = pattern.subn(replacement, text)
+        while pattern.search(text):  # innermost first, until none is left; captions hold links
+            text = pattern.sub(replacement, text)
     return text
 
 
 def _template(match: re.Match) -> str:
     name, *arguments = (part.strip() for part in match.group(1).split("|"))
     name = name.lower().replace("_", " ")
-    values = [argument for argument in arguments if not re.match(r"^[\w -]+=", argument)]
     if name in ("convert", "cvt"):  # {{convert|12|km|mi}} prints "12 km", {{convert|5|to|7|kg}} "5 to 7 kg"
-        return " ".join(values[:4] if values[1:2] and values[1] in _RANGES else values[:2])
-    if name.partition(":")[0] in _FORMULAS:
-        return _GAP
-    if values and (name in _PRINTED or name.startswith("lang-")):
-        return values[-1]
-    return _CHARACTERS.get(name, "")
+        return " ".join(arguments[:4] if arguments[1:2] and arguments[1] in _RANGES else arguments[:2])
+    return "" if name in _NOTES else _SPACES.get(name, _GAP)
 
 
 def _link(match: re.Match) -> str:
@@ -150,21 +116,12 @@ def _prose(line: str) -> str:
     """The clean line; nothing of what is no prose (list item, row of a table) or still holds a formula or markup."""
     words = 12 if line[0] in "*#:;" else 6  # at least
     line = line.lstrip("*#:; ")
-    if not line or line[0] in "|!{}" or _HATNOTE.match(line):
+    if not line or line[0] in "|!{}":
         return ""
     line = _TAG.sub(lambda m: " " if m.group(0)[1:3].lower() == "br" else "", _EXTERNAL.sub(r"\1", line))
-    text = _tidy(html.unescape(html.unescape(re.sub(r"'{2,}", "", line))))
+    line = html.unescape(html.unescape(re.sub(r"'{2,}", "", line)))
+    text = re.sub(
+        r"\s+([,;:.!?)\]])", r"\1", re.sub(r"\s+", " ", re.sub(r"[\u200b-\u200f\u2060\ufeff\u00ad]", "", line))
+    )
     complete = len(text.split()) >= words and _SENTENCE_END.search(text) and _GAP not in text
     return text if complete and not _RESIDUE.search(text) else ""
-
-
-def _tidy(text: str) -> str:
-    """White space, and the brackets and commas that removed templates leave behind."""
-    text = re.sub(r"[\u200b-\u200f\u2060\ufeff\u00ad]", "", re.sub(r"\s+", " ", text))
-    previous = None
-    while previous != text:  # emptying the inner brackets can empty the outer ones
-        previous = text
-        for pattern, kept in _EMPTIED:
-            text = pattern.sub(kept, text)
-        text = text.strip(" ,;:")
-    return text
