@@ -21,7 +21,7 @@ from __future__ import annotations
 import itertools
 import re
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -183,7 +183,7 @@ class MiniTasks:
 
     def _cut(self, section: Section, recipe: Recipe) -> tuple[list[Passage], int]:
         """Passages of these lengths and uses as far as the section goes, and how many sentences that took."""
-        own = _pattern(word for word in re.findall(r"\w+", _plain(section.article)) if len(word) >= 4)
+        own = _pattern(word for word in re.findall(r"\w+", section.article) if len(word) >= 4)
         texts = [own.sub(MASK, self._titles.sub(MASK, sentence)) for sentence in section.sentences]
         borders = np.cumsum([0, *gensim_files.tokens(texts)])
         name, passages, start = f"{section.article}/{section.name}", list[Passage](), 0
@@ -215,15 +215,14 @@ def balanced(
     text alone. The few positives whose first text finds no partner that is `allowed` are left out.
     """
     kept = [pair if rng.random() < 0.5 else pair[::-1] for pair in shuffled(positives, rng)[: wanted // 2]]
-    partners = shuffled([second for _, second in kept], rng)
-    examples: list[tuple[Pair, str]] = []
-    joined: set[frozenset[str]] = set()
+    left = Counter(shuffled([second for _, second in kept], rng))
+    examples, joined = list[tuple[Pair, str]](), set[frozenset[str]]()
     for first, second in kept:
-        fits = (i for i, b in enumerate(partners) if allowed(first, b) and frozenset((first, b)) not in joined)
-        if (place := next(fits, None)) is not None:
-            negative = (first, partners.pop(place))
-            joined.add(frozenset(negative))
-            examples += [((first, second), YES), (negative, NO)]
+        if fits := [b for b in left if left[b] and allowed(first, b) and frozenset((first, b)) not in joined]:
+            partner = max(fits, key=left.__getitem__)  # so that hardly a text is left over
+            left[partner] -= 1
+            joined.add(frozenset((first, partner)))
+            examples += [((first, second), YES), ((first, partner), NO)]
     return shuffled(examples, rng)
 
 

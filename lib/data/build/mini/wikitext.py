@@ -43,7 +43,7 @@ _NAMESPACE = re.compile(
     r"^\s*:?\s*(?:file|image|category|media|template|wikipedia|help|portal|user|special|wikt|wiktionary|[a-z]{2,3}(?:-[a-z]+)?)\s*:",
     re.I,
 )
-_RESIDUE = re.compile(r"[{}|<>]|\( *\)|\[\[|\]\]|==|''|https?:|www\.|__|&#?\w+;|\bref\s*name|\bISBN\b|\bdoi:", re.I)
+_RESIDUE = re.compile(r"[{}|<>]|\([\s)]|\[\[|\]\]|==|''|https?:|www\.|__|&#?\w+;|\bref\s*name|\bISBN\b|\bdoi:", re.I)
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
 
 
