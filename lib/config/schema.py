@@ -124,6 +124,7 @@ class MiniBuild(Settings):
     documents: Annotated[int, Field(ge=4)]
     topic_passages: Annotated[int, Field(ge=2)]
     articles: Annotated[int, Field(ge=8)]
+    sections: Annotated[int, Field(ge=2)]
     train_pairs: Count
     validation_pairs: Count
     seed: Seed

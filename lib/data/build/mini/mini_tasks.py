@@ -39,13 +39,12 @@ NO, YES = "no", "yes"  # the classes of every pair task
 MASK = "X"
 TOPICS = 11  # classes of ARXIV
 SHORT, LONG, TOPIC = (24, 48), (49, 80), (60, 100)  # tokens of a passage; the structural teacher's limit is 48
-# What is cut of each of two sections of an article: a length and a use. OC and S2ORC pair short passages with long ones
+# What is cut of each section that an article gives: a length and a use. OC and S2ORC pair short passages with long ones
 # and with mixed ones, of which a third is short. Of the largest articles AAN has more, so that a head can learn them.
-SECTIONS = 2
 SECTION = [(SHORT, "paired")] * 5 + [(SHORT, "mixed")] + [(LONG, "mixed")] * 2
 DEEP = SECTION + [(SHORT, "train")] * 2 + [(SHORT, "validation")] * 4 + [(SHORT, "test")] * 4
 DEEP_SHARE = 0.4  # of the articles
-BORROWING, COPIED = 4, 3  # texts that borrow from an article (PAN), passages that each of them copies
+COPIES, COPIED = 2, 3  # times that PAN copies a passage on average, passages that a text copies
 COPY_WORDS = range(8, 18)  # of a copied stretch
 HOST_WORDS = 5  # words of another article before the copies, and after them
 RELATED = 0.5  # mean human rating (0 to 1) above which two Lee stories count as similar; 47 of 50 stories have one
@@ -103,13 +102,13 @@ class MiniTasks:
         """OC."""
         of, positives = self.by_id, defaultdict(list)
         for number, (title, passages) in enumerate(self.articles.items()):
-            longs = [p.id for p in passages if p.long][: 1 + (number % 3 == 0)]  # one text in eight
             paired = [p.id for p in passages if p.use == "paired"]
+            longs = [p.id for p in passages if p.long][: len(paired) // 10 + (number % 3 == 0)]  # one text in eight
             positives[self.split[title]] += itertools.combinations(longs + paired, 2)
         return self._balanced("OC", positives, lambda a, b: of[a].article != of[b].article)
 
     def same_section(self) -> Examples:
-        """AAN. Negatives join the two sections of an article."""
+        """AAN. Negatives join two sections of one article."""
         of, positives = self.by_id, defaultdict(list)
         for passages in self.articles.values():
             deep = any(p.use == "test" for p in passages)
@@ -139,7 +138,7 @@ class MiniTasks:
             titles = [title for title in self.articles if self.split[title] == split]
             for title, host in zip(titles, titles[1:] + titles[:1], strict=True):
                 candidates = [passage for passage in self.articles[title] if passage.use == "mixed"]
-                for own in self.articles[host][:BORROWING]:
+                for own in self.articles[host][: COPIES * len(candidates) // COPIED]:
                     chosen = shuffled(candidates, rng)[:COPIED]
                     copies = [_obfuscated(passage.text.split(), rng) for passage in chosen]
                     words = own.text.split()
@@ -169,17 +168,18 @@ class MiniTasks:
         return passages
 
     def _article(self, sections: list[Section], recipe: Recipe) -> list[Passage]:
-        """The passages of two sections, or none if the article has no two that are long enough."""
+        """The passages of as many sections as are wanted, at least two; none if the article has no two long ones."""
         rng, passages, used = self._rng(sections[0].article), list[Passage](), {}
         for section in shuffled(sections, rng):
-            cut, taken = self._cut(section, shuffled(recipe, rng))
-            if len(cut) == len(recipe):
-                passages += cut
-                used[section] = taken
-            if len(used) == SECTIONS:
-                self.used |= used
-                return passages
-        return []
+            if len(used) < self.settings.sections:
+                cut, taken = self._cut(section, shuffled(recipe, rng))
+                if len(cut) == len(recipe):
+                    passages += cut
+                    used[section] = taken
+        if len(used) < 2:
+            return []
+        self.used |= used
+        return passages
 
     def _cut(self, section: Section, recipe: Recipe) -> tuple[list[Passage], int]:
         """Passages of these lengths and uses as far as the section goes, and how many sentences that took."""
