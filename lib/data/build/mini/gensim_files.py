@@ -96,12 +96,12 @@ def without_copies(texts: Iterable[str]) -> list[int]:
 
 def sentences(text: str) -> list[str]:
     """The sentences of a paragraph or story."""
-    found, start = [], 0
+    parts, start = [], 0
     for match in _SENTENCE_BORDER.finditer(text):
         if not _ABBREVIATION.search(text[start : match.start()]):
-            found.append(text[start : match.end()].strip())
+            parts.append(text[start : match.end()].strip())
             start = match.end()
-    return [*found, text[start:].strip()]
+    return [*parts, text[start:].strip()]
 
 
 @functools.cache
@@ -165,7 +165,7 @@ def _pieces(
             count -= 1
             stop = 1 + int(np.abs(ends[1:] - ends[0] - goal).argmin())
             text_id = f"{name}/{number}-{ends[0]:05d}"
-            yield {"id": text_id, "text": " ".join(texts[:stop]), "title": name, "group": name}
+            yield {"id": text_id, "text": " ".join(texts[:stop]), "group": name}
             turns.append((number, name, texts[stop:], ends[stop:]))
 
 
