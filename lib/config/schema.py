@@ -114,8 +114,9 @@ class TaskSettings(Settings):  # the evaluation tasks by name, and how they are 
 class MiniBuild(Settings):  # how the dataset folders of mini are made from the files inside gensim
     builder: Literal["mini"]
     documents: Annotated[int, Field(ge=4)]
-    pool_articles: Annotated[int, Field(ge=20)]
-    passage_words: Annotated[int, Field(ge=20)]
+    topic_passages: Annotated[int, Field(ge=2)]
+    articles: Annotated[int, Field(ge=8)]
+    sections: Annotated[int, Field(ge=2)]
     train_pairs: Count
     validation_pairs: Count
     seed: Seed

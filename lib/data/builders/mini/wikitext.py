@@ -1,8 +1,8 @@
-"""From a MediaWiki dump to clean paragraphs that remember their links: the citation tasks of mini need their targets.
+"""From a MediaWiki dump to clean paragraphs.
 
-What is prose and what is not is decided per line: templates, tables, references, galleries, files and comments are
-removed; headings become borders; a bullet stays only if it is a full sentence. A paragraph from which a formula was
-cut, or that still carries markup afterwards, is dropped as a whole: a sentence with a hole teaches a model nothing.
+Templates on lines of their own, tables, references, galleries, files and comments are removed; a bullet stays only if
+it is a full sentence. A paragraph that holds a formula, another template, or markup that is left, is dropped: without
+it there would be a hole in a sentence.
 """
 
 from __future__ import annotations
@@ -16,41 +16,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-# Private-use characters carry a link through cleaning: OPEN target SEP anchor CLOSE. GAP marks a formula that was cut.
-_OPEN, _SEP, _CLOSE, _GAP = "\ue000", "\ue001", "\ue002", "\ue003"
-_PRIVATE = re.compile("[\ue000-\ue003]")
+_GAP = "\ue000"  # a private character, which marks what was cut
 
-# Of sections and templates only those are named whose treatment changes a paragraph of gensim's dump.
-# Sections that are lists of pointers, never prose about the subject.
+# Sections that are lists of pointers, among those of gensim's dump.
 _SKIPPED_SECTIONS = frozenset(
     "references|external links|see also|further reading|bibliography|sources|gallery|filmography|publications|"
     "literature|books|selected bibliography|list of works".split("|")
 )
-# Templates inside sentences print their last (-1) or first argument behind a prefix, or a character. The others are
-# dropped with their content: footnotes, infoboxes, maintenance notes.
-_PRINTED = {
-    **dict.fromkeys("lang|transl|quote|bquote|music".split("|"), ("", -1)),
-    **dict.fromkeys("nowrap|small|smaller|big|angbr|sc|linktext|nihongo|inflation".split("|"), ("", 0)),
-    **{"hms": ("HMS ", 0), "as of": ("as of ", 0), "us$": ("$", 0)},
-}
-_CHARACTERS = {
-    **dict.fromkeys(["nbsp", "spaces"], " "),
-    **dict.fromkeys(["ndash", "snd", "mdashb", "spaced ndash"], " – "),
-    "'s": "'s",
-}
-# Templates that compute what they print, so that leaving them out leaves a hole: the paragraph goes.
-_FORMULAS = frozenset(
-    "eqm|us patent|pop density|val|railgauge|frac|chem|coord|age|e|currentyear|sfrac|dentalformula|vr".split("|")
-)
-_SUPERSCRIPTS = str.maketrans("0123456789+-−–n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻ⁿ")
+_NOTES = frozenset("citation needed|cn|fact|rp|sfn|sfnp|harvnb|refn|efn|clarify|who|when|page needed".split("|"))
+_SPACES = {"nbsp": " ", "spaces": " ", "ndash": " – ", "snd": " – ", "spaced ndash": " – "}  # and what they print
+_RANGES = ("-", "–", "to", "and", "by", "x", "or")  # between the numbers of {{convert}}
 
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
 _FORMULA_TAG = re.compile(r"<(math|chem|ce|hiero|score)\b[^>]*>.*?</\1\s*>", re.S | re.I)
 _DROPPED_TAG = re.compile(
-    r"<(gallery|timeline|syntaxhighlight|source|pre|imagemap|graph|table|poem|references|code)\b(?:[^>]*[^>/])?>.*?</\1\s*>",
+    r"<(ref|gallery|timeline|syntaxhighlight|source|pre|imagemap|graph|table|poem|references|code)\b"
+    r"(?:[^>]*/\s*>|(?:[^>]*[^>/])?>.*?</\1\s*>)",
     re.S | re.I,
 )
-_REFERENCE = re.compile(r"<ref\b[^>]*?/\s*>|<ref\b[^>]*>.*?</ref\s*>", re.S | re.I)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _TEMPLATE = re.compile(r"\{\{((?:[^{}]|\{(?!\{)|\}(?!\}))*)\}\}", re.S)
 _TABLE = re.compile(r"\{\|(?:(?!\{\|).)*?\n\s*\|\}", re.S)
@@ -61,62 +43,45 @@ _NAMESPACE = re.compile(
     r"^\s*:?\s*(?:file|image|category|media|template|wikipedia|help|portal|user|special|wikt|wiktionary|[a-z]{2,3}(?:-[a-z]+)?)\s*:",
     re.I,
 )
-_HATNOTE = re.compile(r"^(?:For other uses|This article is about|See also:|Main article)")
-_RESIDUE = re.compile(r"[{}|<>]|\[\[|\]\]|==|''|https?:|www\.|__|&#?\w+;|\bref\s*name|\bISBN\b|\bdoi:", re.I)
+_RESIDUE = re.compile(r"[{}|<>]|\([\s)]|\[\[|\]\]|==|''|https?:|www\.|__|&#?\w+;|\bref\s*name|\bISBN\b|\bdoi:", re.I)
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
 
 
-class Link(NamedTuple):
-    """An anchor: `text[start:end]` pointed to the page `target` (its first letter upper-case)."""
-
-    start: int
-    end: int
-    target: str
-
-
 class Paragraph(NamedTuple):
-    """Clean prose under the heading `section` ("" for the lead), with the links it held."""
+    """Clean prose of an article under the top-level heading `section` ("" for the lead)."""
 
-    text: str
+    article: str
     section: str
-    links: tuple[Link, ...]
+    text: str
 
 
-class Article(NamedTuple):
-    """A page: `title` and clean `paragraphs`."""
-
-    title: str
-    paragraphs: tuple[Paragraph, ...]
-
-
-def read_dump(path: Path) -> Iterator[Article]:
-    """Articles of the bz2-compressed MediaWiki export `path`, in file order, without redirects and other namespaces."""
+def read_dump(path: Path) -> Iterator[Paragraph]:
+    """Paragraphs of the bz2-compressed MediaWiki export `path`, in file order; of articles only, no redirects."""
     with bz2.open(path, "rb") as stream:
         for _, element in ElementTree.iterparse(stream):
             if element.tag.rpartition("}")[2] == "page":
                 fields = {child.tag.rpartition("}")[2]: child.text or "" for child in element.iter()}
                 if fields["ns"] == "0" and "redirect" not in fields:
-                    yield parse(fields["title"], fields.get("text", ""))
+                    yield from parse(fields["title"], fields.get("text", ""))
                 element.clear()
 
 
-def parse(title: str, wikitext: str) -> Article:
-    """Clean paragraphs of a page; in its source `wikitext` XML entities are resolved once, as an XML parser does."""
-    section, top, paragraphs = "", "", []
+def parse(title: str, wikitext: str) -> Iterator[Paragraph]:
+    """Paragraphs of a page; in its source `wikitext` XML entities are resolved once, as an XML parser does."""
+    section, skipped = "", False
     for line in _join_lines(_strip_blocks(wikitext)):
         if heading := _HEADING.match(line):
-            name = _PRIVATE.sub(" ", html.unescape(_TAG.sub("", heading.group(2)))).strip(" '")
+            name = html.unescape(_TAG.sub("", heading.group(2))).strip(" '")
             if len(heading.group(1)) == 2:
-                top = name
-            section = name if top == name else f"{top} / {name}"
-        elif _SKIPPED_SECTIONS.isdisjoint(section.lower().split(" / ")):
-            paragraphs += filter(None, [_paragraph(line, section)])
-    return Article(title, tuple(paragraphs))
+                section = name
+            skipped = not _SKIPPED_SECTIONS.isdisjoint({section.lower(), name.lower()})
+        elif not skipped and (text := _prose(line)):
+            yield Paragraph(title, section, text)
 
 
 def _join_lines(text: str) -> Iterator[str]:
     """MediaWiki's rule: plain lines without an empty line between are one paragraph; headings and items are alone."""
-    lines = map(str.strip, text.split("\n"))
+    lines = (line.strip() if line.strip(f"{_GAP} ") else "" for line in text.split("\n"))  # a template's own line
     for plain, run in itertools.groupby(lines, key=lambda line: line[:1] not in ("", *"=*#:;|!{}")):
         held = [line for line in run if line]
         yield from [" ".join(held)] if plain else held
@@ -124,91 +89,39 @@ def _join_lines(text: str) -> Iterator[str]:
 
 def _strip_blocks(text: str) -> str:
     """Everything that can span lines: comments, references, formulas, templates, tables, files."""
-    text = _COMMENT.sub("", _PRIVATE.sub("", text))
-    text = re.sub(r"<sup>([0-9+−–n-]{1,4})</sup>", lambda m: m.group(1).translate(_SUPERSCRIPTS), text)
-    text = re.sub(r"</?(?:nowiki|onlyinclude|noinclude)\s*/?>", "", text)
-    text = _DROPPED_TAG.sub("", _REFERENCE.sub("", _FORMULA_TAG.sub(_GAP, text)))
+    text = re.sub(r"<!--.*?(?:-->|\Z)", "", text.replace(_GAP, ""), flags=re.S)
+    text = re.sub(r"<sup>(?=[0-9+−–n-]{1,4}</sup>)", "^", text)
+    text = _DROPPED_TAG.sub("", _FORMULA_TAG.sub(_GAP, text))
     for pattern, replacement in ((_TEMPLATE, _template), (_TABLE, ""), (_LINK, _link)):
-        replaced = 1
-        while replaced:  # innermost first, until none is left; captions hold links
-            text, replaced = pattern.subn(replacement, text)
+        while pattern.search(text):  # innermost first, until none is left; captions hold links
+            text = pattern.sub(replacement, text)
     return text
 
 
 def _template(match: re.Match) -> str:
     name, *arguments = (part.strip() for part in match.group(1).split("|"))
     name = name.lower().replace("_", " ")
-    values = [argument for argument in arguments if not re.match(r"^[\w -]+=", argument)]
-    if name in ("convert", "cvt"):
-        return _convert(values)
-    if name in _FORMULAS:
-        return _GAP
-    if name.startswith("formatnum:"):
-        return name.removeprefix("formatnum:")
-    if values and (name in _PRINTED or name.startswith("lang-")):
-        prefix, index = _PRINTED.get(name, ("", 0))
-        return prefix + values[index]
-    return _CHARACTERS.get(name, "")
-
-
-def _convert(values: list[str]) -> str:
-    """`{{convert|12|km|mi}}` prints "12 km", a range `{{convert|5|to|7|kg}}` "5 to 7 kg"."""
-    if len(values) >= 4 and values[1] in ("-", "–", "to", "and", "by", "x", "or"):
-        return f"{values[0]} {values[1]} {values[2]} {values[3]}"
-    return " ".join(values[:2])
+    if name in ("convert", "cvt"):  # {{convert|12|km|mi}} prints "12 km", {{convert|5|to|7|kg}} "5 to 7 kg"
+        return " ".join(arguments[:4] if arguments[1:2] and arguments[1] in _RANGES else arguments[:2])
+    return "" if name in _NOTES else _SPACES.get(name, _GAP)
 
 
 def _link(match: re.Match) -> str:
+    """What a link prints; nothing for files and categories."""
     target, _, anchor = match.group(1).partition("|")
-    if _NAMESPACE.match(target):
-        return ""
-    anchor = anchor.rpartition("|")[2] if anchor else target.replace("_", " ")
-    target = _PRIVATE.sub("", html.unescape(target)).split("#")[0].replace("_", " ").strip().lstrip(":")
-    anchor = _PRIVATE.sub("", anchor)
-    return f"{_OPEN}{target[:1].upper() + target[1:]}{_SEP}{anchor}{_CLOSE}" if target and anchor.strip() else anchor
+    return "" if _NAMESPACE.match(target) else anchor.rpartition("|")[2] or target.replace("_", " ").lstrip(":")
 
 
-def _paragraph(line: str, section: str) -> Paragraph | None:
-    """The line as prose; None of what is none (list item, row of a table) or still holds a formula or markup."""
-    item = line[0] in "*#:;"
+def _prose(line: str) -> str:
+    """The clean line; nothing of what is no prose (list item, row of a table) or still holds a formula or markup."""
+    words = 12 if line[0] in "*#:;" else 6  # at least
     line = line.lstrip("*#:; ")
-    if not line or line[0] in "|!{}" or _HATNOTE.match(line):
-        return None
-    line = _EXTERNAL.sub(lambda m: m.group(1), line)
-    line = re.sub(r"'{2,}", "", _TAG.sub(lambda m: " " if m.group(0)[1:3].lower() == "br" else "", line))
-    line = html.unescape(html.unescape(line))
-    text, links = _extract_links(_tidy(line))
-    if len(text.split()) < (12 if item else 6) or not _SENTENCE_END.search(text):
-        return None
-    if _GAP in text or _RESIDUE.search(text):
-        return None
-    return Paragraph(text, section, links)
-
-
-def _tidy(text: str) -> str:
-    """White space, and the brackets and commas that removed templates leave behind."""
-    text = re.sub(r"\s+", " ", text)
-    text = re.sub(r"[\u200b-\u200f\u2060\ufeff\u00ad]", "", text)
-    previous = None
-    while previous != text:  # emptying the inner brackets can empty the outer ones
-        previous = text
-        text = re.sub(r"([(\[])[\s,;:.–-]+", r"\1", text)
-        text = re.sub(r"[\s,;:–-]+([)\]])", r"\1", text)
-        text = re.sub(r"\(\s*(?:or|and|pronounced|IPA)?\s*\)|\[\s*\]", "", text)
-        text = re.sub(r"\s+([,;:.!?)\]])(?=[\s,;.)]|$)", r"\1", text)
-        text = re.sub(r"([,;:])(?:\s*[,;:])+", r"\1", text)
-        text = re.sub(r" {2,}", " ", text).strip(" ,;:")
-    return text
-
-
-def _extract_links(text: str) -> tuple[str, tuple[Link, ...]]:
-    """Plain text and the spans its anchors cover."""
-    pieces, links, length = [], [], 0
-    for part in re.split(f"({_OPEN}[^{_CLOSE}]*{_CLOSE})", text):
-        if part.startswith(_OPEN):
-            target, _, anchor = part[1:-1].partition(_SEP)
-            links.append(Link(length, length + len(anchor), target.strip()))
-            part = anchor
-        pieces.append(part)
-        length += len(part)
-    return "".join(pieces), tuple(links)
+    if not line or line[0] in "|!{}":
+        return ""
+    line = _TAG.sub(lambda m: " " if m.group(0)[1:3].lower() == "br" else "", _EXTERNAL.sub(r"\1", line))
+    line = html.unescape(html.unescape(re.sub(r"'{2,}", "", line)))
+    text = re.sub(
+        r"\s+([,;:.!?)\]])", r"\1", re.sub(r"\s+", " ", re.sub(r"[\u200b-\u200f\u2060\ufeff\u00ad]", "", line))
+    )
+    complete = len(text.split()) >= words and _SENTENCE_END.search(text) and _GAP not in text
+    return text if complete and not _RESIDUE.search(text) else ""
