@@ -4,8 +4,6 @@ Under `accelerate launch -m lib.train ...` or `torchrun -m lib.train ...` the ba
 fails ends with exit code 2 and one line; the checkpoint stays until the student is saved, so the same command goes on.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,7 +1,5 @@
 """What every process must have in its environment before NumPy and torch load, so that numbers repeat."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """Which notebook makes which figure and table: `params/manifest.yaml`, checked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal

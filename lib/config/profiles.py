@@ -4,8 +4,6 @@ Everything is checked before anything runs: what cannot be is a `ParameterError`
 nearest valid name.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 import reprlib

@@ -1,7 +1,5 @@
 """The thesis' tasks and rounds, in its order: the roles that a profile's may play. Those of other names come after."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 CLASSIFICATION = ("ARXIV", "IMDB", "OC", "AAN", "S2ORC", "PAN")  # Sections 4.2 and 5.2.1, as the boxplots count them

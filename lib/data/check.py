@@ -4,8 +4,6 @@ Lists documents, their lengths, copies, and tasks with splits and class sizes; t
 (`note`) and what must be mended first (`error`, one of each file). Exit code 2 if there is an error.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections import Counter

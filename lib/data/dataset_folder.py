@@ -10,8 +10,6 @@ number and reason; nothing is skipped. Documents are checked once and copied int
 read: a corpus larger than memory stays on disk. Tasks: `lib.data.task_files`.
 """
 
-from __future__ import annotations
-
 import functools
 import gzip
 import hashlib

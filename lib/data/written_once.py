@@ -1,7 +1,5 @@
 """Folders that are written once, each whole or not at all, and compared with their checksums whenever they are used."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The state of a training on disk: what `torch.save` makes of it and its sha256, read only if it is this training's."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import warnings

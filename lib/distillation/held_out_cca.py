@@ -1,7 +1,5 @@
 """Held-out CCA between a student and its contextual teacher, watched during training (thesis Section 4.5.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a student minimises: the structural loss, the contextual loss through two projections, and their weighting."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from functools import partial

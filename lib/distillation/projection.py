@@ -4,8 +4,6 @@ A label names fully connected layers by their width, with an optional ReLU: `768
 Linear(768, 1024). `-` is no layer at all. The thesis' `×` reads as `x`.
 """
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 

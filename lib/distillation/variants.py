@@ -4,8 +4,6 @@ A variant is one model, whatever a figure calls it: `cosine` in Figure 4.3 and `
 are one student. `identity` is the one name under which it is trained and recorded.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a practitioner would try before training anything: TF-IDF, and SBERT over all of a long text in pieces."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Canonical correlation of two sets of embeddings, in a module of its own: trainings measure it (`held_out_cca`)."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

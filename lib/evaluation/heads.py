@@ -11,8 +11,6 @@ generator of its own and no operation mixes heads, so with one torch thread and 
 which every door sets, a head's result is the same bits whatever stands beside it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ No PyTorch here, so that figures are drawn from records without importing it; te
 MRR are not scikit-learn's: it knows neither targets without a rank nor the published limit of a thousand ranks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 

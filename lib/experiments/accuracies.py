@@ -1,7 +1,5 @@
 """Classification heads on the embeddings of several models, and the accuracies that they are recorded with."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

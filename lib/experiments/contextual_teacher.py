@@ -1,7 +1,5 @@
 """The contextual teachers, Paragraph Vectors: trained on the corpus, their embeddings kept in the store."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

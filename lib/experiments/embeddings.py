@@ -1,7 +1,5 @@
 """The embeddings of every model: trained where needed, computed once, kept under a key of all that made them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from lib.config.schema import Profile

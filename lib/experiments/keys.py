@@ -9,8 +9,6 @@ calls that make a number count like the functions that they call. The imports ar
 into lib.losses: only the losses that a student uses count, so that changing one trains no other student again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import importlib.metadata

@@ -1,7 +1,5 @@
 """The student before training, made from weights on this machine or pinned ones of a hub, and where it runs."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import importlib.util

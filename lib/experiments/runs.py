@@ -8,8 +8,6 @@ Documents -> token ids and teacher embeddings (`prepare`) -> trained students an
 through dask's `Client.get_executor()`.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor

@@ -1,7 +1,5 @@
 """The structural teacher and its embeddings of all texts, computed once and kept in the store."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from lib.config.schema import Profile

@@ -1,7 +1,5 @@
 """One student trained as its profile says: the glue between a profile's values and `lib.distillation.training`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from contextlib import nullcontext

@@ -5,8 +5,6 @@ every text of every task once, "tasks" its beginning: the texts of training and 
 A task's examples are rows of these.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable
 from typing import Any

@@ -3,8 +3,6 @@
 A drawing is a table of boxes and a table of arrows; the arrows are what `save` writes as the figure's CSV.
 """
 
-from __future__ import annotations
-
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure

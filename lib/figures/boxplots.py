@@ -1,7 +1,5 @@
 """Boxplots of Chapter 4 and Figure 5.3: one row per model, the tasks' normalised accuracy, best at the bottom."""
 
-from __future__ import annotations
-
 import itertools
 import re
 

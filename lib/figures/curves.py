@@ -1,7 +1,5 @@
 """Figure A.2: held-out correlation with the contextual teacher while a student trains."""
 
-from __future__ import annotations
-
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure

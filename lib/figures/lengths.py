@@ -1,7 +1,5 @@
 """Length distributions: Figures 4.1 and 5.1 (histograms per source) and 5.2 (cumulative, per task)."""
 
-from __future__ import annotations
-
 import itertools
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,5 @@
 """Records as the rows of a figure: one mean over seeds for each, in the figure's order."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 

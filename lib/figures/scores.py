@@ -1,7 +1,5 @@
 """Chapter 5's scores: per task and round (Figure 5.4), on the retrieval tasks (5.5 and 5.6)."""
 
-from __future__ import annotations
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

@@ -1,7 +1,5 @@
 """Figure 4.4: distances between the students' and the structural teacher's embeddings."""
 
-from __future__ import annotations
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

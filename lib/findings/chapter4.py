@@ -4,8 +4,6 @@ A figure's models are those of the published figure and those that the grids add
 run with three seeds, tell how far a result moves when nothing but the seed changes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from itertools import combinations

@@ -10,8 +10,6 @@ between two single runs: ours, t(.975, df) sqrt(2) sd of the reference students;
 `rerun_distance`.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Iterable, Mapping

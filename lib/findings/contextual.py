@@ -1,7 +1,5 @@
 """What Section 4.5 reports beside accuracies: Paragraph Vectors, projections, held-out CCA, collapsed runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The tables and lengths of Sections 4.1, 4.2, 5.1 and 5.2 for a profile's own data."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

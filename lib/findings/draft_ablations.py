@@ -1,7 +1,5 @@
 """Three ideas of the thesis' drafts, each beside the twin that the thesis kept (notebook 05, Figure A.1)."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from lib import experiments

@@ -1,7 +1,5 @@
 """Chapter 5: the final students, trained longer, and everything they are compared with, on test data."""
 
-from __future__ import annotations
-
 from concurrent.futures import Executor
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The thesis' tables of hyperparameters, with the columns parameter, value (of this run) and published."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from lib import published

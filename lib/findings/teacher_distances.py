@@ -1,7 +1,5 @@
 """How far students are from their own teacher's embedding and from those of other documents (thesis Section 4.4.1)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

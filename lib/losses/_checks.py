@@ -1,7 +1,5 @@
 """Shape and dtype checks that the losses share. Every error shows what came, and both shapes where two must agree."""
 
-from __future__ import annotations
-
 import math
 
 import torch

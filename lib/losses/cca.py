@@ -1,7 +1,5 @@
 """Deep CCA: the negative total correlation of a batch, for the drafts' ablation of SoftCCA (thesis Section 4.5.2)."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Contrastive loss over the cosines within a batch (thesis Section 4.4.1, Equation 4.2)."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor

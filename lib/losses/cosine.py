@@ -1,7 +1,5 @@
 """Cosine distance between embeddings (thesis Section 4.4)."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

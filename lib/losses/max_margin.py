@@ -1,7 +1,5 @@
 """Max-margin loss: near the positive, far from the negatives (thesis Section 4.4.1, Equation 4.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

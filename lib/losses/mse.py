@@ -1,7 +1,5 @@
 """Mean squared error between embeddings (thesis Section 4.4)."""
 
-from __future__ import annotations
-
 from jaxtyping import Float
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """SoftCCA: a mini-batch stand-in for canonical correlation analysis (thesis Section 4.5.2, Equations 4.9-4.15)."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn

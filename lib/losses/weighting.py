@@ -1,7 +1,5 @@
 """Weighting of the structural and the contextual loss (thesis Section 4.5.3, Listing 4.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

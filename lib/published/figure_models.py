@@ -1,7 +1,5 @@
 """The models of Chapter 4's figures: the published ones, and the variants that `params/grids` adds to them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from itertools import product

@@ -4,8 +4,6 @@ The numbers lie in `params/published`, whose README names every source. A model 
 a display name per figure: `no-weighting` is one student in Figure 4.10 and another in 4.11.
 """
 
-from __future__ import annotations
-
 import functools
 
 import pandas as pd

@@ -7,8 +7,6 @@ The page holds everything it shows - pictures as data URIs, its style inline, no
 without a network, and can be sent as one file. It shows what is there; what was not made is listed as missing.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """What the report shows of each figure and table: the picture as a data URI, its description in words, the numbers."""
 
-from __future__ import annotations
-
 import base64
 import re
 from pathlib import Path

@@ -4,8 +4,6 @@ A notebook opens with `nb = notebook.start("02_structural_loss", globals())` and
 check serves JupyterLab, papermill and `run_all.sh`, so a misspelt parameter never does nothing.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import os

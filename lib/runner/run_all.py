@@ -4,8 +4,6 @@ A notebook counts as done only if its process ended with 0, no cell is pending, 
 last cell printed the marker of `nb.finish()`. One that failed does not stop the others; the exit code tells.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

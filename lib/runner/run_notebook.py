@@ -4,8 +4,6 @@
 whoever started it, and so would its workers. This process ends them all when it ends, and ends when the runner is gone.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import json

@@ -5,8 +5,6 @@ file it made. A notebook is left alone only while all of them are as they were. 
 own, so running a notebook again trains nothing that is still valid.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -4,8 +4,6 @@
 somebody's own, and is empty until everything is installed, so a set-up that was killed is done again.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Effects: normalised accuracies of single runs, and weighted differences of their means."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

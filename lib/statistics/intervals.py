@@ -1,7 +1,5 @@
 """What a difference of means is held against: the seed, the choice of tasks. Resampling and tests are scipy's."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

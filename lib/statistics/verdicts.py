@@ -6,8 +6,6 @@
 known, the interval takes its place: it must exclude zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

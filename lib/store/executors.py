@@ -1,7 +1,5 @@
 """Where independent work runs: processes of this machine by default, or any `concurrent.futures.Executor`."""
 
-from __future__ import annotations
-
 import functools
 import multiprocessing
 import os

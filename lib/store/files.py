@@ -1,7 +1,5 @@
 """Files written whole or not at all, and names made of bytes and values."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

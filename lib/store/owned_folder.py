@@ -4,8 +4,6 @@ Whatever a person keeps is left alone: a folder without a marker, with one file 
 that was changed since, is never replaced.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

@@ -4,8 +4,6 @@ Started by `run_all.sh`, a notebook finds a file's name in `THESIS_PROGRESS` and
 is at, how much of it is done, and of how much. Otherwise a bar is drawn.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

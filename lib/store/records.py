@@ -4,8 +4,6 @@ A recipe names a value by all that makes it: a dict of plain values with the `ki
 of what it is made from. `lib.experiments.keys` writes them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

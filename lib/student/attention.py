@@ -10,8 +10,6 @@ heads, window 512), because nothing is copied into windows or out of them. The w
 backward pass. In half precision on CUDA the batch is one call of `varlen_attn`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache

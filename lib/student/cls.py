@@ -3,8 +3,6 @@
 The packed student has no global attention, so this ablation (Figure A.1) runs the stock model, padding and all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the student reads: texts to token ids, token ids to one packed batch, and the errors of both."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Labels of Paragraph Vectors as the thesis prints them, for instance `DM;1024;stem;2` (Section 4.5.1, Figure 4.5)."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

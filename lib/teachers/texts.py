@@ -1,7 +1,5 @@
 """What every teacher asks of the texts it is given."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 

@@ -1,7 +1,5 @@
 """`python -m lib.data.builders <profile>`: write the dataset folders of a profile where they are missing; say where."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 

@@ -9,6 +9,7 @@ import pytest
 
 from lib import published
 from lib.config import profiles
+from lib.data import task_files
 from lib.data.builders.mini import gensim_files, mini_tasks
 
 PAIRS = ["OC", "AAN", "S2ORC", "PAN"]

@@ -7,8 +7,6 @@ A student must not be trained on what it is tested on. Tasks take their passages
 the corpus is cut from what they leave, without sentences that repeat eight words in a row of a task.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import itertools

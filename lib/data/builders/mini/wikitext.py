@@ -5,8 +5,6 @@ it is a full sentence. A paragraph that holds a formula, another template, or ma
 it there would be a hole in a sentence.
 """
 
-from __future__ import annotations
-
 import bz2
 import html
 import itertools

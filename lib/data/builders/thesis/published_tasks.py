@@ -13,8 +13,6 @@ prints it: what was downloaded once is what every later run reads. Gold lists ar
 in them is refused.
 """
 
-from __future__ import annotations
-
 import ast
 import csv
 import hashlib

@@ -1,7 +1,5 @@
 """Corpora that are larger than memory: rows of Parquet, JSON Lines or Grover's archive become `documents/*.parquet`."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import tarfile
