@@ -17,8 +17,9 @@ from lib.config import figure_models, profiles
 from lib.config.profiles import Profile
 from lib.distillation.variants import NO_WEIGHTING, parse
 from lib.figures.boxplots import UNTRAINED
-from lib.statistics.effects import best_means, normalized_runs
-from lib.statistics.intervals import SeedNoise, paired, seed_noise
+from lib.statistics import verdicts
+from lib.statistics.effects import best_means, normalized_runs, pair
+from lib.statistics.intervals import SeedNoise, from_runs, seed_noise
 
 STRUCTURAL_REFERENCES = profiles.grid("structural")["reference"]
 REFERENCES = (*STRUCTURAL_REFERENCES, *NO_WEIGHTING.values())
@@ -90,16 +91,15 @@ def draw(label: str, records: pd.DataFrame, profile: Profile) -> tuple[pd.DataFr
 
 
 def reference_tests(records: pd.DataFrame) -> pd.DataFrame:
-    """Every pair of reference students, compared over tasks and seeds.
+    """Every pair of reference students, compared over their seeds.
 
-    Columns left, right, difference (mean accuracy, left minus right), low and high (95 % bootstrap interval over
-    tasks), p (Wilcoxon signed-rank test of the paired differences per task and seed), pairs.
+    Columns left, right, difference (mean accuracy, left minus right), low and high (its 95 % interval), p, verdict, as
+    in `verdicts.Judgement`: what other seeds would change, not what other test texts would.
     """
-    scores = (
-        records[records["model"].isin(REFERENCES)]
-        .pivot_table(index=["task", "seed"], columns="model", values="value")
-        .dropna(axis=1)
-    )
-    pairs = combinations([name for name in REFERENCES if name in scores], 2)
-    rows = [(*pair, *paired(*(scores[name] for name in pair), over="task"), len(scores)) for pair in pairs]
-    return pd.DataFrame(rows, columns=["left", "right", "difference", "low", "high", "p", "pairs"])
+    references = records[records["model"].isin(REFERENCES)]
+    evidence = from_runs(references.pivot(index=["model", "seed"], columns="task", values="value"))
+    rows = []
+    for left, right in combinations([name for name in REFERENCES if name in evidence.means.index], 2):
+        judged = verdicts.judge([[pair(left, right)]], evidence)
+        rows.append((left, right, judged.effect, judged.low, judged.high, judged.p, judged.verdict))
+    return pd.DataFrame(rows, columns=["left", "right", "difference", "low", "high", "p", "verdict"])

@@ -23,14 +23,17 @@ from lib.findings import claims
 from lib.published import deviations
 from lib.report import shown_items
 from lib.report.shown_items import Item
-from lib.statistics.verdicts import FAILS, HOLDS, NOT_RUN, UNCLEAR
+from lib.statistics.verdicts import EQUIVALENT, HOLDS, MARGIN, NOT_RUN, NOT_TESTABLE, NUMBER, OPEN, REVERSED
 from lib.store import provenance
 from lib.store.files import write_atomically
 from lib.store.progress import duration
 
 LEDGER = "tab_claims"  # has a section of its own
 # Verdict -> class in the page.
-_VERDICTS = {HOLDS: "holds", FAILS: "fails", UNCLEAR: "unclear", NOT_RUN: "notrun"}
+_VERDICTS = {
+    HOLDS: "holds", REVERSED: "fails", EQUIVALENT: "alike", OPEN: "unclear", NOT_TESTABLE: "untestable",
+    NOT_RUN: "notrun", NUMBER: "number",
+}  # fmt: skip
 _REACH = 0.2  # effects beyond it are drawn at the edge
 
 
@@ -58,9 +61,9 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
         rows=[_claim(row, entries) for row in ledger.to_dict("records")],
         counts={verdict: int((ledger["verdict"] == verdict).sum()) for verdict in _VERDICTS},
         classes=_VERDICTS,
-        within=int((ledger["published_exceeds"] == False).sum()),  # noqa: E712 - None is "unknown"
-        through_zero=int(((ledger["published_low"] <= 0) & (ledger["published_high"] >= 0)).sum()),
-        rerun=f"{claims.rerun_distance():.4f}".removeprefix("0"),
+        within=int((ledger["published_verdict"] == OPEN).sum()),
+        rerun=f"{claims.rerun_noise().least_difference:.4f}".removeprefix("0"),
+        margin=f"{MARGIN}".removeprefix("0"),
         rankings=_rankings(),
         facts=_facts(profile, items),
         versions=_versions(items),
@@ -91,11 +94,14 @@ def _claim(row: dict[str, Any], entries: Container[str]) -> dict[str, Any]:
         "figure": shown_items.name(row["label"]),
         "linked": row["label"] in entries,
         "class": _VERDICTS[row["verdict"]],
-        "published_class": "within" if row["published_exceeds"] is False else "beyond",
+        "published_class": _VERDICTS[row["published_verdict"]],
         "published_text": _effect(row, "published_"),
         "ours_text": _effect(row, ""),
-        "p_tasks": "" if _missing(row["p_tasks"]) else f"{row['p_tasks']:.3f}",
-        "p_seeds": "" if _missing(row["p_seeds"]) else f"{row['p_seeds']:.3f}" if row["p_seeds"] >= 0.001 else "< .001",
+        "p_text": _rates(row, ""),
+        "published_p_text": _rates(row, "published_"),
+        "one_task": ""
+        if _missing(row["one_task_low"])
+        else " to ".join(map(_signed, (row["one_task_low"], row["one_task_high"]))),
     }
 
 
@@ -104,6 +110,15 @@ def _effect(row: dict[str, Any], prefix: str) -> str:
     if _missing(effect):
         return ""
     return _signed(effect) + ("" if _missing(low) else f" [{_signed(low)}, {_signed(high)}]")
+
+
+def _rates(row: dict[str, Any], prefix: str) -> str:
+    """p and q of a row in words; nothing where nothing was tested."""
+    texts = {name: row[f"{prefix}{name}"] for name in ("p", "q")}
+    small = {
+        name: "< .001" if value < 0.001 else f"= {value:.3f}".replace("0.", ".", 1) for name, value in texts.items()
+    }
+    return "" if _missing(texts["p"]) else ", ".join(f"{name} {text}" for name, text in small.items())
 
 
 def _rankings() -> list[dict[str, Any]]:

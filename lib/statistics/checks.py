@@ -21,7 +21,9 @@ def above_chance(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> pd.D
     """
     rows = []
     for task, names in [*((name, [name]) for name in tasks), ("all", list(tasks))]:
-        evidence = from_examples(tasks, weights=dict.fromkeys(names, 1 / len(names)), given=list(tasks[names[0]].scores))
+        evidence = from_examples(
+            tasks, weights=dict.fromkeys(names, 1 / len(names)), given=list(tasks[names[0]].scores)
+        )
         for model in models:
             judged = verdicts.judge([[Comparison({model: 1.0}, {}, model, "chance")]], evidence)
             passed = judged.verdict == verdicts.HOLDS and judged.effect < CEILING

@@ -29,6 +29,11 @@ class Comparison:
         names = dict.fromkeys([*self.plus, *self.minus])
         return {name: self.plus.get(name, 0.0) - self.minus.get(name, 0.0) for name in names}
 
+    @property
+    def turned(self) -> Comparison:
+        """The same difference from the other side."""
+        return Comparison(self.minus, self.plus, self.right, self.left, -self.offset)
+
     def sides(self, means: Mapping[str, float]) -> tuple[float, float]:
         """The two sides, of which the effect without offset is the difference. means: model -> mean score."""
         left, right = (sum(w * means[name] for name, w in side.items()) for side in (self.plus, self.minus))

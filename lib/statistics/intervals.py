@@ -17,7 +17,6 @@ import pandas as pd
 from scipy import sparse, stats
 
 
-
 class SeedNoise(NamedTuple):
     """Noise of a mean score when nothing but the seed changes.
 
@@ -119,6 +118,21 @@ class Evidence:
         normal = np.random.default_rng(rng).standard_normal((count, 2 * len(sd)))
         texts = normal[:, : len(sd)] @ (vectors * np.sqrt(np.maximum(values, 0))).T
         return texts + normal[:, len(sd) :] * sd
+
+
+def task_scores(frame: pd.DataFrame) -> dict[str, TaskScores]:
+    """Task -> scores, from tidy rows.
+
+    frame: a row for each model, task and seed; columns scores (an array over the task's test examples), groups (an
+        array, as in `TaskScores`, the same in every row of a task) and chance.
+    """
+    tasks = {}
+    for name, rows in frame.sort_values("seed", kind="stable").groupby("task", sort=False):
+        scores = {model: np.stack(list(group)) for model, group in rows.groupby("model", sort=False)["scores"]}
+        tasks[str(name)] = TaskScores(
+            dict(sorted(scores.items())), rows["groups"].iloc[0], float(rows["chance"].iloc[0])
+        )
+    return tasks
 
 
 def from_examples(

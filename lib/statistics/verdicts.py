@@ -21,7 +21,7 @@ from lib.statistics.effects import Comparison
 from lib.statistics.intervals import Evidence
 
 HOLDS, REVERSED, EQUIVALENT, OPEN = "holds", "reversed", "equivalent", "open"
-NOT_TESTABLE, NOT_RUN = "not testable here", "not run"
+NOT_TESTABLE, NOT_RUN, NUMBER = "not testable here", "not run", "number"
 ALPHA = 0.05
 # What would not matter to a reader: two of a hundred examples that guessing gets wrong. Less than the thesis' closest
 # contrast of methods (Figure 4.12: best cosine and best max-margin student) would need on 250 examples a task.
@@ -53,7 +53,9 @@ class Judgement:
     reason: str = ""
 
 
-def judge(units: Statement, evidence: Evidence, *, at_least: int | None = None, sides: int = 2) -> Judgement:
+def judge(
+    units: Statement, evidence: Evidence, *, at_least: int | None = None, at_most: int | None = None, sides: int = 2
+) -> Judgement:
     """The verdict on: in at least so many units (all by default), every comparison is positive.
 
         effect = at_least-th largest over units i of min over j of effect_ij
@@ -66,17 +68,19 @@ def judge(units: Statement, evidence: Evidence, *, at_least: int | None = None, 
 
     Args:
         units: comparisons by unit, as many in each; where units are models, the rivals stand in the same order.
-        sides: 1 gives each bound the whole of ALPHA, as equivalence asks for.
+        at_most: the statement is the contrary of "at least at_most + 1", and so is its verdict.
+        sides: 1 gives each bound the whole of ALPHA, for a finding that is itself one of equivalence.
     """
     shape = len(units), len(units[0])
     comparisons = [comparison for unit in units for comparison in unit]
-    count = len(units) if at_least is None else at_least
+    count = at_most + 1 if at_most is not None else len(units) if at_least is None else at_least
     sums = _matrix([comparison.weights for comparison in comparisons], evidence)
     effects = (sums @ evidence.scores + [comparison.offset for comparison in comparisons]).reshape(shape)
     errors, df = (array.reshape(shape) for array in evidence.errors(sums))
     unit = np.argsort(-effects.min(1), kind="stable")[count - 1]
     decisive = units[unit][int(effects[unit].argmin())]
-    effect = float(effects[unit].min())
+    sign = 1 if at_most is None else -1
+    decisive, effect = decisive if sign > 0 else decisive.turned, sign * float(effects[unit].min())
     if np.isnan(errors).any():
         return _described(_unknown(effect), decisive, evidence)
     noise = (evidence.draws(DRAWS if len(comparisons) > 1 else 2) @ sums.T).reshape(-1, *shape)
@@ -87,7 +91,7 @@ def judge(units: Statement, evidence: Evidence, *, at_least: int | None = None, 
     def bounds(alpha: float) -> tuple[float, float]:
         """One-sided bounds of the effect."""
         margins = [special.stdtrit(df, special.ndtr(tail.quantile(alpha))) * errors for tail in (above, below)]
-        low, high = (np.sort((effects + sign * m).min(1))[-count] for sign, m in zip((-1, 1), margins, strict=True))
+        low, high = (np.sort((effects + way * m).min(1))[-count] for way, m in zip((-1, 1), margins, strict=True))
         return float(low), float(high)
 
     def tails(shift: float) -> tuple[float, float]:
@@ -96,9 +100,10 @@ def judge(units: Statement, evidence: Evidence, *, at_least: int | None = None, 
         z = -np.sign(t) * special.ndtri(special.stdtr(df, -abs(t)))  # the normal error that is as rare
         return above.p(np.sort(z.min(1))[-count]), below.p(np.sort((-z).max(1))[count - 1])
 
-    p_equivalent = max(tails(MARGIN)[0], tails(-MARGIN)[1])
+    p_equivalent = max(tails(MARGIN)[0], tails(-MARGIN)[1]) if sides == 2 else np.nan
+    low, high = sorted(sign * bound for bound in bounds(ALPHA / sides))
     p = min(1.0, sides * min(tails(0.0)))
-    return _described(_judged(effect, *bounds(ALPHA / sides), p, p_equivalent), decisive, evidence)
+    return _described(_judged(effect, low, high, p, p_equivalent), decisive, evidence)
 
 
 def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Evidence) -> Judgement:

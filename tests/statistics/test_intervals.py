@@ -27,7 +27,9 @@ def errors(evidence, **weights):
 
 
 def task(groups, chance=0.0, **scores):
-    return {"t": TaskScores({name: np.atleast_2d(values) for name, values in scores.items()}, np.array([*groups]), chance)}
+    return {
+        "t": TaskScores({name: np.atleast_2d(values) for name, values in scores.items()}, np.array([*groups]), chance)
+    }
 
 
 # ---------------------------------------------------------------- seeds
@@ -118,7 +120,9 @@ def test_an_article_is_the_same_in_two_tasks():
     one, two = np.random.default_rng(0).random((2, 40)), np.random.default_rng(0).random((2, 40))
     same = {name: TaskScores({"a": v[[0]], "b": v[[1]]}, np.arange(40), 0.0) for name, v in (("t", one), ("u", two))}
     other = same | {"u": TaskScores(same["u"].scores, np.arange(40) + 40, 0.0)}
-    ratio = errors(from_examples(same, given="ab"), a=1, b=-1)[0] / errors(from_examples(other, given="ab"), a=1, b=-1)[0]
+    ratio = (
+        errors(from_examples(same, given="ab"), a=1, b=-1)[0] / errors(from_examples(other, given="ab"), a=1, b=-1)[0]
+    )
     assert ratio == pytest.approx(math.sqrt(2), rel=0.05)
 
 

@@ -1,6 +1,7 @@
 """The one rule from evidence to a word: bounds of one and of several comparisons, selection, checks, q values."""
 
 import ast
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -121,12 +122,10 @@ def test_it_says_how_much_hangs_on_one_task():
 
 def test_draws_are_shared_by_all_models(simulate):
     """Rivals that are nearly one model must cost hardly more than one."""
-    rng = np.random.default_rng(0)
-    data = from_examples(simulate(rng, 2, seed_sd=0.0, seeds=1, interaction=0.0), given=["m0", "m1"])
-    twins = type(data)(
-        pd.concat([data.means, data.means.loc[["m0"] * 8].set_axis([f"x{n}" for n in range(8)])]), data.weights,
-        np.full(10, np.inf), None, *(m[np.ix_([0, 1, *[0] * 8], [0, 1, *[0] * 8])] for m in (data.sampling, data.independent)), data.groups,
-    )  # fmt: skip
+    scores = simulate(np.random.default_rng(0), 2, seeds=1)
+    same = {task: replace(data, scores=data.scores | {f"x{n}": data.scores["m0"] for n in range(8)})
+            for task, data in scores.items()}  # fmt: skip
+    twins = from_examples(same, given=["m0", "m1", *(f"x{n}" for n in range(8))])
     alone = judge(units(["m0"], ["m1"]), twins)
     nine = judge(units(["m0", *(f"x{n}" for n in range(8))], ["m1"]), twins, at_least=1)
     assert nine.low == pytest.approx(alone.low, abs=0.05 * (alone.high - alone.low))
