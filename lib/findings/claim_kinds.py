@@ -71,9 +71,13 @@ class Claim(Settings):
         """The models that the claim names, side by side; `ValueError` if a name matches none of `models`."""
         return [resolve(getattr(self, name), models) for name in self.SIDES]
 
-    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        """The verdict. models: the figure's, as printed."""
+    def units(self, models: Sequence[str]) -> list[list[Comparison]]:
+        """What must be positive, as `verdicts.judge` takes it. models: the figure's, as printed."""
         raise NotImplementedError
+
+    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+        """The verdict."""
+        return judge(self.units(models), evidence)
 
 
 class Beats(Claim):
@@ -97,12 +101,15 @@ class Beats(Claim):
         suffixes = [f";{name}" for name in self.rounds] or [""]
         return [resolve([p + s for p in side], models) for s in suffixes for side in (self.better, self.worse)]
 
-    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+    def units(self, models: Sequence[str]) -> list[list[Comparison]]:
         sides = self.sides(models)
         if self.best:
-            return judge([[pair(a, b) for b in sides[1]] for a in sides[0]], evidence, at_least=1)
+            return [[pair(a, b) for b in sides[1]] for a in sides[0]]
         rounds = zip(sides[::2], sides[1::2], strict=True)
-        return judge([[pair(a, b)] for left, right in rounds for a in left if a not in right for b in right], evidence)
+        return [[pair(a, b)] for left, right in rounds for a in left if a not in right for b in right]
+
+    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+        return judge(self.units(models), evidence, at_least=1 if self.best else None)
 
 
 class BeatsOnAverage(Claim):
@@ -112,10 +119,10 @@ class BeatsOnAverage(Claim):
     better: Patterns
     worse: Patterns
 
-    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+    def units(self, models: Sequence[str]) -> list[list[Comparison]]:
         sides = self.sides(models)
         words = [names[0] if len(names) == 1 else f"average of {len(names)} models" for names in sides]
-        return judge([[Comparison(*(dict.fromkeys(names, 1 / len(names)) for names in sides), *words)]], evidence)
+        return [[Comparison(*(dict.fromkeys(names, 1 / len(names)) for names in sides), *words)]]
 
 
 class CountBeating(Claim):
@@ -174,9 +181,9 @@ class Collapsed(Claim):
     reference: Text
     keeps: Annotated[float, Field(gt=0, le=1)]
 
-    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+    def units(self, models: Sequence[str]) -> list[list[Comparison]]:
         words = f"{self.keeps:g} x {self.reference}", self.model
-        return judge([[Comparison({self.reference: self.keeps}, {self.model: 1.0}, *words)]], evidence)
+        return [[Comparison({self.reference: self.keeps}, {self.model: 1.0}, *words)]]
 
 
 class EasierTask(Claim):

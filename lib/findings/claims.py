@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,28 @@ def check(
     model has no scores), one_task_low and one_task_high (`Judgement.without_a_task`), seeds, decided_by,
     our_arithmetic, measure (what effects are differences of); profile, note. q: of all verdicts of the ledger.
     """
-    return _ledger(load(), scores, noise or {}, checks or {}, numbers or {}, profile)
+    rows = []
+    for claim in load():
+        row: dict[str, Any] = {"id": claim.id, "section": claim.section, "label": claim.figure, "profile": profile}
+        row |= {"finding": claim.finding, "note": claim.note}
+        if isinstance(claim, Number):
+            ours = (numbers or {}).get(claim.number)
+            row |= {"published_effect": claim.published, "published_verdict": verdicts.NUMBER, "effect": ours}
+            row |= {"verdict": verdicts.NOT_RUN if ours is None else verdicts.NUMBER}
+        else:
+            published = _columns(_judged_published(claim))
+            judged, measure, missing = _ours(claim, scores.get(claim.checked_on), noise or {})
+            judged = judged and verdicts.checked(judged, claim.needed, checks or {})
+            row |= {f"published_{name}": value for name, value in published.items()} | _columns(judged)
+            row |= {"arithmetic": published["arithmetic"], "our_arithmetic": row["arithmetic"], "measure": measure}
+            row["note"] = " ".join(filter(None, (claim.note, missing, judged.reason if judged else "")))
+        rows.append(row)
+    table = pd.DataFrame(rows, columns=[*_COLUMNS])
+    for prefix in ("published_", ""):
+        names = [prefix + name for name in _NUMBERS]
+        table[names] = table[names].astype(float)
+        table[f"{prefix}q"] = verdicts.q_values(table[f"{prefix}p"])
+    return table
 
 
 def of_figure(figure: str, scores: pd.DataFrame, noise: SeedNoise | None = None) -> pd.DataFrame:
@@ -110,9 +131,9 @@ def of_figure(figure: str, scores: pd.DataFrame, noise: SeedNoise | None = None)
 
     scores, noise: as one entry of `check`'s.
     """
-    claims = [claim for claim in load() if claim.figure == figure]
-    sources = {claim.checked_on for claim in claims}
-    rows = _ledger(claims, dict.fromkeys(sources, scores), dict.fromkeys(sources, noise), {}, {}, "")
+    sources = {claim.checked_on for claim in load() if claim.figure == figure}
+    rows = check(dict.fromkeys(sources, scores), dict.fromkeys(sources, noise))
+    rows = rows[rows["label"] == figure]
     decided = rows["decided_by"].fillna(rows["published_decided_by"])
     short = rows.assign(decided_by=decided, published=rows["published_effect"], ours=rows["effect"])
     return short[["finding", "decided_by", "published", "ours", "low", "high", "verdict"]]
@@ -176,43 +197,6 @@ def neighbours(figure: str, data: pd.DataFrame | None = None, noise: SeedNoise |
         table["ours_differ"] = table["ours"].abs() > noise.least_difference
     table.insert(0, "figure", figure)
     return table.rename(columns={"better": "model", "worse": "ahead_of"})
-
-
-def _ledger(
-    claims: Iterable[Claim],
-    scores: Scores,
-    noise: Noises,
-    checks: Mapping[str, tuple[bool, str]],
-    numbers: Mapping[str, float],
-    profile: str,
-) -> pd.DataFrame:
-    rows = []
-    for claim in claims:
-        row: dict[str, Any] = {
-            "id": claim.id,
-            "section": claim.section,
-            "label": claim.figure,
-            "finding": claim.finding,
-        }
-        if isinstance(claim, Number):
-            ours = numbers.get(claim.number)
-            row |= {"published_effect": claim.published, "published_verdict": verdicts.NUMBER, "effect": ours}
-            row |= {"verdict": verdicts.NOT_RUN if ours is None else verdicts.NUMBER, "note": claim.note}
-        else:
-            published = _judged_published(claim)
-            judged, measure, missing = _ours(claim, scores.get(claim.checked_on), noise)
-            judged = judged and verdicts.checked(judged, claim.needed, checks)
-            row |= {f"published_{name}": value for name, value in _columns(published).items()} | _columns(judged)
-            row |= {"arithmetic": row.pop("published_arithmetic"), "our_arithmetic": row["arithmetic"]}
-            notes = (claim.note, missing, judged.reason if judged else "")
-            row |= {"measure": measure, "note": " ".join(filter(None, notes))}
-        rows.append(row | {"profile": profile})
-    table = pd.DataFrame(rows, columns=[*_COLUMNS])
-    numeric = [prefix + name for prefix in ("published_", "") for name in _NUMBERS]
-    table[numeric] = table[numeric].astype(float)
-    for prefix in ("published_", ""):
-        table[f"{prefix}q"] = verdicts.q_values(table[f"{prefix}p"])
-    return table
 
 
 def _columns(judged: Judgement | None) -> dict[str, Any]:

@@ -198,11 +198,7 @@ def from_examples(
 
 
 def from_runs(
-    runs: pd.DataFrame,
-    *,
-    weights: Mapping[str, float] | None = None,
-    noise: SeedNoise | None = None,
-    given: Collection[str] = (),
+    runs: pd.DataFrame, *, weights: Mapping[str, float] | None = None, noise: SeedNoise | None = None
 ) -> Evidence:
     """Evidence without test examples, as of published numbers: what another seed would change is all that is known.
 
@@ -210,18 +206,13 @@ def from_runs(
         runs: (model, seed) x task, scores.
         weights: task -> weight in the score; one over their number by default. Other tasks are left out.
         noise: of one run's score; measured on the models with several seeds by default.
-        given: as for `from_examples`.
     """
     weights = weights or dict.fromkeys(runs.columns, 1 / runs.shape[1])
-    weight = np.array(list(weights.values()))
-    by_model = runs[list(weights)].groupby(level="model", sort=False)
-    means, counts = by_model.mean(), by_model.size()
-    trained = runs[~runs.index.get_level_values("model").isin(list(given))]
-    if noise is None:
-        noise = _pooled(trained[list(weights)].to_numpy() @ weight, trained.index.get_level_values("model"))
-    nothing = np.zeros((len(means), len(means)))
-    numbers = np.array([np.inf if model in given else count for model, count in counts.items()])
-    return Evidence(means, weight, numbers, noise, nothing, nothing)
+    weight, table = np.array(list(weights.values())), runs[list(weights)]
+    by_model = table.groupby(level="model", sort=False)
+    noise = noise or _pooled(table.to_numpy() @ weight, table.index.get_level_values("model"))
+    means, nothing = by_model.mean(), np.zeros((by_model.ngroups, by_model.ngroups))
+    return Evidence(means, weight, by_model.size().to_numpy(float), noise, nothing, nothing)
 
 
 def _chance_corrected(task: TaskScores, seeds: Mapping[str, int], name: str) -> np.ndarray:

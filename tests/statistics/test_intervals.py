@@ -49,17 +49,26 @@ def test_one_seed_each_is_no_noise():
     with pytest.raises(ValueError, match="no model has two seeds"):
         seed_noise(single)
     assert from_runs(single).noise is None and math.isnan(errors(from_runs(single), a=1, b=-1)[0])
-    assert math.isnan(errors(from_runs(single, given=["a", "b"]), a=1, b=-1)[0])
 
 
-def test_seeds_are_credited_and_a_given_model_has_none():
+def test_seeds_are_credited():
     evidence = from_runs(runs(VALUES))
     sd = seed_noise(runs(VALUES)).sd
     assert evidence.scores == pytest.approx([0.9, 0.55, 0.1])
     assert errors(evidence, a=1, c=-1) == pytest.approx((sd * math.sqrt(1 / 3 + 1), 3))
     assert errors(evidence, a=1, b=-0.5, c=-0.5)[0] == pytest.approx(sd * math.sqrt(1 / 3 + 0.25 / 2 + 0.25))
-    given = from_runs(runs(VALUES), given=["c"], noise=SeedNoise(0.3, 2))
-    assert errors(given, a=1, c=-1) == pytest.approx((0.3 / math.sqrt(3), 2))
+    known = from_runs(runs(VALUES), noise=SeedNoise(0.3, 2))
+    assert errors(known, a=1, c=-1) == pytest.approx((0.3 * math.sqrt(1 / 3 + 1), 2))
+
+
+def test_a_given_model_has_no_seeds():
+    """Two of its heads may differ, but another seed gives the same encoder."""
+    rng = np.random.default_rng(0)
+    tasks = task(range(50), a=rng.random((3, 50)), b=rng.random((2, 50)))
+    trained, given = from_examples(tasks), from_examples(tasks, given=["b"])
+    assert (trained.noise.df, given.noise.df) == (3, 2)
+    share = errors(given, b=1)[0]
+    assert share == pytest.approx(float(given.sampling[1, 1]) ** 0.5) and given.runs.tolist() == [3, np.inf]
 
 
 def test_seeds_are_pooled_over_the_mean_of_the_tasks():
