@@ -159,8 +159,8 @@ def from_examples(
     seeds = {model: len(scores) for model, scores in tasks[next(iter(weights))].scores.items()}
     owner, weight = np.repeat(list(seeds), list(seeds.values())), np.array(list(weights.values()))
     flat = [np.ravel(tasks[name].groups).astype(str) for name in weights]
-    names, numbers = np.unique(np.concatenate(flat), return_inverse=True)
-    numbers = np.split(numbers, np.cumsum([len(part) for part in flat])[:-1])
+    names, places = np.unique(np.concatenate(flat), return_inverse=True)
+    numbers = np.split(places, np.cumsum([len(part) for part in flat])[:-1])
     by_group, sizes = np.zeros((len(owner), len(names))), np.zeros(len(names))
     alone, twice = np.zeros((2, len(owner), len(owner)))
     values = np.empty((len(owner), len(weights)))

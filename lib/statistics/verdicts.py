@@ -114,7 +114,8 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
     groups = [evidence.means.index.get_indexer(list(names)) for names in (wider, narrower)]
     scores = [evidence.scores[group] for group in groups]
     sds = [float(values.std(ddof=1)) for values in scores]
-    effect, decisive = sds[0] - sds[1], Comparison({}, {}, *(f"sd of {len(group)} models" for group in groups))
+    effect = sds[0] - sds[1]
+    decisive = Comparison({}, {}, f"sd of {len(wider)} models", f"sd of {len(narrower)} models")
     inner = [{names[0]: 1.0, name: -1.0} for names in (wider, narrower) for name in names[1:]]
     errors, df = evidence.errors(_matrix(inner, evidence))
     numbers = _UNKNOWN
