@@ -196,7 +196,8 @@ class EasierTask(Claim):
         return {self.easier: 1.0, self.harder: -1.0}
 
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        means, names = evidence.means.mean(), evidence.means.index
+        names = [name for name in models if name in evidence.means.index]
+        means = evidence.means.loc[names].mean()
         judgement = judge([[Comparison(dict.fromkeys(names, 1 / len(names)), {}, self.easier, self.harder)]], evidence)
         return replace(judgement, arithmetic=verdicts.arithmetic(means[self.easier], means[self.harder]))
 

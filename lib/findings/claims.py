@@ -91,7 +91,7 @@ def check(
     scores: figure -> columns model, task, value, and seed if there are several. Chapter 4: models by identity or as
         printed in that figure. Chapter 5: models as printed, with metric and round; fig5_3 takes the rounds, fig5_5 and
         fig5_6 MAP and MRR. Models that the figure does not print are left out. With the columns of
-        `intervals.task_scores` too, they are judged by single test examples.
+        `intervals.task_scores` too, they are judged by single test examples; other models then add to the seed noise.
     noise: figure -> seed noise of mean accuracy, for scores without examples; by default measured on their seeds.
     checks: name -> (passed, reason); a claim one of whose checks failed is "not testable here".
     numbers: ours, by name, for claims of the kind `number`.
@@ -278,7 +278,8 @@ def _published_scores(figure: str, metric: str) -> pd.DataFrame:
 
 
 def _as_printed(claim: Claim, scores: pd.DataFrame) -> pd.DataFrame:
-    """Our scores in the form of `_published_scores`; models that the figure does not show are left out."""
+    """Our scores in the form of `_published_scores`. Models that the figure does not show are left out, but for scores
+    of single examples, where a reference student's seeds may be all that is known of seeds."""
     figure = claim.checked_on
     if "metric" in scores:
         scores = scores[scores["metric"] == claim.metric]
@@ -290,7 +291,10 @@ def _as_printed(claim: Claim, scores: pd.DataFrame) -> pd.DataFrame:
     names = {identity: name for name, identity in identities.items()} | {name: name for name in _models(claim)}
     if isinstance(claim, Alike):
         names |= dict(zip(claim.treated(names).values(), claim.treated(names.values()).values(), strict=True))
-    scores = scores.assign(model=scores["model"].map(names)).dropna(subset="model")
+    models = scores["model"].map(names)
+    scores = scores.assign(model=models.fillna(scores["model"]) if "scores" in scores else models).dropna(
+        subset="model"
+    )
     return scores[[name for name in ("model", "task", "seed", "value", "scores", "groups", "chance") if name in scores]]
 
 

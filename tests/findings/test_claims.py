@@ -339,6 +339,18 @@ def test_scores_of_single_examples_are_judged_chance_corrected():
     assert identity["effect"] == row["effect"] and identity["low"] == row["low"]
 
 
+def test_a_reference_student_that_the_figure_does_not_show_tells_what_a_seed_changes():
+    rng = np.random.default_rng(0)
+    singles = list(figure_models.printed("fig4_5").values())
+    records = examples(rng, dict.fromkeys(singles, 0.7), seeds=1)
+    open_ = claims.check({"fig4_5": records}).set_index("id").loc["pv-large-dimensions"]
+    assert open_["verdict"] == verdicts.OPEN and "no model was run twice" in open_["note"]
+    both = examples(rng, dict.fromkeys([*singles, "cosine"], 0.7), seeds=3)
+    both = both[(both["model"] == "cosine") | (both["seed"] == 0)]
+    row = claims.check({"fig4_5": both}).set_index("id").loc["pv-large-dimensions"]
+    assert np.isfinite(row["low"]) and row["seeds"] == "1"
+
+
 def test_queries_are_examples_too():
     rng = np.random.default_rng(0)
     names = ["Longformer", "DM", "PV", "SBERT", "cosine-masked", "MSE-contextual", "only-MSE"]

@@ -142,6 +142,15 @@ def test_noise_alone_spreads_scores():
     assert clear.decided_by == "sd of 6 models against sd of 6 models" and clear.arithmetic.startswith(".01")
 
 
+def test_what_noise_explains_is_no_spread_of_the_models():
+    """Two groups that spread by as much as noise does: the draws under the null hypothesis spread by noise alone."""
+    first = {f"a{n}": 0.5 + shift for n, shift in enumerate((0.015, -0.02, 0.01, 0, -0.02, 0.02))}
+    second = {f"b{n}": 0.5 + shift for n, shift in enumerate((-0.02, -0.01, 0, 0.005, 0.015, 0.02))}
+    judged = judge_spread(list(second), list(first), evidence(**first, **second, sd=0.016, df=200))
+    # sd of a standard deviation of six: .308 sd (chi with 5 df), so 3.92 sqrt(2) .308 .016 for the difference of two.
+    assert judged.high - judged.low == pytest.approx(3.92 * np.sqrt(2) * 0.308 * 0.016, rel=0.1)
+
+
 def test_the_weakest_of_several_statements():
     data = evidence(a=0.9, b=0.5, c=0.51)
     clear, unclear, wrong = (judge(units(*names), data) for names in ("ab", "cb", "ba"))
