@@ -100,7 +100,7 @@ def check(
     Columns: id, section, label (the figure), finding; with "published_" before them effect, low, high, p, q, verdict,
     decided_by, reason; arithmetic (of the published numbers); ours: effect, low, high, p, q, verdict ("not run" where a
     model has no scores), one_task_low and one_task_high (`Judgement.without_a_task`), seeds, decided_by,
-    our_arithmetic, measure (what effects are differences of); profile, note. q: of all verdicts of the ledger.
+    our_arithmetic, measure (what effects are differences of); profile, note. q: among all that were tested.
     """
     rows = []
     for claim in load():
@@ -122,7 +122,8 @@ def check(
     for prefix in ("published_", ""):
         names = [prefix + name for name in _NUMBERS]
         table[names] = table[names].astype(float)
-        table[f"{prefix}q"] = verdicts.q_values(table[f"{prefix}p"])
+        tested = table[f"{prefix}verdict"] != verdicts.NOT_TESTABLE
+        table[f"{prefix}q"] = verdicts.q_values(table[f"{prefix}p"].where(tested))
     return table
 
 
@@ -238,7 +239,7 @@ def _ours(claim: Claim, scores: pd.DataFrame | None, noise: Noises) -> tuple[Jud
         evidence = intervals.from_examples(intervals.task_scores(scores), weights=weights, given=given)
         return claim.judged(evidence, models), "chance-corrected", ""
     of_means = noise.get(claim.checked_on) if claim.metric == "accuracy" and not claim.tasks else None
-    return claim.judged(_of_runs(claim, scores, of_means), models), "normalised", ""
+    return claim.judged(_of_runs(claim, scores, of_means), models), "normalised, seeds alone", ""
 
 
 def _of_runs(claim: Claim, scores: pd.DataFrame, noise: SeedNoise | None) -> Evidence:

@@ -83,21 +83,24 @@ def judge(
     decisive, effect = decisive if sign > 0 else decisive.turned, sign * float(effects[unit].min())
     if np.isnan(errors).any():
         return _judgement(effect, _UNKNOWN, decisive, evidence)
+    # With nothing but pooled seed noise all errors are too small, or too large, together: a multivariate t.
+    common = evidence.noise.df if evidence.noise and not evidence.sampling.any() else np.inf
     noise = (evidence.draws(DRAWS if len(comparisons) > 1 else 2) @ sums.T).reshape(-1, *shape)
-    noise = noise / np.maximum(noise.std(0), 1e-12)
-    above = _Tail(noise.max(1), len(units) - count + 1)  # a column for each rival: the same is the best for every unit
-    below = _Tail(-noise.min(2) if count == 1 else -noise.min((1, 2))[:, None], count * shape[1])
+    noise = noise / np.maximum(noise.std(0), 1e-12) * _scales(common, len(noise))[:, None, None]
+    # Above there is a column for each rival: the same one is the best for every unit.
+    above = _Tail(noise.max(1), len(units) - count + 1, common)
+    below = _Tail(-noise.min(2) if count == 1 else -noise.min((1, 2))[:, None], count * shape[1], common)
 
     def bounds(alpha: float) -> tuple[float, float]:
         """One-sided bounds of the effect."""
-        margins = [special.stdtrit(df, special.ndtr(tail.quantile(alpha))) * errors for tail in (above, below)]
+        margins = [-special.stdtrit(df, tail.level(alpha)) * errors for tail in (above, below)]
         low, high = (np.sort((effects + way * m).min(1))[-count] for way, m in zip((-1, 1), margins, strict=True))
         return float(low), float(high)
 
     def tails(shift: float) -> tuple[float, float]:
         """One-sided p of an effect of at most, and of at least, -shift."""
         t = (effects + shift) / errors
-        z = -np.sign(t) * special.ndtri(special.stdtr(df, -abs(t)))  # the normal error that is as rare
+        z = -np.sign(t) * special.stdtrit(common, special.stdtr(df, -abs(t)))  # the error of the draws that is as rare
         return above.p(np.sort(z.min(1))[-count]), below.p(np.sort((-z).max(1))[count - 1])
 
     p_equivalent = max(tails(MARGIN)[0], tails(-MARGIN)[1]) if sides == 2 else np.nan
@@ -120,8 +123,7 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
     errors, df = evidence.errors(_matrix(inner, evidence))
     numbers = _UNKNOWN
     if not np.isnan(errors).any():
-        noise = evidence.draws(DRAWS)
-        noise *= np.sqrt(df.min() / np.random.default_rng(1).chisquare(df.min(), DRAWS))[:, None]
+        noise = evidence.draws(DRAWS) * _scales(df.min(), DRAWS)[:, None]
         clean = [sd**2 - noise[:, group].var(1, ddof=1).mean() for sd, group in zip(sds, groups, strict=True)]
         spread = np.sqrt(max(np.average(clean, weights=[len(group) - 1 for group in groups]), 0.0))
         true = [spread * (values - values.mean()) / max(sd, 1e-12) for values, sd in zip(scores, sds, strict=True)]
@@ -163,22 +165,25 @@ def arithmetic(left: float, right: float) -> str:
     return f"{_short(left)} - {_short(right)} = {_short(left - right)}"
 
 
+@dataclass(frozen=True)
 class _Tail:
-    """Upper tail of the largest of several correlated standard normal errors.
+    """Upper tail of the largest of several correlated errors.
 
     noise: (draws, cases), the largest error of each draw; the worst case counts. members: how many errors can make a
-    verdict false: the tail is never above Bonferroni's nor below that of one error.
+    verdict false: the tail is never above Bonferroni's nor below that of one error. df: of an error's t distribution.
     """
 
-    def __init__(self, noise: np.ndarray, members: int) -> None:
-        self.noise, self.members = noise, members
+    noise: np.ndarray
+    members: int
+    df: float
 
-    def quantile(self, alpha: float) -> float:
-        limits = -special.ndtri(alpha), -special.ndtri(alpha / self.members)
-        return float(np.clip(np.quantile(self.noise, 1 - alpha, axis=0).max(), *limits))
+    def level(self, alpha: float) -> float:
+        """The one-sided level at which each error has to be tested for all of them to keep to alpha."""
+        level = special.stdtr(self.df, -np.quantile(self.noise, 1 - alpha, axis=0).max())
+        return float(np.clip(level, alpha / self.members, alpha))
 
     def p(self, z: float) -> float:
-        single = special.ndtr(-z)
+        single = special.stdtr(self.df, -z)
         return float(np.clip((self.noise >= z).mean(0).max(), single, min(self.members * single, 1.0)))
 
 
@@ -210,6 +215,11 @@ def _judgement(
 def _matrix(weights: Sequence[Mapping[str, float]], evidence: Evidence) -> np.ndarray:
     """(sums, models) weights in the order of the evidence."""
     return np.array([[row.get(model, 0.0) for model in evidence.means.index] for row in weights])
+
+
+def _scales(df: float, count: int) -> np.ndarray:
+    """(count,) draws of how much larger an error is than its estimate with so many degrees of freedom says."""
+    return np.sqrt(df / np.random.default_rng(1).chisquare(df, count)) if np.isfinite(df) else np.ones(count)
 
 
 def _rank(null: np.ndarray, value: float) -> float:

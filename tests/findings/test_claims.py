@@ -115,7 +115,7 @@ def test_effect_is_the_difference_of_mean_normalised_accuracies():
     assert found.at["cosine-over-baselines", "effect"] == pytest.approx(0.5)  # Longformer is the closer of the two
     assert found.at["cosine-over-baselines", "decided_by"] == "cosine against Longformer"
     assert found.at["sbert-over-longformer", "effect"] == pytest.approx(-0.25)
-    assert found.at["cosine-over-mse", "measure"] == "normalised"
+    assert found.at["cosine-over-mse", "measure"] == "normalised, seeds alone"
 
 
 def judged(fields, noise=NOISE, **means):
@@ -385,6 +385,7 @@ def test_a_failed_check_is_not_testable_here(as_records):
     found = claims.check({"fig4_7": as_records["fig4_7"]}, {"fig4_7": NOISE}, checks=results).set_index("id")
     row = found.loc["pv-over-sbert"]
     assert row["verdict"] == verdicts.NOT_TESTABLE and "PV at chance" in row["note"] and np.isfinite(row["effect"])
+    assert np.isfinite(row["p"]) and np.isnan(row["q"]), "it counts among no verdicts"
     always = claims.check({"fig4_2": as_records["fig4_2"]}, checks={"heads_converged": (False, "loss still falls")})
     assert set(always.loc[always["label"] == "fig4_2", "verdict"]) == {verdicts.NOT_TESTABLE}
 
