@@ -18,7 +18,7 @@ from lib.config.profiles import Profile
 from lib.distillation.variants import NO_WEIGHTING, parse
 from lib.figures.boxplots import UNTRAINED
 from lib.statistics import verdicts
-from lib.statistics.effects import best_means, normalized_runs, pair
+from lib.statistics.effects import best_means, normalized_runs
 from lib.statistics.intervals import SeedNoise, from_runs, seed_noise
 
 STRUCTURAL_REFERENCES = profiles.grid("structural")["reference"]
@@ -93,13 +93,8 @@ def draw(label: str, records: pd.DataFrame, profile: Profile) -> tuple[pd.DataFr
 def reference_tests(records: pd.DataFrame) -> pd.DataFrame:
     """Every pair of reference students, compared over their seeds.
 
-    Columns left, right, difference (mean accuracy, left minus right), low and high (its 95 % interval), p, verdict, as
-    in `verdicts.Judgement`: what other seeds would change, not what other test texts would.
+    Columns as in `verdicts.compare`, of mean accuracies: what other seeds would change, test texts taken as they are.
     """
     references = records[records["model"].isin(REFERENCES)]
     evidence = from_runs(references.pivot(index=["model", "seed"], columns="task", values="value"))
-    rows = []
-    for left, right in combinations([name for name in REFERENCES if name in evidence.means.index], 2):
-        judged = verdicts.judge([[pair(left, right)]], evidence)
-        rows.append((left, right, judged.effect, judged.low, judged.high, judged.p, judged.verdict))
-    return pd.DataFrame(rows, columns=["left", "right", "difference", "low", "high", "p", "verdict"])
+    return verdicts.compare(combinations([name for name in REFERENCES if name in evidence.means.index], 2), evidence)

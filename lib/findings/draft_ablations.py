@@ -8,7 +8,7 @@ from lib import experiments
 from lib.config.profiles import Profile
 from lib.distillation.variants import NO_WEIGHTING
 from lib.statistics import verdicts
-from lib.statistics.effects import normalized_runs, pair
+from lib.statistics.effects import normalized_runs
 from lib.statistics.intervals import SeedNoise, from_runs, seed_noise
 
 # Identity -> name in the figure. All else is equal, but for Deep CCA's batch, which has to be larger.
@@ -39,14 +39,7 @@ def band(records: pd.DataFrame) -> SeedNoise:
 
 
 def twins(records: pd.DataFrame) -> pd.DataFrame:
-    """Ablation against twin: columns ablation, twin, mean, twin_mean (normalised accuracies), difference, low, high
-    (its 95 % interval), p, verdict, as in `verdicts.Judgement`: by seeds alone, test texts taken as they are."""
-    evidence = from_runs(normalized_runs(records))
-    means = dict(zip(evidence.means.index, evidence.scores, strict=True))
-    rows = []
-    for ablation, twin in TWINS.items():
-        judged = verdicts.judge([[pair(ablation, twin)]], evidence)
-        numbers = judged.effect, judged.low, judged.high, judged.p, judged.verdict
-        rows.append((ablation, twin, means[ablation], means[twin], *numbers))
-    columns = ["ablation", "twin", "mean", "twin_mean", "difference", "low", "high", "p", "verdict"]
-    return pd.DataFrame(rows, columns=columns)
+    """Ablation against twin: columns ablation, twin, difference (of normalised accuracies), low, high, p, verdict, as
+    in `verdicts.compare`: what other seeds would change, test texts taken as they are."""
+    table = verdicts.compare(TWINS.items(), from_runs(normalized_runs(records)))
+    return table.rename(columns={"left": "ablation", "right": "twin"})

@@ -11,13 +11,14 @@ The effect is positive as claimed, and selection is part of the interval: see `j
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 from scipy import special, stats
 
-from lib.statistics.effects import Comparison
+from lib.statistics.effects import Comparison, pair
 from lib.statistics.intervals import Evidence
 
 HOLDS, REVERSED, EQUIVALENT, OPEN = "holds", "reversed", "equivalent", "open"
@@ -134,6 +135,14 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
         p_equivalent = max(_rank(null, effect + MARGIN), _rank(-null, MARGIN - effect))
         numbers = float(low), float(high), p, p_equivalent
     return replace(_judgement(effect, numbers, decisive, evidence), arithmetic=arithmetic(*sds))
+
+
+def compare(pairs: Iterable[tuple[str, str]], evidence: Evidence) -> pd.DataFrame:
+    """Model against model: columns left, right, difference (left minus right), low, high, p, verdict."""
+    rows = [(*names, judge([[pair(*names)]], evidence)) for names in pairs]
+    fields = ("effect", "low", "high", "p", "verdict")
+    numbers = [(left, right, *(getattr(judged, field) for field in fields)) for left, right, judged in rows]
+    return pd.DataFrame(numbers, columns=["left", "right", "difference", *fields[1:]])
 
 
 def weakest(judgements: Sequence[Judgement]) -> Judgement:
