@@ -16,8 +16,9 @@ from lib.config.profiles import Profile
 from lib.distillation.variants import NO_WEIGHTING, parse
 from lib.figures.boxplots import UNTRAINED
 from lib.published import figure_models
+from lib.statistics import verdicts
 from lib.statistics.effects import best_means, normalized_runs
-from lib.statistics.intervals import Paired, SeedNoise, paired, seed_noise
+from lib.statistics.intervals import SeedNoise, from_runs, seed_noise
 
 STRUCTURAL_REFERENCES = profiles.grid("structural")["reference"]
 REFERENCES = (*STRUCTURAL_REFERENCES, *NO_WEIGHTING.values())
@@ -86,13 +87,10 @@ def draw(label: str, records: pd.DataFrame, profile: Profile) -> tuple[pd.DataFr
 
 
 def reference_tests(records: pd.DataFrame) -> pd.DataFrame:
-    """Every pair of reference students, compared over tasks and seeds.
+    """Every pair of reference students, compared over their seeds.
 
-    Columns left, right, difference (mean accuracy, left minus right), low and high (95 % bootstrap interval over
-    tasks), p (Wilcoxon signed-rank test of the paired differences per task and seed), pairs.
+    Columns as in `verdicts.compare`, of mean accuracies: what other seeds would change, test texts taken as they are.
     """
-    runs = records[records["model"].isin(REFERENCES)]
-    scores = runs.pivot_table(index=["task", "seed"], columns="model", values="value").dropna(axis=1)
-    pairs = combinations([name for name in REFERENCES if name in scores], 2)
-    rows = [(*pair, *paired(*(scores[name] for name in pair), over="task"), len(scores)) for pair in pairs]
-    return pd.DataFrame(rows, columns=["left", "right", *Paired._fields, "pairs"])
+    references = records[records["model"].isin(REFERENCES)]
+    evidence = from_runs(references.pivot(index=["model", "seed"], columns="task", values="value"))
+    return verdicts.compare(combinations([name for name in REFERENCES if name in evidence.means.index], 2), evidence)

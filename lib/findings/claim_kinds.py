@@ -1,26 +1,32 @@
 """What a finding of the thesis may say, and the comparisons that decide whether it is so.
 
-Every kind becomes weighted sums of the models' mean scores, so one engine (`lib.statistics.verdicts`) judges them all:
-
-    effect = sum_m plus_m mean_m - sum_m minus_m mean_m        positive where the finding holds
-
-A kind with several comparisons holds only if all of them do. The models are named as printed in the claim's figure.
+Every kind becomes weighted sums of the models' scores, positive where the finding holds, so one engine
+(`lib.statistics.verdicts`) judges them all. Claims are judged as worded: where the thesis says "the best", it is the
+best of the run at hand, and the verdict knows that it was picked. Models are named as printed in the claim's figure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Annotated, ClassVar, Literal
 
-import pandas as pd
 from pydantic import Field, model_validator
 
-from lib.config.schema import Count, Settings, Text, Texts
-from lib.statistics.effects import Comparison
+from lib.config.schema import Count, Filled, Settings, Text, Texts
+from lib.statistics import verdicts
+from lib.statistics.effects import Comparison, pair
+from lib.statistics.intervals import Evidence
+from lib.statistics.verdicts import Judgement, judge
 
 # A name, a list of names, or shell patterns; a pattern after "!" takes models out again.
-Patterns = Annotated[tuple[Text, ...], Field(strict=False, min_length=1)]
+Patterns = Filled[Text]
+# What may make numbers unable to speak to a finding; the results come from the notebooks that look.
+Check = Literal[
+    "heads_converged", "task_not_at_chance", "texts_above_limit", "structural_teacher_above_chance",
+    "contextual_teacher_above_chance", "treatment_given", "students_differ", "not_collapsed",
+]  # fmt: skip
 
 
 class Claim(Settings):
@@ -28,7 +34,8 @@ class Claim(Settings):
 
     section, figure: where it stands; figure is the one that shows it. finding: what it says, in our words.
     source: the figure whose numbers it is checked on, if not `figure`. metric: "accuracy", "MAP" or "MRR".
-    tasks: only these; none means all. note: what a reader should know beside the verdict.
+    tasks: only these; none means all. checks: what has to be so for our numbers to speak to the finding.
+    note: what a reader should know beside the verdict.
     """
 
     SIDES: ClassVar[tuple[str, ...]] = ()  # fields that name models
@@ -41,6 +48,7 @@ class Claim(Settings):
     source: Text | None = None
     metric: Literal["accuracy", "MAP", "MRR"] = "accuracy"
     tasks: Texts = ()
+    checks: Annotated[tuple[Check, ...], Field(strict=False)] = ()
     note: str = ""
 
     @property
@@ -48,51 +56,77 @@ class Claim(Settings):
         """The figure whose numbers decide."""
         return self.source or self.figure
 
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Its checks, and those that everything needs that was measured by heads."""
+        always = ("heads_converged", "task_not_at_chance") if self.metric == "accuracy" else ("task_not_at_chance",)
+        return (*always, *self.checks)
+
+    def weights(self, tasks: Sequence[str]) -> dict[str, float]:
+        """Task -> its weight in a score, of those at hand."""
+        chosen = [task for task in tasks if task in self.tasks or not self.tasks]
+        return {task: 1 / len(chosen) for task in chosen}
+
     def sides(self, models: Sequence[str]) -> list[list[str]]:
         """The models that the claim names, side by side; `ValueError` if a name matches none of `models`."""
         return [resolve(getattr(self, name), models) for name in self.SIDES]
 
-    def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
-        """The comparisons that must all be positive. means: model -> mean score; models: the figure's, as printed."""
+    def units(self, models: Sequence[str]) -> list[list[Comparison]]:
+        """What must be positive, as `verdicts.judge` takes it. models: the figure's, as printed."""
         raise NotImplementedError
+
+    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+        """The verdict."""
+        return judge(self.units(models), evidence)
 
 
 class Beats(Claim):
-    """Each of `better` has a higher mean than each of `worse`; in every one of `rounds`, where Chapter 5 has them."""
+    """Each of `better` has a higher score than each of `worse`; in every one of `rounds`, where Chapter 5 has them.
+
+    best: the best of `better` has a higher score than the best of `worse`.
+    """
 
     better: Patterns
     worse: Patterns
     rounds: Texts = ()
+    best: bool = False
+
+    @model_validator(mode="after")
+    def _one_best(self) -> Beats:
+        if self.best and len(self.rounds) > 1:
+            raise ValueError("best: each of several rounds has a best of its own; write one claim for each")
+        return self
 
     def sides(self, models: Sequence[str]) -> list[list[str]]:
         suffixes = [f";{name}" for name in self.rounds] or [""]
         return [resolve([p + s for p in side], models) for s in suffixes for side in (self.better, self.worse)]
 
-    def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
-        sides = iter(self.sides(models))
-        rounds = zip(sides, sides, strict=True)
-        return [_pair(a, b) for better, worse in rounds for a in better if a not in worse for b in worse]
+    def units(self, models: Sequence[str]) -> list[list[Comparison]]:
+        sides = self.sides(models)
+        if self.best:
+            return [[pair(a, b) for b in sides[1]] for a in sides[0]]
+        rounds = zip(sides[::2], sides[1::2], strict=True)
+        return [[pair(a, b)] for left, right in rounds for a in left if a not in right for b in right]
+
+    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+        return judge(self.units(models), evidence, at_least=1 if self.best else None)
 
 
 class BeatsOnAverage(Claim):
-    """The models of `better` have a higher average of means than those of `worse`."""
+    """The models of `better` have a higher average score than those of `worse`."""
 
     SIDES = ("better", "worse")
     better: Patterns
     worse: Patterns
 
-    def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
+    def units(self, models: Sequence[str]) -> list[list[Comparison]]:
         sides = self.sides(models)
         words = [names[0] if len(names) == 1 else f"average of {len(names)} models" for names in sides]
-        return [Comparison(*(dict.fromkeys(names, 1 / len(names)) for names in sides), *words)]
+        return [[Comparison(*(dict.fromkeys(names, 1 / len(names)) for names in sides), *words)]]
 
 
 class CountBeating(Claim):
-    """At least, at most, or exactly so many models of `group` have a higher mean than every one of `baselines`.
-
-    The count is decided by one model: at least k beat the baselines if the k-th best of the group does, at most k if
-    the one after it does not.
-    """
+    """At least, at most, or exactly so many models of `group` have a higher score than every one of `baselines`."""
 
     SIDES = ("group", "baselines")
     group: Patterns
@@ -106,42 +140,37 @@ class CountBeating(Claim):
             raise ValueError("a count needs at_least, at_most, or both")
         return self
 
-    def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
+    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         group, baselines = self.sides(models)
-        best = means[baselines].idxmax()
-        ranked = means[group].sort_values(ascending=False, kind="stable").index
-        pairs = [] if self.at_least is None else [_pair(ranked[self.at_least - 1], best)]
-        return pairs + ([] if self.at_most is None else [_pair(best, name) for name in ranked[self.at_most :][:1]])
+        units = [[pair(a, b) for b in baselines] for a in group]
+        bounds = [] if self.at_least is None else [judge(units, evidence, at_least=self.at_least)]
+        if self.at_most is not None and self.at_most < len(group):
+            bounds.append(judge(units, evidence, at_most=self.at_most))
+        return verdicts.weakest(bounds)
 
 
 class CountPairs(Claim):
-    """In at least `at_least` of the pairs the first model has a higher mean than the second."""
+    """In at least `at_least` of the pairs the first model has a higher score than the second."""
 
-    pairs: Annotated[tuple[Annotated[tuple[Text, Text], Field(strict=False)], ...], Field(strict=False, min_length=1)]
+    pairs: Filled[Annotated[tuple[Text, Text], Field(strict=False)]]
     at_least: Count
 
     def sides(self, models: Sequence[str]) -> list[list[str]]:
-        return [resolve(pair, models) for pair in self.pairs]
+        return [resolve(names, models) for names in self.pairs]
 
-    def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
-        ranked = sorted(self.pairs, key=lambda pair: means[pair[1]] - means[pair[0]])
-        return [_pair(*ranked[self.at_least - 1])]
+    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+        return judge([[pair(*names)] for names in self.pairs], evidence, at_least=self.at_least)
 
 
 class Spread(Claim):
-    """The means of the models in `wider` have a larger standard deviation (n - 1) than those in `narrower`.
-
-    The standard deviation is written as a weighted sum of the means, with weights (mean_m - average) / ((n - 1) sd)
-    held fixed when tasks and seeds are resampled, which makes its interval a first-order one.
-    """
+    """The scores of the models in `wider` have a larger standard deviation (n - 1) than those in `narrower`."""
 
     SIDES = ("wider", "narrower")
     wider: Patterns
     narrower: Patterns
 
-    def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
-        sides = [means[names] for names in self.sides(models)]
-        return [Comparison(*map(_deviation, sides), *(f"sd of {len(scores)} models" for scores in sides))]
+    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+        return verdicts.judge_spread(*self.sides(models), evidence)
 
 
 class Collapsed(Claim):
@@ -152,24 +181,60 @@ class Collapsed(Claim):
     reference: Text
     keeps: Annotated[float, Field(gt=0, le=1)]
 
-    def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
-        words = f"{self.keeps:g} x {self.reference}"
-        return [Comparison({self.reference: self.keeps}, {self.model: 1.0}, words, self.model)]
+    def units(self, models: Sequence[str]) -> list[list[Comparison]]:
+        words = f"{self.keeps:g} x {self.reference}", self.model
+        return [[Comparison({self.reference: self.keeps}, {self.model: 1.0}, *words)]]
 
 
 class EasierTask(Claim):
-    """On average over all models, the raw score on one task is higher than on another. Resampled are the models."""
+    """On average over the figure's models, the score on one task is higher than on another."""
 
     easier: Text
     harder: Text
 
-    def comparisons(self, means: pd.Series, models: Sequence[str]) -> list[Comparison]:
-        return [_pair(self.easier, self.harder)]
+    def weights(self, tasks: Sequence[str]) -> dict[str, float]:
+        return {self.easier: 1.0, self.harder: -1.0}
+
+    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+        names = [name for name in models if name in evidence.means.index]
+        means = evidence.means.loc[names].mean()
+        judgement = judge([[Comparison(dict.fromkeys(names, 1 / len(names)), {}, self.easier, self.harder)]], evidence)
+        return replace(judgement, arithmetic=verdicts.arithmetic(means[self.easier], means[self.harder]))
+
+
+class Alike(Claim):
+    """Each of `models` scores as well with another treatment, up to `verdicts.MARGIN`: it needs equivalence.
+
+    treatment: what is added to a model's name, as in "cosine;cut" for task texts cut at the teacher's limit. The thesis
+    has no such runs; a claim of this kind is checked on ours alone.
+    """
+
+    SIDES = ("models",)
+    models: Patterns
+    treatment: Text
+
+    def treated(self, models: Sequence[str]) -> dict[str, str]:
+        """Model -> its name with the treatment; a round stays last."""
+        heads = {name: name.rpartition(";") if self.checked_on == "fig5_3" else (name, "", "") for name in models}
+        return {name: f"{head};{self.treatment}{sep}{rest}" for name, (head, sep, rest) in heads.items()}
+
+    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+        pairs = self.treated(self.sides(models)[0]).items()
+        ways = [way for whole, treated in pairs for way in (pair(whole, treated), pair(treated, whole))]
+        # Both differences stay above -MARGIN: two one-sided tests, so each has all of alpha.
+        return judge([[replace(way, offset=verdicts.MARGIN)] for way in ways], evidence, sides=1)
+
+
+class Number(Claim):
+    """A number of the thesis with ours beside it, and no verdict. number: its name among our numbers."""
+
+    number: Text
+    published: Annotated[float, Field(allow_inf_nan=False)]
 
 
 KINDS: dict[str, type[Claim]] = {
     "beats": Beats, "beats_on_average": BeatsOnAverage, "count_beating": CountBeating, "count_pairs": CountPairs,
-    "spread": Spread, "collapsed": Collapsed, "easier_task": EasierTask,
+    "spread": Spread, "collapsed": Collapsed, "easier_task": EasierTask, "alike": Alike, "number": Number,
 }  # fmt: skip
 
 
@@ -189,12 +254,3 @@ def resolve(patterns: str | Sequence[str], models: Sequence[str]) -> list[str]:
     if not chosen:
         raise ValueError(f"{', '.join(patterns)} leaves no model of the figure")
     return [name for name in models if name in chosen]
-
-
-def _pair(better: str, worse: str) -> Comparison:
-    return Comparison({better: 1.0}, {worse: 1.0}, better, worse)
-
-
-def _deviation(means: pd.Series) -> dict[str, float]:
-    spread = means.std(ddof=1)
-    return ((means - means.mean()) / ((len(means) - 1) * spread) if spread > 0 else 0 * means).to_dict()

@@ -4,15 +4,18 @@
     claims.of_figure("fig4_3", scores, noise)        the ledger's rows of one figure, as its notebook shows them
     claims.neighbours("fig4_8")                      which neighbours of a published ranking are closer than a re-run
 
-A finding is about mean normalised accuracy (or MAP, MRR) and stands in `params/claims.yaml`; its kind
-(`lib.findings.claim_kinds`) turns it into differences of means, and `lib.statistics.verdicts` judges them. What counts
-between two single runs: ours, t(.975, df) sqrt(2) sd of the reference students; published, where everything ran once,
-`rerun_distance`.
+A finding stands in `params/claims.yaml`; its kind (`lib.findings.claim_kinds`) turns it into differences of scores, and
+`lib.statistics.verdicts` judges them. Our scores of single test examples give chance-corrected accuracies, with seeds
+and texts as noise. Published numbers, where everything ran once, and figures of which only a CSV is there give
+normalised accuracies, with the seed's noise alone: `rerun_noise`, or the band in the figure.
 """
+
+from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +28,10 @@ from lib.config.profiles import Profile
 from lib.distillation import variants
 from lib.experiments import keys
 from lib.findings import chapter4, final_students
-from lib.findings.claim_kinds import KINDS, Claim, EasierTask, resolve
+from lib.findings.claim_kinds import KINDS, Alike, Claim, EasierTask, Number, resolve
 from lib.published import figure_models
 from lib.statistics import effects, intervals, verdicts
-from lib.statistics.intervals import SeedNoise
+from lib.statistics.intervals import Evidence, SeedNoise
 from lib.statistics.verdicts import Judgement
 from lib.store.records import store
 from lib.tasks import classification_names
@@ -37,11 +40,17 @@ RANKINGS = theirs.BOXPLOTS
 RETRIEVAL = ("fig5_5", "fig5_6")  # rows per metric
 # Section 4.5.3: `no-weighting` sums the losses, λ = 0.5 halves that sum, which AdamW hardly notices.
 RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting", "None;λ=0.5"))
+# Encoders that nobody trained here: another seed gives the same one.
+GIVEN = ("Longformer", "SBERT", "TF-IDF", "SBERT, mean of chunks")
 Scores = Mapping[str, pd.DataFrame]  # figure -> its scores
 Noises = Mapping[str, SeedNoise | None]  # figure -> its seed noise, None where it is not known
-Runs = dict[str, np.ndarray]  # model -> (seeds, tasks)
-_PUBLISHED = ("effect", "low", "high", "needed", "exceeds", "verdict", "p_tasks", "decided_by")
-_OURS = ("effect", "low", "high", "needed", "verdict", "p_tasks", "p_seeds", "seeds", "decided_by")
+_NUMBERS = ("effect", "low", "high", "p", "q")
+_COLUMNS = (
+    *("id", "section", "label", "finding"),
+    *(f"published_{name}" for name in (*_NUMBERS, "verdict", "decided_by", "reason")),
+    *("arithmetic", *_NUMBERS, "verdict", "one_task_low", "one_task_high", "seeds", "decided_by", "our_arithmetic"),
+    *("measure", "profile", "note"),
+)
 
 
 @functools.cache
@@ -69,34 +78,66 @@ def parse(name: str, fields: Mapping[str, Any], where: str) -> Claim:
     return claim
 
 
-def check(scores: Scores, noise: Noises | None = None, *, profile: str = "") -> pd.DataFrame:
+def check(
+    scores: Scores,
+    noise: Noises | None = None,
+    *,
+    checks: Mapping[str, tuple[bool, str]] | None = None,
+    numbers: Mapping[str, float] | None = None,
+    profile: str = "",
+) -> pd.DataFrame:
     """The claims ledger: every finding on the published numbers and on our scores.
 
     scores: figure -> columns model, task, value, and seed if there are several. Chapter 4: models by identity or as
         printed in that figure. Chapter 5: models as printed, with metric and round; fig5_3 takes the rounds, fig5_5 and
-        fig5_6 MAP and MRR. Models that the figure does not print are left out: normalisation is the thesis'.
-    noise: figure -> seed noise of mean accuracy; without one it is measured on the models that have several seeds.
+        fig5_6 MAP and MRR. Models that the figure does not print are left out. With the columns of
+        `intervals.task_scores` too, they are judged by single test examples; other models then add to the seed noise.
+    noise: figure -> seed noise of mean accuracy, for scores without examples; by default measured on their seeds.
+    checks: name -> (passed, reason); a claim one of whose checks failed is "not testable here".
+    numbers: ours, by name, for claims of the kind `number`.
     profile: its name, for the ledger.
 
-    Columns: id, section, label (the figure), finding; with "published_" before them effect, low, high, needed (empty
-    for MAP and MRR, of which the thesis has no two runs), exceeds, verdict (`Judgement.as_stated`), p_tasks,
-    decided_by; arithmetic (of the published numbers); ours: effect, low, high, needed, verdict ("not run" where a model
-    has no scores), p_tasks, p_seeds, seeds, decided_by (all as in `Judgement`); profile, note.
+    Columns: id, section, label (the figure), finding; with "published_" before them effect, low, high, p, q, verdict,
+    decided_by, reason; arithmetic (of the published numbers); ours: effect, low, high, p, q, verdict ("not run" where a
+    model has no scores), one_task_low and one_task_high (`Judgement.without_a_task`), seeds, decided_by,
+    our_arithmetic, measure (what effects are differences of); profile, note. q: among all that were tested.
     """
-    return _ledger(load(), scores, noise or {}, profile)
+    rows = []
+    for claim in load():
+        row: dict[str, Any] = {"id": claim.id, "section": claim.section, "label": claim.figure, "profile": profile}
+        row |= {"finding": claim.finding, "note": claim.note}
+        if isinstance(claim, Number):
+            ours = (numbers or {}).get(claim.number)
+            row |= {"published_effect": claim.published, "published_verdict": verdicts.NUMBER, "effect": ours}
+            row |= {"verdict": verdicts.NOT_RUN if ours is None else verdicts.NUMBER}
+        else:
+            published = _columns(_judged_published(claim))
+            judged, measure, missing = _ours(claim, scores.get(claim.checked_on), noise or {})
+            judged = judged and verdicts.checked(judged, claim.needed, checks or {})
+            row |= {f"published_{name}": value for name, value in published.items()} | _columns(judged)
+            row |= {"arithmetic": published["arithmetic"], "our_arithmetic": row["arithmetic"], "measure": measure}
+            row["note"] = " ".join(filter(None, (claim.note, missing, judged.reason if judged else "")))
+        rows.append(row)
+    table = pd.DataFrame(rows, columns=[*_COLUMNS])
+    for prefix in ("published_", ""):
+        names = [prefix + name for name in _NUMBERS]
+        table[names] = table[names].astype(float)
+        tested = table[f"{prefix}verdict"] != verdicts.NOT_TESTABLE
+        table[f"{prefix}q"] = verdicts.q_values(table[f"{prefix}p"].where(tested))
+    return table
 
 
 def of_figure(figure: str, scores: pd.DataFrame, noise: SeedNoise | None = None) -> pd.DataFrame:
-    """The ledger's rows of one figure in few columns: finding, decided by, published, ours (effects), needed, verdict.
+    """The ledger's rows of one figure, short: finding, decided by, published, ours (effects), low, high, verdict.
 
     scores, noise: as one entry of `check`'s.
     """
-    claims = [claim for claim in load() if claim.figure == figure]
-    sources = {claim.checked_on for claim in claims}
-    rows = _ledger(claims, dict.fromkeys(sources, scores), dict.fromkeys(sources, noise))
+    sources = {claim.checked_on for claim in load() if claim.figure == figure}
+    rows = check(dict.fromkeys(sources, scores), dict.fromkeys(sources, noise))
+    rows = rows[rows["label"] == figure]
     decided = rows["decided_by"].fillna(rows["published_decided_by"])
     short = rows.assign(decided_by=decided, published=rows["published_effect"], ours=rows["effect"])
-    return short[["finding", "decided_by", "published", "ours", "needed", "verdict"]]
+    return short[["finding", "decided_by", "published", "ours", "low", "high", "verdict"]]
 
 
 def of_chapter_4(figure: str, records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
@@ -121,23 +162,26 @@ def our_results(profile: Profile) -> tuple[Scores, Noises]:
 
 
 @functools.cache
-def rerun_distance(tasks: tuple[str, ...] = ()) -> float:
-    """How far two published runs of (almost) one configuration lie apart.
+def rerun_noise(tasks: tuple[str, ...] = (), *, without: str = "") -> SeedNoise:
+    """How far a published run may be off: from the two pairs of runs of (almost) one configuration.
 
-    The mean over Figures 4.10 and 4.11 of |no-weighting - None;λ=0.5|: .0067 and .0047 of mean normalised accuracy.
-    For one task, where means over six say nothing: the mean of the single-task distances. Two pairs are few; a
-    difference below this distance means nothing, one above it may still be chance.
+        sd^2 = mean over pairs of d^2 / 2,  d: the difference of their mean normalised accuracies, .0067 and .0047
+
+    With two degrees of freedom a difference counts from .0249. For one task, where means over six say nothing, from the
+    twelve differences of single tasks. without: a figure whose pair is left out, for claims about that pair itself.
     """
-    scores = [theirs.load(figure).pivot(index="model", columns="task", values="normalized") for figure, *_ in RERUNS]
-    gaps = pd.DataFrame([table.loc[a] - table.loc[b] for table, (_, a, b) in zip(scores, RERUNS, strict=True)])
-    return float(gaps.abs().to_numpy().mean() if len(tasks) == 1 else gaps.mean(axis=1).abs().mean())
+    pairs = [rerun for rerun in RERUNS if rerun[0] != without]
+    tables = [theirs.load(figure).pivot(index="model", columns="task", values="normalized") for figure, *_ in pairs]
+    gaps = pd.DataFrame([table.loc[a] - table.loc[b] for table, (_, a, b) in zip(tables, pairs, strict=True)])
+    gaps = gaps.stack() if len(tasks) == 1 else gaps.mean(axis=1)
+    return SeedNoise(float(np.sqrt((gaps**2).mean() / 2)), len(gaps))
 
 
 def neighbours(figure: str, data: pd.DataFrame | None = None, noise: SeedNoise | None = None) -> pd.DataFrame:
     """A published ranking, neighbour by neighbour, best first.
 
-    Columns: figure, model, ahead_of, gap (of mean normalised accuracy), within_noise (not beyond the published re-run
-    distance), arithmetic. In Figure 5.3 neighbours are those of one round. With our figure (data: its CSV, noise: its
+    Columns: figure, model, ahead_of, gap (of mean normalised accuracy), within_noise (below what two published runs may
+    differ by), arithmetic. In Figure 5.3 neighbours are those of one round. With our figure (data: its CSV, noise: its
     seed noise) only its models, and the columns ours (the same difference here) and ours_differ (it exceeds the noise).
     """
     means = theirs.load(figure).groupby("model", sort=False)["normalized"].mean()
@@ -145,57 +189,74 @@ def neighbours(figure: str, data: pd.DataFrame | None = None, noise: SeedNoise |
         means = means[means.index.isin(data["model"])]
     rounds = means.index.str.rpartition(";").get_level_values(2) if figure == "fig5_3" else [""] * len(means)
     table = pd.concat([effects.neighbours(group) for _, group in means.groupby(rounds, sort=False)], ignore_index=True)
-    distance = rerun_distance()
-    table["within_noise"] = [not verdicts.exceeds(gap, distance) for gap in table["gap"]]
+    table["within_noise"] = table["gap"] <= rerun_noise().least_difference
     pairs = list(zip(table["better"], table["worse"], strict=True))
-    table["arithmetic"] = [verdicts.arithmetic(means[better], means[worse], distance) for better, worse in pairs]
+    table["arithmetic"] = [verdicts.arithmetic(means[better], means[worse]) for better, worse in pairs]
     if data is not None and noise is not None:
         here = data.groupby("model")["normalized"].mean()
         table["ours"] = [here[better] - here[worse] for better, worse in pairs]
-        table["ours_differ"] = [verdicts.exceeds(gap, noise.least_difference) for gap in table["ours"]]
+        table["ours_differ"] = table["ours"].abs() > noise.least_difference
     table.insert(0, "figure", figure)
     return table.rename(columns={"better": "model", "worse": "ahead_of"})
 
 
-def _ledger(claims: Iterable[Claim], scores: Scores, noise: Noises, profile: str = "") -> pd.DataFrame:
-    rows = []
-    for claim in claims:
-        published, (ours, why_not) = _judged_published(claim), _ours(claim, scores.get(claim.checked_on), noise)
-        row = {"id": claim.id, "section": claim.section, "label": claim.figure, "finding": claim.finding}
-        row |= {f"published_{name}": getattr(published, name) for name in _PUBLISHED}
-        row |= {"published_verdict": published.as_stated, "arithmetic": published.arithmetic}
-        row |= {name: getattr(ours, name, None) for name in _OURS}
-        row |= {"verdict": ours.verdict if ours else verdicts.NOT_RUN}
-        rows.append(row | {"profile": profile, "note": " ".join(filter(None, (claim.note, why_not)))})
-    return pd.DataFrame(rows)
+def _columns(judged: Judgement | None) -> dict[str, Any]:
+    """A judgement's part of a row of the ledger."""
+    if judged is None:
+        return {"verdict": verdicts.NOT_RUN, "arithmetic": None}
+    fields = asdict(judged)
+    return fields | dict(zip(("one_task_low", "one_task_high"), fields["without_a_task"], strict=True))
 
 
 @functools.cache
-def _judged_published(claim: Claim) -> Judgement:
-    runs, _ = _runs(claim, _published_scores(claim.checked_on, claim.metric), None)
-    distance = rerun_distance(claim.tasks) if claim.metric == "accuracy" else None
-    return verdicts.judge(_comparisons(claim, runs), runs, least_difference=distance)
+def _judged_published(claim: Claim) -> Judgement | None:
+    if isinstance(claim, Alike):
+        return None
+    noise = None
+    if claim.metric == "accuracy":
+        pair = {name for side in claim.sides(_models(claim)) for name in side}
+        tested = [figure for figure, *models in RERUNS if figure == claim.checked_on and pair == {*models}]
+        noise = rerun_noise(claim.tasks, without="".join(tested))
+    scores = _published_scores(claim.checked_on, claim.metric)
+    return claim.judged(_of_runs(claim, scores, noise), _models(claim))
 
 
-def _ours(claim: Claim, scores: pd.DataFrame | None, noise: Noises) -> tuple[Judgement | None, str]:
-    """Our verdict, or None and what is missing for it."""
+def _ours(claim: Claim, scores: pd.DataFrame | None, noise: Noises) -> tuple[Judgement | None, str, str]:
+    """Our verdict, or None; what its effect is a difference of; and what is missing for it."""
     if scores is None:
-        return None, ""
-    scores = _as_printed(claim, scores)
-    compared = {name for side in claim.sides(_models(claim)) for name in side}
+        return None, "", ""
+    models, scores = _models(claim), _as_printed(claim, scores)
+    compared = {name for side in claim.sides(models) for name in side}
+    compared |= {*claim.treated(compared).values()} if isinstance(claim, Alike) else {*()}
     tasks = {claim.easier, claim.harder} if isinstance(claim, EasierTask) else set(claim.tasks)
     missing = sorted(compared - set(scores["model"])) + sorted(tasks - set(scores["task"]))
     if missing or scores.empty:
         more = f" and {len(missing) - 1} more" if missing[1:] else ""
-        return None, f"No records of {missing[0]}{more}." if missing else ""
+        return None, "", f"No records of {missing[0]}{more}." if missing else ""
+    if "scores" in scores:
+        given = [name for name in scores["model"].unique() if name.partition(";")[0] in GIVEN]
+        weights = claim.weights(list(scores["task"].unique()))
+        evidence = intervals.from_examples(intervals.task_scores(scores), weights=weights, given=given)
+        return claim.judged(evidence, models), "chance-corrected", ""
     of_means = noise.get(claim.checked_on) if claim.metric == "accuracy" and not claim.tasks else None
-    runs, measured = _runs(claim, scores, of_means)
-    least = measured.least_difference if measured else None
-    return verdicts.judge(_comparisons(claim, runs), runs, least_difference=least, noise=measured), ""
+    return claim.judged(_of_runs(claim, scores, of_means), models), "normalised, seeds alone", ""
 
 
-def _comparisons(claim: Claim, runs: Runs) -> list[effects.Comparison]:
-    return claim.comparisons(pd.Series({name: values.mean() for name, values in runs.items()}), _models(claim))
+def _of_runs(claim: Claim, scores: pd.DataFrame, noise: SeedNoise | None) -> Evidence:
+    """Evidence of normalised scores without examples; for `EasierTask` of raw scores."""
+    weights = claim.weights(list(scores["task"].unique()))
+    scores = scores[scores["task"].isin(list(weights))]
+    if isinstance(claim, EasierTask):
+        table = scores.pivot(index=["model", "seed"], columns="task", values="value")
+    else:
+        try:
+            table = effects.normalized_runs(scores)
+        except ValueError as error:
+            raise ValueError(f"{claim.checked_on}: {error}") from None
+    repeated = table.index.get_level_values("model").duplicated()
+    if noise is None and repeated.any() and intervals.seed_noise(table).sd < 1e-9:
+        table = table[~repeated]  # a CSV's mean, once for each of its seeds: what they varied by is not known
+    return intervals.from_runs(table, weights=weights, noise=noise)
 
 
 def _models(claim: Claim) -> list[str]:
@@ -218,7 +279,8 @@ def _published_scores(figure: str, metric: str) -> pd.DataFrame:
 
 
 def _as_printed(claim: Claim, scores: pd.DataFrame) -> pd.DataFrame:
-    """Our scores in the form of `_published_scores`; models that the figure does not show are left out."""
+    """Our scores in the form of `_published_scores`. Models that the figure does not show are left out, but for scores
+    of single examples, where a reference student's seeds may be all that is known of seeds."""
     figure = claim.checked_on
     if "metric" in scores:
         scores = scores[scores["metric"] == claim.metric]
@@ -227,31 +289,14 @@ def _as_printed(claim: Claim, scores: pd.DataFrame) -> pd.DataFrame:
     if figure == "fig5_3" and "round" in scores:
         scores = scores.assign(model=scores["model"] + ";" + scores["round"])
     identities = {} if figure in RETRIEVAL else figure_models.printed(figure)
-    printed = {identity: name for name, identity in identities.items()} | {name: name for name in _models(claim)}
-    scores = scores.assign(model=scores["model"].map(printed)).dropna(subset="model")
-    return scores[["model", "task", "seed", "value"]]
-
-
-def _runs(claim: Claim, scores: pd.DataFrame, noise: SeedNoise | None) -> tuple[Runs, SeedNoise | None]:
-    """Model -> (seeds, tasks) normalised scores of the claim's tasks, and their seed noise, measured if not given.
-
-    For `EasierTask` raw scores by task, over models.
-    """
-    if isinstance(claim, EasierTask):
-        raw = scores.groupby(["task", "model"])["value"].mean().unstack("model")
-        return {task: row.to_numpy()[None, :] for task, row in raw.iterrows()}, None
-    if claim.tasks:
-        scores = scores[scores["task"].isin(claim.tasks)]
-    try:
-        table = effects.normalized_runs(scores)
-    except ValueError as error:
-        raise ValueError(f"{claim.checked_on}: {error}") from None
-    repeated = table.index.get_level_values("model").duplicated()
-    if noise is None and repeated.any():
-        noise = intervals.seed_noise(table)
-        if noise.sd < 1e-9:  # a CSV's mean, once for each of its seeds: what they varied by is not known
-            noise, table = None, table[~repeated]
-    return {model: group.to_numpy() for model, group in table.groupby(level="model")}, noise
+    names = {identity: name for name, identity in identities.items()} | {name: name for name in _models(claim)}
+    if isinstance(claim, Alike):
+        names |= dict(zip(claim.treated(names).values(), claim.treated(names.values()).values(), strict=True))
+    models = scores["model"].map(names)
+    scores = scores.assign(model=models.fillna(scores["model"]) if "scores" in scores else models).dropna(
+        subset="model"
+    )
+    return scores[[name for name in ("model", "task", "seed", "value", "scores", "groups", "chance") if name in scores]]
 
 
 def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | None] | None:

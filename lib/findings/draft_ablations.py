@@ -5,8 +5,9 @@ import pandas as pd
 from lib import experiments
 from lib.config.profiles import Profile
 from lib.distillation.variants import NO_WEIGHTING
+from lib.statistics import verdicts
 from lib.statistics.effects import normalized_runs
-from lib.statistics.intervals import Paired, SeedNoise, paired, seed_noise
+from lib.statistics.intervals import SeedNoise, from_runs, seed_noise
 
 # Identity -> name in the figure. All else is equal, but for Deep CCA's batch, which has to be larger.
 NAMES = {
@@ -36,11 +37,7 @@ def band(records: pd.DataFrame) -> SeedNoise:
 
 
 def twins(records: pd.DataFrame) -> pd.DataFrame:
-    """Ablation against twin: columns ablation, twin, mean, twin_mean (normalised accuracies), difference, low, high
-    (its 95 % bootstrap interval over tasks and seeds), p (Wilcoxon signed-rank test of the paired differences)."""
-    scores = normalized_runs(records).stack().unstack("model").swaplevel().sort_index()
-    rows = []
-    for pair in TWINS.items():
-        both = [scores[name] for name in pair]
-        rows.append((*pair, *(values.mean() for values in both), *paired(*both)))
-    return pd.DataFrame(rows, columns=["ablation", "twin", "mean", "twin_mean", *Paired._fields])
+    """Ablation against twin: columns ablation, twin, difference (of normalised accuracies), low, high, p, verdict, as
+    in `verdicts.compare`: what other seeds would change, test texts taken as they are."""
+    table = verdicts.compare(TWINS.items(), from_runs(normalized_runs(records)))
+    return table.rename(columns={"left": "ablation", "right": "twin"})

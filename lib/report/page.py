@@ -20,14 +20,17 @@ from lib.config.profiles import Profile
 from lib.findings import claims
 from lib.published import deviations
 from lib.report import shown_items
-from lib.statistics.verdicts import FAILS, HOLDS, NOT_RUN, UNCLEAR
+from lib.statistics.verdicts import EQUIVALENT, HOLDS, MARGIN, NOT_RUN, NOT_TESTABLE, NUMBER, OPEN, REVERSED
 from lib.store import provenance
 from lib.store.files import write_atomically
 from lib.store.progress import duration
 
 LEDGER = "tab_claims"  # has a section of its own
 # Verdict -> class in the page.
-_VERDICTS = {HOLDS: "holds", FAILS: "fails", UNCLEAR: "unclear", NOT_RUN: "notrun"}
+_VERDICTS = {
+    HOLDS: "holds", REVERSED: "fails", EQUIVALENT: "alike", OPEN: "unclear", NOT_TESTABLE: "untestable",
+    NOT_RUN: "notrun", NUMBER: "number",
+}  # fmt: skip
 _REACH = 0.2  # effects beyond it are drawn at the edge
 
 
@@ -57,9 +60,9 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
         linked=entries,
         counts={verdict: int((ledger["verdict"] == verdict).sum()) for verdict in _VERDICTS},
         classes=_VERDICTS,
-        within=int((ledger["published_exceeds"] == False).sum()),  # noqa: E712 - None is "unknown"
-        through_zero=int(((ledger["published_low"] <= 0) & (ledger["published_high"] >= 0)).sum()),
-        rerun=f"{claims.rerun_distance():.4f}".removeprefix("0"),
+        within=int((ledger["published_verdict"] == OPEN).sum()),
+        rerun=f"{claims.rerun_noise().least_difference:.4f}".removeprefix("0"),
+        margin=f"{MARGIN}".removeprefix("0"),
         rankings={label: claims.neighbours(label) for label in claims.RANKINGS},
         notes=notes,
         commits={note["commit"][:12] + " (with changes)" * note["dirty"] for note in notes if note.get("commit")},

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
 from lib.evaluation.metrics import normalized_accuracy
@@ -11,7 +10,7 @@ from lib.evaluation.metrics import normalized_accuracy
 
 @dataclass(frozen=True)
 class Comparison:
-    """One weighted difference of model means, sum_m plus_m mean_m - sum_m minus_m mean_m.
+    """One weighted difference of models' scores, sum_m plus_m score_m - sum_m minus_m score_m + offset.
 
     left, right: what stands on its two sides, in words.
     """
@@ -20,6 +19,7 @@ class Comparison:
     minus: Mapping[str, float]
     left: str
     right: str
+    offset: float = 0.0
 
     @property
     def weights(self) -> dict[str, float]:
@@ -28,17 +28,19 @@ class Comparison:
         return {name: self.plus.get(name, 0.0) - self.minus.get(name, 0.0) for name in names}
 
     @property
-    def norm(self) -> float:
-        """Standard deviation of the effect in units of that of a difference of two single runs.
-
-        Runs are independent, so variances add: sqrt(sum of w^2) sd, over sqrt(2) sd.
-        """
-        return float(np.sqrt(sum(weight**2 for weight in self.weights.values()) / 2))
+    def turned(self) -> "Comparison":
+        """The same difference from the other side."""
+        return Comparison(self.minus, self.plus, self.right, self.left, -self.offset)
 
     def sides(self, means: Mapping[str, float]) -> tuple[float, float]:
-        """The two sides, of which the effect is the difference. means: model -> mean score."""
+        """The two sides, of which the effect without offset is the difference. means: model -> mean score."""
         left, right = (sum(w * means[name] for name, w in side.items()) for side in (self.plus, self.minus))
         return left, right
+
+
+def pair(better: str, worse: str) -> Comparison:
+    """One model against another."""
+    return Comparison({better: 1.0}, {worse: 1.0}, better, worse)
 
 
 def best_means(scores: pd.DataFrame) -> dict[str, float]:

@@ -7,19 +7,20 @@ import pytest
 from lib import published
 from lib.config import profiles, roles
 from lib.findings import claims
-from lib.findings.claim_kinds import resolve
+from lib.findings.claim_kinds import Alike, resolve
 from lib.published import figure_models
 from lib.statistics import verdicts
-from lib.statistics.intervals import SeedNoise
+from lib.statistics.intervals import SeedNoise, from_runs
 
 NOISE = SeedNoise(sd=0.002, df=8)  # a difference counts above .0065
-WITHIN = {"fig4_7": (8, 21), "fig4_8": (13, 17), "fig4_9": (13, 19), "fig4_10": (10, 12), "fig4_11": (5, 12)}
+WITHIN = {"fig4_7": (17, 21), "fig4_8": (16, 17), "fig4_9": (18, 19), "fig4_10": (11, 12), "fig4_11": (10, 12)}
 
 
 @pytest.fixture(scope="module")
 def thesis():
-    """The ledger's published part."""
+    """The ledger's published part, without what is no difference of scores."""
     table = claims.check({}).set_index("id")
+    table = table[~table["published_verdict"].isin([verdicts.NUMBER, verdicts.NOT_RUN])]
     names = {name: name.removeprefix("published_") for name in table if name.startswith("published_")}
     return table[[*names, "arithmetic"]].rename(columns=names)
 
@@ -55,7 +56,7 @@ def test_there_are_at_least_25_findings_with_distinct_names_and_words():
     found = claims.load()
     assert len(found) >= 25
     assert len({one.finding for one in found}) == len({one.id for one in found}) == len(found)
-    assert {one.kind for one in found} >= {"beats", "beats_on_average", "count_beating", "spread", "collapsed"}
+    assert {one.kind for one in found} == {*claims.KINDS}
     assert {one.section.split(".")[0] for one in found} == {"4", "5", "Conclusion"}
 
 
@@ -76,6 +77,13 @@ def test_every_figure_of_the_experiments_has_a_finding():
         ({"kind": "beats", "better": ["cosine"], "worse": ["MSE"], "figure": "fig5_1"}, "no scores per model"),
         ({"kind": "beats", "beter": ["cosine"], "better": ["cosine"], "worse": ["MSE"]}, "nearest: better"),
         ({"kind": "count_beating", "group": ["*"], "baselines": ["MSE"]}, "needs at_least, at_most"),
+        ({"kind": "beats", "better": ["cosine"], "worse": ["MSE"], "checks": ["weather"]}, "checks"),
+        (
+            {"kind": "beats", "better": ["*"], "worse": ["*"], "best": True, "rounds": ["1k", "all"]},
+            "a best of its own",
+        ),
+        ({"kind": "alike", "models": ["cosin"], "treatment": "cut"}, "'cosin' matches no model"),
+        ({"kind": "number", "number": "share"}, "published: is missing"),
     ],
 )
 def test_a_wrong_claim_is_one_line_that_names_it(fields, message):
@@ -108,41 +116,91 @@ def test_effect_is_the_difference_of_mean_normalised_accuracies():
     assert found.at["cosine-over-baselines", "effect"] == pytest.approx(0.5)  # Longformer is the closer of the two
     assert found.at["cosine-over-baselines", "decided_by"] == "cosine against Longformer"
     assert found.at["sbert-over-longformer", "effect"] == pytest.approx(-0.25)
+    assert found.at["cosine-over-mse", "measure"] == "normalised, seeds alone"
+
+
+def judged(fields, noise=NOISE, **means):
+    """The verdict of a claim on one task; noise: of one run."""
+    index = pd.MultiIndex.from_tuples([(name, 0) for name in means], names=["model", "seed"])
+    evidence = from_runs(pd.DataFrame({"PAN": list(means.values())}, index), noise=noise)
+    return claim(**fields).judged(evidence, list(means))
+
+
+MEANS = {"cosine": 0.9, "MSE": 0.7, "Longformer": 0.6, "SBERT": 0.8}
+
+
+def test_the_best_is_the_best_of_this_run():
+    fields = {"kind": "beats", "better": ["cosine", "MSE"], "worse": ["Longformer", "SBERT"]}
+    every, best = judged(fields, **MEANS), judged(fields | {"best": True}, **MEANS)
+    assert (every.verdict, every.decided_by) == (verdicts.REVERSED, "MSE against SBERT")
+    assert (best.verdict, best.decided_by) == (verdicts.HOLDS, "cosine against SBERT")
+    swapped = MEANS | {"cosine": 0.7, "MSE": 0.9}
+    assert judged(fields | {"best": True}, **swapped).decided_by == "MSE against SBERT"
 
 
 def test_the_kth_model_decides_a_count():
-    means = pd.Series({"cosine": 0.9, "MSE": 0.7, "Longformer": 0.6, "SBERT": 0.8})
-    known = list(means.index)
-    counting = claim(kind="count_beating", group=["cosine", "MSE", "SBERT"], baselines=["Longformer"], at_least=2)
-    assert counting.comparisons(means, known)[0].left == "SBERT"
-    counting = claim(kind="count_beating", group=["cosine", "MSE"], baselines=["SBERT", "Longformer"], at_most=1)
-    (only,) = counting.comparisons(means, known)
-    assert (only.left, only.right) == ("SBERT", "MSE")  # the second of the group must stay behind the best baseline
+    counting = {"kind": "count_beating", "group": ["cosine", "MSE", "SBERT"], "baselines": ["Longformer"]}
+    assert judged(counting | {"at_least": 2}, **MEANS).decided_by == "SBERT against Longformer"
+    assert judged(counting | {"at_least": 3}, **MEANS).verdict == verdicts.HOLDS
+    some = {"kind": "count_beating", "group": ["cosine", "MSE"], "baselines": ["SBERT", "Longformer"]}
+    only = judged(some | {"at_most": 1}, **MEANS)  # the second of the group must stay behind the best baseline
+    assert (only.verdict, only.decided_by) == (verdicts.HOLDS, "SBERT against MSE")
+    assert only.effect == pytest.approx(0.1) and only.arithmetic == ".8000 - .7000 = .1000"
+    assert judged(some | {"at_most": 0}, **MEANS).verdict == verdicts.REVERSED
+    assert judged(some | {"at_least": 1, "at_most": 1}, **MEANS).verdict == verdicts.HOLDS
+    assert judged(some | {"at_least": 2, "at_most": 2}, **MEANS).verdict == verdicts.REVERSED
+    assert judged(some | {"at_most": 1}, SeedNoise(0.05, 8), **MEANS).verdict == verdicts.OPEN
+
+
+def test_at_least_so_many_pairs():
+    pairs = {"kind": "count_pairs", "pairs": [["cosine", "MSE"], ["MSE", "SBERT"]]}
+    assert judged(pairs | {"at_least": 1}, **MEANS).verdict == verdicts.HOLDS
+    assert judged(pairs | {"at_least": 2}, **MEANS).verdict == verdicts.REVERSED
 
 
 def test_spread_is_a_difference_of_standard_deviations():
-    means = pd.Series({"cosine": 0.9, "MSE": 0.5, "Longformer": 0.7, "SBERT": 0.6})
-    spread = claim(kind="spread", wider=["cosine", "MSE"], narrower=["Longformer", "SBERT"])
-    (one,) = spread.comparisons(means, list(means.index))
-    effect = sum(weight * means[name] for name, weight in one.weights.items())
-    assert effect == pytest.approx(np.std([0.9, 0.5], ddof=1) - np.std([0.7, 0.6], ddof=1))
+    fields = {"kind": "spread", "wider": ["cosine", "MSE"], "narrower": ["Longformer", "SBERT"]}
+    spread = judged(fields, **MEANS | {"MSE": 0.5, "SBERT": 0.61})
+    assert spread.effect == pytest.approx(np.std([0.9, 0.5], ddof=1) - np.std([0.6, 0.61], ddof=1))
+    assert spread.verdict == verdicts.HOLDS
+
+
+def test_collapsed_is_below_a_share_of_the_reference():
+    fields = {"kind": "collapsed", "model": "MSE", "reference": "Longformer", "keeps": 0.9}
+    assert judged(fields, **MEANS).verdict == verdicts.REVERSED
+    assert judged(fields, **MEANS | {"MSE": 0.5}).effect == pytest.approx(0.04)
+
+
+@pytest.mark.parametrize(
+    ("cut", "sd", "word"),
+    [
+        (0.9, 0.002, verdicts.HOLDS),
+        (0.87, 0.002, verdicts.REVERSED),
+        (0.89, 0.02, verdicts.OPEN),
+        (0.905, 0.006, verdicts.OPEN),
+    ],
+)
+def test_alike_needs_equivalence_and_no_difference_found_is_not_enough(cut, sd, word):
+    fields = {"kind": "alike", "models": ["cosine"], "treatment": "cut"}
+    index = pd.MultiIndex.from_tuples([("cosine", 0), ("cosine;cut", 0)], names=["model", "seed"])
+    evidence = from_runs(pd.DataFrame({"PAN": [0.9, cut]}, index), noise=SeedNoise(sd, 8))
+    assert claim(**fields).judged(evidence, ["cosine"]).verdict == word
 
 
 # ---------------------------------------------------------------- published evidence
 
 
-def test_the_rerun_distance_is_recomputed_from_the_published_numbers():
-    assert claims.rerun_distance() == pytest.approx((0.0067 + 0.0047) / 2, abs=5e-5)
+def test_the_noise_of_a_published_run_comes_from_two_pairs():
+    noise = claims.rerun_noise()
+    assert noise.sd == pytest.approx(np.sqrt((0.00665**2 + 0.00474**2) / 4), abs=1e-5) and noise.df == 2
+    assert noise.least_difference == pytest.approx(0.0249, abs=5e-5)
+    assert claims.rerun_noise(without="fig4_10") == pytest.approx((0.00474 / np.sqrt(2), 1), abs=1e-5)
 
 
 def test_on_one_task_reruns_lie_further_apart_than_on_the_mean_of_six():
-    """Differences of single tasks do not cancel: the mean of their sizes, not the size of their mean."""
-    tables = [
-        published.load(figure).pivot(index="model", columns="task", values="normalized") for figure, *_ in claims.RERUNS
-    ]
-    gaps = [table.loc["no-weighting"] - table.loc["None;λ=0.5"] for table in tables]
-    assert claims.rerun_distance(("IMDB",)) == pytest.approx(np.mean([gap.abs().mean() for gap in gaps]))
-    assert claims.rerun_distance(("IMDB",)) > 1.5 * claims.rerun_distance()
+    """Differences of single tasks do not cancel."""
+    single = claims.rerun_noise(("IMDB",))
+    assert single.df == 12 and single.sd > 2 * claims.rerun_noise().sd
 
 
 @pytest.mark.parametrize("figure", WITHIN)
@@ -169,56 +227,82 @@ def test_neighbours_of_figure_5_3_are_of_one_round():
 def test_published_effects_are_those_of_the_figures(thesis):
     means = published.load("fig4_2").groupby("model")["normalized"].mean()
     assert thesis.at["cosine-over-baselines", "effect"] == pytest.approx(means["cosine"] - means["SBERT"])
-    assert thesis.at["cosine-over-mse", "arithmetic"] == ".9503 - .8205 = .1298 > .0057"
+    assert thesis.at["cosine-over-mse", "arithmetic"] == ".9503 - .8205 = .1298"
     assert thesis.at["weighting-halved-gradients-cosine", "effect"] == pytest.approx(0.00665, abs=1e-5)
     assert thesis.at["weighting-halved-gradients-mm", "effect"] == pytest.approx(0.00474, abs=1e-5)
 
 
 def test_the_seventh_of_eight_pairs_decides(thesis):
-    assert thesis.at["contextual-larger-student-projection", "arithmetic"] == ".8797 - .8633 = .0163 > .0057"
+    assert thesis.at["contextual-larger-student-projection", "arithmetic"] == ".8797 - .8633 = .0163"
 
 
 def test_no_published_number_contradicts_its_finding(thesis):
-    assert (thesis["effect"] > 0).all()
+    assert (thesis["effect"] > 0).all() and not (thesis["verdict"] == verdicts.REVERSED).any()
 
 
-def test_at_least_five_findings_are_within_noise_with_their_arithmetic(thesis):
-    within = thesis[thesis["verdict"] == "holds within noise"]
-    assert len(within) >= 5 and not within["exceeds"].any()
-    assert within["arithmetic"].str.fullmatch(r"\.\d{4} - \.\d{4} = \.\d{4} < \.\d{4}").all()
-    assert {"pv-over-sbert", "few-shot-over-baselines", "only-mse-best-student", "weighting-masked-over-plain-sum",
-            "cosine-masked-over-its-teacher"} <= set(within.index)  # fmt: skip
+def test_published_single_runs_leave_most_open(thesis):
+    """Differences of two runs count from .0249; averages of many models are surer."""
+    assert {"pv-over-sbert", "few-shot-over-baselines", "only-mse-best-student", "cosine-over-baselines",
+            "cosine-masked-over-its-teacher"} <= set(thesis.index[thesis["verdict"] == verdicts.OPEN])  # fmt: skip
+    assert {"cosine-over-mse", "sbert-over-longformer", "pv-large-dimensions", "weighting-masking-hurts-mm"} <= set(
+        thesis.index[thesis["verdict"] == verdicts.HOLDS]
+    )
+    row = thesis.loc["cosine-over-mse"]
+    assert (row["low"], row["high"]) == pytest.approx((0.1298 - 0.0249, 0.1298 + 0.0249), abs=1e-4)
+    assert (thesis["q"] >= thesis["p"])[thesis["p"].notna()].all()
+
+
+def test_a_pair_that_defines_the_yardstick_is_not_tested_by_it(thesis):
+    """By the other pair alone, with one degree of freedom: t(.975, 1) = 12.7062."""
+    row = thesis.loc["weighting-halved-gradients-cosine"]
+    assert row["high"] - row["effect"] == pytest.approx(12.7062 * 0.00474, abs=2e-4) and row["verdict"] == verdicts.OPEN
 
 
 def test_retrieval_has_no_published_noise(thesis):
-    assert thesis.at["retrieval-map-only-mse", "verdict"] == "holds, noise unknown"
+    row = thesis.loc["retrieval-map-only-mse"]
+    assert row["verdict"] == verdicts.OPEN and np.isnan(row["p"]) and "no model was run twice" in row["reason"]
     assert thesis.at["retrieval-games-easier", "effect"] == pytest.approx(0.1718 - 0.1322, abs=2e-4)
+    assert thesis.at["retrieval-games-easier", "arithmetic"].startswith(".1718 - .1322")
+
+
+def test_best_is_worded_as_best():
+    """REVIEW V8: these once tested the thesis' winner, whatever won here."""
+    wording = {claim.id: claim for claim in claims.load()}
+    for name in ("pv-compounds-better", "pv-dbow-first-and-last", "both-cosine-large-projection"):
+        assert "best" in wording[name].finding and wording[name].best
 
 
 # ---------------------------------------------------------------- the ledger
 
 
 def test_published_numbers_as_records_give_the_published_effects(thesis, ledger):
-    assert (ledger["verdict"] != verdicts.NOT_RUN).all()
-    np.testing.assert_allclose(ledger["effect"], thesis["effect"], atol=1e-12)
-    np.testing.assert_allclose(ledger["low"], thesis["low"], atol=1e-12)
-    assert (ledger["profile"] == "mini").all() and (ledger["seeds"] == "1").all()
+    assert (ledger.loc[thesis.index, "verdict"] != verdicts.NOT_RUN).all()
+    np.testing.assert_allclose(ledger.loc[thesis.index, "effect"], thesis["effect"], atol=1e-12)
+    assert (ledger["profile"] == "mini").all() and (ledger.loc[thesis.index, "seeds"].isin(["1", ""])).all()
 
 
 def test_the_verdict_follows_the_given_noise(ledger):
-    assert ledger.at["cosine-over-mse", "verdict"] == verdicts.HOLDS
-    assert ledger.at["cosine-over-mse", "needed"] == pytest.approx(0.0065, abs=5e-5)
-    assert ledger.at["cosine-hurt-by-negatives", "verdict"] == verdicts.UNCLEAR  # ahead by .0015
-    # without a band the interval decides: GAMES is easier for every model, the two tasks disagree about MRR
-    assert ledger.at["retrieval-games-easier", "verdict"] == verdicts.HOLDS
-    assert ledger.at["retrieval-mrr-cosine-masked", "verdict"] == verdicts.UNCLEAR
+    row = ledger.loc["cosine-over-mse"]
+    assert row["verdict"] == verdicts.HOLDS and row["effect"] - row["low"] == pytest.approx(0.0065, abs=5e-5)
+    assert ledger.at["cosine-hurt-by-negatives", "verdict"] in (verdicts.OPEN, verdicts.EQUIVALENT)  # ahead by .0015
+    # One run of each model and no band: nothing is known about noise.
+    assert ledger.at["retrieval-mrr-cosine-masked", "verdict"] == verdicts.OPEN
+    assert "no model was run twice" in ledger.at["retrieval-mrr-cosine-masked", "note"]
+
+
+def test_it_says_how_much_hangs_on_one_task(ledger):
+    table = published.load("fig4_2").pivot(index="model", columns="task", values="normalized")
+    gaps = table.loc["cosine"] - table.loc["MSE"]
+    without = (gaps.sum() - gaps) / 5
+    row = ledger.loc["cosine-over-mse"]
+    assert (row["one_task_low"], row["one_task_high"]) == pytest.approx((without.min(), without.max()))
 
 
 def test_swapped_models_turn_the_verdict(as_records):
     records = as_records["fig4_2"].copy()
     records["model"] = records["model"].replace({"cosine": "MSE", "MSE": "cosine"})
     found = claims.check({"fig4_2": records}, {"fig4_2": NOISE}).set_index("id")
-    assert found.at["cosine-over-mse", "verdict"] == verdicts.FAILS
+    assert found.at["cosine-over-mse", "verdict"] == verdicts.REVERSED
     assert found.at["cosine-over-mse", "effect"] == pytest.approx(-0.1298, abs=1e-4)
 
 
@@ -226,9 +310,92 @@ def test_several_seeds_measure_their_own_noise(as_records):
     one = as_records["fig4_2"]
     cosine = one[one["model"] == "cosine"]
     more = [cosine.assign(seed=seed, value=cosine["value"] + shift) for seed, shift in ((1, 0.01), (2, -0.01))]
-    found = claims.check({"fig4_2": pd.concat([one, *more])}).set_index("id")
+    row = claims.check({"fig4_2": pd.concat([one, *more])}).set_index("id").loc["cosine-over-mse"]
+    assert row["seeds"] == "1-3" and row["effect"] - row["low"] > 0.01 and row["p"] < 0.05
+
+
+def examples(rng, effects, *, tasks=("ARXIV", "PAN"), metric="accuracy", seeds=2, number=400, **fields):
+    """Tidy rows with scores of single examples, as own runs give them. effects: model -> accuracy."""
+    groups = {task: np.char.add("article ", rng.integers(0, 40, (number, 2)).astype(str)) for task in tasks}
+    hard = {task: rng.random(number) for task in tasks}
+    rows = []
+    for (model, accuracy), task, seed in [(m, t, s) for m in effects.items() for t in tasks for s in range(seeds)]:
+        scores = (hard[task] * 0.98 + rng.random(number) * 0.02 < accuracy).astype(float)
+        rows.append((model, task, metric, seed, scores.mean(), scores, groups[task], 0.5))
+    columns = ["model", "task", "metric", "seed", "value", "scores", "groups", "chance"]
+    return pd.DataFrame(rows, columns=columns).assign(**fields)
+
+
+def test_scores_of_single_examples_are_judged_chance_corrected():
+    accuracies = {"cosine": 0.8, "MSE": 0.7, "Longformer": 0.7, "SBERT": 0.805}
+    records = examples(np.random.default_rng(0), accuracies)
+    found = claims.check({"fig4_2": records}, {"fig4_2": NOISE}).set_index("id")
     row = found.loc["cosine-over-mse"]
-    assert row["seeds"] == "1-3" and row["needed"] > 0.01 and row["p_seeds"] < 0.05
+    assert (row["measure"], row["verdict"]) == ("chance-corrected", verdicts.HOLDS)
+    assert row["effect"] == pytest.approx(0.2, abs=0.05)  # .1 of accuracy, twice that above chance
+    assert row["high"] - row["low"] > 0.03, "other test texts count, not only the band"
+    assert found.at["sbert-over-longformer", "seeds"] == "", "given models have no seeds"
+    assert found.at["cosine-over-baselines", "verdict"] in (verdicts.OPEN, verdicts.EQUIVALENT)
+    identity = claims.check({"fig4_2": records.assign(extra=1)}).set_index("id").loc["cosine-over-mse"]
+    assert identity["effect"] == row["effect"] and identity["low"] == row["low"]
+
+
+def test_a_reference_student_that_the_figure_does_not_show_tells_what_a_seed_changes():
+    rng = np.random.default_rng(0)
+    singles = list(figure_models.printed("fig4_5").values())
+    records = examples(rng, dict.fromkeys(singles, 0.7), seeds=1)
+    open_ = claims.check({"fig4_5": records}).set_index("id").loc["pv-large-dimensions"]
+    assert open_["verdict"] == verdicts.OPEN and "no model was run twice" in open_["note"]
+    both = examples(rng, dict.fromkeys([*singles, "cosine"], 0.7), seeds=3)
+    both = both[(both["model"] == "cosine") | (both["seed"] == 0)]
+    row = claims.check({"fig4_5": both}).set_index("id").loc["pv-large-dimensions"]
+    assert np.isfinite(row["low"]) and row["seeds"] == "1"
+
+
+def test_queries_are_examples_too():
+    rng = np.random.default_rng(0)
+    names = ["Longformer", "DM", "PV", "SBERT", "cosine-masked", "MSE-contextual", "only-MSE"]
+    accuracies = dict(zip(names, (0.2, 0.21, 0.22, 0.23, 0.24, 0.25, 0.6), strict=True))
+    records = examples(rng, accuracies, tasks=("WINES", "GAMES"), metric="MAP").assign(chance=0.01)
+    found = claims.check({label: records for label in claims.RETRIEVAL}).set_index("id")
+    assert found.at["retrieval-map-only-mse", "verdict"] == verdicts.HOLDS
+    easier = found.loc["retrieval-games-easier"]
+    assert easier["verdict"] == verdicts.OPEN and easier["decided_by"] == "GAMES against WINES"
+
+
+def test_cut_texts_against_whole_ones():
+    rng = np.random.default_rng(0)
+    names = ["Longformer", "cosine-masked", "MSE-contextual", "only-MSE"]
+    both = {name + suffix: 0.75 for name in names for suffix in ("", ";cut")}
+    records = examples(rng, both, number=3000, tasks=roles.CLASSIFICATION, round="all")
+    row = claims.check({"fig5_3": records}).set_index("id").loc["long-context-matters-little"]
+    assert row["verdict"] == verdicts.HOLDS and row["published_verdict"] == verdicts.NOT_RUN
+    whole = records[~records["model"].str.endswith(";cut")]
+    row = claims.check({"fig5_3": whole}).set_index("id").loc["long-context-matters-little"]
+    assert row["verdict"] == verdicts.NOT_RUN and "No records of Longformer;cut;all" in row["note"]
+    worse = examples(rng, both | {"only-MSE;cut": 0.65}, number=1000, tasks=roles.CLASSIFICATION, round="all")
+    row = claims.check({"fig5_3": worse}).set_index("id").loc["long-context-matters-little"]
+    assert row["verdict"] == verdicts.REVERSED and row["decided_by"] == "only-MSE;cut;all against only-MSE;all"
+
+
+def test_a_failed_check_is_not_testable_here(as_records):
+    results = {
+        "contextual_teacher_above_chance": (False, "PV at chance on four of six tasks"),
+        "heads_converged": (True, ""),
+    }
+    found = claims.check({"fig4_7": as_records["fig4_7"]}, {"fig4_7": NOISE}, checks=results).set_index("id")
+    row = found.loc["pv-over-sbert"]
+    assert row["verdict"] == verdicts.NOT_TESTABLE and "PV at chance" in row["note"] and np.isfinite(row["effect"])
+    assert np.isfinite(row["p"]) and np.isnan(row["q"]), "it counts among no verdicts"
+    always = claims.check({"fig4_2": as_records["fig4_2"]}, checks={"heads_converged": (False, "loss still falls")})
+    assert set(always.loc[always["label"] == "fig4_2", "verdict"]) == {verdicts.NOT_TESTABLE}
+
+
+def test_a_number_has_no_verdict():
+    rows = [claims.check({}, numbers=ours).set_index("id").loc["structural-updates-under-masking"]
+            for ours in ({}, {"structural_updates_ratio": 2.5})]  # fmt: skip
+    assert [row["verdict"] for row in rows] == [verdicts.NOT_RUN, verdicts.NUMBER]
+    assert rows[1]["published_effect"] == 3.26 and rows[1]["effect"] == 2.5 and np.isnan(rows[1]["p"])
 
 
 def test_missing_models_are_not_run(as_records):
@@ -246,7 +413,7 @@ def test_missing_tasks_are_not_run(as_records):
     found = claims.check(fewer).set_index("id")
     for name in ("imdb-longformer-best", "retrieval-games-easier"):
         assert found.at[name, "verdict"] == verdicts.NOT_RUN
-    assert found.at["arxiv-pv-best", "verdict"] == verdicts.UNCLEAR  # one task, one seed: nothing to resample
+    assert found.at["arxiv-pv-best", "verdict"] == verdicts.OPEN  # one seed: nothing to judge by
     assert found.at["all-data-sbert-best", "verdict"] != verdicts.NOT_RUN  # over the five tasks that are left
 
 
@@ -277,8 +444,9 @@ def test_a_figures_rows_are_the_ledgers(as_records, ledger):
 
 def test_the_noise_of_a_mean_over_six_tasks_does_not_judge_one_task(as_records):
     rows = claims.check({"fig5_3": as_records["fig5_3"]}, {"fig5_3": NOISE}).set_index("id")
-    assert np.isnan(rows.at["imdb-longformer-best", "needed"])
-    assert rows.at["all-data-sbert-best", "needed"] == pytest.approx(NOISE.least_difference)
+    assert np.isnan(rows.at["imdb-longformer-best", "low"])
+    judged = rows.loc["all-data-sbert-best"]
+    assert judged["effect"] - judged["low"] == pytest.approx(NOISE.least_difference)
 
 
 def test_a_mean_repeated_for_each_seed_is_no_noise(as_records):
@@ -286,4 +454,10 @@ def test_a_mean_repeated_for_each_seed_is_no_noise(as_records):
     rounds = as_records["fig5_3"].assign(value=lambda frame: frame["value"] + 1 / 3)
     repeated = pd.concat([rounds.assign(seed=seed) for seed in range(3)])
     row = claims.check({"fig5_3": repeated}).set_index("id").loc["arxiv-pv-best"]
-    assert np.isnan(row["needed"]) and row["verdict"] == verdicts.UNCLEAR
+    assert np.isnan(row["low"]) and row["verdict"] == verdicts.OPEN
+
+
+def test_a_treatment_stands_before_the_round():
+    (alike,) = (claim for claim in claims.load() if isinstance(claim, Alike))
+    assert alike.treated(["only-MSE;all"]) == {"only-MSE;all": "only-MSE;cut;all"}
+    assert claim(kind="alike", models=["cosine"], treatment="cut").treated(["cosine"]) == {"cosine": "cosine;cut"}

@@ -164,7 +164,7 @@ def test_the_page_shows_every_label_and_says_what_is_missing(text):
 def test_the_ledger_shows_every_claim_with_its_verdict(text):
     assert text.count('class="claim ') == len(claims.load())
     own = text.split('id="claim-cosine-over-mse"')[1].split("</li>")[0]
-    assert ".9503 - .8205 = .1298 &gt; .0057" in own
+    assert ".9503 - .8205 = .1298; p = .002, q = ." in own
     assert '<span class="chip holds">holds</span>' in own
     assert 'class="claim notrun' in text  # figures 4.3 and later
 
@@ -220,7 +220,8 @@ def test_a_csv_gives_its_means_its_seeds_and_its_band(made, mini):
     cosine = found["fig4_2"].query("model == 'cosine' and task == 'PAN'")
     assert sorted(cosine["seed"]) == [0, 1, 2] and cosine["value"].nunique() == 1
     row = claims.check(found, noise).set_index("id").loc["cosine-over-mse"]
-    assert row["needed"] == pytest.approx(noise["fig4_2"].least_difference) and row["seeds"] == "1-3"
+    error = noise["fig4_2"].least_difference * np.sqrt((1 / 3 + 1) / 2)  # three seeds against one
+    assert row["effect"] - row["low"] == pytest.approx(error) and row["seeds"] == "1-3"
 
 
 def test_records_of_this_machine_come_with_every_seed(made, mini):

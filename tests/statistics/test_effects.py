@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.statistics.effects import Comparison, best_means, neighbours, normalized_runs
+from lib.statistics.effects import Comparison, best_means, neighbours, normalized_runs, pair
 
 
 def scores(values, tasks=("IMDB", "PAN")):
@@ -45,13 +45,12 @@ def test_scores_that_would_not_compare_are_named(broken, message):
         normalized_runs(broken)
 
 
-def test_an_effect_is_left_minus_right_and_noise_scales_with_the_runs_on_each_side():
-    single = Comparison({"a": 1}, {"b": 1}, "", "")
-    assert single.sides({"a": 0.9, "b": 0.7}) == pytest.approx((0.9, 0.7)) and single.norm == pytest.approx(1)
-    averages = Comparison({f"a{i}": 0.25 for i in range(4)}, {f"b{i}": 0.25 for i in range(4)}, "", "")
-    assert averages.norm == pytest.approx(0.5)
+def test_an_effect_is_left_minus_right():
+    single = pair("a", "b")
+    assert (single.left, single.right, single.weights) == ("a", "b", {"a": 1, "b": -1})
+    assert single.sides({"a": 0.9, "b": 0.7}) == pytest.approx((0.9, 0.7))
     shared = Comparison({"a": 0.5, "b": 0.5}, {"b": 0.5, "c": 0.5}, "", "")
-    assert shared.weights["b"] == 0 and shared.norm == pytest.approx(0.5)
+    assert shared.weights == {"a": 0.5, "b": 0, "c": -0.5}
 
 
 def test_neighbours_stand_best_first():

@@ -1,4 +1,4 @@
-"""Seed noise by hand and against simulation; what the bootstrap resamples; the tests, exact where they can be."""
+"""Standard errors by hand and against simulation; one test for each thing that they must take into account."""
 
 import math
 
@@ -6,19 +6,33 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.statistics.intervals import SeedNoise, interval, paired, seed_noise, seed_test, sign_flip
+from lib.statistics.intervals import SeedNoise, TaskScores, from_examples, from_runs, seed_noise
+
+# Means of the runs: a 1, .8, .9; b .5, .6; c .1.
+VALUES = {"a": {0: (0.9, 1.1), 1: (0.8, 0.8), 2: (0.9, 0.9)}, "b": {0: (0.5, 0.5), 1: (0.7, 0.5)}, "c": {0: (0.1, 0.1)}}
 
 
 def runs(values):
-    """{model: {seed: one normalised accuracy per task}} as a (model, seed) x task table."""
+    """{model: {seed: one score per task}} as a (model, seed) x task table."""
     table = {(model, seed): row for model, seeds in values.items() for seed, row in seeds.items()}
     return pd.DataFrame.from_dict(table, orient="index").set_axis(pd.MultiIndex.from_tuples(table), axis=0).rename_axis(
         ["model", "seed"]
     )  # fmt: skip
 
 
-# Means of the runs: a 1, .8, .9; b .5, .6; c .1.
-VALUES = {"a": {0: (0.9, 1.1), 1: (0.8, 0.8), 2: (0.9, 0.9)}, "b": {0: (0.5, 0.5), 1: (0.7, 0.5)}, "c": {0: (0.1, 0.1)}}
+def errors(evidence, **weights):
+    sums = np.array([[weights.get(model, 0.0) for model in evidence.means.index]])
+    error, df = evidence.errors(sums)
+    return float(error[0]), float(df[0])
+
+
+def task(groups, chance=0.0, **scores):
+    return {
+        "t": TaskScores({name: np.atleast_2d(values) for name, values in scores.items()}, np.array([*groups]), chance)
+    }
+
+
+# ---------------------------------------------------------------- seeds
 
 
 def test_seed_noise_by_hand():
@@ -30,56 +44,148 @@ def test_seed_noise_by_hand():
     assert noise.least_difference == pytest.approx(3.182446 * math.sqrt(2) * noise.sd, rel=1e-6)
 
 
-def test_seed_noise_recovers_a_known_one():
-    rng = np.random.default_rng(0)
-    noise = seed_noise(runs({f"m{m}": {s: 0.5 + 0.02 * rng.normal(size=2) for s in range(3)} for m in range(300)}))
-    # The mean of two tasks: .02 / sqrt(2); 600 degrees of freedom estimate it to about 3 %.
-    assert noise.sd == pytest.approx(0.02 / math.sqrt(2), rel=0.08) and noise.df == 600
-
-
 def test_one_seed_each_is_no_noise():
+    single = runs({"a": {0: (0.8, 0.5)}, "b": {0: (0.4, 0.3)}})
     with pytest.raises(ValueError, match="no model has two seeds"):
-        seed_noise(runs({"a": {0: (0.8, 0.5)}, "b": {0: (0.4, 0.3)}}))
+        seed_noise(single)
+    assert from_runs(single).noise is None and math.isnan(errors(from_runs(single), a=1, b=-1)[0])
 
 
-def test_the_bootstrap_is_paired_over_tasks():
-    hard = np.array([[0.1, 0.5, 0.9, 0.3, 0.7, 0.2]])
-    assert interval({"a": hard + 0.01, "b": hard}, {"a": 1, "b": -1}) == pytest.approx((0.01, 0.01))
+def test_seeds_are_credited():
+    evidence = from_runs(runs(VALUES))
+    sd = seed_noise(runs(VALUES)).sd
+    assert evidence.scores == pytest.approx([0.9, 0.55, 0.1])
+    assert errors(evidence, a=1, c=-1) == pytest.approx((sd * math.sqrt(1 / 3 + 1), 3))
+    assert errors(evidence, a=1, b=-0.5, c=-0.5)[0] == pytest.approx(sd * math.sqrt(1 / 3 + 0.25 / 2 + 0.25))
+    known = from_runs(runs(VALUES), noise=SeedNoise(0.3, 2))
+    assert errors(known, a=1, c=-1) == pytest.approx((0.3 * math.sqrt(1 / 3 + 1), 2))
 
 
-def test_two_tasks_give_the_two_differences_as_interval():
-    bounds = interval({"a": np.array([[0.5, 0.9]]), "b": np.array([[0.4, 0.6]])}, {"a": 1, "b": -1})
-    assert bounds == pytest.approx((0.1, 0.3))
+def test_a_given_model_has_no_seeds():
+    """Two of its heads may differ, but another seed gives the same encoder."""
+    rng = np.random.default_rng(0)
+    tasks = task(range(50), a=rng.random((3, 50)), b=rng.random((2, 50)))
+    trained, given = from_examples(tasks), from_examples(tasks, given=["b"])
+    assert (trained.noise.df, given.noise.df) == (3, 2)
+    share = errors(given, b=1)[0]
+    assert share == pytest.approx(float(given.sampling[1, 1]) ** 0.5) and given.runs.tolist() == [3, np.inf]
 
 
-def test_seeds_widen_the_interval_and_one_seed_of_one_task_has_none():
-    single = np.array([[0.5] * 6])
-    several = np.array([[0.6] * 6, [0.7] * 6, [0.8] * 6])
-    weights = {"a": 1, "b": -1}
-    assert interval({"a": several, "b": single}, weights) == pytest.approx((0.1, 0.3), abs=0.02)
-    assert interval({"a": several[:, :1], "b": single[:, :1]}, weights)[1] > 0.25
-    assert all(np.isnan(interval({"a": single[:, :1], "b": single[:, :1]}, weights)))
+def test_seeds_are_pooled_over_the_mean_of_the_tasks():
+    """A seed that is good on one task and bad on the other moves no mean; one that is good on both does."""
+    apart = runs({"a": {0: (0.5, 0.7), 1: (0.7, 0.5)}, "b": {0: (0.4, 0.4)}})
+    together = runs({"a": {0: (0.5, 0.5), 1: (0.7, 0.7)}, "b": {0: (0.4, 0.4)}})
+    assert from_runs(apart).noise.sd == pytest.approx(0)
+    assert from_runs(together).noise.sd == pytest.approx(0.2 / math.sqrt(2))
+    assert from_runs(apart, weights={0: 1.0}).noise.sd == pytest.approx(0.2 / math.sqrt(2))
 
 
-def test_pairs_are_resampled_singly_or_by_task():
-    index = pd.MultiIndex.from_product([["IMDB", "PAN"], [0, 1, 2]], names=["task", "seed"])
-    right = pd.Series(0.5, index)
-    left = right + [0.1, 0.1, 0.1, 0.2, 0.3, 0.4]
-    by_task = paired(left, right, over="task")
-    assert by_task[:3] == pytest.approx((0.2, 0.1, 0.3))  # the means of the two tasks
-    single = paired(left, right)
-    assert single.difference == pytest.approx(0.2) and 0.1 < single.low < 0.15 and 0.25 < single.high < 0.35
-    assert single.p == by_task.p == pytest.approx(2 / 64)  # all of six pairs on one side
-    assert paired(left, left) == (0, 0, 0, 1)
+def test_what_seeds_and_texts_both_count_is_counted_once():
+    """Three seeds that disagree on single examples only: all of their variance is in the texts' already."""
+    rng = np.random.default_rng(0)
+    answers = (rng.random((2, 3, 4000)) < 0.7).astype(float)
+    evidence = from_examples(task(range(4000), a=answers[0], b=answers[1]))
+    assert evidence.overlap == pytest.approx(0.21 / 4000, rel=0.05)
+    assert errors(evidence, a=1, b=-1)[0] < 1.25 * math.sqrt(2 * 0.21 / 3 / 4000)  # both in full: 1.41 of it
 
 
-def test_the_sign_flip_test_is_exact():
-    assert sign_flip(np.array([0.1, 0.2, 0.3, 0.1, 0.2, 0.4])) == pytest.approx(2 / 64)
-    assert sign_flip(np.array([0.1, -0.1])) == pytest.approx(1)
-    assert np.isnan(sign_flip(np.array([0.1])))
+# ---------------------------------------------------------------- texts
 
 
-@pytest.mark.parametrize("norm", [1.0, 0.5])
-def test_the_seed_test_agrees_with_the_least_difference(norm):
-    noise = SeedNoise(0.002, 8)
-    assert seed_test(norm * noise.least_difference, noise, norm=norm) == pytest.approx(0.05, abs=1e-9)
+def test_scores_are_chance_corrected_means_over_tasks():
+    tasks = task("xyzw", 0.5, a=[1, 1, 1, 0], b=[1, 1, 0, 0]) | {
+        "u": TaskScores({"a": np.ones((1, 3)), "b": np.zeros((1, 3))}, np.array(["x", "y", "v"]), 0.25)
+    }
+    evidence = from_examples(tasks)
+    assert evidence.means.loc["a"].tolist() == pytest.approx([0.5, 1]) and evidence.scores[0] == pytest.approx(0.75)
+    assert evidence.means.loc["b"].tolist() == pytest.approx([0, -1 / 3])
+    assert from_examples(tasks, weights={"u": 1.0}).scores == pytest.approx([1, -1 / 3])
+
+
+def test_independent_examples_by_hand():
+    a, b = np.array([1, 1, 0, 1, 0, 0, 1, 1.0]), np.array([0, 1, 0, 1, 1, 0, 0, 1.0])
+    evidence = from_examples(task(range(8), a=a, b=b), given=["a", "b"])
+    # Variance of the mean difference, n times the squared deviations over n^2, with 8 / (8 - 2) for few groups.
+    expected = np.sqrt(((a - b - (a - b).mean()) ** 2).sum() / 64 * 8 / 6)
+    assert errors(evidence, a=1, b=-1)[0] == pytest.approx(expected)
+
+
+def test_both_sides_see_the_same_texts():
+    hard = np.random.default_rng(0).random(200)
+    evidence = from_examples(task(range(200), a=hard, b=hard / 2, c=hard), given="abc")
+    assert errors(evidence, a=1, c=-1)[0] != errors(evidence, a=1, c=-1)[0]  # NaN: no difference on any text
+    assert errors(evidence, a=1, b=-2)[0] != 0 and errors(evidence, a=1, b=-1)[0] < 0.6 * errors(evidence, a=1)[0]
+
+
+def test_texts_of_one_article_count_as_one():
+    once = np.random.default_rng(0).random((2, 40))
+    ten = np.repeat(once, 10, axis=1)
+    alone = from_examples(task(range(40), a=once[0], b=once[1]), given="ab")
+    copies = from_examples(task(np.repeat(range(40), 10), a=ten[0], b=ten[1]), given="ab")
+    assert errors(copies, a=1, b=-1) == pytest.approx(errors(alone, a=1, b=-1))
+
+
+def test_an_article_is_the_same_in_two_tasks():
+    one, two = np.random.default_rng(0).random((2, 40)), np.random.default_rng(0).random((2, 40))
+    same = {name: TaskScores({"a": v[[0]], "b": v[[1]]}, np.arange(40), 0.0) for name, v in (("t", one), ("u", two))}
+    other = same | {"u": TaskScores(same["u"].scores, np.arange(40) + 40, 0.0)}
+    ratio = (
+        errors(from_examples(same, given="ab"), a=1, b=-1)[0] / errors(from_examples(other, given="ab"), a=1, b=-1)[0]
+    )
+    assert ratio == pytest.approx(math.sqrt(2), rel=0.05)
+
+
+def test_pairs_share_either_article():
+    """Against simulation: scores of pairs that hold an effect of each of their two articles."""
+    rng = np.random.default_rng(0)
+    found, truth = [], []
+    for _ in range(300):
+        groups, effect = rng.integers(0, 40, (200, 2)), rng.normal(0, 0.1, 40)
+        scores = np.clip(0.5 + effect[groups].sum(1) + rng.normal(0, 0.05, 200), 0, 1)
+        evidence = from_examples(task(groups, a=scores), given="a")
+        truth.append(evidence.scores[0])
+        found.append(errors(evidence, a=1)[0] ** 2)
+    assert np.sqrt(np.mean(found)) == pytest.approx(np.std(truth), rel=0.08)
+
+
+def test_a_pair_does_not_share_two_articles_with_itself():
+    """Without article effects the variance of pairs is that of independent examples, not twice that."""
+    rng = np.random.default_rng(0)
+    ratios = []
+    for _ in range(100):
+        evidence = from_examples(task(rng.integers(0, 60, (200, 2)), a=rng.random(200)), given="a")
+        ratios.append(float(evidence.sampling[0, 0] / evidence.independent[0, 0]))
+    assert np.mean(ratios) == pytest.approx(1, abs=0.1)
+
+
+def test_few_large_articles_are_few():
+    sizes = [100, 100, *[1] * 50]
+    groups = np.repeat(range(52), sizes)
+    evidence = from_examples(task(groups, a=np.random.default_rng(0).random(250)), given="a")
+    assert evidence.groups == pytest.approx(2, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"scores": {"a": np.ones((2, 4)), "b": np.ones((1, 4))}}, "same models with the same number of seeds"),
+        ({"scores": {"a": np.ones((1, 4))}}, "same models with the same number of seeds"),
+        ({"scores": {"a": np.ones((1, 3)), "b": np.ones((1, 3))}}, "3 scores of a run, but groups of 4 examples"),
+        ({"scores": {"a": 2 * np.ones((1, 4)), "b": np.ones((1, 4))}}, r"scores in \[0, 1\]"),
+        ({"chance": 1.0}, "chance below 1"),
+    ],
+)
+def test_scores_that_do_not_fit_are_named(change, message):
+    good = task("xyzw", a=np.ones(4), b=np.ones(4))
+    bad = TaskScores(**{"scores": good["t"].scores, "groups": good["t"].groups, "chance": 0.5} | change)
+    with pytest.raises(ValueError, match=f"task 'u': .*{message}"):
+        from_examples(good | {"u": bad})
+
+
+def test_draws_have_the_covariance_of_the_errors(simulate):
+    evidence = from_examples(simulate(np.random.default_rng(0), 3, seeds=[3, 3, 1], seed_sd=0.03))
+    draws = evidence.draws(40_000)
+    for weights in ([1, -1, 0], [0, 1, -1], [0.5, 0.5, -1]):
+        error = evidence.errors(np.array([weights]))[0][0]
+        assert (draws @ weights).std() == pytest.approx(error, rel=0.03)
+    assert (evidence.draws(5) == evidence.draws(5)).all()
