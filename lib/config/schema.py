@@ -216,6 +216,7 @@ class HeadSettings(Settings):  # the classification heads of the evaluation
     label_smoothing: Share
     learning_rate: Positive
     clip: Positive
+    standardize: bool
     repeats: Count
 
 
