@@ -205,7 +205,7 @@ def head_jobs(split, limit, seed=3, folds=0):
 
     def train_heads(jobs, **settings):
         calls.append((jobs, settings))
-        return [HeadResult(row / 10, np.zeros(1)) for row in range(len(jobs))]
+        return [HeadResult(row / 10, np.zeros(1), np.zeros(1)) for row in range(len(jobs))]
 
     class Store:
         def record(self, kind, key, compute, **note):
