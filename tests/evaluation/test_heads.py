@@ -170,9 +170,16 @@ def test_standardized_features_make_scale_and_offset_of_an_embedding_irrelevant(
     moved = replace(job, features=job.features * np.linspace(0.01, 100, 9, dtype=np.float32) + 5)
     options = SETTINGS | {"epochs": 20}
     plain_result, plain_moved = train_heads([job, moved], classes=2, **options)
-    result, result_moved = train_heads([job, moved], classes=2, standardize=True, **options)
+    result, result_moved = train_heads([job, moved], classes=2, features="standardized", **options)
     assert (plain_result.predictions != plain_moved.predictions).any()
     np.testing.assert_array_equal(result.predictions, result_moved.predictions)
+
+
+def test_unit_norm_makes_the_length_of_an_embedding_irrelevant():
+    job = make_job(rows=300)
+    longer = replace(job, features=job.features * np.linspace(0.01, 100, 40, dtype=np.float32)[:, None])
+    first, second = train_heads([job, longer], classes=2, features="unit norm", **SETTINGS)
+    np.testing.assert_array_equal(first.predictions, second.predictions)
 
 
 def test_standardized_by_the_texts_of_the_training_items_alone():
@@ -186,26 +193,27 @@ def test_standardized_by_the_texts_of_the_training_items_alone():
     inputs = np.concatenate([job.inputs, [[40, 40]]])
     far = Job(outlier, inputs, np.append(job.labels, 0), job.train, np.append(job.test, 105), job.seed)
     expected = train_heads([by_hand], classes=2, **SETTINGS)[0].predictions
-    np.testing.assert_array_equal(train_heads([job], classes=2, standardize=True, **SETTINGS)[0].predictions, expected)
-    np.testing.assert_array_equal(
-        train_heads([far], classes=2, standardize=True, **SETTINGS)[0].predictions[:-1], expected
+    ours, with_outlier = (
+        train_heads([one], classes=2, features="standardized", **SETTINGS)[0].predictions for one in (job, far)
     )
+    np.testing.assert_array_equal(ours, expected)
+    np.testing.assert_array_equal(with_outlier[:-1], expected)
 
 
 def test_a_feature_that_never_changes_in_training_is_no_infinity():
     job = make_job()
     features = job.features.copy()
     features[:, 3] = 0.1
-    result = train_heads([replace(job, features=features)], classes=2, standardize=True, **SETTINGS)[0]
+    result = train_heads([replace(job, features=features)], classes=2, features="standardized", **SETTINGS)[0]
     assert np.isfinite(result.loss).all()
 
 
 def test_each_fold_is_standardized_by_its_own_training_items():
     job = make_job(rows=60)
     other = replace(job, train=np.arange(30, 90), test=np.arange(30))
-    together = train_heads([job, other], classes=2, standardize=True, **SETTINGS)
+    together = train_heads([job, other], classes=2, features="standardized", **SETTINGS)
     for one, beside in zip((job, other), together, strict=True):
-        alone = train_heads([one], classes=2, standardize=True, **SETTINGS)[0]
+        alone = train_heads([one], classes=2, features="standardized", **SETTINGS)[0]
         np.testing.assert_array_equal(alone.loss, beside.loss)
 
 
@@ -261,6 +269,7 @@ def test_bad_jobs_are_named(changes, message):
         ({"epochs": 0}, "epochs must be at least 1"),
         ({"dropout": 1.0}, r"dropout must lie in \[0, 1\)"),
         ({"learning_rate": 0.0}, "learning_rate must be above 0"),
+        ({"features": "unit"}, "features must be one of raw, unit norm, standardized, got 'unit'"),
         ({"clip": float("nan")}, "clip must be above 0"),
     ],
 )
