@@ -202,6 +202,8 @@ class HeadSettings(Settings):  # the classification heads of the evaluation
     label_smoothing: Share
     learning_rate: Positive
     clip: Positive
+    features: Literal["raw", "unit norm", "standardized"]
+    classifier: Literal["head", "similarity"]
     repeats: Count
 
 

@@ -1,10 +1,11 @@
-"""Held-out CCA between a student and its contextual teacher, watched during training (thesis Section 4.5.2)."""
+"""What is watched on held-out documents while a student learns from a contextual teacher (thesis Section 4.5.2)."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import torch
 
+from lib.distillation.gradient_share import contextual_share
 from lib.evaluation.canonical_correlation import cca
 
 
@@ -25,25 +26,40 @@ def chance_cca(student: np.ndarray, teacher: np.ndarray) -> float:
     return float(np.mean([held_out_cca(student, generator.permutation(teacher)) for _ in range(20)]))
 
 
-class CCAWatch:
-    """What `training.distill` calls to watch a training: student, objective -> (embedding CCA, projected CCA).
+class Watch:
+    """What `training.distill` calls to watch a student of a contextual teacher on held-out documents.
 
-    token_ids: held-out documents. teacher: (documents, dim), their embeddings by the contextual teacher.
+    token_ids: the documents. contextual, structural: (documents, dim), their embeddings by the teachers, None without a
+    structural one. lengths: as in `DistillationData`. batch_size: as in training, for the share of the gradient.
     """
 
-    def __init__(self, token_ids: Sequence[list[int]], teacher: np.ndarray):
-        self.token_ids, self.teacher = token_ids, teacher
+    def __init__(
+        self,
+        token_ids: Sequence[list[int]],
+        contextual: np.ndarray,
+        structural: np.ndarray | None,
+        lengths: np.ndarray,
+        batch_size: int,
+    ):
+        self.token_ids, self.contextual, self.structural = token_ids, contextual, structural
+        self.lengths, self.batch_size = lengths, batch_size
 
-    def __call__(self, student, objective) -> tuple[float, float]:
+    def __call__(self, student, objective) -> tuple[float, float, float]:
         return self.measure(student.encode(self.token_ids), objective)
 
-    @torch.no_grad()
-    def measure(self, embedding: np.ndarray, objective) -> tuple[float, float]:
-        """CCA of the embeddings as they are, and of what the objective's two projections make of them."""
+    def measure(self, embedding: np.ndarray, objective) -> tuple[float, float, float]:
+        """CCA of the embeddings as they are, CCA of what the objective's two projections make of them, and the
+        contextual share of the gradient (`gradient_share`)."""
         device = next((parameter.device for parameter in objective.parameters()), torch.device("cpu"))
-        student = objective.student_projection(torch.from_numpy(embedding).to(device)).cpu().numpy()
-        teacher = objective.contextual_projection(torch.from_numpy(self.teacher).to(device)).cpu().numpy()
-        return held_out_cca(embedding, self.teacher), held_out_cca(student, teacher)
+        with torch.no_grad():
+            student = objective.student_projection(torch.from_numpy(embedding).to(device)).cpu().numpy()
+            teacher = objective.contextual_projection(torch.from_numpy(self.contextual).to(device)).cpu().numpy()
+        training = objective.training
+        share = contextual_share(
+            objective.eval(), embedding, self.structural, self.contextual, self.lengths, batch_size=self.batch_size
+        )
+        objective.train(training)
+        return held_out_cca(embedding, self.contextual), held_out_cca(student, teacher), share
 
 
 def _principal(x: np.ndarray, components: int) -> np.ndarray:

@@ -53,16 +53,26 @@ class Objective(nn.Module):
             self.contextual_loss = loss(out, **soft_cca) if variant.contextual_loss == "soft_cca" else loss
 
     def forward(self, student: Tensor, structural: Tensor | None, contextual: Tensor | None, lengths: Tensor) -> Tensor:
-        terms, limit = [], self.max_structural_len
+        return self.combined(*self.terms(student, structural, contextual, lengths), lengths)
+
+    def terms(
+        self, student: Tensor, structural: Tensor | None, contextual: Tensor | None, lengths: Tensor
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """S and C of a batch, (batch,) each; None for a teacher that the student does not have."""
+        s = c = None
         if self.structural_loss is not None:
+            limit = self.max_structural_len
             mask = None if limit is None else self.losses["structural_mask"](lengths, limit)
-            terms.append(self.structural_loss(student, structural, mask=mask))
+            s = self.structural_loss(student, structural, mask=mask)
         if self.contextual_loss is not None:
-            projected = self.student_projection(student), self.contextual_projection(contextual)
-            terms.append(self.contextual_loss(*projected))
-        if len(terms) == 1:
-            return terms[0]
-        structural, contextual = terms
+            c = self.contextual_loss(self.student_projection(student), self.contextual_projection(contextual))
+        return s, c
+
+    def combined(self, structural: Tensor | None, contextual: Tensor | None, lengths: Tensor) -> Tensor:
+        """The loss from its two terms, (batch,)."""
+        if structural is None or contextual is None:
+            return contextual if structural is None else structural
+        limit = self.max_structural_len
         return self.losses["weighted"](structural, contextual, lengths, lam=self.lam, max_structural_len=limit)
 
 

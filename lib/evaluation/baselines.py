@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 
 import numpy as np
+from scipy import sparse
 
 
-def tfidf(corpus: Sequence[str], texts: Sequence[str], *, features: int = 1024) -> np.ndarray:
-    """(texts, features) float32 TF-IDF vectors; vocabulary and document frequencies come from `corpus` alone.
+def tfidf(corpus: Sequence[str], texts: Sequence[str]) -> sparse.csr_array:
+    """(texts, words) float32 TF-IDF vectors; vocabulary and document frequencies come from `corpus` alone.
 
-    features: how many of the most frequent words count, English stop words aside; 1024 is as wide as the widest
-    embedding of the mini profile. Rows have norm 1, or 0 for a text without any of them.
+    All words count, English stop words aside. Rows have norm 1, or 0 for a text without any of them.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    vectorizer = TfidfVectorizer(max_features=features, stop_words="english", sublinear_tf=True)
+    vectorizer = TfidfVectorizer(stop_words="english", sublinear_tf=True, dtype=np.float32)
     vectorizer.fit(corpus)
-    return vectorizer.transform(texts).toarray().astype(np.float32)
+    return sparse.csr_array(vectorizer.transform(texts))
 
 
 def mean_of_chunks(teacher, texts: Sequence[str]) -> np.ndarray:

@@ -4,7 +4,7 @@ No PyTorch here, so that figures are drawn from records without importing it; te
 MRR are not scikit-learn's: it knows neither targets without a rank nor the published limit of a thousand ranks.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -85,19 +85,6 @@ def reciprocal_rank(relevant: Iterable[Hashable], ranking: Sequence[Hashable], t
     """One over the rank of the first relevant item; 0 if none is ranked within `top`. See `average_precision`."""
     _, ranks = _hits(relevant, ranking, top)
     return 1.0 / ranks[0] if ranks else 0.0
-
-
-def mean_over_sources(score: Callable, relevant: Mapping, rankings: Mapping, top: int | None = None) -> float:
-    """MAP, or MRR: mean of `average_precision`, or `reciprocal_rank`, over the sources of `relevant`.
-
-    relevant: {source: relevant ids}. rankings: {source: ranking}. Raises `ValueError` for a source without ranking.
-    """
-    if not relevant:
-        raise ValueError("relevant must hold at least one source")
-    missing = [source for source in relevant if source not in rankings]
-    if missing:
-        raise ValueError(f"no ranking for source {missing[0]!r} ({len(missing)} of {len(relevant)} sources lack one)")
-    return float(np.mean([score(targets, rankings[source], top) for source, targets in relevant.items()]))
 
 
 def _hits(relevant: Iterable[Hashable], ranking: Sequence[Hashable], top: int | None) -> tuple[set, list[int]]:

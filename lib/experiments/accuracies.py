@@ -14,17 +14,24 @@ HEAD_SEEDS = 1000  # seeds of the heads of one model and seed: 1000 * seed, 1000
 Part = tuple[np.ndarray, np.ndarray]  # the rows that a head trains and is tested on
 
 
-def evaluate(pairs: list[tuple[Variant, int]], task: str, profile: Profile, split: str, limit: int | None) -> None:
-    """Train the heads of several models on one task and record their accuracies; the unit of work of an executor.
+def classifier(variant: Variant, profile: Profile) -> str:
+    """What classifies with a model's embeddings: the profile's choice, but logistic regression with TF-IDF."""
+    return "logistic regression" if variant.kind == "tfidf" else profile.heads.classifier
 
-    A record is `accuracy`, the mean share of correct answers, and `heads`, that of each head and, in it, each fold.
+
+def evaluate(pairs: list[tuple[Variant, int]], task: str, profile: Profile, split: str, limit: int | None) -> None:
+    """Classify with models of one `classifier` and record how well; the unit of work of an executor.
+
+    A record is `accuracy`, the mean share of correct answers; `heads`, that of each head and, in it, each fold; and
+    `scores`, of each test example the share of heads that are right.
     """
+    from lib.evaluation import classifiers
     from lib.evaluation.heads import Job, train_heads
 
     arrays = text_sets.task(task, profile)
     inputs, labels, parts = _parts(arrays, split, profile.tasks.limit, limit)
-    settings = profile.heads.model_dump()
-    repeats = settings.pop("repeats")
+    settings, method = profile.heads.model_dump(exclude={"repeats", "classifier"}), classifier(pairs[0][0], profile)
+    repeats = profile.heads.repeats if method == "head" else 1  # the others depend on no seed
     jobs = []
     for variant, seed in pairs:
         features = embeddings.of(variant, seed, profile, split)["tasks"]
@@ -32,14 +39,28 @@ def evaluate(pairs: list[tuple[Variant, int]], task: str, profile: Profile, spli
         for head in range(repeats):
             jobs += [Job(features, inputs, labels, *part, HEAD_SEEDS * seed + head, name) for part in parts]
     started = time.perf_counter()
-    results = train_heads(jobs, classes=len(arrays["classes"]), **settings)
-    seconds = round((time.perf_counter() - started) / len(pairs), 3)  # of one model's heads
-    each = repeats * len(parts)
+    if method == "head":
+        results = train_heads(jobs, classes=len(arrays["classes"]), **settings)
+        right = [result.predictions == labels[job.test] for result, job in zip(results, jobs, strict=True)]
+    else:
+        predict = classifiers.by_similarity if method == "similarity" else classifiers.logistic_regression
+        right = [predict(job) == labels[job.test] for job in jobs]
+    seconds = round((time.perf_counter() - started) / len(pairs), 3)  # of one model
+    tested, each = np.concatenate([test for _, test in parts]), repeats * len(parts)
     for number, (variant, seed) in enumerate(pairs):
-        heads = [result.accuracy for result in results[number * each : (number + 1) * each]]
-        record = {"accuracy": float(np.mean(heads)), "heads": heads}
+        own = right[number * each : (number + 1) * each]
+        heads = [float(np.mean(answers)) for answers in own]
+        scores = np.concatenate(own).reshape(repeats, len(tested)).mean(0)[np.argsort(tested)]
+        record = {"accuracy": float(np.mean(heads)), "heads": heads, "scores": scores.tolist()}
         recipe = keys.record(variant, seed, task, profile, split, limit)
         store().record(recipe, lambda record=record: record, seconds=seconds)
+
+
+def examples(task: str, profile: Profile, split: str) -> tuple[np.ndarray, float]:
+    """Of the examples that `evaluate` scores: their groups (examples, 1 or 2), and the share of the largest class."""
+    inputs, labels, parts = _parts(text_sets.task(task, profile), split, profile.tasks.limit, None)
+    tested = np.sort(np.concatenate([test for _, test in parts]))
+    return text_sets.groups(inputs[tested], profile), float(np.bincount(labels[tested]).max() / len(tested))
 
 
 def _parts(

@@ -1,6 +1,7 @@
 """The embeddings of every model: trained where needed, computed once, kept under a key of all that made them."""
 
 import numpy as np
+from scipy import sparse
 
 from lib.config.schema import Profile
 from lib.distillation import variants
@@ -13,14 +14,17 @@ from lib.store.records import store
 def of(variant: Variant | str, seed: int, profile: Profile, split: str = "validation") -> dict[str, np.ndarray]:
     """One model's arrays: "tasks" (texts, dim), "validation" (documents, dim), and a student's training history.
 
-    The history: "loss" (updates,), and with a contextual teacher "cca" (measurements, 3): update, held-out CCA of the
-    embeddings and of their projections. split: asked for "validation", "tasks" has rows for the texts of training and
-    validation only; for "test" for all.
+    The history: "loss" (updates,), and with a contextual teacher "watched" (measurements, 4): update, held-out CCA of
+    the embeddings and of their projections, and the contextual share of the gradient. split: asked for "validation",
+    "tasks" has rows for the texts of training and validation only; for "test" for all. TF-IDF's "tasks" are sparse.
     """
     variant = variants.parse(variant) if isinstance(variant, str) else variant
     recipe = keys.embeddings(variant, seed, profile, split)
     note = {"model": variant.identity, "seed": seed, "device": models.device()}
     arrays = store().arrays(recipe, lambda: _compute(variant, seed, profile, split), **note)
+    if variant.kind == "tfidf":
+        values = (arrays[name] for name in ("data", "indices", "indptr"))
+        return {"tasks": sparse.csr_array(tuple(values), shape=tuple(arrays["shape"]))}
     if variant.kind == "student":
         student_training.remove_checkpoint(variant, seed, profile)  # not before the embeddings are in the store
     return arrays
@@ -36,8 +40,10 @@ def _compute(variant: Variant, seed: int, profile: Profile, split: str) -> dict[
     if variant.kind == "sbert_chunks":
         return {"tasks": baselines.mean_of_chunks(structural_teacher.load(profile), text_sets.texts(texts, profile))}
     if variant.kind == "tfidf":
-        return {"tasks": baselines.tfidf(text_sets.texts("train", profile), text_sets.texts(texts, profile))}
-    arrays: dict[str, np.ndarray] = {}
+        vectors = baselines.tfidf(text_sets.texts("train", profile), text_sets.texts(texts, profile))
+        arrays = {name: getattr(vectors, name) for name in ("data", "indices", "indptr")}
+        return arrays | {"shape": np.array(vectors.shape)}
+    arrays = {}
     if variant.kind == "base":
         student = models.base_student(profile).to(models.device())
     else:
@@ -49,5 +55,5 @@ def _compute(variant: Variant, seed: int, profile: Profile, split: str) -> dict[
     if variant.contextual is not None:
         watch = student_training.held_out_watch(variant, profile)
         end = (len(history.loss), *watch.measure(arrays["validation"], objective))
-        arrays["cca"] = np.asarray([*history.watched, end])
+        arrays["watched"] = np.asarray([*history.watched, end])
     return arrays

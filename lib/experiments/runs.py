@@ -9,11 +9,12 @@ through dask's `Client.get_executor()`.
 """
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from lib.config.schema import Profile
@@ -26,6 +27,7 @@ from lib.store.files import fingerprint
 from lib.store.records import store
 from lib.tasks import classification_names, retrieval_names
 
+RANDOM_RANKINGS = 5  # of each source, for what chance gives
 MODELS_PER_JOB = 8  # models whose heads one job trains: enough to amortise the loop, few enough to occupy all processes
 Pair = tuple[Variant, int]  # a model and its seed
 
@@ -48,8 +50,9 @@ def run(
     over folds and `heads.repeats` heads. limit: training examples per head.
 
     Columns: model, the variant's fields, task, metric, split, seed, value, seconds (training and encoding), device,
-    embedding_fingerprint, fingerprint (of the record) and heads_seconds. Raises the first error of a failed job after
-    all others; what they made is kept.
+    embedding_fingerprint, fingerprint (of the record), heads_seconds, and what the statistics need: scores (array over
+    test examples), groups (array, `text_sets.groups`) and chance. Raises the first error of a failed job after all
+    others; what they made is kept.
     """
     pairs = _pairs(models, seeds, profile)
     tasks = classification_names(profile) if tasks is None else tasks
@@ -60,13 +63,13 @@ def run(
     if missing:
         embed(list(dict.fromkeys(pair for pair, _ in missing)), profile, executor, split)
         _evaluate(missing, profile, executor, split, limit)
-    rows = []
+    rows, facts = [], {task: accuracies.examples(task, profile, split) for task in tasks}
     with keys.data_at_rest():
         for (pair, task), recipe in zip(places, recipes, strict=True):
-            value = store().record(recipe, _absent)["accuracy"]
-            row = _row(pair, task, "accuracy", split, value, profile)
+            record = store().record(recipe, _absent)
+            row = _row(pair, task, "accuracy", split, record["accuracy"], profile)
             row |= {"fingerprint": fingerprint(recipe), "heads_seconds": store().note(recipe).get("seconds")}
-            rows.append(row)
+            rows.append(row | _evidence(record["scores"], *facts[task]))
     return pd.DataFrame(rows)
 
 
@@ -92,10 +95,14 @@ def retrieve(
         arrays = text_sets.task(task, profile)
         candidates, sources = arrays["candidates"].tolist(), arrays["sources"].tolist()
         relevant = {source: arrays[f"targets_{number}"].tolist() for number, source in enumerate(sources)}
-        rankings = metrics.rank(embeddings.of(*pair, profile, "test")["tasks"][candidates], candidates, sources)
+        vectors = embeddings.of(*pair, profile, "test")["tasks"][candidates]
+        vectors = vectors if isinstance(vectors, np.ndarray) else vectors.toarray()  # TF-IDF's are sparse
+        rankings = metrics.rank(vectors, candidates, sources)
+        groups = text_sets.groups(np.array(sources)[:, None], profile)
         for metric, score in scores.items():
-            value = metrics.mean_over_sources(score, relevant, rankings, top)
-            rows.append(_row(pair, task, metric, "test", value, profile))
+            each = [score(relevant[source], rankings[source], top) for source in sources]
+            row = _row(pair, task, metric, "test", float(np.mean(each)), profile)
+            rows.append(row | _evidence(each, groups, _chance(score, relevant, candidates, top)))
     return pd.DataFrame(rows)
 
 
@@ -143,13 +150,13 @@ def _prepare(name: str, profile: Profile) -> None:
 def _evaluate(
     missing: list[tuple[Pair, str]], profile: Profile, executor: Executor | None, split: str, limit: int | None
 ) -> None:
-    """Heads for every missing record: those of one task are trained together."""
-    groups: dict[str, list[Pair]] = {}
+    """Every missing record: the heads of one task are trained together."""
+    groups: dict[tuple[str, str], list[Pair]] = {}
     for pair, task in missing:
-        groups.setdefault(task, []).append(pair)
+        groups.setdefault((task, accuracies.classifier(pair[0], profile)), []).append(pair)
     jobs = [
         (accuracies.evaluate, (group[start : start + MODELS_PER_JOB], task, profile, split, limit))
-        for task, group in groups.items()
+        for (task, _), group in groups.items()
         for start in range(0, len(group), MODELS_PER_JOB)
     ]
     executors.submit(jobs, executor, "classification heads")
@@ -162,6 +169,22 @@ def _row(pair: Pair, task: str, metric: str, split: str, value: float, profile: 
     row = {"model": variant.identity, **asdict(variant), "task": task, "metric": metric, "split": split, "seed": seed}
     row |= {"value": value, "seconds": note.get("seconds"), "device": note.get("device"), "fingerprint": ""}
     return row | {"embedding_fingerprint": fingerprint(recipe)}
+
+
+def _evidence(scores: Sequence[float], groups: np.ndarray, chance: float) -> dict[str, Any]:
+    return {"scores": np.asarray(scores), "groups": groups, "chance": chance}
+
+
+def _chance(
+    score: Callable[..., float], relevant: dict[int, list[int]], candidates: list[int], top: int | None
+) -> float:
+    """What random rankings score."""
+    shuffle = np.random.default_rng(0).permutation
+    others = {source: [row for row in candidates if row != source] for source in relevant}
+    each = [
+        score(relevant[row], shuffle(others[row]).tolist(), top) for row in relevant for _ in range(RANDOM_RANKINGS)
+    ]
+    return float(np.mean(each))
 
 
 def _pairs(

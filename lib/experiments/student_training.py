@@ -12,7 +12,7 @@ from lib.experiments import contextual_teacher, keys, models, structural_teacher
 from lib.store.records import store
 
 CHECKPOINT = ".pt"  # ends the name of the file that a training is resumed from
-WATCHED_PARTS = 2  # held-out CCA is measured half way; before training and at the end too, where `embeddings` asks
+WATCHED_PARTS = 4  # held-out documents are looked at so often; before training and at the end, `embeddings` asks
 
 
 def train_student(
@@ -25,7 +25,7 @@ def train_student(
     """One student trained on its teachers, from its last checkpoint if it has one: (student, objective, history).
 
     The seed sets the data order, the projections' initial weights and dropout. start: (documents, dim) embeddings of
-    the validation documents before training, whose held-out CCA the history then begins with. on_update: see `distill`.
+    the validation documents before training, with which the history then begins. on_update: see `distill`.
     """
     import torch
 
@@ -83,10 +83,13 @@ def remove_checkpoint(variant: Variant, seed: int, profile: Profile) -> None:
 
 
 def held_out_watch(variant: Variant, profile: Profile):
-    """What measures a student's correlation with its contextual teacher on the validation documents, if it has one."""
+    """What watches a student of a contextual teacher on the validation documents; None for any other."""
     if variant.contextual is None:
         return None
-    from lib.distillation.held_out_cca import CCAWatch
+    from lib.distillation.held_out_cca import Watch
 
-    teacher = contextual_teacher.embeddings(variant.contextual, "validation", profile)
-    return CCAWatch(text_sets.token_ids("validation", profile), teacher)
+    contextual = contextual_teacher.embeddings(variant.contextual, "validation", profile)
+    structural = structural_teacher.embeddings("validation", profile)
+    vectors = structural["embeddings"] if variant.structural else None
+    ids = text_sets.token_ids("validation", profile)
+    return Watch(ids, contextual, vectors, structural["lengths"], profile.training.batch_size)

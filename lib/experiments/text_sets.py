@@ -72,8 +72,14 @@ def examples(task: dict[str, np.ndarray], split: str, limit: int | None) -> tupl
     return inputs[kept], labels[kept]
 
 
+def groups(inputs: np.ndarray, profile: Profile) -> np.ndarray:
+    """What the texts of examples share with others, an article for instance: names, in the shape of `inputs`."""
+    return np.array(_of_tasks(profile)["groups"])[inputs]
+
+
 def _of_tasks(profile: Profile) -> dict[str, Any]:
-    """`texts`; `validation`, how many of them, the first, training and validation need; `tasks` as rows of texts."""
+    """`texts` and their `groups`; `validation`, how many of them, the first, training and validation need; `tasks` as
+    rows of texts."""
     recipe = keys.tasks(profile)
     return once(recipe, lambda: store().record(recipe, lambda: _collect(read(profile), profile.tasks.limit)))
 
@@ -91,7 +97,13 @@ def _collect(tasks: dict[str, Task], limit: int) -> dict[str, Any]:
             collect(task, (text_id for index in kept for text_id in task.inputs[split][index]))
     validation = len(rows)
     collected = {name: _rows(task, collect(task, task.texts)) for name, task in tasks.items()}
-    return {"texts": [text for _, text in rows], "validation": validation, "tasks": collected}
+    named = {text_id: group for task in tasks.values() for text_id, group in task.groups.items()}
+    return {
+        "texts": [text for _, text in rows],
+        "groups": [named.get(text_id, text_id) for text_id, _ in rows],
+        "validation": validation,
+        "tasks": collected,
+    }
 
 
 def _rows(task: Task, rows: dict[str, int]) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def figure_histories(groups: dict[str, str], profile: Profile) -> pd.DataFrame:
             student = embeddings.of(variant, profile.seeds[0], profile)
             teacher = contextual_teacher.embeddings(variant.contextual, "validation", profile)
             names = {"group": group, "model": name, "dimension": name.partition("d;")[0]}
-            history = pd.DataFrame(student["cca"], columns=["update", "embedding", "projected"])
+            history = pd.DataFrame(student["watched"], columns=["update", "embedding", "projected", "share"])
             frames.append(history.assign(**names, chance=chance_cca(student["validation"], teacher)))
     frame = pd.concat(frames, ignore_index=True).astype({"update": int})
     return frame[["group", "model", "dimension", "update", "embedding", "projected", "chance"]]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from lib.distillation.held_out_cca import CCAWatch, chance_cca, held_out_cca
+from lib.distillation.held_out_cca import Watch, chance_cca, held_out_cca
 from lib.distillation.objective import Objective
 from lib.distillation.variants import parse
 
@@ -37,7 +37,9 @@ def test_watch_projects_both_sides():
     torch.manual_seed(0)
     objective = Objective(parse("only-contextual;100d;S:768;C:768"), dim=12, contextual_dim=4, width=8 / 768)
     teacher = GENERATOR.normal(size=(60, 4)).astype(np.float32)
-    raw, projected = CCAWatch([], teacher).measure(X.astype(np.float32), objective)
+    watch = Watch([], teacher, None, np.ones(60, int), batch_size=6)
+    raw, projected, share = watch.measure(X.astype(np.float32), objective)
+    assert share == 1.0 and objective.training
     z1 = objective.student_projection(torch.tensor(X, dtype=torch.float32)).detach().numpy()
     z2 = objective.contextual_projection(torch.tensor(teacher)).detach().numpy()
     assert raw == held_out_cca(X.astype(np.float32), teacher)

@@ -48,7 +48,8 @@ def plain(
     optimizer = torch.optim.AdamW(parameters, lr=learning_rate, weight_decay=weight_decay, fused=False)
     steps = epochs * math.ceil(len(train) / batch_size)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps, eta_min=0)
-    for _ in range(epochs):
+    losses = np.zeros(epochs)
+    for epoch in range(epochs):
         order = train[torch.randperm(len(train), generator=generator)]
         kept = (torch.rand(hidden, len(train), generator=generator) >= dropout).T
         for rows, keep in zip(order.split(batch_size), kept.split(batch_size), strict=True):
@@ -56,13 +57,14 @@ def plain(
             loss = nn.functional.cross_entropy(second(activation), labels[rows], label_smoothing=label_smoothing)
             optimizer.zero_grad()
             loss.backward()
+            losses[epoch] += loss.item() * len(rows) / len(train)
             nn.utils.clip_grad_norm_(parameters, clip)
             optimizer.step()
             scheduler.step()
     with torch.no_grad():
         test = features[inputs[torch.tensor(job.test)]].flatten(1)
         predictions = second(torch.relu(first(test))).argmax(1).numpy()
-    return [tensor.detach() for tensor in (first.weight, first.bias, second.weight, second.bias)], predictions
+    return [tensor.detach() for tensor in (first.weight, first.bias, second.weight, second.bias)], predictions, losses
 
 
 SETTINGS = dict(
@@ -89,10 +91,11 @@ SETTINGS = dict(
 )
 def test_equals_a_plain_training_loop(job, classes, changes):
     settings = SETTINGS | changes
-    expected, predictions = plain(job, classes, **settings)
+    expected, predictions, expected_losses = plain(job, classes, **settings)
     data = heads._checked(job, 0, classes, {})
     with torch.no_grad():
-        found = heads._train([data], heads.Settings(classes=classes, **settings))
+        found, losses = heads._train([data], heads.Settings(classes=classes, **settings))
+    np.testing.assert_allclose(losses[0], expected_losses, atol=1e-5)
     for ours, reference in zip(found, expected, strict=True):
         assert ours[0].shape == reference.shape
         torch.testing.assert_close(ours[0], reference, atol=1e-5, rtol=0)
@@ -118,8 +121,8 @@ def test_a_head_is_the_same_bits_alone_and_among_any_neighbours(dim, classes):
 
     def bits(chosen):
         with torch.no_grad():
-            weights = heads._train([data[index] for index in chosen], settings)
-        return {index: [tensor[row] for tensor in weights] for row, index in enumerate(chosen)}
+            weights, losses = heads._train([data[index] for index in chosen], settings)
+        return {index: [tensor[row] for tensor in (*weights, losses)] for row, index in enumerate(chosen)}
 
     same_size = [index for index in range(23) if index % 3]
     stacked = bits(same_size)
@@ -138,7 +141,7 @@ def test_a_head_is_the_same_bits_alone_and_among_any_neighbours(dim, classes):
 def test_results_come_in_the_order_of_the_jobs_whatever_their_groups():
     jobs = [make_job(columns=1 + index % 2, rows=60 + index // 2, seed=index, data_seed=index) for index in range(6)]
     for job, result in zip(jobs, train_heads(jobs, classes=2, **SETTINGS), strict=True):
-        _, predictions = plain(job, 2, **SETTINGS)
+        _, predictions, _ = plain(job, 2, **SETTINGS)
         np.testing.assert_array_equal(result.predictions, predictions)
     assert train_heads([], classes=2) == []
 
@@ -147,7 +150,7 @@ def test_seed_decides_the_head_and_repeats():
     job = make_job()
     data = [heads._checked(replace(job, seed=seed), 0, 2, {}) for seed in (0, 0, 1)]
     with torch.no_grad():
-        w1 = heads._train(data, heads.Settings(classes=2, **SETTINGS))[0]
+        (w1, *_), _ = heads._train(data, heads.Settings(classes=2, **SETTINGS))
     assert torch.equal(w1[0], w1[1])
     assert not torch.equal(w1[0], w1[2])
 
@@ -159,6 +162,59 @@ def test_learns_what_can_be_learnt_and_nothing_else():
     learnt, chance = train_heads([job, shuffled], classes=2, **(SETTINGS | {"epochs": 30, "learning_rate": 5e-3}))
     assert learnt.accuracy >= 0.8
     assert chance.accuracy <= 0.75
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_standardized_features_make_scale_and_offset_of_an_embedding_irrelevant(columns):
+    job = make_job(columns=columns, rows=300)
+    moved = replace(job, features=job.features * np.linspace(0.01, 100, 9, dtype=np.float32) + 5)
+    options = SETTINGS | {"epochs": 20}
+    plain_result, plain_moved = train_heads([job, moved], classes=2, **options)
+    result, result_moved = train_heads([job, moved], classes=2, features="standardized", **options)
+    assert (plain_result.predictions != plain_moved.predictions).any()
+    np.testing.assert_array_equal(result.predictions, result_moved.predictions)
+
+
+def test_unit_norm_makes_the_length_of_an_embedding_irrelevant():
+    job = make_job(rows=300)
+    longer = replace(job, features=job.features * np.linspace(0.01, 100, 40, dtype=np.float32)[:, None])
+    first, second = train_heads([job, longer], classes=2, features="unit norm", **SETTINGS)
+    np.testing.assert_array_equal(first.predictions, second.predictions)
+
+
+def test_standardized_by_the_texts_of_the_training_items_alone():
+    job = make_job()
+    job = replace(job, inputs=job.inputs % 30, train=np.arange(70))
+    tested = np.setdiff1d(job.inputs[job.test], job.inputs[job.train])
+    assert tested.size == 0
+    seen = np.unique(job.inputs[job.train])
+    by_hand = replace(job, features=(job.features - job.features[seen].mean(0)) / job.features[seen].std(0))
+    outlier = np.concatenate([by_hand.features, np.full((1, 9), 1e6, np.float32)])  # a text that only a test item has
+    inputs = np.concatenate([job.inputs, [[40, 40]]])
+    far = Job(outlier, inputs, np.append(job.labels, 0), job.train, np.append(job.test, 105), job.seed)
+    expected = train_heads([by_hand], classes=2, **SETTINGS)[0].predictions
+    ours, with_outlier = (
+        train_heads([one], classes=2, features="standardized", **SETTINGS)[0].predictions for one in (job, far)
+    )
+    np.testing.assert_array_equal(ours, expected)
+    np.testing.assert_array_equal(with_outlier[:-1], expected)
+
+
+def test_a_feature_that_never_changes_in_training_is_no_infinity():
+    job = make_job()
+    features = job.features.copy()
+    features[:, 3] = 0.1
+    result = train_heads([replace(job, features=features)], classes=2, features="standardized", **SETTINGS)[0]
+    assert np.isfinite(result.loss).all()
+
+
+def test_each_fold_is_standardized_by_its_own_training_items():
+    job = make_job(rows=60)
+    other = replace(job, train=np.arange(30, 90), test=np.arange(30))
+    together = train_heads([job, other], classes=2, features="standardized", **SETTINGS)
+    for one, beside in zip((job, other), together, strict=True):
+        alone = train_heads([one], classes=2, features="standardized", **SETTINGS)[0]
+        np.testing.assert_array_equal(alone.loss, beside.loss)
 
 
 def test_jobs_of_one_model_share_its_embeddings():
@@ -213,6 +269,7 @@ def test_bad_jobs_are_named(changes, message):
         ({"epochs": 0}, "epochs must be at least 1"),
         ({"dropout": 1.0}, r"dropout must lie in \[0, 1\)"),
         ({"learning_rate": 0.0}, "learning_rate must be above 0"),
+        ({"features": "unit"}, "features must be one of raw, unit norm, standardized, got 'unit'"),
         ({"clip": float("nan")}, "clip must be above 0"),
     ],
 )

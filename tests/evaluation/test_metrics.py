@@ -134,21 +134,6 @@ def test_retrieval_errors(relevant, ranking, top, message):
             score(relevant, ranking, top=top)
 
 
-def test_means_over_sources():
-    relevant = {"q": ["a"], "r": ["b", "c"]}
-    rankings = {"q": ["b", "a", "c"], "r": ["b", "a", "c"], "unused": ["a"]}
-    # AP: 1/2 and (1 + 2/3) / 2; RR: 1/2 and 1.
-    assert metrics.mean_over_sources(metrics.average_precision, relevant, rankings) == pytest.approx(
-        (1 / 2 + 5 / 6) / 2
-    )
-    assert metrics.mean_over_sources(metrics.reciprocal_rank, relevant, rankings) == pytest.approx(0.75)
-    assert metrics.mean_over_sources(metrics.average_precision, relevant, rankings, top=1) == pytest.approx((0 + 1) / 2)
-    with pytest.raises(ValueError, match="no ranking for source 'r' .1 of 2"):
-        metrics.mean_over_sources(metrics.average_precision, relevant, {"q": ["a"]})
-    with pytest.raises(ValueError, match="at least one source"):
-        metrics.mean_over_sources(metrics.reciprocal_rank, {}, {})
-
-
 def test_rank_by_hand():
     embeddings = np.array([[1, 0], [0, 3], [2, 1], [-1, 0.1]], dtype=np.float32)
     # Cosines to (1, 0): 0, 2/sqrt(5), about -1. To (0, 3): 0, 1/sqrt(5), about .1.

@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import dataclasses
 import sys
 import tempfile
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ from lib.config import profiles
 from lib.distillation import training
 from lib.distillation.training import History
 from lib.distillation.variants import NO_WEIGHTING, parse
-from lib.evaluation import heads
+from lib.evaluation import baselines, heads
 from lib.evaluation.heads import HeadResult
 from lib.experiments import (
     accuracies,
@@ -140,7 +141,7 @@ def test_training_gets_what_the_profile_says():
     updates = 40 // (4 * 2)
     expected = {"seed": 3, "batch_size": 4, "learning_rate": 0.03, "warmup_updates": round(0.4 * updates)}
     expected |= {"weight_decay": 0.07, "clip": 0.9, "accumulation": 2, "precision": "fp32", "length_bucket": 17}
-    expected |= {"checkpoint_every": PROFILE.training.checkpoint_every, "watch": None, "watch_every": 3}
+    expected |= {"checkpoint_every": PROFILE.training.checkpoint_every, "watch": None, "watch_every": 2}
     assert {name: settings[name] for name in expected} == expected
     assert settings["checkpoint"].match("store/student/*.pt") and student.frozen and student.gradient_checkpointing
     assert len(data.token_ids) == len(data.lengths) == 40 and data.lengths[:2].tolist() == [3, 9]
@@ -184,27 +185,29 @@ def test_softcca_gets_what_the_profile_says():
 
 def test_held_out_cca_is_measured_before_half_way_and_at_the_end():
     with fakes() as patch:
-        patch.setattr(training, "distill", lambda *_, **__: History([0.5, 0.25], [(1, 0.1, 0.2)]))
+        patch.setattr(training, "distill", lambda *_, **__: History([0.5, 0.25], [(1, 0.1, 0.2, 0.3)]))
         history = embeddings._compute(parse(CONTEXTUAL), 0, PROFILE, "validation")
-    assert history["cca"][:, 0].tolist() == [0, 1, 2] and history["loss"].tolist() == [0.5, 0.25]
+    assert history["watched"][:, 0].tolist() == [0, 1, 2] and history["loss"].tolist() == [0.5, 0.25]
     assert history["tasks"].shape == (20, 6) and history["validation"].shape == (12, 6)
 
 
 # ---------------------------------------------------------------- heads
 
 
-def head_jobs(split, limit, seed=3, folds=0):
+def head_jobs(split, limit, seed=3, folds=0, profile=PROFILE, groups=None):
     """The jobs and settings that `evaluate` gives to `train_heads`, and the record that it leaves."""
     labels = {"train": np.arange(10) % 2, "validation": np.arange(8) % 2, "test": np.arange(6) % 2}
     arrays = {"classes": np.array(["no", "yes"]), "folds": np.int64(folds)}
     for place, (name, values) in enumerate(labels.items()):
         if not folds or name == "train":
             arrays |= {f"labels_{name}": values, f"inputs_{name}": 10 * place + np.arange(len(values))[:, None]}
+    if groups is not None:
+        arrays["groups_train"] = groups
     calls, kept = [], []
 
     def train_heads(jobs, **settings):
         calls.append((jobs, settings))
-        return [HeadResult(row / 10, np.zeros(1)) for row in range(len(jobs))]
+        return [HeadResult(0.0, job.labels[job.test] ^ (row % 2), np.zeros(1)) for row, job in enumerate(jobs)]
 
     class Store:
         def record(self, recipe, make, **note):
@@ -215,8 +218,8 @@ def head_jobs(split, limit, seed=3, folds=0):
         patch.setattr(accuracies, "store", Store)
         patch.setattr(text_sets, "task", lambda name, profile: arrays)
         patch.setattr(embeddings, "of", lambda *_: {"tasks": np.zeros((30, 6), np.float32)})
-        accuracies.evaluate([(parse("cosine"), seed)], "OC", PROFILE, split, limit)
-    return *calls[0], kept[0]
+        accuracies.evaluate([(parse("cosine"), seed)], "OC", profile, split, limit)
+    return *(calls[0] if calls else ()), kept[0]
 
 
 def cut(job):
@@ -227,8 +230,30 @@ def cut(job):
 def test_every_head_has_its_own_seed_and_their_mean_is_recorded():
     jobs, settings, record = head_jobs("validation", None)
     assert [job.seed for job in jobs] == [3000, 3001]
-    assert record == {"accuracy": pytest.approx(0.05), "heads": [0.0, 0.1]}
-    assert settings == PROFILE.heads.model_dump(exclude={"repeats"}) | {"classes": 2}
+    assert record == {"accuracy": 0.5, "heads": [1.0, 0.0], "scores": [0.5] * 4}
+    assert settings == PROFILE.heads.model_dump(exclude={"repeats", "classifier"}) | {"classes": 2}
+
+
+def test_the_score_of_an_example_is_its_own_whichever_fold_tests_it():
+    jobs, _, record = head_jobs(
+        "test", None, folds=2, groups=np.arange(10) // 2 % 2
+    )  # right and wrong in turns, so each head errs in its second fold
+    places = np.concatenate([job.test for job in jobs[:2]])
+    assert places.tolist() != sorted(places)
+    expected = np.concatenate([np.ones(len(jobs[0].test)), np.zeros(len(jobs[1].test))])[np.argsort(places)]
+    assert record["heads"] == [1.0, 0.0] * 2 and record["scores"] == expected.tolist()
+
+
+def test_other_classifiers_need_one_run():
+    calls = []
+    changed = PROFILE.model_copy(update={"heads": PROFILE.heads.model_copy(update={"classifier": "similarity"})})
+    assert accuracies.classifier(parse("cosine"), PROFILE) == "head"
+    assert accuracies.classifier(parse("cosine"), changed) == "similarity"
+    assert accuracies.classifier(parse("TF-IDF"), changed) == "logistic regression"
+    with fakes() as patch:
+        patch.setattr("lib.evaluation.classifiers.by_similarity", lambda job: calls.append(job) or job.labels[job.test])
+        record = head_jobs("validation", None, profile=changed)[-1]
+    assert len(calls) == 1 and record == {"accuracy": 1.0, "heads": [1.0], "scores": [1.0] * 4}
 
 
 def test_chapter_4_cuts_both_splits_and_chapter_5_the_training_examples_alone():
@@ -254,25 +279,36 @@ def test_texts_beyond_the_limit_are_not_embedded_in_chapter_4():
     assert stored["texts"][: stored["validation"]] == [f"text {place}" for place in places]
 
 
-def test_tfidf_knows_the_students_documents_and_1024_words():
+def test_the_groups_of_examples_are_those_of_their_texts():
+    texts = {"a": "one", "b": "two", "c": "three"}
+    task = Task(
+        "classification", texts, {"train": [("a", "c"), ("b", "a")]}, {"train": np.array([0, 1])}, ["no", "yes"]
+    )
+    task = dataclasses.replace(task, groups={"a": "article", "c": "other"})  # b shares nothing
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_sets, "_of_tasks", lambda profile: text_sets._collect({"OC": task}, 9))
+        inputs = text_sets.task("OC", PROFILE)["inputs_train"]
+        assert text_sets.groups(inputs, PROFILE).tolist() == [["article", "other"], ["b", "article"]]
+
+
+def test_tfidf_counts_every_word_but_stop_words():
+    vectors = baselines.tfidf(["the cat sat on a mat", "dogs"], ["the on", "cat dogs"]).toarray()
+    assert vectors.shape == (2, 4) and (vectors > 0).sum(1).tolist() == [0, 2]
+
+
+def test_tfidf_knows_the_students_documents():
     calls = []
 
-    class Vectorizer:
-        def __init__(self, max_features, **_):
-            calls.append(max_features)
-
-        def fit(self, corpus):
-            calls.append(corpus)
-
-        def transform(self, texts):
-            calls.append(texts)
-            return sparse.csr_array((len(texts), 2))
+    def tfidf(corpus, texts):
+        calls.append((corpus, texts))
+        return sparse.csr_array(np.eye(len(texts), 2))
 
     with fakes() as patch:
-        patch.setattr("sklearn.feature_extraction.text.TfidfVectorizer", Vectorizer)
-        embeddings._compute(parse("TF-IDF"), 0, PROFILE, "validation")
-    features, corpus, texts = calls
-    assert (len(corpus), corpus[0], len(texts), texts[0], features) == (40, "train 0", 20, "tasks 0", 1024)
+        patch.setattr(embeddings.baselines, "tfidf", tfidf)
+        arrays = embeddings._compute(parse("TF-IDF"), 0, PROFILE, "validation")
+    ((corpus, texts),) = calls
+    assert (len(corpus), corpus[0], len(texts), texts[0]) == (40, "train 0", 20, "tasks 0")
+    assert arrays["shape"].tolist() == [20, 2] and arrays["data"].tolist() == [1.0, 1.0]
 
 
 # ---------------------------------------------------------------- teachers, students, texts

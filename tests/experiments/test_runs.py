@@ -70,9 +70,9 @@ def test_a_damaged_record_is_rebuilt_with_the_same_value(profile):
 
 def test_a_students_contextual_training_is_watched(profile):
     made = embeddings.of("only-contextual;100d;S:768;C:768", 0, profile)
-    updates, embedding, projected = made["cca"].T
+    updates, *measured, share = made["watched"].T
     assert updates.tolist() == [0, 1, 2] and len(made["loss"]) == 2
-    assert ((0 <= embedding) & (embedding <= 1)).all() and ((0 <= projected) & (projected <= 1)).all()
+    assert all(((0 <= values) & (values <= 1)).all() for values in measured) and share.tolist() == [1, 1, 1]
 
 
 def test_retrieval_scores_every_model_on_both_metrics(profile):
