@@ -23,18 +23,20 @@ def contextual_share(
 
     student, structural, contextual: (documents, dim) embeddings. lengths: (documents,), see `DistillationData`.
     """
+    if structural is None:
+        return 1.0
     device = next((parameter.device for parameter in objective.parameters()), torch.device("cpu"))
     shares = []
     for start in range(0, len(student) - batch_size + 1, batch_size):
         rows = slice(start, start + batch_size)
-        output = torch.from_numpy(student[rows]).to(device).requires_grad_()
-        teachers = [None if x is None else torch.from_numpy(x[rows]).to(device) for x in (structural, contextual)]
-        count = torch.from_numpy(np.ascontiguousarray(lengths[rows])).to(device)
+        output, s_teacher, c_teacher, count = (
+            torch.from_numpy(np.ascontiguousarray(x[rows])).to(device)
+            for x in (student, structural, contextual, lengths)
+        )
         with torch.enable_grad():
-            s, c = objective.terms(output, *teachers, count)
-            if s is None:
-                return 1.0
-            sides = [objective.combined(s, c.detach(), count), objective.combined(s.detach(), c, count)]
+            s, c = objective.terms(output.requires_grad_(), s_teacher, c_teacher, count)
+            assert s is not None and c is not None
+            sides = objective.combined(s, c.detach(), count), objective.combined(s.detach(), c, count)
             norms = [float(torch.autograd.grad(side.mean(), output, retain_graph=True)[0].norm()) for side in sides]
         shares.append(norms[1] / sum(norms))
     return float(np.mean(shares))

@@ -71,7 +71,8 @@ class Objective(nn.Module):
     def combined(self, structural: Tensor | None, contextual: Tensor | None, lengths: Tensor) -> Tensor:
         """The loss from its two terms, (batch,)."""
         if structural is None or contextual is None:
-            return contextual if structural is None else structural
+            (only,) = (term for term in (structural, contextual) if term is not None)
+            return only
         limit = self.max_structural_len
         return self.losses["weighted"](structural, contextual, lengths, lam=self.lam, max_structural_len=limit)
 
