@@ -82,7 +82,7 @@ def check(
     scores: Scores,
     noise: Noises | None = None,
     *,
-    checks: Mapping[str, tuple[bool, str]] | None = None,
+    checks: Mapping[tuple[str, str], tuple[bool, str]] | None = None,
     numbers: Mapping[str, float] | None = None,
     profile: str = "",
 ) -> pd.DataFrame:
@@ -93,7 +93,7 @@ def check(
         fig5_6 MAP and MRR. Models that the figure does not print are left out. With the columns of
         `intervals.task_scores` too, they are judged by single test examples; other models then add to the seed noise.
     noise: figure -> seed noise of mean accuracy, for scores without examples; by default measured on their seeds.
-    checks: name -> (passed, reason); a claim one of whose checks failed is "not testable here".
+    checks: `checks.results`; a claim one of whose checks failed, for all or for its figure, is "not testable here".
     numbers: ours, by name, for claims of the kind `number`.
     profile: its name, for the ledger.
 
@@ -113,7 +113,8 @@ def check(
         else:
             published = _columns(_judged_published(claim))
             judged, measure, missing = _ours(claim, scores.get(claim.checked_on), noise or {})
-            judged = judged and verdicts.checked(judged, claim.needed, checks or {})
+            relevant = {name: result for (name, label), result in (checks or {}).items() if label in ("", claim.figure)}
+            judged = judged and verdicts.checked(judged, claim.needed, relevant)
             row |= {f"published_{name}": value for name, value in published.items()} | _columns(judged)
             row |= {"arithmetic": published["arithmetic"], "our_arithmetic": row["arithmetic"], "measure": measure}
             row["note"] = " ".join(filter(None, (claim.note, missing, judged.reason if judged else "")))
@@ -142,7 +143,8 @@ def of_figure(figure: str, scores: pd.DataFrame, noise: SeedNoise | None = None)
 
 def of_chapter_4(figure: str, records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     """`of_figure` for a boxplot figure of Chapter 4, from the records that it was just drawn from."""
-    return of_figure(figure, chapter4.of_figure(records, figure, profile), chapter4.band(records, figure, profile))
+    wanted = {*chapter4.models(figure, profile).values(), *chapter4.references(figure)}
+    return of_figure(figure, records[records["model"].isin(wanted)], chapter4.band(records, figure, profile))
 
 
 def our_results(profile: Profile) -> tuple[Scores, Noises]:
@@ -321,7 +323,7 @@ def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | No
     if figure == "fig5_3":
         return final_students.classification(profile), None
     scores = chapter4.records(figure, profile=profile)
-    return chapter4.of_figure(scores, figure, profile), chapter4.band(scores, figure, profile)
+    return scores, chapter4.band(scores, figure, profile)
 
 
 def _drawn(figure: str, csv: Path, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | None]:

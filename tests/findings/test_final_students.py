@@ -11,7 +11,13 @@ from lib.findings import final_students
 
 def test_final_students_train_with_table_5_2():
     profile = profiles.load(
-        "mini", overrides={"final.learning_rate": 2e-4, "final.accumulation": 5, "final.documents": 90}
+        "mini",
+        overrides={
+            "final.learning_rate": 2e-4,
+            "final.accumulation": 5,
+            "final.documents": 90,
+            "final.warmup_updates": 1,
+        },
     )
     found = final_students.final_profile(profile)
     assert (found.training.learning_rate, found.training.accumulation, found.training.documents) == (2e-4, 5, 90)
@@ -20,8 +26,8 @@ def test_final_students_train_with_table_5_2():
 
 
 def test_too_few_documents_for_one_update_are_named():
-    profile = profiles.load("mini", overrides={"final.documents": 30})
-    with pytest.raises(ValueError, match="final.documents=30 do not fill one update of 6 x 10 documents"):
+    profile = profiles.load("mini", overrides={"final.documents": 10})
+    with pytest.raises(ValueError, match="final.documents=10 do not fill one update of 6 x 2 documents"):
         final_students.final_profile(profile)
 
 

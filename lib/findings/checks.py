@@ -1,0 +1,150 @@
+"""Whether our numbers can speak to a finding at all: was the treatment given, and can the measure see it?
+
+Limits were set before any ranking was looked at. A finding that needs a failed check is "not testable here".
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pandas as pd
+
+from lib import experiments
+from lib.config.profiles import Profile
+from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
+from lib.experiments import embeddings
+from lib.findings import chapter4, data_statistics, final_students
+from lib.published import figure_models
+from lib.statistics.checks import above_chance
+from lib.statistics.intervals import task_scores
+
+SHARE = 0.1  # of the gradient: with less from the contextual teacher, nine tenths of a step go where the other points
+ALIKE = 0.99  # mean cosine of two students' embeddings; another seed's student is less like a student than that
+COLLAPSED = 0.9  # mean cosine of different documents: all embeddings point one way
+CONVERGED = 0.01  # of chance-corrected accuracy, half the margin of equivalence, that twice the epochs may change
+UPDATES = 50  # of the final students, at least
+LENGTHS = 0.05  # distance from the published 71 % of documents above the structural teacher's limit
+_COLUMNS = ["check", "label", "what", "value", "low", "high", "needed", "passed"]
+
+
+def table(scores: Mapping[str, pd.DataFrame], profile: Profile) -> pd.DataFrame:
+    """What could be checked, a row each; nothing is trained but heads.
+
+    scores: of `claims.our_results`; figures without scores of single examples are left out. Columns check, label (the
+    figure that it is about, empty for all), what, value, low, high (95 % interval, or the range over students), needed
+    and passed; None where a row only informs.
+    """
+    drawn = {label: frame for label, frame in scores.items() if "scores" in frame and label.startswith("fig4_")}
+    rows = [*_lengths(profile), *_updates(profile)]
+    for label in ("fig4_8", "fig4_7"):
+        if label in drawn:
+            rows += [*_above_chance(drawn[label])]
+            break
+    if "fig4_2" in drawn:
+        rows += [*_heads(drawn["fig4_2"], profile)]
+    for label in (name for name in (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12") if name in drawn):
+        rows += [*_students(label, profile)]
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+def results(checked: pd.DataFrame) -> dict[tuple[str, str], tuple[bool, str]]:
+    """(check, label) -> whether all its rows passed, and in words what failed."""
+    passed: dict[tuple[str, str], tuple[bool, str]] = {}
+    for row in checked.dropna(subset="passed").itertuples():
+        _, failed = passed.get((row.check, row.label), (True, ""))
+        if not row.passed:
+            failed += ("; " if failed else "") + f"{row.what} is {row.value:.2f}, needed {row.needed}"
+        passed[row.check, row.label] = not failed, failed
+    return passed
+
+
+def _lengths(profile: Profile) -> Iterator[tuple]:
+    limit = profile.structural_teacher.max_tokens
+    corpus = data_statistics.corpus_lengths(profile)["sbert_tokens"]
+    share = float((corpus > limit).mean())
+    needed = f"{0.71 - LENGTHS:.2f} to {0.71 + LENGTHS:.2f}"
+    passed = abs(share - 0.71) <= LENGTHS
+    yield "texts_above_limit", "", "share of documents above the limit", share, None, None, needed, passed
+    for task, texts in data_statistics.task_lengths(profile).groupby("task", sort=False):
+        above = float((texts["sbert_tokens"] > limit).mean())
+        yield "texts_above_limit", "", f"share of {task}'s texts above the limit", above, None, None, "", None
+
+
+def _updates(profile: Profile) -> Iterator[tuple]:
+    final = final_students.final_profile(profile).training
+    counts = [s.documents // (s.batch_size * s.accumulation) for s in (profile.training, final)]
+    yield "updates", "", "updates of a student of Chapter 4", counts[0], None, None, "", None
+    needed = max(UPDATES, counts[0] + 1)
+    yield "updates", "", "updates of a final student", counts[1], None, None, f"{needed}", counts[1] >= needed
+
+
+def _above_chance(frame: pd.DataFrame) -> Iterator[tuple]:
+    """Teachers and base over all tasks, and on each task the best of them."""
+    models = [model for model in ("SBERT", "Longformer", *CONTEXTUAL_TEACHERS) if model in set(frame["model"])]
+    judged = above_chance(task_scores(frame[frame["model"].isin(models)]), models)
+    for row in judged[judged["task"] == "all"].itertuples():
+        name = "contextual" if row.model in CONTEXTUAL_TEACHERS else "structural"
+        check = "base" if row.model == "Longformer" else f"{name}_teacher"
+        what = f"{row.model} on all tasks, chance-corrected"
+        yield f"{check}_above_chance", "", what, row.score, row.low, row.high, "low above 0", row.low > 0
+    for task, rows in judged[judged["task"] != "all"].groupby("task", sort=False):
+        best = rows.loc[rows["low"].idxmax()]
+        passed = bool(rows["passed"].any())
+        what = f"{best['model']} on {task}, chance-corrected"
+        yield "task_not_at_chance", "", what, best["score"], best["low"], best["high"], "low above 0, below .97", passed
+
+
+def _heads(frame: pd.DataFrame, profile: Profile) -> Iterator[tuple]:
+    """How far the models of Figure 4.2 move when their heads train twice as long."""
+    frame = frame[frame["seed"] == profile.seeds[0]]
+    heads = profile.heads.model_copy(update={"epochs": 2 * profile.heads.epochs})
+    longer = experiments.run(
+        frame["model"].unique(), profile=profile.model_copy(update={"heads": heads}), seeds=profile.seeds[:1]
+    )
+    means = [_corrected(records).groupby("model").mean() for records in (frame, longer)]
+    moved = float((means[1] - means[0]).mean())
+    what = "what twice the epochs add to a chance-corrected accuracy, mean of Figure 4.2's models"
+    yield "heads_converged", "", what, moved, None, None, f"below {CONVERGED}", moved < CONVERGED
+
+
+def _corrected(records: pd.DataFrame) -> pd.Series:
+    corrected = (records["value"] - records["chance"]) / (1 - records["chance"])
+    return corrected.set_axis(pd.Index(records["model"]))
+
+
+def _students(label: str, profile: Profile) -> Iterator[tuple]:
+    """Of a figure's students with a contextual teacher: what they were given, and what it made of them."""
+    seed, shares, cosines, spreads, rises = profile.seeds[0], [], [], {}, []
+    for name, identity in chapter4.models(label, profile).items():
+        variant = parse(identity)
+        if variant.kind != "student":
+            continue
+        made = embeddings.of(variant, seed, profile)
+        spreads[name] = _mean_cosine(made["validation"])
+        if variant.contextual is not None:
+            shares.append(made["watched"][:, 3].mean())
+            rises.append(made["watched"][-1, 1] - made["watched"][0, 1])
+            if variant.structural is not None:
+                alone = embeddings.of(Variant("student", structural=variant.structural), seed, profile)
+                cosines.append(_cosines(made["validation"], alone["validation"]).mean())
+    if shares:
+        what, value = "contextual share of the gradient, median", float(np.median(shares))
+        yield "treatment_given", label, what, value, min(shares), max(shares), f"at least {SHARE}", value >= SHARE
+        what = "rise of held-out CCA with the contextual teacher, median"
+        yield "cca_rises", label, what, float(np.median(rises)), min(rises), max(rises), "", None
+    if cosines:
+        what, value = "cosine with the student without context, median", float(np.median(cosines))
+        yield "students_differ", label, what, value, min(cosines), max(cosines), f"at most {ALIKE}", value <= ALIKE
+    worst = max(spreads, key=spreads.__getitem__)
+    what, value = f"cosine of different documents, highest: {worst}", spreads[worst]
+    yield "not_collapsed", label, what, value, min(spreads.values()), value, f"below {COLLAPSED}", value < COLLAPSED
+
+
+def _cosines(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """(rows,) cosines of the rows of two embeddings."""
+    return (x * y).sum(1) / (np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1))
+
+
+def _mean_cosine(x: np.ndarray) -> float:
+    """Mean cosine of different rows."""
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    return float((np.square(unit.sum(0)).sum() - len(x)) / (len(x) * (len(x) - 1)))
