@@ -76,5 +76,5 @@ def test_a_bad_label_says_what_was_expected_and_found(label, found):
     for use in (lambda: projection.build(label, 4), lambda: projection.scale(label, 0.5)):
         with pytest.raises(ValueError) as error:
             use()
-        text = f"projection label {label!r}: expected widths such as 768(ReLU)x1024, or -, found {found!r}"
+        text = f"projection label {label!r}: expected widths as in 768(ReLU)x1024, or -, found {found!r}"
         assert str(error.value) == text

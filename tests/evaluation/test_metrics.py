@@ -6,7 +6,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from scipy.linalg import eigh
 from sklearn.metrics import average_precision_score
 
@@ -66,11 +65,10 @@ def test_normalized_accuracy_depends_on_the_pool():
 @pytest.mark.parametrize(
     ("frame", "best", "message"),
     [
-        (FRAME.drop(columns="task"), None, "'task' is not in.*model.*accuracy"),
         (FRAME.assign(accuracy=[0.8, float("nan"), 0.3, 0.5, 0.4]), None, "nan for model 'b', task 'IMDB'"),
         (FRAME.assign(accuracy=-1.0), None, "-1.0"),
-        (FRAME.assign(accuracy=0.0), None, "no best accuracy above 0 for task 'IMDB'"),
-        (FRAME, {"IMDB": 0.8}, "no best accuracy above 0 for task 'PAN'"),
+        (FRAME.assign(accuracy=0.0), None, "the best of its task above 0, got 0.0 for model 'a', task 'IMDB'"),
+        (FRAME, {"IMDB": 0.8}, "the best of its task above 0, got 0.3 for model 'a', task 'PAN'"),
     ],
 )
 def test_normalized_accuracy_errors(frame, best, message):
@@ -119,19 +117,16 @@ def test_reciprocal_rank():
 
 
 @pytest.mark.parametrize(
-    ("relevant", "ranking", "top", "message"),
+    ("relevant", "ranking", "message"),
     [
-        ([], ["a"], None, "at least one"),
-        ("ab", ["a", "b"], None, "relevant must be a collection of ids, got the text 'ab'"),
-        (["a"], "ab", None, "ranking must be a collection"),
-        (["a"], ["a", "b", "a"], None, "3 entries, 2 different"),
-        (["a"], ["a"], 0, "top must be an integer >= 1 or None, got 0"),
+        ([], ["a"], "at least one"),
+        (["a"], ["a", "b", "a"], "3 ranked, 2 different"),
     ],
 )
-def test_retrieval_errors(relevant, ranking, top, message):
+def test_retrieval_errors(relevant, ranking, message):
     for score in (metrics.average_precision, metrics.reciprocal_rank):
         with pytest.raises(ValueError, match=message):
-            score(relevant, ranking, top=top)
+            score(relevant, ranking)
 
 
 def test_means_over_sources():
@@ -143,17 +138,12 @@ def test_means_over_sources():
     )
     assert metrics.mean_over_sources(metrics.reciprocal_rank, relevant, rankings) == pytest.approx(0.75)
     assert metrics.mean_over_sources(metrics.average_precision, relevant, rankings, top=1) == pytest.approx((0 + 1) / 2)
-    with pytest.raises(ValueError, match="no ranking for source 'r' .1 of 2"):
-        metrics.mean_over_sources(metrics.average_precision, relevant, {"q": ["a"]})
-    with pytest.raises(ValueError, match="at least one source"):
-        metrics.mean_over_sources(metrics.reciprocal_rank, {}, {})
 
 
 def test_rank_by_hand():
     embeddings = np.array([[1, 0], [0, 3], [2, 1], [-1, 0.1]], dtype=np.float32)
     # Cosines to (1, 0): 0, 2/sqrt(5), about -1. To (0, 3): 0, 1/sqrt(5), about .1.
     assert metrics.rank(embeddings, list("pqrs"), ["p", "q"]) == {"p": list("rqs"), "q": list("rsp")}
-    assert metrics.rank(torch.tensor(embeddings), list("pqrs"), ["p"]) == {"p": list("rqs")}
 
 
 def test_ties_keep_the_order_of_the_candidates():
@@ -194,19 +184,16 @@ def test_rank_zero_vectors_have_cosine_zero():
 
 
 @pytest.mark.parametrize(
-    ("embeddings", "ids", "sources", "message"),
+    ("embeddings", "ids", "message"),
     [
-        (np.array([[1.0], [np.nan], [np.inf]]), "abc", ["a"], "2 of 3 rows.*the first is row 1"),
-        (np.ones((2, 1)), "abc", ["a"], "each of 2 embeddings.*3 ids"),
-        (np.ones((2, 1)), "aa", ["a"], "2 ids, 1 different"),
-        (np.ones((2, 1)), "ab", ["z"], "source 'z' has no embedding"),
-        (np.ones(2), "ab", ["a"], r"shape \(rows, dim\).*\(2,\)"),
-        (np.array([["x"], ["y"]]), "ab", ["a"], "must be numbers"),
+        (np.array([[1.0], [np.nan], [np.inf]]), "abc", "embeddings must be finite"),
+        (np.ones((2, 1)), "abc", "2 embeddings, 3 ids"),
+        (np.ones((2, 1)), "aa", "2 ids, 1 different"),
     ],
 )
-def test_rank_errors(embeddings, ids, sources, message):
+def test_rank_errors(embeddings, ids, message):
     with pytest.raises(ValueError, match=message):
-        metrics.rank(embeddings, list(ids), sources)
+        metrics.rank(embeddings, list(ids), ["a"])
 
 
 # cca ----------------------------------------------------------------------------------------------------------------
@@ -234,22 +221,11 @@ def test_cca_by_hand():
 
 
 def test_cca_equals_an_eigenvalue_solver():
-    for k in (1, 2, 4, None):
-        x, y = related()
-        expected = by_generalised_eigenvalues(x, y)[:k].sum()
-        assert 0.3 < expected < 4
-        assert metrics.cca(x, y, k) == pytest.approx(expected, rel=1e-9)
-    for k in (0, 5, 1.5, True):
-        with pytest.raises(ValueError, match="k must be an integer from 1 to"):
-            metrics.cca(x, y, k)
-
-
-def test_cca_takes_arrays_and_tensors_of_any_precision():
     x, y = related()
-    expected = metrics.cca(x, y)
-    assert metrics.cca(torch.tensor(x, requires_grad=True), torch.tensor(y)) == pytest.approx(expected, rel=1e-12)
-    assert metrics.cca(x.astype(np.float32), torch.tensor(y).float()) == pytest.approx(expected, rel=1e-5)
-    assert metrics.cca(torch.tensor(x).bfloat16(), y) == pytest.approx(expected, rel=0.02)
+    expected = by_generalised_eigenvalues(x, y).sum()
+    assert 0.3 < expected < 4
+    assert metrics.cca(x, y) == pytest.approx(expected, rel=1e-9)
+    assert metrics.cca(x.astype(np.float32), y) == pytest.approx(expected, rel=1e-5)
 
 
 def test_cca_invariances():
@@ -266,7 +242,6 @@ def test_cca_of_rank_deficient_inputs_counts_each_direction_once(dtype):
     constant = np.full((60, 1), 0.1, dtype)
     mixed = np.concatenate([x, x @ draw(9, 5, 3).astype(dtype), constant], axis=1)  # 9 columns of rank 5
     assert metrics.cca(mixed, y) == pytest.approx(metrics.cca(x, y), rel=1e-5)
-    assert metrics.cca(mixed, y, k=4) == pytest.approx(metrics.cca(x, y), rel=1e-5)
     assert metrics.cca(constant, y) == 0.0
     assert metrics.cca(np.zeros((60, 2), dtype), y) == 0.0
 
@@ -284,17 +259,3 @@ def test_cca_warns_where_correlations_are_one_for_any_data():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         metrics.cca(draw(0, 12, 6), draw(1, 12, 5))  # 6 + 5 = 12 - 1: nothing is certain
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "message"),
-    [
-        (np.ones((3, 2)), np.ones((4, 2)), r"same number of rows.*\(3, 2\) and \(4, 2\)"),
-        (np.ones((1, 2)), np.ones((1, 2)), "at least 2"),
-        (np.ones((3, 2)), np.full((3, 2), np.nan), "y must be finite; 3 of 3 rows"),
-        (np.ones((3, 0)), np.ones((3, 2)), "x must be numbers.*not empty"),
-    ],
-)
-def test_cca_errors(x, y, message):
-    with pytest.raises(ValueError, match=message):
-        metrics.cca(x, y)
