@@ -37,13 +37,13 @@ def read(path: Path, settings: dict[str, Any], *, put_aside: bool) -> dict[str, 
     content, digest = data[:-DIGEST], data[-DIGEST:]
     problem = "is damaged"
     if hashlib.sha256(content).digest() == digest:
-        found = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-        other = [name for name, value in settings.items() if found["settings"].get(name) != value]
+        kept = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        other = [name for name, value in settings.items() if kept["settings"].get(name) != value]
         if not other:
-            torch.set_rng_state(found["rng"])
-            torch.cuda.set_rng_state_all(found["cuda_rng"])
-            return found["state"]
-        before = found["settings"].get(other[0])
+            torch.set_rng_state(kept["rng"])
+            torch.cuda.set_rng_state_all(kept["cuda_rng"])
+            return kept["state"]
+        before = kept["settings"].get(other[0])
         problem = f"was written with {other[0]} {before}, this training has {settings[other[0]]}"
     if put_aside:
         aside = path.rename(path.with_name(f"{path.name}.aside"))
