@@ -94,5 +94,5 @@ def test_the_no_weighting_students_exist():
 
 
 def test_no_two_contextual_teachers_have_one_width():
-    """Students name their teacher by it; who adds one rename it in lib/teachers/labels.py."""
+    """Students name their teacher by it; whoever adds one of the same width renames it in lib/teachers/labels.py."""
     assert sorted(variants.TEACHER_OF_DIMENSION.values()) == sorted(variants.CONTEXTUAL_TEACHERS)
