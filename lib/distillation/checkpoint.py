@@ -11,7 +11,6 @@ import torch
 from lib.store.files import write_atomically
 
 DIGEST = hashlib.sha256().digest_size
-ASIDE = ".aside"  # what is added to the name of a checkpoint that this training cannot use
 
 
 def write(path: Path, settings: dict[str, Any], state: dict[str, Any]) -> None:
@@ -22,11 +21,10 @@ def write(path: Path, settings: dict[str, Any], state: dict[str, Any]) -> None:
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     buffer = io.BytesIO()
     torch.save({"settings": settings, "state": state, "rng": torch.get_rng_state(), "cuda_rng": cuda}, buffer)
-    buffer.write(hashlib.sha256(buffer.getvalue()).digest())
-    write_atomically(path, buffer.getvalue())
+    write_atomically(path, buffer.getvalue() + hashlib.sha256(buffer.getvalue()).digest())
 
 
-def read(path: Path, settings: dict[str, Any], *, put_aside: bool = True) -> dict[str, Any] | None:
+def read(path: Path, settings: dict[str, Any], *, put_aside: bool) -> dict[str, Any] | None:
     """The state that `write` kept, the random state put back; None if there is none that can be used.
 
     A checkpoint with any damage, or of other settings, is renamed to `<name>.aside`, and one warning names it; nothing
@@ -36,36 +34,18 @@ def read(path: Path, settings: dict[str, Any], *, put_aside: bool = True) -> dic
         data = path.read_bytes()
     except FileNotFoundError:
         return None
-    except IsADirectoryError:
-        data = b""
-    content = _content(data)
-    if content is None:
-        problem = "is damaged"
-    elif other := [name for name, value in settings.items() if content["settings"].get(name) != value]:
-        before = content["settings"].get(other[0])
+    content, digest = data[:-DIGEST], data[-DIGEST:]
+    problem = "is damaged"
+    if hashlib.sha256(content).digest() == digest:
+        kept = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        other = [name for name, value in settings.items() if kept["settings"].get(name) != value]
+        if not other:
+            torch.set_rng_state(kept["rng"])
+            torch.cuda.set_rng_state_all(kept["cuda_rng"])
+            return kept["state"]
+        before = kept["settings"].get(other[0])
         problem = f"was written with {other[0]} {before}, this training has {settings[other[0]]}"
-    else:
-        torch.set_rng_state(content["rng"])
-        for device, state in enumerate(content["cuda_rng"]):
-            torch.cuda.set_rng_state(state, device)
-        return content["state"]
     if put_aside:
-        aside = path.with_name(path.name + ASIDE)
-        while aside.is_dir() or (path.is_dir() and aside.exists()):  # only a file takes the place of a file
-            aside = aside.with_name(aside.name + ASIDE)
-        path.replace(aside)
+        aside = path.rename(path.with_name(f"{path.name}.aside"))
         warnings.warn(f"checkpoint {path} {problem}: training starts again, it is kept as {aside.name}", stacklevel=3)
     return None
-
-
-def _content(data: bytes) -> dict[str, Any] | None:
-    """What `write` made these bytes of; None for any others."""
-    content, digest = memoryview(data)[:-DIGEST], data[-DIGEST:]
-    if hashlib.sha256(content).digest() != digest:
-        return None
-    try:
-        return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-    except MemoryError:
-        raise
-    except Exception:  # whatever torch makes of bytes that it did not write
-        return None

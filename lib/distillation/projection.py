@@ -1,7 +1,7 @@
 """Projections between embeddings, built from the thesis' labels (Section 4.5.2, Tables 4.6-4.8).
 
 A label names fully connected layers by their width, with an optional ReLU: `768(ReLU)x1024` is Linear(in, 768), ReLU,
-Linear(768, 1024). `-` is no layer at all. The thesis' `×` reads as `x`.
+Linear(768, 1024). `-` is no layer at all.
 """
 
 import re
@@ -10,37 +10,24 @@ from itertools import pairwise
 from torch import nn
 
 _RELU = "(ReLU)"
-_LAYER = re.compile(rf"([0-9]+)({re.escape(_RELU)})?")
+_LAYER = re.compile(rf"([1-9][0-9]*)({re.escape(_RELU)})?")
 
 
 def parse(label: str) -> list[tuple[int, bool]]:
-    """The layers a label names, each its width and whether a ReLU follows; an empty list for `-`.
-
-    Raises `ValueError` that says what was expected, at which character (from 1), and what is there.
-    """
-    if not isinstance(label, str):
-        raise ValueError(f"projection label must be text such as '768(ReLU)x1024' or '-', got {label!r}")
-    if label == "-":
-        return []
-    layers, at = [], 0
-    while True:
-        layer = _LAYER.match(label, at)
-        if layer is None or int(layer[1]) == 0:
-            raise _error(label, at, "a width such as 768" if at else "a width such as 768, or '-' alone for no layers")
-        relu, at = layer[2] is not None, layer.end()
-        layers.append((int(layer[1]), relu))
-        if at == len(label):
-            return layers
-        if label[at] not in "x×":
-            raise _error(label, at, "'x' or the end" if relu else "'(ReLU)', 'x' or the end")
-        at += 1
+    """The layers a label names, each its width and whether a ReLU follows; an empty list for `-`."""
+    layers, place = [], 1
+    for part in label.split("x") if label != "-" else []:
+        layer = _LAYER.fullmatch(part)
+        if layer is None:
+            found = f"found {part!r} at character {place}"
+            raise ValueError(f"projection label {label!r}: expected widths as in 768(ReLU)x1024, or -, {found}")
+        layers.append((int(layer[1]), layer[2] is not None))
+        place += len(part) + 1
+    return layers
 
 
 def build(label: str, in_features: int) -> nn.Module:
-    """The projection of `in_features` dimensions as a module: `nn.Sequential` of Linear and ReLU, or `nn.Identity`.
-
-    Its weights come from PyTorch's global generator, so seed it first.
-    """
+    """The projection of `in_features` dimensions; PyTorch's global generator draws its weights, so seed it first."""
     modules: list[nn.Module] = []
     for features, relu in parse(label):
         modules += [nn.Linear(in_features, features), *([nn.ReLU()] if relu else [])]
@@ -50,10 +37,7 @@ def build(label: str, in_features: int) -> nn.Module:
 
 def scale(label: str, width: float) -> str:
     """The label with every width multiplied by `width`: scale("768(ReLU)x1024", .5) is "384(ReLU)x512"."""
-    if not 0 < width < float("inf"):
-        raise ValueError(f"width must be a finite number above 0, got {width!r}")
-    layers = parse(label)
-    return "x".join(f"{max(1, round(n * width))}{_RELU * relu}" for n, relu in layers) if layers else "-"
+    return "x".join(f"{max(1, round(n * width))}{_RELU * relu}" for n, relu in parse(label)) or "-"
 
 
 def out_features(label: str, in_features: int) -> int:
@@ -65,8 +49,3 @@ def parameter_count(label: str, in_features: int) -> int:
     """Weights and biases of `build(label, in_features)`, without building it."""
     widths = [in_features, *(features for features, _ in parse(label))]
     return sum((before + 1) * after for before, after in pairwise(widths))
-
-
-def _error(label: str, at: int, expected: str) -> ValueError:
-    rest = repr(label[at:]) if at < len(label) else "the end"
-    return ValueError(f"projection label {label!r}: expected {expected} at character {at + 1}, found {rest}")

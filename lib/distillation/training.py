@@ -1,7 +1,6 @@
 """Distillation: train a student to mimic its teachers' embeddings (thesis, Chapter 3 and Listing 4.1).
 
-`distill` is the loop, on Hugging Face accelerate: one process on a laptop, many under `accelerate launch`. What it
-minimises is an `Objective`.
+`distill` is the loop, on Hugging Face accelerate: one process on a laptop, many under `accelerate launch`.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,9 +40,6 @@ class DistillationData:
             values = getattr(self, name)
             if values is not None and len(values) != len(self.token_ids):
                 raise ValueError(f"{len(self.token_ids)} documents but {len(values)} rows of {name}: they must match")
-            if values is not None and not np.isfinite(values).all():
-                row = np.argwhere(~np.isfinite(values))[0, 0]
-                raise ValueError(f"{name} holds NaN or infinity, first in row {row}: embed the documents again")
 
 
 class Distillation(nn.Module):
@@ -114,7 +110,7 @@ def distill(
 ) -> History:
     """Train `student` in place for one epoch over `data`, aside from the last incomplete update.
 
-    batch_size: documents per batch and process; max-margin and contrastive losses take their negatives from it.
+    batch_size: documents per batch and process, which max-margin and contrastive losses take their negatives from.
     learning_rate: peak rate, reached linearly in `warmup_updates`, then cosine to 0 (Table 4.4).
     weight_decay: 0.01 made the published numbers (code); Table 4.4 prints 0.1.
     accumulation: batches per update. clip: maximum norm of the gradient. precision: "fp32" or "bf16" (autocast).
@@ -123,8 +119,6 @@ def distill(
         whoever has saved the student deletes it.
     watch: called every `watch_every` updates, for held-out measures. on_update: called after each update with its
         number, the number of updates, and its loss.
-
-    Raises `ValueError` if not even one update can be filled, `FloatingPointError` if the loss is no longer finite.
     """
     mixed = "bf16" if precision == "bf16" else "no"
     accelerator = Accelerator(mixed_precision=mixed, cpu=not torch.cuda.is_available())
@@ -133,8 +127,7 @@ def distill(
     per_update = batch_size * accumulation * processes
     updates = len(order) // per_update
     if updates == 0:
-        text = f"{len(order)} documents do not fill one update of {per_update}"
-        raise ValueError(f"{text}: use more documents or smaller batches")
+        raise ValueError(f"{len(order)} documents do not fill one update of {per_update}: use more, or smaller batches")
     batches = order[: updates * per_update].reshape(updates, accumulation, processes, batch_size)
     batches = batches[:, :, accelerator.process_index]  # of this process: (updates, accumulation, batch_size)
 
@@ -169,15 +162,18 @@ def distill(
             mean_loss += loss.item() / accumulation
         done = update + 1
         if not np.isfinite(mean_loss):
-            where = f"at update {done} of {updates}"
-            raise FloatingPointError(f"loss is {mean_loss} {where}: lower the learning rate or use fp32")
+            text = f"loss is {mean_loss} at update {done} of {updates}"
+            raise FloatingPointError(f"{text}: lower the learning rate, use fp32 or embed the documents again")
         accelerator.clip_grad_norm_(model.parameters(), clip)
         optimizer.step()
         schedule.step()
         optimizer.zero_grad(set_to_none=True)
         history.loss.append(mean_loss)
         if watch is not None and watch_every and done % watch_every == 0 and done < updates:
-            history.watched.append((done, *_in_evaluation(trained, watch)))
+            model.eval()
+            with torch.no_grad(), torch.random.fork_rng(devices=[]):  # no trace: the random state as before
+                history.watched.append((done, *watch(student, objective)))
+            model.train()
         due = done == updates or (checkpoint_every and done % checkpoint_every == 0)
         if checkpoint is not None and due and accelerator.is_main_process:
             parts = {"model": _trained(trained), "optimizer": optimizer.state_dict(), "schedule": schedule.state_dict()}
@@ -199,14 +195,3 @@ def _batch(data: DistillationData, rows: np.ndarray, device: torch.device) -> tu
         return None if values is None else torch.from_numpy(np.ascontiguousarray(values[rows])).to(device)
 
     return [data.token_ids[row] for row in rows], tensor(data.structural), tensor(data.contextual), tensor(data.lengths)
-
-
-def _in_evaluation(model: Distillation, watch: Watch) -> tuple[float, ...]:
-    """Call `watch` without leaving a trace: no gradient, no dropout, the random state as before."""
-    state = torch.get_rng_state()
-    model.eval()
-    with torch.no_grad():
-        values = watch(model.student, model.objective)
-    model.train()
-    torch.set_rng_state(state)
-    return values

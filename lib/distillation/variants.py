@@ -5,7 +5,6 @@ are one student. `identity` is the one name under which it is trained and record
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
@@ -20,20 +19,8 @@ STRUCTURAL_LOSSES = {
 }
 DISTANCES = ("MSE", "cosine")
 CONTEXTUAL_LOSSES = {"soft_cca": "SoftCCA", "mse": "mse", "cca": "cca"}
-
-
-def by_dimension(teachers: Iterable[str]) -> dict[str, str]:
-    """The contextual teachers by what students call them: "100d": "DM;100d". Raises `ValueError` for a name twice."""
-    named: dict[str, str] = {}
-    for teacher in teachers:
-        dimension = teacher.split(";")[1]
-        if named.setdefault(dimension, teacher) != teacher:
-            both = f"{named[dimension]!r} and {teacher!r} are both {dimension!r}"
-            raise ValueError(f"contextual teachers {both} to students: rename one in lib/teachers/labels.py")
-    return named
-
-
-TEACHER_OF_DIMENSION = by_dimension(CONTEXTUAL_TEACHERS)
+# The contextual teachers by what students call them: "100d": "DM;100d".
+TEACHER_OF_DIMENSION = {teacher.split(";")[1]: teacher for teacher in CONTEXTUAL_TEACHERS}
 MM_MSE = "max-margin;MSE;γ=1.0"
 MASK_LABEL = "384"  # the limit in the thesis' labels; a profile says how many tokens stand behind it
 
@@ -41,8 +28,8 @@ MASK_LABEL = "384"  # the limit in the thesis' labels; a profile says how many t
 _FIXED = {"base": "Longformer", "sbert": "SBERT", "tfidf": "TF-IDF", "sbert_chunks": "SBERT, mean of chunks"}
 _PARAGRAPH_VECTOR = re.compile(r"(DM|DBOW);\d+;.+")
 _STUDENT = re.compile(
-    r"(?P<structural>.+?)"
-    r"(;(?P<dimension>\d+d);S:(?P<student>[^;]+);C:(?P<contextual>[^;]+)"
+    r"(?P<structural>(?s:.*?))"
+    rf"(;(?P<dimension>{'|'.join(TEACHER_OF_DIMENSION)});S:(?P<student>[^;]+);C:(?P<contextual>[^;]+)"
     rf"(;(?P<mask>None|{MASK_LABEL});λ=(?P<lam>\d+(\.\d+)?))?)?"
     rf"(;(?P<contextual_loss>{'|'.join(CONTEXTUAL_LOSSES)}))?"
     r"(?P<cls>;\[CLS\])?"
@@ -107,7 +94,6 @@ def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:
     """The function of `lib.losses` behind a structural loss' label, and its arguments.
 
     "max-margin;MSE;γ=1.0" is ("max_margin", {"distance": "mse", "gamma": 1.0}), the distance again by its function.
-    Raises `ValueError` for a label that no line of `STRUCTURAL_LOSSES` fits.
     """
     for form, name in STRUCTURAL_LOSSES.items():
         pattern = re.escape(form).replace(r"\{distance\}", f"(?P<distance>{'|'.join(DISTANCES)})")
@@ -116,7 +102,11 @@ def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:
             values = match.groupdict()
             distance = {"distance": STRUCTURAL_LOSSES[values["distance"]]} if "distance" in values else {}
             return name, distance | ({"gamma": float(values["gamma"])} if "gamma" in values else {})
-    raise ValueError(f"unknown structural loss {label!r}: expected {', '.join(STRUCTURAL_LOSSES)}")
+    raise ValueError(
+        f"unknown model {label!r}: expected Longformer, SBERT, a Paragraph Vector (DM;100;stem;2), a structural loss "
+        f"({', '.join(STRUCTURAL_LOSSES)}), or <only-contextual|mm-MSE|structural loss>;"
+        f"<{'|'.join(TEACHER_OF_DIMENSION)}>;S:<projection>;C:<projection>[;<None|{MASK_LABEL}>;λ=<weight>]"
+    )
 
 
 def parse(label: str) -> Variant:
@@ -124,42 +114,28 @@ def parse(label: str) -> Variant:
 
     Raises `ValueError` with the forms that are known.
     """
-    text = label.strip().replace("×", "x")
-    if text in _FIXED.values():
-        return next(Variant(kind) for kind, name in _FIXED.items() if name == text)
-    if text in CONTEXTUAL_TEACHERS or _PARAGRAPH_VECTOR.fullmatch(text):
-        return Variant("paragraph_vector", contextual=CONTEXTUAL_TEACHERS.get(text, text))
-    text = {"only-structural;cosine": "cosine", "only-structural;mm-MSE": MM_MSE}.get(text, text)
-    match = _STUDENT.fullmatch(text)
-    teacher = TEACHER_OF_DIMENSION.get(match["dimension"] or "") if match else None
-    if match and bool(teacher) == bool(match["dimension"]):
-        short = {"only-contextual": None, "mm-MSE": MM_MSE} if teacher else {}
-        structural = short.get(match["structural"], match["structural"])
-        if structural is None or _is_structural(structural):
-            return Variant(
-                "student",
-                structural=structural,
-                contextual=CONTEXTUAL_TEACHERS[teacher] if teacher else None,
-                student_projection=match["student"],
-                contextual_projection=match["contextual"],
-                masked=match["mask"] == MASK_LABEL,
-                lam=float(match["lam"]) if match["lam"] else None,
-                contextual_loss=match["contextual_loss"] or "soft_cca",
-                pooling="cls" if match["cls"] else "mean",
-            )
-    dimensions = "|".join(TEACHER_OF_DIMENSION)
-    raise ValueError(
-        f"unknown model {label!r}: expected Longformer, SBERT, a Paragraph Vector (DM;100;stem;2), a structural loss "
-        f"({', '.join(STRUCTURAL_LOSSES)}), or <only-contextual|mm-MSE|structural loss>;<{dimensions}>;S:<projection>;"
-        f"C:<projection>[;<None|{MASK_LABEL}>;λ=<weight>]"
+    if label in _FIXED.values():
+        return next(Variant(kind) for kind, name in _FIXED.items() if name == label)
+    if label in CONTEXTUAL_TEACHERS or _PARAGRAPH_VECTOR.fullmatch(label):
+        return Variant("paragraph_vector", contextual=CONTEXTUAL_TEACHERS.get(label, label))
+    match = _STUDENT.fullmatch({"only-structural;cosine": "cosine", "only-structural;mm-MSE": MM_MSE}.get(label, label))
+    assert match is not None  # the structural loss takes whatever is left
+    teacher = TEACHER_OF_DIMENSION.get(match["dimension"])
+    short = {"only-contextual": None, "mm-MSE": MM_MSE} if teacher else {}
+    structural = short.get(match["structural"], match["structural"])
+    if structural is not None:
+        structural_loss(structural)
+    return Variant(
+        "student",
+        structural=structural,
+        contextual=CONTEXTUAL_TEACHERS[teacher] if teacher else None,
+        student_projection=match["student"],
+        contextual_projection=match["contextual"],
+        masked=match["mask"] == MASK_LABEL,
+        lam=float(match["lam"]) if match["lam"] else None,
+        contextual_loss=match["contextual_loss"] or "soft_cca",
+        pooling="cls" if match["cls"] else "mean",
     )
-
-
-def _is_structural(label: str) -> bool:
-    try:
-        return bool(structural_loss(label))
-    except ValueError:
-        return False
 
 
 # Section 4.5.3: the combination each structural loss is weighted on, which is also that loss' `no-weighting` student.

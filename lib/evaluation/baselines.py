@@ -21,8 +21,7 @@ def tfidf(corpus: Sequence[str], texts: Sequence[str]) -> sparse.csr_array:
 def mean_of_chunks(teacher, texts: Sequence[str]) -> np.ndarray:
     """(texts, dim) float32: each text cut into pieces that the teacher reads whole, their embeddings averaged.
 
-    teacher: a structural teacher (`lib.teachers.sbert`). Pieces are cut between tokens and as long as it reads, so no
-    word of a long document is left out.
+    teacher: a structural teacher (`lib.teachers.sbert`). Pieces are cut between tokens and as long as it reads.
     """
     size = teacher.max_tokens - teacher.tokenizer.num_special_tokens_to_add()
     options = {"add_special_tokens": False, "truncation": True, "max_length": size, "verbose": False}

@@ -1,8 +1,6 @@
-"""The losses of the thesis. Each takes embeddings and returns one value per row; the caller reduces.
+"""The losses of the thesis, one file each. They take embeddings and return one value per row; the caller averages.
 
-One loss, one file. Distances and structural losses (thesis Section 4.4): `mse`, `cosine`, `max_margin`, `contrastive`.
-Contextual losses (Section 4.5.2): `SoftCCA`, and `cca` for the drafts' ablation. `weighted` joins the two kinds
-(Section 4.5.3).
+Structural losses: Section 4.4. Contextual losses, `SoftCCA` and `cca`: Section 4.5.2. Both weighted: Section 4.5.3.
 """
 
 from lib.losses.cca import cca

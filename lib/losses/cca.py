@@ -4,60 +4,36 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lib.losses import _checks
-
 
 def cca(
-    student: Float[Tensor, "batch dim1"],
-    teacher: Float[Tensor, "batch dim2"],
-    *,
-    k: int | None = None,
-    epsilon: float = 1e-3,
+    student: Float[Tensor, "batch dim1"], teacher: Float[Tensor, "batch dim2"], *, epsilon: float = 1e-3
 ) -> Float[Tensor, " batch"]:
-    """Minus the sum of the first k canonical correlations of the batch, the same scalar in every row.
+    """Minus the sum of the canonical correlations of the batch, the same scalar in every row.
 
-        cca_i = - sum_{j <= k} s_j( L1^-1 S12 L2^-T ),   S11 + epsilon I = L1 L1',   S22 + epsilon I = L2 L2'
+        cca_i = - sum_j s_j( L1^-1 S12 L2^-T ),   S11 + epsilon I = L1 L1',   S22 + epsilon I = L2 L2'
 
     S11, S22 and S12 are the centred covariances (divided by batch - 1) of student, teacher, and between them; s_j is
-    the j-th singular value. Whitening by Cholesky factors has the same singular values as the inverse square roots of
-    Andrew et al., but needs no eigenvectors, whose gradients are infinite where eigenvalues repeat. Symbols of Equation
-    4.3: X1 is `student`, X2 is `teacher`, P and Q are the whitening times the singular vectors.
+    the j-th singular value, of which at most batch - 1 are not zero. Whitening by Cholesky factors has the same
+    singular values as the inverse square roots of Andrew et al., but needs no eigenvectors, whose gradients are
+    infinite where eigenvalues repeat.
 
-    student, teacher: projected embeddings, (batch, dim1) and (batch, dim2). k: how many correlations count, all
-    min(dim1, dim2) for None; at most batch - 1 are not zero. epsilon: added to every variance, above 0; it keeps the
-    whitening stable and pulls correlations below 1, the more the smaller the batch is against the dimension.
-
-    Returns (batch,), in (-min(k, batch - 1), 0]; a batch of fewer than two rows has no correlation and gives 0. Raises
-    `ValueError` for other shapes and dtypes, and for k or epsilon out of range.
+    epsilon: added to every variance; it keeps the whitening stable and pulls correlations below 1, the more the smaller
+    the batch is against the dimension. A batch of fewer than two rows has no correlation and gives 0.
 
     Source: Equation 4.3; Andrew, Arora, Bilmes and Livescu 2013 (Deep CCA). The published students use SoftCCA instead
     because this needs large batches. `lib.evaluation.metrics.cca` is the metric, without epsilon.
     """
-    _checks.embeddings(student, "student")
-    _checks.embeddings(teacher, "teacher")
-    batch, shapes = len(student), f"{tuple(student.shape)} and {tuple(teacher.shape)}"
-    if len(teacher) != batch:
-        raise ValueError(f"student and teacher must have as many rows, got {shapes}")
-    most = min(student.shape[1], teacher.shape[1])
-    k = most if k is None else k
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= most:
-        raise ValueError(f"k must be an integer from 1 to {most} for shapes {shapes}, got {k!r}")
-    _checks.non_negative(epsilon, "epsilon")
-    if epsilon == 0:
-        raise ValueError("epsilon must be above 0: without it a batch smaller than the dimension cannot be whitened")
+    batch = len(student)
     if batch < 2:
         return 0 * student.sum(dim=1)  # not a bare zero, so that backward() works on such a batch too
-
-    with torch.autocast(student.device.type, enabled=False):
-        # float64: Cholesky of a rank-deficient covariance needs epsilon to stand out from the rounding.
-        x1, x2 = _centred(student.double()), _centred(teacher.double())
-        root1, root2 = (torch.linalg.cholesky(_covariance(x, x) + epsilon * _identity(x)) for x in (x1, x2))
-        half = torch.linalg.solve_triangular(root1, _covariance(x1, x2), upper=False)
-        whitened = torch.linalg.solve_triangular(root2, half.T, upper=False)
-        # Beyond batch - 1 singular values are zero with arbitrary vectors; counting them would add a random gradient.
-        correlations = torch.linalg.svdvals(whitened)[: min(k, batch - 1)]
-        total = correlations.sum().to(student.dtype)
-    return -total.expand(batch)
+    # float64: Cholesky of a rank-deficient covariance needs epsilon to stand out from the rounding.
+    x1, x2 = _centred(student.double()), _centred(teacher.double())
+    root1, root2 = (torch.linalg.cholesky(_covariance(x, x) + epsilon * _identity(x)) for x in (x1, x2))
+    half = torch.linalg.solve_triangular(root1, _covariance(x1, x2), upper=False)
+    whitened = torch.linalg.solve_triangular(root2, half.T, upper=False)
+    # Beyond batch - 1 singular values are zero with arbitrary vectors; counting them would add a random gradient.
+    correlations = torch.linalg.svdvals(whitened)[: batch - 1]
+    return -correlations.sum().to(student.dtype).expand(batch)
 
 
 def _centred(x: Float[Tensor, "batch dim"]) -> Tensor:

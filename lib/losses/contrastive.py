@@ -20,19 +20,15 @@ def contrastive(
 
         contrastive_i = -log( exp(cos(y_i, y_pos_i)) / sum_k exp(cos(y_i, y_pos_k)) )
 
-    where k runs over all unmasked rows, i included. Symbols of Equation 4.2: y is a row of `student` (batch, dim),
-    y_pos the same row of `teacher` (batch, dim), Y_neg the teacher embeddings of the other unmasked rows.
-
-    Equation 4.2 *as printed* has the sum over negatives inside the exponent,
+    y is a row of `student`, y_pos the same row of `teacher`; k runs over all unmasked rows, i included. Equation 4.2
+    *as printed* has the sum over negatives inside the exponent,
 
         -log( exp(cos(y, y_pos)) / exp(cos(y, y_pos) + sum_neg cos(y, y_neg)) )  =  sum_neg cos(y, y_neg),
 
     so the positive cancels and nothing pulls the student towards its teacher. `as_printed=True` computes that.
 
-    mask: (batch,), False for rows that take no part: they give 0 and are nobody's candidate. A single unmasked row
-    gives 0 too. Rows shorter than 1e-8 have cosine 0 to everything. Returns (batch,). Raises `ValueError` for other
-    shapes and dtypes. Source: thesis Equation 4.2; the cross-entropy, which made the published numbers, is that of the
-    author's code.
+    mask: False for rows that take no part: they give 0 and are nobody's candidate. Source: thesis Equation 4.2; the
+    cross-entropy, which made the published numbers, is that of the author's code.
     """
     _checks.pair(student, teacher)
     mask = _checks.row_mask(mask, student)

@@ -12,20 +12,18 @@ SHORTEST = 1e-8
 
 
 def cosine(student: Float[Tensor, "batch dim"], teacher: Float[Tensor, "batch dim"]) -> Float[Tensor, " batch"]:
-    """Cosine distance, one value per row.
+    """Cosine distance, one value per row, in [0, 2].
 
         cosine_i = 1 - <student_i, teacher_i> / (|student_i| |teacher_i|)
 
-    student, teacher: embeddings of the same documents, (batch, dim). Returns (batch,), in [0, 2]: 0 for the same
-    direction, 1 for a right angle. A row whose student or teacher is shorter than 1e-8 has no direction: it gives 1 and
-    a gradient of zero. Raises `ValueError` for other shapes and dtypes. Source: thesis Section 4.4.
+    A row whose student or teacher has no direction gives 1 and a gradient of zero. Source: thesis Section 4.4.
     """
     _checks.pair(student, teacher)
     return 1 - (unit_rows(student) * unit_rows(teacher)).sum(dim=1)
 
 
 def unit_rows(x: Float[Tensor, "rows dim"]) -> Float[Tensor, "rows dim"]:
-    """Rows scaled to length 1; rows shorter than 1e-8 become zero, in value and in gradient."""
+    """Rows scaled to length 1; rows without a direction become zero, in value and in gradient."""
     norm = torch.linalg.vector_norm(x, dim=1, keepdim=True)
     short = norm <= SHORTEST
     # The divisor is replaced before the division: a masked 0/0 would still send NaN through the gradient.

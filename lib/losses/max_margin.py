@@ -9,14 +9,12 @@ from torch import Tensor
 from lib.losses import _checks
 from lib.losses.mse import mse
 
-Distance = Callable[[Tensor, Tensor], Tensor]
-
 
 def max_margin(
     student: Float[Tensor, "batch dim"],
     teacher: Float[Tensor, "batch dim"],
     *,
-    distance: Distance = mse,
+    distance: Callable[[Tensor, Tensor], Tensor] = mse,
     gamma: float = 1.0,
     mask: Bool[Tensor, " batch"] | None = None,
     negatives: Float[Tensor, "negatives dim"] | None = None,
@@ -25,55 +23,33 @@ def max_margin(
 
         max_margin_i = distance(y_i, y_pos_i) - gamma * 1/|Y_neg_i| * sum_{n in Y_neg_i} distance(y_i, n)     (4.1)
 
-    Symbols of Equation 4.1: y is a row of `student`, y_pos the same row of `teacher`, Y_neg_i the teacher embeddings of
-    the *other* unmasked rows (or `negatives`), sim is `distance`, gamma is gamma. Despite the name there is no margin
-    and no hinge. With `mse` and gamma = 1 the quadratic term in the student cancels, so the loss is linear in the
-    student and has no lower bound; with gamma > 1 it rewards long embeddings.
+    y is a row of `student`, y_pos the same row of `teacher`, Y_neg_i the teacher embeddings of the *other* unmasked
+    rows, or `negatives`. Despite the name there is no margin and no hinge. With `mse` and gamma = 1 the quadratic term
+    in the student cancels, so the loss is linear in the student and has no lower bound; with gamma > 1 it rewards long
+    embeddings.
 
-    student, teacher: embeddings of the same documents, (batch, dim). distance: any function (rows, dim) x 2 -> (rows,);
-    called once on all pairs, so batch^2 * dim numbers are held. gamma: weight of the negatives, >= 0; the thesis tries
-    .1, .5, 1 and 1.5. mask: (batch,), False for rows that take no part: they give 0 and are nobody's negative.
-    negatives: (negatives, dim), those of every row instead of the in-batch ones.
-
-    Returns (batch,); a row without negatives keeps its positive term. Raises `ValueError` for other shapes and dtypes,
-    a negative gamma, and a `distance` that returns anything but one value a row.
-
-    Source: thesis Equation 4.1; in-batch negatives as in the author's code, where the batch is 6.
+    distance: any function (rows, dim) x 2 -> (rows,), called on pairs. gamma: the thesis tries .1, .5, 1, 1.5. mask:
+    False for rows that take no part: they give 0 and are nobody's negative. A row without negatives keeps its positive
+    term. Source: thesis Equation 4.1; in-batch negatives as in the author's code, where the batch is 6.
     """
     _checks.pair(student, teacher)
-    _checks.non_negative(gamma, "gamma")
     mask = _checks.row_mask(mask, student)
     # Inputs are masked, not results: a masked row is gone before any distance, so not even its NaN can spread.
     y, y_pos = student[mask], teacher[mask]
+    n = len(y)
     if negatives is None:
-        to_all = _pairwise(distance, y, y_pos)
-        positive = to_all.diagonal()
-        itself = torch.eye(len(y), dtype=torch.bool, device=y.device)
-        to_negatives = to_all[~itself].view(len(y), max(len(y) - 1, 0))
+        distances = _to_all(distance, y, y_pos)
+        positive = distances.diagonal()
+        to_negatives = distances[~torch.eye(n, dtype=torch.bool, device=y.device)].view(n, max(n - 1, 0))
     else:
-        _checks.embeddings(negatives, "negatives")
-        if negatives.shape[1] != student.shape[1]:
-            expected = f"(negatives, {student.shape[1]}) for student {tuple(student.shape)}"
-            raise ValueError(f"negatives must have shape {expected}, got {tuple(negatives.shape)}")
-        positive = _rowwise(distance, y, y_pos)
-        to_negatives = _pairwise(distance, y, negatives)
+        positive, to_negatives = distance(y, y_pos), _to_all(distance, y, negatives)
     loss = positive
     if to_negatives.shape[1] > 0:
         loss = positive - gamma * to_negatives.mean(dim=1)
     return loss.new_zeros(mask.shape).masked_scatter(mask, loss)
 
 
-def _pairwise(distance: Distance, rows: Tensor, columns: Tensor) -> Tensor:
+def _to_all(distance: Callable[[Tensor, Tensor], Tensor], rows: Tensor, columns: Tensor) -> Tensor:
     """Distances of every row to every column, (rows, columns), by one call on the expanded pairs."""
     n, m = len(rows), len(columns)
-    return _rowwise(distance, rows.repeat_interleave(m, dim=0), columns.repeat(n, 1)).view(n, m)
-
-
-def _rowwise(distance: Distance, first: Tensor, second: Tensor) -> Tensor:
-    """`distance(first, second)`, checked to be one value per row."""
-    values = distance(first, second)
-    if not isinstance(values, Tensor) or values.shape != first.shape[:1]:
-        came = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
-        expected = f"one value per row, shape ({len(first)},) for inputs {tuple(first.shape)}"
-        raise ValueError(f"distance must return {expected}, got {came}")
-    return values
+    return distance(rows.repeat_interleave(m, dim=0), columns.repeat(n, 1)).view(n, m)

@@ -7,13 +7,12 @@ from lib.losses import _checks
 
 
 def mse(student: Float[Tensor, "batch dim"], teacher: Float[Tensor, "batch dim"]) -> Float[Tensor, " batch"]:
-    """Mean over dimensions of the squared error, one value per row.
+    """Mean over dimensions of the squared error, one value per row, in squared units of the embedding.
 
         mse_i = 1/dim * sum_j (student_ij - teacher_ij)^2
 
-    student, teacher: embeddings y and y_pos of the same documents, (batch, dim). Returns (batch,), >= 0, in squared
-    units of the embedding. Raises `ValueError` for other shapes and dtypes. Source: thesis Section 4.4; a mean, not a
-    sum, over dimensions in the author's code. The "squared L2 distance" of Figure 4.4 is this mean too.
+    Source: thesis Section 4.4; a mean, not a sum, in the author's code. The "squared L2 distance" of Figure 4.4 is this
+    mean too.
     """
     _checks.pair(student, teacher)
     return (student - teacher).square().mean(dim=1)

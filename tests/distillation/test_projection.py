@@ -49,11 +49,6 @@ def test_parameter_count_by_hand():
     assert projection.parameter_count("-", 4) == 0
 
 
-def test_the_thesis_cross_reads_as_x():
-    assert projection.parse("768(ReLU)×1024") == projection.parse("768(ReLU)x1024")
-    assert projection.scale("768(ReLU)×1024", 1) == "768(ReLU)x1024"
-
-
 def test_scaling_by_one_changes_nothing():
     assert [projection.scale(label, 1.0) for label in THESIS_LABELS] == list(THESIS_LABELS)
 
@@ -66,36 +61,22 @@ def test_scale():
 
 
 @pytest.mark.parametrize(
-    ("label", "expected", "at", "found"),
+    ("label", "found", "at"),
     [
-        ("", "a width such as 768, or '-'", 1, "the end"),
-        ("ReLU", "a width such as 768, or '-'", 1, "'ReLU'"),
-        ("-5", "a width", 1, "'-5'"),
-        ("768(relu)", "'(ReLU)', 'x' or the end", 4, "'(relu)'"),
-        ("768 x 1024", "'(ReLU)', 'x' or the end", 4, "' x 1024'"),
-        ("768(ReLU)1024", "'x' or the end", 10, "'1024'"),
-        ("768(ReLU)x", "a width such as 768", 11, "the end"),
-        ("768x-", "a width such as 768", 5, "'-'"),
-        ("768x٣", "a width such as 768", 5, "'٣'"),
+        ("", "", 1),
+        ("-5", "-5", 1),
+        ("0", "0", 1),
+        ("768(relu)", "768(relu)", 1),
+        ("768(ReLU)x", "", 11),
+        ("768x-", "-", 5),
+        ("768x٣", "٣", 5),
     ],
 )
-def test_a_bad_label_says_what_was_expected_and_where(label, expected, at, found):
+def test_a_bad_label_says_what_was_expected_and_where(label, found, at):
     for use in (lambda: projection.build(label, 4), lambda: projection.scale(label, 0.5)):
         with pytest.raises(ValueError) as error:
             use()
-        message = str(error.value)
-        assert message.startswith(f"projection label {label!r}: expected {expected}")
-        assert message.endswith(f"at character {at}, found {found}")
-
-
-@pytest.mark.parametrize(
-    ("use", "message"),
-    [
-        (lambda: projection.build(768, 4), "text such as.*768"),
-        (lambda: projection.scale("768", 0), "width must be a finite number above 0, got 0"),
-        (lambda: projection.scale("768", float("nan")), "width.*nan"),
-    ],
-)
-def test_bad_arguments(use, message):
-    with pytest.raises(ValueError, match=message):
-        use()
+        text = (
+            f"projection label {label!r}: expected widths as in 768(ReLU)x1024, or -, found {found!r} at character {at}"
+        )
+        assert str(error.value) == text

@@ -36,12 +36,16 @@ MUTATIONS = {
         "no gamma": ("- gamma * to_negatives", "- to_negatives"),
         "sum over negatives for mean": ("to_negatives.mean(dim=1)", "to_negatives.sum(dim=1)"),
         "own positive among the negatives": (
-            "to_negatives = to_all[~itself].view(len(y), max(len(y) - 1, 0))",
-            "to_negatives = to_all",
+            "distances[~torch.eye(n, dtype=torch.bool, device=y.device)].view(n, max(n - 1, 0))",
+            "distances",
         ),
-        "teacher against student": ("_pairwise(distance, y, y_pos)", "_pairwise(distance, y_pos, y)"),
+        "teacher against student": (
+            "distances = _to_all(distance, y, y_pos)",
+            "distances = _to_all(distance, y_pos, y)",
+        ),
         "mask ignored": ("y, y_pos = student[mask], teacher[mask]", "mask = mask | True; y, y_pos = student, teacher"),
-        "explicit negatives mixed up": ("repeat_interleave(m, dim=0)", "repeat(m, 1)"),
+        "pairs mixed up": ("repeat_interleave(m, dim=0)", "repeat(m, 1)"),
+        "explicit negatives ignored": ("_to_all(distance, y, negatives)", "_to_all(distance, y, y_pos)"),
     },
     "contrastive": {
         "sign": ("masked_scatter(mask, loss)", "masked_scatter(mask, -loss)"),
@@ -98,14 +102,14 @@ MUTATIONS = {
         ),
     },
     "cca": {
-        "sign": ("return -total", "return total"),
+        "sign": ("return -correlations", "return correlations"),
         "no epsilon": ("+ epsilon * _identity(x)", "+ 1e-12 * _identity(x)"),
         "no centring": ("x = x - x.mean(dim=0)", "pass"),
         "student not whitened": (
             "half = torch.linalg.solve_triangular(root1, _covariance(x1, x2), upper=False)",
             "half = _covariance(x1, x2)",
         ),
-        "k ignored": ("[: min(k, batch - 1)]", "[:]"),
+        "first correlation only": ("[: batch - 1]", "[:1]"),
         "squares of the correlations": ("correlations.sum()", "correlations.square().sum()"),
         "Frobenius norm": ("correlations.sum()", "correlations.norm()"),
         "b for b - 1": ("/ (len(x) - 1)", "/ len(x)"),

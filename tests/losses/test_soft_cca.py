@@ -126,13 +126,13 @@ def test_reference_evaluation_is_what_training_would_give():
 def test_saved_and_loaded_in_any_state_it_gives_the_same_value():
     *past, now = batches(4)
     for form in ("code", "printed"):
-        loss = SoftCCA(4, form=form)
+        loss = SoftCCA(4, form=form).double()
         for z1, z2 in past:
             loss(z1, z2)
         file = io.BytesIO()
         torch.save(loss.state_dict(), file)
         file.seek(0)
-        copied = SoftCCA(4, form=form)
+        copied = SoftCCA(4, form=form).double()
         copied.load_state_dict(torch.load(file, weights_only=True))
         for mode in (False, True, True, False):  # evaluation first: the published code gave NaN here
             value, expected = copied.train(mode)(*now), loss.train(mode)(*now)
@@ -173,42 +173,25 @@ def test_one_row_gives_the_squared_error_and_changes_no_state():
 
 def test_shapes():
     assert SoftCCA(4)(torch.randn(6, 4), torch.randn(6, 4)).shape == (6,)
-    half = SoftCCA(4)(torch.randn(6, 4).bfloat16(), torch.randn(6, 4).bfloat16())
-    assert half.dtype == torch.float32  # computed in the precision of the state
-
-
-def test_autocast_does_not_touch_the_covariances():
-    z1, z2 = (z.float() for z in batches(1)[0])
-    expected = SoftCCA(4)(z1, z2)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert_close(SoftCCA(4)(z1, z2), expected, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"dim": 0}, "dim must be an integer >= 1, got 0"),
-        ({"dim": 2, "beta": 1.0}, "beta must be below 1.*1.0"),
-        ({"dim": 2, "delta": float("inf")}, "delta.*inf"),
-        ({"dim": 2, "form": "paper"}, "'code' or 'printed'.*'paper'"),
+        ({"beta": 1.0}, r"beta must lie in \[0, 1\).* got 1.0"),
+        ({"delta": float("nan")}, "delta be at least 0.* nan"),
+        ({"form": "paper"}, "'code' or 'printed'.*'paper'"),
     ],
 )
 def test_errors_on_construction(arguments, message):
     with pytest.raises(ValueError, match=message):
-        SoftCCA(**arguments)
+        SoftCCA(2, **arguments)
 
 
-@pytest.mark.parametrize(
-    ("z1", "z2", "message"),
-    [
-        (torch.ones(3, 4), torch.ones(2, 4), r"z1 and z2 must have the same shape.*\(3, 4\) and \(2, 4\)"),
-        (torch.ones(3, 5), torch.ones(3, 5), r"\(batch, 4\), got \(3, 5\)"),
-    ],
-)
-def test_errors_on_a_call_leave_the_state_alone(z1, z2, message):
+def test_an_error_on_a_call_leaves_the_state_alone():
     loss = SoftCCA(4)
-    with pytest.raises(ValueError, match=message):
-        loss(z1, z2)
+    with pytest.raises(ValueError, match=r"same shape.*\(3, 4\) and \(2, 4\)"):
+        loss(torch.ones(3, 4), torch.ones(2, 4))
     assert loss.normaliser == 0 and not loss.phi1.any()
 
 

@@ -56,12 +56,9 @@ GOOD = {"structural": ONES, "contextual": ONES, "lengths": [1, 2], "lam": 0.5, "
     ("arguments", "message"),
     [
         ({"contextual": torch.ones(3)}, r"\(2,\), \(3,\) and \(2,\)"),
-        ({"structural": torch.ones(())}, r"structural must be a floating point loss of shape \(batch,\)"),
-        ({"contextual": torch.ones(2, dtype=torch.int64)}, "contextual.*int64"),
-        ({"lengths": torch.tensor([1.0, 2.0])}, "lengths must be integers.*float32"),
+        ({"structural": torch.ones(())}, r"\(\), \(2,\) and \(2,\)"),
         ({"lam": 1.5}, "lam must be from 0 to 1.*1.5"),
         ({"lam": -0.1}, "lam.*-0.1"),
-        ({"max_structural_len": 0}, "max_structural_len must be an integer >= 1 or None, got 0"),
     ],
 )
 def test_errors(arguments, message):

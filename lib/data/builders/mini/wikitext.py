@@ -1,8 +1,7 @@
 """From a MediaWiki dump to clean paragraphs.
 
-Templates on lines of their own, tables, references, galleries, files and comments are removed; a bullet stays only if
-it is a full sentence. A paragraph that holds a formula, another template, or markup that is left, is dropped: without
-it there would be a hole in a sentence.
+Templates on lines of their own, tables, references, files and comments are removed. A paragraph that holds a formula,
+another template, or markup that is left, is dropped: without it there would be a hole in a sentence.
 """
 
 import bz2
@@ -41,7 +40,9 @@ _NAMESPACE = re.compile(
     r"^\s*:?\s*(?:file|image|category|media|template|wikipedia|help|portal|user|special|wikt|wiktionary|[a-z]{2,3}(?:-[a-z]+)?)\s*:",
     re.I,
 )
-_RESIDUE = re.compile(r"[{}|<>]|\([\s)]|\[\[|\]\]|==|''|https?:|www\.|__|&#?\w+;|\bref\s*name|\bISBN\b|\bdoi:", re.I)
+_RESIDUE = re.compile(
+    _GAP + r"|[{}|<>]|\([\s)]|\[\[|\]\]|==|''|https?:|www\.|__|&#?\w+;|\bref\s*name|\bISBN\b|\bdoi:", re.I
+)
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
 
 
@@ -69,9 +70,8 @@ def parse(title: str, wikitext: str) -> Iterator[Paragraph]:
     section, skipped = "", False
     for line in _join_lines(_strip_blocks(wikitext)):
         if heading := _HEADING.match(line):
-            name = html.unescape(_TAG.sub("", heading.group(2))).strip(" '")
-            if len(heading.group(1)) == 2:
-                section = name
+            level, name = heading.groups()
+            section = name if len(level) == 2 else section
             skipped = not _SKIPPED_SECTIONS.isdisjoint({section.lower(), name.lower()})
         elif not skipped and (text := _prose(line)):
             yield Paragraph(title, section, text)
@@ -87,7 +87,7 @@ def _join_lines(text: str) -> Iterator[str]:
 
 def _strip_blocks(text: str) -> str:
     """Everything that can span lines: comments, references, formulas, templates, tables, files."""
-    text = re.sub(r"<!--.*?(?:-->|\Z)", "", text.replace(_GAP, ""), flags=re.S)
+    text = re.sub(r"<!--.*?(?:-->|\Z)", "", text, flags=re.S)
     text = re.sub(r"<sup>(?=[0-9+−–n-]{1,4}</sup>)", "^", text)
     text = _DROPPED_TAG.sub("", _FORMULA_TAG.sub(_GAP, text))
     for pattern, replacement in ((_TEMPLATE, _template), (_TABLE, ""), (_LINK, _link)):
@@ -98,7 +98,7 @@ def _strip_blocks(text: str) -> str:
 
 def _template(match: re.Match) -> str:
     name, *arguments = (part.strip() for part in match.group(1).split("|"))
-    name = name.lower().replace("_", " ")
+    name = name.lower()
     if name in ("convert", "cvt"):  # {{convert|12|km|mi}} prints "12 km", {{convert|5|to|7|kg}} "5 to 7 kg"
         return " ".join(arguments[:4] if arguments[1:2] and arguments[1] in _RANGES else arguments[:2])
     return "" if name in _NOTES else _SPACES.get(name, _GAP)
@@ -107,19 +107,15 @@ def _template(match: re.Match) -> str:
 def _link(match: re.Match) -> str:
     """What a link prints; nothing for files and categories."""
     target, _, anchor = match.group(1).partition("|")
-    return "" if _NAMESPACE.match(target) else anchor.rpartition("|")[2] or target.replace("_", " ").lstrip(":")
+    return "" if _NAMESPACE.match(target) else anchor.rpartition("|")[2] or target.replace("_", " ")
 
 
 def _prose(line: str) -> str:
-    """The clean line; nothing of what is no prose (list item, row of a table) or still holds a formula or markup."""
+    """The clean line; nothing of what is no full sentence or still holds a formula or markup."""
     words = 12 if line[0] in "*#:;" else 6  # at least
-    line = line.lstrip("*#:; ")
-    if not line or line[0] in "|!{}":
-        return ""
-    line = _TAG.sub(lambda m: " " if m.group(0)[1:3].lower() == "br" else "", _EXTERNAL.sub(r"\1", line))
-    line = html.unescape(html.unescape(re.sub(r"'{2,}", "", line)))
-    text = re.sub(
-        r"\s+([,;:.!?)\]])", r"\1", re.sub(r"\s+", " ", re.sub(r"[\u200b-\u200f\u2060\ufeff\u00ad]", "", line))
-    )
-    complete = len(text.split()) >= words and _SENTENCE_END.search(text) and _GAP not in text
+    text = _EXTERNAL.sub(r"\1", line.lstrip("*#:; "))
+    text = _TAG.sub(lambda tag: " " if tag.group(0)[1:3].lower() == "br" else "", text)
+    text = re.sub(r"\s+", " ", html.unescape(re.sub(r"'{2,}", "", text)))
+    text = re.sub(r"\s+([,;:.!?)\]])", r"\1", text)
+    complete = len(text.split()) >= words and _SENTENCE_END.search(text)
     return text if complete and not _RESIDUE.search(text) else ""
