@@ -36,11 +36,8 @@ def band(records: pd.DataFrame) -> SeedNoise:
 
 
 def twins(records: pd.DataFrame) -> pd.DataFrame:
-    """Ablation against twin: columns ablation, twin, mean, twin_mean (normalised accuracies), difference, low, high
-    (its 95 % bootstrap interval over tasks and seeds), p (Wilcoxon signed-rank test of the paired differences)."""
+    """Ablation against twin, paired over tasks and seeds: names, mean normalised accuracies, and `Paired`'s columns."""
     scores = normalized_runs(records).stack().unstack("model").swaplevel().sort_index()
-    rows = []
-    for pair in TWINS.items():
-        both = [scores[name] for name in pair]
-        rows.append((*pair, *(values.mean() for values in both), *paired(*both)))
+    pairs = [(name, twin, scores[name], scores[twin]) for name, twin in TWINS.items()]
+    rows = [(*names, ours.mean(), theirs.mean(), *paired(ours, theirs)) for *names, ours, theirs in pairs]
     return pd.DataFrame(rows, columns=["ablation", "twin", "mean", "twin_mean", *Paired._fields])
