@@ -194,12 +194,12 @@ class Profile(Settings):  # everything that scales an experiment; `lib.config.pr
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if len(set(self.corpus.names)) < len(self.corpus.names):
-            raise ValueError(f"corpus.folders: expected each once, got {', '.join(self.corpus.names)}")
-        most = self.corpus.train_documents
+        for key, values in (("seeds", self.seeds), ("corpus.folders", self.corpus.names)):
+            if len(set(values)) < len(values):
+                raise ValueError(f"{key}: expected each once, got {', '.join(map(str, values))}")
         for key, used in (("training.documents", self.training.documents), ("final.documents", self.final.documents)):
-            if used > most:
-                raise ValueError(f"{key}={used} is more than corpus.train_documents={most}")
+            if used > self.corpus.train_documents:
+                raise ValueError(f"{key}={used} is more than corpus.train_documents={self.corpus.train_documents}")
         size = max(self.training.batch_size, self.training.cca_batch_size)
         if self.training.documents < size:
             raise ValueError(f"training.documents={self.training.documents} do not fill a batch of {size}")

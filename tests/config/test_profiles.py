@@ -130,6 +130,7 @@ def test_a_profile_is_plain_values_for_a_fingerprint():
         ({"overrides": ["training.documents"]}, "expected key=value"),
         ({"overrides": ["training.documents=[1"]}, "not valid YAML"),
         ({"overrides": 5}, "override 5: expected key=value"),
+        ({"seeds": "0,0"}, "seeds: expected each once, got 0, 0"),
         ({"seeds": "0,x"}, "seeds: invalid literal for int() with base 10: 'x'"),
         ({"seeds": [-1]}, "seeds.0: expected greater than or equal to 0, got -1"),
         ({"seeds": 1.5}, "seeds: expected a valid tuple, got 1.5"),
