@@ -5,8 +5,8 @@ import sys
 
 # 1 and 2 threads give different bits; parallelism is processes. MKL picks its kernels by the alignment of the data
 # unless told otherwise: with AUTO a row's result no longer depends on what stands beside it, at no cost in time.
-_THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-_REPEATABLE = {"MKL_CBWR": "AUTO", "TOKENIZERS_PARALLELISM": "false", **_THREADS}
+_REPEATABLE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+_REPEATABLE |= {"MKL_CBWR": "AUTO", "TOKENIZERS_PARALLELISM": "false"}
 _OFFLINE = dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"), "1")
 
 

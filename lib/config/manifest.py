@@ -17,18 +17,13 @@ SUFFIXES = {
 }
 
 
-class Entry(Settings):
-    """One figure, table or page.
-
-    minutes: what its notebook takes for it in the mini profile on 2 cores, the estimate before anything was timed.
-    """
-
+class Entry(Settings):  # one figure, table or page
     label: Text
     notebook: Text
     kind: Literal["figure", "drawing", "table", "page"]
     title: Text
     section: Text
-    minutes: Annotated[float, Field(ge=0)]
+    minutes: Annotated[float, Field(ge=0)]  # what its notebook takes for it in the mini profile on 2 cores
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -43,10 +38,8 @@ class Entry(Settings):
 
 def load() -> dict[str, Entry]:
     """Label -> entry, in the order of the file; `ParameterError`, naming label and key, for one that does not fit."""
-    return {
-        label: profiles.validated(Entry, {"label": label, **fields}, where)
-        for label, fields, where in profiles.entries("manifest.yaml")
-    }
+    entries = profiles.entries("manifest.yaml")
+    return {label: profiles.validated(Entry, {"label": label, **fields}, where) for label, fields, where in entries}
 
 
 def promised(entries: dict[str, Entry], notebook: str) -> dict[str, Entry]:
@@ -55,19 +48,13 @@ def promised(entries: dict[str, Entry], notebook: str) -> dict[str, Entry]:
 
 
 def select(entries: dict[str, Entry], notebooks: Iterable[str], requests: Iterable[str]) -> dict[str, list[str]]:
-    """Notebook -> wanted labels, in the notebooks' order; no request means everything.
-
-    A request is a label (`fig4_2`) or a notebook's name (`02_structural_loss`, or just `02`); `ParameterError`, with
-    the nearest valid name, for one that is neither.
-    """
-    names, wanted = sorted(notebooks), set()
+    """Notebook -> wanted labels. A request is a label, or a notebook's name or number; none means everything."""
+    names = sorted(notebooks)
+    wanted: set[str] = set()
     for request in requests:
         matching = [name for name in names if request in (name, name.split("_")[0])]
-        if request in entries:
-            wanted.add(request)
-        elif matching:
-            wanted.update([matching[0], *promised(entries, matching[0])])
-        else:
+        if request not in entries and not matching:
             raise profiles.unknown("label, notebook or profile", request, [*entries, *names, *profiles.profiles()])
+        wanted.update([request, *matching], *(promised(entries, name) for name in matching))
     chosen = {name: [label for label in promised(entries, name) if label in wanted or not wanted] for name in names}
     return {name: labels for name, labels in chosen.items() if labels or name in wanted or not wanted}

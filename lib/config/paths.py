@@ -1,18 +1,11 @@
-"""Where things are: sources of truth in the checkout, what is computed under one artifact root.
-
-The exception are the committed figures: an unmodified profile draws into `figures/<profile>`.
-"""
-
-from __future__ import annotations
+"""Where things are: sources of truth and committed figures in the checkout, the rest under one artifact root."""
 
 import hashlib
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from lib.config.schema import Profile
+from lib.config.schema import Profile
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = ROOT / "notebooks"
@@ -27,13 +20,10 @@ def artifacts() -> Path:
 def data_root(profile: Profile) -> Path:
     """The folder of dataset folders, `THESIS_DATA` or the profile's `data_root`; `ValueError` if it is not there."""
     named = os.environ.get("THESIS_DATA") or profile.data_root
-    if not named:
-        told = "set THESIS_DATA to the folder that holds <name>/documents.jsonl, or data_root in the profile"
-        raise ValueError(f"profile {profile.name!r} reads dataset folders, and no root is named: {told}")
-    root = ROOT / named
-    if not root.is_dir():
-        raise ValueError(f"the data root {root} is not a folder: correct THESIS_DATA or data_root")
-    return root
+    if not named or not (ROOT / named).is_dir():
+        told = "set THESIS_DATA, or data_root in the profile, to the folder that holds <name>/documents.jsonl"
+        raise ValueError(f"profile {profile.name!r}: the data root {named!r} is not a folder: {told}")
+    return ROOT / named
 
 
 def run_name(profile: Profile) -> str:

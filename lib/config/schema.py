@@ -1,16 +1,9 @@
-"""The types of everything in `params/`: what may be set, and which values are possible.
-
-What a value means and why it has its default stands in the YAML files, beside the value.
-"""
-
-from __future__ import annotations
+"""The types of everything in `params/`; what a value means and why it has its default stands there, beside it."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, RootModel, model_validator
 
 from lib.config import roles
 
@@ -27,32 +20,8 @@ Filled = Annotated[tuple[T, ...], Field(strict=False, min_length=1)]
 Texts = Listed[Text]
 
 
-class Settings(BaseModel):
-    """Frozen values, no unknown keys, and no silent conversion: "0.1" is not a number, 1.0 is not a count."""
-
+class Settings(BaseModel):  # frozen, no unknown keys, no silent conversion: "0.1" is no number, 1.0 no count
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
-
-
-def section(model: type[Settings] | None, field: str) -> type[Settings] | None:
-    """The model of a field that is a section of others; None for a field that holds a value, a mapping too."""
-    annotation = model.model_fields[field].annotation if model is not None else None
-    return annotation if isinstance(annotation, type) and issubclass(annotation, Settings) else None
-
-
-def patterns(only: str) -> list[str]:
-    """The comma-separated shell patterns of the parameter `only`."""
-    return [pattern.strip() for pattern in only.split(",") if pattern.strip()]
-
-
-def _check(expected: str, holds: Callable[[Any], object]) -> AfterValidator:
-    """A condition on a value, and what its error says was expected."""
-
-    def check(value: T) -> T:
-        if not holds(value):
-            raise PydanticCustomError("expected", f"expected {expected}")  # type: ignore[arg-type]
-        return value
-
-    return AfterValidator(check)
 
 
 def _folder(value: Any) -> Any:
@@ -63,15 +32,8 @@ def _folder(value: Any) -> Any:
 def _seeds(value: Any) -> Any:
     """Seeds as notebooks and command lines give them: text such as "0,1", one number, or several."""
     if isinstance(value, str):
-        if not re.fullmatch(r"\s*[0-9]{1,10}(\s*,\s*[0-9]{1,10})*\s*", value):
-            raise PydanticCustomError("expected", "expected whole numbers such as 0,1")
         return [int(part) for part in value.split(",")]
-    return list(value) if isinstance(value, Iterable) and not isinstance(value, Mapping | bytes) else [value]
-
-
-_EachOnce = _check(
-    "each once", lambda values: len({getattr(value, "folder", value) for value in values}) == len(values)
-)
+    return [value] if isinstance(value, int) else value
 
 
 class CorpusFolder(Settings):  # a dataset folder of the corpus; shares are relative to each other
@@ -81,7 +43,7 @@ class CorpusFolder(Settings):  # a dataset folder of the corpus; shares are rela
 
 
 class CorpusSettings(Settings):  # the distillation corpus: dataset folders and their shares
-    folders: Annotated[Filled[Annotated[CorpusFolder, BeforeValidator(_folder)]], _EachOnce]
+    folders: Filled[Annotated[CorpusFolder, BeforeValidator(_folder)]]
     order: Literal["listed", "shuffled"]
     train_documents: Annotated[int, Field(ge=2)]
     validation_documents: Annotated[int, Field(ge=2)]
@@ -89,13 +51,10 @@ class CorpusSettings(Settings):  # the distillation corpus: dataset folders and 
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The folders, in the order listed."""
         return tuple(entry.folder for entry in self.folders)
 
 
-class TaskFolder(Settings):
-    """Where a task lies, and how many cross-validation folds it has where it has no validation split."""
-
+class TaskFolder(Settings):  # where a task lies; its cross-validation folds where it has no validation split
     folder: Annotated[str, Field(pattern=r"^[^/.][^/]*/[^/.][^/]*$")]
     folds: Annotated[int, Field(ge=2)] | None = None
 
@@ -122,15 +81,17 @@ class MiniBuild(Settings):  # how the dataset folders of mini are made from the 
     seed: Seed
 
 
-# A file of the hub counts with its commit only: what a branch holds changes.
-_PINNED = re.compile(r"(?!hf://)|[^@]*@[^/]{40}(/|$)")
-Source = Annotated[Text, _check("the pinned hf://datasets/<id>@<40 hex digits>/<files>", _PINNED.match)]
+def _pinned(source: str) -> str:
+    """A file of the hub counts with its commit only: what a branch holds changes."""
+    if not re.match(r"(?!hf://)|[^@]*@[^/]{40}(/|$)", source):
+        raise ValueError("expected the pinned hf://datasets/<id>@<40 hex digits>/<files>")
+    return source
 
 
 class ThesisBuild(Settings):  # from which files the dataset folders of thesis are made
     builder: Literal["thesis"]
-    wikipedia: Filled[Source]
-    news: Filled[Source]
+    wikipedia: Filled[Annotated[Text, AfterValidator(_pinned)]]
+    news: Filled[Annotated[Text, AfterValidator(_pinned)]]
 
 
 class StructuralTeacherSettings(Settings):  # SBERT
@@ -154,24 +115,13 @@ class ContextualTeacherSettings(Settings):  # Paragraph Vector's fixed hyperpara
     min_alpha: Positive
     dbow_words: bool
 
-    @model_validator(mode="after")
-    def _alpha_falls(self) -> ContextualTeacherSettings:
-        if self.min_alpha > self.alpha:
-            raise ValueError(f"min_alpha={self.min_alpha} is above alpha={self.alpha}: the rate falls during training")
-        return self
 
-
-class StudentSettings(Settings):
-    """The student's architecture and where its weights start. window: tokens, half of them on each side."""
-
+class StudentSettings(Settings):  # the student's architecture and where its weights start
     base: Literal["encoder", "longformer"]
     model: Text
     revision: Text | None = None
-    layers: Annotated[
-        Filled[Annotated[int, Field(ge=0)]] | None,
-        _check("rising numbers, each once", lambda layers: list(layers or ()) == sorted(set(layers or ()))),
-    ]
-    window: Annotated[int, Field(ge=2, multiple_of=2)]
+    layers: Filled[Annotated[int, Field(ge=0)]] | None
+    window: Annotated[int, Field(ge=2, multiple_of=2)]  # tokens, half of them on each side
     max_positions: Count
 
 
@@ -222,16 +172,14 @@ class FinalSettings(Settings):  # Chapter 5: longer training, and evaluation wit
     rounds: Annotated[dict[Text, Count | None], Field(min_length=1)]
 
 
-class Profile(Settings):
-    """Everything that scales an experiment. `lib.config.profiles.load` makes it."""
-
+class Profile(Settings):  # everything that scales an experiment; `lib.config.profiles.load` makes it
     name: Text
     offline: bool
     data_root: Text | None
-    seeds: Annotated[Filled[Seed], BeforeValidator(_seeds), _EachOnce]
-    reference_seeds: Annotated[tuple[Seed, ...], Field(strict=False, min_length=2), _EachOnce]
+    seeds: Annotated[Filled[Seed], BeforeValidator(_seeds)]
+    reference_seeds: Annotated[tuple[Seed, ...], Field(strict=False, min_length=2)]
     width: Annotated[float, Field(gt=0, le=4)]
-    only: Annotated[str, _check("text such as 'cosine,max-margin;*'", lambda only: not only or patterns(only))]
+    only: str
     max_variants: Count | None
     build: Annotated[MiniBuild | ThesisBuild, Field(discriminator="builder")] | None
     corpus: CorpusSettings
@@ -244,23 +192,25 @@ class Profile(Settings):
     soft_cca: SoftCCASettings
     final: FinalSettings
 
-    _departures: dict[str, Any] = PrivateAttr(default_factory=dict)
+    _departures: dict[str, Any] = {}
 
     @model_validator(mode="after")
-    def _consistent(self) -> Profile:
+    def _consistent(self) -> Self:
+        for key, values in (("seeds", self.seeds), ("corpus.folders", self.corpus.names)):
+            if len(set(values)) < len(values):
+                raise ValueError(f"{key}: expected each once, got {', '.join(map(str, values))}")
         for key, used in (("training.documents", self.training.documents), ("final.documents", self.final.documents)):
             if used > self.corpus.train_documents:
                 raise ValueError(f"{key}={used} is more than corpus.train_documents={self.corpus.train_documents}")
-        for key in ("batch_size", "cca_batch_size"):
-            size, documents = getattr(self.training, key), self.training.documents
-            if documents < size:
-                raise ValueError(f"training.documents={documents} do not fill one batch of training.{key}={size}")
+        size = max(self.training.batch_size, self.training.cca_batch_size)
+        if self.training.documents < size:
+            raise ValueError(f"training.documents={self.training.documents} do not fill a batch of {size}")
         return self
 
     @property
     def departures(self) -> dict[str, Any]:
-        """Dotted keys whose values are not those of the profile's file, with their values; empty if unmodified."""
-        return dict(self._departures)
+        """Dotted keys whose values are not those of the profile's file, with their values."""
+        return self._departures
 
     def flat(self) -> dict[str, Any]:
         """The profile as dotted key -> plain value; a field that holds a mapping is one value."""
@@ -271,37 +221,21 @@ class Profile(Settings):
         return values
 
 
-def _as_trained(label: str) -> str:
-    """A model has one label: `γ=1` is `γ=1.0`, and `×` is `x`."""
-    return re.sub(r"(?<=γ=)\d+(\.\d+)?$", lambda number: str(float(number[0])), label.replace("×", "x"))
-
-
-Label = Annotated[Text, AfterValidator(_as_trained)]
-
-
 class MaxMarginGrid(Settings):  # distances times gammas
     distances: Listed[Literal["MSE", "cosine"]]
     gammas: Listed[Positive]
 
 
 class StructuralGrid(Settings):  # Section 4.4
-    losses: Listed[Label]  # which losses there are `lib.distillation.variants` knows
+    losses: Texts  # which losses there are `lib.distillation.variants` knows
     max_margin: MaxMarginGrid
-    reference: Annotated[Filled[Label], _EachOnce]
+    reference: Filled[Text]
 
 
-class ProjectionGroup(Settings):
-    """All pairs of the named projections for one contextual teacher, whose short name ends in `dimension`."""
-
-    dimension: Text
-    student: Listed[Label]
-    contextual: Listed[Label]
-
-
-class ProjectionGrid(Settings):  # Section 4.5.2, Tables 4.6 to 4.8
-    only_contextual: Annotated[Listed[ProjectionGroup], Field(alias="only-contextual")]
-    cosine: Listed[ProjectionGroup]
-    mm_mse: Annotated[Listed[ProjectionGroup], Field(alias="mm-MSE")]
+class ProjectionGroup(Settings):  # all pairs of projections for one contextual teacher
+    dimension: Text  # the end of the teacher's short name
+    student: Texts
+    contextual: Texts
 
 
 class WeightingGrid(Settings):  # Section 4.5.3, Table 4.9
@@ -309,19 +243,16 @@ class WeightingGrid(Settings):  # Section 4.5.3, Table 4.9
     lam: Listed[Share]
 
 
-class CompoundGrid(Settings):  # the three best of each architecture; every pair of them is a compound
-    dm: Texts
-    dbow: Texts
-
-
 class ParagraphVectorGrid(Settings):  # Section 4.5.1, Table 4.5
     architectures: Listed[Literal["DM", "DBOW"]]
     dimensions: Listed[Count]
     preprocessing: Listed[Literal["stem", "lowercase", "None"]]
     min_count: Listed[Literal["2", "10%"]]
-    compound: CompoundGrid
+    compound: dict[Literal["dm", "dbow"], Texts]  # the three best of each; every pair of them is a compound
 
 
-GRIDS: dict[str, type[Settings]] = dict(
+# Section 4.5.2, Tables 4.6 to 4.8
+ProjectionGrid = RootModel[dict[Literal["only-contextual", "cosine", "mm-MSE"], Listed[ProjectionGroup]]]
+GRIDS: dict[str, type[BaseModel]] = dict(
     structural=StructuralGrid, projections=ProjectionGrid, weighting=WeightingGrid, pv=ParagraphVectorGrid
 )

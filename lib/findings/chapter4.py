@@ -1,8 +1,4 @@
-"""The records behind a boxplot figure of Chapter 4, and the noise band drawn in it.
-
-A figure's models are those of the published figure and those that the grids add to it; two or four reference students,
-run with three seeds, tell how far a result moves when nothing but the seed changes.
-"""
+"""The records behind a boxplot figure of Chapter 4, and its noise band: how far the seed alone moves references."""
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -25,29 +21,20 @@ REFERENCES = (*STRUCTURAL_REFERENCES, *NO_WEIGHTING.values())
 
 
 def references(label: str) -> tuple[str, ...]:
-    """The students that measure a figure's noise: those of Section 4.4, from Section 4.5.2 on with contextual ones.
-
-    Fixed per figure, not by what happens to be recorded already: a figure must not depend on what ran before it.
-    """
+    """The students that measure a figure's noise: those of Section 4.4, from Section 4.5.2 on with contextual ones."""
     return STRUCTURAL_REFERENCES if label in ("fig4_2", "fig4_3", "fig4_5") else REFERENCES
 
 
 def models(label: str, profile: Profile) -> dict[str, str]:
-    """Name as printed -> identity of the models that a figure shows: the published ones, then what its grid adds.
-
-    `profile.only` keeps the names that match one of its comma-separated patterns, and the baselines;
-    `profile.max_variants` the baselines, the references and the first few of the others. Raises `ValueError` for a
-    variant in a grid that nobody can train.
-    """
-    shown = figure_models.shown(label)
-    for identity in shown.values():
-        parse(identity)
+    """Name as printed -> identity of the models that a figure shows, as far as `profile.only` and
+    `profile.max_variants` keep them; `ValueError` for a variant in a grid that nobody can train."""
+    shown = {name: parse(identity).identity for name, identity in figure_models.shown(label).items()}
     if profile.only:
         wanted = profile.only
         shown = {name: model for name, model in shown.items() if model in UNTRAINED or profiles.matches(name, wanted)}
     if profile.max_variants is not None:
-        kept = {*UNTRAINED, *references(label)}
-        kept.update([model for model in shown.values() if model not in kept][: profile.max_variants])
+        kept = [*UNTRAINED, *references(label)]
+        kept += [model for model in shown.values() if model not in kept][: profile.max_variants]
         shown = {name: model for name, model in shown.items() if model in kept}
     return shown
 
@@ -70,10 +57,7 @@ def of_figure(records: pd.DataFrame, label: str, profile: Profile) -> pd.DataFra
 
 
 def band(records: pd.DataFrame, label: str, profile: Profile) -> SeedNoise:
-    """The noise of mean normalised accuracy in a figure, from its reference students' seeds.
-
-    Normalised as the figure is: by the best accuracy per task among the models shown, each the mean of its seeds.
-    """
+    """The noise of mean accuracy in a figure, normalised as the figure is, from its reference students' seeds."""
     best = best_means(of_figure(records, label, profile))
     return seed_noise(normalized_runs(records[records["model"].isin(references(label))], best=best))
 
@@ -87,10 +71,7 @@ def draw(label: str, records: pd.DataFrame, profile: Profile) -> tuple[pd.DataFr
 
 
 def reference_tests(records: pd.DataFrame) -> pd.DataFrame:
-    """Every pair of reference students, compared over their seeds.
-
-    Columns as in `verdicts.compare`, of mean accuracies: what other seeds would change, test texts taken as they are.
-    """
+    """Every pair of reference students, compared over their seeds: `verdicts.compare` of mean accuracies."""
     references = records[records["model"].isin(REFERENCES)]
     evidence = from_runs(references.pivot(index=["model", "seed"], columns="task", values="value"))
     return verdicts.compare(combinations([name for name in REFERENCES if name in evidence.means.index], 2), evidence)

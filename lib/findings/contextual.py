@@ -18,25 +18,20 @@ _FIGURES = dict(zip(("tab4_6", "tab4_7", "tab4_8"), figure_models.PROJECTIONS, s
 
 
 def paragraph_vector_table(identities: Iterable[str], profile: Profile) -> pd.DataFrame:
-    """Vocabulary, seconds of training, and percent of documents that gensim cuts at 10,000 words, of each single
-    Paragraph Vector among the models: names like PV;2048d are resolved, compounds taken apart."""
+    """Each single Paragraph Vector among the models, compounds taken apart; gensim cuts documents at 10,000 words."""
     variants = [variant for variant in map(parse, identities) if variant.kind == "paragraph_vector"]
     rows = []
     for label in dict.fromkeys(part for variant in variants for part in variant.contextual.split("+")):
         vectors = contextual_teacher.paragraph_vector(label, profile)
-        cut, documents = int(vectors["truncated"]), int(vectors["documents"])
-        vocabulary, seconds = int(vectors["vocabulary_size"]), float(vectors["seconds"])
+        names = "vocabulary_size", "seconds", "truncated", "documents"
+        vocabulary, seconds, cut, documents = (vectors[name].item() for name in names)
         rows.append((label, vocabulary, seconds, 100 * cut / documents, documents))
     return pd.DataFrame(rows, columns=["model", "vocabulary", "seconds", "percent_cut", "documents"])
 
 
 def projection_table(label: str, profile: Profile) -> pd.DataFrame:
-    """The students of Table 4.6, 4.7 or 4.8 (tab4_6 ...): teacher, both projections by label, and their parameters in
-    this profile.
-
-    Columns teacher, student_projection, contextual_projection, dimension (of the space both end in),
-    student_parameters, contextual_parameters, published (whether the thesis lists it: yes or no).
-    """
+    """The students of Table 4.6, 4.7 or 4.8 (tab4_6 ...): teacher, both projections by label, the dimension that both
+    end in, their parameters in this profile, and whether the thesis lists them."""
     printed = set(published.load(label).itertuples(index=False, name=None))
     dim, rows = models.base_student(profile).dim, []
     for name, variant in _students(figure_models.listed(_FIGURES[label])).items():
@@ -52,13 +47,7 @@ def projection_table(label: str, profile: Profile) -> pd.DataFrame:
 
 
 def selected_table(records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
-    """Table 4.10: the best two students per structural loss, the thesis' and ours.
-
-    records: tidy records that hold the models of Figures 4.10 and 4.11, out of which ours are chosen as the thesis
-        chose its own, by mean normalised accuracy within the figure.
-
-    Columns parameter, the four published students, then "ours: <loss>; <name in its figure>" for ours, best first.
-    """
+    """Table 4.10: the thesis' two best students per structural loss, then those of our records of both figures."""
     table = published.load("tab4_10")
     for label, loss in figure_models.WEIGHTINGS.items():
         data = figures.boxplot_frame(label, chapter4.of_figure(records, label, profile), band=None)
@@ -74,7 +63,7 @@ def _settings(variant: Variant, profile: Profile) -> dict[str, str]:
     """A student's rows in Table 4.10, in its words."""
     loss, *margin = variant.structural.split(";")  # max-margin;MSE;γ=1.0
     teachers = {teacher: name for name, teacher in CONTEXTUAL_TEACHERS.items()}
-    limit = profile.training.max_structural_len
+    masking = f"longer than {profile.training.max_structural_len} tokens"
     return {
         "Structural loss": f"{loss} {margin[0]}" if margin else f"{loss} distance" if loss == "cosine" else loss,
         "Max-margin γ": f"{float(margin[1].removeprefix('γ=')):g}" if margin else "",
@@ -82,17 +71,12 @@ def _settings(variant: Variant, profile: Profile) -> dict[str, str]:
         "Student projection": variant.student_projection or "-",
         "Contextual projection": variant.contextual_projection or "-",
         "Weighting λ": "-" if variant.lam is None else f"{variant.lam:g}",
-        "Structural loss masking": f"longer than {limit} tokens" if variant.masked else "-",
+        "Structural loss masking": masking if variant.masked else "-",
     }
 
 
 def figure_histories(groups: dict[str, str], profile: Profile) -> pd.DataFrame:
-    """Held-out CCA during the training of figures' students with a contextual loss: the data and CSV of Figure A.2.
-
-    groups: label of a figure -> name of its group. One row per model and measurement, columns group, model, dimension,
-    update, embedding (student and teacher as they are), projected (after both projections, which is what the thesis
-    chose beta by) and chance.
-    """
+    """Figure A.2: held-out CCA while students with a contextual loss train, and by chance. groups: figure -> group."""
     frames = []
     for label, group in groups.items():
         for name, variant in _students(chapter4.models(label, profile)).items():
@@ -106,23 +90,16 @@ def figure_histories(groups: dict[str, str], profile: Profile) -> pd.DataFrame:
 
 
 def collapsed(records: pd.DataFrame, profile: Profile) -> pd.Series:
-    """Per record: whether its model scores a class share on every task, that is, predicts one class for everything.
-
-    records: validation accuracies of `lib.experiments.run`. A model counts as collapsed if one of its seeds does.
-    """
-    shares = {task: _class_shares(task, profile) for task in records["task"].unique()}
-    pairs = zip(records["task"], records["value"], strict=True)
-    hit = [bool(np.abs(shares[task][0] - value).min() <= 0.5 / shares[task][1]) for task, value in pairs]
-    by_run = pd.Series(hit, index=records.index).groupby([records["model"], records["seed"]]).transform("all")
+    """Per record: whether a seed of its model scores a class share on every task, as if it predicted one class."""
+    hit = pd.Series(False, index=records.index)
+    for task, values in records.groupby("task")["value"]:
+        arrays = text_sets.task(task, profile)
+        split = "validation" if "labels_validation" in arrays else "train"
+        labels = text_sets.examples(arrays, split, profile.tasks.limit)[1]
+        shares = np.bincount(labels, minlength=len(arrays["classes"])) / len(labels)
+        hit[values.index] = np.abs(values.to_numpy()[:, None] - shares).min(axis=1) <= 0.5 / len(labels)
+    by_run = hit.groupby([records["model"], records["seed"]]).transform("all")
     return by_run.groupby(records["model"]).transform("any")
-
-
-def _class_shares(task: str, profile: Profile) -> tuple[np.ndarray, int]:
-    """Shares of the classes among the examples of a validation, and how many examples there are."""
-    arrays = text_sets.task(task, profile)
-    split = "validation" if "labels_validation" in arrays else "train"
-    labels = text_sets.examples(arrays, split, profile.tasks.limit)[1]
-    return np.bincount(labels, minlength=len(arrays["classes"])) / len(labels), len(labels)
 
 
 def _students(models: dict[str, str]) -> dict[str, Variant]:

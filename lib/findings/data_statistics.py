@@ -1,6 +1,6 @@
 """The tables and lengths of Sections 4.1, 4.2, 5.1 and 5.2 for a profile's own data."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,16 +20,7 @@ Batches = Iterator[tuple[dict[str, Any], list[str]]]  # columns that say what te
 
 def corpus_lengths(profile: Profile) -> pd.DataFrame:
     """One row per document of the corpus: source, split, longformer_tokens and sbert_tokens, before truncation."""
-
-    def batches() -> Batches:
-        corpus = text_sets.corpus(profile)
-        for split, documents in (("train", corpus.train), ("validation", corpus.validation)):
-            for start in range(0, len(documents), _BATCH):
-                batch = documents[start : start + _BATCH]
-                labels = {"source": [document.source for document in batch], "split": split}
-                yield labels, [document.text for document in batch]
-
-    return _lengths("corpus_lengths", keys.corpus(profile), batches, profile)
+    return _lengths("corpus_lengths", keys.corpus(profile), _corpus(profile), profile)
 
 
 def corpus_table(lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
@@ -43,20 +34,15 @@ def corpus_table(lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
 
 
 def task_lengths(profile: Profile) -> pd.DataFrame:
-    """One row per task, split and text: longformer_tokens (with special tokens) and sbert_tokens (without), before
-    truncation; a text counts once in a split."""
-
-    def batches() -> Batches:
-        yield {}, text_sets.texts("all_tasks", profile)
-
+    """One row per task, split and text (once in a split): longformer_tokens and sbert_tokens, before truncation."""
+    batches = (({}, text_sets.texts(name, profile)) for name in ["all_tasks"])
     lengths, frames = _lengths("task_lengths", keys.text_set("all_tasks", profile), batches, profile), []
     for task in profile.tasks.names:
         arrays = text_sets.task(task, profile)
         inputs = {name.removeprefix("inputs_"): rows for name, rows in arrays.items() if name.startswith("inputs_")}
         for split, rows in ({"test": arrays["candidates"]} if "candidates" in arrays else inputs).items():
-            texts = lengths.loc[np.unique(rows)].assign(task=task, split=split)
-            frames.append(texts[["task", "split", *lengths]])
-    return pd.concat(frames, ignore_index=True)
+            frames.append(lengths.loc[np.unique(rows)].assign(task=task, split=split))
+    return pd.concat(frames, ignore_index=True)[["task", "split", *lengths]]
 
 
 def classification_table(profile: Profile, splits: tuple[str, ...], limit: int | None = None) -> pd.DataFrame:
@@ -103,22 +89,28 @@ def _classification(profile: Profile, splits: tuple[str, ...]) -> Iterator[tuple
 
 
 def _long(lengths: pd.DataFrame, profile: Profile) -> dict[str, float]:
-    """Percent of texts above each of the teacher's limits, and how many are longer than the student reads (`cut`).
-
-    A profile whose teacher reads less than the thesis' scales both limits alike.
-    """
+    """Percent of texts above the limits, scaled to the profile's teacher; `cut` are longer than the student reads."""
     scale = profile.structural_teacher.max_tokens / LIMITS[0]
     over = {f"over_{limit}_percent": 100 * float((lengths["sbert_tokens"] > limit * scale).mean()) for limit in LIMITS}
     return over | {"cut": int((lengths["longformer_tokens"] > profile.student.max_positions).sum())}
 
 
-def _lengths(kind: str, texts: Any, batches: Callable[[], Batches], profile: Profile) -> pd.DataFrame:
+def _corpus(profile: Profile) -> Batches:
+    corpus = text_sets.corpus(profile)
+    for split, documents in (("train", corpus.train), ("validation", corpus.validation)):
+        for start in range(0, len(documents), _BATCH):
+            batch = documents[start : start + _BATCH]
+            labels = {"source": [document.source for document in batch], "split": split}
+            yield labels, [document.text for document in batch]
+
+
+def _lengths(kind: str, texts: Any, batches: Batches, profile: Profile) -> pd.DataFrame:
     """A row per text: its labels and its lengths, kept under the key of the texts, both tokenizers and this code."""
 
     def count() -> Arrays:
         tokenizer, teacher = models.base_student(profile).tokenizer, structural_teacher.load(profile)
         frames = []
-        for labels, batch in batches():
+        for labels, batch in batches:
             longformer = [len(ids) for ids in tokenizer(batch, verbose=False)["input_ids"]]
             lengths = {"longformer_tokens": longformer, "sbert_tokens": teacher.lengths(batch)}
             frames.append(pd.DataFrame(labels | lengths))

@@ -37,7 +37,6 @@ def band(records: pd.DataFrame) -> SeedNoise:
 
 
 def twins(records: pd.DataFrame) -> pd.DataFrame:
-    """Ablation against twin: columns ablation, twin, difference (of normalised accuracies), low, high, p, verdict, as
-    in `verdicts.compare`: what other seeds would change, test texts taken as they are."""
+    """Ablation against twin, compared over their seeds: `verdicts.compare` of mean normalised accuracies."""
     table = verdicts.compare(TWINS.items(), from_runs(normalized_runs(records)))
     return table.rename(columns={"left": "ablation", "right": "twin"})

@@ -36,10 +36,7 @@ def final_profile(profile: Profile) -> Profile:
     final = profile.final
     updates = final.documents // (profile.training.batch_size * final.accumulation)
     if updates == 0:
-        raise ValueError(
-            f"final.documents={final.documents} do not fill one update of {profile.training.batch_size} x "
-            f"{final.accumulation} documents: use more documents or less accumulation"
-        )
+        raise ValueError(f"final.documents={final.documents} are fewer than one update of final.accumulation batches")
     scheme = final.model_dump(include={"documents", "learning_rate", "accumulation"})
     scheme["warmup_share"] = min(final.warmup_updates / updates, 0.5)
     teacher = profile.contextual_teacher.model_copy(update={"seed": final.contextual_seed})
@@ -62,12 +59,8 @@ def retrieval(profile: Profile, *, top: int | None, executor: Executor | None = 
 
 
 def score_table(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.DataFrame:
-    """Table 5.7, both parts in one: round, model, task, value, published.
-
-    round is "all", "10k", "1k" or "retrieval" (MAP); task also names the two summaries "mean" and "norm_mean". The
-    latter divides by the best score of the task among the published models, so that both columns are normalised alike,
-    further baselines too. `follows`: whether a published summary follows from its own row, to its three digits.
-    """
+    """Table 5.7, both parts in one ("retrieval" is MAP), with the summaries "mean" and "norm_mean" as tasks, the latter
+    by the best of the published models. follows: whether a published summary follows from its row, to three digits."""
     ours = pd.concat([accuracies, retrieved[retrieved["metric"] == "MAP"].assign(round="retrieval")])
     ours = ours.groupby(["round", "model", "task"], sort=False)["value"].mean().reset_index()
     theirs = published.load("tab5_7").rename(columns={"value": "published"})
@@ -102,9 +95,9 @@ def _summaries(scores: pd.DataFrame, column: str) -> pd.DataFrame:
     """Mean and mean normalised score per round and model."""
     best = scores[scores["model"].isin(PUBLISHED)].groupby(["round", "task"])[column].max().rename("best")
     joined = scores.join(best, on=["round", "task"])
-    joined["normalized"] = joined[column] / joined["best"]
-    means = joined.groupby(["round", "model"], sort=False)[[column, "normalized"]].mean().set_axis([*_MEANS], axis=1)
-    return pd.concat([means[task].rename(column).reset_index().assign(task=task) for task in _MEANS])
+    joined = joined.assign(mean=joined[column], norm_mean=joined[column] / joined["best"])
+    means = joined.groupby(["round", "model"], sort=False)[[*_MEANS]].mean().reset_index()
+    return means.melt(["round", "model"], var_name="task", value_name=column)
 
 
 def _named(records: pd.DataFrame) -> pd.DataFrame:

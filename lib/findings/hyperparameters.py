@@ -4,35 +4,42 @@ import pandas as pd
 
 from lib import published
 from lib.config.profiles import Profile
-from lib.config.schema import FinalSettings, HeadSettings, TrainingSettings
+from lib.config.schema import Settings
 from lib.distillation import projection
 from lib.distillation.variants import MASK_LABEL
 from lib.published import figure_models
 
+_FIELDS = {  # a parameter as the thesis prints it -> its field in the settings
+    "Batch size": "batch_size",
+    "Epochs": "epochs",
+    "Gradient accumulation steps": "accumulation",
+    "Gradient checkpointing": "gradient_checkpointing",
+    "Hidden dropout rate": "dropout",
+    "Hidden features": "hidden",
+    "Label smoothing": "label_smoothing",
+    "Learning rate": "learning_rate",
+    "Maximum gradient norm": "clip",
+    "Mixed-precision training": "precision",
+    "Weight decay": "weight_decay",
+}
+_FIXED = {"Learning rate decay": "Cosine", "Optimizer": "AdamW", "Hidden activation": "ReLU"}
+_WORDS = {"True": "Yes", "False": "No", "bf16": "Yes", "fp32": "No"}
+
 
 def heads(profile: Profile, label: str = "tab4_3") -> pd.DataFrame:
     """Table 4.3 (and 5.6): the classification heads."""
-    settings = profile.heads
-    values = {
-        "Hidden features": settings.hidden,
-        "Hidden dropout rate": settings.dropout,
-        "Hidden activation": "ReLU",
-        "Epochs": settings.epochs,
-        "Label smoothing": settings.label_smoothing,
-        "Mixed-precision training": "No",
-    }
-    return _beside(label, _optimiser(settings) | values)
+    return _beside(label, {"Mixed-precision training": "No"}, profile.heads)
 
 
 def training(profile: Profile) -> pd.DataFrame:
     """Table 4.4: every student of Chapter 4."""
     warmup = f"{profile.training.warmup_share:.0%} of training steps"
-    return _beside("tab4_4", _student(profile, profile.training) | {"Warmup steps": warmup})
+    return _beside("tab4_4", {"Warmup steps": warmup}, profile.training)
 
 
 def final(profile: Profile) -> pd.DataFrame:
     """Table 5.2: the three students of Chapter 5."""
-    return _beside("tab5_2", _student(profile, profile.final) | {"Warmup update steps": profile.final.warmup_updates})
+    return _beside("tab5_2", {"Warmup update steps": profile.final.warmup_updates}, profile.training, profile.final)
 
 
 def paragraph_vector(profile: Profile) -> pd.DataFrame:
@@ -42,10 +49,10 @@ def paragraph_vector(profile: Profile) -> pd.DataFrame:
     architectures, dimensions, preparations, min_counts = (dict.fromkeys(part) for part in zip(*singles, strict=True))
     share = f"{settings.min_count_share:.0%} of training corpus (label 10%)"
     values = {
-        "dm": ", ".join({"DM": "true", "DBOW": "false"}[name] for name in architectures),
+        "dm": ", ".join(architectures).replace("DM", "true").replace("DBOW", "false"),
         "vector_size": ", ".join(projection.scale(dimension, profile.width) for dimension in dimensions),
-        "min_count": ", ".join(share if count == "10%" else count for count in min_counts),
-        "text_pre_process": ", ".join(name.lower() for name in preparations),
+        "min_count": ", ".join(min_counts).replace("10%", share),
+        "text_pre_process": ", ".join(preparations).lower(),
         "window": settings.window,
         "negative": settings.negative,
         "sample": f"{settings.sample:g}",
@@ -60,36 +67,16 @@ def weighting(profile: Profile) -> pd.DataFrame:
     names = [name.split(";λ=") for name in figure_models.listed("fig4_10") if ";λ=" in name]
     masks, lambdas = (dict.fromkeys(parts) for parts in zip(*names, strict=True))
     limit = str(profile.training.max_structural_len)
-    limit += f" (label {MASK_LABEL})" if limit != MASK_LABEL else ""
-    limits = ", ".join(limit if mask == MASK_LABEL else mask for mask in masks)
-    return _beside("tab4_9", {"max_structural_len": limits, "λ": ", ".join(lambdas)})
+    limit += "" if limit == MASK_LABEL else f" (label {MASK_LABEL})"
+    values = {"max_structural_len": ", ".join(masks).replace(MASK_LABEL, limit), "λ": ", ".join(lambdas)}
+    return _beside("tab4_9", values)
 
 
-def _student(profile: Profile, scheme: TrainingSettings | FinalSettings) -> dict[str, object]:
-    settings = profile.training
-    return _optimiser(settings) | {
-        "Learning rate": scheme.learning_rate,
-        "Gradient accumulation steps": scheme.accumulation,
-        "Gradient checkpointing": "Yes" if settings.gradient_checkpointing else "No",
-        "Mixed-precision training": "No" if settings.precision == "fp32" else "Yes",
-    }
-
-
-def _optimiser(settings: HeadSettings | TrainingSettings) -> dict[str, object]:
-    return {
-        "Batch size": settings.batch_size,
-        "Weight decay": settings.weight_decay,
-        "Learning rate": settings.learning_rate,
-        "Learning rate decay": "Cosine",
-        "Maximum gradient norm": settings.clip,
-        "Optimizer": "AdamW",
-    }
-
-
-def _beside(label: str, values: dict[str, object]) -> pd.DataFrame:
-    """Rows in the published order. Raises `ValueError` if the two sides do not name the same parameters."""
+def _beside(label: str, values: dict[str, object], *sections: Settings) -> pd.DataFrame:
+    """Rows in the published order, from the values, else from the last of the sections that has the field."""
+    fields = {field: value for section in sections for field, value in section}
+    values = _FIXED | {name: fields.get(field) for name, field in _FIELDS.items()} | values
+    texts = {name: str(value) for name, value in values.items()}
     table = published.load(label).rename(columns={"value": "published"})
-    if only_one := sorted(set(table["parameter"]) ^ set(values)):
-        raise ValueError(f"{label}: only one side names {only_one}")
-    table.insert(1, "value", [str(values[name]) for name in table["parameter"]])
+    table.insert(1, "value", [_WORDS.get(texts[name], texts[name]) for name in table["parameter"]])
     return table

@@ -13,35 +13,26 @@ def distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -> pd.Dat
     """Distances of each document's student embedding to its teacher embedding and to negatives, two ways of pairing.
 
     "true" negatives are the teacher's embeddings of the other documents of a batch. The published ones came from
-    rolling the batch without naming an axis (author's code): the flattened (batch, dim) array moved by 1, 2, ...
-    places, so that nearly every "negative" is the same document's features, shifted.
+    rolling the batch without naming an axis (author's code), so that nearly every one is the document itself, shifted.
 
-    Args:
-        student, teacher: (documents, dim), row i is document i.
-        batch: documents compared with each other; the last incomplete batch is left out.
-
-    Returns:
-        One row per pair: negatives ("as published" or "true"), distance ("squared L2", a mean over dimensions, or
-        "cosine"), to ("positives" or "negatives"), value.
+    student, teacher: (documents, dim). One row per pair: negatives, distance (squared L2 is a mean), to, value.
     """
-    if student.shape != teacher.shape or len(student) < batch or batch < 2:
-        raise ValueError(
-            f"expected two arrays of one shape with at least one batch of {batch}, got {student.shape}, {teacher.shape}"
-        )
-    count = len(student) // batch * batch
-    groups = (count // batch, batch, -1)
-    ours, theirs = student[:count].reshape(groups), teacher[:count].reshape(groups)
-    flat, shifts = theirs.reshape(len(theirs), -1), range(1, batch)
-    rolled = {
-        "as published": [np.roll(flat, shift, axis=1).reshape(theirs.shape) for shift in shifts],
-        "true": [np.roll(theirs, shift, axis=1) for shift in shifts],
+    batches = len(student) // batch
+    if batches == 0:
+        raise ValueError(f"{len(student)} documents do not fill one batch of {batch}")
+    ours, theirs = (rows[: batches * batch].reshape(batches, batch, -1) for rows in (student, teacher))
+    flat, shifts = theirs.reshape(batches, -1), range(1, batch)
+    pairs = {
+        ("as published", "positives"): [theirs],
+        ("as published", "negatives"): [np.roll(flat, shift, axis=1).reshape(theirs.shape) for shift in shifts],
+        ("true", "positives"): [theirs],
+        ("true", "negatives"): [np.roll(theirs, shift, axis=1) for shift in shifts],
     }
     frames = []
-    for pairing, negatives in rolled.items():
-        for to, others in (("positives", [theirs]), ("negatives", negatives)):
-            for name, distance in (("squared L2", _squared), ("cosine", _cosine)):
-                values = np.concatenate([distance(ours, other).ravel() for other in others])
-                frames.append(pd.DataFrame({"negatives": pairing, "distance": name, "to": to, "value": values}))
+    for (pairing, to), others in pairs.items():
+        for name, distance in (("squared L2", _squared), ("cosine", _cosine)):
+            values = np.concatenate([distance(ours, other).ravel() for other in others])
+            frames.append(pd.DataFrame({"negatives": pairing, "distance": name, "to": to, "value": values}))
     return pd.concat(frames, ignore_index=True)
 
 

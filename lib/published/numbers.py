@@ -1,8 +1,4 @@
-"""The thesis' published numbers: `load("fig4_10")`, `load("tab4_1")`, by the label they stand under.
-
-The numbers lie in `params/published`, whose README names every source. A model has one identity over all figures and
-a display name per figure: `no-weighting` is one student in Figure 4.10 and another in 4.11.
-"""
+"""The thesis' published numbers, by the label they stand under; the README of `params/published` names every source."""
 
 import functools
 
@@ -36,25 +32,14 @@ def labels() -> list[str]:
 
 
 def load(label: str) -> pd.DataFrame:
-    """Published rows for a label such as "fig4_5" or "tab5_7".
+    """Published rows for a label such as "fig4_5" or "tab5_7"; tables and curves as in their CSV.
 
-    Boxplots (Figures 4.2-4.12, 5.3) have the columns row (1 is the top), model (as printed in that figure), identity,
-    task, accuracy, normalized (divided by the best accuracy of the task among the figure's models) and mean (of the
-    six normalised accuracies), in the order drawn: top to bottom, best last. Figure 5.3's models are named
-    `model;round`, and its maxima run over all three rounds, as in the thesis.
-
-    Other figures: 4.1, 5.1 split, source, bin_lo, bin_hi (Longformer tokens), percent (of the source's documents);
-    4.4 distance, model, to, mode, mean, support_lo, support_hi; 5.2 task, split, tokens, proportion;
-    5.4 round, model, task, accuracy; 5.5 and 5.6 model, task, metric, score. Tables: as in their CSV.
-
-    Raises `ValueError` for an unknown label and names the nearest one.
+    Boxplots (Figures 4.2-4.12, 5.3) have row (1 is the top), model (as printed in that figure), identity, task,
+    accuracy, normalized (by the best accuracy of the task among the figure's models) and mean (over the tasks), in the
+    order drawn. Figure 5.3's models are `model;round`, and its maxima run over all three rounds, as in the thesis.
     """
-    if not isinstance(label, str):
-        raise ValueError(f"expected a label such as 'fig4_10', got {label!r}: figure numbers are text, 4.10 is not 4.1")
     if label not in labels():
-        name = label.replace(".", "_")
-        name = f"fig{name}" if name[:1].isdigit() else name
-        raise ValueError(f"no published numbers under {label!r}; nearest: {profiles.nearest(name, labels())}")
+        raise profiles.unknown("label of published numbers", label, labels())
     if label in BOXPLOTS:
         return _boxplot(label)
     frame = _read(_CURVES.get(label, label))
@@ -67,8 +52,6 @@ def load(label: str) -> pd.DataFrame:
 
 def boxplot_rows(label: str) -> pd.DataFrame:
     """The models of a boxplot from top to bottom: columns row (1 is the top), model (as printed) and identity."""
-    if label not in BOXPLOTS:
-        raise profiles.unknown("boxplot", label, BOXPLOTS)
     rows = _read("boxplots")
     return rows.loc[rows["label"] == label, ["row", "model", "identity"]].sort_values("row")
 

@@ -27,7 +27,7 @@ def test_final_students_train_with_table_5_2():
 
 def test_too_few_documents_for_one_update_are_named():
     profile = profiles.load("mini", overrides={"final.documents": 10})
-    with pytest.raises(ValueError, match="final.documents=10 do not fill one update of 6 x 2 documents"):
+    with pytest.raises(ValueError, match="final.documents=10 are fewer than one update"):
         final_students.final_profile(profile)
 
 
