@@ -1,4 +1,4 @@
-"""Records as the rows of a figure: one mean over seeds for each, in the figure's order."""
+"""Records as the rows of a figure: one mean over seeds for each."""
 
 import pandas as pd
 
@@ -7,8 +7,7 @@ def seed_means(label: str, records: pd.DataFrame, keys: list[str], **more: tuple
     """The keys, value (a mean over seeds), seeds (how many) and `more`; `ValueError` for a repeated record."""
     repeated = records.loc[records.duplicated([*keys, "seed"]), [*keys, "seed"]]
     if len(repeated):
-        told = ", ".join(f"{key} {value!s}" for key, value in repeated.iloc[0].items())
-        raise ValueError(f"{label}: two records for {told}: pass one split of one run")
+        raise ValueError(f"{label}: two records for {repeated.iloc[0].to_dict()}: pass one split of one run")
     groups = records.groupby(keys, sort=False)
     return groups.agg(value=("value", "mean"), seeds=("seed", "nunique"), **more).reset_index()
 

@@ -154,11 +154,14 @@ class TestBoxplotFrame:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (lambda f: pd.concat([f, f]), "two records for model cosine, task ARXIV, seed 0"),
-            (lambda f: f.assign(value=np.nan), "'cosine' on ARXIV has value nan"),
-            (lambda f: f.assign(value=63.0), "expected an accuracy between 0 and 1"),
-            (lambda f: pd.concat([f, f.iloc[:3].assign(model="MSE")]), "'MSE' has 3 tasks, others 6"),
-            (lambda f: f.assign(metric="MAP"), "no records with metric accuracy"),
+            (lambda f: pd.concat([f, f]), "two records for {'model': 'cosine', 'task': 'ARXIV', 'seed': 0}"),
+            (lambda f: f.assign(value=np.nan), "'cosine', seed 0, on AAN has nan: expected an accuracy from 0 to 1"),
+            (lambda f: f.assign(value=63.0), "expected an accuracy from 0 to 1"),
+            (lambda f: pd.concat([f, f.iloc[:3].assign(model="MSE")]), "'MSE', seed 0, on AAN has nan"),
+            (
+                lambda f: f.assign(value=np.where(f["task"] == "OC", np.nan, f["value"])),
+                "'cosine', seed 0, on OC has nan",
+            ),
         ],
     )
     def test_bad_records(self, change, message):
