@@ -14,7 +14,7 @@ _DIMENSIONS = dict(zip(("100", "1024", "2048"), COLORS, strict=False))
 def curves(data: pd.DataFrame) -> Figure:
     """A column per training objective, above the embeddings, below the projections; a line per student.
 
-    data: columns group, model, dimension (of the contextual teacher, text), update, embedding, projected, chance.
+    data: `lib.findings.contextual.figure_histories`.
     """
     groups = data["group"].unique()
     figure, axes = plt.subplots(2, len(groups), figsize=SIZES["figA_2"], sharex=True, sharey="row", squeeze=False)

@@ -14,9 +14,8 @@ from lib import published
 from lib.config import roles
 from lib.figures.style import COLORS, INK, SIZES, style
 
-BIN = 30  # tokens
-LIMIT = 4096  # the student's longest input; what is longer is one open bin
-POINTS = 200  # a drawn curve has no more
+_BIN = 30  # tokens
+_LIMIT = 4096  # the student's longest input; what is longer is one open bin
 _PUBLISHED = ("wikipedia", "news")  # the sources of the thesis; a corpus has the folders that it has
 _LINES = {"test": "-", "train": "--"}
 _SPLITS = ("train", "validation")
@@ -27,13 +26,14 @@ def histogram_frame(label: str, lengths: pd.DataFrame) -> pd.DataFrame:
 
     lengths: a row per document: source (a dataset folder), split ("train" or "validation"), longformer_tokens.
 
-    Columns: split, source, bin_lo, bin_hi (tokens, lo <= length < hi; empty for the last, open bin), value and
-    published (percent of the source's documents in that split; empty for a missing source), documents (of ours).
+    value and published are percent of the source's documents in that split; a bin is bin_lo <= tokens < bin_hi.
     """
     theirs = published.load(label)
     frames = []
     for split in _SPLITS:
-        edges = _edges(theirs[theirs["split"] == split])
+        drawn = theirs.loc[theirs["split"] == split, "bin_lo"].unique()
+        first, *later = sorted(drawn[drawn <= _LIMIT])
+        edges = [*range(first, 0, -_BIN), 0][::-1] + later  # continued down to 0
         bins = [*edges, np.inf]
         for source in dict.fromkeys((*_PUBLISHED, *lengths["source"])):
             tokens = lengths.loc[(lengths["split"] == split) & (lengths["source"] == source), "longformer_tokens"]
@@ -47,10 +47,7 @@ def histogram_frame(label: str, lengths: pd.DataFrame) -> pd.DataFrame:
 
 @style()
 def histogram(data: pd.DataFrame, label: str) -> Figure:
-    """Two panels, train and validation: ours filled, the published curve as a step outline, percent per source.
-
-    data: `histogram_frame`'s. Documents beyond 4,096 tokens are counted in the CSV's open bin and not drawn.
-    """
+    """Two panels, train and validation: ours filled, the published curve as a step outline; no open bin."""
     figure, axes = plt.subplots(1, 2, figsize=SIZES[label], sharex=True, sharey=True)
     colors = dict(zip(data["source"].unique(), itertools.cycle(COLORS), strict=False))
     dark = {source: [part * 0.6 for part in to_rgb(color)] for source, color in colors.items()}
@@ -65,7 +62,7 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
                 axis.stairs(closed["published"], edges, color=dark[source], linewidth=1.2)
         counts = shown.groupby("source", sort=False)["documents"].first()
         axis.set_title(f"{split}: " + ", ".join(f"{n:,} {source}" for source, n in counts.items() if n))
-        axis.set(xlabel="Longformer tokens", xlim=(0, LIMIT))
+        axis.set(xlabel="Longformer tokens", xlim=(0, _LIMIT))
     axes[0].set_ylabel("percent of the source's documents")
     handles = []
     for source, color in colors.items():
@@ -82,21 +79,16 @@ def ecdf_frame(lengths: pd.DataFrame) -> pd.DataFrame:
     """Cumulative length distributions of the evaluation tasks (Figure 5.2), ours and published.
 
     lengths: a row per document: task, split ("train" or "test", others are left out), longformer_tokens.
-
-    Columns: task, split, curve ("ours" or "published"), tokens, proportion (of documents at most that long), documents
-    (of ours). A curve has at most 200 points. Published curves end at about 5,120 tokens, as drawn.
     """
     theirs = published.load("fig5_2").assign(curve="published", documents=np.nan)
     curves = []
     shown = lengths[lengths["split"].isin(_LINES)]
     for (task, split), tokens in shown.groupby(["task", "split"], sort=False)["longformer_tokens"]:
         tokens = np.sort(tokens.to_numpy())
-        picked = np.unique(np.linspace(0, len(tokens) - 1, POINTS).round().astype(int))
+        picked = np.unique(np.linspace(0, len(tokens) - 1, 200).round().astype(int))
         proportion = np.searchsorted(tokens, tokens[picked], side="right") / len(tokens)
         curve = {"task": task, "split": split, "curve": "ours", "tokens": tokens[picked], "proportion": proportion}
         curves.append(pd.DataFrame({**curve, "documents": len(tokens)}).drop_duplicates(["tokens", "proportion"]))
-    if not curves:
-        raise ValueError("fig5_2: no documents of a split train or test: pass one row per document with task, split")
     frame = pd.concat([*curves, theirs], ignore_index=True)
     return frame[["task", "split", "curve", "tokens", "proportion", "documents"]].astype({"documents": "Int64"})
 
@@ -117,11 +109,3 @@ def ecdf(data: pd.DataFrame) -> Figure:
     handles += [Line2D([], [], color=INK, linestyle=line, label=split) for split, line in _LINES.items()]
     figure.legend(handles=handles, loc="outside right center")
     return figure
-
-
-def _edges(drawn: pd.DataFrame) -> np.ndarray:
-    """Lower edges of the published bins up to LIMIT, continued down to 0 in steps of BIN; the last bin is open."""
-    edges = np.unique(drawn["bin_lo"])
-    edges = edges[edges <= LIMIT]
-    below = np.arange(edges[0] - BIN, -BIN, -BIN).clip(min=0)[::-1] if edges[0] > 0 else []
-    return np.unique(np.concatenate([below, edges])).astype(int)

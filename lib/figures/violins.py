@@ -17,33 +17,23 @@ AS_PUBLISHED = "as published"
 
 
 def violin_frame(distances: pd.DataFrame) -> pd.DataFrame:
-    """What the violins show, beside the published ones: the CSV of Figure 4.4.
+    """What the violins show, beside the published ones (negatives "as published" only): the CSV of Figure 4.4.
 
     distances: a row per pair: distance ("squared L2", a mean over dimensions, or "cosine"), model (as printed), to
         ("positives" or "negatives"), negatives (paired "as published", from shifted features, or "true"), value.
-
-    Columns: negatives, distance, model, to, value (mean), mode (of the density), q05, median, q95, pairs, published
-    (mean) and published_mode, beside "as published" only.
     """
     keys = ["negatives", "distance", "model", "to"]
-    if not np.isfinite(distances["value"]).all():
-        bad = distances.loc[~np.isfinite(distances["value"]), keys].iloc[0]
-        raise ValueError(f"fig4_4: a distance of {bad['model']!r} to {bad['to']} is not finite: check its embeddings")
     grouped = distances.groupby(keys, sort=False)["value"]
     frame = grouped.agg(value="mean", mode=_mode, median="median", pairs="size")
-    frame["q05"], frame["q95"] = grouped.quantile(0.05), grouped.quantile(0.95)
+    frame = frame.assign(q05=grouped.quantile(0.05), q95=grouped.quantile(0.95)).reset_index()
     theirs = published.load("fig4_4").rename(columns={"mean": "published", "mode": "published_mode"})
-    theirs = theirs.assign(negatives=AS_PUBLISHED)[[*keys, "published", "published_mode"]]
-    frame = frame[["value", "mode", "q05", "median", "q95", "pairs"]].reset_index()
-    return frame.merge(theirs, on=keys, how="left")
+    frame = frame.merge(theirs.assign(negatives=AS_PUBLISHED), on=keys, how="left")
+    return frame[[*keys, "value", "mode", "q05", "median", "q95", "pairs", "published", "published_mode"]]
 
 
 @style()
 def violins(distances: pd.DataFrame) -> Figure:
-    """A row of panels per distance, a column per way of pairing negatives; one violin per model.
-
-    Its upper half is the distance to positives, its lower half to negatives, of equal height whatever their spread.
-    """
+    """A row of panels per distance, a column per way of pairing negatives; one violin per model, positives above."""
     models = distances["model"].unique().tolist()
     columns = dict.fromkeys([AS_PUBLISHED, *distances["negatives"]])
     theirs = published.load("fig4_4").set_index(["distance", "model", "to"])["mean"]
