@@ -3,6 +3,8 @@
 A drawing is a table of boxes and a table of arrows; the arrows are what `save` writes as the figure's CSV.
 """
 
+from functools import partial
+
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
@@ -51,17 +53,8 @@ _FIG4_6_ARROWS = [
 ]  # fmt: skip
 
 
-def fig3_1() -> tuple[Figure, pd.DataFrame]:
-    """The architecture of the teacher-student training: (figure, its arrows as a table)."""
-    return _draw(_FIG3_1_BOXES, _FIG3_1_ARROWS)
-
-
-def fig4_6() -> tuple[Figure, pd.DataFrame]:
-    """The architecture of the contextual loss: (figure, its arrows as a table)."""
-    return _draw(_FIG4_6_BOXES, _FIG4_6_ARROWS)
-
-
 def _draw(boxes: _Boxes, arrows: _Arrows) -> tuple[Figure, pd.DataFrame]:
+    """The figure, and its arrows as a table."""
     figure, axes = plt.subplots(figsize=(7.2, 4.9))
     axes.set(xlim=(0, 7.2), ylim=(0, 4.9), aspect="equal")
     axes.axis("off")
@@ -82,3 +75,7 @@ def _draw(boxes: _Boxes, arrows: _Arrows) -> tuple[Figure, pd.DataFrame]:
     table = pd.DataFrame(arrows, columns=["from", "to", "label"])
     texts = {name: text for name, (text, *_) in boxes.items()}
     return figure, table.replace({"from": texts, "to": texts}).replace({"\n": " ", r"\$": ""}, regex=True)
+
+
+fig3_1 = partial(_draw, _FIG3_1_BOXES, _FIG3_1_ARROWS)
+fig4_6 = partial(_draw, _FIG4_6_BOXES, _FIG4_6_ARROWS)

@@ -6,15 +6,13 @@ import re
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import roles
-from lib.figures.means import in_order, seed_means
-from lib.figures.style import COLORS, DIAMOND, INK, LIGHT, NEUTRAL, SIZES, rows_from_top, style
+from lib.figures.style import COLORS, DIAMOND, INK, LIGHT, NEUTRAL, SHADES, SIZES, rows_from_top, style
 from lib.published import figure_models
 
 UNTRAINED = ("Longformer", "SBERT")  # the base checkpoint and the structural teacher
@@ -43,7 +41,6 @@ _ORDERS = {
     **dict.fromkeys(figure_models.WEIGHTINGS, [*(f"λ = {lam}" for lam in (0.2, 0.5, 0.8, 0.95)), "no-weighting"]),
     "fig5_3": [f"{size} finetuning documents" for size in roles.ROUNDS],
 }
-_SHADES = [*seaborn.light_palette(COLORS[0], n_colors=6).as_hex()[1:-1], *LIGHT[1:]]  # of λ
 
 
 def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> pd.DataFrame:
@@ -55,15 +52,19 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
     Model is the name printed in that figure, else the grid's, else the identity; normalized divides by the best
     accuracy of the task in its own column. Rows ascend by mean normalised accuracy, in Figure 5.3 within each round.
     """
-    ours = _accuracies(label, records)
-    columns = ["identity", "task", "published", "published_normalized"]
+    records = records.assign(collapsed=records.get("collapsed", False))
+    ours = seed_means(label, records, ["model", "task"], collapsed=("collapsed", "any"))
+    runs = records.pivot(index=["model", "seed"], columns="task", values="value").stack(future_stack=True)
+    for (model, seed, task), value in runs[~runs.between(0, 1)].items():
+        raise ValueError(f"{label}: {model!r}, seed {seed}, on {task} has {value}: expected an accuracy from 0 to 1")
+    keys = {"identity": "identity", "task": "task", "accuracy": "published", "normalized": "published_normalized"}
     if label.startswith(_APPENDIX):
-        names, theirs = {}, pd.DataFrame(columns=columns, dtype=object)
+        names, theirs = {}, pd.DataFrame(columns=[*keys], dtype=object)
     else:
         names = {identity: model for model, identity in figure_models.shown(label).items()}
-        theirs = published.load(label).rename(columns={"accuracy": columns[2], "normalized": columns[3]})[columns]
-    names |= {identity: names.get(identity, identity) for identity in ours["identity"]}
-    frame = ours.merge(theirs, on=["identity", "task"], how="left")
+        theirs = published.load(label)[[*keys]]
+    names |= {identity: names.get(identity, identity) for identity in ours["model"]}
+    frame = ours.rename(columns={"model": "identity"}).merge(theirs.rename(columns=keys), how="left")
     frame["normalized"] = frame["value"] / frame.groupby("task")["value"].transform("max")
     frame["band"] = np.nan if band is None else band
     frame["model"] = frame["identity"].map(names)
@@ -76,7 +77,8 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
         "task": roles.ordered(frame["task"]),
     }
     kept = ["model", "task", "value", "published", "normalized", "published_normalized", "seeds", "band", "collapsed"]
-    return in_order(frame, orders)[[*kept, "identity"]]
+    frame = frame.sort_values([*orders], key=lambda column: column.map(orders[column.name].index), ignore_index=True)
+    return frame[[*kept, "identity"]]
 
 
 @style()
@@ -139,14 +141,13 @@ def boxplot(data: pd.DataFrame, label: str) -> Figure:
     return figure
 
 
-def _accuracies(label: str, records: pd.DataFrame) -> pd.DataFrame:
-    """identity, task, value (mean over seeds), seeds, collapsed; `ValueError` unless every run has every task."""
-    records = records.assign(collapsed=records.get("collapsed", False))
-    means = seed_means(label, records, ["model", "task"], collapsed=("collapsed", "any"))
-    values = records.pivot(index=["model", "seed"], columns="task", values="value").stack(future_stack=True)
-    for (model, seed, task), value in values[~values.between(0, 1)].items():
-        raise ValueError(f"{label}: {model!r}, seed {seed}, on {task} has {value}: expected an accuracy from 0 to 1")
-    return means.rename(columns={"model": "identity"})
+def seed_means(label: str, records: pd.DataFrame, keys: list[str], **more: tuple[str, str]) -> pd.DataFrame:
+    """The keys, value (a mean over seeds), seeds (how many) and `more`; `ValueError` for a repeated record."""
+    repeated = records.loc[records.duplicated([*keys, "seed"]), [*keys, "seed"]]
+    if len(repeated):
+        raise ValueError(f"{label}: two records for {repeated.iloc[0].to_dict()}: pass one split of one run")
+    groups = records.groupby(keys, sort=False)
+    return groups.agg(value=("value", "mean"), seeds=("seed", "nunique"), **more).reset_index()
 
 
 def _note(data: pd.DataFrame) -> str:
@@ -175,6 +176,6 @@ def _category(label: str, model: str) -> str:
 def _palette(label: str, drawn: list[str]) -> dict[str, str]:
     """Category -> colour, in the order of the legend; the same category has the same colour whatever rows are drawn."""
     names = dict.fromkeys(name for name in (*_ORDERS.get(label, ()), *drawn) if name != _BASELINE)
-    shades = _SHADES if label in figure_models.WEIGHTINGS else LIGHT
+    shades = SHADES if label in figure_models.WEIGHTINGS else LIGHT
     palette = dict(zip(names, itertools.cycle(shades), strict=False)) | {_BASELINE: NEUTRAL}
     return {name: color for name, color in palette.items() if name in drawn}

@@ -1,4 +1,4 @@
-"""Chapter 5's scores: per task and round (Figure 5.4), on the retrieval tasks (5.5 and 5.6)."""
+"""Scores: per task and round (Figure 5.4), of retrieval (5.5 and 5.6), and while students train (A.2)."""
 
 import itertools
 
@@ -12,8 +12,10 @@ from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import roles
-from lib.figures.means import in_order, seed_means
+from lib.figures.boxplots import seed_means
 from lib.figures.style import COLORS, DIAMOND, INK, SIZES, rows_from_top, style
+
+_DIMENSIONS = dict(zip(("100", "1024", "2048"), COLORS, strict=False))
 
 
 def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
@@ -28,7 +30,8 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     frame = ours.merge(theirs[[*keys, "published"]], on=keys, how="left")
     orders = {"model": [*_palette(frame)], "task": roles.ordered(frame["task"], roles.TABLE_5_7)}
     orders |= {"round": list(roles.ROUNDS), "metric": ["MAP", "MRR"]}
-    return in_order(frame, {key: orders[key] for key in keys})[[*keys, "value", "published", "seeds"]]
+    frame = frame.sort_values(keys, key=lambda column: column.map(orders[column.name].index), ignore_index=True)
+    return frame[[*keys, "value", "published", "seeds"]]
 
 
 @style()
@@ -73,6 +76,32 @@ def points(data: pd.DataFrame) -> Figure:
         rows_from_top(axis, models)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(tasks), fontsize=8)
+    return figure
+
+
+@style()
+def curves(data: pd.DataFrame) -> Figure:
+    """A column per training objective, above the embeddings, below the projections; a line per student.
+
+    data: `lib.findings.contextual.figure_histories`.
+    """
+    groups = data["group"].unique()
+    figure, axes = plt.subplots(2, len(groups), figsize=SIZES["figA_2"], sharex=True, sharey="row", squeeze=False)
+    for (above, below), group in zip(axes.T, groups, strict=True):
+        shown = data[data["group"] == group]
+        for axis, name in ((above, "embedding"), (below, "projected")):
+            for (_, dimension), line in shown.groupby(["model", "dimension"], sort=False):
+                look = {"color": _DIMENSIONS[dimension], "linewidth": 1, "marker": "o", "markersize": 2}
+                axis.plot(line["update"], line[name], **look)
+        above.axhline(shown["chance"].mean(), color=INK, linestyle="--", linewidth=0.9)
+        above.set_title(group)
+        below.set_xlabel("updates")
+    for axis, words in zip(axes[:, 0], ("embeddings", "projections"), strict=True):
+        axis.set_ylabel(f"mean correlation\nof the {words}")
+    colors = {name: color for name, color in _DIMENSIONS.items() if name in set(data["dimension"])}
+    handles = [Line2D([], [], color=color, label=f"{name}-dimensional teacher") for name, color in colors.items()]
+    handles.append(Line2D([], [], color=INK, linestyle="--", label="documents paired at random"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=2)
     return figure
 
 

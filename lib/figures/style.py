@@ -27,6 +27,7 @@ SIZES = {
 COLORS = seaborn.color_palette("colorblind").as_hex()
 # The same colours mixed with 30 % white, so that a box's median line and triangle stand out.
 LIGHT = [mpl.colors.to_hex([0.3 + 0.7 * part for part in mpl.colors.to_rgb(color)]) for color in COLORS]
+SHADES = [*seaborn.light_palette(COLORS[0], n_colors=6).as_hex()[1:-1], *LIGHT[1:]]  # of weightings, by λ
 NEUTRAL = "#d9d9d9"  # baselines and teachers, in every figure
 INK = "#333333"
 DIAMOND = {"marker": "D", "mfc": "white", "mec": INK, "linestyle": "", "markersize": 3.5}  # a published value
@@ -92,7 +93,6 @@ def write(
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:
     """A frame as CSV: one header, no index, six decimals."""
-    rounded = frame.round(6)  # and no minus of a zero:
-    numbers = rounded.select_dtypes("float")
-    rounded[numbers.columns] = numbers + 0.0
+    rounded = frame.round(6)
+    rounded = rounded.assign(**(rounded.select_dtypes("float") + 0.0))  # no minus of a zero
     return rounded.to_csv(index=False, float_format="%.6f", lineterminator="\n").encode()

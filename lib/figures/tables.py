@@ -34,9 +34,9 @@ def beside(ours: pd.DataFrame, published: pd.DataFrame, *, on: str | list[str]) 
 
     on: the columns that name a row. Published columns and rows that ours lacks come last.
     """
-    ours = ours.set_index(on, verify_integrity=True)
-    theirs = published.set_index(on, verify_integrity=True).add_suffix(" (published)")
-    frame = ours.reindex(ours.index.union(theirs.index, sort=False)).join(theirs)
+    ours = ours.set_index(on)
+    theirs = published.set_index(on).add_suffix(" (published)")
+    frame = ours.reindex(ours.index.union(theirs.index, sort=False)).join(theirs, validate="one_to_one")
     twins = [name for column in ours for name in (column, f"{column} (published)") if name in frame]
     return frame[[*dict.fromkeys([*twins, *theirs])]].reset_index()
 
