@@ -49,11 +49,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _train(variant: Variant, seed: int, profile: Profile, out: Path, export: bool) -> None:
-    from lib.experiments import contextual_teacher, structural_teacher, student_training, text_sets
+    from lib.experiments import contextual_teacher, structural_teacher, student_training
 
     if MAIN:
         print("reading the corpus and the teachers' embeddings; those that are missing are made", flush=True)
-    text_sets.token_ids("train", profile)
     structural_teacher.embeddings("train", profile)
     if variant.contextual:
         contextual_teacher.embeddings(variant.contextual, "train", profile)
@@ -68,8 +67,7 @@ def _train(variant: Variant, seed: int, profile: Profile, out: Path, export: boo
     if MAIN:
         (student.export if export else student.save)(out)
         student_training.remove_checkpoint(variant, seed, profile)
-        print(f"{variant.identity}: {len(history.loss)} updates, loss {history.loss[0]:.4f} -> {history.loss[-1]:.4f}")
-        print(f"saved to {out}")
+        print(f"saved to {out}: {len(history.loss)} updates, loss {history.loss[0]:.4f} -> {history.loss[-1]:.4f}")
 
 
 if __name__ == "__main__":

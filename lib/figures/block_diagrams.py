@@ -1,7 +1,4 @@
-"""The thesis' two block diagrams, redrawn: Figure 3.1 (training) and Figure 4.6 (contextual loss).
-
-A drawing is a table of boxes and a table of arrows; the arrows are what `save` writes as the figure's CSV.
-"""
+"""The thesis' two block diagrams, redrawn: Figure 3.1 (training) and Figure 4.6 (contextual loss)."""
 
 from functools import partial
 
@@ -54,7 +51,7 @@ _FIG4_6_ARROWS = [
 
 
 def _draw(boxes: _Boxes, arrows: _Arrows) -> tuple[Figure, pd.DataFrame]:
-    """The figure, and its arrows as a table."""
+    """The figure, and its arrows as a table, which is its CSV."""
     figure, axes = plt.subplots(figsize=(7.2, 4.9))
     axes.set(xlim=(0, 7.2), ylim=(0, 4.9), aspect="equal")
     axes.axis("off")

@@ -130,10 +130,9 @@ def boxplot(data: pd.DataFrame, label: str) -> Figure:
         handles.append(Line2D([], [], label="published mean", **diamond))
     axes[0].set_xlabel("normalised accuracy")
     # Long projections in a 6 inch figure: no more than 55 % of the width for the labels (0.6 em a character).
-    longest = max(map(len, rows)) + 3
     facts = models[["seeds", "collapsed"]].max().itertuples()
     names = [row + " †" * bool(collapsed) + f" ×{seeds}" * (seeds > 1) for row, seeds, collapsed in facts]
-    rows_from_top(axes[0], names, fontsize=min(8.8, 0.55 * width * 72 / (0.6 * longest)))
+    rows_from_top(axes[0], names, fontsize=min(8.8, 0.55 * width * 72 / (0.6 * (3 + max(map(len, rows))))))
     for axis in axes:
         axis.grid(axis="y", visible=False)
     sizes = {"fontsize": 8, "title_fontsize": 8, "columnspacing": 1.4, "ncols": 2 if narrow else 3}

@@ -21,7 +21,6 @@ _PUBLISHED = ("wikipedia", "news")  # the sources of the thesis; a corpus has th
 _LINES = {"test": "-", "train": "--"}
 _SPLITS = ("train", "validation")
 _SIDES = {"positives": (COLORS[0], 1), "negatives": (COLORS[1], -1)}  # colour; the half above or below the row's line
-_GRID = 40  # points of a violin's outline
 AS_PUBLISHED = "as published"
 
 
@@ -35,8 +34,8 @@ def histogram_frame(label: str, lengths: pd.DataFrame) -> pd.DataFrame:
     theirs = published.load(label)
     frames = []
     for split in _SPLITS:
-        drawn = theirs.loc[theirs["split"] == split, "bin_lo"].unique()
-        first, *later = sorted(drawn[drawn <= _LIMIT])
+        lows = theirs.loc[theirs["split"] == split, "bin_lo"].unique()
+        first, *later = sorted(lows[lows <= _LIMIT])
         edges = [*range(first, 0, -_BIN), 0][::-1] + later  # continued down to 0
         bins = [*edges, np.inf]
         for source in dict.fromkeys((*_PUBLISHED, *lengths["source"])):
@@ -157,7 +156,7 @@ def _density(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A Gaussian kernel density between the extreme values; a spike where all values are one (a collapsed model)."""
     if np.ptp(values) < 1e-12:
         return np.array([values[0] - 1e-6, values[0], values[0] + 1e-6]), np.array([0.0, 1.0, 0.0])
-    places = np.linspace(values.min(), values.max(), _GRID)
+    places = np.linspace(values.min(), values.max(), 40)
     return places, gaussian_kde(values)(places)
 
 

@@ -21,8 +21,8 @@ _DIMENSIONS = dict(zip(("100", "1024", "2048"), COLORS, strict=False))
 def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     """Our scores beside the published ones, for fig5_4 (accuracy), fig5_5 and fig5_6 (MAP and MRR).
 
-    records: columns model (as Chapter 5 prints it, or a further one), task, seed and value, and for fig5_4 round, of
-        which "10k" and "all" are kept, otherwise metric, of which "MAP" and "MRR" are kept.
+    records: columns model (as Chapter 5 prints it, or a further one), task, seed, value, and round or metric, of which
+        the published ones are kept.
     """
     keys = ["round", "task", "model"] if label == "fig5_4" else ["metric", "model", "task"]
     theirs = published.load(label).rename(columns={"accuracy": "published", "score": "published"})

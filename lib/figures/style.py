@@ -48,8 +48,7 @@ _RC = {
 def style() -> Iterator[None]:
     """The project's look, for a `with` block, which puts back what it sets and nothing else.
 
-    `rc_context` would put back `interactive` too, which the first pyplot figure of a kernel switches on: no later
-    figure would be shown.
+    `rc_context` puts back `interactive` too, which a kernel's first figure switches on: no later one would be shown.
     """
     before = {key: mpl.rcParams[key] for key in _RC}
     mpl.rcParams.update(_RC)

@@ -30,10 +30,7 @@ def save(
 
 
 def beside(ours: pd.DataFrame, published: pd.DataFrame, *, on: str | list[str]) -> pd.DataFrame:
-    """Our table and the published one in one: every column of ours followed by its published twin.
-
-    on: the columns that name a row. Published columns and rows that ours lacks come last.
-    """
+    """Each of our columns followed by its published twin, rows matched by the columns `on`; what ours lacks is last."""
     ours = ours.set_index(on)
     theirs = published.set_index(on).add_suffix(" (published)")
     frame = ours.reindex(ours.index.union(theirs.index, sort=False)).join(theirs, validate="one_to_one")
@@ -56,7 +53,7 @@ def latex(frame: pd.DataFrame, label: str, caption: str = "") -> str:
     return _texts(frame, _TEX).style.hide(axis="index").to_latex(column_format=columns, hrules=True, **place)
 
 
-def cell(value) -> str:
+def _cell(value) -> str:
     """Four significant digits of a float, large ones whole or with an exponent; nothing for a missing value."""
     if pd.isna(value):
         return ""
@@ -66,7 +63,7 @@ def cell(value) -> str:
 
 
 def _texts(frame: pd.DataFrame, escapes: dict[int, str]) -> pd.DataFrame:
-    texts = frame.astype(object).map(lambda value: cell(value).translate(escapes))
+    texts = frame.astype(object).map(lambda value: _cell(value).translate(escapes))
     return texts.set_axis([name.translate(escapes) for name in frame.columns], axis=1)
 
 

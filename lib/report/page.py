@@ -17,7 +17,6 @@ import pandas as pd
 from lib.config import manifest, paths, roles
 from lib.config.manifest import Entry
 from lib.config.profiles import Profile
-from lib.figures.tables import cell
 from lib.findings import claims
 from lib.published import deviations
 from lib.statistics.verdicts import FAILS, HOLDS, NOT_RUN, UNCLEAR
@@ -28,7 +27,6 @@ from lib.store.progress import duration
 LEDGER = "tab_claims"  # has a section of its own
 _VERDICTS = {HOLDS: "holds", FAILS: "fails", UNCLEAR: "unclear", NOT_RUN: "notrun"}  # classes in the page
 _WORDS = {"fig": "Figure", "tab": "Table", "news_tab": "News paper, table"}
-_LONGEST = 300  # rows of a table that are worth reading
 _REACH = 0.2  # effects beyond it are drawn at the edge
 
 
@@ -79,7 +77,6 @@ def shown_item(label: str, entry: Entry, profile: Profile) -> SimpleNamespace:
     # Without pandas' list of missing values: the thesis' "None" is a label, not a gap.
     numbers = pd.read_csv(files[".csv"], keep_default_na=False, na_values=[""]) if complete else pd.DataFrame()
     image = base64.b64encode(files[".svg"].read_bytes()).decode() if complete and ".svg" in files else ""
-    table = _beside(numbers)
     return SimpleNamespace(
         label=label,
         name=full_name(label),
@@ -87,8 +84,7 @@ def shown_item(label: str, entry: Entry, profile: Profile) -> SimpleNamespace:
         complete=complete,
         image=image and f"data:image/svg+xml;base64,{image}",
         alt=alt(label, entry.title, numbers),
-        table=table.head(_LONGEST),
-        rows=len(table),
+        table=_beside(numbers),
         provenance=provenance.read(label, profile),
     )
 
@@ -109,6 +105,13 @@ def alt(label: str, title: str, numbers: pd.DataFrame) -> str:
     for words, column in (("Best mean here", means["normalized"]), ("Published best", means["published_normalized"])):
         text += f" {words}: {column.idxmax()} ({cell(column.max())})." if column.notna().any() else ""
     return text
+
+
+def cell(value: Any) -> str:
+    """A value as a table shows it: at most four decimals of a float, nothing for a missing value."""
+    if pd.isna(value):
+        return ""
+    return f"{value:,.4f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
 def _beside(numbers: pd.DataFrame) -> pd.DataFrame:
