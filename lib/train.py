@@ -6,13 +6,12 @@ fails ends with exit code 2 and one line; the checkpoint stays until the student
 
 import argparse
 import os
-import sys
 from pathlib import Path
 
 from tqdm import tqdm
 
 from lib.config import environment, profiles
-from lib.config.schema import Profile
+from lib.config.profiles import Profile
 from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.store.owned_folder import check_target
@@ -30,10 +29,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--export", action="store_true", help="write a stock SentenceTransformer")
     given = parser.parse_args(arguments)
     try:
-        for name, least in {"RANK": 0, "LOCAL_RANK": 0, "WORLD_SIZE": 1}.items():
-            value = os.environ.get(name, "1")
-            if not value.isdecimal() or int(value) < least:
-                raise ValueError(f"the environment has {name}={value}; expected a whole number, at least {least}")
         variant = variants.parse(given.model)
         if variant.kind != "student" or variant.pooling != "mean":
             raise ValueError(f"{given.model!r} is no student that can be saved; expected a loss such as cosine")
@@ -41,6 +36,7 @@ def main(arguments: list[str] | None = None) -> None:
         environment.set_process_environment(offline=profile.offline)
         out = check_target(given.out)  # now, not after hours of training
         _train(variant, given.seed, profile, out, given.export)
+        return
     except KeyboardInterrupt:
         problem = "interrupted; the same command goes on from the last checkpoint"
     except (ValueError, OSError, ArithmeticError, MemoryError, ImportError) as error:
@@ -49,41 +45,29 @@ def main(arguments: list[str] | None = None) -> None:
         if "memory" not in str(error):
             raise
         problem = f"out of memory, make training.batch_size smaller: {error}"
-    else:
-        return
     parser.exit(2, " ".join(f"{parser.prog}: {problem}".split()) + "\n")
 
 
 def _train(variant: Variant, seed: int, profile: Profile, out: Path, export: bool) -> None:
-    _say("loading torch and transformers")
-    from lib.experiments import contextual_teacher, structural_teacher, student_training, text_sets
+    from lib.experiments import contextual_teacher, structural_teacher, student_training
 
-    _say("reading the corpus as the student's tokens")
-    text_sets.token_ids("train", profile)
-    _say("embedding it by the structural teacher")
+    if MAIN:
+        print("reading the corpus and the teachers' embeddings; those that are missing are made", flush=True)
     structural_teacher.embeddings("train", profile)
     if variant.contextual:
-        _say("training the contextual teacher")
         contextual_teacher.embeddings(variant.contextual, "train", profile)
-    with tqdm(desc="training", unit="update", disable=not MAIN, mininterval=0.5 if sys.stderr.isatty() else 10) as bar:
+    with tqdm(desc="training", unit="update", disable=not MAIN, mininterval=1) as bar:
 
         def on_update(done: int, updates: int, loss: float) -> None:
-            if bar.total is None:  # a resumed training begins where it was
-                bar.total, bar.n, bar.initial = updates, done - 1, done - 1
+            bar.total = updates
             bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
-            bar.update()
+            bar.update(done - bar.n)
 
         student, _, history = student_training.train_student(variant, seed, profile, on_update=on_update)
     if MAIN:
         (student.export if export else student.save)(out)
         student_training.remove_checkpoint(variant, seed, profile)
-    _say(f"{variant.identity}: {len(history.loss)} updates, loss {history.loss[0]:.4f} -> {history.loss[-1]:.4f}")
-    _say(f"saved to {out}")
-
-
-def _say(line: str) -> None:
-    if MAIN:
-        print(line, flush=True)
+        print(f"saved to {out}: {len(history.loss)} updates, loss {history.loss[0]:.4f} -> {history.loss[-1]:.4f}")
 
 
 if __name__ == "__main__":

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from lib import train
@@ -67,16 +62,6 @@ def test_a_bad_request_is_refused_before_any_work(untrained, capsys, tmp_path, a
     out = [] if "--out" in arguments else ["--out", str(tmp_path / "out")]
     assert message in refused(capsys, [*arguments, *out])
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["config.json", "file", "link", "notes"]
-
-
-@pytest.mark.parametrize("variable", ["WORLD_SIZE=abc", "WORLD_SIZE=0", "RANK=abc", "RANK=-1", "LOCAL_RANK="])
-def test_a_variable_of_a_launcher_that_is_no_number_is_one_line_before_torch_is_loaded(tmp_path, variable):
-    environment = os.environ | dict([variable.split("=")]) | {"PYTHONPATH": str(Path(train.__file__).parents[1])}
-    command = [sys.executable, "-X", "importtime", "-m", "lib.train", "cosine", "--out", str(tmp_path / "out")]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path)
-    told = run.stderr.splitlines()
-    assert run.returncode == 2 and f"the environment has {variable}; expected a whole number" in told[-1]
-    assert all(line.startswith("import time:") and not line.endswith(" torch") for line in told[:-1])
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
-"""The thesis' two block diagrams, redrawn: Figure 3.1 (training) and Figure 4.6 (contextual loss).
+"""The thesis' two block diagrams, redrawn: Figure 3.1 (training) and Figure 4.6 (contextual loss)."""
 
-A drawing is a table of boxes and a table of arrows; the arrows are what `save` writes as the figure's CSV.
-"""
+from functools import partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -9,13 +8,16 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 _COLOURS = {"trained": "#cfe3f2", "frozen": "#e6e6e6", "loss": "#f8dfc4", "data": "#ffffff"}
-_BOX = (1.9, 0.62)  # inches
+_WIDTH, _HEIGHT = 1.9, 0.62  # of a box, in inches
 _EDGE = {"edgecolor": "#444444", "linewidth": 0.8}
 _CENTRED = {"ha": "center", "va": "center"}
+_BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+_ARROW = {"arrowstyle": "-|>", "color": "#444444", "linewidth": 0.9, "shrinkA": 0, "shrinkB": 1}
+_Boxes = dict[str, tuple[str, float, float, str]]  # name: text, centre in inches, what its colour says
+_Arrows = list[tuple[str, str, str]]  # from, to, text
 
-# A box: its text, its centre in inches, what its colour says. An arrow: from, to, its text.
 # Figure 3.1: both teachers are frozen, so their embeddings are computed before training.
-FIG3_1_BOXES = {
+_FIG3_1_BOXES: _Boxes = {
     "document": ("document", 3.6, 0.5, "data"),
     "sbert": ("structural teacher\nSBERT", 1.1, 1.7, "frozen"),
     "student": ("student\nLongformer", 3.6, 1.7, "trained"),
@@ -24,14 +26,14 @@ FIG3_1_BOXES = {
     "contextual": ("contextual loss $L_C$\nforgiving", 5.3, 2.95, "loss"),
     "total": ("$\\lambda L_S + (1-\\lambda)L_C$", 3.6, 4.1, "loss"),
 }
-FIG3_1_ARROWS = [
+_FIG3_1_ARROWS = [
     ("document", "sbert", "first 384 tokens"), ("document", "student", "up to 4096"), ("document", "pv", "all words"),
     ("sbert", "structural", ""), ("student", "structural", ""), ("student", "contextual", ""), ("pv", "contextual", ""),
     ("structural", "total", ""), ("contextual", "total", ""),
 ]  # fmt: skip
 
 # Figure 4.6: the two projections train with the student; SoftCCA compares what they put out.
-FIG4_6_BOXES = {
+_FIG4_6_BOXES: _Boxes = {
     "student": ("student\nembedding", 1.9, 0.5, "trained"),
     "teacher": ("contextual teacher\nembedding", 5.3, 0.5, "frozen"),
     "f_s": ("student projection\n$f_S$", 1.9, 1.7, "trained"),
@@ -41,46 +43,36 @@ FIG4_6_BOXES = {
     "sdl_c": ("decorrelation\n$L_{SDL}(Z_2)$", 6.1, 2.95, "loss"),
     "total": ("SoftCCA: $L_{L2}+\\delta\\,(L_{SDL}(Z_1)+L_{SDL}(Z_2))$", 3.6, 4.1, "loss"),
 }
-FIG4_6_ARROWS = [
+_FIG4_6_ARROWS = [
     ("student", "f_s", ""), ("teacher", "f_c", ""),
     ("f_s", "sdl_s", ""), ("f_s", "l2", "$Z_1$"), ("f_c", "l2", "$Z_2$"), ("f_c", "sdl_c", ""),
     ("sdl_s", "total", ""), ("l2", "total", ""), ("sdl_c", "total", ""),
 ]  # fmt: skip
 
 
-def fig3_1() -> tuple[Figure, pd.DataFrame]:
-    """The architecture of the teacher-student training: (figure, its arrows as a table)."""
-    return _draw(FIG3_1_BOXES, FIG3_1_ARROWS)
-
-
-def fig4_6() -> tuple[Figure, pd.DataFrame]:
-    """The architecture of the contextual loss: (figure, its arrows as a table)."""
-    return _draw(FIG4_6_BOXES, FIG4_6_ARROWS)
-
-
-def _draw(
-    boxes: dict[str, tuple[str, float, float, str]], arrows: list[tuple[str, str, str]]
-) -> tuple[Figure, pd.DataFrame]:
+def _draw(boxes: _Boxes, arrows: _Arrows) -> tuple[Figure, pd.DataFrame]:
+    """The figure, and its arrows as a table, which is its CSV."""
     figure, axes = plt.subplots(figsize=(7.2, 4.9))
     axes.set(xlim=(0, 7.2), ylim=(0, 4.9), aspect="equal")
     axes.axis("off")
-    width, height = _BOX
     for text, x, y, role in boxes.values():
-        wide = max(width, 0.105 * max(map(len, text.split("\n"))))
-        corner, rounded = (x - wide / 2, y - height / 2), "round,pad=0,rounding_size=0.08"
-        axes.add_patch(FancyBboxPatch(corner, wide, height, boxstyle=rounded, facecolor=_COLOURS[role], **_EDGE))
+        width = max(_WIDTH, 0.105 * max(map(len, text.split("\n"))))
+        corner, rounded = (x - width / 2, y - _HEIGHT / 2), "round,pad=0,rounding_size=0.08"
+        axes.add_patch(FancyBboxPatch(corner, width, _HEIGHT, boxstyle=rounded, facecolor=_COLOURS[role], **_EDGE))
         axes.text(x, y, text, **_CENTRED, fontsize=9)
     for start, end, label in arrows:
         (_, ax, ay, _), (_, bx, by, _) = boxes[start], boxes[end]
-        tail, head = (ax + 0.15 * (bx - ax), ay + height / 2), (bx + 0.15 * (ax - bx), by - height / 2)
-        arrow = {"arrowstyle": "-|>", "color": "#444444", "linewidth": 0.9, "shrinkA": 0, "shrinkB": 1}
-        axes.annotate("", xy=head, xytext=tail, arrowprops=arrow)
+        tail, head = (ax + 0.15 * (bx - ax), ay + _HEIGHT / 2), (bx + 0.15 * (ax - bx), by - _HEIGHT / 2)
+        axes.annotate("", xy=head, xytext=tail, arrowprops=_ARROW)
         if label:
-            behind = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-            axes.text((ax + bx) / 2, (ay + by) / 2, label, **_CENTRED, fontsize=8, bbox=behind)
+            axes.text((ax + bx) / 2, (ay + by) / 2, label, **_CENTRED, fontsize=8, bbox=_BEHIND)
     for number, role in enumerate(("trained", "frozen", "loss")):
         axes.add_patch(plt.Rectangle((0.1 + 1.0 * number, 4.62), 0.18, 0.18, facecolor=_COLOURS[role], **_EDGE))
         axes.text(0.36 + 1.0 * number, 4.71, role, va="center", fontsize=8)
     table = pd.DataFrame(arrows, columns=["from", "to", "label"])
     texts = {name: text for name, (text, *_) in boxes.items()}
     return figure, table.replace({"from": texts, "to": texts}).replace({"\n": " ", r"\$": ""}, regex=True)
+
+
+fig3_1 = partial(_draw, _FIG3_1_BOXES, _FIG3_1_ARROWS)
+fig4_6 = partial(_draw, _FIG4_6_BOXES, _FIG4_6_ARROWS)

@@ -6,70 +6,67 @@ import re
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import roles
-from lib.figures.means import in_order, seed_means
-from lib.figures.style import COLORS, DIAMOND, INK, LIGHT, NEUTRAL, SIZES, rows_from_top, style
+from lib.figures.style import COLORS, DIAMOND, INK, LIGHT, NEUTRAL, SHADES, SIZES, rows_from_top, style
 from lib.published import figure_models
 
 UNTRAINED = ("Longformer", "SBERT")  # the base checkpoint and the structural teacher
-BASELINE = "baseline or teacher"
-_APPENDIX = re.compile(r"fig[A-Z]_\d+")  # shows what the thesis does not
-_LAMBDAS = ("0.2", "0.5", "0.8", "0.95")
+_APPENDIX = ("figA_", "figB_")  # how labels begin of what the thesis does not show
+_BASELINE = "baseline or teacher"
 # Figure -> pattern of models -> what the published figure colours them by, the first that fits.
-_PROJECTIONS = {r"(\d+)d;S:.*": r"\1-dimensional teacher", ".*": BASELINE}
-_WEIGHTINGS = {".*λ=(.*)": r"λ = \1", "no-weighting": "no-weighting", ".*": BASELINE}
+_PROJECTIONS = {r"(\d+)d;S:.*": r"\1-dimensional teacher", ".*": _BASELINE}
+_WEIGHTINGS = {".*λ=(.*)": r"λ = \1", "no-weighting": "no-weighting", ".*": _BASELINE}
 _CATEGORIES = {
     "fig4_3": {
         "max-margin;([^;]*).*": r"max-margin, \1",
         "contrastive": "contrastive",
-        "|".join(UNTRAINED): BASELINE,
+        "|".join(UNTRAINED): _BASELINE,
         ".*": "simple",
     },
     "fig4_5": {r".*\+.*": "DM + DBOW", "([^;]*).*": r"\1"},
-    **dict.fromkeys(("fig4_7", "fig4_8", "fig4_9"), _PROJECTIONS),
-    **dict.fromkeys(("fig4_10", "fig4_11"), _WEIGHTINGS),
+    **dict.fromkeys(figure_models.PROJECTIONS, _PROJECTIONS),
+    **dict.fromkeys(figure_models.WEIGHTINGS, _WEIGHTINGS),
     "fig5_3": {"[^;]*;([^;]*).*": r"\1 finetuning documents"},
 }
-# Categories in the order of the legend; others come after them.
+# Categories in the order of the legend and of the colours; others come after them.
 _ORDERS = {
     "fig4_3": ("simple", "contrastive", "max-margin, cosine", "max-margin, MSE"),
     "fig4_5": ("DM", "DBOW", "DM + DBOW"),
-    **dict.fromkeys(("fig4_7", "fig4_8", "fig4_9"), [f"{size}-dimensional teacher" for size in (100, 1024, 2048)]),
+    **dict.fromkeys(figure_models.PROJECTIONS, [f"{size}-dimensional teacher" for size in (100, 1024, 2048)]),
+    **dict.fromkeys(figure_models.WEIGHTINGS, [*(f"λ = {lam}" for lam in (0.2, 0.5, 0.8, 0.95)), "no-weighting"]),
     "fig5_3": [f"{size} finetuning documents" for size in roles.ROUNDS],
 }
 
 
 def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> pd.DataFrame:
-    """Our accuracies beside the published ones: the data, and the CSV, of a boxplot figure.
+    """Our accuracies beside the published ones: the data, and the CSV, of a boxplot figure, rows as drawn.
 
-    records: columns model (identity), task, seed and value, and perhaps metric (all but "accuracy" is left out) and
-        collapsed (every score is a class share).
+    records: columns model (identity), task, seed, value, and perhaps collapsed (every score is a class share).
     band: two pooled standard deviations, over seeds, of a model's mean normalised accuracy; None if unknown.
 
-    Columns: model (as printed in that figure, else as the grid names it, else its identity), task, value and published
-    (accuracies, ours averaged over seeds), normalized and published_normalized (each divided by the best accuracy of
-    the task in its own column), seeds (how many), band, collapsed, identity. Published columns are empty for what the
-    thesis does not have. Rows are sorted as drawn: ascending mean of `normalized`, in Figure 5.3 within each round.
-
-    Raises `ValueError` for an unknown label, a repeated record, a missing task and a value that is no accuracy.
+    Model is the name printed in that figure, else the grid's, else the identity; normalized divides by the best
+    accuracy of the task in its own column. Rows ascend by mean normalised accuracy, in Figure 5.3 within each round.
     """
-    ours = _accuracies(label, records)
-    columns = ["identity", "task", "published", "published_normalized"]
-    if _APPENDIX.fullmatch(label):
-        names, theirs = {}, pd.DataFrame(columns=columns, dtype=object)
+    records = records.assign(collapsed=records.get("collapsed", False))
+    ours = seed_means(label, records, ["model", "task"], collapsed=("collapsed", "any"))
+    runs = records.pivot(index=["model", "seed"], columns="task", values="value").stack(future_stack=True)
+    for (model, seed, task), value in runs[~runs.between(0, 1)].items():
+        raise ValueError(f"{label}: {model!r}, seed {seed}, on {task} has {value}: expected an accuracy from 0 to 1")
+    keys = {"identity": "identity", "task": "task", "accuracy": "published", "normalized": "published_normalized"}
+    if label.startswith(_APPENDIX):
+        names, theirs = {}, pd.DataFrame(columns=[*keys], dtype=object)
     else:
         names = {identity: model for model, identity in figure_models.shown(label).items()}
-        theirs = published.load(label).rename(columns={"accuracy": columns[2], "normalized": columns[3]})[columns]
-    names |= {identity: identity for identity in ours["identity"].unique() if identity not in names}
-    frame = ours.merge(theirs, on=["identity", "task"], how="left")
+        theirs = published.load(label)[[*keys]]
+    names |= {identity: names.get(identity, identity) for identity in ours["model"]}
+    frame = ours.rename(columns={"model": "identity"}).merge(theirs.rename(columns=keys), how="left")
     frame["normalized"] = frame["value"] / frame.groupby("task")["value"].transform("max")
-    frame["band"] = np.nan if band is None else float(band)
+    frame["band"] = np.nan if band is None else band
     frame["model"] = frame["identity"].map(names)
     frame["mean"] = frame.groupby("model")["normalized"].transform("mean").round(12)  # ties: in published order
     frame["round"] = frame["model"].str.rpartition(";")[2] if label == "fig5_3" else ""
@@ -80,7 +77,8 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
         "task": roles.ordered(frame["task"]),
     }
     kept = ["model", "task", "value", "published", "normalized", "published_normalized", "seeds", "band", "collapsed"]
-    return in_order(frame, orders)[[*kept, "identity"]]
+    frame = frame.sort_values([*orders], key=lambda column: column.map(orders[column.name].index), ignore_index=True)
+    return frame[[*kept, "identity"]]
 
 
 @style()
@@ -88,13 +86,13 @@ def boxplot(data: pd.DataFrame, label: str) -> Figure:
     """Draw `boxplot_frame`'s data, rows in its order.
 
     Left: ours, a box per model over the tasks, the mean a black triangle. Right: the published means of the same models
-    as open diamonds, on their own scale; in a reproduced ranking they run to the right without turning back. Means
-    inside the shaded strip, the seed noise around the best row, are not told apart from the best.
+    as open diamonds, on their own scale. Means inside the shaded strip are not told apart from the best row.
     """
-    rows = data["model"].unique().tolist()
+    models = data.groupby("model", sort=False)
+    rows, boxes = zip(*models["normalized"], strict=True)
     categories = [_category(label, row) for row in rows]
     colors = _palette(label, categories)
-    theirs = data.groupby("model")["published_normalized"].mean()[rows]
+    theirs = data.groupby("model")["published_normalized"].mean()[list(rows)]
     columns = 2 if theirs.notna().any() else 1
     width, height = _size(label, len(rows))
     narrow = width < 7
@@ -102,7 +100,7 @@ def boxplot(data: pd.DataFrame, label: str) -> Figure:
     figure, (axes,) = plt.subplots(1, columns, figsize=(width, height), sharey=True, width_ratios=ratios, squeeze=False)
     thin = {"color": INK, "linewidth": 0.8}
     drawn = axes[0].boxplot(
-        [data.loc[data["model"] == row, "normalized"].to_numpy() for row in rows],
+        [box.to_numpy() for box in boxes],
         positions=range(len(rows)), orientation="horizontal", widths=0.65, patch_artist=True, showmeans=True,
         meanprops={"marker": "^", "mfc": "black", "mec": "white", "markersize": 6, "markeredgewidth": 0.4},
         medianprops={"color": INK, "linewidth": 1.2}, boxprops={"edgecolor": INK, "linewidth": 0.8},
@@ -113,9 +111,9 @@ def boxplot(data: pd.DataFrame, label: str) -> Figure:
         box.set_facecolor(colors[category])
     handles = [Patch(facecolor=color, edgecolor=INK, label=name) for name, color in colors.items() if name]
     handles.append(Line2D([], [], marker="^", color="black", linestyle="", label="mean of the tasks"))
-    band = float(data["band"].iloc[0])
+    band = data["band"].iloc[0]
     if np.isfinite(band):
-        center = data.loc[data["model"] == rows[-1], "normalized"].mean()
+        center = boxes[-1].mean()
         strip = axes[0].axvspan(center - band, center + band, color=COLORS[8], alpha=0.5, lw=0, zorder=0.5)
         strip.set_label("seed noise, 2 sd around the best row")
         handles.append(strip)
@@ -132,8 +130,9 @@ def boxplot(data: pd.DataFrame, label: str) -> Figure:
         handles.append(Line2D([], [], label="published mean", **diamond))
     axes[0].set_xlabel("normalised accuracy")
     # Long projections in a 6 inch figure: no more than 55 % of the width for the labels (0.6 em a character).
-    longest = max(len(row) for row in rows) + 3
-    rows_from_top(axes[0], _row_labels(data, rows), fontsize=min(8.8, 0.55 * width * 72 / (0.6 * longest)))
+    facts = models[["seeds", "collapsed"]].max().itertuples()
+    names = [row + " †" * bool(collapsed) + f" ×{seeds}" * (seeds > 1) for row, seeds, collapsed in facts]
+    rows_from_top(axes[0], names, fontsize=min(8.8, 0.55 * width * 72 / (0.6 * (3 + max(map(len, rows))))))
     for axis in axes:
         axis.grid(axis="y", visible=False)
     sizes = {"fontsize": 8, "title_fontsize": 8, "columnspacing": 1.4, "ncols": 2 if narrow else 3}
@@ -141,33 +140,18 @@ def boxplot(data: pd.DataFrame, label: str) -> Figure:
     return figure
 
 
-def _accuracies(label: str, records: pd.DataFrame) -> pd.DataFrame:
-    """identity, task, value (mean over seeds), seeds, collapsed; checked."""
-    if "metric" in records:
-        records = records[records["metric"] == "accuracy"]
-    if records.empty:
-        raise ValueError(f"{label}: no records with metric accuracy; did `only` filter every variant out?")
-    impossible = records.loc[~records["value"].between(0, 1), ["model", "task", "value"]]
-    if len(impossible):
-        model, task, value = impossible.iloc[0]
-        raise ValueError(f"{label}: {model!r} on {task} has value {value}: expected an accuracy between 0 and 1")
-    records = records.assign(collapsed=records["collapsed"].astype(bool) if "collapsed" in records else False)
-    means = seed_means(label, records, ["model", "task"], collapsed=("collapsed", "any"))
-    counts = means.groupby("model").size()
-    if counts.nunique() > 1:
-        short = counts.idxmin()
-        raise ValueError(f"{label}: {short!r} has {counts.min()} tasks, others {counts.max()}: all need the same")
-    return means.rename(columns={"model": "identity"})
-
-
-def _row_labels(data: pd.DataFrame, rows: list[str]) -> list[str]:
-    facts = data.groupby("model")[["seeds", "collapsed"]].max().loc[rows].itertuples()
-    return [row + " †" * bool(collapsed) + (f" ×{seeds}" if seeds > 1 else "") for row, seeds, collapsed in facts]
+def seed_means(label: str, records: pd.DataFrame, keys: list[str], **more: tuple[str, str]) -> pd.DataFrame:
+    """The keys, value (a mean over seeds), seeds (how many) and `more`; `ValueError` for a repeated record."""
+    repeated = records.loc[records.duplicated([*keys, "seed"]), [*keys, "seed"]]
+    if len(repeated):
+        raise ValueError(f"{label}: two records for {repeated.iloc[0].to_dict()}: pass one split of one run")
+    groups = records.groupby(keys, sort=False)
+    return groups.agg(value=("value", "mean"), seeds=("seed", "nunique"), **more).reset_index()
 
 
 def _note(data: pd.DataFrame) -> str:
-    several = data.loc[data["seeds"] > 1, "seeds"]
-    note = f"1 seed unless marked ×{several.max()}" if len(several) else "1 seed each"
+    most = data["seeds"].max()
+    note = f"1 seed unless marked ×{most}" if most > 1 else "1 seed each"
     note += "; no seed noise band" if data["band"].isna().all() else ""
     return note + ("; †: collapsed, every score is a class share" if data["collapsed"].any() else "")
 
@@ -175,7 +159,7 @@ def _note(data: pd.DataFrame) -> str:
 def _size(label: str, rows: int) -> tuple[float, float]:
     """The published size; less high by the rows that are missing, higher by those that the thesis does not have."""
     width, height = SIZES.get(label, (7, 6))
-    count = rows if _APPENDIX.fullmatch(label) else len(figure_models.printed(label))
+    count = rows if label.startswith(_APPENDIX) else len(figure_models.printed(label))
     fixed = 1.4  # inches of axis labels and legend
     return width, fixed + (height - fixed) * rows / count if rows > 1 else fixed + 0.6
 
@@ -190,12 +174,7 @@ def _category(label: str, model: str) -> str:
 
 def _palette(label: str, drawn: list[str]) -> dict[str, str]:
     """Category -> colour, in the order of the legend; the same category has the same colour whatever rows are drawn."""
-    if label in ("fig4_10", "fig4_11"):
-        lambdas = {*_LAMBDAS, *(name.removeprefix("λ = ") for name in drawn if name.startswith("λ"))}
-        shades = seaborn.light_palette(COLORS[0], n_colors=len(lambdas) + 2).as_hex()[1:-1]
-        palette = {f"λ = {lam}": shade for lam, shade in zip(sorted(lambdas, key=float), shades, strict=True)}
-        palette["no-weighting"] = LIGHT[1]
-    else:
-        names = dict.fromkeys(name for name in (*_ORDERS.get(label, ()), *drawn) if name != BASELINE)
-        palette = dict(zip(names, itertools.cycle(LIGHT), strict=False))
-    return {name: color for name, color in (palette | {BASELINE: NEUTRAL}).items() if name in drawn}
+    names = dict.fromkeys(name for name in (*_ORDERS.get(label, ()), *drawn) if name != _BASELINE)
+    shades = SHADES if label in figure_models.WEIGHTINGS else LIGHT
+    palette = dict(zip(names, itertools.cycle(shades), strict=False)) | {_BASELINE: NEUTRAL}
+    return {name: color for name, color in palette.items() if name in drawn}

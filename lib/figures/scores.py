@@ -1,4 +1,6 @@
-"""Chapter 5's scores: per task and round (Figure 5.4), on the retrieval tasks (5.5 and 5.6)."""
+"""Scores: per task and round (Figure 5.4), of retrieval (5.5 and 5.6), and while students train (A.2)."""
+
+import itertools
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,43 +12,37 @@ from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import roles
-from lib.figures.means import in_order, seed_means
+from lib.figures.boxplots import seed_means
 from lib.figures.style import COLORS, DIAMOND, INK, SIZES, rows_from_top, style
 
-_RETRIEVAL = ["metric", "model", "task"]
-_KEYS = {"fig5_4": ["round", "task", "model"], "fig5_5": _RETRIEVAL, "fig5_6": _RETRIEVAL}
+_DIMENSIONS = dict(zip(("100", "1024", "2048"), COLORS, strict=False))
 
 
 def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     """Our scores beside the published ones, for fig5_4 (accuracy), fig5_5 and fig5_6 (MAP and MRR).
 
-    records: columns model (as Chapter 5 prints it, or a further one), task, seed and value, and for fig5_4 round, of
-        which "10k" and "all" are kept, otherwise metric, of which "MAP" and "MRR" are kept.
-
-    Columns: round, task, model or metric, model, task; value (mean over seeds), published (empty for what the thesis
-    does not have), seeds. Raises `ValueError` for a repeated record or if nothing is left.
+    records: columns model (as Chapter 5 prints it, or a further one), task, seed, value, and round or metric, of which
+        the published ones are kept.
     """
-    if label not in _KEYS:
-        raise ValueError(f"{label!r} shows no scores per task; expected one of {', '.join(_KEYS)}")
-    keys = _KEYS[label]
+    keys = ["round", "task", "model"] if label == "fig5_4" else ["metric", "model", "task"]
     theirs = published.load(label).rename(columns={"accuracy": "published", "score": "published"})
-    ours = records[records[keys[0]].isin(theirs[keys[0]].unique())]
-    if ours.empty:
-        raise ValueError(f"{label}: no records with {keys[0]} in {', '.join(theirs[keys[0]].unique())}")
-    frame = seed_means(label, ours, keys).merge(theirs[[*keys, "published"]], on=keys, how="left")
-    orders = {"model": _models(frame), "task": roles.ordered(frame["task"], roles.TABLE_5_7)}
+    ours = seed_means(label, records[records[keys[0]].isin(theirs[keys[0]])], keys)
+    frame = ours.merge(theirs[[*keys, "published"]], on=keys, how="left")
+    orders = {"model": [*_palette(frame)], "task": roles.ordered(frame["task"], roles.TABLE_5_7)}
     orders |= {"round": list(roles.ROUNDS), "metric": ["MAP", "MRR"]}
-    return in_order(frame, {key: orders[key] for key in keys})[[*keys, "value", "published", "seeds"]]
+    frame = frame.sort_values(keys, key=lambda column: column.map(orders[column.name].index), ignore_index=True)
+    return frame[[*keys, "value", "published", "seeds"]]
 
 
 @style()
 def bars(data: pd.DataFrame) -> Figure:
     """Figure 5.4: accuracy per task, a bar per model, a panel per round; the published value a diamond on each bar."""
+    palette, tasks = _palette(data), roles.ordered(data["task"], roles.TABLE_5_7)
     figure, axes = plt.subplots(data["round"].nunique(), 1, figsize=SIZES["fig5_4"], sharex=True, squeeze=False)
     for axis, (size, shown) in zip(axes[:, 0], data.groupby("round", sort=False), strict=True):
-        _grouped(axis, shown, roles.ordered(data["task"], roles.TABLE_5_7), "task", _models(data))
-        axis.set(ylabel="accuracy", title=f"{size} finetuning documents")
-    _legend(figure, _models(data))
+        _grouped(axis, shown.set_index("task"), tasks, palette)
+        axis.set(ylabel="accuracy", title=f"{size} finetuning documents", ylim=(0, 1))
+    _legend(figure, palette)
     return figure
 
 
@@ -56,17 +52,18 @@ def spans(data: pd.DataFrame) -> Figure:
     means = data.groupby(["metric", "model"], sort=False).agg(
         value=("value", "mean"), low=("value", "min"), high=("value", "max"), published=("published", "mean")
     )
+    palette = _palette(data)
     figure, axis = plt.subplots(figsize=SIZES["fig5_5"])
-    _grouped(axis, means.reset_index(), data["metric"].unique().tolist(), "metric", _models(data))
-    axis.set_ylabel("mean score of the tasks")
-    _legend(figure, _models(data), Line2D([], [], color=INK, linewidth=1, label="span of the tasks"))
+    _grouped(axis, means.reset_index("model"), data["metric"].unique().tolist(), palette)
+    axis.set(ylabel="mean score of the tasks", ylim=(0, None))
+    _legend(figure, palette, Line2D([], [], color=INK, linewidth=1, label="span of the tasks"))
     return figure
 
 
 @style()
 def points(data: pd.DataFrame) -> Figure:
     """Figure 5.6: scores on each retrieval task; a panel per metric, a colour per task, the published ones open."""
-    models, metrics = _models(data), data["metric"].unique()
+    models, metrics = [*_palette(data)], data["metric"].unique()
     tasks = roles.ordered(data["task"], roles.TABLE_5_7)
     figure, axes = plt.subplots(1, len(metrics), figsize=SIZES["fig5_6"], sharey=True, squeeze=False)
     for axis, metric in zip(axes[0], metrics, strict=True):
@@ -82,32 +79,54 @@ def points(data: pd.DataFrame) -> Figure:
     return figure
 
 
-def _grouped(axis: Axes, shown: pd.DataFrame, groups: list[str], column: str, models: list[str]) -> None:
-    width = 0.85 / len(models)
-    for index, (model, color) in enumerate(zip(models, _colors(models), strict=True)):
-        rows = shown[shown["model"] == model].set_index(column).reindex(groups)
-        places = np.arange(len(groups)) + (index - (len(models) - 1) / 2) * width
+@style()
+def curves(data: pd.DataFrame) -> Figure:
+    """A column per training objective, above the embeddings, below the projections; a line per student.
+
+    data: `lib.findings.contextual.figure_histories`.
+    """
+    groups = data["group"].unique()
+    figure, axes = plt.subplots(2, len(groups), figsize=SIZES["figA_2"], sharex=True, sharey="row", squeeze=False)
+    for (above, below), group in zip(axes.T, groups, strict=True):
+        shown = data[data["group"] == group]
+        for axis, name in ((above, "embedding"), (below, "projected")):
+            for (_, dimension), line in shown.groupby(["model", "dimension"], sort=False):
+                look = {"color": _DIMENSIONS[dimension], "linewidth": 1, "marker": "o", "markersize": 2}
+                axis.plot(line["update"], line[name], **look)
+        above.axhline(shown["chance"].mean(), color=INK, linestyle="--", linewidth=0.9)
+        above.set_title(group)
+        below.set_xlabel("updates")
+    for axis, words in zip(axes[:, 0], ("embeddings", "projections"), strict=True):
+        axis.set_ylabel(f"mean correlation\nof the {words}")
+    colors = {name: color for name, color in _DIMENSIONS.items() if name in set(data["dimension"])}
+    handles = [Line2D([], [], color=color, label=f"{name}-dimensional teacher") for name, color in colors.items()]
+    handles.append(Line2D([], [], color=INK, linestyle="--", label="documents paired at random"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    return figure
+
+
+def _grouped(axis: Axes, shown: pd.DataFrame, groups: list[str], palette: dict[str, str]) -> None:
+    """A group of bars for each of `groups`, by which `shown` is indexed."""
+    width = 0.85 / len(palette)
+    for index, (model, color) in enumerate(palette.items()):
+        rows = shown[shown["model"] == model].reindex(groups)
+        places = np.arange(len(groups)) + (index - (len(palette) - 1) / 2) * width
         axis.bar(places, rows["value"], width, color=color, edgecolor="white", linewidth=0.3)
         if "low" in rows:
             axis.vlines(places, rows["low"], rows["high"], color=INK, linewidth=1)
         axis.plot(places, rows["published"], **DIAMOND)
     axis.set_xticks(range(len(groups)), groups)
-    axis.set_ylim(0, 1 if column == "task" else None)
     axis.grid(axis="x", visible=False)
 
 
-def _legend(figure: Figure, models: list[str], *more: Line2D) -> None:
-    handles = [Patch(facecolor=color, label=model) for model, color in zip(models, _colors(models), strict=True)]
+def _legend(figure: Figure, palette: dict[str, str], *more: Line2D) -> None:
+    handles = [Patch(facecolor=color, label=model) for model, color in palette.items()]
     handles += [*more, Line2D([], [], label="published", **DIAMOND)]
     figure.legend(handles=handles, loc="outside right center")
 
 
-def _colors(models: list[str]) -> list[str]:
-    # Ten colours are told apart; a model keeps its colour when another is missing.
-    places = list(dict.fromkeys((*published.CHAPTER_5, *models)))
-    return [COLORS[places.index(model) % len(COLORS)] for model in models]
-
-
-def _models(frame: pd.DataFrame) -> list[str]:
-    models = frame["model"].unique()
-    return [model for model in dict.fromkeys((*published.CHAPTER_5, *models)) if model in models]
+def _palette(frame: pd.DataFrame) -> dict[str, str]:
+    """Chapter 5's models first, each with its colour, which it keeps when another is missing."""
+    shown = frame["model"].unique()
+    places = dict.fromkeys((*published.CHAPTER_5, *shown))
+    return {model: color for model, color in zip(places, itertools.cycle(COLORS), strict=False) if model in shown}

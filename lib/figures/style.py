@@ -1,12 +1,10 @@
 """The one look of all figures, and the one way to save them."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
@@ -15,11 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.config import paths
+from lib.config.profiles import Profile
 from lib.store import provenance
 from lib.store.files import write_atomically
-
-if TYPE_CHECKING:
-    from lib.config.profiles import Profile
 
 # Physical size of the published figures in inches, read from the vector figures.
 SIZES = {
@@ -31,11 +27,10 @@ SIZES = {
 COLORS = seaborn.color_palette("colorblind").as_hex()
 # The same colours mixed with 30 % white, so that a box's median line and triangle stand out.
 LIGHT = [mpl.colors.to_hex([0.3 + 0.7 * part for part in mpl.colors.to_rgb(color)]) for color in COLORS]
+SHADES = [*seaborn.light_palette(COLORS[0], n_colors=6).as_hex()[1:-1], *LIGHT[1:]]  # of weightings, by λ
 NEUTRAL = "#d9d9d9"  # baselines and teachers, in every figure
 INK = "#333333"
-# A published value, in every figure.
-DIAMOND = {"marker": "D", "mfc": "white", "mec": INK, "linestyle": "", "markersize": 3.5}
-DECIMALS = 6
+DIAMOND = {"marker": "D", "mfc": "white", "mec": INK, "linestyle": "", "markersize": 3.5}  # a published value
 
 _RC = {
     **seaborn.axes_style("whitegrid"),
@@ -51,10 +46,9 @@ _RC = {
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """The project's look, for a `with` block: seaborn's paper context, whitegrid, and the colour-blind palette.
+    """The project's look, for a `with` block, which puts back what it sets and nothing else.
 
-    It puts back what it sets and nothing else. `rc_context` would put back `interactive` too, which the first pyplot
-    figure of a kernel switches on: no later figure would be shown.
+    `rc_context` puts back `interactive` too, which a kernel's first figure switches on: no later one would be shown.
     """
     before = {key: mpl.rcParams[key] for key in _RC}
     mpl.rcParams.update(_RC)
@@ -73,23 +67,22 @@ def rows_from_top(axis: Axes, names: list[str], **text: Any) -> None:
 def save(
     figure: Figure, label: str, data: pd.DataFrame, *, profile: Profile, records: pd.DataFrame | None = None
 ) -> list[Path]:
-    """Save a figure under its label: `<label>.svg`, `<label>.csv` and its provenance. Returns the paths of the files.
+    """Save `<label>.svg`, `<label>.csv` and their provenance, return the files; the same data give the same bytes.
 
-    data: what the figure shows, a row per drawn value, sorted as drawn; `ValueError` if empty.
-    records: the tidy records behind it, for the provenance.
-
-    The same data give the same bytes: no date, fixed ids, one font, six decimals.
+    data: what the figure shows, a row per drawn value, sorted as drawn. records: what it rests on, for the provenance.
     """
-    if data.empty:
-        raise ValueError(f"{label}: nothing to save, the data frame is empty; did `only` filter every variant out?")
     picture = io.BytesIO()
     with style():
         figure.savefig(picture, format="svg", metadata={"Date": None, "Title": label})
-    return write(label, {".svg": picture.getvalue(), ".csv": csv_bytes(data)}, profile, records)
+    return write(label, data, {".svg": picture.getvalue(), ".csv": csv_bytes(data)}, profile, records)
 
 
-def write(label: str, content: dict[str, bytes], profile: Profile, records: pd.DataFrame | None) -> list[Path]:
+def write(
+    label: str, data: pd.DataFrame, content: dict[str, bytes], profile: Profile, records: pd.DataFrame | None
+) -> list[Path]:
     """Write the files of a figure or table, by suffix, and its provenance; returns the files' paths."""
+    if data.empty:
+        raise ValueError(f"{label}: nothing to save, the data frame is empty; did `only` filter every variant out?")
     files = [paths.figures(profile) / f"{label}{suffix}" for suffix in content]
     for file, written in zip(files, content.values(), strict=True):
         write_atomically(file, written)
@@ -98,9 +91,7 @@ def write(label: str, content: dict[str, bytes], profile: Profile, records: pd.D
 
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:
-    """A frame as UTF-8 CSV: one header, no index, six decimals, `\\n` line ends on every system."""
-    # Rounding first: otherwise -0.0000001 would be written as -0.000000.
-    rounded = frame.round(DECIMALS)
-    numbers = rounded.select_dtypes("float")
-    rounded[numbers.columns] = numbers + 0.0
-    return rounded.to_csv(index=False, float_format=f"%.{DECIMALS}f", lineterminator="\n").encode()
+    """A frame as CSV: one header, no index, six decimals."""
+    rounded = frame.round(6)
+    rounded = rounded.assign(**(rounded.select_dtypes("float") + 0.0))  # no minus of a zero
+    return rounded.to_csv(index=False, float_format="%.6f", lineterminator="\n").encode()

@@ -1,12 +1,11 @@
 """One HTML page per profile: the claims ledger, every figure and table beside the published one, and how it was made.
 
-    ledger = claims.check(*claims.our_results(profile), profile=profile.name)
-    page.write(profile, ledger)                artifacts/<run>/report.html
-
 The page holds everything it shows - pictures as data URIs, its style inline, no script - so it opens from disk,
-without a network, and can be sent as one file. It shows what is there; what was not made is listed as missing.
+without a network, and can be sent as one file. What was not made is listed as missing.
 """
 
+import base64
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,27 +14,25 @@ import jinja2
 import numpy as np
 import pandas as pd
 
-from lib.config import manifest, paths
+from lib.config import manifest, paths, roles
+from lib.config.manifest import Entry
 from lib.config.profiles import Profile
 from lib.findings import claims
 from lib.published import deviations
-from lib.report import shown_items
 from lib.statistics.verdicts import EQUIVALENT, HOLDS, MARGIN, NOT_RUN, NOT_TESTABLE, NUMBER, OPEN, REVERSED
 from lib.store import provenance
 from lib.store.files import write_atomically
 from lib.store.progress import duration
 
 LEDGER = "tab_claims"  # has a section of its own
-# Verdict -> class in the page.
-_VERDICTS = {
-    HOLDS: "holds", REVERSED: "fails", EQUIVALENT: "alike", OPEN: "unclear", NOT_TESTABLE: "untestable",
-    NOT_RUN: "notrun", NUMBER: "number",
-}  # fmt: skip
+_CLASSES = ("holds", "fails", "alike", "unclear", "untestable", "notrun", "number")  # in the page
+_VERDICTS = dict(zip((HOLDS, REVERSED, EQUIVALENT, OPEN, NOT_TESTABLE, NOT_RUN, NUMBER), _CLASSES, strict=True))
+_WORDS = {"fig": "Figure", "tab": "Table", "news_tab": "News paper, table"}
 _REACH = 0.2  # effects beyond it are drawn at the edge
 
 
 def write(profile: Profile, ledger: pd.DataFrame) -> Path:
-    """Write the page to `artifacts/<run>/report.html`, register it under the label "report", and return its path."""
+    """Write the page to `artifacts/<run>/report.html`, label "report", and return its path."""
     path = paths.run_folder(profile) / "report.html"
     write_atomically(path, page(profile, ledger).encode())
     provenance.saved["report"] = [path]
@@ -45,13 +42,12 @@ def write(profile: Profile, ledger: pd.DataFrame) -> Path:
 def page(profile: Profile, ledger: pd.DataFrame) -> str:
     """The page as text. ledger: `claims.check`'s."""
     entries = {label: entry for label, entry in manifest.load().items() if entry.kind != "page" and label != LEDGER}
-    items = [shown_items.item(label, entry, profile) for label, entry in entries.items()]
+    items = [shown_item(label, entry, profile) for label, entry in entries.items()]
     notebooks = sorted({entry.notebook for entry in entries.values()})
     chapters = {name: [item for item in items if item.entry.notebook == name] for name in notebooks}
     notes = [item.provenance for item in items if item.provenance]
-    parameters = [(key, "-" if value is None else str(value)) for key, value in profile.flat().items()]
-    html = template("template.html.j2")
-    return html.render(
+    parameters = [(key, str(value)) for key, value in profile.flat().items()]
+    return template("template.html.j2").render(
         profile=profile,
         run=paths.run_name(profile),
         chapters=chapters,
@@ -66,19 +62,74 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
         rankings={label: claims.neighbours(label) for label in claims.RANKINGS},
         notes=notes,
         commits={note["commit"][:12] + " (with changes)" * note["dirty"] for note in notes if note.get("commit")},
-        versions=pd.DataFrame([note.get("versions", {}) for note in notes]),  # several where figures differ
+        versions=pd.DataFrame([note["versions"] for note in notes]),
         parameters=pd.DataFrame(parameters, columns=["parameter", "value"]),
         timings=_timings(profile, chapters),
         deviations=deviations.table(profile).to_dict("records"),
     )
 
 
+def shown_item(label: str, entry: Entry, profile: Profile) -> SimpleNamespace:
+    """Everything about one label that is on disk; what is missing leaves image and table empty."""
+    files = {file.suffix: file for file in entry.paths(profile)}
+    complete = all(file.is_file() for file in files.values())
+    # Without pandas' list of missing values: the thesis' "None" is a label, not a gap.
+    numbers = pd.read_csv(files[".csv"], keep_default_na=False, na_values=[""]) if complete else pd.DataFrame()
+    image = base64.b64encode(files[".svg"].read_bytes()).decode() if complete and ".svg" in files else ""
+    return SimpleNamespace(
+        label=label,
+        name=full_name(label),
+        entry=entry,
+        complete=complete,
+        image=image and f"data:image/svg+xml;base64,{image}",
+        alt=alt(label, entry.title, numbers),
+        table=_beside(numbers),
+        provenance=provenance.read(label, profile),
+    )
+
+
+def full_name(label: str) -> str:
+    """`fig4_10` -> "Figure 4.10", `figA_1` -> "Figure A.1", `news_tab1` -> "News paper, table 1"."""
+    match = re.fullmatch(r"(news_tab|fig|tab)_?(.+)", label)
+    return f"{_WORDS[match[1]]} {match[2].replace('_', '.')}" if match else label
+
+
+def alt(label: str, title: str, numbers: pd.DataFrame) -> str:
+    """What a picture shows, in words: for boxplots the best model, here and published."""
+    text = f"{full_name(label)}: {title}."
+    if "normalized" not in numbers:
+        return f"{text} {len(numbers)} rows of {', '.join(numbers)}."
+    means = numbers.groupby("model", sort=False)[["normalized", "published_normalized"]].mean()
+    text += f" Boxplots of normalised accuracy, one row for each of {len(means)} models."
+    for words, column in (("Best mean here", means["normalized"]), ("Published best", means["published_normalized"])):
+        text += f" {words}: {column.idxmax()} ({cell(column.max())})." if column.notna().any() else ""
+    return text
+
+
+def cell(value: Any) -> str:
+    """A value as a table shows it: at most four decimals of a float, nothing for a missing value."""
+    if pd.isna(value):
+        return ""
+    return f"{value:,.4f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def _beside(numbers: pd.DataFrame) -> pd.DataFrame:
+    """The numbers behind a figure or table; a boxplot's with a row per model, the best first, ours / published."""
+    if "normalized" not in numbers:
+        return numbers
+    means = numbers.groupby("model", sort=False).agg(
+        ours=("normalized", "mean"), published=("published_normalized", "mean"), seeds=("seeds", "max")
+    )
+    pairs = numbers["value"].map(cell) + " / " + numbers["published"].map(cell).replace("", "-")
+    tasks = numbers.assign(pair=pairs).pivot(index="model", columns="task", values="pair")
+    return means.join(tasks[roles.ordered(numbers["task"])]).iloc[::-1].reset_index()
+
+
 def template(name: str) -> jinja2.Template:
     """A template of this folder, with what it needs to write numbers."""
-    loader = jinja2.FileSystemLoader(Path(__file__).parent)
-    whitespace = {"trim_blocks": True, "lstrip_blocks": True}
-    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, **whitespace)
-    environment.filters.update(cell=shown_items.cell, name=shown_items.name, signed=_signed, place=_place)
+    settings = {"autoescape": True, "undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(Path(__file__).parent), **settings)
+    environment.filters.update(cell=cell, name=full_name, signed=_signed, place=_place)
     environment.tests["missing"] = pd.isna
     return environment.get_template(name)
 

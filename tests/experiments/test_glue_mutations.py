@@ -56,7 +56,7 @@ KEPT = {
     "tokens of an export": (EXPORT, "(student.max_positions)", "(student.max_positions + 1)", set()),
     "ties of retrieval": (METRICS, "TIE_DECIMALS = 12", "TIE_DECIMALS = 11", set()),
     "what a builder writes": (BUILD, "{split}.jsonl", "{split}.json", set()),
-    "CCA of one direction": (CCA, "0, 1).sum()", "0, 1).max()", {"contextual", "masked"}),
+    "CCA of all directions": (CCA, "[:k].sum()", ".sum()", {"contextual", "masked"}),
 }
 # What is broken: (module, its text, the replacement).
 EDITS = {

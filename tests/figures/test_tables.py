@@ -75,12 +75,9 @@ def test_save(tmp_path, monkeypatch):
     assert [file.read_bytes() for file in tables.save(FRAME, "tab4_1", profile=profile, caption="Corpus")] == first
 
 
-@pytest.mark.parametrize(
-    "frame", [FRAME.iloc[:0], FRAME.set_axis(pd.MultiIndex.from_product([["a", "b"], [1, 2]]), axis=1)]
-)
-def test_save_wants_a_flat_table(frame):
-    with pytest.raises(ValueError, match="tab4_1: expected a flat table with rows"):
-        tables.save(frame, "tab4_1", profile=None)
+def test_nothing_to_save():
+    with pytest.raises(ValueError, match="tab4_1: nothing to save"):
+        tables.save(FRAME.iloc[:0], "tab4_1", profile=None)
 
 
 def test_beside():
@@ -105,7 +102,7 @@ def test_beside_keeps_whole_numbers_when_all_rows_match():
 
 def test_beside_wants_distinct_rows_and_the_key():
     frame = pd.DataFrame({"split": ["train", "train"], "documents": [1, 2]})
-    with pytest.raises(ValueError, match=r"our table names the row \['train'\] twice"):
+    with pytest.raises(ValueError, match="not unique in left"):
         tables.beside(frame, frame.iloc[:1], on="split")
-    with pytest.raises(ValueError, match="the published table has no column 'task'"):
+    with pytest.raises(KeyError, match="task"):
         tables.beside(pd.DataFrame({"task": ["OC"]}), frame, on="task")

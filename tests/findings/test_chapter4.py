@@ -11,7 +11,7 @@ from lib.config import paths, profiles
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
 from lib.findings import chapter4, claims
 from lib.published import figure_models
-from lib.report import shown_items
+from lib.report import page
 
 
 def as_records(label, scale=1.0, references=()):
@@ -131,5 +131,5 @@ def test_own_models_on_one_own_task_are_drawn_and_judged(tmp_path, monkeypatch):
     assert len(claims.of_chapter_4("fig4_3", pd.DataFrame(own), profile))
     saved = pd.read_csv(paths.figures(profile) / "fig4_3.csv")
     count = len(chapter4.models("fig4_3", profile))
-    assert len(saved) == count >= 15 and f"{count} models" in shown_items.alt("fig4_3", "All structural losses", saved)
-    assert shown_items._beside("fig4_3", saved)[0]["published"].isna().all()
+    assert len(saved) == count >= 15 and f"{count} models" in page.alt("fig4_3", "All structural losses", saved)
+    assert page._beside(saved)["published"].isna().all()
