@@ -47,10 +47,9 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 def write_examples(task: Path, examples: Examples) -> None:
     """The splits of a single or pair task."""
-    keys = {1: ("id", "label"), 2: ("a", "b", "label")}
     for split, rows in examples.items():
-        lines = (dict(zip(keys[len(ids)], (*ids, label), strict=True)) for ids, label in rows)
-        write_lines(task / f"{split}.jsonl", lines)
+        keys = ("id", "label") if rows and len(rows[0][0]) == 1 else ("a", "b", "label")
+        write_lines(task / f"{split}.jsonl", (dict(zip(keys, (*ids, label), strict=True)) for ids, label in rows))
 
 
 def write_relevant(task: Path, relevant: Mapping[str, list[str]]) -> None:

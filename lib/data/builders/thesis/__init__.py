@@ -1,8 +1,4 @@
-"""thesis: the published corpora and tasks as dataset folders (thesis, Sections 4.1 and 5.2.1).
-
-Corpora come from the files that the profile names, IMDB and ARXIV from the hub, the other tasks from files downloaded
-by hand (`published_tasks`).
-"""
+"""thesis: the published corpora and tasks as dataset folders (thesis, Sections 4.1 and 5.2.1)."""
 
 from __future__ import annotations
 
