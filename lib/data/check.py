@@ -15,8 +15,6 @@ import numpy as np
 from lib.data import task_files
 from lib.data.dataset_folder import Documents
 
-FOLDS = 5  # assumed for a task without a test split
-
 
 def findings(path: Path) -> Iterator[str]:
     """Lines on every dataset folder in `path`, or on `path` if it is one."""
@@ -46,8 +44,9 @@ def _documents(folder: Path) -> Iterator[str]:
 
 
 def _task(folder: Path) -> Iterator[str]:
-    task = task_files.read(folder, folds=None if (folder / "test.jsonl").is_file() else FOLDS)
-    yield f"{task.kind} of {len(task.texts)} documents" + (": give it folds in the profile" if task.folds else "")
+    folded = (folder / "train.jsonl").is_file() and not (folder / "test.jsonl").is_file()
+    task = task_files.read(folder, folds=5 if folded else None)  # as the profile may say
+    yield f"{task.kind} of {len(task.texts)} documents" + (": give it folds in the profile" if folded else "")
     for split, labels in task.labels.items():
         sizes = [f"{task.classes[label]} {size}" for label, size in Counter(labels.tolist()).most_common()]
         yield f"{split}: {len(labels)} examples, {len(sizes)} classes: {', '.join(sizes[:3])}"

@@ -1,18 +1,15 @@
 """The distillation corpus, drawn from dataset folders (thesis, Sections 4.1 and 5.1.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from lib.config.schema import Profile
 from lib.data import sources, task_files
-from lib.data.dataset_folder import Document, Documents, content, repeats
-
-if TYPE_CHECKING:
-    from lib.config.schema import Profile
+from lib.data.dataset_folder import Document, Documents, content, place
 
 _BATCH = 1000  # documents whose tokens are counted at once: bounds memory
 # As plain values that can be kept: "train" and "validation" [(folder, row)], "left_out" {folder: {reason: count}}.
@@ -43,33 +40,30 @@ def select(profile: Profile, tokenizer: Callable[[], Callable[..., Any]] | None 
     """Draws the documents of a corpus: of its folders in their shares, none twice.
 
     A document of a task's validation or test split is left out, and so is what another document repeats, also across
-    folders; texts are compared with white space normalised. `order: listed` takes documents as the files list them,
-    `shuffled` draws them without replacement. Validation is drawn first. Every prefix of the training documents keeps
-    the shares until a folder runs out; then the others fill up.
-
+    folders; white space does not count. `order: listed` takes documents as the files list them, `shuffled` draws them.
+    Validation is drawn first. Every prefix of train keeps the shares until a folder runs out; then the others fill up.
     `tokenizer` makes the student's; it is called only where a folder has `min_tokens`.
     """
     section = profile.corpus
+    folders = [Documents(sources.root(profile), name) for name in section.names]
     tasks = task_files.of_profile(profile).values()
     held_out = np.array([content(task.texts[i]) for task in tasks for i in task.held_out()], dtype=np.uint64)
     seen = np.zeros(0, dtype=np.uint64)
     left_out: dict[str, dict[str, int]] = {}
     draws: list[Iterator[int]] = []
-    for entry in section.folders:
-        documents = Documents(sources.root(profile), entry.folder)
+    for entry, documents in zip(section.folders, folders, strict=True):
         contents = documents.contents
         if not contents.all():
-            where = documents.place(np.flatnonzero(contents == 0)[0])
+            where = place(documents.files, np.flatnonzero(contents == 0)[0])
             raise ValueError(f"{where}: the text is empty or holds no token; give it a text or remove the line")
         tested = np.isin(contents, held_out)
-        copied = ~tested & (repeats(contents) | np.isin(contents, seen))
+        copied = ~tested & (pd.Index(contents).duplicated() | np.isin(contents, seen))
         seen = np.union1d(seen, contents)
         counts = left_out[entry.folder] = {"in a test": int(tested.sum()), "copies": int(copied.sum()), "too short": 0}
         rows = np.flatnonzero(~tested & ~copied)
         if section.order == "shuffled":
             rows = np.random.default_rng([section.seed, len(draws)]).permutation(rows)
-        long_enough = _long_enough(documents, rows.tolist(), entry.min_tokens, tokenizer, counts)
-        draws.append(long_enough if entry.min_tokens else iter(rows.tolist()))
+        draws.append(_long_enough(documents, rows.tolist(), entry.min_tokens, tokenizer, counts))
     shares = [entry.share for entry in section.folders]
     picks = [_interleaved(draws, shares, n) for n in (section.validation_documents, section.train_documents)]
     usable, wanted = sum(map(len, picks)), section.validation_documents + section.train_documents
@@ -83,6 +77,9 @@ def _long_enough(
     documents: Documents, rows: list[int], wanted: int | None, tokenizer: Any, left_out: dict[str, int]
 ) -> Iterator[int]:
     """The rows whose text has at least `wanted` tokens, counted as far as they are asked for."""
+    if not wanted:
+        yield from rows
+        return
     count = tokenizer()
     for start in range(0, len(rows), _BATCH):
         batch = rows[start : start + _BATCH]

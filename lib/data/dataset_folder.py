@@ -16,9 +16,10 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 import pyarrow
 from pyarrow import ipc, parquet
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
@@ -35,7 +36,6 @@ Text = Annotated[str, Field(min_length=0)]
 Name = Annotated[str, Field(min_length=0, coerce_numbers_to_str=True)]
 Id = Annotated[str, Field(min_length=1, coerce_numbers_to_str=True)]
 _Optional = Annotated[Name, BeforeValidator(lambda value: "" if value is None else value)]
-T = TypeVar("T")
 
 
 class Document(BaseModel, frozen=True):
@@ -55,11 +55,11 @@ class Documents(Sequence[Document]):
     """The documents of `<root>/<name>`, in file order, read from disk when they are asked for."""
 
     def __init__(self, root: Path, name: str):
-        self.name, self._files = name, _documents_files(root / name)
-        key = fingerprint([source_key(__name__, stop=("lib.store", "lib.config")), *map(sha256, self._files)])
-        place = paths.artifacts() / "data" / "arrow" / key
-        root = written(place, {"documents": lambda folder: _write_arrow(self._files, folder)})
-        self._table = ipc.open_file(pyarrow.memory_map(f"{root}/documents/documents.arrow")).read_all()
+        self.name, self.files = name, _documents_files(root / name)
+        key = fingerprint([source_key(__name__, stop=("lib.store", "lib.config")), *map(sha256, self.files)])
+        folder = paths.artifacts() / "data" / "arrow" / key
+        written(folder, {"documents": lambda folder: _write_arrow(self.files, folder)})
+        self._table = ipc.open_file(pyarrow.memory_map(f"{folder}/documents/documents.arrow")).read_all()
 
     def __len__(self) -> int:
         return self._table.num_rows
@@ -76,14 +76,11 @@ class Documents(Sequence[Document]):
         """(documents,) uint64 checksums of the texts, white space normalised; 0 where a document has no token."""
         return self._table["content"].to_numpy()
 
-    def place(self, row: int) -> str:
-        """file:line of a document, for a message."""
-        return _place(self._files, row)
-
 
 def content(text: str) -> int:
     """A 64-bit checksum of a text that is the same however its words are spaced; 0 for a text without a token."""
-    return _checksum(" ".join(text.split())) or 1 if has_token(text) else 0
+    digest = hashlib.blake2b(" ".join(text.split()).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") or 1 if has_token(text) else 0
 
 
 def has_token(text: str) -> bool:
@@ -91,14 +88,7 @@ def has_token(text: str) -> bool:
     return any(unicodedata.category(character)[0] in "LNPS" and character != "\ufffd" for character in text)
 
 
-def repeats(values: array | np.ndarray) -> np.ndarray:
-    """(values,) bool: whether a value stood before."""
-    again = np.ones(len(values), dtype=bool)
-    again[np.unique(values, return_index=True)[1]] = False
-    return again
-
-
-def checked(where: str | Path, form: TypeAdapter[T], value: Any) -> T:
+def checked(where: str | Path, form: TypeAdapter, value: Any) -> Any:
     """`value` in its form; `ValueError` that says where it is not."""
     try:
         return form.validate_python(value)
@@ -110,7 +100,7 @@ def checked(where: str | Path, form: TypeAdapter[T], value: Any) -> T:
 
 def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(file:line, object) of every line of a JSON Lines file, plain or compressed."""
-    where = str(path)
+    where = f"{path}:0"
     try:
         with _OPENERS.get(path.suffix, open)(path, "rb") as stream:
             for number, line in enumerate(stream, start=1):
@@ -118,6 +108,8 @@ def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield where, parsed(where, line)
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{where}: after it the archive is cut off or damaged ({error}); copy it again") from error
+    if where == f"{path}:0":
+        raise ValueError(f"{path}: expected at least one line, the file is empty")
 
 
 def parsed(where: str | Path, text: bytes) -> dict[str, Any]:
@@ -169,23 +161,18 @@ def _parquet_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _write_arrow(files: list[Path], folder: Path) -> None:
     """All documents, checked, with the checksum of each text beside it."""
     schema = pyarrow.schema([*((key, pyarrow.string()) for key in _COLUMNS), ("content", pyarrow.uint64())])
-    ids = array("Q")  # checksums: eight bytes a document, where a set of ids would take a hundred
+    ids = array("q")  # hashes: eight bytes a document, where a set of ids would take a hundred
     with ipc.new_file(folder / "documents.arrow", schema) as writer:
         given = ((where, {key: row[key] for key in _COLUMNS if key in row}) for where, row in _rows(files))
         rows = (checked(where, _DOCUMENT, fields) for where, fields in given)
         while batch := list(itertools.islice(rows, _BATCH)):
-            ids.extend(_checksum(document.id) for document in batch)
+            ids.extend(hash(document.id) for document in batch)
             full = [{**document.model_dump(), "content": content(document.text)} for document in batch]
             writer.write_batch(pyarrow.RecordBatch.from_pylist(full, schema=schema))
-    if not ids:
-        raise ValueError(f"{files[0]}: expected at least one document, the file is empty")
-    if (again := np.flatnonzero(repeats(ids))).size:
-        raise ValueError(f"{_place(files, again[0])}: this id occurs a second time")
+    if (again := np.flatnonzero(pd.Index(np.asarray(ids)).duplicated())).size:
+        raise ValueError(f"{place(files, again[0])}: this id occurs a second time")
 
 
-def _place(files: list[Path], number: int) -> str:
+def place(files: list[Path], number: int) -> str:
+    """file:line of a document, for a message."""
     return next(itertools.islice(_rows(files), number, None))[0]
-
-
-def _checksum(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")

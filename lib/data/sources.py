@@ -1,17 +1,12 @@
 """Where a profile's dataset folders are, and what names their content."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lib.config import paths
+from lib.config.schema import Profile
 from lib.data.written_once import sha256
 from lib.store.files import fingerprint as name_of
-
-if TYPE_CHECKING:
-    from lib.config.schema import Profile
 
 
 def root(profile: Profile) -> Path:

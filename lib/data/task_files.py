@@ -4,24 +4,19 @@ What makes a result wrong is refused, with file and line. What real data sets do
 on both sides of a split, a pair in both orders, one text with two labels - is kept, counted and said in `notes`.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 from pydantic import Field, TypeAdapter
 
-from lib.config.schema import TaskFolder
+from lib.config.schema import Profile, TaskFolder
 from lib.data import sources
 from lib.data.dataset_folder import Documents, Id, Name, checked, json_lines, parsed
-
-if TYPE_CHECKING:
-    from lib.config.schema import Profile
 
 SPLITS = ("train", "validation", "test")
 PARTS = 10  # of train, one of which serves for validation where a folder has none
@@ -89,6 +84,9 @@ def read(path: Path, folds: int | None = None, seed: int = 42) -> Task:
     validation examples are taken from train by `seed`; no group is cut.
     """
     task_kind = kind(path)
+    splits = [split for split in SPLITS if (path / f"{split}.jsonl").is_file()]
+    if (not splits or "validation" in splits) if folds else (splits and "test" not in splits):
+        raise ValueError(f"{path}: expected test.jsonl and no folds, or folds of train.jsonl without validation.jsonl")
     documents = Documents(path.parents[2], path.parents[1].name)
     rows = list(zip(documents, documents.contents.tolist(), strict=True))
     contents = {document.id: content for document, content in rows}
@@ -101,13 +99,11 @@ def read(path: Path, folds: int | None = None, seed: int = 42) -> Task:
         dropped = len(gold) - len(kept)
         notes = [f"{dropped} sources left out: a document without text"] if dropped else []
         return Task(task_kind, texts, groups=groups, relevant=kept, notes=tuple(notes))
-    splits = [split for split in SPLITS if (path / f"{split}.jsonl").is_file()] or ["clusters"]
-    if "train" in splits and ("validation" in splits if folds else "test" not in splits):
-        raise ValueError(f"{path}: expected test.jsonl, or folds in the profile and no validation.jsonl")
-    examples = _examples(path, splits, contents)
+    examples = _examples(path, splits or ["clusters"], contents)
     notes = _remarks(examples, groups)
     examples = examples[examples["whole"]]
-    if splits[0] == "train" and not folds and "validation" not in splits:
+    if splits and not folds and "validation" not in splits:
+        splits.append("validation")
         examples = _carve(path, examples, groups, seed)
         notes.append("no validation.jsonl: a tenth of each class of train serves, of whole groups where there are any")
     used = {*examples["a"], *examples["b"]}
@@ -116,7 +112,7 @@ def read(path: Path, folds: int | None = None, seed: int = 42) -> Task:
         clusters = dict(zip(examples["a"], examples["label"], strict=True))
         return Task(task_kind, texts, groups=groups, clusters=clusters, notes=tuple(notes))
     classes = sorted(set(examples["label"]))
-    parts = {split: examples[examples["split"] == split] for split in SPLITS if split in set(examples["split"])}
+    parts = {split: examples[examples["split"] == split] for split in SPLITS if split in splits}
     inputs = {split: part["ids"].tolist() for split, part in parts.items()}
     labels = {split: pd.Index(classes).get_indexer(part["label"]) for split, part in parts.items()}
     return Task(task_kind, texts, inputs, labels, classes, folds, groups, notes=tuple(notes))
@@ -167,13 +163,10 @@ def _lines(path: Path, splits: list[str]) -> Iterator[tuple[str, str, tuple[str,
     """(split, file:line, ids, label) of every line; labels are text, so 1 and "1" are one class."""
     keys = None
     for split in splits:
-        where = None
         for where, values in json_lines(path / f"{split}.jsonl"):
             keys = keys or (["a", "b", "label"] if split == "train" and "a" in values else ["id", "label"])
             *ids, label = checked(where, _EXAMPLE, {key: values.get(key) for key in keys}).values()
             yield split, where, tuple(ids), label
-        if where is None:
-            raise ValueError(f"{path / split}.jsonl: expected at least one example, the file is empty")
 
 
 def _remarks(rows: pd.DataFrame, groups: dict[str, str]) -> list[str]:

@@ -45,10 +45,7 @@ def _write(folder: Path, write: Callable[[Path], None]) -> None:
     unfinished.mkdir()
     try:
         write(unfinished)
-        for path in unfinished.rglob("*"):  # on the disk before the name is: power may fail
-            if path.is_file():
-                with path.open("rb") as stream:
-                    os.fsync(stream.fileno())
+        os.sync()  # on the disk before the name is: power may fail
         os.replace(unfinished, folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)

@@ -99,4 +99,4 @@ def test_the_check_lists_what_is_there_and_finds_errors(profile, tmp_path, capsy
     write(tmp_path / "diaries/documents.jsonl", "{")
     assert check.main([str(tmp_path / "diaries")]) == 2 and "documents.jsonl:1: not JSON" in capsys.readouterr().out
     for empty in (tmp_path / "nowhere", tmp_path / "diaries" / "nothing"):
-        assert check.main([str(empty)]) == 2 and "neither a dataset folder nor a folder of them" in capsys.readouterr().err
+        assert check.main([str(empty)]) == 2 and "neither a dataset folder nor" in capsys.readouterr().err

@@ -51,12 +51,14 @@ def test_what_a_corpus_must_not_hold(root):
     assert read(root, "events").held_out() == {"0", "1", "2"}
 
 
-def test_missing_validation_is_a_stratified_seeded_part_of_train(root):
+def test_missing_validation_is_a_stratified_seeded_part_of_train(root, write):
     task = read(root, "topics", seed=1)
     assert list(task.inputs) == ["train", "validation", "test"] and "no validation.jsonl" in task.notes[0]
     assert task.classes == ["a", "b"] and sorted(task.labels["validation"]) == [0, 0, 1, 1]
     assert not set(task.inputs["validation"]) & set(task.inputs["train"]) and len(task.inputs["train"]) == 36
     assert read(root, "topics", seed=1).inputs == task.inputs != read(root, "topics", seed=2).inputs
+    write(root / "own/tasks/topics/train.jsonl", *({"id": n, "label": "ab"[n > 1]} for n in range(5)))
+    assert sorted(read(root, "topics").labels["validation"]) == [0, 1], "one of each class where a tenth is less"
 
 
 def test_validation_taken_from_train_never_cuts_a_group(root, write):
@@ -85,14 +87,14 @@ WRONG = [
     ("links/train", [{"a": "0", "b": "1"}], r"train\.jsonl:1: 'label': Input should be a valid string"),
     ("links/train", [{"a": "0", "label": 1}], r"train\.jsonl:1: 'b': Input should be a valid string"),
     ("links/train", [PAIR, {"id": "0", "label": 1}], r"train\.jsonl:2: 'a': Input should be"),
-    ("links/train", [], r"train\.jsonl: expected at least one example"),
-    ("links/train", [PAIR, SECOND, {**PAIR, "label": 0}], r"train\.jsonl:3: 0 and 1 has .*'0', and '1' at .*train\.jsonl:1$"),
-    ("links/train", [PAIR, SECOND, {"a": "1", "b": "0", "label": 0}], r"train\.jsonl:3: 1 and 0 has .*, and '1' at .*:1$"),
+    ("links/train", [], r"train\.jsonl: expected at least one line"),
+    ("links/train", [PAIR, SECOND, {**PAIR, "label": 0}], r"train\.jsonl:3: 0 and 1 has .*'0', and '1' at .*:1$"),
+    ("links/train", [PAIR, SECOND, {"a": "1", "b": "0", "label": 0}], r"jsonl:3: 1 and 0 has .*, and '1' at .*:1$"),
     ("links/train", [SECOND, {**PAIR, "b": "0"}], r"train\.jsonl:2: a and b are one document, '0'"),
     ("links/train", [PAIR, {**SECOND, "label": 1}], r"train\.jsonl:1: expected at least two classes in train.*got 1"),
-    ("links/train", ['{"a": 0, "b": 1, "label": 1, "label": 0}'], r"train\.jsonl:1: not JSON: the key 'label' stands twice"),
+    ("links/train", ['{"a": 0, "b": 1, "label": 1, "label": 0}'], r"jsonl:1: not JSON: the key 'label' stands twice"),
     ("links/train", [PAIR, b'{"a": "\xe9"}'], r"train\.jsonl:2: not JSON: 'utf-8' codec can't decode"),
-    ("links/train", [PAIR, r'{"a": "0", "b": "2", "label": "\ud800"}'], r"train\.jsonl:2: 'label': .* unable to parse raw data as a unicode"),
+    ("links/train", [PAIR, r'{"a": "0", "b": "2", "label": "\ud800"}'], r"jsonl:2: 'label': .* as a unicode string"),
     ("links/test", [SECOND, {"a": "0", "b": "9", "label": 7}], r"test\.jsonl:2: label '7' does not occur in train"),
     ("links/test", [{"id": "0", "label": 1}], r"test\.jsonl:1: 'a': Input should be"),
     ("links/test", [{"a": 50, "b": 51, "label": 1}, {"a": 3, "b": 4, "label": 1}],
@@ -126,12 +128,14 @@ def test_what_is_wrong_is_said_in_one_line(root, write, file, rows, message):
 
 def test_missing_things(root):
     (root / "own/tasks/links/test.jsonl").unlink()
-    with pytest.raises(ValueError, match=r"links: expected test\.jsonl, or folds"):
+    with pytest.raises(ValueError, match=r"links: expected test\.jsonl and no folds, or folds"):
         read(root, "links")
     with pytest.raises(ValueError, match="tasks/link: expected a folder with train.jsonl .* found none of them"):
         read(root, "link")
-    with pytest.raises(ValueError, match="links: expected test.jsonl, or folds in the profile and no validation.jsonl"):
+    with pytest.raises(ValueError, match="links: expected .* folds of train.jsonl without validation.jsonl"):
         read(root, "links", folds=5)
+    with pytest.raises(ValueError, match="related: expected .* no folds"):
+        read(root, "related", folds=5)
 
 
 def test_what_real_data_have_is_kept_and_counted(root, write):

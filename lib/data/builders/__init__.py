@@ -4,21 +4,17 @@ A builder is a package with `key_files(profile)`, what besides its settings and 
 `writers(profile)`: {dataset folder: a function that fills it}. `python -m lib.data.builders <profile>` builds by hand.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lib.config import paths
+from lib.config.schema import Profile
 from lib.data.written_once import written
 from lib.store.files import fingerprint
 from lib.store.source_keys import source_key
-
-if TYPE_CHECKING:
-    from lib.config.schema import Profile
 
 _READERS = ("lib.data.task_files", "lib.data.dataset_folder", "lib.data.sources", "lib.data.written_once")
 Examples = dict[str, list[tuple[tuple[str, ...], str]]]  # {split: [((id,) or (a, b), label)]}

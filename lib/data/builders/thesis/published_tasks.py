@@ -22,14 +22,12 @@ from lib.data.written_once import sha256
 SUMS = "SHA256SUMS"
 IMDB_FILES = "hf://datasets/stanfordnlp/imdb@e6281661ce1c48d982bc483cf8a173c1bbeb5d31/plain_text/{split}-*.parquet"
 ARXIV_FILES = "hf://datasets/ccdv/arxiv-classification@f9bd92144ed76200d6eb3ce73a8bd4eba9ffdc85/{split}_data.txt"
-ARXIV_SPLITS = {"train": "train", "validation": "val", "test": "test"}  # our names -> the files'
 # The categories; `no_ref` removes these strings from the texts, because a paper's header can name its class.
 ARXIV_CLASSES = "math.AC cs.CV cs.AI cs.SY math.GR cs.CE cs.PL cs.IT cs.DS cs.NE math.ST".split()
 PAIR_STEMS = {"AAN": "{split}_cite", "OC": "{split}_ai2_ab", "S2ORC": "{split}_ai2_gorc", "PAN": "pla_{split}"}
 PAIR_SPLITS = {"train": "train", "validation": "dev", "test": "test"}
 ALIGNED = "\001"  # marks the aligned sentence: a leak of the label
 RETRIEVAL_FILES = {"WINES": "wines", "GAMES": "video_games"}
-Texts = dict[str, str]  # {id: text}
 
 
 def write(role: str, task: str, root: Path, folder: Path) -> None:
@@ -43,7 +41,7 @@ def write(role: str, task: str, root: Path, folder: Path) -> None:
         texts, gold = _singles(source, {"train": "train", "test": "test"})
     elif role == "ARXIV":
         source = ARXIV_FILES
-        texts, gold = _singles(source, ARXIV_SPLITS, cut=ARXIV_CLASSES)
+        texts, gold = _singles(source, {"train": "train", "validation": "val", "test": "test"}, cut=ARXIV_CLASSES)
     else:
         texts, gold, note = (_retrieval if role in RETRIEVAL_FILES else _pairs)(role, root)
     (write_relevant if role in RETRIEVAL_FILES else write_examples)(folder / "tasks" / task, gold)
@@ -51,9 +49,9 @@ def write(role: str, task: str, root: Path, folder: Path) -> None:
     write_readme(folder, role, f"Source: {source}. Licence: as stated there.", note)
 
 
-def _singles(files: str, splits: dict[str, str], cut: Sequence[str] = ()) -> tuple[Texts, Examples]:
+def _singles(files: str, splits: dict[str, str], cut: Sequence[str] = ()) -> tuple[dict[str, str], Examples]:
     """Single documents; strings in `cut` are taken out of the texts."""
-    texts: Texts = {}
+    texts: dict[str, str] = {}
     examples: Examples = {split: [] for split in splits}
     for split, stem in splits.items():
         for number, row in enumerate(text_tables.rows(files.format(split=stem))):
@@ -65,13 +63,13 @@ def _singles(files: str, splits: dict[str, str], cut: Sequence[str] = ()) -> tup
     return texts, examples
 
 
-def _pairs(role: str, root: Path) -> tuple[Texts, Examples, str]:
+def _pairs(role: str, root: Path) -> tuple[dict[str, str], Examples, str]:
     """Headerless CSV: label, first text, second text. Equal texts get one id, so that each is embedded once.
 
     A dataset folder refuses three things that such files may hold: a pair of one text gets two ids; a pair that stands
     there again with the other label, in either order, or in a later split, is left out and counted.
     """
-    texts: Texts = {}
+    texts: dict[str, str] = {}
     examples: Examples = {split: [] for split in PAIR_SPLITS}
     first: dict[tuple[str, str], tuple[str, str]] = {}
     left_out = 0
@@ -93,9 +91,9 @@ def _pairs(role: str, root: Path) -> tuple[Texts, Examples, str]:
     return texts, examples, note if left_out else ""
 
 
-def _retrieval(role: str, root: Path) -> tuple[Texts, dict[str, list[str]], str]:
+def _retrieval(role: str, root: Path) -> tuple[dict[str, str], dict[str, list[str]], str]:
     """An article is its title, then its sections' titles and texts, empty ones left out. Gold: {title: {title: 1}}."""
-    texts: Texts = {}
+    texts: dict[str, str] = {}
     for where, row in itertools.islice(_csv_rows(_pinned(root, f"{RETRIEVAL_FILES[role]}.txt")), 1, None):
         title, sections = row  # below the header
         if title in texts:
@@ -126,8 +124,7 @@ def _pinned(root: Path, name: str) -> Path:
     """The file `name`, if its checksum is the one in SHA256SUMS."""
     path, sums = root / name, root / SUMS
     if not (path.is_file() and sums.is_file()):
-        told = f"{__name__} says from where; then cd {root} && sha256sum * > {SUMS}"
-        raise ValueError(f"{path} or {sums} is missing; download the file ({told})")
+        raise ValueError(f"{path} or {sums} is missing; download and pin it as {__name__} says")
     if f"{sha256(path)}  {name}" not in sums.read_text(encoding="utf-8").splitlines():
         raise ValueError(f"{path}: sha256 is {sha256(path)}, {SUMS} has another; download it again or renew the pin")
     return path

@@ -18,26 +18,20 @@ _SCHEMA = pyarrow.schema([(key, pyarrow.string()) for key in ("id", "text", "tit
 
 
 def write(files: Sequence[str], folder: Path) -> None:
-    """Write the rows of all `files` as the documents of a folder; those without a token are left out and counted.
-
-    `files` are patterns, on disk or `hf://datasets/<id>@<revision>/<files>`, whose rows have a text, maybe a title.
-    """
+    """Write rows of files, with a text and maybe a title, as the documents of a folder; none without a token."""
     (folder / "documents").mkdir()
     numbered = enumerate(row for place in files for row in rows(place))
-    left_out = 0
-    for piece, batch in enumerate(iter(lambda: list(itertools.islice(numbered, PIECE)), [])):
-        full = [(number, row) for number, row in batch if has_token(row["text"] or "")]
-        left_out += len(batch) - len(full)
-        fields = [{"id": str(n), "text": row["text"], "title": row.get("title") or ""} for n, row in full]
-        table = pyarrow.Table.from_pylist(fields, schema=_SCHEMA)
+    full = ((number, row) for number, row in numbered if has_token(row["text"] or ""))
+    fields = ({"id": str(number), "text": row["text"], "title": row.get("title") or ""} for number, row in full)
+    for piece, batch in enumerate(iter(lambda: list(itertools.islice(fields, PIECE)), [])):
+        table = pyarrow.Table.from_pylist(batch, schema=_SCHEMA)
         parquet.write_table(table, folder / "documents" / f"{piece:05d}.parquet")
     source = f"Source: {', '.join(files)}. Licence: as stated there."
-    note = f"All rows with a text, in order; {left_out} without a token left out."
-    write_readme(folder, "Documents of a corpus", source, note)
+    write_readme(folder, "Documents of a corpus", source, "All rows with a token in their text; ids count all rows.")
 
 
 def rows(place: str) -> Iterable[dict[str, Any]]:
-    """Rows of a file or pattern; of Grover's .tar.gz, those of the JSON Lines files in it."""
+    """Rows of a file or pattern, on disk or of the hub (hf://); of Grover's .tar.gz, of the JSON Lines files in it."""
     from datasets import load_dataset  # slow to import
 
     if place.endswith(".tar.gz"):
