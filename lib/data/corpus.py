@@ -1,22 +1,17 @@
-"""The distillation corpus, drawn from dataset folders, and its token statistics (thesis, Sections 4.1 and 5.1.1)."""
+"""The distillation corpus, drawn from dataset folders (thesis, Sections 4.1 and 5.1.1)."""
 
-from __future__ import annotations
-
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from lib.config.schema import Profile
 from lib.data import sources, task_files
-from lib.data.dataset_folder import Document, Documents, content, repeats
-
-if TYPE_CHECKING:
-    from lib.config.schema import Profile
+from lib.data.dataset_folder import Document, Documents, content, place
 
 _BATCH = 1000  # documents whose tokens are counted at once: bounds memory
-Tokenizer = Callable[..., Mapping[str, list[list[int]]]]  # a Hugging Face tokenizer, as far as it is needed here
 # As plain values that can be kept: "train" and "validation" [(folder, row)], "left_out" {folder: {reason: count}}.
 Selection = dict[str, Any]
 
@@ -31,7 +26,7 @@ class Corpus:
 
 
 def read(profile: Profile, selection: Selection | None = None) -> Corpus:
-    """The corpus of a profile, its documents read from disk when they are asked for; raises as `select`.
+    """The corpus of a profile, its documents read from disk when they are asked for.
 
     selection: an earlier result of `select`, which takes long where `min_tokens` counts tokens.
     """
@@ -41,16 +36,13 @@ def read(profile: Profile, selection: Selection | None = None) -> Corpus:
     return Corpus(train, validation, selection["left_out"])
 
 
-def select(profile: Profile, tokenizer: Callable[[], Tokenizer] | None = None) -> Selection:
+def select(profile: Profile, tokenizer: Callable[[], Callable[..., Any]] | None = None) -> Selection:
     """Draws the documents of a corpus: of its folders in their shares, none twice.
 
     A document of a task's validation or test split is left out, and so is what another document repeats, also across
-    folders; texts are compared with white space normalised. `order: listed` takes documents as the files list them,
-    `shuffled` draws them without replacement. Validation is drawn first. Every prefix of the training documents keeps
-    the shares until a folder runs out; then the others fill up.
-
-    `tokenizer` makes the student's; it is called only where a folder has `min_tokens`. Raises `ValueError`: anything
-    wrong in a file, or too few documents.
+    folders; white space does not count. `order: listed` takes documents as the files list them, `shuffled` draws them.
+    Validation is drawn first. Every prefix of train keeps the shares until a folder runs out; then the others fill up.
+    `tokenizer` makes the student's; it is called only where a folder has `min_tokens`.
     """
     section = profile.corpus
     folders = [Documents(sources.root(profile), name) for name in section.names]
@@ -62,41 +54,40 @@ def select(profile: Profile, tokenizer: Callable[[], Tokenizer] | None = None) -
     for entry, documents in zip(section.folders, folders, strict=True):
         contents = documents.contents
         if not contents.all():
-            where = documents.place(np.flatnonzero(contents == 0)[0])
+            where = place(documents.files, np.flatnonzero(contents == 0)[0])
             raise ValueError(f"{where}: the text is empty or holds no token; give it a text or remove the line")
         tested = np.isin(contents, held_out)
-        copied = ~tested & (repeats(contents) | np.isin(contents, seen))
+        copied = ~tested & (pd.Index(contents).duplicated() | np.isin(contents, seen))
         seen = np.union1d(seen, contents)
-        left_out[entry.folder] = {"in a test": int(tested.sum()), "copies": int(copied.sum()), "too short": 0}
+        counts = left_out[entry.folder] = {"in a test": int(tested.sum()), "copies": int(copied.sum()), "too short": 0}
         rows = np.flatnonzero(~tested & ~copied)
         if section.order == "shuffled":
             rows = np.random.default_rng([section.seed, len(draws)]).permutation(rows)
-        if entry.min_tokens and tokenizer is None:
-            raise ValueError(f"min_tokens={entry.min_tokens} counts tokens and needs the student's tokenizer")
-        long_enough = _long_enough(documents, rows, entry.min_tokens, tokenizer, left_out[entry.folder])
-        draws.append(long_enough if entry.min_tokens else iter(rows.tolist()))
+        draws.append(_long_enough(documents, rows.tolist(), entry.min_tokens, tokenizer, counts))
     shares = [entry.share for entry in section.folders]
     picks = [_interleaved(draws, shares, n) for n in (section.validation_documents, section.train_documents)]
     usable, wanted = sum(map(len, picks)), section.validation_documents + section.train_documents
     if usable < wanted:
-        reasons = []
-        for documents in folders:
-            counts = [f"{count} {reason}" for reason, count in left_out[documents.name].items()]
-            reasons.append(f"{documents.name}: {len(documents)} less {', '.join(counts)}")
-        what = f"the corpus holds {usable} usable documents ({'; '.join(reasons)}), {wanted} are wanted"
+        what = f"the corpus holds {usable} usable documents, {wanted} are wanted (left out: {left_out})"
         raise ValueError(f"{what}; lower corpus.train_documents or corpus.validation_documents, or add a folder")
     return {"validation": picks[0], "train": picks[1], "left_out": left_out}
 
 
 def _long_enough(
-    documents: Documents, rows: np.ndarray, wanted: int, tokenizer: Callable[[], Tokenizer], left_out: dict[str, int]
+    documents: Documents, rows: list[int], wanted: int | None, tokenizer: Any, left_out: dict[str, int]
 ) -> Iterator[int]:
     """The rows whose text has at least `wanted` tokens, counted as far as they are asked for."""
-    lengths = _token_counts((documents[int(row)] for row in rows), tokenizer())
-    for row, length in zip(rows, lengths, strict=True):
-        left_out["too short"] += length < wanted
-        if length >= wanted:
-            yield int(row)
+    if not wanted:
+        yield from rows
+        return
+    count = tokenizer()
+    for start in range(0, len(rows), _BATCH):
+        batch = rows[start : start + _BATCH]
+        ids = count([documents[row].text for row in batch], truncation=False, verbose=False)["input_ids"]
+        for row, tokens in zip(batch, ids, strict=True):
+            left_out["too short"] += len(tokens) < wanted
+            if len(tokens) >= wanted:
+                yield row
 
 
 def _interleaved(draws: list[Iterator[int]], shares: list[float], wanted: int) -> list[tuple[int, int]]:
@@ -129,9 +120,3 @@ class _Picked(Sequence[Document]):
             return _Picked(self.folders, self.picks[index])
         folder, row = self.picks[index]
         return self.folders[folder][row]
-
-
-def _token_counts(documents: Iterable[Document], tokenizer: Tokenizer) -> Iterator[int]:
-    every = (document.text for document in documents)
-    while texts := list(itertools.islice(every, _BATCH)):
-        yield from map(len, tokenizer(texts, truncation=False, verbose=False)["input_ids"])

@@ -1,21 +1,16 @@
 """Where a profile's dataset folders are, and what names their content."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lib.config import paths
+from lib.config.schema import Profile
 from lib.data.written_once import sha256
 from lib.store.files import fingerprint as name_of
 
-if TYPE_CHECKING:
-    from lib.config.schema import Profile
-
 
 def root(profile: Profile) -> Path:
-    """The folder of dataset folders: what a builder writes, once, or a person's own; `ValueError` if it is missing."""
+    """The folder of dataset folders: what a builder writes, once, or a person's own."""
     if profile.build is None:
         return paths.data_root(profile)
     from lib.data import builders
@@ -24,15 +19,11 @@ def root(profile: Profile) -> Path:
 
 
 def fingerprint(profile: Profile, datasets: Iterable[str]) -> str:
-    """16 hex digits of the names and bytes of all files that are read of the named dataset folders.
-
-    A README changes nothing. Cheap after the first time in a process: unchanged files are not read again.
-    """
+    """16 hex digits of the names and bytes of all files that are read of the named dataset folders."""
     place = root(profile)
     patterns = ("documents.jsonl*", "documents/*.parquet", "tasks/*/*.json", "tasks/*/*.jsonl")
     held = {path for name in datasets for pattern in patterns for path in (place / name).glob(pattern)}
-    files = sorted(path for path in held if path.is_file())
-    return name_of([[file.relative_to(place).as_posix(), sha256(file)] for file in files])
+    return name_of([[path.relative_to(place).as_posix(), sha256(path)] for path in sorted(held) if path.is_file()])
 
 
 def corpus_datasets(profile: Profile) -> set[str]:

@@ -1,35 +1,28 @@
 """Reading the tasks of dataset folders; the kind of a task is told by its files.
 
-    train.jsonl, validation.jsonl, test.jsonl     classification, of documents or of pairs of documents
-    relevant.json                                 retrieval
-    clusters.jsonl                                clustering
-
 What makes a result wrong is refused, with file and line. What real data sets do have - an example given twice, a text
 on both sides of a split, a pair in both orders, one text with two labels - is kept, counted and said in `notes`.
 """
 
-from __future__ import annotations
-
-import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
+from pydantic import Field, TypeAdapter
 
-from lib.config.schema import TaskFolder
-from lib.data import dataset_folder, sources
-from lib.data.dataset_folder import Documents
-
-if TYPE_CHECKING:
-    from lib.config.schema import Profile
+from lib.config.schema import Profile, TaskFolder
+from lib.data import sources
+from lib.data.dataset_folder import Documents, Id, Name, checked, json_lines, parsed
 
 SPLITS = ("train", "validation", "test")
-VALIDATION_SHARE = 0.1  # of the training examples, where a folder has no validation split
+PARTS = 10  # of train, one of which serves for validation where a folder has none
 _KINDS = {"relevant.json": "retrieval", "clusters.jsonl": "clustering", "train.jsonl": "classification"}
+_EXAMPLE = TypeAdapter(dict[str, Name])
+_RELEVANT = TypeAdapter(Annotated[dict[Id, Annotated[list[Id], Field(min_length=1)]], Field(min_length=1)])
 
 
 @dataclass(frozen=True)
@@ -63,48 +56,38 @@ class Task:
 
 
 def of_profile(profile: Profile) -> dict[str, Task]:
-    """The profile's tasks by name, in the order of `profile.tasks.names`; raises as `read`."""
-    root = sources.root(profile)
-    documents = functools.cache(lambda name: Documents(root, name))
-    tasks = {}
-    for name in profile.tasks.names:
-        entry = profile.tasks.folders[name]
-        path = folder(root, entry)
-        tasks[name] = read(path, documents(path.parents[1].name), folds=entry.folds, seed=profile.tasks.seed)
-    return tasks
+    """The profile's tasks by name, in the order of `profile.tasks.names`."""
+    root, section = sources.root(profile), profile.tasks
+    entries = {name: section.folders[name] for name in section.names}
+    return {name: read(folder(root, entry), entry.folds, section.seed) for name, entry in entries.items()}
 
 
 def folder(root: Path, entry: TaskFolder) -> Path:
-    """The folder of a task, which is there."""
+    """The folder of a task."""
     dataset, _, task = entry.folder.partition("/")
-    path = Path(root) / dataset / "tasks" / task
-    dataset_folder.document_files(root, dataset)
-    if not path.is_dir():
-        held = sorted(other.name for other in path.parent.iterdir()) if path.parent.is_dir() else []
-        raise ValueError(f"{path}: no such task; {dataset} has {', '.join(held) or 'none'}")
-    return path
+    return root / dataset / "tasks" / task
 
 
 def kind(path: Path) -> str:
     """ "classification", "retrieval" or "clustering", from the names of a task's files."""
-    if path.is_file():
-        raise ValueError(f"{path} is a file; a task is a folder of files")
     held = [name for name in _KINDS if (path / name).is_file()]
     if len(held) != 1:
-        names = "either train.jsonl and test.jsonl, or relevant.json, or clusters.jsonl"
-        raise ValueError(f"{path}: expected {names}, found {' and '.join(held) or 'none of them'}")
+        names = "train.jsonl and test.jsonl, or relevant.json, or clusters.jsonl"
+        raise ValueError(f"{path}: expected a folder with {names}, found {' and '.join(held) or 'none of them'}")
     return _KINDS[held[0]]
 
 
-def read(path: Path, documents: Documents, *, folds: int | None = None, seed: int = 42) -> Task:
-    """The task in the folder `path`, a dataset folder's that holds `documents`.
+def read(path: Path, folds: int | None = None, seed: int = 42) -> Task:
+    """The task in the folder `path` of a dataset folder.
 
     With `folds`, of cross-validation over train, it has no validation split and may do without test. With neither,
-    validation examples are taken from train by `seed`; no group is cut. Raises `ValueError` with file and line.
+    validation examples are taken from train by `seed`; no group is cut.
     """
     task_kind = kind(path)
-    if folds and task_kind != "classification":
-        raise ValueError(f"{path}: a {task_kind} has no folds; take folds={folds} out of the profile")
+    splits = [split for split in SPLITS if (path / f"{split}.jsonl").is_file()]
+    if (not splits or "validation" in splits) if folds else (splits and "test" not in splits):
+        raise ValueError(f"{path}: expected test.jsonl and no folds, or folds of train.jsonl without validation.jsonl")
+    documents = Documents(path.parents[2], path.parents[1].name)
     rows = list(zip(documents, documents.contents.tolist(), strict=True))
     contents = {document.id: content for document, content in rows}
     texts = {document.id: document.text for document, content in rows if content}
@@ -113,22 +96,16 @@ def read(path: Path, documents: Documents, *, folds: int | None = None, seed: in
         gold = _relevant(path / "relevant.json", contents)
         kept = {a: [b for b in targets if b in texts] for a, targets in gold.items() if a in texts}
         kept = {source: targets for source, targets in kept.items() if targets}
-        return Task(task_kind, texts, groups=groups, relevant=kept, notes=_left_out(len(gold), len(kept), "sources"))
-    splits = ["clusters"]
-    if task_kind == "classification":
-        splits = [split for split in SPLITS if (path / f"{split}.jsonl").is_file()]
-        if "test" not in splits and not folds:
-            needs = "a task holds train.jsonl and test.jsonl, or has folds"
-            raise ValueError(f"{path / 'test.jsonl'}: the test split is missing; {needs}")
-        if folds and "validation" in splits:
-            raise ValueError(f"{path}: folds={folds} and validation.jsonl exclude each other; remove one")
-    examples = _examples(path, splits, contents)
+        dropped = len(gold) - len(kept)
+        notes = [f"{dropped} sources left out: a document without text"] if dropped else []
+        return Task(task_kind, texts, groups=groups, relevant=kept, notes=tuple(notes))
+    examples = _examples(path, splits or ["clusters"], contents)
     notes = _remarks(examples, groups)
     examples = examples[examples["whole"]]
-    if task_kind == "classification" and not folds and "validation" not in splits:
-        examples, note = _carve(path, examples, groups, seed)
+    if splits and not folds and "validation" not in splits:
         splits.append("validation")
-        notes.append(note)
+        examples = _carve(path, examples, groups, seed)
+        notes.append("no validation.jsonl: a tenth of each class of train serves, of whole groups where there are any")
     used = {*examples["a"], *examples["b"]}
     texts = {text_id: text for text_id, text in texts.items() if text_id in used}
     if task_kind == "clustering":
@@ -141,56 +118,55 @@ def read(path: Path, documents: Documents, *, folds: int | None = None, seed: in
     return Task(task_kind, texts, inputs, labels, classes, folds, groups, notes=tuple(notes))
 
 
+def _relevant(path: Path, contents: dict[str, int]) -> dict[str, list[str]]:
+    relevant = checked(path, _RELEVANT, parsed(path, path.read_bytes()))
+    for source, targets in relevant.items():
+        if missing := {source, *targets} - contents.keys():
+            raise ValueError(f"{path}: source {source!r}: id {min(missing)!r} is no document of this folder")
+        if len({source, *targets}) <= len(targets):
+            raise ValueError(f"{path}: source {source!r} lists itself or a target twice")
+    return relevant
+
+
 def _examples(path: Path, splits: list[str], contents: dict[str, int]) -> pd.DataFrame:
     """A row for each line of the splits, or of the clusters; the first that breaks a rule is named.
 
-    Columns: split, label, ids (one or two), their ends a and b, the contents of these (low and high), whether both have
-    a text (whole), and what the first example of the same ids in either order has (first_...).
+    Columns: split, where, label, ids (one or two), their ends a and b, the contents of these (low and high), whether
+    both have a text (whole), and what the first example of the same ids in either order has (first_...).
     """
-    rows = pd.DataFrame(_lines(path, splits), columns=["split", "file", "line", "ids", "label"])
+    rows = pd.DataFrame(_lines(path, splits), columns=["split", "where", "ids", "label"])
     rows["a"], rows["b"], rows["both"] = rows["ids"].str[0], rows["ids"].str[-1], rows["ids"].str.join(" and ")
     ends = [[contents.get(text_id, 0) for text_id in (ids[0], ids[-1])] for ids in rows["ids"]]
     rows["low"], rows["high"] = np.sort(np.array(ends, dtype=np.uint64)).T
     rows["whole"] = rows["low"] > 0
     same = rows.groupby(["split", rows["ids"].map(sorted).map(tuple)])
-    rows = rows.join(same[["line", "label", "ids"]].transform("first").add_prefix("first_"))
+    rows = rows.join(same[["where", "label", "ids"]].transform("first").add_prefix("first_"))
     rows["home"] = rows.groupby("ids")["split"].transform("first")
     trained = rows["label"][rows["whole"] & (rows["split"] == splits[0])].unique()
     rows["trained"] = ", ".join(trained)
-    alone = (rows["a"] == rows["b"]) & (rows["ids"].str.len() == 2)
-    relabelled = rows["label"] != rows["first_label"]
-    few = pd.Series(len(trained) < 2, rows.index)
-    where = "{file}:{line}: "
     rules = {
-        where + "id {a!r} is no document of this folder": ~rows["a"].isin(contents),
-        where + "id {b!r} is no document of this folder": ~rows["b"].isin(contents),
-        where + "a and b are one document, {a!r}; remove the line": alone,
-        where + "{both} has the label {label!r}, on line {first_line} {first_label!r}": relabelled,
-        "{file}: expected at least two classes in {split}, got {trained}": few,
-        where + "label {label!r} does not occur in train.jsonl": rows["whole"] & ~rows["label"].isin(trained),
-        where + "{both} is in {home}.jsonl too; keep it in one split": rows["home"] != rows["split"],
+        "id {a!r} is no document of this folder": ~rows["a"].isin(contents),
+        "id {b!r} is no document of this folder": ~rows["b"].isin(contents),
+        "a and b are one document, {a!r}": (rows["a"] == rows["b"]) & (rows["ids"].str.len() == 2),
+        "{both} has the label {label!r}, and {first_label!r} at {first_where}": rows["label"] != rows["first_label"],
+        "expected at least two classes in {split}, got {trained}": pd.Series(len(trained) < 2, rows.index),
+        "label {label!r} does not occur in train.jsonl": rows["whole"] & ~rows["label"].isin(trained),
+        "{both} is in {home}.jsonl too; keep it in one split": rows["home"] != rows["split"],
     }
     for message, broken in rules.items():
         for row in rows[broken].head(1).to_dict("records"):
-            raise ValueError(message.format(**row))
+            raise ValueError(f"{row['where']}: {message.format(**row)}")
     return rows
 
 
-def _lines(path: Path, splits: list[str]) -> Iterator[tuple[str, Path, int, tuple[str, ...], str]]:
-    """(split, file, line, ids, label) of every line; labels are text, so 1 and "1" are one class."""
-    pairs = None
+def _lines(path: Path, splits: list[str]) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
+    """(split, file:line, ids, label) of every line; labels are text, so 1 and "1" are one class."""
+    keys = None
     for split in splits:
-        file, number = path / f"{split}.jsonl", 0
-        for number, (where, values) in enumerate(dataset_folder.json_lines(file), start=1):
-            if pairs is None:
-                pairs = split == "train" and "a" in values
-            if ("a" in values) != pairs:
-                raise ValueError(f"{where}: expected {'a pair' if pairs else 'one document'} (as in the whole task)")
-            keys = ("a", "b", "label") if pairs else ("id", "label")
-            *ids, label = dataset_folder.text_fields(where, values, keys).values()
-            yield split, file, number, tuple(ids), label
-        if not number:
-            raise ValueError(f"{file}: expected at least one example, the file is empty")
+        for where, values in json_lines(path / f"{split}.jsonl"):
+            keys = keys or (["a", "b", "label"] if split == "train" and "a" in values else ["id", "label"])
+            *ids, label = checked(where, _EXAMPLE, {key: values.get(key) for key in keys}).values()
+            yield split, where, tuple(ids), label
 
 
 def _remarks(rows: pd.DataFrame, groups: dict[str, str]) -> list[str]:
@@ -199,50 +175,22 @@ def _remarks(rows: pd.DataFrame, groups: dict[str, str]) -> list[str]:
     notes = []
     for split, part in splits.items():
         label = part.groupby(["low", "high"])["label"].transform("first")
-        alike = (part["low"] == part["high"]) & (part["a"] != part["b"])
         counts = {
             "examples stand there twice": part.duplicated("ids"),
             "pairs stand there in the other order too": part["ids"] != part["first_ids"],
-            "pairs join two documents of one text": part["whole"] & alike,
-            "examples have the text of an earlier one and another label": part["whole"] & (part["label"] != label),
+            "pairs join two documents of one text": (part["low"] == part["high"]) & (part["a"] != part["b"]),
+            "examples have the text of an earlier one and another label": part["label"] != label,
         }
+        counts = {what: counted & part["whole"] for what, counted in counts.items()}
+        counts["examples left out: a document without text"] = ~part["whole"]
         notes += [f"{split}.jsonl: {counted.sum()} {what}" for what, counted in counts.items() if counted.any()]
-    for (before, earlier), (after, later) in itertools.combinations(splits.items(), 2):
-        turned = later["ids"].str[::-1].isin(earlier["ids"]).sum()
-        if texts := len({*earlier["low"], *earlier["high"]} & {*later["low"], *later["high"]} - {0}):
-            also = f", {turned} pairs the other way round" if turned else ""
-            notes.append(f"{texts} texts are in both {before} and {after}{also}")
-        sides = ({groups.get(text_id) for text_id in (*part["a"], *part["b"])} for part in (earlier, later))
-        if shared := len(set.intersection(*sides) - {None}):
-            notes.append(f"{shared} groups have documents in both {before} and {after}")
-    for split, part in splits.items():
-        notes += _left_out(len(part), part["whole"].sum(), "documents" if split == "clusters" else f"{split} examples")
+    texts = {split: {*part["low"], *part["high"]} - {0} for split, part in splits.items()}
+    held = {split: {groups[i] for i in (*part["a"], *part["b"]) if i in groups} for split, part in splits.items()}
+    for what, sides in (("texts", texts), ("groups", held)):
+        for before, after in itertools.combinations(splits, 2):
+            if shared := len(sides[before] & sides[after]):
+                notes.append(f"{shared} {what} are in both {before} and {after}")
     return notes
-
-
-def _relevant(path: Path, contents: dict[str, int]) -> dict[str, list[str]]:
-    """{source id: [target ids]} of a retrieval task."""
-    relevant = dataset_folder.json_file(path)
-    if not relevant:
-        raise ValueError(f"{path}: expected a non-empty object {{source id: [target ids]}}")
-    for source, targets in relevant.items():
-        where = f"{path}: source {source!r}"
-        if not isinstance(targets, list) or not all(isinstance(target, str | int) for target in targets):
-            raise ValueError(f"{where}: expected a list of target ids, got {str(targets)[:40]}")
-        if not targets:
-            raise ValueError(f"{where} has no target; remove it")
-        targets = relevant[source] = list(map(str, targets))
-        for text_id in (source, *targets):
-            if text_id not in contents:
-                raise ValueError(f"{where}: id {text_id!r} is no document of this folder")
-        if source in targets or len(set(targets)) != len(targets):
-            raise ValueError(f"{where} lists itself or a target twice")
-    return relevant
-
-
-def _left_out(given: int, kept: int, what: str) -> tuple[str, ...]:
-    """The thesis, too, drops what has no text (author's code); here it is counted."""
-    return (f"{given - kept} of {given} {what} left out: a document without text",) if given > kept else ()
 
 
 def grouping(inputs: Sequence[tuple[str, ...]], groups: dict[str, str]) -> np.ndarray | None:
@@ -262,29 +210,15 @@ def grouping(inputs: Sequence[tuple[str, ...]], groups: dict[str, str]) -> np.nd
     return connected_components(links, directed=False)[1][ends[0]].astype(np.int64)
 
 
-def _carve(path: Path, rows: pd.DataFrame, groups: dict[str, str], seed: int) -> tuple[pd.DataFrame, str]:
-    """Moves a tenth of each class of train to validation, whole groups where there are any; both keep file order."""
+def _carve(path: Path, rows: pd.DataFrame, groups: dict[str, str], seed: int) -> pd.DataFrame:
+    """Moves a tenth of each class of train to validation; of a group all, where its first example is wanted."""
     train = rows[rows["split"] == "train"]
-    labels = np.array(train["label"].tolist())
     shared = grouping(train["ids"].tolist(), groups)
-    taken: list[int] = []
-    if shared is None:
-        rng = np.random.default_rng(seed)
-        for label in np.unique(labels):
-            places = np.flatnonzero(labels == label)
-            if len(places) < 2:
-                reason = f"class {str(label)!r} has one training example: too few to take validation examples"
-                raise ValueError(f"{path}: {reason}; add validation.jsonl")
-            taken += rng.permutation(places)[: max(1, round(VALIDATION_SHARE * len(places)))].tolist()
-    else:
-        from sklearn.model_selection import StratifiedGroupKFold
-
-        if (folds := min(round(1 / VALIDATION_SHARE), len(np.unique(shared)))) > 1:
-            cuts = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
-            taken += next(cuts.split(labels, labels, shared))[1].tolist()
-        if not taken or len(set(np.delete(labels, taken))) < len(set(labels)):
-            reason = "validation examples cannot be taken from train without cutting a group or losing a class"
-            raise ValueError(f"{path}: {reason}; add validation.jsonl")
-    split = rows["split"].mask(rows.index.isin(train.index[taken]), "validation")
-    how = f"{len(taken)} examples (seed {seed}{', whole groups' if shared is not None else ''})"
-    return rows.assign(split=split), f"no validation.jsonl: a tenth of each class of train serves, {how}"
+    numbers = np.arange(len(train)) if shared is None else shared
+    train = train.assign(place=np.random.default_rng(seed).permutation(numbers.max() + 1)[numbers])
+    classes = train.sort_values("place", kind="stable").groupby("label")["label"]
+    wanted = PARTS * classes.cumcount() < classes.transform("size")
+    taken = train.index[wanted.groupby(train["place"]).transform("first")[train.index]]
+    if train["label"].drop(taken).nunique() < train["label"].nunique():
+        raise ValueError(f"{path}: no tenth of train leaves all groups whole and all classes; add validation.jsonl")
+    return rows.assign(split=rows["split"].mask(rows.index.isin(taken), "validation"))

@@ -68,9 +68,7 @@ def test_where_a_folder_is_too_short_the_others_fill_up(folders, own):
     found = corpus.read(own(["letters", "cards"], MOOD))
     assert sources(found.validation).count("cards") == 3 and sources(found.train).count("cards") == 5
     assert sources(found.train[:10]).count("cards") == 5, "the shares hold until it runs out"
-    with pytest.raises(
-        ValueError, match=r"holds 8 usable documents \(cards: 8 less 0 in a test.*, 30 are wanted; lower"
-    ):
+    with pytest.raises(ValueError, match="holds 8 usable documents, 30 are wanted .left out: .'cards': .*; lower"):
         corpus.read(own(["cards"], MOOD))
 
 
@@ -98,8 +96,6 @@ def test_short_documents_are_left_out_by_tokens(folders, own):
     found = corpus.read(profile, selection)
     assert min(len(d.text.split()) for d in found.train if d.source == "diaries") >= 20
     assert found.left_out["diaries"]["too short"] == 19
-    with pytest.raises(ValueError, match="min_tokens=22 counts tokens and needs the student's tokenizer"):
-        corpus.read(profile)
 
 
 def test_a_document_without_a_token_names_its_line(folders, own, write):

@@ -20,7 +20,8 @@ def test_reads_all_three_forms(tmp_path, name, write):
         ("a", "one", "T", "", "own"),
         ("7", "zwölf", "", "g", "own"),
     ]
-    assert len(documents) == 2 and documents[1].text == "zwölf" and documents.place(1).endswith(f"{name}:2")
+    assert len(documents) == 2 and documents[1].text == "zwölf"
+    assert dataset_folder.place(documents.files, 1).endswith(f"{name}:2")
 
 
 def test_reads_parquet_in_pieces_with_their_places(tmp_path):
@@ -28,12 +29,11 @@ def test_reads_parquet_in_pieces_with_their_places(tmp_path):
     for piece, ids in enumerate((["a", "b"], ["c", "a"])):
         table = pyarrow.table({"id": ids, "text": ["one two", "x"], "url": ["", ""]})
         parquet.write_table(table, tmp_path / f"own/documents/{piece}.parquet")
-    with pytest.raises(ValueError, match=r"1\.parquet:2: id 'a' occurs a second time, first at .*0\.parquet:1"):
+    with pytest.raises(ValueError, match=r"1\.parquet:2: this id occurs a second time"):
         Documents(tmp_path, "own")
     (tmp_path / "own/documents/1.parquet").write_bytes(b"PAR1 cut off")
-    with pytest.raises(ValueError, match=r"1\.parquet: not a whole Parquet file \(.*\); copy it again") as error:
+    with pytest.raises(ValueError, match=r"1\.parquet: not a whole Parquet file; copy it again"):
         Documents(tmp_path, "own")
-    assert "\n" not in str(error.value)
     (tmp_path / "own/documents/1.parquet").unlink()
     assert [d.text for d in Documents(tmp_path, "own")] == ["one two", "x"]
 
@@ -44,16 +44,16 @@ def test_reads_parquet_in_pieces_with_their_places(tmp_path):
         ("{oops", r"documents\.jsonl:2: not JSON"),
         ("[1]", r"documents\.jsonl:2: expected an object .* got list"),
         ("", r"documents\.jsonl:2: not JSON"),
-        ({"id": "b"}, r"documents\.jsonl:2: 'text' is missing"),
-        ({"id": "b", "text": 3}, r"documents\.jsonl:2: 'text' should be text, got int"),
-        ({"id": "", "text": "t"}, r"documents\.jsonl:2: 'id' is empty"),
-        ({"id": True, "text": "t"}, r"documents\.jsonl:2: 'id' should be text, got bool"),
-        (GOOD, r"documents\.jsonl:2: id 'a' occurs a second time, first at .*documents\.jsonl:1$"),
-        ('{"id": "b", "text": "x", "text": "y"}', r"documents\.jsonl:2: the key 'text' stands twice"),
-        (r'{"id": "b", "text": "x \ud83d"}', r"documents\.jsonl:2: 'text' holds half a surrogate pair .* character 3"),
-        (r'{"id": "\udc00", "text": "x"}', r"documents\.jsonl:2: 'id' holds half a surrogate pair"),
+        ({"id": "b"}, r"documents\.jsonl:2: 'text': Field required"),
+        ({"id": "b", "text": 3}, r"documents\.jsonl:2: 'text': Input should be a valid string"),
+        ({"id": "", "text": "t"}, r"documents\.jsonl:2: 'id': String should have at least 1"),
+        ({"id": True, "text": "t"}, r"documents\.jsonl:2: 'id': Input should be a valid string"),
+        (GOOD, r"documents\.jsonl:2: this id occurs a second time"),
+        ('{"id": "b", "text": "x", "text": "y"}', r"documents\.jsonl:2: not JSON: the key 'text' stands twice"),
+        (r'{"id": "b", "text": "x \ud83d"}', r"documents\.jsonl:2: 'text': .* as a unicode string"),
+        (r'{"id": "\udc00", "text": "x"}', r"documents\.jsonl:2: 'id': .* as a unicode string"),
         ("[" * 100_000, r"documents\.jsonl:2: "),
-        (b'{"id": "b", "text": "Z\xfcrich"}', r"documents\.jsonl:2: not UTF-8 \(.* at byte 22 of the line\)"),
+        (b'{"id": "b", "text": "Z\xfcrich"}', r"documents\.jsonl:2: not JSON: .* byte 0xfc in position 22"),
     ],
 )
 def test_bad_lines(tmp_path, line, message, write):
@@ -67,7 +67,7 @@ def test_bad_bytes_far_into_a_file_name_their_own_line(tmp_path, write):
     """Text decoded in blocks of 8 kB would name a line a hundred lines before."""
     rows = [{"id": n, "text": "word " * 20} for n in range(500)]
     write(tmp_path / "own/documents.jsonl", *rows, b'{"id": "b", "text": "\xff"}', *[{"id": "z", "text": "last"}])
-    with pytest.raises(ValueError, match=r"documents\.jsonl:501: not UTF-8"):
+    with pytest.raises(ValueError, match=r"documents\.jsonl:501: not JSON: 'utf-8' codec can't decode byte 0xff"):
         Documents(tmp_path, "own")
 
 
@@ -76,20 +76,20 @@ def test_truncated_archive(tmp_path, name, write):
     path = tmp_path / "own" / name
     write(path, *({"id": str(n), "text": f"{n} " * 50} for n in range(200)))
     path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(ValueError, match=rf"{name}: after line \d+: the archive is truncated or damaged"):
+    with pytest.raises(ValueError, match=rf"{name}.*: after it the archive is cut off or damaged"):
         Documents(tmp_path, "own")
 
 
 def test_empty_missing_and_two_forms(tmp_path, write):
     write(tmp_path / "own/documents.jsonl", GOOD)
-    with pytest.raises(ValueError, match="no such dataset folder; .* holds artifacts, own|no such .* holds own"):
+    with pytest.raises(ValueError, match="other: no such dataset folder"):
         Documents(tmp_path, "other")
     write(tmp_path / "own/documents.jsonl.gz", GOOD)
-    with pytest.raises(ValueError, match=r"expected one of .* found documents.jsonl, documents.jsonl.gz"):
+    with pytest.raises(ValueError, match=r"expected one of documents.jsonl"):
         Documents(tmp_path, "own")
     (tmp_path / "own/documents.jsonl.gz").unlink()
     (tmp_path / "own/documents.jsonl").write_text("")
-    with pytest.raises(ValueError, match="at least one document, the file is empty"):
+    with pytest.raises(ValueError, match="at least one line, the file is empty"):
         Documents(tmp_path, "own")
 
 
@@ -116,6 +116,6 @@ def test_a_changed_file_is_read_again_and_a_damaged_copy_is_made_again(tmp_path,
     for damage in (lambda content: content[:100], lambda content: content.replace(b"two", b"xqz"), lambda _: b""):
         for copy in copies:
             copy.write_bytes(damage(copy.read_bytes()))
-        with pytest.warns(UserWarning, match=r"documents\.arrow is damaged or missing: documents is written again$"):
+        with pytest.warns(UserWarning, match=r"documents is damaged: it is written again$"):
             assert Documents(tmp_path, "own")[0].text == "two"
         assert Documents(tmp_path, "own")[0].text == "two"

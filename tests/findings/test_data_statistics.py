@@ -43,7 +43,7 @@ def test_a_teacher_with_the_thesis_limit_counts_against_384_and_512():
 def test_lengths_of_the_corpus_by_hand(tmp_path, monkeypatch):
     """Both tokenizers take words; the student's adds two special tokens, the teacher's count is without them."""
     sources = [(10, "wikipedia"), (39, "wikipedia"), (40, "wikipedia"), (100, "news")]
-    documents = [Document(str(n), "w " * words, source) for n, (words, source) in enumerate(sources)]
+    documents = [Document(id=str(n), text="w " * words, source=source) for n, (words, source) in enumerate(sources)]
     student = SimpleNamespace(tokenizer=lambda texts, **_: {"input_ids": [[0, *text.split(), 0] for text in texts]})
     teacher = SimpleNamespace(lengths=lambda texts: np.array([len(text.split()) for text in texts]))
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))

@@ -4,21 +4,17 @@ A builder is a package with `key_files(profile)`, what besides its settings and 
 `writers(profile)`: {dataset folder: a function that fills it}. `python -m lib.data.builders <profile>` builds by hand.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lib.config import paths
+from lib.config.schema import Profile
 from lib.data.written_once import written
 from lib.store.files import fingerprint
 from lib.store.source_keys import source_key
-
-if TYPE_CHECKING:
-    from lib.config.schema import Profile
 
 _READERS = ("lib.data.task_files", "lib.data.dataset_folder", "lib.data.sources", "lib.data.written_once")
 Examples = dict[str, list[tuple[tuple[str, ...], str]]]  # {split: [((id,) or (a, b), label)]}
@@ -47,10 +43,9 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 def write_examples(task: Path, examples: Examples) -> None:
     """The splits of a single or pair task."""
-    keys = {1: ("id", "label"), 2: ("a", "b", "label")}
     for split, rows in examples.items():
-        lines = (dict(zip(keys[len(ids)], (*ids, label), strict=True)) for ids, label in rows)
-        write_lines(task / f"{split}.jsonl", lines)
+        keys = ("id", "label") if rows and len(rows[0][0]) == 1 else ("a", "b", "label")
+        write_lines(task / f"{split}.jsonl", (dict(zip(keys, (*ids, label), strict=True)) for ids, label in rows))
 
 
 def write_relevant(task: Path, relevant: Mapping[str, list[str]]) -> None:

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from lib.config import profiles
-from lib.data import builders
+from lib.data import sources
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -12,10 +12,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m lib.data.builders", description=__doc__)
     parser.add_argument("profile", help="a profile with a section build: mini, smoke, thesis")
     try:
-        profile = profiles.load(parser.parse_args(arguments).profile)
-        if profile.build is None:
-            raise ValueError(f"profile {profile.name!r} has no builder: its folders are your own")
-        print(builders.folder(profile))
+        print(sources.root(profiles.load(parser.parse_args(arguments).profile)))
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -33,7 +33,7 @@ def write_csv(path, rows):
 
 @pytest.fixture
 def root(tmp_path):
-    for name, pattern in published_tasks.PAIR_FILES.items():
+    for name, pattern in published_tasks.PAIR_STEMS.items():
         for split in ("train", "dev", "test"):
             rows = [
                 [1, f"{name} shared, text", f"cited \001aligned\001 {split}"],
@@ -43,7 +43,7 @@ def root(tmp_path):
                 [0, f"cited \001aligned\001 {split}", f"{name} shared, text"],  # and the other way round
                 [1, f"{name} shared, text", "cited  aligned  train"],  # a pair of another split, or the first again
             ]
-            write_csv(tmp_path / pattern.format(split=split), rows)
+            write_csv(tmp_path / f"{pattern.format(split=split)}.csv", rows)
     for stem in ("wines", "video_games"):
         articles = [["title", "sections"]] + [
             [t, str([("", f"Lead of {t}."), ("Empty", ""), ("Taste", "It is dry.")])] for t in "ABC"
@@ -68,7 +68,7 @@ def lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-@pytest.mark.parametrize("role", list(published_tasks.PAIR_FILES))
+@pytest.mark.parametrize("role", list(published_tasks.PAIR_STEMS))
 def test_pairs(root, tmp_path, role, capsys):
     folder, readme = written(role, tmp_path / "out", root)
     (task,) = (folder / "tasks").iterdir()
@@ -100,7 +100,7 @@ def test_a_pickle_with_code_is_refused_unexecuted(root, tmp_path):
         def __reduce__(self):
             return (open, (str(tmp_path / "executed"), "w"))
 
-    for content in (pickle.dumps({"A": Evil()}), b"no pickle", pickle.dumps(["A"]), b""):
+    for content in (pickle.dumps({"A": Evil()}), b"no pickle", b""):
         (root / "video_games.gt").write_bytes(content)
         pin(root)
         with pytest.raises(ValueError, match=r"video_games\.gt: expected a pickle of .* and nothing else: "):
@@ -111,17 +111,17 @@ def test_a_pickle_with_code_is_refused_unexecuted(root, tmp_path):
 def test_files_are_pinned(root, tmp_path):
     with (root / "train_cite.csv").open("a") as stream:
         stream.write("1,more,text\n")
-    with pytest.raises(ValueError, match=r"train_cite\.csv: sha256 is [0-9a-f]{64}, SHA256SUMS says [0-9a-f]{64}"):
+    with pytest.raises(ValueError, match=r"train_cite\.csv: sha256 is [0-9a-f]{64}, SHA256SUMS has another"):
         published_tasks.write("AAN", "task", root, tmp_path)
     (root / "SHA256SUMS").unlink()
-    with pytest.raises(ValueError, match="SHA256SUMS is missing; pin what you downloaded"):
+    with pytest.raises(ValueError, match=r"SHA256SUMS is missing; download and pin it"):
         published_tasks.write("AAN", "task", root, tmp_path)
     (root / "train_ai2_ab.csv").unlink()
-    with pytest.raises(ValueError, match=r"train_ai2_ab\.csv is missing; download it"):
+    with pytest.raises(ValueError, match=r"train_ai2_ab\.csv or .* is missing; download and pin it"):
         published_tasks.write("OC", "task", root, tmp_path)
 
 
-@pytest.mark.parametrize("row, what", [(["2", "a", "b"], "expected label"), (["1", "a"], "got 2 fields")])
+@pytest.mark.parametrize("row, what", [(["2", "a", "b"], "expected label"), (["1", "a"], "got .'1', 'a'")])
 def test_bad_rows(root, tmp_path, row, what):
     write_csv(root / "pla_dev.csv", [["1", "two\nlines", "b"], row])
     pin(root)
@@ -172,7 +172,6 @@ def test_the_whole_profile_is_built_and_read(root, hub, monkeypatch):
     place = sources.root(profile)
     assert check.main([str(place)]) == 0
     assert len(list((place / "wikipedia/documents").iterdir())) == 4 and len(Documents(place, "wikipedia")) == 29
-    assert "1 without a token left out" in (place / "wikipedia/README.md").read_text()
     selection = corpus.select(profile, tokenizer=lambda: lambda texts, **_: {"input_ids": [t.split() for t in texts]})
     found = corpus.read(profile, selection)
     assert [d.source for d in found.train[:4]] == ["wikipedia", "news"] * 2
@@ -181,17 +180,3 @@ def test_the_whole_profile_is_built_and_read(root, hub, monkeypatch):
     assert list(held) == list(profile.tasks.names)
     assert (held["IMDB"].folds, held["IMDB"].classes, list(held["IMDB"].inputs)) == (5, ["0", "1"], ["train", "test"])
     assert held["ARXIV"].texts["validation/0"] == "[] about images in  val" and len(held["PAN"].inputs["test"]) == 3
-
-
-def test_a_corpus_says_what_is_wrong(hub):
-    (hub / "out").mkdir()
-    pd.DataFrame({"body": ["x"]}).to_parquet(hub / "bad.parquet")
-    for file, message in (
-        ("x.csv", "x.csv: expected a file ending in"),
-        ("bad.parquet", "expected a column text, got"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            text_tables.write([str(hub / file)], hub / "out")
-        (hub / "out/documents").rmdir()
-    with pytest.raises(ValueError, match="realnews.tar.gz is missing"):
-        text_tables.write([str(hub / "no/realnews.tar.gz")], hub / "out")

@@ -1,23 +1,14 @@
-"""thesis: the published corpora and tasks as dataset folders (thesis, Sections 4.1 and 5.2.1).
-
-Corpora come from the files that the profile names, IMDB and ARXIV from the hub, the other tasks from files downloaded
-by hand (`published_tasks`).
-"""
-
-from __future__ import annotations
+"""thesis: the published corpora and tasks as dataset folders (thesis, Sections 4.1 and 5.2.1)."""
 
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lib.config import paths
 from lib.config.roles import ROLES
+from lib.config.schema import Profile
 from lib.data.builders.thesis import published_tasks, text_tables
 from lib.store.files import file_fingerprint
-
-if TYPE_CHECKING:
-    from lib.config.schema import Profile
 
 
 def key_files(profile: Profile) -> str:

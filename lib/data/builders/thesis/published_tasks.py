@@ -1,28 +1,19 @@
-"""The thesis' eight tasks from their published sources (thesis, Section 5.2.1).
+"""The thesis' eight tasks from their published sources (thesis, Section 5.2.1): hub files, and others by hand.
 
-| task | source |
-|---|---|
-| IMDB | Hugging Face `stanfordnlp/imdb`, at a fixed revision |
-| ARXIV | Hugging Face `ccdv/arxiv-classification`, at a fixed revision; `no_ref`: category names are cut out |
-| AAN, OC, S2ORC, PAN | Zhou et al. 2020, Zenodo 4361695: the files of `PAIR_FILES` |
-| WINES, GAMES | Ginzburg et al. 2021: wines.txt (Zenodo 4812960), video_games.txt (Zenodo 4812962) |
-| their gold lists | microsoft/SDR, data/datasets/<wines or video_games>/gt, saved as wines.gt and video_games.gt |
-
-Zenodo and GitHub files are downloaded by hand into one folder and pinned there by a file SHA256SUMS, as `sha256sum *`
-prints it: what was downloaded once is what every later run reads. Gold lists are pickles; what would run code
-in them is refused.
+Downloads go into one folder, pinned by `sha256sum * > SHA256SUMS`: Zenodo 4361695 (Zhou et al. 2020), 4812960 and
+4812962 (Ginzburg et al. 2021); microsoft/SDR, data/datasets/<name>/gt, saved as wines.gt and video_games.gt.
 """
 
 import ast
 import csv
 import hashlib
+import io
+import itertools
 import pickle
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-
-from pydantic import TypeAdapter
 
 from lib.data.builders import Examples, write_examples, write_lines, write_readme, write_relevant
 from lib.data.builders.thesis import text_tables
@@ -31,27 +22,18 @@ from lib.data.written_once import sha256
 SUMS = "SHA256SUMS"
 IMDB_FILES = "hf://datasets/stanfordnlp/imdb@e6281661ce1c48d982bc483cf8a173c1bbeb5d31/plain_text/{split}-*.parquet"
 ARXIV_FILES = "hf://datasets/ccdv/arxiv-classification@f9bd92144ed76200d6eb3ce73a8bd4eba9ffdc85/{split}_data.txt"
-ARXIV_SPLITS = {"train": "train", "validation": "val", "test": "test"}  # our names -> the files'
 # The categories; `no_ref` removes these strings from the texts, because a paper's header can name its class.
 ARXIV_CLASSES = "math.AC cs.CV cs.AI cs.SY math.GR cs.CE cs.PL cs.IT cs.DS cs.NE math.ST".split()
-PAIR_FILES = {
-    "AAN": "{split}_cite.csv",
-    "OC": "{split}_ai2_ab.csv",
-    "S2ORC": "{split}_ai2_gorc.csv",
-    "PAN": "pla_{split}.csv",
-}
+PAIR_STEMS = {"AAN": "{split}_cite", "OC": "{split}_ai2_ab", "S2ORC": "{split}_ai2_gorc", "PAN": "pla_{split}"}
 PAIR_SPLITS = {"train": "train", "validation": "dev", "test": "test"}
 ALIGNED = "\001"  # marks the aligned sentence: a leak of the label
 RETRIEVAL_FILES = {"WINES": "wines", "GAMES": "video_games"}
-_GOLD = TypeAdapter(dict[str, dict[str, int]])
-Texts = dict[str, str]  # {id: text}
 
 
 def write(role: str, task: str, root: Path, folder: Path) -> None:
     """Write one of the thesis' tasks as a dataset folder.
 
-    `role` is its name in the thesis, `task` in the dataset folder `folder`, which is there; `root` holds the Zenodo and
-    GitHub files and their SHA256SUMS. Raises `ValueError`: a missing file, a checksum that differs, a bad line.
+    `role` is its name in the thesis, `task` in the dataset folder `folder`, which is there; `root` holds the downloads.
     """
     source, note = f"the files that {__name__} names", ""
     if role == "IMDB":  # class 0 is negative; the unlabelled split is left out
@@ -59,7 +41,7 @@ def write(role: str, task: str, root: Path, folder: Path) -> None:
         texts, gold = _singles(source, {"train": "train", "test": "test"})
     elif role == "ARXIV":
         source = ARXIV_FILES
-        texts, gold = _singles(source, ARXIV_SPLITS, cut=ARXIV_CLASSES)
+        texts, gold = _singles(source, {"train": "train", "validation": "val", "test": "test"}, cut=ARXIV_CLASSES)
     else:
         texts, gold, note = (_retrieval if role in RETRIEVAL_FILES else _pairs)(role, root)
     (write_relevant if role in RETRIEVAL_FILES else write_examples)(folder / "tasks" / task, gold)
@@ -67,12 +49,12 @@ def write(role: str, task: str, root: Path, folder: Path) -> None:
     write_readme(folder, role, f"Source: {source}. Licence: as stated there.", note)
 
 
-def _singles(files: str, splits: dict[str, str], cut: Sequence[str] = ()) -> tuple[Texts, Examples]:
+def _singles(files: str, splits: dict[str, str], cut: Sequence[str] = ()) -> tuple[dict[str, str], Examples]:
     """Single documents; strings in `cut` are taken out of the texts."""
-    texts: Texts = {}
+    texts: dict[str, str] = {}
     examples: Examples = {split: [] for split in splits}
     for split, stem in splits.items():
-        for number, row in enumerate(text_tables.rows(files.format(split=stem), "text", "label")):
+        for number, row in enumerate(text_tables.rows(files.format(split=stem))):
             text = row["text"]
             for name in cut:
                 text = text.replace(name, "")
@@ -81,22 +63,20 @@ def _singles(files: str, splits: dict[str, str], cut: Sequence[str] = ()) -> tup
     return texts, examples
 
 
-def _pairs(role: str, root: Path) -> tuple[Texts, Examples, str]:
+def _pairs(role: str, root: Path) -> tuple[dict[str, str], Examples, str]:
     """Headerless CSV: label, first text, second text. Equal texts get one id, so that each is embedded once.
 
     A dataset folder refuses three things that such files may hold: a pair of one text gets two ids; a pair that stands
     there again with the other label, in either order, or in a later split, is left out and counted.
     """
-    texts: Texts = {}
+    texts: dict[str, str] = {}
     examples: Examples = {split: [] for split in PAIR_SPLITS}
     first: dict[tuple[str, str], tuple[str, str]] = {}
     left_out = 0
     for split, stem in PAIR_SPLITS.items():
-        path = _checked(root, PAIR_FILES[role].format(split=stem))
-        for number, row in _csv_rows(path):
+        for where, row in _csv_rows(_pinned(root, f"{PAIR_STEMS[role].format(split=stem)}.csv")):
             if len(row) != 3 or row[0] not in ("0", "1"):
-                got = f"{len(row)} fields: {str(row)[:40]}"
-                raise ValueError(f"{path}:{number}: expected label (0 or 1), text, text; got {got}")
+                raise ValueError(f"{where}: expected label (0 or 1), text, text; got {str(row)[:40]}")
             pair = [text.replace(ALIGNED, " ") for text in row[1:]]
             a, b = (hashlib.sha256(text.encode()).hexdigest()[:16] for text in pair)
             ids = (a, b if a != b else f"{b}-again")
@@ -111,53 +91,42 @@ def _pairs(role: str, root: Path) -> tuple[Texts, Examples, str]:
     return texts, examples, note if left_out else ""
 
 
-def _retrieval(role: str, root: Path) -> tuple[Texts, dict[str, list[str]], str]:
+def _retrieval(role: str, root: Path) -> tuple[dict[str, str], dict[str, list[str]], str]:
     """An article is its title, then its sections' titles and texts, empty ones left out. Gold: {title: {title: 1}}."""
-    path = _checked(root, f"{RETRIEVAL_FILES[role]}.txt")
-    texts: Texts = {}
-    for number, row in _csv_rows(path):
-        if number == 1:
-            continue  # the header: title, sections
-        try:
-            title, sections = row[0], ast.literal_eval(row[1])
-            parts = [part for heading, text in sections if text.strip() for part in (heading, text) if part.strip()]
-        except (IndexError, ValueError, SyntaxError, TypeError, AttributeError) as error:
-            expected = "title and a list of (section title, section text)"
-            raise ValueError(f"{path}:{number}: expected {expected}: {error}") from error
+    texts: dict[str, str] = {}
+    for where, row in itertools.islice(_csv_rows(_pinned(root, f"{RETRIEVAL_FILES[role]}.txt")), 1, None):
+        title, sections = row  # below the header
         if title in texts:
-            raise ValueError(f"{path}:{number}: the title {title!r} occurs a second time")
-        texts[title] = "\n".join([title, *parts])
-    gold = _plain_pickle(_checked(root, f"{RETRIEVAL_FILES[role]}.gt"))
+            raise ValueError(f"{where}: the title {title!r} occurs a second time")
+        parts = [part for heading, text in ast.literal_eval(sections) if text.strip() for part in (heading, text)]
+        texts[title] = "\n".join([title, *filter(str.strip, parts)])
+    path = _pinned(root, f"{RETRIEVAL_FILES[role]}.gt")
+    try:
+        gold = _Plain(io.BytesIO(path.read_bytes())).load()
+    except Exception as error:  # a damaged pickle raises nearly anything
+        raise ValueError(f"{path}: expected a pickle of {{title: {{title: 1}}}} and nothing else: {error}") from error
     kept = {a: [b for b in targets if b in texts and b != a] for a, targets in gold.items() if a in texts}
     relevant = {source: targets for source, targets in kept.items() if targets}
     dropped = len(gold) - len(relevant)
     return texts, relevant, f"{dropped} of {len(gold)} gold sources dropped: they or all their targets have no text."
 
 
-def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """(line number where it ends, row), texts of any length."""
+def _csv_rows(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """(file:line where it ends, row), texts of any length."""
     csv.field_size_limit(sys.maxsize)
     with path.open(encoding="utf-8", newline="") as stream:
         reader = csv.reader(stream)
-        try:
-            for row in reader:
-                yield reader.line_num, row
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise ValueError(f"{path}:{reader.line_num}: {error}") from error
+        for row in reader:
+            yield f"{path}:{reader.line_num}", row
 
 
-def _checked(root: Path, name: str) -> Path:
+def _pinned(root: Path, name: str) -> Path:
     """The file `name`, if its checksum is the one in SHA256SUMS."""
     path, sums = root / name, root / SUMS
-    if not path.is_file():
-        raise ValueError(f"{path} is missing; download it ({__name__} says from where)")
-    if not sums.is_file():
-        raise ValueError(f"{sums} is missing; pin what you downloaded: cd {root} && sha256sum * > SHA256SUMS")
-    pins = [line.split(maxsplit=1) for line in sums.read_text(encoding="utf-8").splitlines() if line.strip()]
-    pinned = {file.lstrip("*"): pin for pin, file in pins}.get(name, "nothing")
-    if (digest := sha256(path)) != pinned:
-        reason = f"sha256 is {digest}, SHA256SUMS says {pinned}"
-        raise ValueError(f"{path}: {reason}; download it again or renew the pin")
+    if not (path.is_file() and sums.is_file()):
+        raise ValueError(f"{path} or {sums} is missing; download and pin it as {__name__} says")
+    if f"{sha256(path)}  {name}" not in sums.read_text(encoding="utf-8").splitlines():
+        raise ValueError(f"{path}: sha256 is {sha256(path)}, {SUMS} has another; download it again or renew the pin")
     return path
 
 
@@ -166,12 +135,3 @@ class _Plain(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"it holds {module}.{name}")
-
-
-def _plain_pickle(path: Path) -> dict[str, dict[str, int]]:
-    try:
-        with path.open("rb") as stream:
-            return _GOLD.validate_python(_Plain(stream).load())
-    except Exception as error:  # noqa: BLE001 - a damaged pickle raises nearly anything
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ValueError(f"{path}: expected a pickle of {{title: {{title: 1}}}} and nothing else: {reason}") from error
