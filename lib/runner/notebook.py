@@ -54,13 +54,13 @@ class Notebook:
     def finish(self) -> None:
         """Check that everything this run owes was saved, and print the marker that the runner looks for."""
         saved = provenance.saved
-        made = {file.name for files in saved.values() for file in files if file.is_file()}
+        present = {file.name for files in saved.values() for file in files if file.is_file()}
         # with a filter on variants, a figure may have nothing to show
         owed = [label for label in self.wanted if label in saved or not self.profile.only]
-        if missing := [name for label in owed for name in self.promised[label].files if name not in made]:
+        if missing := [name for label in owed for name in self.promised[label].files if name not in present]:
             raise RuntimeError(f"{self.name} did not save {', '.join(missing)}: run the cells above it first")
         listed = {name for entry in self.promised.values() for name in entry.files}
-        if unknown := ", ".join(sorted(made - listed)):
+        if unknown := ", ".join(sorted(present - listed)):
             raise RuntimeError(f"{self.name} saved {unknown}, which params/manifest.yaml does not list for it")
         print(MARKER, self.name, *saved)
 

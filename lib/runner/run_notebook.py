@@ -56,11 +56,9 @@ def run(notebook: Path, parameters: dict[str, Any], scratch: Path) -> str:
         (scratch / "position").write_text(position, encoding="utf-8")
 
     # a stripped notebook need not name its language, and a busy machine may need more than 60 seconds for a kernel
-    settings = dict(
-        kernel_name="python3", language="python", start_timeout=300, progress_bar=False, cwd=notebook.parent
-    )
+    kernel = dict(kernel_name="python3", language="python", start_timeout=300, cwd=notebook.parent, progress_bar=False)
     try:
-        papermill.execute_notebook(notebook, executed, parameters, on_cell_start=cell_started, **settings)
+        papermill.execute_notebook(notebook, executed, parameters, on_cell_start=cell_started, **kernel)
         return _incomplete(nbformat.read(executed, 4).cells, notebook.stem)
     except PapermillExecutionError as error:
         # a wrong magic command raises nothing: what it has to say is the last thing printed as an error
