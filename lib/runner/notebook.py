@@ -1,13 +1,12 @@
 """The frame of every notebook: checked parameters first, the promised figures and tables last.
 
-A notebook opens with `nb = notebook.start("02_structural_loss", globals())` and closes with `nb.finish()`. The same
-check serves JupyterLab, papermill and `run_all.sh`, so a misspelt parameter never does nothing.
+It opens with `nb = notebook.start("02_structural_loss", globals())` and closes with `nb.finish()`, in JupyterLab,
+papermill and `run_all.sh` alike, so a misspelt parameter never does nothing.
 """
 
-import ast
-import contextlib
 import os
 import platform
+import re
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -53,37 +52,29 @@ class Notebook:
             print(f"  changed: {key} = {value!r}")
 
     def finish(self) -> None:
-        """Check that everything this run owes was saved, and print the marker that the runner looks for.
-
-        Raises `RuntimeError` naming what is missing. With a filter on variants (`only`) a figure may be left out.
-        """
+        """Check that everything this run owes was saved, and print the marker that the runner looks for."""
         saved = provenance.saved
-        if unknown := ", ".join(saved.keys() - self.promised.keys()):
-            raise RuntimeError(f"{self.name} saved {unknown}, which params/manifest.yaml does not list for it")
-        missing = [label for label in self.wanted if label not in saved and not self.profile.only]
-        if missing:
+        present = {file.name for files in saved.values() for file in files if file.is_file()}
+        # with a filter on variants, a figure may have nothing to show
+        owed = [label for label in self.wanted if label in saved or not self.profile.only]
+        if missing := [name for label in owed for name in self.promised[label].files if name not in present]:
             raise RuntimeError(f"{self.name} did not save {', '.join(missing)}: run the cells above it first")
-        for label, files in saved.items():
-            names, promised = {file.name for file in files if file.is_file()}, self.promised[label].files
-            if names != set(promised):
-                told = f"{label} was saved as {', '.join(sorted(names))}"
-                raise RuntimeError(f"{told}; params/manifest.yaml says {', '.join(promised)}")
+        listed = {name for entry in self.promised.values() for name in entry.files}
+        if unknown := ", ".join(sorted(present - listed)):
+            raise RuntimeError(f"{self.name} saved {unknown}, which params/manifest.yaml does not list for it")
         print(MARKER, self.name, *saved)
 
 
 def start(name: str, namespace: dict[str, Any]) -> Notebook:
-    """Check the notebook's parameters and prepare the process; call it before the imports that cost time.
-
-    name: the notebook's file name without `.ipynb`. namespace: its `globals()`, with the four parameters. Raises
-    `ParameterError`, one line, for a parameter that is unknown, missing or has an impossible value.
-    """
-    for cell in namespace.get("In", ()):  # the cells that IPython has run
-        for parameter in _assigned(str(cell)):
+    """Check the notebook's parameters, in its `globals()`, and prepare the process; heavy imports come after it."""
+    for cell in map(str, namespace.get("In", ())):  # the cells that IPython has run
+        assigned = re.findall(r"^(\w+) *=(?!=)", cell, re.MULTILINE)
+        is_parameters_cell = set(assigned) & set(PARAMETERS) or cell.startswith("# Parameters")  # papermill's
+        for parameter in assigned if is_parameters_cell else ():
             if parameter not in PARAMETERS:
                 told = profiles.unknown("parameter", parameter, PARAMETERS)
                 raise profiles.ParameterError(f"{told} (of {', '.join(PARAMETERS)}); correct it and restart the kernel")
-    missing = [parameter for parameter in PARAMETERS if parameter not in namespace]
-    if missing:
+    if missing := [parameter for parameter in PARAMETERS if parameter not in namespace]:
         raise profiles.ParameterError(f"{name}: the parameter {missing[0]!r} is not set: run the parameters cell first")
     values = {parameter: namespace[parameter] for parameter in PARAMETERS}
     profile = profiles.load(values.pop("profile"), **values)
@@ -98,13 +89,3 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
 
         profiles.check_only(profile.only, figure_models.names(promised))
     return Notebook(name, profile, promised)
-
-
-def _assigned(cell: str) -> list[str]:
-    """The names that a parameters cell, the notebook's or papermill's, assigns; nothing for any other cell."""
-    body: list[ast.stmt] = []
-    with contextlib.suppress(SyntaxError):  # a cell with a magic command is no parameters cell
-        body = ast.parse(cell).body
-    targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
-    names = [target.id for target in targets if isinstance(target, ast.Name)]
-    return names if set(names) & set(PARAMETERS) or cell.startswith("# Parameters") else []

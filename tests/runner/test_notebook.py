@@ -79,7 +79,7 @@ def test_finish_wants_every_promised_label(tmp_path, capsys):
     nb = started()
     for label in ("tab4_3", "tab4_4", "fig4_2"):
         provenance.saved[label] = files(tmp_path, label)
-    with pytest.raises(RuntimeError, match="did not save fig4_3"):
+    with pytest.raises(RuntimeError, match="did not save fig4_3.svg, fig4_3.csv: run the cells above it first"):
         nb.finish()
     provenance.saved["fig4_3"] = files(tmp_path, "fig4_3")
     nb.finish()
@@ -100,10 +100,12 @@ def test_finish_notices_a_file_that_is_gone_or_that_nobody_listed(tmp_path):
     provenance.saved["fig4_2"] = made
     nb.finish()
     made[0].unlink()
-    with pytest.raises(RuntimeError, match="fig4_2 was saved as fig4_2.csv; params/manifest.yaml says"):
+    with pytest.raises(RuntimeError, match="did not save fig4_2.svg"):
         nb.finish()
-    provenance.saved["fig9_9"] = []
-    with pytest.raises(RuntimeError, match="saved fig9_9, which params/manifest.yaml does not list"):
+    made[0].write_text("x")
+    provenance.saved["fig9_9"] = [tmp_path / "fig9_9.svg"]
+    provenance.saved["fig9_9"][0].write_text("x")
+    with pytest.raises(RuntimeError, match="saved fig9_9.svg, which params/manifest.yaml does not list"):
         nb.finish()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -86,7 +87,7 @@ def run(root: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str
 
 def results(output: str) -> dict[str, str]:
     """label -> made / reused / failed, read from the table at the end."""
-    rows = [line.split() for line in output.split("label ")[-1].splitlines()[2:]]
+    rows = [line.split() for line in output.split("label ")[-1].splitlines()[1:]]
     return {row[0]: row[2] for row in rows[: next((i for i, row in enumerate(rows) if not row), len(rows))]}
 
 
@@ -111,7 +112,7 @@ def test_makes_everything_then_reuses_everything_then_repairs(checkout):
     (checkout / "figures/mini/fig1_1.svg").write_text("damaged")
     (checkout / "figures/mini/tab1_2.md").unlink()
     plan = run(checkout, "--dry-run").stdout
-    assert "fig1_1.svg is not as it was saved" in plan and "tab1_2.md is missing" in plan
+    assert "because not as its last run left them: fig1_1.svg, tab1_2.md\n" in plan
     assert (checkout / "figures/mini/fig1_1.svg").read_text() == "damaged", "a dry run changes nothing"
     (note,) = checkout.rglob("runs/02_second.json")
     whole = note.read_text()
@@ -128,7 +129,7 @@ def test_makes_everything_then_reuses_everything_then_repairs(checkout):
     variants.write_text(variants.read_text() + "\nADDED = 1\n")
     write_notebook(checkout, "02_second", SECOND, "1 + 1", "nb.finish()")
     plan = run(checkout, "--dry-run").stdout
-    assert plan.count("changed: lib/distillation/variants.py") == 2 and plan.count("the notebook changed") == 1
+    assert "because changed: lib\n" in plan and "because changed: notebook, lib\n" in plan
 
 
 @kernels
@@ -136,7 +137,8 @@ def test_one_label_runs_one_notebook_and_asks_it_for_that_label_alone(checkout):
     done = run(checkout, "mini", "fig1_1")
     assert results(done.stdout) == {"fig1_1": "made"}
     assert sorted(path.name for path in (checkout / "figures/mini").iterdir()) == ["fig1_1.csv", "fig1_1.svg"]
-    assert "did not make tab1_2" in run(checkout, "01", "--dry-run").stdout, "the rest of the notebook is still owed"
+    owed = "not as its last run left them: tab1_2.csv, tab1_2.md, tab1_2.tex"
+    assert owed in run(checkout, "01", "--dry-run").stdout, "the rest of the notebook is still owed"
 
 
 @kernels
@@ -155,8 +157,8 @@ def test_one_failed_notebook_does_not_stop_the_rest(checkout):
     done = run(checkout)
     assert done.returncode == 1
     assert results(done.stdout) == {"fig1_1": "failed", "tab1_2": "failed", "fig2_1": "made"}
-    assert "cell 4: ValueError: no such luck" in done.stdout, "counted as in the file, without papermill's own cell"
-    failed = "artifacts/mini/executed/01_first.failed.ipynb"
+    assert "cell 4/6: ValueError: no such luck" in done.stdout, "counted as in the file, without papermill's own cell"
+    failed = "artifacts/mini/executed/01_first.ipynb"
     assert f"jupyter lab {failed}" in done.stdout and (checkout / failed).exists()
 
 
@@ -164,13 +166,13 @@ WAYS_TO_FAIL = {
     "11_exits": (["import sys\nsys.exit(0)", "MAKE", "nb.finish()"], "did not run"),
     "12_dies": (
         ["import os\nos._exit(0)", "MAKE", "nb.finish()"],
-        "cell 4: the kernel died: killed, most likely for want of memory",
+        "cell 4/6: the kernel died: killed, most likely for want of memory",
     ),
     "13_stops_short": (["MAKE"], "its last cell is not nb.finish()"),
     "14_saves_nothing": (["nb.finish()"], "did not save fig14_saves_nothing"),
-    "15_removes": (["MAKE", "nb.finish(); made[0].unlink()"], "not made: fig15_removes.svg"),
-    "16_saves_more": (["MAKE", 'save("fig9_9", [".svg"])', "nb.finish()"], "saved fig9_9, which params/manifest.yaml"),
-    "18_magic": (["%nosuchmagic", "nb.finish()"], "cell 4: UsageError: Line magic function `%nosuchmagic` not found"),
+    "15_removes": (["MAKE", "made[0].unlink()", "nb.finish()"], "did not save fig15_removes.svg"),
+    "16_saves_more": (["MAKE", 'save("fig9_9", [".svg"])', "nb.finish()"], "saved fig9_9.svg, which params/manifest"),
+    "18_magic": (["%nosuchmagic", "nb.finish()"], "cell 4/5: UsageError: Line magic function `%nosuchmagic` not found"),
     "17_untagged": (["MAKE", "nb.finish()"], "expected exactly one cell tagged 'parameters', found 0"),
 }
 
@@ -216,7 +218,7 @@ provenance.saved["report"] = [path]"""
     [
         (["mni"], "unknown label, notebook or profile 'mni'; nearest: mini"),
         (["mini", "fig2_11"], "nearest: fig2_1"),
-        (["--forse"], "unknown option '--forse'; nearest: --force"),
+        (["--forse"], "unrecognized arguments: --forse"),
         (["mini", "lab"], "two profiles at once"),
         (
             ["--set", "training.document=4"],
@@ -262,7 +264,7 @@ def test_a_folder_that_cannot_be_written_is_one_clear_line(checkout, tmp_path):
     blocked.write_text("not a folder")
     done = run(checkout, "fig1_1", THESIS_ARTIFACTS=str(blocked / "artifacts"))
     assert done.returncode == 1
-    assert done.stderr.count("\n") == 1 and "cannot write into" in done.stderr and "THESIS_ARTIFACTS" in done.stderr
+    assert done.stderr.count("\n") == 1 and str(blocked) in done.stderr and "THESIS_ARTIFACTS" in done.stderr
 
 
 SLEEPER = """
@@ -325,7 +327,7 @@ def test_the_second_of_two_runs_waits_for_the_first(checkout):
     second = subprocess.Popen(words, env=variables(checkout), cwd=checkout, stdout=subprocess.PIPE, text=True)
     try:
         line = second.stdout.readline()
-        assert f"another run is at work on artifacts/mini (pid {first.pid}), waiting" in line
+        assert line == "another run is at work on artifacts/mini, waiting\n"
         time.sleep(1)
         assert second.poll() is None
         first.terminate()
@@ -352,7 +354,7 @@ def test_the_kernel_is_this_python_whatever_lies_in_the_home(checkout, tmp_path)
 
 
 @kernels
-def test_progress_names_the_cell_the_step_and_the_time(checkout):
+def test_the_status_line_names_the_cell_the_step_and_the_time(checkout):
     slow = "from lib.store import progress\nimport time\n"
     slow += "for _ in progress.track(range(8), 'training students', 8):\n    time.sleep(1)"
     write_notebook(checkout, "01_first", slow, FIRST, "nb.finish()")
@@ -360,4 +362,4 @@ def test_progress_names_the_cell_the_step_and_the_time(checkout):
     lines = [line for line in done.stdout.splitlines() if "training students" in line]
     assert lines, done.stdout
     assert "[1/1] 01_first  cell 4/6: training students" in lines[0]
-    assert "/8" in lines[0] and "elapsed, about" in lines[0]
+    assert re.search(r" \d/8  00:\d\d", lines[0])
