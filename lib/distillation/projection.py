@@ -19,8 +19,8 @@ def parse(label: str) -> list[tuple[int, bool]]:
     for part in label.split("x") if label != "-" else []:
         layer = _LAYER.fullmatch(part)
         if layer is None:
-            found = f"found {part!r} at character {place}"
-            raise ValueError(f"projection label {label!r}: expected widths as in 768(ReLU)x1024, or -, {found}")
+            where = f"found {part!r} at character {place}"
+            raise ValueError(f"projection label {label!r}: expected widths as in 768(ReLU)x1024, or -, {where}")
         layers.append((int(layer[1]), layer[2] is not None))
         place += len(part) + 1
     return layers

@@ -10,7 +10,7 @@ from scipy import stats
 
 from lib.config import paths
 from lib.statistics import verdicts
-from lib.statistics.checks import above_chance
+from lib.statistics.above_chance import above_chance
 from lib.statistics.effects import Comparison, pair
 from lib.statistics.intervals import SeedNoise, from_examples, from_runs
 from lib.statistics.verdicts import (

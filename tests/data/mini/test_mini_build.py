@@ -190,4 +190,7 @@ def test_settings_name_the_folder(mini, capsys):
     assert mini.root.name.startswith("mini-")
     changed = profiles.load("smoke", overrides=["build.seed=7"])
     assert sources.root(profiles.load("smoke")) != sources.root(changed)
-    assert build_main(["lab"]) == 2 and "profile 'lab' reads dataset folders, and no root" in capsys.readouterr().err
+    assert (
+        build_main(["lab"]) == 2
+        and "profile 'lab': the data root None is not a folder: set THESIS_DATA" in capsys.readouterr().err
+    )

@@ -14,7 +14,7 @@ from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
 from lib.experiments import embeddings
 from lib.findings import chapter4, data_statistics, final_students
 from lib.published import figure_models
-from lib.statistics.checks import above_chance
+from lib.statistics.above_chance import above_chance
 from lib.statistics.intervals import task_scores
 
 SHARE = 0.1  # of the gradient: with less from the contextual teacher, nine tenths of a step go where the other points
@@ -118,14 +118,14 @@ def _students(label: str, profile: Profile) -> Iterator[tuple]:
         variant = parse(identity)
         if variant.kind != "student":
             continue
-        made = embeddings.of(variant, seed, profile)
-        spreads[name] = _mean_cosine(made["validation"])
+        arrays = embeddings.of(variant, seed, profile)
+        spreads[name] = _mean_cosine(arrays["validation"])
         if variant.contextual is not None:
-            shares.append(made["watched"][:, 3].mean())
-            rises.append(made["watched"][-1, 1] - made["watched"][0, 1])
+            shares.append(arrays["watched"][:, 3].mean())
+            rises.append(arrays["watched"][-1, 1] - arrays["watched"][0, 1])
             if variant.structural is not None:
                 alone = embeddings.of(Variant("student", structural=variant.structural), seed, profile)
-                cosines.append(_cosines(made["validation"], alone["validation"]).mean())
+                cosines.append(_cosines(arrays["validation"], alone["validation"]).mean())
     if shares:
         what, value = "contextual share of the gradient, median", float(np.median(shares))
         yield "treatment_given", label, what, value, min(shares), max(shares), f"at least {SHARE}", value >= SHARE
