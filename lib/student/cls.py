@@ -1,7 +1,4 @@
-"""The drafts' student: [CLS] with global attention as the embedding, on Hugging Face's Longformer.
-
-The packed student has no global attention, so this ablation (Figure A.1) runs the stock model, padding and all.
-"""
+"""The drafts' student (Figure A.1): [CLS] with global attention as the embedding, on the stock Longformer."""
 
 from collections.abc import Sequence
 
@@ -18,8 +15,7 @@ from lib.student.weights import of_stock_longformer
 class ClsStudent(nn.Module):
     """A student whose embedding is the last state of the first token, which attends to and is seen by every token.
 
-    student: gives architecture and weights; the projections of global attention start as copies of the local ones, as
-    Longformer's did, unless the checkpoint has its own.
+    student: gives architecture and weights, those of global attention as `of_stock_longformer` has them.
     """
 
     def __init__(self, student: Student):
@@ -28,16 +24,7 @@ class ClsStudent(nn.Module):
         weights = of_stock_longformer(student)
         self.longformer.load_state_dict({name: weights[name] for name in self.longformer.state_dict()})
         self.dim, self.padding = student.dim, student.padding
-
-    @property
-    def gradient_checkpointing(self) -> bool:
-        """Whether each layer is recomputed in the backward pass instead of keeping its activations."""
-        return self.longformer.is_activation_checkpointing
-
-    @gradient_checkpointing.setter
-    def gradient_checkpointing(self, wanted: bool) -> None:
-        model = self.longformer
-        (model.activation_checkpointing_enable if wanted else model.activation_checkpointing_disable)()
+        self.gradient_checkpointing = False
 
     def freeze_token_embeddings(self) -> None:
         """Exclude the token embeddings from training."""
@@ -48,6 +35,8 @@ class ClsStudent(nn.Module):
 
         Padded to the longest of its batch, a single document of 3,500 tokens would make six of them take gigabytes.
         """
+        if self.gradient_checkpointing:
+            self.longformer.activation_checkpointing_enable()
         return torch.cat([self._padded([document]) for document in ids])
 
     def _padded(self, ids: Sequence[Sequence[int]]) -> Tensor:

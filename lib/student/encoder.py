@@ -1,8 +1,6 @@
-"""The student: Longformer without global attention, run on packed documents.
+"""The student: Longformer without global attention, a RoBERTa whose tokens attend within a sliding window.
 
-Without global attention a Longformer is a RoBERTa whose tokens attend within a sliding window. All documents of a batch
-are packed one after another, so that no padding is computed; positions restart with every document. Parameters carry
-the names of `transformers.LongformerModel`, outputs and gradients equal it up to rounding.
+Documents are packed without padding; names of parameters, outputs and gradients are `transformers.LongformerModel`'s.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from transformers import LongformerConfig
 from transformers.activations import ACT2FN
 
 from lib.student import weights
-from lib.student.attention import check_window, sliding_window
+from lib.student.attention import sliding_window
 from lib.student.packing import Packed, TokenIds, encoded, listed, pack, tokenize
 
 # Rows that pass the feed-forward layers at once without gradients: the wide activations stay in memory that is reused.
@@ -107,10 +105,9 @@ class Student(nn.Module):
         super().__init__()
         windows = config.attention_window
         windows = [windows] * config.num_hidden_layers if isinstance(windows, int) else list(windows)
-        if len(windows) != config.num_hidden_layers:
-            raise ValueError(f"expected one window or {config.num_hidden_layers}, one per layer, got {len(windows)}")
-        for window in windows:
-            check_window(window)
+        if len(windows) != config.num_hidden_layers or any(window < 2 or window % 2 for window in windows):
+            expected = f"an even number of at least 2, for all {config.num_hidden_layers} layers or one per layer"
+            raise ValueError(f"attention_window must be {expected}, got {config.attention_window}")
         if config.pad_token_id is None:
             raise ValueError("expected a pad_token_id: positions are counted from behind it")
         config.attention_window = windows
@@ -126,19 +123,20 @@ class Student(nn.Module):
 
     @classmethod
     def from_longformer(
-        cls, source: str | Path, revision: str | None = None, *, dropout: float | None = None
+        cls, source: weights.Source, revision: str | None = None, *, dropout: float | None = None
     ) -> Student:
         """Load a Hugging Face Longformer checkpoint, in float32.
 
         source: folder (one without a tokenizer works with token ids) or model id, then with a revision: commit, tag or
         branch. dropout: replaces the checkpoint's hidden and attention dropout; CUDA's fast attention kernel has none.
+        Raises ValueError, in one line that names the source, if it is damaged.
         """
-        return cls._build(*weights.from_longformer(source, revision), dropout)
+        return cls._build(source, weights.from_longformer(source, revision), dropout)
 
     @classmethod
     def from_encoder(
         cls,
-        source: str | Path,
+        source: weights.Source,
         layers: Sequence[int] | None,
         window: int | Sequence[int],
         max_positions: int,
@@ -152,22 +150,19 @@ class Student(nn.Module):
         to max_positions, the longest document in tokens. window: the two-sided total in tokens, for all layers or one
         per layer. source, revision, dropout: as in `from_longformer`.
         """
-        return cls._build(*weights.from_encoder(source, layers, window, max_positions, revision), dropout)
+        return cls._build(source, weights.from_encoder(source, layers, window, max_positions, revision), dropout)
 
     @classmethod
     def load(cls, folder: str | Path) -> Student:
-        """Load what `save` or `export` wrote. Raises ValueError, in one line that names the file, if it is damaged."""
-        checkpoint = weights.from_longformer(Path(folder).expanduser(), None)
-        with weights.one_line(f"{Path(folder) / 'config.json'}"):
-            return cls._build(*checkpoint, None)
+        """Load what `save` or `export` wrote."""
+        return cls.from_longformer(Path(folder).expanduser())
 
     @classmethod
-    def _build(
-        cls, config: LongformerConfig, tensors: dict[str, Tensor], tokenizer: Any, dropout: float | None
-    ) -> Student:
+    def _build(cls, source: weights.Source, checkpoint: weights.Checkpoint, dropout: float | None) -> Student:
+        config, tensors, tokenizer = checkpoint
         if dropout is not None:
             config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
-        with torch.device("meta"):
+        with weights.one_line(f"read {source}"), torch.device("meta"):
             student = cls(config, tokenizer)
         names = student.state_dict().keys()
         student.load_state_dict({name: tensors.pop(name) for name in names}, assign=True)
@@ -195,10 +190,7 @@ class Student(nn.Module):
         return tokenize(self.tokenizer, listed(texts), self.max_positions)
 
     def forward(self, ids: TokenIds) -> Float[Tensor, "documents dim"]:
-        """Embeddings (documents, dim) of token id lists, differentiable.
-
-        Raises `ValueError` for an empty document, an id outside the vocabulary, more than `max_positions` tokens.
-        """
+        """Embeddings (documents, dim) of token id lists, differentiable; ValueError for a document it cannot read."""
         packed = pack(ids, self.config.vocab_size, self.padding, self.max_positions)
         states = self.token_states(packed)
         return torch.stack([document.mean(0) for document in states.split(packed.lengths)])
@@ -215,11 +207,7 @@ class Student(nn.Module):
         return x
 
     def encode(
-        self,
-        inputs: Iterable[str] | Iterable[Sequence[int] | np.ndarray | Tensor],
-        *,
-        batch_tokens: int = 8192,
-        precision: str = "fp32",
+        self, inputs: Iterable[Any], *, batch_tokens: int = 8192, precision: str = "fp32"
     ) -> Float[np.ndarray, "documents dim"]:
         """Embeddings of texts or of token id lists as a float32 array (documents, dim).
 
@@ -227,8 +215,6 @@ class Student(nn.Module):
         (0, dim). batch_tokens: tokens that are computed at once, documents grouped by length. precision: "fp32", or
         "bf16" for bfloat16 autocast. Raises `ValueError` for what is neither, and for embeddings that are not finite.
         """
-        if batch_tokens < 1:
-            raise ValueError(f"batch_tokens must be at least 1, got {batch_tokens}")
         documents = listed(inputs)
         if any(isinstance(document, str) for document in documents):
             documents = self.tokenize(documents)

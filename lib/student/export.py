@@ -1,20 +1,15 @@
-"""Write a student as a stock Hugging Face Longformer, and as a stock SentenceTransformer.
-
-No number depends on this file, so it has no part in the keys of what is trained and embedded (`lib.experiments.keys`).
-"""
+"""Write a student as a stock Hugging Face Longformer, and as a stock SentenceTransformer."""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from safetensors.torch import save_file
-from tokenizers import Tokenizer
 
 from lib.store import owned_folder
-from lib.student.weights import of_stock_longformer
+from lib.student.weights import of_stock_longformer, one_line
 
 if TYPE_CHECKING:
     from lib.student.encoder import Student
@@ -29,20 +24,16 @@ MODULES = [
 def save(student: Student, folder: str | Path, *, sentence_transformer: bool) -> None:
     """Write config, weights and tokenizer beside `folder`, then put them in its place.
 
-    Raises ValueError for an export without a tokenizer and for a folder that this project did not write, `OSError` in
-    one line where the disk is full.
+    Raises ValueError for an export without a tokenizer, a folder that this project did not write, a full disk.
     """
-    if not isinstance(folder, str | os.PathLike):
-        raise ValueError(f"expected the name of a folder to save into, got {folder!r}")
     if sentence_transformer and student.tokenizer is None:
         raise ValueError("a SentenceTransformer needs a tokenizer and this student has none; set student.tokenizer")
-    try:
-        owned_folder.replace(folder, lambda new: _write(student, new, sentence_transformer))
-    except Exception as error:
-        if "(os error " not in str(error):
-            raise
-        # safetensors and tokenizers, written in Rust, have errors of their own for a full disk
-        raise OSError(f"cannot write {folder}: {' '.join(str(error).split())}") from None
+
+    def write(new: Path) -> None:
+        with one_line(f"write {folder}"):
+            _write(student, new, sentence_transformer)
+
+    owned_folder.replace(folder, write)
 
 
 def _write(student: Student, folder: Path, sentence_transformer: bool) -> None:
@@ -52,16 +43,13 @@ def _write(student: Student, folder: Path, sentence_transformer: bool) -> None:
     _json(folder / "config.json", config)
     save_file(of_stock_longformer(student), folder / "model.safetensors", metadata={"format": "pt"})
     if student.tokenizer is not None:
+        stored = student.tokenizer.backend_tokenizer
+        stored.no_padding()  # a base such as MiniLM pads and cuts to 128 tokens
+        stored.enable_truncation(student.max_positions)
         student.tokenizer.save_pretrained(folder)
-        file = folder / "tokenizer.json"
-        tokenizer = Tokenizer.from_file(str(file))
-        tokenizer.no_padding()  # a base such as MiniLM pads and cuts to 128 tokens
-        tokenizer.enable_truncation(student.max_positions)
-        tokenizer.save(str(file))
     if sentence_transformer:  # mean over all tokens, special ones included, and no Normalize
         _json(folder / "modules.json", MODULES)
         _json(folder / "sentence_bert_config.json", {"max_seq_length": student.max_positions, "do_lower_case": False})
-        _json(folder / "config_sentence_transformers.json", {"prompts": {}, "default_prompt_name": None})
         pooling = {"word_embedding_dimension": student.dim, "pooling_mode_mean_tokens": True}
         (folder / "1_Pooling").mkdir()
         _json(folder / "1_Pooling" / "config.json", pooling)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,17 +21,13 @@ if TYPE_CHECKING:
 SHORT_ENCODERS = {"bert": False, "roberta": True, "xlm-roberta": True}
 # The files that hold a tokenizer's vocabulary, any one set of them.
 VOCABULARIES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"), ("sentencepiece.bpe.model",))
-# What changes the embeddings of an encoder, and all that a Longformer takes over from one.
-_ENCODER = (
+_TAKEN_OVER = (  # all that a Longformer takes over from a short encoder
     *("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size", "hidden_act", "type_vocab_size"),
-    *("layer_norm_eps", "pad_token_id"),
+    *("layer_norm_eps", "pad_token_id", "hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"),
+    *("bos_token_id", "eos_token_id"),
 )
-_DROPOUT = ("hidden_dropout_prob", "attention_probs_dropout_prob")
-_TAKEN_OVER = (*_ENCODER, *_DROPOUT, "initializer_range", "bos_token_id", "eos_token_id")
-# What a Longformer's config.json has to say: transformers would take defaults for it in silence.
-_LONGFORMER = ("model_type", "attention_window", "num_hidden_layers", "max_position_embeddings", *_ENCODER)
 
-Source = str | Path  # a folder or, without one of that name, a hub id
+Source = str | Path  # a folder or, as a str without a folder of that name, a hub id
 Checkpoint = tuple[LongformerConfig, dict[str, Tensor], Any]  # the last is the tokenizer or None
 
 
@@ -41,11 +36,7 @@ def from_longformer(source: Source, revision: str | None) -> Checkpoint:
     config = _config(source, revision)
     if not isinstance(config, LongformerConfig):
         raise ValueError(f"{source} is a {config.model_type}, expected a longformer; use Student.from_encoder for it")
-    with one_line(f"{Path(source) / 'config.json'}"), torch.random.fork_rng(devices=[]), torch.device("meta"):
-        LongformerModel(config)  # without weights: what cannot be built is the fault of the configuration
-    checkpoint = config, _tensors(LongformerModel, source, revision), _tokenizer(source, revision)
-    owned_folder.check_whole(Path(source).expanduser())
-    return checkpoint
+    return config, _tensors(LongformerModel, source, revision), _tokenizer(source, revision)
 
 
 def from_encoder(
@@ -55,14 +46,11 @@ def from_encoder(
     config = _config(source, revision)
     if config.model_type not in SHORT_ENCODERS or getattr(config, "position_embedding_type", "absolute") != "absolute":
         kinds = f"{', '.join(SHORT_ENCODERS)} with absolute positions"
-        hint = "a longformer is loaded by Student.from_longformer"
-        raise ValueError(f"{source} is a {config.model_type}, a student can be made of {kinds} ({hint})")
+        raise ValueError(f"{source} is a {config.model_type}, a student can be made of {kinds}")
     available = range(config.num_hidden_layers)
     layers = list(available if layers is None else layers)
-    if not layers or any(type(layer) is not int or layer not in available for layer in layers):
+    if not layers or not {*layers} <= {*available}:
         raise ValueError(f"layers must be indices from 0 to {config.num_hidden_layers - 1} of {source}, got {layers!r}")
-    if isinstance(max_positions, bool) or not isinstance(max_positions, int) or max_positions < 3:
-        raise ValueError(f"max_positions must be a whole number of at least 3, got {max_positions!r}")
     longformer = LongformerConfig(
         attention_window=window if isinstance(window, int) else list(window),
         max_position_embeddings=max_positions + config.pad_token_id + 1,
@@ -112,9 +100,9 @@ def _tensors(
     kind: type[Any], source: Source, revision: str | None, layers: Sequence[int] | None = None
 ) -> dict[str, Tensor]:
     """All weights in the checkpoint that belong to the encoder, or to some of its layers; none that were made up."""
-    file = Path(source).expanduser() / "model.safetensors"
-    shown = str(file) if file.is_file() else f"the weights of {source}"
-    with one_line(shown), _quiet(), torch.random.fork_rng(devices=[]):
+    logging.set_verbosity_error()  # no table of left-out heads; missing weights are an error here
+    logging.disable_progress_bar()
+    with one_line(f"read the weights of {source}"), torch.random.fork_rng(devices=[]):
         options = {"revision": revision, "dtype": torch.float32, "output_loading_info": True}
         options["ignore_mismatched_sizes"] = True  # they are refused below, by name
         model, info = kind.from_pretrained(source, trust_remote_code=False, **options)
@@ -130,54 +118,29 @@ def _tensors(
 
 
 def _config(source: Source, revision: str | None) -> PretrainedConfig:
-    """The configuration of a checkpoint, whole as far as a Longformer needs it."""
-    folder = Path(source).expanduser()
-    file = folder / "config.json"
-    if (isinstance(source, Path) or folder.is_absolute() or str(source).startswith(".")) and not folder.is_dir():
-        whole = [str(path) for path in owned_folder.left_over(folder)]
-        hint = f"; a save that was cut off left {' and '.join(whole)}, put one in its place" if whole else ""
-        raise ValueError(f"there is no checkpoint folder {source}{hint}")
-    if folder.is_dir():
-        with one_line(str(file)):
-            content = json.loads(file.read_text(encoding="utf-8"))
-            if not isinstance(content, dict):
-                raise ValueError(f"expected a JSON object, got a {type(content).__name__}")
-            needed = _LONGFORMER if content.get("model_type") == "longformer" else ("model_type",)
-            missing = [key for key in needed if key not in content]
-            if missing:
-                raise ValueError(f"it lacks {', '.join(missing)}")
-    with one_line(f"the configuration of {source}"):
+    """The configuration of a checkpoint, which has to be as it was written if this project wrote it."""
+    folder = Path(source)
+    if isinstance(source, Path) and not folder.is_dir():
+        hint = "".join(f"; a save that was cut off left {path}" for path in owned_folder.left_over(folder))
+        raise ValueError(f"there is no checkpoint folder {folder}{hint}")
+    owned_folder.check_whole(folder)
+    with one_line(f"read the configuration of {source}"):
         return AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=False)
 
 
 def _tokenizer(source: Source, revision: str | None) -> Any:
     """The checkpoint's tokenizer; None if a folder has no vocabulary: its settings alone would make all words [UNK]."""
-    folder = Path(source).expanduser()
+    folder = Path(source)
     if folder.is_dir() and not any(all((folder / name).is_file() for name in names) for names in VOCABULARIES):
         return None
-    with one_line(f"the tokenizer of {source}"):
+    with one_line(f"read the tokenizer of {source}"):
         return AutoTokenizer.from_pretrained(source, revision=revision, use_fast=True, trust_remote_code=False)
 
 
 @contextmanager
-def one_line(what: str) -> Iterator[None]:
-    """Make whatever goes wrong in reading `what` a ValueError of one line: damaged files raise errors of any type."""
+def one_line(task: str) -> Iterator[None]:
+    """Make whatever goes wrong a ValueError of one line: damaged files and full disks raise errors of any type."""
     try:
         yield
     except Exception as error:
-        kind = "" if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: "
-        raise ValueError(f"cannot read {what}: {kind}{' '.join(str(error).split())[:200]}") from error
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """No progress bar and no table of left-out heads while weights load; missing ones are an error here."""
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
+        raise ValueError(f"cannot {task}: {type(error).__name__}: {' '.join(str(error).split())[:200]}") from error

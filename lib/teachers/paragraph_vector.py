@@ -1,18 +1,11 @@
 """The contextual teacher: Paragraph Vector (Le and Mikolov 2014), gensim's Doc2Vec behind the thesis' labels.
 
-DM predicts a word from the mean of the document's vector and those of the words in the window, DBOW from the document's
-vector alone. A compound is two models, trained apart, whose vectors stand side by side. The defaults of `train` are
-Table 4.5's and the author's code's; inference takes as many epochs as training.
-
-gensim's own `infer_vector` depends on what was inferred before (one random stream for all calls) and on PYTHONHASHSEED
-(its start vector hashes the document). Here inference is that same loop over gensim's own routines, with the stream
-restarted for each document and crc32 for the hash: the same bits in any order, in any process.
+DM predicts a word from the document's vector and those around the word, DBOW from the document's; a compound has both.
 """
 
 from __future__ import annotations
 
 import time
-import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -57,7 +50,6 @@ class ParagraphVector:
     @classmethod
     def parse(cls, label: str, width: float = 1.0) -> ParagraphVector:
         """An untrained model from a thesis label, single, compound or short (`PV;2048d`): see `labels.parse`."""
-        label = label.strip().replace("×", "x").replace("λ", "lam")
         return cls(label, labels.parse(label, width))
 
     @property
@@ -90,16 +82,13 @@ class ParagraphVector:
 
         min_count_share: what `10%` means, as a share of the number of documents and a number of occurrences: 5 for 540
         documents, never less than 2. max_words: bound of the vocabulary, the most frequent words (Chapter 5: 6e7 for
-        DM, 1.2e7 for PV). workers: more than 1 is faster and does not repeat bit for bit. The others are gensim's.
-
-        Raises ValueError for an empty text (with its index), something that is not text, an iterator that can be read
-        only once, and a corpus in which no word is frequent enough. Warns of documents gensim does not read to the end.
+        DM, 1.2e7 for PV). workers: more than 1 is faster and does not repeat bit for bit. The others are gensim's; all
+        defaults are Table 4.5's and the author's code's.
         """
         if iter(texts) is texts:
             raise ValueError("training texts are read once per epoch: expected a list or a data set, got an iterator")
-        for name, value in (("epochs", epochs), ("workers", workers), ("window", window), ("negative", negative)):
-            if value < 1:
-                raise ValueError(f"Paragraph Vector: {name} must be at least 1, got {value}")
+        if negative < 1:
+            raise ValueError(f"Paragraph Vector: negative must be at least 1, got {negative}")
         documents = check(texts)
         settings = dict(epochs=epochs, seed=seed, window=window, negative=negative, sample=sample)
         settings |= dict(alpha=alpha, min_alpha=min_alpha, dbow_words=int(dbow_words))
@@ -115,13 +104,9 @@ class ParagraphVector:
             model.train(corpus, total_examples=documents, epochs=epochs)
             model.dv.vectors = np.zeros((0, spec.size), np.float32)  # of the training documents: as large as the corpus
             seconds += time.perf_counter() - started
-            long = (document.words for document in corpus if len(document.words) > LONGEST)
-            truncated.append(sum(len(_in_vocabulary(model, document)) > LONGEST for document in long))
+            truncated.append(sum(len(_in_vocabulary(model, document.words)) > LONGEST for document in corpus))
             models.append(model)
         self.models, self.truncated, self.seconds = tuple(models), max(truncated), seconds
-        if self.truncated:
-            cut = f"{self.truncated} of {documents} training documents have more than {LONGEST} known words"
-            warnings.warn(f"'{self.label}': {cut}; gensim drops the rest", stacklevel=2)
         return self
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
@@ -156,14 +141,15 @@ def _in_vocabulary(model: Doc2Vec, document: list[str]) -> list[str]:
     return [word for word in document if word in model.wv.key_to_index]
 
 
-def _crc32(text: str) -> int:
-    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
-
-
 def _infer(model: Doc2Vec, document: list[str]) -> np.ndarray:
-    """The loop of `Doc2Vec.infer_vector`, free of history and PYTHONHASHSEED."""
+    """The loop of `Doc2Vec.infer_vector`: the same bits in any order of calls, in any process.
+
+    gensim's has one random stream for all calls, restarted here, and hashes the document with PYTHONHASHSEED, here
+    with crc32.
+    """
     model.random.seed(model.seed)
-    vector = pseudorandom_weak_vector(model.vector_size, seed_string=" ".join(document), hashfxn=_crc32).reshape(1, -1)
+    start = pseudorandom_weak_vector(model.vector_size, " ".join(document), lambda text: zlib.crc32(text.encode()))
+    vector = start.reshape(1, -1)
     in_vocabulary = _in_vocabulary(model, document)
     # gensim's routines keep pointers into these; memory that they allocate themselves they use after it is freed.
     memory = {"work": np.zeros(model.layer1_size, np.float32), "doctag_vectors": vector}

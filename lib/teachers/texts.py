@@ -8,11 +8,9 @@ def check(texts: Iterable[str]) -> int:
     if isinstance(texts, str):
         raise ValueError("expected a list of texts, got a single text; put it in a list")
     count = 0
-    for index, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise ValueError(f"text {index} is of type {type(text).__name__}, expected str")
-        if not text.strip():
-            raise ValueError(f"text {index} is empty; a teacher has no embedding for it, leave it out")
+    for text in texts:
+        if not isinstance(text, str) or not text.strip():
+            raise ValueError(f"expected texts with words, text {count} is {text!r:.60}; leave it out")
         count += 1
     if not count:
         raise ValueError("expected at least one text, got none")

