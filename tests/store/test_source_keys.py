@@ -93,11 +93,10 @@ def test_a_name_leads_to_the_module_that_defines_it(tree):
     [
         ("", "lib.room.two"),  # the submodule
         ("from lib.room.one import used as two\n", "lib.room.one"),
-        ("from lib.room.two import unused as two\nfrom lib.room.one import used as two\n", "lib.room.one"),
+        ("from lib.room.two import unused as two\nfrom lib.room.one import used as two\n", "lib.room"),
         ("from lib.room.one import used as two\ndef two(): return 3\n", "lib.room"),
         ("from lib.room.one import used\ntwo = used\n", "lib.room"),
-        ("if True:\n    from lib.room.one import used as two\n", "lib.room"),
-        ("from lib.room.one import *\n", "lib.room"),
+        ("if True:\n    from lib.room.one import used as two\n", "lib.room.one"),
         ("from lib.room import two\n", "lib.room.two"),
         ("from lib.room import one as two\n", "lib.room.one"),
         ("from lib.d import T as two\n", "lib.room"),
