@@ -16,11 +16,6 @@ from lib.config import environment
 from lib.config.profiles import OneLine, ParameterError
 from lib.store import progress
 
-KILLED = (
-    "a worker process was killed, most likely for want of memory: close other programs, or run with --jobs 1 "
-    "(in a notebook: THESIS_JOBS=1 before the kernel starts); what was computed is kept"
-)
-
 
 class WorkerKilled(OneLine, BrokenExecutor):
     """A worker ended without an answer."""
@@ -36,8 +31,6 @@ def submit(tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | N
     The first error is raised when the others are done, so nothing else is lost. Raises `WorkerKilled` if a process of
     the pool died, and `Interrupted` after an interrupt, which ends them all.
     """
-    if not tasks:
-        return
     executor = executor or processes(jobs())
     errors = []
     try:
@@ -52,7 +45,8 @@ def submit(tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | N
                 warnings.warn(f"{description}: {arguments[0]} failed: {error}", stacklevel=2)
     except BrokenExecutor:
         end_workers()
-        raise WorkerKilled(KILLED) from None
+        told = "a worker process was killed, most likely for want of memory: close other programs, or run with --jobs 1"
+        raise WorkerKilled(f"{told} (in a notebook: THESIS_JOBS=1); what was computed is kept") from None
     except KeyboardInterrupt:
         end_workers()
         raise Interrupted("the workers have ended; what was computed is kept, run the cell again to go on") from None
@@ -62,14 +56,10 @@ def submit(tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | N
 
 @functools.cache
 def processes(count: int) -> Executor:
-    """`count` worker processes, one torch thread each: the same bits as one process, and faster than threads.
-
-    Sets this process' environment too (`lib.config.environment`): a worker inherits it before it imports anything.
-    """
-    environment.set_process_environment(offline=False)
-    return ProcessPoolExecutor(
-        count, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=(os.getpid(),)
-    )
+    """`count` worker processes, one torch thread each: the same bits as one process, and faster than threads."""
+    environment.set_process_environment(offline=False)  # a worker inherits it before it imports anything
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(count, mp_context=context, initializer=_start_worker, initargs=(os.getpid(),))
 
 
 def end_workers() -> None:
@@ -80,10 +70,7 @@ def end_workers() -> None:
 
 
 def jobs(asked: str | None = None) -> int:
-    """How many processes work at once: as `--jobs` asked, as `THESIS_JOBS` says, or the cores, at most four.
-
-    Raises `ParameterError` for what is no whole number from 1.
-    """
+    """How many processes work at once: as `--jobs` asked, as `THESIS_JOBS` says, or the cores, at most four."""
     name, text = ("--jobs", asked) if asked is not None else ("THESIS_JOBS", os.environ.get("THESIS_JOBS"))
     if asked is None and not text:
         return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)

@@ -4,6 +4,7 @@ A recipe names a value by all that makes it: a dict of plain values with the `ki
 of what it is made from. `lib.experiments.keys` writes them.
 """
 
+import contextlib
 import hashlib
 import io
 import json
@@ -17,7 +18,7 @@ import numpy as np
 from filelock import FileLock
 
 from lib.config import paths
-from lib.store.files import fingerprint, refuse_folder, write_atomically
+from lib.store.files import fingerprint, write_atomically
 
 T = TypeVar("T")
 Recipe = dict[str, Any]
@@ -40,7 +41,7 @@ class Store:
     """
 
     def __init__(self, folder: Path):
-        self.folder = Path(folder)
+        self.folder = folder
 
     def arrays(self, recipe: Recipe, make: Callable[[], dict[str, np.ndarray]], **note: Any) -> dict[str, np.ndarray]:
         """The named arrays of an entry; `make` gives them if the entry is missing or damaged."""
@@ -57,7 +58,7 @@ class Store:
         return any(_whole(self.path(recipe, suffix)) is not None for suffix in (".npz", ".json"))
 
     def note(self, recipe: Recipe) -> dict[str, Any]:
-        """How an entry was made: seconds, plus what the caller added; empty if there is none, or, warned of, damage."""
+        """How an entry was made: seconds, plus what the caller added; empty if there is none that can be read."""
         return _note(self.path(recipe, ".note"))
 
     def lock(self, recipe: Recipe) -> FileLock:
@@ -67,10 +68,8 @@ class Store:
         return FileLock(path)
 
     def path(self, recipe: Recipe, suffix: str) -> Path:
-        """Where a file of an entry is, or will be; raises `OSError` if a folder is there."""
-        path = self.folder / recipe["kind"] / f"{fingerprint(recipe)}{suffix}"
-        refuse_folder(path)
-        return path
+        """Where a file of an entry is, or will be."""
+        return self.folder / recipe["kind"] / f"{fingerprint(recipe)}{suffix}"
 
     def _content(self, recipe: Recipe, suffix: str, make: Callable[[], bytes], note: dict[str, Any]) -> bytes:
         path = self.path(recipe, suffix)
@@ -97,26 +96,17 @@ def store() -> Store:
 
 def _whole(path: Path) -> bytes | None:
     """The content of an entry, or None if it is missing or not what its note says."""
-    note = _note(path.with_suffix(".note"))
-    try:
+    with contextlib.suppress(OSError):
         content = path.read_bytes()
-    except OSError:
-        return None
-    return content if note.get("sha256") == hashlib.sha256(content).hexdigest() else None
+        if _note(path.with_suffix(".note")).get("sha256") == hashlib.sha256(content).hexdigest():
+            return content
+    return None
 
 
 def _note(path: Path) -> dict[str, Any]:
-    refuse_folder(path)
-    try:
-        note = json.loads(path.read_bytes())
-        if not isinstance(note, dict) or "sha256" not in note:
-            raise ValueError
-        return note
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError):
-        warnings.warn(f"{path} is damaged: what it describes is made again when needed", stacklevel=2)
-        return {}
+    with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
+        return dict(json.loads(path.read_bytes()))
+    return {}
 
 
 def _pack(arrays: dict[str, np.ndarray]) -> bytes:
