@@ -28,8 +28,7 @@ class Interrupted(OneLine, KeyboardInterrupt):
 def submit(tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | None, description: str) -> None:
     """Run the tasks and wait for all; what they return is not brought back.
 
-    The first error is raised when the others are done, so nothing else is lost. Raises `WorkerKilled` if a process of
-    the pool died, and `Interrupted` after an interrupt, which ends them all.
+    The first error is raised when the others are done. Raises `WorkerKilled` or `Interrupted`, all workers ended.
     """
     executor = executor or processes(jobs())
     errors = []
@@ -71,10 +70,9 @@ def end_workers() -> None:
 
 def jobs(asked: str | None = None) -> int:
     """How many processes work at once: as `--jobs` asked, as `THESIS_JOBS` says, or the cores, at most four."""
-    name, text = ("--jobs", asked) if asked is not None else ("THESIS_JOBS", os.environ.get("THESIS_JOBS"))
-    if asked is None and not text:
-        return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    text = os.environ.get("THESIS_JOBS") or str(min(4, os.cpu_count() or 1)) if asked is None else asked
     if not re.fullmatch("[1-9][0-9]*", text):  # str.isdigit would take a superscript two
+        name = "THESIS_JOBS" if asked is None else "--jobs"
         raise ParameterError(f"{name}: expected a whole number from 1, got {text!r}")
     return int(text)
 

@@ -21,15 +21,15 @@ DAMAGED = f"damaged or changed since this project wrote it; make it again, or re
 
 
 def check_target(target: str | Path) -> Path:
-    """The path of a folder that may be written: absent, empty, or as `replace` wrote it. Its parents are made.
+    """The path of a folder, its parents made, that may be written: absent, empty, or as `replace` wrote it.
 
     Raises ValueError, one line, for any other and where no folder can be made beside it.
     """
     target = Path(os.path.abspath(Path(target).expanduser()))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _own_files(target)
-        _work_folder(target).rmdir()
+        _check_own(target)
+        os.rmdir(tempfile.mkdtemp(SAVING, f".{target.name}-", target.parent))
     except OSError as error:
         raise ValueError(f"{target} cannot be written: {error}; choose another folder") from None
     return target
@@ -39,29 +39,33 @@ def replace(target: str | Path, write: Callable[[Path], None]) -> None:
     """Call `write` on a new folder beside `target`, then put it in the place of `target`.
 
     Killed at any moment, the old or the new folder is whole, under its name or, between two renames, as `left_over`.
-    Of the old one only the files on its list are removed. Raises ValueError as `check_target`, before and after
-    `write`, or `OSError`; both leave `target` as it was.
+    Raises ValueError as `check_target`, before and after `write`, or `OSError`; both leave `target` as it was.
     """
     target = check_target(target)
     for work in target.parent.glob(_pattern(target)):
         warnings.warn(f"{work} is left from a save that was cut off; remove it if you need nothing in it", stacklevel=4)
-    work = _work_folder(target)
+    work = Path(tempfile.mkdtemp(SAVING, f".{target.name}-", target.parent))
     new, old = work / "new", work / "old"
     try:
         new.mkdir()  # unlike `work`, which mkdtemp makes private
         write(new)
         _mark(new)
-        files = _own_files(target)
-        if files:
+        _check_own(target)
+        if target.exists():
             os.rename(target, old)
-        os.rename(new, target)  # refused by the system if `target` is by now anything but an empty folder
-        _remove(old, files)
+        os.rename(new, target)
     finally:
         if old.exists() and not target.exists():
             os.rename(old, target)
         shutil.rmtree(new, ignore_errors=True)
         with contextlib.suppress(OSError):
             work.rmdir()
+    try:
+        if old.exists():
+            _check_own(old)
+            shutil.rmtree(work)
+    except (OSError, ValueError) as error:
+        warnings.warn(f"{old}, replaced, stays: {error}", stacklevel=4)
 
 
 def left_over(target: Path) -> list[Path]:
@@ -80,28 +84,20 @@ def _pattern(target: Path) -> str:
     return f".{glob.escape(target.name)}-????????{SAVING}"
 
 
-def _work_folder(target: Path) -> Path:
-    return Path(tempfile.mkdtemp(prefix=f".{target.name}-", suffix=SAVING, dir=target.parent))
-
-
-def _own_files(folder: Path) -> list[Path]:
-    """The files of a folder that may be replaced, relative to it, the marker first; none if it is absent or empty."""
+def _check_own(folder: Path) -> None:
+    """Raise ValueError, one line, unless a folder is absent, empty, or exactly as its marker says."""
     if folder.is_symlink() or folder.is_file():
         raise ValueError(f"{folder} is a file or a symbolic link; name a folder")
     names = os.listdir(folder) if folder.exists() else []
-    if not names:
-        return []
-    if MARKER not in names:
+    if names and MARKER not in names:
         raise ValueError(f"{folder} holds {min(names)} and was not saved by this project; choose another folder")
-    listed = _listed(folder)
+    listed = _listed(folder) if names else {}
     folders = {parent for path in listed for parent in path.parents}
-    inside = sorted(folder.rglob("*"))
-    for path in inside:
-        known = path in folders if path.is_dir() else path in listed or path == folder / MARKER
-        if path.is_symlink() or not known or path in listed and sha256(path) != listed[path]:
+    for path in folder.rglob("*"):
+        own = path in folders if path.is_dir() else path in listed or path == folder / MARKER
+        if path.is_symlink() or not own or path in listed and sha256(path) != listed[path]:
             told = "was not written by this project or was changed since; move it away or choose another folder"
             raise ValueError(f"{path} {told}")
-    return [Path(MARKER), *(path.relative_to(folder) for path in inside if path in listed)]
 
 
 def _listed(folder: Path) -> dict[Path, str]:
@@ -121,14 +117,3 @@ def _mark(folder: Path) -> None:
         path.chmod(folder.stat().st_mode & 0o666)
         with open(path, "rb") as file:
             os.fsync(file.fileno())
-
-
-def _remove(folder: Path, files: list[Path]) -> None:
-    """Remove the files of a list and the folders that they leave empty; warn if any stays."""
-    try:
-        for file in files:
-            (folder / file).unlink()
-        for parent, _, _ in os.walk(folder, topdown=False):
-            os.rmdir(parent)
-    except OSError as error:
-        warnings.warn(f"{folder}, replaced, stays: {error}", stacklevel=5)

@@ -13,7 +13,7 @@ duration = tqdm.format_interval  # seconds as people read them: `00:07`, `12:30`
 
 
 def track(items: Iterable[T], description: str, total: int) -> Iterator[T]:
-    """Yield the `total` items of a loop and report how far it is: in the file that `THESIS_PROGRESS` names, or as a bar."""
+    """Yield the `total` items of a loop and report how far it is: as a bar, or in the file named by THESIS_PROGRESS."""
     file = os.environ.get("THESIS_PROGRESS")
     _report(file, description, 0, total)
     for done, item in enumerate(tqdm(items, desc=description, total=total, leave=False, disable=file is not None), 1):

@@ -83,8 +83,8 @@ def _place(notebook: str, profile: Profile) -> Path:
 
 def _write(path: Path, entry: dict[str, Any]) -> None:
     """Write an entry with its fingerprint, which tells damage."""
-    text = json.dumps({**entry, "entry_fingerprint": fingerprint(entry)}, indent=1, ensure_ascii=False)
-    write_atomically(path, (text + "\n").encode())
+    content = json.dumps({**entry, "entry_fingerprint": fingerprint(entry)}, indent=1, ensure_ascii=False)
+    write_atomically(path, content.encode())
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -101,12 +101,12 @@ def _fingerprints(files: Iterable[Path]) -> dict[str, str]:
 
 def _commit() -> dict[str, Any]:
     """The commit as it is now, as a notebook stays open while its checkout changes; None without git or checkout."""
-    git = functools.partial(subprocess.check_output, cwd=paths.ROOT, stderr=subprocess.DEVNULL, text=True)
+    command = ["git", "status", "--porcelain=v2", "--branch"]  # the commit, lines on the branch with #, then changes
     try:
-        commit = git(["git", "rev-parse", "HEAD"]).strip()
-        return {"commit": commit, "dirty": bool(git(["git", "status", "--porcelain"]).strip())}
+        lines = subprocess.check_output(command, cwd=paths.ROOT, stderr=subprocess.DEVNULL, text=True).splitlines()
     except (OSError, subprocess.CalledProcessError):
         return {"commit": None, "dirty": None}
+    return {"commit": lines[0].split()[-1], "dirty": not lines[-1].startswith("#")}
 
 
 @functools.cache

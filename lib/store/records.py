@@ -1,7 +1,6 @@
 """What was computed, kept so that it is reused exactly when nothing that made it changed.
 
-A recipe names a value by all that makes it: a dict of plain values with the `kind` of the value, among them the recipes
-of what it is made from. `lib.experiments.keys` writes them.
+A recipe names a value by all that makes it: its `kind` and plain values, among them recipes of what it is made from.
 """
 
 import contextlib
@@ -34,20 +33,21 @@ def once(recipe: Recipe, read: Callable[[], T]) -> T:
 
 
 class Store:
-    """Arrays and records under one folder, each entry named by its recipe.
-
-    An entry is two files: the content, and a note beside it, written last, with the content's checksum and how it
-    was made. An entry without a matching note is damaged or unfinished: it is made again, and the store says so.
-    """
+    """Arrays and records under one folder, each entry two files named by its recipe: the content and, written last, a
+    note of its checksum and how it was made. Without a matching note it is made again, and the store says so."""
 
     def __init__(self, folder: Path):
         self.folder = folder
 
     def arrays(self, recipe: Recipe, make: Callable[[], dict[str, np.ndarray]], **note: Any) -> dict[str, np.ndarray]:
         """The named arrays of an entry; `make` gives them if the entry is missing or damaged."""
-        content = self._content(recipe, ".npz", lambda: _pack(make()), note)
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            return dict(archive)
+
+        def pack() -> bytes:
+            buffer = io.BytesIO()
+            np.savez(buffer, allow_pickle=False, **make())
+            return buffer.getvalue()
+
+        return dict(np.load(io.BytesIO(self._content(recipe, ".npz", pack, note)), allow_pickle=False))
 
     def record(self, recipe: Recipe, make: Callable[[], Any], **note: Any) -> Any:
         """The JSON value of an entry; `make` gives it if the entry is missing or damaged."""
@@ -107,9 +107,3 @@ def _note(path: Path) -> dict[str, Any]:
     with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
         return dict(json.loads(path.read_bytes()))
     return {}
-
-
-def _pack(arrays: dict[str, np.ndarray]) -> bytes:
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()

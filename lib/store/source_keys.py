@@ -23,9 +23,8 @@ def source_key(*modules: str, stop: tuple[str, ...] = ()) -> str:
 def closure(*modules: str, stop: Collection[str] = ()) -> list[str]:
     """The modules and all of lib that they import, directly or not, sorted.
 
-    Every `import` and `from` statement counts, inside functions too, except under `if TYPE_CHECKING:`; so does a text
-    that is a module's dotted name, as lazy imports have it. A name that a package only passes on leads to its `home`.
-    stop: modules or packages that are not entered, unless they are named themselves.
+    Every `import` statement counts, inside functions too, except under `if TYPE_CHECKING:`; a name that a package only
+    passes on leads to its `home`. stop: modules or packages that are not entered, unless they are named themselves.
     """
     ends = tuple(f"{end}." for end in stop)
     reached = list(dict.fromkeys(modules))
@@ -92,8 +91,6 @@ def _named(node: ast.AST, module: str) -> Iterator[str]:
             raise ValueError(f"{module}, line {node.lineno}: relative import; write the full name, lib....")
         if node.module and _path(node.module):
             yield from (home(node.module, alias.name) for alias in node.names)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _path(node.value):
-        yield node.value
 
 
 @functools.cache
