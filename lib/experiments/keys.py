@@ -57,7 +57,7 @@ def corpus(profile: Profile) -> Recipe:
 
 def tasks(profile: Profile) -> Recipe:
     """All tasks of a profile together: their texts, and their examples as rows of these."""
-    settings = [profile.tasks.model_dump(mode="json"), list(profile.tasks.names)]
+    settings = [profile.tasks.model_dump(mode="json"), profile.tasks.names]
     data = _files(profile, sources.task_datasets(profile))
     return {"kind": "tasks", "settings": settings, "data": data, "code": code("text_sets")}
 
@@ -98,14 +98,14 @@ def paragraph_vector(label: str, profile: Profile, sets: Iterable[str] = ()) -> 
 
 def student(variant: Variant, seed: int, profile: Profile) -> Recipe:
     """A trained student: its base, its data, its teachers, its settings and the code that trains it."""
-    own = {home("lib.losses", name) for name in variant.losses}
-    own |= {"lib.student.cls"} if variant.pooling == "cls" else set()
+    own = sorted(home("lib.losses", name) for name in variant.losses)
+    own += ["lib.student.cls"] if variant.pooling == "cls" else []
     general = code("student_training", stop=("lib.losses", *(() if variant.contextual else _CONTEXTUAL)))
     recipe: Recipe = {"kind": "student", "variant": asdict(variant), "seed": seed}
     recipe["documents"] = tokens("train", profile)
     recipe["training"] = profile.training.model_dump(mode="json", exclude={"checkpoint_every"})
     recipe["losses"] = variant.losses, variant.structural and variants.structural_loss(variant.structural)
-    recipe["code"] = [general, source_key(*sorted(own), stop=NOT_ENTERED)]
+    recipe["code"] = [general, source_key(*own, stop=NOT_ENTERED)]
     recipe["versions"] = [device(), versions("torch", "transformers", "accelerate")]
     if variant.structural is not None or variant.masked:
         recipe["structural"] = structural_teacher(profile)

@@ -12,10 +12,7 @@ LENGTH = 16  # hex digits of a fingerprint: 64 bits, far beyond accidental colli
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write `content` so that a reader sees the old file or the whole new one, whatever happens in between.
-
-    Raises `OSError` in one line where the disk is full or read-only.
-    """
+    """Write `content` so that a reader sees the old file or the whole new one, whatever happens; or `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

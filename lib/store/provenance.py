@@ -1,6 +1,6 @@
 """How figures and tables were made: a JSON file per label, a note per complete run of a notebook, and what is saved.
 
-The CSV and the SVG hold data only, so their bytes repeat; what changes from run to run stands here.
+CSV and SVG hold data only, so their bytes repeat; what changes from run to run stands here.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
     from lib.config.profiles import Profile
 
-# What the numbers depend on.
-PACKAGES = ("torch", "transformers", "sentence-transformers", "gensim", "numpy", "scipy", "scikit-learn", "pandas",
-            "matplotlib", "seaborn")  # fmt: skip
+PACKAGES = "torch transformers sentence-transformers gensim numpy scipy scikit-learn pandas matplotlib seaborn".split()
 # Label -> files that this process has saved, in that order: the end of a notebook compares it with what it promised.
 saved: dict[str, list[Path]] = {}
 
@@ -39,16 +37,9 @@ def write(label: str, *, profile: Profile, files: Iterable[Path], records: pd.Da
     """
     saved[label] = list(files)
     path = paths.provenance(profile) / f"{label}.json"
-    entry = {
-        "label": label,
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        **_commit(),
-        "profile": profile.name,
-        "parameters": profile.model_dump(mode="json"),
-        "files": _fingerprints(saved[label]),
-        "versions": versions(),
-        "records": 0 if records is None else len(records),
-    }
+    entry = {"label": label, "written": datetime.now(UTC).isoformat(timespec="seconds"), **_commit()}
+    entry |= {"profile": profile.name, "parameters": profile.model_dump(mode="json"), "versions": versions()}
+    entry |= {"files": _fingerprints(saved[label]), "records": 0 if records is None else len(records)}
     for column in () if records is None else records:
         if column.endswith("fingerprint") or column in ("seed", "device"):
             entry[column] = sorted(records[column].dropna().unique().tolist())

@@ -55,11 +55,13 @@ class Store:
 
     def has(self, recipe: Recipe) -> bool:
         """True if a whole, undamaged entry is there."""
-        return any(_whole(self.path(recipe, suffix)) is not None for suffix in (".npz", ".json"))
+        return any(self._whole(recipe, suffix) is not None for suffix in (".npz", ".json"))
 
     def note(self, recipe: Recipe) -> dict[str, Any]:
         """How an entry was made: seconds, plus what the caller added; empty if there is none that can be read."""
-        return _note(self.path(recipe, ".note"))
+        with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
+            return dict(json.loads(self.path(recipe, ".note").read_bytes()))
+        return {}
 
     def lock(self, recipe: Recipe) -> FileLock:
         """For `with`: only one process at a time makes an entry; a killed process frees it."""
@@ -71,13 +73,21 @@ class Store:
         """Where a file of an entry is, or will be."""
         return self.folder / recipe["kind"] / f"{fingerprint(recipe)}{suffix}"
 
+    def _whole(self, recipe: Recipe, suffix: str) -> bytes | None:
+        """The content of an entry, or None if it is missing or not what its note says."""
+        with contextlib.suppress(OSError):
+            content = self.path(recipe, suffix).read_bytes()
+            if self.note(recipe).get("sha256") == hashlib.sha256(content).hexdigest():
+                return content
+        return None
+
     def _content(self, recipe: Recipe, suffix: str, make: Callable[[], bytes], note: dict[str, Any]) -> bytes:
-        path = self.path(recipe, suffix)
-        if (content := _whole(path)) is not None:
+        if (content := self._whole(recipe, suffix)) is not None:
             return content
         with self.lock(recipe):
-            if (content := _whole(path)) is not None:  # another process made it while this one waited
+            if (content := self._whole(recipe, suffix)) is not None:  # another process made it while this one waited
                 return content
+            path = self.path(recipe, suffix)
             if path.exists():
                 warnings.warn(f"{path} was damaged or unfinished: computing it again", stacklevel=3)
             start = time.perf_counter()
@@ -92,18 +102,3 @@ class Store:
 def store() -> Store:
     """The store of this machine's artifact root."""
     return Store(paths.artifacts() / "store")
-
-
-def _whole(path: Path) -> bytes | None:
-    """The content of an entry, or None if it is missing or not what its note says."""
-    with contextlib.suppress(OSError):
-        content = path.read_bytes()
-        if _note(path.with_suffix(".note")).get("sha256") == hashlib.sha256(content).hexdigest():
-            return content
-    return None
-
-
-def _note(path: Path) -> dict[str, Any]:
-    with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
-        return dict(json.loads(path.read_bytes()))
-    return {}

@@ -48,14 +48,13 @@ def home(package: str, name: str) -> str:
     """The module behind `from package import name`: the package's own one where that only passes the name on, by a
     single import, or does not bind it; else the package, with all that it imports."""
     text = source(package)
-    symbols = symtable.symtable(text, package, "exec").get_symbols()
-    bound = {symbol.get_name(): symbol for symbol in symbols if symbol.is_imported() or symbol.is_assigned()}
+    symbols = {symbol.get_name(): symbol for symbol in symtable.symtable(text, package, "exec").get_symbols()}
     imported = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
     names = [(node.module, alias) for node in imported for alias in node.names]
     origins = [(module, alias.name) for module, alias in names if name == (alias.asname or alias.name)]
-    if name not in bound:
+    if name not in symbols or not (symbols[name].is_imported() or symbols[name].is_assigned()):
         origins = [(package, name)]
-    elif bound[name].is_assigned() or len(origins) != 1:
+    elif symbols[name].is_assigned() or len(origins) != 1:
         return package
     module, original = origins[0]
     if module == package:
