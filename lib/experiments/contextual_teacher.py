@@ -32,13 +32,9 @@ def _train(label: str, sets: tuple[str, ...], profile: Profile) -> dict[str, np.
     model = ParagraphVector.parse(label, width=profile.width)
     documents = text_sets.corpus(profile).train[: section.documents]
     model = model.train(_Texts(documents), **section.model_dump(exclude={"documents"}))
-    return {
-        **{name: model.encode(text_sets.texts(name, profile)) for name in sets},
-        "vocabulary_size": np.int64(model.vocabulary_size),
-        "seconds": np.float64(model.seconds),
-        "truncated": np.int64(model.truncated),
-        "documents": np.int64(len(documents)),
-    }
+    numbers = {name: getattr(model, name) for name in ("vocabulary_size", "seconds", "truncated")}
+    vectors = {name: model.encode(text_sets.texts(name, profile)) for name in sets}
+    return {name: np.asarray(value) for name, value in (vectors | numbers | {"documents": len(documents)}).items()}
 
 
 @dataclass

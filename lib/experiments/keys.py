@@ -83,11 +83,6 @@ def structural_teacher(profile: Profile) -> Recipe:
     return _pretrained("structural_teacher", profile.structural_teacher, code("structural_teacher"))
 
 
-def structural_embeddings(name: str, profile: Profile) -> Recipe:
-    """The structural teacher's embeddings of a set of texts."""
-    return {"kind": "structural", "teacher": structural_teacher(profile), "texts": text_set(name, profile)}
-
-
 def paragraph_vector(label: str, profile: Profile, sets: Iterable[str] = ()) -> Recipe:
     """A Paragraph Vector, by its thesis label and everything that trains it, and its embeddings of some sets."""
     settings = [label, profile.width, profile.contextual_teacher.model_dump(mode="json")]

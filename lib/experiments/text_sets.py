@@ -50,21 +50,17 @@ def token_ids(name: str, profile: Profile) -> list[list[int]]:
 
 
 def task(name: str, profile: Profile) -> dict[str, np.ndarray]:
-    """A task as rows of "all_tasks".
-
-    Classification: `classes`, `folds` (0 for none), `inputs_<split>` (examples, 1 or 2), `labels_<split>` (examples,),
-    perhaps `groups_train`. Retrieval: `candidates`, `sources`, and each source's `targets_<number>`. Clustering:
-    `clusters` (texts,).
-    """
+    """A task as rows of "all_tasks": `clusters` (texts,), or `candidates`, `sources` and their `targets_<number>`, or
+    `classes`, `folds` (0 for none), `inputs_<split>` (examples, 1 or 2), `labels_<split>`, perhaps `groups_train`."""
     rows = _of_tasks(profile)["tasks"][name]
     return {key: np.array(values, dtype=None if values else np.int64) for key, values in rows.items()}
 
 
 def examples(task: dict[str, np.ndarray], split: str, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
     """(inputs, labels) of a classification task's split, at most `limit` of them with the class shares of all."""
-    inputs, labels = task[f"inputs_{split}"], task[f"labels_{split}"]
+    labels = task[f"labels_{split}"]
     kept = slice(None) if limit is None else downsample(labels, limit)
-    return inputs[kept], labels[kept]
+    return task[f"inputs_{split}"][kept], labels[kept]
 
 
 def _of_tasks(profile: Profile) -> dict[str, Any]:

@@ -26,10 +26,7 @@ class Interrupted(OneLine, KeyboardInterrupt):
 
 
 def submit(tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | None, description: str) -> None:
-    """Run the tasks and wait for all; what they return is not brought back.
-
-    The first error is raised when the others are done. Raises `WorkerKilled` or `Interrupted`, all workers ended.
-    """
+    """Run the tasks and wait for all; what they return is not brought back, the first error is raised at the end."""
     executor = executor or processes(jobs())
     errors = []
     try:

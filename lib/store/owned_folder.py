@@ -61,9 +61,8 @@ def replace(target: str | Path, write: Callable[[Path], None]) -> None:
         with contextlib.suppress(OSError):
             work.rmdir()
     try:
-        if old.exists():
-            _check_own(old)
-            shutil.rmtree(work)
+        _check_own(old)
+        shutil.rmtree(work, ignore_errors=not old.exists())
     except (OSError, ValueError) as error:
         warnings.warn(f"{old}, replaced, stays: {error}", stacklevel=4)
 

@@ -1,7 +1,4 @@
-"""How figures and tables were made: a JSON file per label, a note per complete run of a notebook, and what is saved.
-
-CSV and SVG hold data only, so their bytes repeat; what changes from run to run stands here.
-"""
+"""How figures and tables were made, as their own bytes repeat: a JSON file per label, a note per run of a notebook."""
 
 from __future__ import annotations
 
@@ -30,10 +27,9 @@ saved: dict[str, list[Path]] = {}
 
 
 def write(label: str, *, profile: Profile, files: Iterable[Path], records: pd.DataFrame | None = None) -> Path:
-    """Write `<label>.json`, return its path, and enter the files in `saved`.
+    """Write `<label>.json`, return its path, and enter the files in `saved`. records: those that the figure shows.
 
-    records: the tidy records the figure shows: their fingerprints, seeds, devices, and as `trainings` the seconds of
-    each training and encoding by `embedding_fingerprint`, as a model has a row per task and stands in several figures.
+    `trainings` are seconds by `embedding_fingerprint`, as a model has a row per task and stands in several figures.
     """
     saved[label] = list(files)
     path = paths.provenance(profile) / f"{label}.json"

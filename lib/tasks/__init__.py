@@ -1,7 +1,4 @@
-"""Evaluation tasks: three kinds, from dataset folders, under any name.
-
-Those with the thesis' names (Section 5.2.1, `lib.config.roles`) play these roles in its figures.
-"""
+"""Evaluation tasks from dataset folders; those with the thesis' names (Section 5.2.1) have their roles in its figures."""
 
 import numpy as np
 
@@ -31,10 +28,9 @@ def retrieval_names(profile: Profile) -> tuple[str, ...]:
 
 
 def downsample(labels: np.ndarray, limit: int) -> np.ndarray:
-    """Indices of at most `limit` examples with the class shares of all, the first ones of each class (thesis code).
+    """(kept,) int64, ascending: at most `limit` of (examples,) labels, the first ones of each class (thesis code).
 
-    Each class keeps floor(its share x limit) examples, the smallest class also gets what rounding left over. labels:
-    (examples,) class indices, in file order. Returns (kept,) int64, ascending.
+    Each class keeps floor(its share x limit) examples, the smallest class also gets what rounding left over.
     """
     if len(labels) <= limit:
         return np.arange(len(labels), dtype=np.int64)
