@@ -95,7 +95,7 @@ def _rows(task: Task, rows: dict[str, int]) -> dict[str, Any]:
     values: dict[str, Any] = {"classes": task.classes, "folds": task.folds or 0}
     for split, inputs in task.inputs.items():
         values[f"inputs_{split}"] = [[rows[text_id] for text_id in ids] for ids in inputs]
-        values[f"labels_{split}"] = np.asarray(task.labels[split]).tolist()
+        values[f"labels_{split}"] = task.labels[split].tolist()
     if task.folds and (groups := task.example_groups("train")) is not None:
         values["groups_train"] = groups.tolist()
     return values

@@ -37,8 +37,7 @@ def submit(tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | N
                 raise error
             if error is not None:
                 errors.append(error)
-                _, arguments = futures[future]
-                warnings.warn(f"{description}: {arguments[0]} failed: {error}", stacklevel=2)
+                warnings.warn(f"{description}: {futures[future][1][0]} failed: {error}", stacklevel=2)
     except BrokenExecutor:
         end_workers()
         told = "a worker process was killed, most likely for want of memory: close other programs, or run with --jobs 1"

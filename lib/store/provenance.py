@@ -1,7 +1,5 @@
 """How figures and tables were made, as their own bytes repeat: a JSON file per label, a note per run of a notebook."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json
@@ -11,23 +9,19 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lib.config import paths
+from lib.config.schema import Profile
 from lib.store.files import file_fingerprint, fingerprint, write_atomically
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from lib.config.profiles import Profile
 
 PACKAGES = "torch transformers sentence-transformers gensim numpy scipy scikit-learn pandas matplotlib seaborn".split()
 # Label -> files that this process has saved, in that order: the end of a notebook compares it with what it promised.
 saved: dict[str, list[Path]] = {}
 
 
-def write(label: str, *, profile: Profile, files: Iterable[Path], records: pd.DataFrame | None = None) -> Path:
-    """Write `<label>.json`, return its path, and enter the files in `saved`. records: those that the figure shows.
+def write(label: str, *, profile: Profile, files: Iterable[Path], records: Any = None) -> Path:
+    """Write `<label>.json`, return its path, and enter the files in `saved`. records: a frame of what the figure shows.
 
     `trainings` are seconds by `embedding_fingerprint`, as a model has a row per task and stands in several figures.
     """

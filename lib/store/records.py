@@ -65,9 +65,7 @@ class Store:
 
     def lock(self, recipe: Recipe) -> FileLock:
         """For `with`: only one process at a time makes an entry; a killed process frees it."""
-        path = self.path(recipe, ".lock")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return FileLock(path)
+        return FileLock(self.path(recipe, ".lock"))
 
     def path(self, recipe: Recipe, suffix: str) -> Path:
         """Where a file of an entry is, or will be."""

@@ -1,4 +1,4 @@
-"""Evaluation tasks from dataset folders; those with the thesis' names (Section 5.2.1) have their roles in its figures."""
+"""Evaluation tasks from dataset folders; those with the thesis' names (Section 5.2.1) have a role in its figures."""
 
 import numpy as np
 
