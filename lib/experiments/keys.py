@@ -1,8 +1,6 @@
 """Recipes: all that makes a corpus, a teacher, a student, its embeddings, a record - settings, files, code, versions.
 
-Each holds the recipes of what it is made from, and is written without loading a model or reading a corpus. Code is that
-of the product's module in lib.experiments and of all that it imports, aside from NOT_ENTERED and the losses that a
-student does not use, so that changing one trains no other student again.
+They are written without loading a model or reading a corpus. Of the losses, a student's names only those it uses.
 """
 
 import contextlib

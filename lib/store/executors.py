@@ -53,8 +53,7 @@ def submit(tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | N
 def processes(count: int) -> Executor:
     """`count` worker processes, one torch thread each: the same bits as one process, and faster than threads."""
     environment.set_process_environment(offline=False)  # a worker inherits it before it imports anything
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(count, mp_context=context, initializer=_start_worker, initargs=(os.getpid(),))
+    return ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _start_worker, (os.getpid(),))
 
 
 def end_workers() -> None:

@@ -38,8 +38,8 @@ def check_target(target: str | Path) -> Path:
 def replace(target: str | Path, write: Callable[[Path], None]) -> None:
     """Call `write` on a new folder beside `target`, then put it in the place of `target`.
 
-    Killed at any moment, the old or the new folder is whole, under its name or, between two renames, as `left_over`.
-    Raises ValueError as `check_target`, before and after `write`, or `OSError`; both leave `target` as it was.
+    Killed at any moment, the old or the new folder is whole, under its name or, between two renames, as `left_over`;
+    ValueError, as of `check_target`, and `OSError` leave the old one.
     """
     target = check_target(target)
     for work in target.parent.glob(_pattern(target)):

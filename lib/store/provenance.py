@@ -16,8 +16,7 @@ from lib.config.schema import Profile
 from lib.store.files import file_fingerprint, fingerprint, write_atomically
 
 PACKAGES = "torch transformers sentence-transformers gensim numpy scipy scikit-learn pandas matplotlib seaborn".split()
-# Label -> files that this process has saved, in that order: the end of a notebook compares it with what it promised.
-saved: dict[str, list[Path]] = {}
+saved: dict[str, list[Path]] = {}  # by label, in the order of saving: the end of a notebook asks for all it promised
 
 
 def write(label: str, *, profile: Profile, files: Iterable[Path], records: Any = None) -> Path:

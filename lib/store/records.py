@@ -93,7 +93,7 @@ class Store:
             note = {"seconds": round(time.perf_counter() - start, 3), **note}
             note["sha256"] = hashlib.sha256(content).hexdigest()
             write_atomically(path, content)
-            write_atomically(path.with_suffix(".note"), json.dumps(note, ensure_ascii=False, sort_keys=True).encode())
+            write_atomically(path.with_suffix(".note"), json.dumps(note, ensure_ascii=False).encode())
             return content
 
 

@@ -49,8 +49,8 @@ def home(package: str, name: str) -> str:
     single import, or does not bind it; else the package, with all that it imports."""
     text = source(package)
     symbols = {symbol.get_name(): symbol for symbol in symtable.symtable(text, package, "exec").get_symbols()}
-    imported = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
-    names = [(node.module, alias) for node in imported for alias in node.names]
+    statements = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    names = [(node.module, alias) for node in statements for alias in node.names]
     origins = [(module, alias.name) for module, alias in names if name == (alias.asname or alias.name)]
     if name not in symbols or not (symbols[name].is_imported() or symbols[name].is_assigned()):
         origins = [(package, name)]
