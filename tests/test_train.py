@@ -47,10 +47,10 @@ def refused(capsys, arguments):
         (["cosine", "--set", "training.document=3"], "unknown key; nearest: training.documents"),
         (["cosine", "--set", "training.documents"], "expected key=value"),
         (["cosine", "--seed", "-1"], "seeds.0: expected greater than or equal to 0, got -1"),
-        (["cosine", "--out", "{tmp}/file"], "file is a file"),
-        (["cosine", "--out", "{tmp}/file/below"], "file is no folder"),
+        (["cosine", "--out", "{tmp}/file"], "file is a file or a symbolic link"),
+        (["cosine", "--out", "{tmp}/file/below"], "below cannot be written: [Errno 17] File exists"),
         (["cosine", "--out", "{tmp}/notes"], "notes holds config.json and was not saved by this project"),
-        (["cosine", "--out", "{tmp}/link"], "link is a symbolic link"),
+        (["cosine", "--out", "{tmp}/link"], "link is a file or a symbolic link"),
     ],
 )
 def test_a_bad_request_is_refused_before_any_work(untrained, capsys, tmp_path, arguments, message):

@@ -114,6 +114,7 @@ def parse(label: str) -> Variant:
 
     Raises `ValueError` with the forms that are known.
     """
+    label = label.strip().replace("×", "x")
     if label in _FIXED.values():
         return next(Variant(kind) for kind, name in _FIXED.items() if name == label)
     if label in CONTEXTUAL_TEACHERS or _PARAGRAPH_VECTOR.fullmatch(label):

@@ -1,6 +1,7 @@
 """The contextual teachers, Paragraph Vectors: trained on the corpus, their embeddings kept in the store."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,10 +19,7 @@ def embeddings(label: str, name: str, profile: Profile) -> np.ndarray:
 
 def paragraph_vector(label: str, profile: Profile, everything: bool = False) -> dict[str, np.ndarray]:
     """A single Paragraph Vector trained on the corpus: its embeddings by set, `vocabulary_size`, `seconds` of training,
-    `documents` it saw and how many of them gensim `truncated`.
-
-    The contextual teachers embed all sets; the other 33 of Figure 4.5 the task texts that are asked for.
-    """
+    `documents` it saw and how many of them gensim `truncated`. One that teaches no student embeds task texts alone."""
     teaches = any(label in teacher.split("+") for teacher in CONTEXTUAL_TEACHERS.values())
     sets = text_sets.NAMES if teaches else ("all_tasks" if everything else "tasks",)
     return store().arrays(keys.paragraph_vector(label, profile, sets), lambda: _train(label, sets, profile))
@@ -34,20 +32,16 @@ def _train(label: str, sets: tuple[str, ...], profile: Profile) -> dict[str, np.
     model = ParagraphVector.parse(label, width=profile.width)
     documents = text_sets.corpus(profile).train[: section.documents]
     model = model.train(_Texts(documents), **section.model_dump(exclude={"documents"}))
-    return {
-        **{name: model.encode(text_sets.texts(name, profile)) for name in sets},
-        "vocabulary_size": np.int64(model.vocabulary_size),
-        "seconds": np.float64(model.seconds),
-        "truncated": np.int64(model.truncated),
-        "documents": np.int64(len(documents)),
-    }
+    numbers = {name: getattr(model, name) for name in ("vocabulary_size", "seconds", "truncated")}
+    vectors = {name: model.encode(text_sets.texts(name, profile)) for name in sets}
+    return {name: np.asarray(value) for name, value in (vectors | numbers | {"documents": len(documents)}).items()}
 
 
+@dataclass
 class _Texts:
     """The texts of documents, read one at a time, as often as asked for."""
 
-    def __init__(self, documents: Sequence):
-        self.documents = documents
+    documents: Sequence
 
     def __iter__(self) -> Iterator[str]:
         return (document.text for document in self.documents)

@@ -1,12 +1,6 @@
-"""Recipes: what names a corpus, a teacher, a student, its embeddings, a record. The store turns them into keys.
+"""Recipes: all that makes a corpus, a teacher, a student, its embeddings, a record - settings, files, code, versions.
 
-A recipe holds all that makes a value: settings, files, weights, versions, seeds, code, and the recipes of what it is
-made from, so that a change upstream changes every key downstream. Recipes are written without loading a model or
-reading a corpus: with all records present, a figure needs neither.
-
-Code is that of the product's own module in lib.experiments with all that it imports (`lib.store.source_keys`), so the
-calls that make a number count like the functions that they call. The imports are not followed into `NOT_ENTERED`, nor
-into lib.losses: only the losses that a student uses count, so that changing one trains no other student again.
+They are written without loading a model or reading a corpus. Of the losses, a student's names only those it uses.
 """
 
 import contextlib
@@ -43,8 +37,7 @@ _looked_at: dict[tuple[int | str, ...], tuple[Profile, str]] | None = None
 def data_at_rest() -> Iterator[None]:
     """In this block dataset folders are looked at once: for loops over many recipes, each of which asks again."""
     global _looked_at
-    before = _looked_at
-    _looked_at = {} if before is None else before
+    before, _looked_at = _looked_at, {}
     try:
         yield
     finally:
@@ -54,15 +47,15 @@ def data_at_rest() -> Iterator[None]:
 def corpus(profile: Profile) -> Recipe:
     """The distillation corpus. Tasks count: what they are validated and tested on is left out."""
     tasks = profile.tasks.model_dump(mode="json", include={"folders", "seed"})
-    data = _files(profile, sources.corpus_datasets(profile))
     tokenizer = base(profile) if any(folder.min_tokens for folder in profile.corpus.folders) else None
     settings = [profile.corpus.model_dump(mode="json"), tasks, tokenizer]
+    data = _files(profile, sources.corpus_datasets(profile))
     return {"kind": "corpus", "settings": settings, "data": data, "code": code("text_sets")}
 
 
 def tasks(profile: Profile) -> Recipe:
     """All tasks of a profile together: their texts, and their examples as rows of these."""
-    settings = [profile.tasks.model_dump(mode="json"), list(profile.tasks.names)]
+    settings = [profile.tasks.model_dump(mode="json"), profile.tasks.names]
     data = _files(profile, sources.task_datasets(profile))
     return {"kind": "tasks", "settings": settings, "data": data, "code": code("text_sets")}
 
@@ -88,42 +81,31 @@ def structural_teacher(profile: Profile) -> Recipe:
     return _pretrained("structural_teacher", profile.structural_teacher, code("structural_teacher"))
 
 
-def structural_embeddings(name: str, profile: Profile) -> Recipe:
-    """The structural teacher's embeddings of a set of texts."""
-    return {"kind": "structural", "teacher": structural_teacher(profile), "texts": text_set(name, profile)}
-
-
 def paragraph_vector(label: str, profile: Profile, sets: Iterable[str] = ()) -> Recipe:
-    """A single Paragraph Vector, by its thesis label and everything that trains it, and its embeddings of some sets."""
+    """A Paragraph Vector, by its thesis label and everything that trains it, and its embeddings of some sets."""
     settings = [label, profile.width, profile.contextual_teacher.model_dump(mode="json")]
     texts = [corpus(profile), *(text_set(name, profile) for name in sets)]
     made_by = [code("contextual_teacher"), versions("gensim", "nltk", "numpy")]
     return {"kind": "paragraph_vector", "settings": settings, "texts": texts, "code": made_by}
 
 
-def contextual_teacher(label: str, profile: Profile) -> list[Recipe]:
-    """A Paragraph Vector, single or compound: its parts."""
-    return [paragraph_vector(part, profile) for part in label.split("+")]
-
-
 def student(variant: Variant, seed: int, profile: Profile) -> Recipe:
     """A trained student: its base, its data, its teachers, its settings and the code that trains it."""
-    own = {home("lib.losses", name) for name in variant.losses}
-    own |= {"lib.student.cls"} if variant.pooling == "cls" else set()
+    own = sorted(home("lib.losses", name) for name in variant.losses)
+    own += ["lib.student.cls"] if variant.pooling == "cls" else []
     general = code("student_training", stop=("lib.losses", *(() if variant.contextual else _CONTEXTUAL)))
     recipe: Recipe = {"kind": "student", "variant": asdict(variant), "seed": seed}
     recipe["documents"] = tokens("train", profile)
     recipe["training"] = profile.training.model_dump(mode="json", exclude={"checkpoint_every"})
     recipe["losses"] = variant.losses, variant.structural and variants.structural_loss(variant.structural)
-    recipe["code"] = [general, source_key(*sorted(own), stop=NOT_ENTERED)]
+    recipe["code"] = [general, source_key(*own, stop=NOT_ENTERED)]
     recipe["versions"] = [device(), versions("torch", "transformers", "accelerate")]
     if variant.structural is not None or variant.masked:
         recipe["structural"] = structural_teacher(profile)
     if variant.contextual is not None:
-        recipe["contextual"] = [profile.width, contextual_teacher(variant.contextual, profile)]
-        recipe["validation"] = tokens("validation", profile)
-    if variant.contextual is not None and variant.contextual_loss == "soft_cca":
-        recipe["soft_cca"] = profile.soft_cca.model_dump(mode="json")
+        recipe["contextual"] = [paragraph_vector(variant.contextual, profile), tokens("validation", profile)]
+        if variant.contextual_loss == "soft_cca":
+            recipe["soft_cca"] = profile.soft_cca.model_dump(mode="json")
     return recipe
 
 
@@ -136,16 +118,16 @@ def embeddings(variant: Variant, seed: int, profile: Profile, split: str = "vali
     """A model's embeddings. Only a student depends on the seed."""
     texts = [text_set(name, profile) for name in (task_set(split), "validation")]
     recipe = {"kind": "embeddings", "of": variant.kind, "texts": texts, "code": code("embeddings", stop=(_BASELINES,))}
+    if variant.kind == "student":
+        return recipe | {"model": student(variant, seed, profile)}
+    if variant.kind == "paragraph_vector":
+        return recipe | {"model": paragraph_vector(str(variant.contextual), profile)}
     if variant.kind == "base":
         return recipe | {"model": [base(profile), profile.training.precision, device()]}
-    if variant.kind == "sbert":
-        return recipe | {"model": structural_teacher(profile)}
     if variant.kind in ("tfidf", "sbert_chunks"):
         made_by = [source_key(_BASELINES, stop=NOT_ENTERED), versions("scikit-learn", "numpy")]
-        return recipe | {"model": [structural_teacher(profile), text_set("train", profile), made_by]}
-    if variant.kind == "paragraph_vector":
-        return recipe | {"model": contextual_teacher(str(variant.contextual), profile)}
-    return recipe | {"model": student(variant, seed, profile)}
+        recipe |= {"fitted": [text_set("train", profile), made_by]}
+    return recipe | {"model": structural_teacher(profile)}
 
 
 def record(variant: Variant, seed: int, task: str, profile: Profile, split: str, limit: int | None) -> Recipe:
@@ -156,10 +138,7 @@ def record(variant: Variant, seed: int, task: str, profile: Profile, split: str,
 
 
 def code(product: str, stop: tuple[str, ...] = ()) -> str:
-    """Names the code of one product: its module in lib.experiments and all that it imports, up to NOT_ENTERED and stop.
-
-    The environment that every process computes in (threads, MKL's kernels) is part of it.
-    """
+    """Names the code of a module of lib.experiments, with the environment that every process computes in."""
     return source_key(f"lib.experiments.{product}", "lib.config.environment", stop=(*NOT_ENTERED, *stop))
 
 
@@ -183,9 +162,8 @@ def _weights(model: str) -> list[list[str]]:
 
 
 def _files(profile: Profile, datasets: Iterable[str]) -> str:
-    if _looked_at is None:
-        return sources.fingerprint(profile, datasets)
+    looked_at = {} if _looked_at is None else _looked_at
     place = (id(profile), *sorted(datasets))
-    if place not in _looked_at:
-        _looked_at[place] = profile, sources.fingerprint(profile, datasets)  # held, the profile's id stays its own
-    return _looked_at[place][1]
+    if place not in looked_at:
+        looked_at[place] = profile, sources.fingerprint(profile, datasets)  # held, the profile's id stays its own
+    return looked_at[place][1]

@@ -11,8 +11,7 @@ def base_student(profile: Profile):
     """A fresh copy of the student before training."""
     from lib.student.encoder import Student
 
-    section = profile.student
-    dropout = profile.training.dropout
+    section, dropout = profile.student, profile.training.dropout
     if section.base == "longformer":
         return Student.from_longformer(model_path(section.model), revision=section.revision, dropout=dropout)
     settings = section.model_dump(include={"layers", "window", "max_positions", "revision"})

@@ -23,4 +23,5 @@ def embeddings(name: str, profile: Profile) -> dict[str, np.ndarray]:
         vectors = teacher.encode(texts, batch_size=profile.structural_teacher.batch_size)
         return {"embeddings": vectors, "lengths": teacher.lengths(texts)}
 
-    return store().arrays(keys.structural_embeddings(name, profile), embed)
+    recipe = {"kind": "structural", "teacher": keys.structural_teacher(profile), "texts": keys.text_set(name, profile)}
+    return store().arrays(recipe, embed)

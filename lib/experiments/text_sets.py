@@ -1,10 +1,9 @@
-"""What models read: the four sets of texts that every model embeds, as texts and as the student's token ids.
+"""What models read: four sets of texts, as texts and as the student's token ids.
 
 "train" and "validation" are documents of the distillation corpus, "train" those that the students see; "all_tasks" is
-every text of every task once, "tasks" its beginning: the texts of training and validation, as Chapter 4 embeds no more.
-A task's examples are rows of these.
-"""
+every text of every task once, "tasks" its beginning, which training and validation need: Chapter 4 embeds no more."""
 
+import functools
 import itertools
 from collections.abc import Iterable
 from typing import Any
@@ -24,10 +23,7 @@ NAMES = ("train", "validation", "tasks", "all_tasks")
 def corpus(profile: Profile) -> Corpus:
     """The distillation corpus, all of it. The store keeps which documents it draws; texts stay in their folders."""
     recipe = keys.corpus(profile)
-
-    def select() -> dataset_corpus.Selection:
-        return dataset_corpus.select(profile, tokenizer=lambda: models.base_student(profile).tokenizer)
-
+    select = functools.partial(dataset_corpus.select, profile, lambda: models.base_student(profile).tokenizer)
     return once(recipe, lambda: dataset_corpus.read(profile, store().record(recipe, select)))
 
 
@@ -50,26 +46,21 @@ def token_ids(name: str, profile: Profile) -> list[list[int]]:
         return {"ids": flat, "lengths": np.array([len(row) for row in ids], dtype=np.int64)}
 
     arrays = store().arrays(keys.tokens(name, profile), tokenize)
-    ends = np.cumsum(arrays["lengths"])
-    return [arrays["ids"][end - length : end].tolist() for end, length in zip(ends, arrays["lengths"], strict=True)]
+    return [row.tolist() for row in np.split(arrays["ids"], np.cumsum(arrays["lengths"]))[:-1]]
 
 
 def task(name: str, profile: Profile) -> dict[str, np.ndarray]:
-    """A task as rows of "all_tasks".
-
-    Classification: `classes`, `folds` (0 for none), and per split `inputs_<split>` (examples, 1 or 2) and
-    `labels_<split>` (examples,); `groups_train` where folds must not cut a group. Retrieval: `candidates`, `sources`,
-    and `targets_<number>` of each source. Clustering: `clusters` (texts,).
-    """
+    """A task as rows of "all_tasks": `clusters` (texts,), or `candidates`, `sources` and their `targets_<number>`, or
+    `classes`, `folds` (0 for none), `inputs_<split>` (examples, 1 or 2), `labels_<split>`, perhaps `groups_train`."""
     rows = _of_tasks(profile)["tasks"][name]
     return {key: np.array(values, dtype=None if values else np.int64) for key, values in rows.items()}
 
 
 def examples(task: dict[str, np.ndarray], split: str, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
     """(inputs, labels) of a classification task's split, at most `limit` of them with the class shares of all."""
-    inputs, labels = task[f"inputs_{split}"], task[f"labels_{split}"]
+    labels = task[f"labels_{split}"]
     kept = slice(None) if limit is None else downsample(labels, limit)
-    return inputs[kept], labels[kept]
+    return task[f"inputs_{split}"][kept], labels[kept]
 
 
 def groups(inputs: np.ndarray, profile: Profile) -> np.ndarray:
@@ -91,10 +82,9 @@ def _collect(tasks: dict[str, Task], limit: int) -> dict[str, Any]:
     def collect(task: Task, ids: Iterable[str]) -> dict[str, int]:
         return {text_id: rows.setdefault((text_id, task.texts[text_id]), len(rows)) for text_id in ids}
 
-    for task in tasks.values():
-        for split in ("train", "validation"):
-            kept = downsample(task.labels[split], limit) if split in task.labels else ()
-            collect(task, (text_id for index in kept for text_id in task.inputs[split][index]))
+    for task, split in itertools.product(tasks.values(), ("train", "validation")):
+        kept = downsample(task.labels[split], limit) if split in task.labels else ()
+        collect(task, (text_id for index in kept for text_id in task.inputs[split][index]))
     validation = len(rows)
     collected = {name: _rows(task, collect(task, task.texts)) for name, task in tasks.items()}
     named = {text_id: group for task in tasks.values() for text_id, group in task.groups.items()}
@@ -117,7 +107,7 @@ def _rows(task: Task, rows: dict[str, int]) -> dict[str, Any]:
     values: dict[str, Any] = {"classes": task.classes, "folds": task.folds or 0}
     for split, inputs in task.inputs.items():
         values[f"inputs_{split}"] = [[rows[text_id] for text_id in ids] for ids in inputs]
-        values[f"labels_{split}"] = np.asarray(task.labels[split]).tolist()
+        values[f"labels_{split}"] = task.labels[split].tolist()
     if task.folds and (groups := task.example_groups("train")) is not None:
         values["groups_train"] = groups.tolist()
     return values

@@ -16,11 +16,6 @@ from lib.config import environment
 from lib.config.profiles import OneLine, ParameterError
 from lib.store import progress
 
-KILLED = (
-    "a worker process was killed, most likely for want of memory: close other programs, or run with --jobs 1 "
-    "(in a notebook: THESIS_JOBS=1 before the kernel starts); what was computed is kept"
-)
-
 
 class WorkerKilled(OneLine, BrokenExecutor):
     """A worker ended without an answer."""
@@ -31,13 +26,7 @@ class Interrupted(OneLine, KeyboardInterrupt):
 
 
 def submit(tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | None, description: str) -> None:
-    """Run the tasks and wait for all; what they return is not brought back.
-
-    The first error is raised when the others are done, so nothing else is lost. Raises `WorkerKilled` if a process of
-    the pool died, and `Interrupted` after an interrupt, which ends them all.
-    """
-    if not tasks:
-        return
+    """Run the tasks and wait for all; what they return is not brought back, the first error is raised at the end."""
     executor = executor or processes(jobs())
     errors = []
     try:
@@ -48,11 +37,11 @@ def submit(tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | N
                 raise error
             if error is not None:
                 errors.append(error)
-                _, arguments = futures[future]
-                warnings.warn(f"{description}: {arguments[0]} failed: {error}", stacklevel=2)
+                warnings.warn(f"{description}: {futures[future][1][0]} failed: {error}", stacklevel=2)
     except BrokenExecutor:
         end_workers()
-        raise WorkerKilled(KILLED) from None
+        told = "a worker process was killed, most likely for want of memory: close other programs, or run with --jobs 1"
+        raise WorkerKilled(f"{told} (in a notebook: THESIS_JOBS=1); what was computed is kept") from None
     except KeyboardInterrupt:
         end_workers()
         raise Interrupted("the workers have ended; what was computed is kept, run the cell again to go on") from None
@@ -62,14 +51,9 @@ def submit(tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | N
 
 @functools.cache
 def processes(count: int) -> Executor:
-    """`count` worker processes, one torch thread each: the same bits as one process, and faster than threads.
-
-    Sets this process' environment too (`lib.config.environment`): a worker inherits it before it imports anything.
-    """
-    environment.set_process_environment(offline=False)
-    return ProcessPoolExecutor(
-        count, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=(os.getpid(),)
-    )
+    """`count` worker processes, one torch thread each: the same bits as one process, and faster than threads."""
+    environment.set_process_environment(offline=False)  # a worker inherits it before it imports anything
+    return ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _start_worker, (os.getpid(),))
 
 
 def end_workers() -> None:
@@ -80,16 +64,17 @@ def end_workers() -> None:
 
 
 def jobs(asked: str | None = None) -> int:
-    """How many processes work at once: as `--jobs` asked, as `THESIS_JOBS` says, or the cores, at most four.
-
-    Raises `ParameterError` for what is no whole number from 1.
-    """
-    name, text = ("--jobs", asked) if asked is not None else ("THESIS_JOBS", os.environ.get("THESIS_JOBS"))
-    if asked is None and not text:
-        return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    """How many processes work at once: as `--jobs` asked, as `THESIS_JOBS` says, or the cores, at most four."""
+    text = os.environ.get("THESIS_JOBS") or str(min(4, _cores())) if asked is None else asked
     if not re.fullmatch("[1-9][0-9]*", text):  # str.isdigit would take a superscript two
+        name = "THESIS_JOBS" if asked is None else "--jobs"
         raise ParameterError(f"{name}: expected a whole number from 1, got {text!r}")
     return int(text)
+
+
+def _cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def end_with(parent: int, at_last: Callable[[], None] = lambda: None) -> None:

@@ -12,10 +12,7 @@ LENGTH = 16  # hex digits of a fingerprint: 64 bits, far beyond accidental colli
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write `content` so that a reader sees the old file or the whole new one, whatever happens in between.
-
-    Raises `OSError` in one line where the disk is full or read-only.
-    """
+    """Write `content` so that a reader sees the old file or the whole new one, whatever happens; or `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -32,12 +29,6 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise OSError(error.errno, told) from None
 
 
-def refuse_folder(path: Path) -> None:
-    """Raise `OSError`, one line, if there is a folder where a file is kept: before the work, not when it is written."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder, but a file is kept there; move it away and run again")
-
-
 def sha256(path: Path) -> str:
     """The SHA-256 of a file's bytes, 64 hex digits."""
     with open(path, "rb") as file:
@@ -50,9 +41,6 @@ def file_fingerprint(path: Path) -> str:
 
 
 def fingerprint(value: Any) -> str:
-    """16 hex digits that name a plain value (dicts, lists, strings, numbers, booleans, None).
-
-    Dict order does not matter. A value that JSON cannot express raises `TypeError`: its `repr` may hold an address.
-    """
+    """16 hex digits that name a plain value; dict order does not matter. What JSON cannot express is a `TypeError`."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]

@@ -1,14 +1,9 @@
-"""Progress that a person sees as a bar and the runner reads from a file.
-
-Started by `run_all.sh`, a notebook finds a file's name in `THESIS_PROGRESS` and keeps one JSON line there: the step it
-is at, how much of it is done, and of how much. Otherwise a bar is drawn.
-"""
+"""Progress that a person sees as a bar; a notebook that `run_all.sh` started keeps it as one JSON line in a file."""
 
 import contextlib
 import json
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TypeVar
 
 from tqdm import tqdm
@@ -18,19 +13,17 @@ duration = tqdm.format_interval  # seconds as people read them: `00:07`, `12:30`
 
 
 def track(items: Iterable[T], description: str, total: int) -> Iterator[T]:
-    """Yield the `total` items of a loop and report how far it is; description: a few words, as "training students"."""
+    """Yield the `total` items of a loop and report how far it is: as a bar, or in the file named by THESIS_PROGRESS."""
     file = os.environ.get("THESIS_PROGRESS")
-    if file is None:
-        yield from tqdm(items, desc=description, total=total, leave=False)
-        return
-    for done, item in enumerate(items):
-        _write(Path(file), {"step": description, "done": done, "total": total})
+    _report(file, description, 0, total)
+    for done, item in enumerate(tqdm(items, desc=description, total=total, leave=False, disable=file is not None), 1):
         yield item
-    _write(Path(file), {"step": description, "done": total, "total": total})
+        _report(file, description, done, total)
 
 
-def _write(path: Path, line: dict[str, str | int]) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with contextlib.suppress(OSError):  # progress is worth no failed run
-        temporary.write_text(json.dumps(line, ensure_ascii=False) + "\n", encoding="utf-8")
-        temporary.replace(path)
+def _report(file: str | None, step: str, done: int, total: int) -> None:
+    if file is not None:
+        with contextlib.suppress(OSError):  # progress is worth no failed run
+            with open(f"{file}.{os.getpid()}", "w", encoding="utf-8") as temporary:
+                temporary.write(json.dumps({"step": step, "done": done, "total": total}) + "\n")
+            os.replace(temporary.name, file)

@@ -1,10 +1,4 @@
-"""How figures and tables were made: a JSON file per label, a note per complete run of a notebook, and what is saved.
-
-The CSV and the SVG hold data only, so their bytes repeat; what changes from run to run - commit, versions, device,
-seconds - stands here.
-"""
-
-from __future__ import annotations
+"""How figures and tables were made, as their own bytes repeat: a JSON file per label, a note per run of a notebook."""
 
 import contextlib
 import functools
@@ -15,44 +9,32 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lib.config import paths
-from lib.store.files import file_fingerprint, fingerprint, refuse_folder, write_atomically
+from lib.config.schema import Profile
+from lib.store.files import file_fingerprint, fingerprint, write_atomically
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from lib.config.profiles import Profile
-
-# What the numbers depend on.
-PACKAGES = ("torch", "transformers", "sentence-transformers", "gensim", "numpy", "scipy", "scikit-learn", "pandas",
-            "matplotlib", "seaborn")  # fmt: skip
-# Label -> files that this process has saved, in that order: the end of a notebook compares it with what it promised.
-saved: dict[str, list[Path]] = {}
+PACKAGES = "torch transformers sentence-transformers gensim numpy scipy scikit-learn pandas matplotlib seaborn".split()
+saved: dict[str, list[Path]] = {}  # by label, in the order of saving: the end of a notebook asks for all it promised
 
 
-def write(label: str, *, profile: Profile, files: Iterable[Path], records: pd.DataFrame | None = None) -> Path:
-    """Write `<label>.json`, return its path, and enter the files in `saved`.
+def write(label: str, *, profile: Profile, files: Iterable[Path], records: Any = None) -> Path:
+    """Write `<label>.json`, return its path, and enter the files in `saved`. records: a frame of what the figure shows.
 
-    files: what was saved under the label. records: the tidy records the figure shows, or None for one that rests on no
-    trained model: their fingerprints, seeds, devices, and as `trainings` the seconds of each training and encoding, by
-    `embedding_fingerprint`, as a model has a row per task and metric, and stands in several figures.
+    `trainings` are seconds by `embedding_fingerprint`, as a model has a row per task and stands in several figures.
     """
-    files = list(files)
+    saved[label] = list(files)
     path = paths.provenance(profile) / f"{label}.json"
-    entry = {
-        "label": label,
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        **_commit(),
-        "profile": profile.name,
-        "parameters": profile.model_dump(mode="json"),
-        "files": _fingerprints(files),
-        "versions": versions(),
-        **_summary(records),
-    }
+    entry = {"label": label, "written": datetime.now(UTC).isoformat(timespec="seconds"), **_commit()}
+    entry |= {"profile": profile.name, "parameters": profile.model_dump(mode="json"), "versions": versions()}
+    entry |= {"files": _fingerprints(saved[label]), "records": 0 if records is None else len(records)}
+    for column in () if records is None else records:
+        if column.endswith("fingerprint") or column in ("seed", "device"):
+            entry[column] = sorted(records[column].dropna().unique().tolist())
+    if records is not None and {"embedding_fingerprint", "seconds"} <= set(records):
+        entry["trainings"] = records.dropna(subset="seconds").set_index("embedding_fingerprint")["seconds"].to_dict()
     _write(path, entry)
-    saved[label] = files
     return path
 
 
@@ -63,9 +45,7 @@ def read(label: str, profile: Profile) -> dict[str, Any]:
 
 def run_note(notebook: str, profile: Profile) -> dict[str, Any]:
     """What `note_run` noted of a notebook's last complete run; empty if there is no note, or if it is damaged."""
-    path = _place(notebook, profile)
-    refuse_folder(path)
-    return _read(path)
+    return _read(_place(notebook, profile))
 
 
 def note_run(
@@ -83,9 +63,8 @@ def _place(notebook: str, profile: Profile) -> Path:
 
 def _write(path: Path, entry: dict[str, Any]) -> None:
     """Write an entry with its fingerprint, which tells damage."""
-    plain = json.loads(json.dumps(entry, default=str))
-    text = json.dumps({**plain, "entry_fingerprint": fingerprint(plain)}, indent=1, ensure_ascii=False)
-    write_atomically(path, (text + "\n").encode())
+    content = json.dumps({**entry, "entry_fingerprint": fingerprint(entry)}, indent=1, ensure_ascii=False)
+    write_atomically(path, content.encode())
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -100,32 +79,18 @@ def _fingerprints(files: Iterable[Path]) -> dict[str, str]:
     return {file.name: file_fingerprint(file) for file in files}
 
 
-def _summary(records: pd.DataFrame | None) -> dict[str, Any]:
-    if records is None or records.empty:
-        return {"records": 0}
-    columns = [column for column in records if column.endswith("fingerprint") or column in ("seed", "device")]
-    summary: dict[str, Any] = {column: sorted(records[column].dropna().unique().tolist()) for column in columns}
-    if {"embedding_fingerprint", "seconds"} <= set(records):
-        timed = records.dropna(subset="seconds")
-        summary["trainings"] = dict(zip(timed["embedding_fingerprint"], timed["seconds"], strict=True))
-    return {"records": len(records), **summary}
-
-
 def _commit() -> dict[str, Any]:
     """The commit as it is now, as a notebook stays open while its checkout changes; None without git or checkout."""
-    git = functools.partial(subprocess.check_output, cwd=paths.ROOT, stderr=subprocess.DEVNULL, text=True)
+    command = ["git", "status", "--porcelain=v2", "--branch"]  # the commit, lines on the branch with #, then changes
     try:
-        commit = git(["git", "rev-parse", "HEAD"]).strip()
-        return {"commit": commit, "dirty": bool(git(["git", "status", "--porcelain"]).strip())}
+        lines = subprocess.check_output(command, cwd=paths.ROOT, stderr=subprocess.DEVNULL, text=True).splitlines()
     except (OSError, subprocess.CalledProcessError):
         return {"commit": None, "dirty": None}
+    return {"commit": lines[0].split()[-1], "dirty": not lines[-1].startswith("#")}
 
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """The versions of Python, the system and `PACKAGES`; a package that is not installed is left out."""
-    installed = {"python": platform.python_version(), "platform": platform.platform()}
-    for package in PACKAGES:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            installed[package] = metadata.version(package)
-    return installed
+    """The versions of Python, the system and `PACKAGES`."""
+    installed = {package: metadata.version(package) for package in PACKAGES}
+    return {"python": platform.python_version(), "platform": platform.platform(), **installed}

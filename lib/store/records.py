@@ -1,9 +1,9 @@
 """What was computed, kept so that it is reused exactly when nothing that made it changed.
 
-A recipe names a value by all that makes it: a dict of plain values with the `kind` of the value, among them the recipes
-of what it is made from. `lib.experiments.keys` writes them.
+A recipe names a value by all that makes it: its `kind` and plain values, among them recipes of what it is made from.
 """
 
+import contextlib
 import hashlib
 import io
 import json
@@ -17,7 +17,7 @@ import numpy as np
 from filelock import FileLock
 
 from lib.config import paths
-from lib.store.files import fingerprint, refuse_folder, write_atomically
+from lib.store.files import fingerprint, write_atomically
 
 T = TypeVar("T")
 Recipe = dict[str, Any]
@@ -33,20 +33,21 @@ def once(recipe: Recipe, read: Callable[[], T]) -> T:
 
 
 class Store:
-    """Arrays and records under one folder, each entry named by its recipe.
-
-    An entry is two files: the content, and a note beside it, written last, with the content's checksum and how it
-    was made. An entry without a matching note is damaged or unfinished: it is made again, and the store says so.
-    """
+    """Arrays and records under one folder, each entry two files named by its recipe: the content and, written last, a
+    note of its checksum and how it was made. Without a matching note it is made again, and the store says so."""
 
     def __init__(self, folder: Path):
-        self.folder = Path(folder)
+        self.folder = folder
 
     def arrays(self, recipe: Recipe, make: Callable[[], dict[str, np.ndarray]], **note: Any) -> dict[str, np.ndarray]:
         """The named arrays of an entry; `make` gives them if the entry is missing or damaged."""
-        content = self._content(recipe, ".npz", lambda: _pack(make()), note)
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            return dict(archive)
+
+        def pack() -> bytes:
+            buffer = io.BytesIO()
+            np.savez(buffer, allow_pickle=False, **make())
+            return buffer.getvalue()
+
+        return dict(np.load(io.BytesIO(self._content(recipe, ".npz", pack, note)), allow_pickle=False))
 
     def record(self, recipe: Recipe, make: Callable[[], Any], **note: Any) -> Any:
         """The JSON value of an entry; `make` gives it if the entry is missing or damaged."""
@@ -54,31 +55,37 @@ class Store:
 
     def has(self, recipe: Recipe) -> bool:
         """True if a whole, undamaged entry is there."""
-        return any(_whole(self.path(recipe, suffix)) is not None for suffix in (".npz", ".json"))
+        return any(self._whole(recipe, suffix) is not None for suffix in (".npz", ".json"))
 
     def note(self, recipe: Recipe) -> dict[str, Any]:
-        """How an entry was made: seconds, plus what the caller added; empty if there is none, or, warned of, damage."""
-        return _note(self.path(recipe, ".note"))
+        """How an entry was made: seconds, plus what the caller added; empty if there is none that can be read."""
+        with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
+            return dict(json.loads(self.path(recipe, ".note").read_bytes()))
+        return {}
 
     def lock(self, recipe: Recipe) -> FileLock:
         """For `with`: only one process at a time makes an entry; a killed process frees it."""
-        path = self.path(recipe, ".lock")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return FileLock(path)
+        return FileLock(self.path(recipe, ".lock"))
 
     def path(self, recipe: Recipe, suffix: str) -> Path:
-        """Where a file of an entry is, or will be; raises `OSError` if a folder is there."""
-        path = self.folder / recipe["kind"] / f"{fingerprint(recipe)}{suffix}"
-        refuse_folder(path)
-        return path
+        """Where a file of an entry is, or will be."""
+        return self.folder / recipe["kind"] / f"{fingerprint(recipe)}{suffix}"
+
+    def _whole(self, recipe: Recipe, suffix: str) -> bytes | None:
+        """The content of an entry, or None if it is missing or not what its note says."""
+        with contextlib.suppress(OSError):
+            content = self.path(recipe, suffix).read_bytes()
+            if self.note(recipe).get("sha256") == hashlib.sha256(content).hexdigest():
+                return content
+        return None
 
     def _content(self, recipe: Recipe, suffix: str, make: Callable[[], bytes], note: dict[str, Any]) -> bytes:
-        path = self.path(recipe, suffix)
-        if (content := _whole(path)) is not None:
+        if (content := self._whole(recipe, suffix)) is not None:
             return content
         with self.lock(recipe):
-            if (content := _whole(path)) is not None:  # another process made it while this one waited
+            if (content := self._whole(recipe, suffix)) is not None:  # another process made it while this one waited
                 return content
+            path = self.path(recipe, suffix)
             if path.exists():
                 warnings.warn(f"{path} was damaged or unfinished: computing it again", stacklevel=3)
             start = time.perf_counter()
@@ -86,40 +93,10 @@ class Store:
             note = {"seconds": round(time.perf_counter() - start, 3), **note}
             note["sha256"] = hashlib.sha256(content).hexdigest()
             write_atomically(path, content)
-            write_atomically(path.with_suffix(".note"), json.dumps(note, ensure_ascii=False, sort_keys=True).encode())
+            write_atomically(path.with_suffix(".note"), json.dumps(note, ensure_ascii=False).encode())
             return content
 
 
 def store() -> Store:
     """The store of this machine's artifact root."""
     return Store(paths.artifacts() / "store")
-
-
-def _whole(path: Path) -> bytes | None:
-    """The content of an entry, or None if it is missing or not what its note says."""
-    note = _note(path.with_suffix(".note"))
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return None
-    return content if note.get("sha256") == hashlib.sha256(content).hexdigest() else None
-
-
-def _note(path: Path) -> dict[str, Any]:
-    refuse_folder(path)
-    try:
-        note = json.loads(path.read_bytes())
-        if not isinstance(note, dict) or "sha256" not in note:
-            raise ValueError
-        return note
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError):
-        warnings.warn(f"{path} is damaged: what it describes is made again when needed", stacklevel=2)
-        return {}
-
-
-def _pack(arrays: dict[str, np.ndarray]) -> bytes:
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()

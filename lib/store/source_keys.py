@@ -3,17 +3,15 @@
 Comments, docstrings and layout do not count; an operator, a constant or another module behind a name does.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
+import symtable
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from lib.store.files import fingerprint
 
 ROOT = Path(__file__).parents[2]  # of this project; its modules are read, not imported: importing torch takes seconds
-_TYPES_ONLY = ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 
 
 @functools.cache
@@ -23,11 +21,10 @@ def source_key(*modules: str, stop: tuple[str, ...] = ()) -> str:
 
 
 def closure(*modules: str, stop: Collection[str] = ()) -> list[str]:
-    """The modules and all of lib that they import, directly or not, sorted; `ValueError` for one that is not of lib.
+    """The modules and all of lib that they import, directly or not, sorted.
 
-    Every `import` and `from` statement counts, inside functions too, except under `if TYPE_CHECKING:`; so does a text
-    that is a module's dotted name, as lazy imports have it. A name that a package only passes on leads to its `home`.
-    stop: modules or packages that are not entered, unless they are named themselves.
+    Every `import` statement counts, inside functions too, except under `if TYPE_CHECKING:`; a name that a package only
+    passes on leads to its `home`. stop: modules or packages that are not entered, unless they are named themselves.
     """
     ends = tuple(f"{end}." for end in stop)
     reached = list(dict.fromkeys(modules))
@@ -40,31 +37,33 @@ def closure(*modules: str, stop: Collection[str] = ()) -> list[str]:
 def imports(module: str) -> frozenset[str]:
     """The modules of lib that a module's source names."""
     tree = ast.parse(source(module))
-    checks = [node for node in ast.walk(tree) if isinstance(node, ast.If)]
-    unrun = [part for node in checks if ast.unparse(node.test) in _TYPES_ONLY for part in node.body]
-    skipped = {inner for part in unrun for inner in ast.walk(part)}
-    return frozenset(name for node in ast.walk(tree) if node not in skipped for name in _named(node, module))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    return frozenset(name for node in ast.walk(tree) for name in _named(node, module))
 
 
 @functools.cache
 def home(package: str, name: str) -> str:
-    """The module behind `from package import name`, as Python binds it: what the package itself binds last, which is
-    its own or leads to one of its modules, and only without that a submodule."""
-    bindings = [node for node in ast.parse(source(package)).body if {name, "*"} & {*_bound(node)}]
-    if not bindings:
-        return f"{package}.{name}" if _path(f"{package}.{name}") else package
-    last = bindings[-1]
-    if isinstance(last, ast.ImportFrom) and last.module and f"{last.module}.".startswith(f"{package}."):
-        for alias in last.names:
-            if name == (alias.asname or alias.name):
-                if last.module != package:
-                    return home(last.module, alias.name)
-                return f"{package}.{alias.name}" if _path(f"{package}.{alias.name}") else package
-    return package
+    """The module behind `from package import name`: the package's own one where that only passes the name on, by a
+    single import, or does not bind it; else the package, with all that it imports."""
+    text = source(package)
+    symbols = {symbol.get_name(): symbol for symbol in symtable.symtable(text, package, "exec").get_symbols()}
+    statements = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    names = [(node.module, alias) for node in statements for alias in node.names]
+    origins = [(module, alias.name) for module, alias in names if name == (alias.asname or alias.name)]
+    if name not in symbols or not (symbols[name].is_imported() or symbols[name].is_assigned()):
+        origins = [(package, name)]
+    elif symbols[name].is_assigned() or len(origins) != 1:
+        return package
+    module, original = origins[0]
+    if module == package:
+        return f"{package}.{original}" if _path(f"{package}.{original}") else package
+    return home(module, original) if f"{module}.".startswith(f"{package}.") else package
 
 
 def source(module: str) -> str:
-    """The text of a module of this project."""
+    """The text of a module of this project; `ValueError` for any other."""
     path = _path(module)
     if path is None:
         raise ValueError(f"no source for module {module!r}: only modules of this project have a source key")
@@ -82,19 +81,6 @@ def without_docstrings(source: str) -> str:
     return ast.dump(tree)
 
 
-def _bound(node: ast.AST) -> Iterator[str]:
-    """The names that a statement binds where it stands, aside from those inside functions and classes."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield node.name
-        return
-    if isinstance(node, ast.alias):
-        yield node.asname or node.name.partition(".")[0]
-    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        yield node.id
-    for child in ast.iter_child_nodes(node):
-        yield from _bound(child)
-
-
 def _named(node: ast.AST, module: str) -> Iterator[str]:
     """The modules of lib that a node of a module names."""
     if isinstance(node, ast.Import):
@@ -104,9 +90,6 @@ def _named(node: ast.AST, module: str) -> Iterator[str]:
             raise ValueError(f"{module}, line {node.lineno}: relative import; write the full name, lib....")
         if node.module and _path(node.module):
             yield from (home(node.module, alias.name) for alias in node.names)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("lib."):
-        if _path(node.value):
-            yield node.value
 
 
 @functools.cache

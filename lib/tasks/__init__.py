@@ -1,33 +1,19 @@
-"""Evaluation tasks: three kinds, from dataset folders, under any name.
-
-Those with the thesis' names (Section 5.2.1, `lib.config.roles`) play these roles in its figures.
-"""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+"""Evaluation tasks from dataset folders; those with the thesis' names (Section 5.2.1) have a role in its figures."""
 
 import numpy as np
 
 from lib.config.roles import ROLES
+from lib.config.schema import Profile
 from lib.data import sources, task_files
 from lib.data.task_files import Task
 
-if TYPE_CHECKING:
-    from lib.config.schema import Profile
-
 
 def read(profile: Profile) -> dict[str, Task]:
-    """The profile's tasks by name, in its order.
-
-    Raises `ValueError` for anything wrong in a file, with its name and line, and for a role given to another kind.
-    """
+    """The profile's tasks by name, in its order; `ValueError` for a role given to a task of another kind."""
     for name, kind in _kinds(profile).items():
         if ROLES.get(name, kind) != kind:
-            raise ValueError(
-                f"tasks.folders.{name}: {profile.tasks.folders[name].folder} is a {kind} task, and {name} is a "
-                f"{ROLES[name]} task in the thesis; give yours a name of its own"
-            )
+            told = f"{name} is a {ROLES[name]} task in the thesis; give yours a name of its own"
+            raise ValueError(f"tasks.folders.{name} is a {kind} task, and {told}")
     return task_files.of_profile(profile)
 
 
@@ -42,13 +28,10 @@ def retrieval_names(profile: Profile) -> tuple[str, ...]:
 
 
 def downsample(labels: np.ndarray, limit: int) -> np.ndarray:
-    """Indices of at most `limit` examples with the class shares of all, the first ones of each class (thesis code).
+    """(kept,) int64, ascending: at most `limit` of (examples,) labels, the first ones of each class (thesis code).
 
-    Each class keeps floor(its share x limit) examples, the smallest class also gets what rounding left over. labels:
-    (examples,) class indices, in file order. Returns (kept,) int64, ascending.
+    Each class keeps floor(its share x limit) examples, the smallest class also gets what rounding left over.
     """
-    if limit < 1:
-        raise ValueError(f"limit: expected at least 1 example, got {limit}")
     if len(labels) <= limit:
         return np.arange(len(labels), dtype=np.int64)
     classes, counts = np.unique(labels, return_counts=True)

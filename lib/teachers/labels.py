@@ -26,7 +26,7 @@ class Spec(NamedTuple):
 
 def parse(label: str, width: float) -> tuple[Spec, ...]:
     """The single models of a label, one or two; `PV;2048d` is short for one. `width` scales sizes."""
-    specs = []
+    specs, label = [], label.strip().replace("×", "x").replace("λ", "lam")
     for part in CONTEXTUAL_TEACHERS.get(label, label).split("+"):
         match = re.fullmatch(f"(DM|DBOW);([1-9][0-9]*);(stem|lowercase|None);([1-9][0-9]*|{SHARE})", part)
         if match is None:

@@ -62,9 +62,7 @@ def test_folds_of_a_task_with_groups_cut_none(profile, own):
 
 
 def test_a_role_of_the_thesis_needs_its_kind(profile, own):
-    with pytest.raises(
-        ValueError, match="tasks.folders.WINES: letters/mood is a classification task, and WINES is a retrieval"
-    ):
+    with pytest.raises(ValueError, match="tasks.folders.WINES is a classification task, and WINES is a retrieval"):
         tasks.read(own(["diaries"], {"WINES": "letters/mood"}))
 
 

@@ -101,7 +101,7 @@ def fakes():
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setenv("THESIS_ARTIFACTS", folder)
         patch.delenv("WORLD_SIZE", raising=False)
-        for name in ("student", "record", "embeddings", "tokens", "paragraph_vector", "structural_embeddings"):
+        for name in ("student", "record", "embeddings", "tokens", "paragraph_vector", "structural_teacher", "text_set"):
             patch.setattr(keys, name, lambda *_, name=name: {"kind": name})
         patch.setattr(embeddings, "of", lambda *_: {"validation": np.zeros((12, 6), np.float32)})
         sizes = {"train": PROFILE.training.documents, "validation": 12, "tasks": 20, "all_tasks": 30}

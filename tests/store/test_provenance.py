@@ -65,12 +65,6 @@ def test_a_run_note_with_a_damaged_value_counts_as_none(profile, change):
     assert provenance.run_note("01_first", profile) == {}
 
 
-def test_a_folder_in_place_of_a_run_note_is_named(profile):
-    (paths.run_folder(profile) / "runs" / "01_first.json").mkdir(parents=True)
-    with pytest.raises(OSError, match="01_first.json is a folder, but a file is kept there; move it away"):
-        provenance.run_note("01_first", profile)
-
-
 def test_a_damaged_provenance_says_nothing(profile):
     entry = written(profile)
     del entry["entry_fingerprint"]

@@ -86,15 +86,6 @@ def test_an_entry_without_its_note_is_unfinished(tmp_path):
         assert store.record(RECIPE, lambda: 2) == 2
 
 
-@pytest.mark.parametrize("suffix", [".json", ".note", ".lock"])
-def test_a_folder_in_place_of_a_file_is_named_before_the_work(tmp_path, suffix):
-    folder = tmp_path / "kind" / f"{KEY}{suffix}"
-    folder.mkdir(parents=True)
-    with pytest.raises(OSError, match=rf"{KEY}{suffix} is a folder, but a file is kept there; move it away") as error:
-        Store(tmp_path).record(RECIPE, lambda: pytest.fail("computed"))
-    assert "\n" not in str(error.value)
-
-
 def test_a_failed_computation_leaves_nothing(tmp_path):
     store = Store(tmp_path)
     with pytest.raises(ZeroDivisionError):
