@@ -137,7 +137,7 @@ def test_the_thin_part_has_at_most_3500_lines():
 
 def test_lib_without_news_does_not_grow():
     """The aim is 10,000 lines. Until it is reached, whoever makes lib shorter lowers this number; nobody raises it."""
-    assert lines(LIB) - lines(LIB / "news") <= 11_900
+    assert lines(LIB) - lines(LIB / "news") <= 10_000
 
 
 def test_the_package_map_names_the_rooms_from_bottom_to_top(folders):

@@ -93,7 +93,7 @@ def check(
         fig5_6 MAP and MRR. Models that the figure does not print are left out. With the columns of
         `intervals.task_scores` too, they are judged by single test examples; other models then add to the seed noise.
     noise: figure -> seed noise of mean accuracy, for scores without examples; by default measured on their seeds.
-    checks: `testability.results`; a claim is "not testable here" if a check that it needs failed, for all or its figure.
+    checks: `testability.results`; a claim is "not testable here" if a check that it needs failed, for it or for all.
     numbers: ours, by name, for claims of the kind `number`.
     profile: its name, for the ledger.
 
