@@ -28,7 +28,8 @@ from lib.store import provenance
 from lib.store.files import write_atomically
 from lib.store.progress import duration
 
-STATUS_SECONDS = 0.2 if sys.stdout.isatty() else 5.0  # the line that shows how far a notebook is changes no oftener
+# How often the line that shows how far a notebook is changes; in a file each is a line of its own.
+STATUS_SECONDS, STATUS_END = (0.2, "") if sys.stdout.isatty() else (5.0, "\n")
 
 
 def only_run(folder: Path) -> contextlib.AbstractContextManager[BaseFileLock]:
@@ -58,7 +59,7 @@ def execute(plan: schedule.Plan, options: argparse.Namespace, heading: str) -> N
         streams = {"stdin": subprocess.DEVNULL, "stdout": log_file, "stderr": subprocess.STDOUT}
         # in a session of its own: a Ctrl-C reaches the runner alone, which then ends everything in order
         process = subprocess.Popen(command, env=environment, start_new_session=True, **streams)
-        line = {"bar_format": f"{heading}  {{desc}}  {{elapsed}}", "leave": False, "dynamic_ncols": True}
+        line = {"bar_format": f"{heading}  {{desc}}  {{elapsed}}{STATUS_END}", "leave": False, "dynamic_ncols": True}
         try:
             with tqdm(file=sys.stdout, mininterval=STATUS_SECONDS, **line) as status:
                 while process.poll() is None:
