@@ -86,7 +86,7 @@ def boxplot(data: pd.DataFrame, label: str) -> Figure:
     """Draw `boxplot_frame`'s data, rows in its order.
 
     Left: ours, a box per model over the tasks, the mean a black triangle. Right: the published means of the same models
-    as open diamonds, on their own scale. Means inside the shaded strip are not told apart from the best row.
+    as open diamonds, on their own scale. Means inside the shaded strip lie within seed noise of the best row.
     """
     models = data.groupby("model", sort=False)
     rows, boxes = zip(*models["normalized"], strict=True)

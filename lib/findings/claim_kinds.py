@@ -22,7 +22,7 @@ from lib.statistics.verdicts import Judgement, judge
 
 # A name, a list of names, or shell patterns; a pattern after "!" takes models out again.
 Patterns = Filled[Text]
-# What may make numbers unable to speak to a finding; the results come from the notebooks that look.
+# What may make numbers unable to speak to a finding; `lib.findings.testability` looks.
 Check = Literal[
     "heads_converged", "task_not_at_chance", "texts_above_limit", "structural_teacher_above_chance",
     "contextual_teacher_above_chance", "treatment_given", "students_differ", "not_collapsed",

@@ -106,7 +106,7 @@ def main():
     arguments = parser.parse_args()
     profile = profiles.load(arguments.profile)
     tasks, documents = task_files.of_profile(profile), corpus.read(profile)
-    classified = {name: task for name, task in tasks.items() if task.kind in ("single", "pair")}
+    classified = {name: task for name, task in tasks.items() if task.kind == "classification"}
     section, limit = profile.structural_teacher, profile.structural_teacher.max_tokens
     teacher = SBERT.load(section.model, max_tokens=limit)
     student = profile.student
@@ -123,7 +123,7 @@ def main():
         row = {"task": name, "examples": sizes, "texts": len(task.texts), "chance": 1 / len(task.classes)}
         row |= {"over the limit, %": 100 * np.mean(lengths > limit), "published": over[name, "test"]}
         row |= {f"{model}, logistic": shown(evaluate(task, embed)) for model, embed in models.items()}
-        if task.kind == "pair":
+        if len(task.inputs["train"][0]) == 2:
             for model in ("teacher", "base"):
                 row[f"{model}, concatenated"] = shown(evaluate(task, models[model], concatenated=True))
         rows.append(row)
