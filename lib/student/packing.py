@@ -21,7 +21,8 @@ class Packed(NamedTuple):
 
 def listed(documents: Iterable[Any]) -> list[Any]:
     """Texts or token id lists as a list, from any iterable: list, generator, array, Series."""
-    if isinstance(documents, str | bytes | Mapping | Set) or not isinstance(documents, Iterable):
+    table = hasattr(documents, "columns")  # iterating a DataFrame gives the names of its columns
+    if table or isinstance(documents, str | bytes | Mapping | Set) or not isinstance(documents, Iterable):
         kind = type(documents).__name__
         raise ValueError(f"expected a list of texts or of token id lists, got {kind}: {str(documents)[:60]!r}")
     return list(documents)
@@ -52,7 +53,7 @@ def encoded(
 def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> list[list[int]]:
     """Token ids with special tokens, cut to `max_positions`."""
     for index, text in enumerate(texts):
-        if not isinstance(text, str) or not text.strip():
+        if not isinstance(text, str) or not text.strip() or text.encode(errors="ignore").decode() != text:
             raise ValueError(f"expected texts with words, document {index} is {str(text)[:60]!r}")
     if tokenizer is None:
         raise ValueError("this student's checkpoint has no tokenizer; pass token ids, or set student.tokenizer")

@@ -133,10 +133,11 @@ def change_a_word(folder):
         (tensor(torch.zeros(16, 16)), "model.safetensors"),
         (change_a_word, "tokenizer.json"),
         (config(attention_window=None), "config.json"),
+        (lambda folder: (folder / "tokenizer_config.json").unlink(), "tokenizer_config.json"),
         (text(MARKER, b"{"), MARKER),
         (text(MARKER, b"[]"), MARKER),
     ],
-    ids=["NaN", "zeros", "vocabulary", "window", "cut marker", "no marker"],
+    ids=["NaN", "zeros", "vocabulary", "window", "gone", "cut marker", "no marker"],
 )
 @pytest.mark.parametrize("load", [Student.load, Student.from_longformer])
 def test_what_reads_well_but_is_not_what_was_saved_is_named(folder, load, damage, file):

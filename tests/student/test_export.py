@@ -75,6 +75,7 @@ def test_long_texts_are_cut(student):
         (["w1", " \n\t"], "expected texts with words, document 1 is ' "),
         (["w1", "\u200b\u200b"], "document 1 has no token but the special ones"),
         (["w1", None], "expected texts with words, document 1 is 'None'"),
+        (["w1", "w2 \ud800"], "expected texts with words, document 1 is "),  # half a surrogate pair
         ([[2, 6, 3], "w1"], r"expected texts with words, document 0 is '\[2, 6, 3\]'"),
         (["w1", [2, 6, 3]], r"expected texts with words, document 1 is '\[2, 6, 3\]'"),
         (["w1", float("nan")], "expected texts with words, document 1 is 'nan'"),
@@ -98,7 +99,7 @@ def test_texts_come_in_any_ordered_form(student):
         assert student.encode(empty).shape == (0, 32) and student.tokenize([]) == []
 
 
-@pytest.mark.parametrize("inputs", [None, 5, 5.0, {"a": 1}, {"w1"}, b"w1", "w1"], ids=str)
+@pytest.mark.parametrize("inputs", [None, 5, 5.0, {"a": 1}, {"w1"}, b"w1", "w1", pd.DataFrame({"w1": TEXTS})], ids=str)
 def test_what_holds_no_documents_is_refused(student, inputs):
     for call in (student.encode, student.tokenize):
         with pytest.raises(ValueError, match="expected a list of texts") as error:
