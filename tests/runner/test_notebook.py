@@ -77,7 +77,7 @@ def test_a_cell_that_is_run_again_may_find_the_notebooks_own_variables():
 
 def test_finish_wants_every_promised_label(tmp_path, capsys):
     nb = started()
-    for label in ("tab4_3", "tab4_4", "fig4_2"):
+    for label in ("tab4_3", "tab4_4", "fig4_2", "tab_heads"):
         provenance.saved[label] = files(tmp_path, label)
     with pytest.raises(RuntimeError, match="did not save fig4_3.svg, fig4_3.csv: run the cells above it first"):
         nb.finish()
