@@ -19,6 +19,7 @@ from transformers.activations import ACT2FN
 
 from lib.student import weights
 from lib.student.attention import sliding_window
+from lib.student.linear import Linear
 from lib.student.packing import Packed, TokenIds, encoded, listed, pack, tokenize
 
 # Rows that pass the feed-forward layers at once without gradients: the wide activations stay in memory that is reused.
@@ -50,7 +51,7 @@ class SelfAttention(nn.Module):
         width = config.hidden_size
         self.heads, self.window = config.num_attention_heads, window
         self.dropout = config.attention_probs_dropout_prob
-        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
+        self.query, self.key, self.value = (Linear(width, width) for _ in range(3))
 
     def forward(self, x: Tensor, lengths: Sequence[int]) -> Tensor:
         q, k, v = (project(x).unflatten(-1, (self.heads, -1)) for project in (self.query, self.key, self.value))
@@ -63,7 +64,7 @@ class Output(nn.Module):
 
     def __init__(self, config: LongformerConfig, inputs: int):
         super().__init__()
-        self.dense = nn.Linear(inputs, config.hidden_size)
+        self.dense = Linear(inputs, config.hidden_size)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
@@ -78,7 +79,7 @@ class Layer(nn.Module):
         super().__init__()
         width = config.hidden_size
         self.attention = nn.ModuleDict({"self": SelfAttention(config, window), "output": Output(config, width)})
-        self.intermediate = nn.ModuleDict({"dense": nn.Linear(width, config.intermediate_size)})
+        self.intermediate = nn.ModuleDict({"dense": Linear(width, config.intermediate_size)})
         self.output = Output(config, config.intermediate_size)
         self.activation = ACT2FN[config.hidden_act]
 

@@ -1,0 +1,41 @@
+"""Linear layers by oneDNN on the CPU: PyTorch leaves them to MKL, which uses half of what an AMD processor can do.
+
+`python tests/benchmarks/bench_linear.py` measures both side by side.
+"""
+
+import torch
+from torch import Tensor, nn
+
+
+class Linear(nn.Linear):
+    """`torch.nn.Linear` of (tokens, features), with oneDNN where it can: float32 on a CPU, no autocast.
+
+    There are no second derivatives.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        possible = input.device.type == "cpu" and input.dtype == self.weight.dtype == torch.float32 and input.dim() == 2
+        if possible and torch.backends.mkldnn.is_available() and not torch.is_autocast_enabled("cpu"):
+            return _OneDNN.apply(input, self.weight, self.bias)
+        return super().forward(input)
+
+
+class _OneDNN(torch.autograd.Function):
+    """x W^T + b; its gradients are two more products, g W and g^T x, and the sum of g."""
+
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        ctx.save_for_backward(x, weight)
+        return _product(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, weight = ctx.saved_tensors
+        to_x = _product(grad, weight.t()) if ctx.needs_input_grad[0] else None
+        to_weight = _product(grad.t(), x.t()) if ctx.needs_input_grad[1] else None
+        return to_x, to_weight, grad.sum(0) if ctx.needs_input_grad[2] else None
+
+
+def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x W^T + b: what `torch.compile` emits for a linear layer on a CPU, without compiling."""
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")

@@ -1,0 +1,45 @@
+import pytest
+import torch
+
+from lib.student.linear import Linear, _OneDNN
+
+
+@pytest.fixture
+def layer() -> Linear:
+    torch.manual_seed(0)
+    return Linear(24, 40)
+
+
+def gradients(layer: Linear, x: torch.Tensor, forward) -> tuple[torch.Tensor, ...]:
+    x = x.clone().requires_grad_()
+    out = forward(layer, x)
+    return out.detach(), *torch.autograd.grad((out**3).sum(), [x, *layer.parameters()])
+
+
+@pytest.mark.parametrize("rows", [1, 6, 300])
+def test_equals_torch_with_every_gradient(layer, rows):
+    x = torch.randn(rows, 24)
+    for ours, theirs in zip(
+        gradients(layer, x, Linear.forward), gradients(layer, x, torch.nn.Linear.forward), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_a_frozen_weight_and_a_constant_input_need_no_gradient(layer):
+    layer.weight.requires_grad_(False)
+    layer(torch.randn(3, 24)).sum().backward()
+    assert layer.weight.grad is None
+    assert layer.bias.grad.tolist() == [3.0] * 40
+
+
+def test_float32_on_a_cpu_goes_to_onednn_and_nothing_else_does(layer, monkeypatch):
+    asked = []
+    monkeypatch.setattr(_OneDNN, "apply", lambda x, weight, bias: asked.append(x.dtype) or x @ weight.t() + bias)
+    x = torch.randn(3, 24)
+    layer(x)
+    assert asked == [torch.float32]
+    with torch.autocast("cpu", torch.bfloat16):
+        assert layer(x).dtype == torch.bfloat16
+    layer(x[None])
+    layer.double()(x.double())
+    assert len(asked) == 1
