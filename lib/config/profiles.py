@@ -58,7 +58,7 @@ def load(
     if name not in profiles():
         raise unknown("profile", name, profiles())
     where = f"params/{name}.yaml"
-    values = read_yaml(f"{name}.yaml")
+    values = _values(name)
     before = validated(Profile, values, where).flat()
     for key, value in _assignments(overrides).items():
         _assign(values, str(key), value, f"override of {where}")
@@ -71,6 +71,18 @@ def load(
         raise ParameterError(f"{where}: name: expected {name!r}, as the file is called, got {profile.name!r}")
     profile._departures |= {key: value for key, value in profile.flat().items() if before.get(key, ...) != value}
     return profile
+
+
+def _values(name: str) -> Any:
+    """What the file of a profile holds, over the sections and values of the profile that it `extends`, if it does."""
+    values = read_yaml(f"{name}.yaml")
+    if not isinstance(values, dict) or "extends" not in values:
+        return values
+    if (other := values.pop("extends")) not in profiles():
+        raise ParameterError(f"params/{name}.yaml: extends: {unknown('profile', other, profiles())}")
+    extended = _values(other)
+    merged = {key: extended[key] | value for key, value in values.items() if isinstance(extended.get(key), dict)}
+    return extended | values | merged
 
 
 def grid(name: str) -> dict[str, Any]:

@@ -212,6 +212,13 @@ class Profile(Settings):  # everything that scales an experiment; `lib.config.pr
         """Dotted keys whose values are not those of the profile's file, with their values."""
         return self._departures
 
+    def reseeded(self, seed: int) -> Self:
+        """The profile in which Paragraph Vectors are trained with a seed that is `seed` higher."""
+        teacher = self.contextual_teacher
+        return self.model_copy(
+            update={"contextual_teacher": teacher.model_copy(update={"seed": (teacher.seed + seed) % 2**32})}
+        )
+
     def flat(self) -> dict[str, Any]:
         """The profile as dotted key -> plain value; a field that holds a mapping is one value."""
         values: dict[str, Any] = {}

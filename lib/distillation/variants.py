@@ -5,7 +5,7 @@ are one student. `identity` is the one name under which it is trained and record
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 
@@ -26,6 +26,7 @@ MASK_LABEL = "384"  # the limit in the thesis' labels; a profile says how many t
 
 # Models that no setting of an experiment changes.
 _FIXED = {"base": "Longformer", "sbert": "SBERT", "tfidf": "TF-IDF", "sbert_chunks": "SBERT, mean of chunks"}
+_CUT = ";cut"  # ends the label of a model whose test texts are cut
 _PARAGRAPH_VECTOR = re.compile(r"(DM|DBOW);\d+;.+")
 _STUDENT = re.compile(
     r"(?P<structural>(?s:.*?))"
@@ -53,10 +54,13 @@ class Variant:
     lam: float | None = None  # static weight of the structural loss; None is the plain sum (`no-weighting`)
     contextual_loss: str = "soft_cca"  # or a draft's ablation: "mse" or "cca"
     pooling: str = "mean"  # or the drafts' "cls": the state of the first token, which has global attention
+    cut: bool = False  # it embeds only as many tokens of a test text as the structural teacher reads
 
     @property
     def identity(self) -> str:
         """The one label under which this model is recorded."""
+        if self.cut:
+            return self.uncut.identity + _CUT
         if self.kind in _FIXED:
             return _FIXED[self.kind]
         short = {teacher: name for name, teacher in CONTEXTUAL_TEACHERS.items()}
@@ -73,6 +77,11 @@ class Variant:
         if self.contextual_loss != "soft_cca":
             label += f";{self.contextual_loss}"
         return label if self.pooling == "mean" else f"{label};[CLS]"
+
+    @property
+    def uncut(self) -> "Variant":
+        """The model itself, which embeds test texts whole."""
+        return replace(self, cut=False)
 
     def __str__(self) -> str:
         return self.identity
@@ -105,7 +114,8 @@ def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:
     raise ValueError(
         f"unknown model {label!r}: expected Longformer, SBERT, a Paragraph Vector (DM;100;stem;2), a structural loss "
         f"({', '.join(STRUCTURAL_LOSSES)}), or <only-contextual|mm-MSE|structural loss>;"
-        f"<{'|'.join(TEACHER_OF_DIMENSION)}>;S:<projection>;C:<projection>[;<None|{MASK_LABEL}>;λ=<weight>]"
+        f"<{'|'.join(TEACHER_OF_DIMENSION)}>;S:<projection>;C:<projection>[;<None|{MASK_LABEL}>;λ=<weight>], "
+        f"perhaps with {_CUT}"
     )
 
 
@@ -115,6 +125,11 @@ def parse(label: str) -> Variant:
     Raises `ValueError` with the forms that are known.
     """
     label = label.strip().replace("×", "x")
+    if label.endswith(_CUT):
+        whole = parse(label.removesuffix(_CUT))
+        if whole.cut or whole.kind not in ("base", "student"):
+            raise ValueError(f"{label!r}: only texts of students and {_FIXED['base']} are cut, and once")
+        return replace(whole, cut=True)
     if label in _FIXED.values():
         return next(Variant(kind) for kind, name in _FIXED.items() if name == label)
     if label in CONTEXTUAL_TEACHERS or _PARAGRAPH_VECTOR.fullmatch(label):

@@ -12,19 +12,25 @@ from lib.store.records import store
 
 
 def of(variant: Variant | str, seed: int, profile: Profile, split: str = "validation") -> dict[str, np.ndarray]:
-    """One model's arrays: "tasks" (texts, dim), "validation" (documents, dim), and a student's training history.
+    """One model's arrays: "tasks" (texts, dim), "validation" (documents, dim), "halves" of these (first halves, then
+    second ones), and a student's training history. A Paragraph Vector and TF-IDF have "tasks" alone.
 
     The history: "loss" (updates,), and with a contextual teacher "watched" (measurements, 4): update, held-out CCA of
     the embeddings and of their projections, and the contextual share of the gradient. split: asked for "validation",
-    "tasks" has rows for the texts of training and validation only; for "test" for all. TF-IDF's "tasks" are sparse.
+    "tasks" has rows for the texts of training and validation only; for "test" for all, and base and students
+    have them once more, as "cut", embedded up to the structural teacher's limit. TF-IDF's "tasks" are sparse.
     """
     variant = variants.parse(variant) if isinstance(variant, str) else variant
     recipe = keys.embeddings(variant, seed, profile, split)
-    note = {"model": variant.identity, "seed": seed, "device": models.device()}
+    note = {"model": variant.uncut.identity, "seed": seed, "device": models.device()}
     arrays = store().arrays(recipe, lambda: _compute(variant, seed, profile, split), **note)
     if variant.kind == "tfidf":
         values = (arrays[name] for name in ("data", "indices", "indptr"))
         return {"tasks": sparse.csr_array(tuple(values), shape=tuple(arrays["shape"]))}
+    if variant.cut:
+        if "cut" not in arrays:
+            raise ValueError(f"{variant}: texts are cut for the split 'test' alone, got {split!r}")
+        arrays["tasks"] = arrays["cut"]
     if variant.kind == "student":
         student_training.remove_checkpoint(variant, seed, profile)  # not before the embeddings are in the store
     return arrays
@@ -33,10 +39,10 @@ def of(variant: Variant | str, seed: int, profile: Profile, split: str = "valida
 def _compute(variant: Variant, seed: int, profile: Profile, split: str) -> dict[str, np.ndarray]:
     texts = keys.task_set(split)
     if variant.kind == "sbert":
-        sets = {"tasks": texts, "validation": "validation"}
+        sets = {"tasks": texts, "validation": "validation", "halves": "halves"}
         return {name: structural_teacher.embeddings(text_set, profile)["embeddings"] for name, text_set in sets.items()}
     if variant.kind == "paragraph_vector":
-        return {"tasks": contextual_teacher.embeddings(variant.contextual, texts, profile)}
+        return {"tasks": contextual_teacher.embeddings(variant.contextual, texts, profile.reseeded(seed))}
     if variant.kind == "sbert_chunks":
         return {"tasks": baselines.mean_of_chunks(structural_teacher.load(profile), text_sets.texts(texts, profile))}
     if variant.kind == "tfidf":
@@ -50,8 +56,15 @@ def _compute(variant: Variant, seed: int, profile: Profile, split: str) -> dict[
         start = of(Variant("base"), 0, profile)["validation"] if variant.contextual is not None else None
         student, objective, history = student_training.train_student(variant, seed, profile, start)
         arrays["loss"] = np.asarray(history.loss)
-    for name, text_set in (("tasks", texts), ("validation", "validation")):
-        arrays[name] = student.encode(text_sets.token_ids(text_set, profile), precision=profile.training.precision)
+    ids = {"tasks": texts, "validation": "validation", "halves": "halves"}
+    ids = {name: text_sets.token_ids(text_set, profile) for name, text_set in ids.items()}
+    arrays |= {name: student.encode(rows, precision=profile.training.precision) for name, rows in ids.items()}
+    if split == "test":
+        limit = profile.structural_teacher.max_tokens
+        long = [row for row, tokens in enumerate(ids["tasks"]) if len(tokens) > limit]
+        cut = [[*ids["tasks"][row][: limit - 1], ids["tasks"][row][-1]] for row in long]  # the last token is special
+        arrays["cut"] = arrays["tasks"].copy()
+        arrays["cut"][long] = student.encode(cut, precision=profile.training.precision)
     if variant.contextual is not None:
         watch = student_training.held_out_watch(variant, profile)
         end = (len(history.loss), *watch.measure(arrays["validation"], objective))

@@ -9,6 +9,7 @@ import importlib.metadata
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from lib.config.schema import Profile, StructuralTeacherSettings, StudentSettings
 from lib.data import sources
@@ -30,7 +31,7 @@ _CONTEXTUAL = ("lib.distillation.projection", "lib.distillation.held_out_cca")
 _LOADED = (".safetensors", ".bin", ".json", ".txt", ".model")  # weights, configurations, vocabularies
 _BASELINES = "lib.evaluation.baselines"  # TF-IDF and the mean of SBERT's pieces alone run it
 
-_looked_at: dict[tuple[int | str, ...], tuple[Profile, str]] | None = None
+_looked_at: dict[tuple[Any, ...], str] | None = None
 
 
 @contextlib.contextmanager
@@ -91,10 +92,11 @@ def paragraph_vector(label: str, profile: Profile, sets: Iterable[str] = ()) -> 
 
 def student(variant: Variant, seed: int, profile: Profile) -> Recipe:
     """A trained student: its base, its data, its teachers, its settings and the code that trains it."""
+    settings = {name: value for name, value in asdict(variant).items() if name != "cut"}
     own = sorted(home("lib.losses", name) for name in variant.losses)
     own += ["lib.student.cls"] if variant.pooling == "cls" else []
     general = code("student_training", stop=("lib.losses", *(() if variant.contextual else _CONTEXTUAL)))
-    recipe: Recipe = {"kind": "student", "variant": asdict(variant), "seed": seed}
+    recipe: Recipe = {"kind": "student", "variant": settings, "seed": seed}
     recipe["documents"] = tokens("train", profile)
     recipe["training"] = profile.training.model_dump(mode="json", exclude={"checkpoint_every"})
     recipe["losses"] = variant.losses, variant.structural and variants.structural_loss(variant.structural)
@@ -115,13 +117,15 @@ def task_set(split: str) -> str:
 
 
 def embeddings(variant: Variant, seed: int, profile: Profile, split: str = "validation") -> Recipe:
-    """A model's embeddings. Only a student depends on the seed."""
-    texts = [text_set(name, profile) for name in (task_set(split), "validation")]
+    """A model's embeddings, those of cut texts among them. Only students and Paragraph Vectors depend on the seed."""
+    texts = [text_set(name, profile) for name in (task_set(split), "validation", "halves")]
     recipe = {"kind": "embeddings", "of": variant.kind, "texts": texts, "code": code("embeddings", stop=(_BASELINES,))}
+    if split == "test" and variant.kind in ("base", "student"):
+        recipe["cut"] = profile.structural_teacher.max_tokens
     if variant.kind == "student":
         return recipe | {"model": student(variant, seed, profile)}
     if variant.kind == "paragraph_vector":
-        return recipe | {"model": paragraph_vector(str(variant.contextual), profile)}
+        return recipe | {"model": paragraph_vector(str(variant.contextual), profile.reseeded(seed))}
     if variant.kind == "base":
         return recipe | {"model": [base(profile), profile.training.precision, device()]}
     if variant.kind in ("tfidf", "sbert_chunks"):
@@ -132,7 +136,7 @@ def embeddings(variant: Variant, seed: int, profile: Profile, split: str = "vali
 
 def record(variant: Variant, seed: int, task: str, profile: Profile, split: str, limit: int | None) -> Recipe:
     """The accuracy of a model on a task: its embeddings, the task, the heads' settings and code."""
-    data = [embeddings(variant, seed, profile, split), tasks(profile), task, split, limit]
+    data = [embeddings(variant, seed, profile, split), variant.cut, tasks(profile), task, split, limit]
     heads = [seed, profile.heads.model_dump(mode="json"), code("accuracies"), versions("torch", "scikit-learn")]
     return {"kind": "records", "data": data, "heads": heads}
 
@@ -163,7 +167,7 @@ def _weights(model: str) -> list[list[str]]:
 
 def _files(profile: Profile, datasets: Iterable[str]) -> str:
     looked_at = {} if _looked_at is None else _looked_at
-    place = (id(profile), *sorted(datasets))
+    place = (profile.build, profile.data_root, *sorted(datasets))
     if place not in looked_at:
-        looked_at[place] = profile, sources.fingerprint(profile, datasets)  # held, the profile's id stays its own
-    return looked_at[place][1]
+        looked_at[place] = sources.fingerprint(profile, datasets)
+    return looked_at[place]

@@ -110,7 +110,7 @@ def prepare(
     profile: Profile, executor: Executor | None = None, teachers: Iterable[str] = (), split: str = "validation"
 ) -> None:
     """What students share: texts, token ids, the structural teacher's embeddings, and the named Paragraph Vectors."""
-    jobs: list[Any] = [(_prepare, (name, profile)) for name in ("train", "validation", keys.task_set(split))]
+    jobs: list[Any] = [(_prepare, (name, profile)) for name in ("train", "validation", "halves", keys.task_set(split))]
     jobs += [(contextual_teacher.paragraph_vector, (label, profile)) for label in teachers]
     executors.submit(jobs, executor, "texts and teachers")
 
@@ -118,7 +118,7 @@ def prepare(
 def embed(pairs: list[Pair], profile: Profile, executor: Executor | None, split: str) -> None:
     """Shared inputs first, then every model whose embeddings are missing."""
     recipes = [(pair, keys.embeddings(*pair, profile, split)) for pair in pairs]
-    # Only a student depends on the seed: the others are there once.
+    # Most other models depend on no seed: they are there once.
     missing = list({fingerprint(recipe): pair for pair, recipe in recipes if not store().has(recipe)}.values())
     if missing:
         teachers = {part for variant, _ in missing for part in (variant.contextual or "").split("+")} - {""}

@@ -1,7 +1,8 @@
-"""What models read: four sets of texts, as texts and as the student's token ids.
+"""What models read: five sets of texts, as texts and as the student's token ids.
 
-"train" and "validation" are documents of the distillation corpus, "train" those that the students see; "all_tasks" is
-every text of every task once, "tasks" its beginning, which training and validation need: Chapter 4 embeds no more."""
+"train" and "validation" are documents of the distillation corpus, "train" those that the students see; "halves" are the
+validation documents cut in two, all first halves before all second ones. "all_tasks" is every text of every task once,
+"tasks" its beginning, which training and validation need: Chapter 4 embeds no more."""
 
 import functools
 import itertools
@@ -17,7 +18,7 @@ from lib.experiments import keys, models
 from lib.store.records import once, store
 from lib.tasks import Task, downsample, read
 
-NAMES = ("train", "validation", "tasks", "all_tasks")
+NAMES = ("train", "validation", "halves", "tasks", "all_tasks")
 
 
 def corpus(profile: Profile) -> Corpus:
@@ -33,8 +34,13 @@ def texts(name: str, profile: Profile) -> list[str]:
         of_tasks = _of_tasks(profile)
         return of_tasks["texts"][: of_tasks["validation"] if name == "tasks" else None]
     whole = corpus(profile)
-    documents = whole.validation if name == "validation" else whole.train[: profile.training.documents]
-    return [document.text for document in documents]
+    if name == "train":
+        return [document.text for document in whole.train[: profile.training.documents]]
+    validation = [document.text for document in whole.validation]
+    if name == "validation":
+        return validation
+    halves = [_halves(text) for text in validation]
+    return [first for first, _ in halves] + [second for _, second in halves]
 
 
 def token_ids(name: str, profile: Profile) -> list[list[int]]:
@@ -47,6 +53,13 @@ def token_ids(name: str, profile: Profile) -> list[list[int]]:
 
     arrays = store().arrays(keys.tokens(name, profile), tokenize)
     return [row.tolist() for row in np.split(arrays["ids"], np.cumsum(arrays["lengths"]))[:-1]]
+
+
+def _halves(text: str) -> tuple[str, str]:
+    """The words of a text in two parts of about one length; both are the text if it is one word."""
+    words = text.split()
+    middle = len(words) // 2
+    return " ".join(words[:middle]) or text, " ".join(words[middle:])
 
 
 def task(name: str, profile: Profile) -> dict[str, np.ndarray]:

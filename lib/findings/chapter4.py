@@ -9,7 +9,7 @@ import pandas as pd
 from lib import experiments, figures
 from lib.config import profiles
 from lib.config.profiles import Profile
-from lib.distillation.variants import NO_WEIGHTING, parse
+from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, parse
 from lib.figures.boxplots import UNTRAINED
 from lib.published import figure_models
 from lib.statistics import verdicts
@@ -18,11 +18,16 @@ from lib.statistics.intervals import SeedNoise, from_runs, seed_noise
 
 STRUCTURAL_REFERENCES = profiles.grid("structural")["reference"]
 REFERENCES = (*STRUCTURAL_REFERENCES, *NO_WEIGHTING.values())
+# What students of these figures gain is compared one by one, elsewhere over groups of them: they run with more seeds.
+COMPARED_CLOSELY = ("fig4_3", "fig4_10", "fig4_12")
 
 
 def references(label: str) -> tuple[str, ...]:
-    """The students that measure a figure's noise: those of Section 4.4, from Section 4.5.2 on with contextual ones."""
-    return STRUCTURAL_REFERENCES if label in ("fig4_2", "fig4_3", "fig4_5") else REFERENCES
+    """The models that measure a figure's noise: the students of Section 4.4, from Section 4.5.2 on with contextual
+    ones; of Figure 4.5 the Paragraph Vectors that teach."""
+    if label == "fig4_5":
+        return tuple(CONTEXTUAL_TEACHERS)
+    return STRUCTURAL_REFERENCES if label in ("fig4_2", "fig4_3") else REFERENCES
 
 
 def models(label: str, profile: Profile) -> dict[str, str]:
@@ -46,8 +51,11 @@ def records(labels: str | Sequence[str], *, profile: Profile, executor: Executor
     return experiments.run(dict.fromkeys(wanted), profile=profile, seeds=seeds(profile), executor=executor)
 
 
-def seeds(profile: Profile, repeated: Sequence[str] = REFERENCES) -> dict[str, list[int]]:
-    """The models that run with the reference seeds too; everything else runs with the profile's alone."""
+def seeds(profile: Profile, repeated: Sequence[str] = ()) -> dict[str, list[int]]:
+    """The models that run with the reference seeds too, by default those that figures compare closely and those that
+    teach; everything else runs with the profile's alone."""
+    close = (identity for label in COMPARED_CLOSELY for identity in figure_models.printed(label).values())
+    repeated = repeated or (*REFERENCES, *CONTEXTUAL_TEACHERS, *close)
     return dict.fromkeys(repeated, sorted({*profile.seeds, *profile.reference_seeds}))
 
 

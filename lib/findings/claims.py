@@ -306,12 +306,10 @@ def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | No
     if figure.startswith("fig4_"):
         models = {*chapter4.models(figure, profile).values(), *chapter4.references(figure)}
         seeds, trained, splits = chapter4.seeds(profile), profile, [("validation", None)]
-    elif figure == "fig5_3":
+    else:
         models, seeds = final_students.MODELS.values(), final_students.seeds(profile)
         trained = final_students.final_profile(profile)
         splits = [("test", limit) for limit in profile.final.rounds.values()]
-    else:
-        return None
     if not store().has(keys.tasks(profile)):
         return None  # nothing was evaluated: no reason to read the tasks
     tasks = classification_names(profile)
@@ -320,8 +318,10 @@ def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | No
         for (model, seed), task, split in itertools.product(pairs, tasks, splits):
             if not store().has(keys.record(variants.parse(model), seed, task, trained, *split)):
                 return None
+    if figure in RETRIEVAL:
+        return final_students.retrieval(profile, top=None), None
     if figure == "fig5_3":
-        return final_students.classification(profile), None
+        return pd.concat([final_students.classification(profile), final_students.cut(profile)]), None
     scores = chapter4.records(figure, profile=profile)
     return scores, chapter4.band(scores, figure, profile)
 

@@ -8,6 +8,7 @@ from lib import experiments, published
 from lib.config import roles
 from lib.config.profiles import Profile
 from lib.distillation.variants import MASK_LABEL, MM_MSE, NO_WEIGHTING, parse
+from lib.experiments import structural_teacher
 from lib.findings import chapter4
 from lib.statistics.effects import best_means, normalized_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
@@ -78,6 +79,22 @@ def score_table(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.DataFra
     return table.sort_values([*orders], key=lambda column: column.map(orders[column.name].index), ignore_index=True)
 
 
+def cut(profile: Profile, executor: Executor | None = None) -> pd.DataFrame:
+    """As `classification`, of students and base that embed only what the structural teacher reads of a text: models
+    are called "<name>;cut", in the round with all examples."""
+    names = {f"{MODELS[name]};cut": f"{name};cut" for name in ("Longformer", *STUDENTS)}
+    own = {f"{identity};cut": own for identity, own in seeds(profile).items()}
+    given = {"profile": final_profile(profile), "seeds": own, "executor": executor, "split": "test"}
+    records = experiments.run(names, **given).assign(round="all")
+    return records.assign(identity=records["model"], model=records["model"].map(names))
+
+
+def numbers(profile: Profile) -> dict[str, float]:
+    """Ours of the numbers in the ledger: how many documents the final students see for one that is not masked."""
+    lengths = structural_teacher.embeddings("train", final_profile(profile))["lengths"]
+    return {"structural_updates_ratio": 1 / float((lengths <= profile.training.max_structural_len).mean())}
+
+
 def band(accuracies: pd.DataFrame) -> SeedNoise:
     """The noise of mean normalised accuracy over all rounds, as Figure 5.3 normalises, from the students' seeds."""
     runs = accuracies[accuracies["model"].isin(PUBLISHED)]
@@ -87,8 +104,8 @@ def band(accuracies: pd.DataFrame) -> SeedNoise:
 
 
 def seeds(profile: Profile) -> dict[str, list[int]]:
-    """The final students run with the reference seeds too, everything else with the profile's alone."""
-    return chapter4.seeds(profile, [MODELS[name] for name in STUDENTS])
+    """Final students and Paragraph Vectors run with the reference seeds too, everything else with the profile's."""
+    return chapter4.seeds(profile, [MODELS[name] for name in (*STUDENTS, "DM", "PV")])
 
 
 def _summaries(scores: pd.DataFrame, column: str) -> pd.DataFrame:

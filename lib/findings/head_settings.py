@@ -4,7 +4,8 @@ import pandas as pd
 
 from lib import experiments
 from lib.config.profiles import Profile
-from lib.findings import chapter4
+from lib.experiments import embeddings
+from lib.findings import chapter4, training_length
 
 _SHORT = {"epochs": 10, "learning_rate": 1e-4}  # Table 4.3
 SETTINGS = {
@@ -19,7 +20,8 @@ SETTINGS = {
 def scores(label: str, profile: Profile) -> pd.DataFrame:
     """Mean chance-corrected accuracy of a figure's models, a row each, under every setting, a column each.
 
-    One seed of each model; only heads are trained anew. The best model under "converged" comes first.
+    One seed of each model; only heads are trained anew. The best model under "converged" comes first. "no label": MRR
+    of the other half of a held-out document.
     """
     names = {identity: name for name, identity in chapter4.models(label, profile).items()}
     columns = {}
@@ -28,4 +30,6 @@ def scores(label: str, profile: Profile) -> pd.DataFrame:
         records = experiments.run(names, profile=own, seeds=profile.seeds[:1])
         corrected = (records["value"] - records["chance"]) / (1 - records["chance"])
         columns[setting] = corrected.groupby(records["model"].map(names)).mean()
+    halves = {name: embeddings.of(model, profile.seeds[0], profile)["halves"] for model, name in names.items()}
+    columns["no label"] = pd.Series({name: training_length.halves_mrr(rows) for name, rows in halves.items()})
     return pd.DataFrame(columns).sort_values("converged", ascending=False).rename_axis("model").reset_index()

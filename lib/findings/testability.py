@@ -12,7 +12,7 @@ from lib import experiments
 from lib.config.profiles import Profile
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
 from lib.experiments import embeddings
-from lib.findings import chapter4, data_statistics, final_students
+from lib.findings import chapter4, data_statistics, final_students, treatment
 from lib.published import figure_models
 from lib.statistics.above_chance import above_chance
 from lib.statistics.intervals import task_scores
@@ -125,7 +125,7 @@ def _students(label: str, profile: Profile) -> Iterator[tuple]:
             rises.append(arrays["watched"][-1, 1] - arrays["watched"][0, 1])
             if variant.structural is not None:
                 alone = embeddings.of(Variant("student", structural=variant.structural), seed, profile)
-                cosines.append(_cosines(arrays["validation"], alone["validation"]).mean())
+                cosines.append(treatment.mean_cosine(arrays["validation"], alone["validation"]))
     if shares:
         what, value = "contextual share of the gradient, median", float(np.median(shares))
         yield "treatment_given", label, what, value, min(shares), max(shares), f"at least {SHARE}", value >= SHARE
@@ -137,11 +137,6 @@ def _students(label: str, profile: Profile) -> Iterator[tuple]:
     worst = max(spreads, key=spreads.__getitem__)
     what, value = f"cosine of different documents, highest: {worst}", spreads[worst]
     yield "not_collapsed", label, what, value, min(spreads.values()), value, f"below {COLLAPSED}", value < COLLAPSED
-
-
-def _cosines(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """(rows,) cosines of the rows of two embeddings."""
-    return (x * y).sum(1) / (np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1))
 
 
 def _mean_cosine(x: np.ndarray) -> float:

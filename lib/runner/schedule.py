@@ -88,6 +88,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser = _Parser(prog="run_all.sh", add_help=False, allow_abbrev=False)
     parser.add_argument("requests", nargs="*")
     parser.add_argument("--set", dest="assignments", nargs="+", action="extend", default=[])
+    parser.add_argument("--size")
     parser.add_argument("--seeds")
     parser.add_argument("--only", default="")
     parser.add_argument("--jobs")
@@ -101,7 +102,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     named = [word for word in options.requests if word in profiles.profiles()]
     if len(named) > 1:
         raise profiles.ParameterError(f"two profiles at once: {' and '.join(named)}; run them one after the other")
-    options.profile = named[0] if named else "mini"
+    options.profile = "_".join([named[0] if named else "mini", *([options.size] if options.size else [])])
     options.requests = [word for word in options.requests if word not in named]
     return options
 

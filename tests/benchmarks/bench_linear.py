@@ -1,4 +1,4 @@
-"""Linear layers of the student by oneDNN (`lib.student.linear`) against MKL (`torch.nn.Linear`), alternating in one run.
+"""Linear layers of the student by oneDNN (`lib.student.linear`) against MKL (`torch.nn.Linear`), in turns in one run.
 
     MKL_CBWR=AUTO python tests/benchmarks/bench_linear.py
 

@@ -8,7 +8,7 @@ import pytest
 
 from lib.config import manifest, paths, profiles
 
-PROFILES = ("mini", "smoke", "lab", "thesis")
+PROFILES = ("mini", "mini_medium", "smoke", "lab", "thesis")
 
 
 @pytest.mark.parametrize("name", PROFILES)
@@ -20,7 +20,7 @@ def test_every_profile_loads_unmodified(name):
     assert paths.figures(profile) == paths.ROOT / "figures" / name
 
 
-def test_the_profiles_are_the_four_of_the_design():
+def test_the_profiles_are_the_four_of_the_design_and_mini_s_second_size():
     assert sorted(PROFILES) == profiles.profiles()
 
 
@@ -31,6 +31,22 @@ def test_smoke_says_why_where_it_differs_from_mini():
     commented = {line.split(":")[0].strip() for line in lines if "#" in line and not line.startswith("#")}
     differing = {key.split(".")[-1] for key in mini if mini[key] != smoke[key]}
     assert differing - {"name"} <= commented
+
+
+def test_a_profile_that_extends_another_has_its_values_but_for_its_own():
+    mini, medium = profiles.load("mini").flat(), profiles.load("mini_medium").flat()
+    differing = {key for key in mini if mini[key] != medium[key]}
+    assert {"training.documents", "seeds", "build.sections"} <= differing
+    assert medium["training.documents"] == 2 * mini["training.documents"]
+    assert medium["build.articles"] == mini["build.articles"] and medium["heads.epochs"] == mini["heads.epochs"]
+
+
+def test_a_profile_that_extends_none_that_is_there_is_one_line(monkeypatch, tmp_path):
+    monkeypatch.setattr(paths, "PARAMS", tmp_path)
+    for name, text in (("one", "extends: two\nname: one\n"), ("mini", "name: mini\n")):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    with pytest.raises(profiles.ParameterError, match=r"params/one.yaml: extends: unknown profile 'two'; nearest: one"):
+        profiles.load("one")
 
 
 @pytest.mark.parametrize("name", ("mini", "thesis"))

@@ -26,6 +26,8 @@ EVERY_KIND = [
     "cosine;[CLS]",
     "max-margin;cosine;γ=2.0;1024d;S:768;C:768;384;λ=0.25",
     "contrastive;100d;S:-;C:-;cca",
+    "Longformer;cut",
+    "cosine;[CLS];cut",
 ]
 
 
@@ -96,3 +98,10 @@ def test_the_no_weighting_students_exist():
 def test_no_two_contextual_teachers_have_one_width():
     """Students name their teacher by it; whoever adds one of the same width renames it in lib/teachers/labels.py."""
     assert sorted(variants.TEACHER_OF_DIMENSION.values()) == sorted(variants.CONTEXTUAL_TEACHERS)
+
+
+def test_only_the_student_and_its_base_can_read_cut_texts():
+    assert parse("Longformer;cut").uncut == parse("Longformer") and parse("cosine;cut").cut
+    for label in ("SBERT;cut", "DM;100d;cut", "cosine;cut;cut"):
+        with pytest.raises(ValueError, match="only texts of students and Longformer are cut"):
+            parse(label)

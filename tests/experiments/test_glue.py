@@ -104,7 +104,7 @@ def fakes():
         for name in ("student", "record", "embeddings", "tokens", "paragraph_vector", "structural_teacher", "text_set"):
             patch.setattr(keys, name, lambda *_, name=name: {"kind": name})
         patch.setattr(embeddings, "of", lambda *_: {"validation": np.zeros((12, 6), np.float32)})
-        sizes = {"train": PROFILE.training.documents, "validation": 12, "tasks": 20, "all_tasks": 30}
+        sizes = {"train": PROFILE.training.documents, "validation": 12, "halves": 24, "tasks": 20, "all_tasks": 30}
         patch.setattr(text_sets, "token_ids", lambda name, profile: [[1] * (3, 9)[i % 2] for i in range(sizes[name])])
         patch.setattr(text_sets, "texts", lambda name, profile: [f"{name} {row}" for row in range(sizes[name])])
         patch.setattr(models, "base_student", lambda profile: Student(6, 6))
@@ -361,7 +361,7 @@ def test_a_paragraph_vector_learns_the_training_documents_as_the_profile_says():
     counted = {"vocabulary_size": 5, "seconds": 1.5, "truncated": 2, "documents": 30}
     assert {name: teacher[name].item() for name in counted} == counted
     assert {name: teacher[name].shape for name in text_sets.NAMES} == {
-        "train": (40, 3), "validation": (12, 3), "tasks": (20, 3), "all_tasks": (30, 3)
+        "train": (40, 3), "validation": (12, 3), "halves": (24, 3), "tasks": (20, 3), "all_tasks": (30, 3)
     }  # fmt: skip
     assert teacher["train"][0, 0] == len("train 0") and teacher["validation"][0, 0] == len("validation 0")
     assert {*other} - {*counted} == {"tasks"} and {*every} - {*counted} == {"all_tasks"}
@@ -442,8 +442,55 @@ def test_sets_of_texts_are_cut_as_the_profile_says():
         patch.setattr(text_sets, "corpus", corpus)
         patch.setattr(text_sets, "_of_tasks", lambda profile: {"texts": every, "validation": 4})
         sets = [TEXTS(name, PROFILE) for name in text_sets.NAMES]
-    expected = [f"train {row}" for row in range(40)], [f"validation {row}" for row in range(12)], every[:4], every
-    assert sets == [*expected]
+    halves = ["validation"] * 12 + [f"{row}" for row in range(12)]
+    validation = [f"validation {row}" for row in range(12)]
+    assert sets == [[f"train {row}" for row in range(40)], validation, halves, every[:4], every]
+    assert text_sets._halves("one two three") == ("one", "two three") and text_sets._halves("one") == ("one", "one")
+
+
+def test_test_texts_are_embedded_once_more_up_to_the_structural_teacher_s_limit():
+    """Texts have 3 or 9 tokens, the limit is 4: of the long ones the first three stay, and the last, a special one."""
+    for label in ("Longformer", "cosine"):
+        check_cut(label)
+
+
+def check_cut(label):
+    profile, asked = profiles.load("smoke", overrides=CHANGES | {"structural_teacher.max_tokens": 4}), []
+
+    def encode(self, token_ids, precision="fp32"):
+        asked.append(token_ids)
+        return np.array([[len(row)] * 6 for row in token_ids], np.float32)
+
+    with fakes() as patch:
+        patch.setattr(Student, "encode", encode)
+        patch.setattr(text_sets, "token_ids", lambda name, profile: [[0, *range(7, 7 + n), 1] for n in (1, 7)])
+        trained = Student(6, 6), None, History([0.5], [])
+        patch.setattr(student_training, "train_student", lambda *_: trained)
+        arrays = embeddings._compute(parse(label), 0, profile, "test")
+        assert asked[-1] == [[0, 7, 8, 1]]
+        assert "cut" not in embeddings._compute(parse(label), 0, profile, "validation")
+    assert arrays["tasks"][:, 0].tolist() == [3, 9] and arrays["cut"][:, 0].tolist() == [3, 4]
+
+
+def test_a_cut_model_has_the_cut_embeddings_of_the_model_itself():
+    real = embeddings.of
+    with fakes() as patch:
+        patch.setattr(embeddings, "store", Memory)
+        patch.setattr(embeddings, "_compute", lambda *_: {"tasks": np.zeros(2), "cut": np.ones(2)})
+        assert real("Longformer;cut", 0, PROFILE, "test")["tasks"].tolist() == [1, 1]
+        assert real("Longformer", 0, PROFILE, "test")["tasks"].tolist() == [0, 0]
+        patch.setattr(embeddings, "_compute", lambda *_: {"tasks": np.zeros(2)})
+        with pytest.raises(ValueError, match="cut for the split 'test' alone, got 'validation'"):
+            real("cosine;cut", 0, PROFILE)
+
+
+def test_a_paragraph_vector_of_another_seed_is_trained_anew():
+    asked = []
+    with fakes() as patch:
+        patch.setattr(contextual_teacher, "embeddings", lambda label, name, profile: asked.append(profile))
+        for seed in (0, 2):
+            embeddings._compute(parse("DM;100d"), seed, PROFILE, "validation")
+    assert [profile.contextual_teacher.seed for profile in asked] == [8, 10]
 
 
 def test_token_ids_are_the_students_of_the_set_s_texts():

@@ -164,11 +164,21 @@ def test_a_key_names_what_matters_and_nothing_else(changes, label, matters):
     assert (embedding_keys(other)[label] != embedding_keys()[label]) == matters
 
 
-def test_only_students_depend_on_the_seed():
+def test_only_what_is_trained_depends_on_the_seed():
     for label in STUDENTS | OTHERS:
         variant = parse(label)
         depends = keys.embeddings(variant, 0, PROFILE) != keys.embeddings(variant, 1, PROFILE)
-        assert depends == (label in STUDENTS), label
+        assert depends == (label in STUDENTS or variant.kind == "paragraph_vector"), label
+
+
+def test_a_cut_model_is_its_model_but_for_its_records():
+    whole, cut = parse("cosine"), parse("cosine;cut")
+    assert keys.embeddings(whole, 0, PROFILE, "test") == keys.embeddings(cut, 0, PROFILE, "test")
+    assert keys.record(whole, 0, "OC", PROFILE, "test", None) != keys.record(cut, 0, "OC", PROFILE, "test", None)
+    shorter = profiles.load("smoke", overrides=DOCUMENTS | {"structural_teacher.max_tokens": 40})
+    assert keys.embeddings(parse("Longformer"), 0, PROFILE, "test") != keys.embeddings(
+        parse("Longformer"), 0, shorter, "test"
+    )
 
 
 @pytest.mark.parametrize("other", ["from lib.losses.cosine import cosine as mse", "def mse(*_): return 0"])

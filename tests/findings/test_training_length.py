@@ -1,0 +1,75 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import experiments
+from lib.config import profiles
+from lib.experiments import embeddings
+from lib.findings import training_length
+from lib.findings.training_length import STUDENTS, TIMES
+
+PROFILE = profiles.load("smoke")
+
+
+def records(identities, *, profile, seeds):
+    """As of `experiments.run`: a score falls with the documents that a student saw, a tenth for each 24."""
+    rows = []
+    for identity in identities:
+        for seed in seeds:
+            value = 0.9 if identity == "Longformer" else 0.9 - profile.training.documents / 240
+            scores = (np.arange(200) < round(200 * value)).astype(float)
+            row = {"model": identity, "task": "OC", "seed": seed, "value": value, "chance": 0.5, "scores": scores}
+            rows.append(row | {"groups": np.arange(200).astype(str)})
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture
+def run(monkeypatch):
+    monkeypatch.setattr(experiments, "run", records)
+    found = {"documents": []}
+
+    def of(identity, seed, profile):
+        found["documents"].append((identity, profile.training.documents))
+        halves = np.eye(4)[[0, 1, 0, 2]]  # the first document's halves are alike, the second's are not
+        return {"halves": halves}
+
+    monkeypatch.setattr(embeddings, "of", of)
+    return training_length.run(PROFILE), found
+
+
+def test_each_length_is_a_training_of_its_own_from_the_base_to_four_times(run):
+    frame, _ = run
+    counts = frame.groupby(["times", "updates"])["model"].nunique().to_dict()
+    assert counts == {(0, 0): 1, (1, 4): 5, (2, 8): 5, (4, 16): 5}
+    assert set(frame["seed"]) == set(PROFILE.reference_seeds)
+
+
+def test_scores_are_chance_corrected_and_every_student_is_asked_for_its_own_halves(run):
+    frame, found = run
+    table = training_length.scores(frame, PROFILE)
+    cosine = table[(table["model"] == "cosine") & (table["seed"] == 0)]
+    assert cosine["updates"].tolist() == [4, 8, 16]
+    assert cosine["accuracy"].tolist() == pytest.approx([0.6, 0.4, 0.0])
+    assert {("Longformer", 24)} | {(identity, 24 * times) for identity in STUDENTS.values() for times in TIMES} == {
+        *found["documents"]
+    }
+
+
+def test_what_more_training_changes_is_judged_over_texts(run):
+    table = training_length.changes(run[0]).set_index(["left", "right"])
+    assert table.loc[("cosine ×4", "cosine ×1"), "difference"] == pytest.approx(-0.6)
+    assert table.loc[("cosine ×4", "cosine ×1"), "verdict"] == "reversed"
+    assert len(table) == 5 * 3 + 5 * 2 + 3
+
+
+def test_a_corpus_too_small_for_the_longest_is_named():
+    small = profiles.load("smoke", overrides={"corpus.train_documents": 50})
+    with pytest.raises(ValueError, match=r"4 times training.documents are 96, but corpus.train_documents is 50"):
+        training_length._longer(small, 4)
+
+
+def test_halves_that_are_alike_find_each_other():
+    alike = np.tile(np.eye(3), (2, 1))
+    assert training_length.halves_mrr(alike) == 1.0
+    # 0 and 2 find each other first; 1 has 3 as the last of three equally far, 3 after 0 and 1
+    assert training_length.halves_mrr(np.eye(4)[[0, 1, 0, 2]]) == pytest.approx((1 + 1 / 3 + 1 + 1 / 2) / 4)

@@ -1,0 +1,55 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import experiments
+from lib.config import profiles
+from lib.experiments import embeddings
+from lib.findings import chapter4, treatment
+from lib.findings.treatment import FACTORS, TRAINED_FACTORS
+
+PROFILE = profiles.load("smoke")
+
+
+@pytest.fixture
+def students(monkeypatch):
+    """A student of a weighting stands at the angle of its λ to the one without context; shares begin at 1/5."""
+    trained = []
+
+    def of(model, seed, profile):
+        label = str(model)
+        lam = float(label.rpartition("λ=")[2]) if "λ=" in label else 1.0
+        angle = (1 - lam) * 0.5 + 0.1 * seed
+        watched = np.array([[0, 0, 0, 0.2], [4, 0, 0, 0.4]])
+        return {"validation": np.tile([np.cos(angle), np.sin(angle)], (3, 1)), "watched": watched}
+
+    monkeypatch.setattr(embeddings, "of", of)
+    monkeypatch.setattr(experiments, "run", lambda labels, profile, seeds: trained.extend(labels))
+    return trained
+
+
+def test_a_factor_multiplies_the_contextual_gradient(students):
+    table = treatment.factors(PROFILE)
+    cosine = table[table["loss"] == "cosine"].set_index("factor")
+    assert cosine["expected"].tolist() == pytest.approx([k / (4 + k) for k in FACTORS])
+    assert cosine["share"].dropna().to_dict() == pytest.approx(dict.fromkeys(TRAINED_FACTORS, 0.3))
+    assert cosine["another_seed"].tolist() == pytest.approx([np.cos(0.1)] * len(FACTORS))
+    assert cosine.loc[64, "cosine"] == pytest.approx(np.cos(0.5 * (1 - 0.0154)))
+    assert len(students) == 2 * len(TRAINED_FACTORS)
+
+
+def test_the_trained_factors_are_those_of_their_weights():
+    for factor, lam in TRAINED_FACTORS.items():
+        assert (1 - lam) / lam == pytest.approx(factor, rel=0.005)
+
+
+def test_shares_are_those_of_students_with_two_losses(students, monkeypatch):
+    models = {
+        "SBERT": "SBERT",
+        "cosine": "cosine",
+        "alone": "only-contextual;100d;S:768;C:768",
+        "both": "cosine;100d;S:768;C:768",
+    }
+    monkeypatch.setattr(chapter4, "models", lambda label, profile: models if label == "fig4_8" else {})
+    expected = pd.DataFrame({"group": "cosine, projections", "model": "both", "update": [0, 4], "share": [0.2, 0.4]})
+    pd.testing.assert_frame_equal(treatment.shares(PROFILE), expected)
