@@ -30,6 +30,7 @@ def gradient_shares(shares: pd.DataFrame, factors: pd.DataFrame) -> Figure:
     apart.set(ylabel="mean cosine with the student without context")
     for axis in (by_factor, apart):
         axis.set_xscale("log", base=2)
+        axis.set_xticks(factors["factor"].unique(), factors["factor"].unique())
         axis.set_xlabel("factor on the contextual loss")
         axis.legend(fontsize="small")
     return figure

@@ -27,7 +27,7 @@ from lib.config import paths, profiles
 from lib.config.profiles import Profile
 from lib.distillation import variants
 from lib.experiments import keys
-from lib.findings import chapter4, final_students
+from lib.findings import chapter4, final_students, testability
 from lib.findings.claim_kinds import KINDS, Alike, Claim, EasierTask, Number, resolve
 from lib.published import figure_models
 from lib.statistics import effects, intervals, verdicts
@@ -43,6 +43,7 @@ RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting"
 # Encoders that nobody trained here: another seed gives the same one.
 GIVEN = ("Longformer", "SBERT", "TF-IDF", "SBERT, mean of chunks")
 Scores = Mapping[str, pd.DataFrame]  # figure -> its scores
+Checks = Mapping[tuple[str, str], tuple[bool, str]]  # (check, figure) -> whether it passed, and what failed
 Noises = Mapping[str, SeedNoise | None]  # figure -> its seed noise, None where it is not known
 _NUMBERS = ("effect", "low", "high", "p", "q")
 _COLUMNS = (
@@ -82,7 +83,7 @@ def check(
     scores: Scores,
     noise: Noises | None = None,
     *,
-    checks: Mapping[tuple[str, str], tuple[bool, str]] | None = None,
+    checks: Checks | None = None,
     numbers: Mapping[str, float] | None = None,
     profile: str = "",
 ) -> pd.DataFrame:
@@ -128,13 +129,15 @@ def check(
     return table
 
 
-def of_figure(figure: str, scores: pd.DataFrame, noise: SeedNoise | None = None) -> pd.DataFrame:
+def of_figure(
+    figure: str, scores: pd.DataFrame, noise: SeedNoise | None = None, checks: Checks | None = None
+) -> pd.DataFrame:
     """The ledger's rows of one figure, short: finding, decided by, published, ours (effects), low, high, verdict.
 
-    scores, noise: as one entry of `check`'s.
+    scores, noise: as one entry of `check`'s; checks: as its.
     """
     sources = {claim.checked_on for claim in load() if claim.figure == figure}
-    rows = check(dict.fromkeys(sources, scores), dict.fromkeys(sources, noise))
+    rows = check(dict.fromkeys(sources, scores), dict.fromkeys(sources, noise), checks=checks)
     rows = rows[rows["label"] == figure]
     decided = rows["decided_by"].fillna(rows["published_decided_by"])
     short = rows.assign(decided_by=decided, published=rows["published_effect"], ours=rows["effect"])
@@ -142,9 +145,12 @@ def of_figure(figure: str, scores: pd.DataFrame, noise: SeedNoise | None = None)
 
 
 def of_chapter_4(figure: str, records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
-    """`of_figure` for a boxplot figure of Chapter 4, from the records that it was just drawn from."""
+    """`of_figure` for a boxplot figure of Chapter 4, from the records that it was just drawn from, with the checks that
+    they allow."""
     wanted = {*chapter4.models(figure, profile).values(), *chapter4.references(figure)}
-    return of_figure(figure, records[records["model"].isin(wanted)], chapter4.band(records, figure, profile))
+    scores = records[records["model"].isin(wanted)]
+    checks = testability.results(testability.table({figure: scores}, profile))
+    return of_figure(figure, scores, chapter4.band(records, figure, profile), checks)
 
 
 def our_results(profile: Profile) -> tuple[Scores, Noises]:
