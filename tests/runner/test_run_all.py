@@ -229,6 +229,10 @@ provenance.saved["report"] = [path]"""
         (["--jobs", "²"], "--jobs: expected a whole number from 1, got '²'"),
         (["--jobs", ""], "--jobs: expected a whole number from 1, got ''"),
         (["--seeds", "0,0"], "seeds: expected each once"),
+        (["--seeds", "a"], "seeds: expected whole numbers such as 0,1, got 'a'"),
+        (["--seeds", ""], "seeds: expected whole numbers such as 0,1, got ''"),
+        (["--set", "seeds=a"], "seeds: expected whole numbers such as 0,1, got 'a'"),
+        (["--set", "seeds=1.5"], "seeds.0: expected a valid integer, got 1.5"),
         (["--only", "cosinus"], "only: no model is called 'cosinus'; nearest: cosine"),
     ],
 )
