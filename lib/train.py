@@ -1,8 +1,7 @@
 """Train one student and keep it: `python -m lib.train cosine --profile lab --out students/cosine`.
 
 Under `accelerate launch -m lib.train ...` or `torchrun -m lib.train ...` the batches spread over all processes. What
-fails ends with one line and exit code 1, a request that cannot be met with 2; the checkpoint stays until the student is
-saved, so the same command goes on.
+fails is one line and exit code 1 (a bad request: 2); the checkpoint stays till the student is saved: just run it again.
 """
 
 import argparse

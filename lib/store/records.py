@@ -74,9 +74,8 @@ class Store:
 
     def _whole(self, recipe: Recipe, suffix: str) -> bytes | None:
         """The content of an entry, or None if it is missing, not what its note says or cannot be read."""
-        path = self.path(recipe, suffix)
         with contextlib.suppress(Exception):  # what somebody else wrote raises errors of any type
-            content = path.read_bytes()
+            content = self.path(recipe, suffix).read_bytes()
             if self.note(recipe).get("sha256") == hashlib.sha256(content).hexdigest():
                 READ[suffix](content)
                 return content
