@@ -1,7 +1,7 @@
 """Train one student and keep it: `python -m lib.train cosine --profile lab --out students/cosine`.
 
 Under `accelerate launch -m lib.train ...` or `torchrun -m lib.train ...` the batches spread over all processes. What
-fails ends with exit code 2 and one line; the checkpoint stays until the student is saved, so the same command goes on.
+fails is one line and exit code 1 (a bad request: 2); the checkpoint stays till the student is saved: just run it again.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--set", nargs="*", default=[], metavar="key=value", help="changes to the profile")
     parser.add_argument("--out", type=Path, required=True, help="folder for the trained student")
     parser.add_argument("--export", action="store_true", help="write a stock SentenceTransformer")
-    given = parser.parse_args(arguments)
+    given, code = parser.parse_args(arguments), 2
     try:
         variant = variants.parse(given.model)
         if variant.kind != "student" or variant.pooling != "mean":
@@ -35,6 +35,7 @@ def main(arguments: list[str] | None = None) -> None:
         profile = profiles.load(given.profile, overrides=given.set, seeds=[given.seed])
         environment.set_process_environment(offline=profile.offline)
         out = check_target(given.out)  # now, not after hours of training
+        code = 1
         _train(variant, given.seed, profile, out, given.export)
         return
     except KeyboardInterrupt:
@@ -45,7 +46,7 @@ def main(arguments: list[str] | None = None) -> None:
         if "memory" not in str(error):
             raise
         problem = f"out of memory, make training.batch_size smaller: {error}"
-    parser.exit(2, " ".join(f"{parser.prog}: {problem}".split()) + "\n")
+    parser.exit(code, " ".join(f"{parser.prog}: {problem}".split()) + "\n")
 
 
 def _train(variant: Variant, seed: int, profile: Profile, out: Path, export: bool) -> None:

@@ -32,8 +32,11 @@ def _folder(value: Any) -> Any:
 def _seeds(value: Any) -> Any:
     """Seeds as notebooks and command lines give them: text such as "0,1", one number, or several."""
     if isinstance(value, str):
-        return [int(part) for part in value.split(",")]
-    return [value] if isinstance(value, int) else value
+        try:
+            return [int(part) for part in value.split(",")]
+        except ValueError:
+            raise ValueError(f"expected whole numbers such as 0,1, got {value[:80]!r}") from None
+    return [value] if isinstance(value, int | float) else value
 
 
 class CorpusFolder(Settings):  # a dataset folder of the corpus; shares are relative to each other

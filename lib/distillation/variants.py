@@ -21,6 +21,9 @@ DISTANCES = ("MSE", "cosine")
 CONTEXTUAL_LOSSES = {"soft_cca": "SoftCCA", "mse": "mse", "cca": "cca"}
 # The contextual teachers by what students call them: "100d": "DM;100d".
 TEACHER_OF_DIMENSION = {teacher.split(";")[1]: teacher for teacher in CONTEXTUAL_TEACHERS}
+if _lost := set(CONTEXTUAL_TEACHERS) - set(TEACHER_OF_DIMENSION.values()):
+    _both = f"{min(_lost)} and {TEACHER_OF_DIMENSION[min(_lost).split(';')[1]]}"
+    raise ValueError(f"lib/teachers/labels.py: students cannot tell {_both} apart: change what follows a semicolon")
 MM_MSE = "max-margin;MSE;γ=1.0"
 MASK_LABEL = "384"  # the limit in the thesis' labels; a profile says how many tokens stand behind it
 

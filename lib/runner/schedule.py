@@ -46,6 +46,8 @@ class Plan:
         left = self.note["files"]
         others = [file.name for file in files if not file.is_file() or file_fingerprint(file) != left.get(file.name)]
         self.reasons = [f"changed: {', '.join(changed)}"] if changed else []
+        drawn = [entry.label for entry in self.wanted if entry.kind != "page"]
+        others += [f"{label}.json" for label in drawn if not provenance.read(label, self.profile)]
         self.reasons += [f"not as its last run left them: {', '.join(others)}"] if others else []
 
 

@@ -39,7 +39,7 @@ def replace(target: str | Path, write: Callable[[Path], None]) -> None:
     """Call `write` on a new folder beside `target`, then put it in the place of `target`.
 
     Killed at any moment, the old or the new folder is whole, under its name or, between two renames, as `left_over`;
-    ValueError, as of `check_target`, and `OSError` leave the old one.
+    ValueError, as of `check_target` and for a full disk, leaves the old one.
     """
     target = check_target(target)
     for work in target.parent.glob(_pattern(target)):
@@ -54,6 +54,8 @@ def replace(target: str | Path, write: Callable[[Path], None]) -> None:
         if target.exists():
             os.rename(target, old)
         os.rename(new, target)
+    except OSError as error:
+        raise ValueError(f"{target} cannot be written: {error}; choose another folder") from None
     finally:
         if old.exists() and not target.exists():
             os.rename(old, target)

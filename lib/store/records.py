@@ -21,6 +21,7 @@ from lib.store.files import fingerprint, write_atomically
 
 T = TypeVar("T")
 Recipe = dict[str, Any]
+READ = {".npz": lambda content: dict(np.load(io.BytesIO(content), allow_pickle=False)), ".json": json.loads}
 _held: dict[tuple[str, str], Any] = {}
 
 
@@ -47,7 +48,7 @@ class Store:
             np.savez(buffer, allow_pickle=False, **make())
             return buffer.getvalue()
 
-        return dict(np.load(io.BytesIO(self._content(recipe, ".npz", pack, note)), allow_pickle=False))
+        return READ[".npz"](self._content(recipe, ".npz", pack, note))
 
     def record(self, recipe: Recipe, make: Callable[[], Any], **note: Any) -> Any:
         """The JSON value of an entry; `make` gives it if the entry is missing or damaged."""
@@ -72,10 +73,11 @@ class Store:
         return self.folder / recipe["kind"] / f"{fingerprint(recipe)}{suffix}"
 
     def _whole(self, recipe: Recipe, suffix: str) -> bytes | None:
-        """The content of an entry, or None if it is missing or not what its note says."""
-        with contextlib.suppress(OSError):
+        """The content of an entry, or None if it is missing, not what its note says or cannot be read."""
+        with contextlib.suppress(Exception):  # what somebody else wrote raises errors of any type
             content = self.path(recipe, suffix).read_bytes()
             if self.note(recipe).get("sha256") == hashlib.sha256(content).hexdigest():
+                READ[suffix](content)
                 return content
         return None
 

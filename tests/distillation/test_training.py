@@ -1,5 +1,9 @@
 """The training loop: order, decay groups, resuming from checkpoints whole and damaged, and that it learns."""
 
+import hashlib
+import io
+from pathlib import PurePath
+
 import numpy as np
 import pytest
 import torch
@@ -71,6 +75,7 @@ def interrupted(data, checkpoint, label="cosine", at=5, **settings):
 
     def stop(done, updates, loss):
         assert updates == 8 and np.isfinite(loss)
+        torch.rand(1)  # so that a checkpoint keeps another random state than training begins with
         if done == at:
             raise KeyboardInterrupt
 
@@ -112,6 +117,26 @@ def zeros(content):
     return content[:middle] + bytes(4096) + content[middle + 4096 :]
 
 
+def signed(content):
+    return content + hashlib.sha256(content).digest()
+
+
+def foreign(value):
+    """A file that `torch.save` made of something else, its digest right."""
+    buffer = io.BytesIO()
+    torch.save(value, buffer)
+    return lambda content: signed(buffer.getvalue())
+
+
+def without(part):
+    def lose(content):
+        kept = torch.load(io.BytesIO(content), weights_only=True)
+        return foreign({name: value for name, value in kept.items() if name != part})(content)
+
+    lose.__name__ = f"without {part}"
+    return lose
+
+
 DAMAGES = [
     *(flip(position) for position in (0, 0.01, 0.2, 0.5, 0.8, 0.99, 1)),
     zeros,
@@ -119,6 +144,11 @@ DAMAGES = [
     lambda content: content[:-1],
     lambda content: content + b"x",
     lambda content: b"",
+    lambda content: signed(b"no pickle"),
+    foreign([1]),
+    foreign({"settings": [1]}),
+    foreign({"settings": {}, "state": PurePath("x")}),  # refused: not tensors and plain values
+    *(without(part) for part in ("settings", "state", "rng", "cuda_rng")),
 ]
 
 
@@ -130,12 +160,39 @@ def test_a_damaged_checkpoint_is_named_and_left_aside(data, tmp_path, damage):
     damaged = damage(checkpoint.read_bytes())
     checkpoint.write_bytes(damaged)
     updates = []
+    random_state = []
+
+    def look(done, *_):
+        updates.append(done)
+        random_state.append(torch.get_rng_state())
+
     with pytest.warns(UserWarning) as caught:
-        again, _, _ = train(data, checkpoint=checkpoint, on_update=lambda done, *_: updates.append(done))
+        again, _, _ = train(data, checkpoint=checkpoint, on_update=look)
     (message,) = [str(warning.message) for warning in caught]
     assert f"checkpoint {checkpoint} is damaged: training starts again" in message and "\n" not in message
     assert updates[0] == 1 and same_bits(whole, again)
+    assert torch.equal(random_state[0], torch.manual_seed(0).get_state())  # of nothing that was read
     assert (tmp_path / "checkpoint.pt.aside").read_bytes() == damaged
+
+
+def test_a_folder_in_the_place_of_a_checkpoint_is_named_and_left_aside(data, tmp_path):
+    checkpoint = tmp_path / "checkpoint.pt"
+    checkpoint.mkdir()
+    (checkpoint / "notes.txt").write_text("work")
+    with pytest.warns(UserWarning, match="is damaged: training starts again, it is kept as checkpoint.pt.aside"):
+        train(data, checkpoint=checkpoint, checkpoint_every=2)
+    assert checkpoint.is_file() and (tmp_path / "checkpoint.pt.aside" / "notes.txt").read_text() == "work"
+
+
+def test_a_checkpoint_of_a_machine_with_more_gpus_is_resumed(tmp_path, monkeypatch):
+    states = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_rng_state_all", lambda: ["of the first", "of the second"])
+    monkeypatch.setattr(torch.cuda, "set_rng_state_all", states.extend)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    checkpoints.write(tmp_path / "checkpoint.pt", {"seed": 0}, {"model": 1})
+    assert checkpoints.read(tmp_path / "checkpoint.pt", {"seed": 0}, put_aside=True) == {"model": 1}
+    assert states == ["of the first"]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,14 @@
 """Labels and the models behind them."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 
 from lib import losses, published
+from lib.config import paths
 from lib.distillation import objective, variants
 from lib.distillation.variants import MM_MSE, Variant, parse
 
@@ -95,9 +100,14 @@ def test_the_no_weighting_students_exist():
     assert [parse(label).lam for label in variants.NO_WEIGHTING.values()] == [None, None]
 
 
-def test_no_two_contextual_teachers_have_one_width():
-    """Students name their teacher by it; whoever adds one of the same width renames it in lib/teachers/labels.py."""
-    assert sorted(variants.TEACHER_OF_DIMENSION.values()) == sorted(variants.CONTEXTUAL_TEACHERS)
+def test_two_contextual_teachers_of_one_width_are_refused_at_import():
+    """Students name their teacher by its width alone: the second would train in the place of the first."""
+    add = "from lib.teachers.labels import CONTEXTUAL_TEACHERS as names; names['DBOW;100d'] = 'DBOW;100;None;2'; "
+    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
+    command = [sys.executable, "-c", f"{add}import lib.distillation.variants"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    told = "lib/teachers/labels.py: students cannot tell DM;100d and DBOW;100d apart: change what follows a semicolon"
+    assert done.returncode == 1 and done.stderr.splitlines()[-1] == f"ValueError: {told}"
 
 
 def test_only_the_student_and_its_base_can_read_cut_texts():

@@ -50,6 +50,7 @@ def test_start_gives_the_checked_profile():
     [
         ({"typo": 1}, "unknown parameter 'typo'; nearest: "),
         ({"seed": [1]}, "unknown parameter 'seed'; nearest: seeds"),
+        ({"seeds": "a"}, "seeds: expected whole numbers such as 0,1, got 'a'"),
         ({"profile": "mnii"}, "unknown profile 'mnii'; nearest: mini"),
         ({"overrides": {"training.document": 6}}, "nearest: training.documents"),
         ({"only": "cosin"}, "only: no model is called 'cosin'; nearest: cosine"),

@@ -32,7 +32,7 @@ def save(label, suffixes, text="1"):
     files = [folder / (label + suffix) for suffix in suffixes]
     for file in files:
         file.write_text(text)
-    provenance.saved[label] = files
+    provenance.write(label, profile=nb.profile, files=files)
 """
 MANIFEST = """
 fig1_1: {notebook: 01_first, kind: figure, section: "1", minutes: 0.1, title: One}
@@ -114,6 +114,11 @@ def test_makes_everything_then_reuses_everything_then_repairs(checkout):
     plan = run(checkout, "--dry-run").stdout
     assert "because not as its last run left them: fig1_1.svg, tab1_2.md\n" in plan
     assert (checkout / "figures/mini/fig1_1.svg").read_text() == "damaged", "a dry run changes nothing"
+    told = checkout / "artifacts/mini/provenance/fig2_1.json"
+    whole = told.read_text()
+    told.write_text(whole[:-9])
+    assert "because not as its last run left them: fig2_1.json\n" in run(checkout, "02", "--dry-run").stdout
+    told.write_text(whole)
     (note,) = checkout.rglob("runs/02_second.json")
     whole = note.read_text()
     for damage in ("[]", "[" * 100_000, '{"inputs": 5}', json.dumps(json.loads(whole) | {"inputs": {"lib": [1]}})):
@@ -229,6 +234,10 @@ provenance.saved["report"] = [path]"""
         (["--jobs", "²"], "--jobs: expected a whole number from 1, got '²'"),
         (["--jobs", ""], "--jobs: expected a whole number from 1, got ''"),
         (["--seeds", "0,0"], "seeds: expected each once"),
+        (["--seeds", "a"], "seeds: expected whole numbers such as 0,1, got 'a'"),
+        (["--seeds", ""], "seeds: expected whole numbers such as 0,1, got ''"),
+        (["--set", "seeds=a"], "seeds: expected whole numbers such as 0,1, got 'a'"),
+        (["--set", "seeds=1.5"], "seeds.0: expected a valid integer, got 1.5"),
         (["--only", "cosinus"], "only: no model is called 'cosinus'; nearest: cosine"),
     ],
 )

@@ -1,6 +1,9 @@
 """The store: reuse, damage, interruption, and what a fingerprint does and does not notice."""
 
 import errno
+import hashlib
+import io
+import json
 import os
 import warnings
 
@@ -76,6 +79,26 @@ def test_a_damaged_entry_is_computed_again_and_its_file_named(tmp_path, kind, da
     assert any(str(path.with_suffix("")) in text for text in texts) and not any("\n" in text for text in texts)
     np.testing.assert_array_equal(again["x"], value["x"])
     assert store.has(RECIPE) and store.note(RECIPE)["seconds"] >= 0
+
+
+def of_one_number():
+    buffer = io.BytesIO()
+    np.save(buffer, 1)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("content", [b"\xff garbage", b"", b"PK\x05\x06", of_one_number(), b"[" * 100_000])
+@pytest.mark.parametrize("kind", ["arrays", "record"])
+def test_a_foreign_content_is_computed_again_though_its_note_fits(tmp_path, kind, content):
+    store = Store(tmp_path)
+    path = tmp_path / "kind" / f"{KEY}{'.npz' if kind == 'arrays' else '.json'}"
+    path.parent.mkdir()
+    path.write_bytes(content)
+    path.with_suffix(".note").write_text(json.dumps({"sha256": hashlib.sha256(content).hexdigest()}))
+    assert not store.has(RECIPE)
+    with pytest.warns(UserWarning, match="was damaged or unfinished"):
+        again = getattr(store, kind)(RECIPE, lambda: {"x": [1, 2]})
+    assert list(again["x"]) == [1, 2] and store.has(RECIPE)
 
 
 def test_an_entry_without_its_note_is_unfinished(tmp_path):
