@@ -13,13 +13,13 @@ from lib.config.profiles import Profile
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
 from lib.experiments import embeddings
 from lib.findings import chapter4, data_statistics, final_students
+from lib.findings.contextual import COLLAPSED, mean_cosine
 from lib.published import figure_models
 from lib.statistics.above_chance import above_chance
 from lib.statistics.intervals import task_scores
 
 SHARE = 0.1  # of the gradient: with less from the contextual teacher, nine tenths of a step go where the other points
 ALIKE = 0.99  # mean cosine of two students' embeddings; another seed's student is less like a student than that
-COLLAPSED = 0.9  # mean cosine of different documents: all embeddings point one way
 CONVERGED = 0.01  # of chance-corrected accuracy, half the margin of equivalence, that twice the epochs may change
 UPDATES = 50  # of the final students, at least
 LENGTHS = 0.05  # distance from the published 71 % of documents above the structural teacher's limit
@@ -119,7 +119,7 @@ def _students(label: str, profile: Profile) -> Iterator[tuple]:
         if variant.kind != "student":
             continue
         arrays = embeddings.of(variant, seed, profile)
-        spreads[name] = _mean_cosine(arrays["validation"])
+        spreads[name] = mean_cosine(arrays["validation"])
         if variant.contextual is not None:
             shares.append(arrays["watched"][:, 3].mean())
             rises.append(arrays["watched"][-1, 1] - arrays["watched"][0, 1])
@@ -142,9 +142,3 @@ def _students(label: str, profile: Profile) -> Iterator[tuple]:
 def _cosines(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """(rows,) cosines of the rows of two embeddings."""
     return (x * y).sum(1) / (np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1))
-
-
-def _mean_cosine(x: np.ndarray) -> float:
-    """Mean cosine of different rows."""
-    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
-    return float((np.square(unit.sum(0)).sum() - len(x)) / (len(x) * (len(x) - 1)))
