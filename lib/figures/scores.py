@@ -43,7 +43,7 @@ def bars(data: pd.DataFrame, *, rounds: dict[str, int | None] = roles.ROUNDS) ->
         _grouped(axis, shown.set_index("task"), tasks, palette)
         axis.set(ylabel="accuracy", title=f"{roles.printed_rounds(rounds)[size]} finetuning documents", ylim=(0, 1.03))
         ceiling = axis.axhline(1, color=INK, linewidth=0.9, label="all right")
-    _legend(figure, palette, ceiling, Line2D([], [], **CHANCE, label="chance"))
+    _legend(figure, palette, ceiling, Line2D([], [], **CHANCE, label="chance, ours"))
     return figure
 
 
@@ -57,7 +57,7 @@ def spans(data: pd.DataFrame) -> Figure:
     _grouped(axis, means.reset_index("model"), data["metric"].unique().tolist(), palette)
     axis.set(ylabel="mean score of the tasks", ylim=(0, None))
     span = Line2D([], [], color=INK, linewidth=1, label="span of the tasks")
-    _legend(figure, palette, span, Line2D([], [], **CHANCE, label="random rankings"))
+    _legend(figure, palette, span, Line2D([], [], **CHANCE, label="random rankings, ours"))
     return figure
 
 
@@ -73,7 +73,7 @@ def points(data: pd.DataFrame) -> Figure:
             heights = np.arange(len(models)) + shift
             axis.plot(rows["value"], heights, "o", color=color, markersize=5, label=f"{task}, ours")
             axis.plot(rows["published"], heights, **DIAMOND | {"mec": color}, label=f"{task}, published")
-            axis.axvline(rows["chance"].max(), **CHANCE | {"color": color}, label=f"{task}, random rankings")
+            axis.axvline(rows["chance"].max(), **CHANCE | {"color": color}, label=f"{task}, ours at random")
         axis.set_xlabel(metric)
         rows_from_top(axis, models)
     handles, labels = axes[0, 0].get_legend_handles_labels()
