@@ -1,11 +1,11 @@
 """The thesis' tasks and rounds, in its order: the roles that a profile's may play. Those of other names come after."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 CLASSIFICATION = ("ARXIV", "IMDB", "OC", "AAN", "S2ORC", "PAN")  # Sections 4.2 and 5.2.1, as the boxplots count them
 RETRIEVAL = ("WINES", "GAMES")  # Section 5.2.2
 ROLES = dict.fromkeys(CLASSIFICATION, "classification") | dict.fromkeys(RETRIEVAL, "retrieval")
-ROUNDS = ("1k", "10k", "all")  # Section 5.3.1: how many labelled examples there are, as Figure 5.3 lists them
+ROUNDS = {"1k": 1000, "10k": 10000, "all": None}  # Section 5.3.1: labelled examples, as Figure 5.3 lists them
 TABLE_5_7 = ("ARXIV", "IMDB", "AAN", "OC", "PAN", "S2ORC", "GAMES", "WINES")  # the columns of Chapter 5's scores
 
 
@@ -13,3 +13,9 @@ def ordered(names: Iterable[str], order: Iterable[str] = tuple(ROLES)) -> list[s
     """Each name once: those of `order` first, as it has them, then the others by alphabet."""
     places = {name: place for place, name in enumerate(order)}
     return sorted(set(names), key=lambda name: (places.get(name, len(places)), name))
+
+
+def printed_rounds(rounds: Mapping[str, int | None]) -> dict[str, str]:
+    """Round -> what people read: "25 (1k)" where a profile's number of examples is not the thesis', else "1k"."""
+    other = {name: size for name, size in rounds.items() if ROUNDS.get(name, size) != size}
+    return {name: f"{other[name] or 'all'} ({name})" if name in other else name for name in rounds}

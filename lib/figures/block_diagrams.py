@@ -14,9 +14,8 @@ _CENTRED = {"ha": "center", "va": "center"}
 _BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 _ARROW = {"arrowstyle": "-|>", "color": "#444444", "linewidth": 0.9, "shrinkA": 0, "shrinkB": 1}
 _Boxes = dict[str, tuple[str, float, float, str]]  # name: text, centre in inches, what its colour says
-_Arrows = list[tuple[str, str, str]]  # from, to, text
 
-# Figure 3.1: both teachers are frozen, so their embeddings are computed before training.
+# Figure 3.1: both teachers are frozen, so their embeddings are computed before training. An arrow: from, to, text.
 _FIG3_1_BOXES: _Boxes = {
     "document": ("document", 3.6, 0.5, "data"),
     "sbert": ("structural teacher\nSBERT", 1.1, 1.7, "frozen"),
@@ -50,7 +49,7 @@ _FIG4_6_ARROWS = [
 ]  # fmt: skip
 
 
-def _draw(boxes: _Boxes, arrows: _Arrows) -> tuple[Figure, pd.DataFrame]:
+def _draw(boxes: _Boxes, arrows: list[tuple[str, str, str]]) -> tuple[Figure, pd.DataFrame]:
     """The figure, and its arrows as a table, which is its CSV."""
     figure, axes = plt.subplots(figsize=(7.2, 4.9))
     axes.set(xlim=(0, 7.2), ylim=(0, 4.9), aspect="equal")

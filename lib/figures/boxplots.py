@@ -12,25 +12,18 @@ from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import COLORS, DIAMOND, INK, LIGHT, NEUTRAL, SHADES, SIZES, rows_from_top, style
+from lib.figures.style import CHANCE, COLORS, DIAMOND, INK, LIGHT, NEUTRAL, SHADES, SIZES, rows_from_top, style
 from lib.published import figure_models
 
 UNTRAINED = ("Longformer", "SBERT")  # the base checkpoint and the structural teacher
 _APPENDIX = ("figA_", "figB_")  # how labels begin of what the thesis does not show
-_BASELINE = "baseline or teacher"
+_BASELINE, _UNTAUGHT = "baseline or teacher", "|".join(UNTRAINED)
 # Figure -> pattern of models -> what the published figure colours them by, the first that fits.
-_PROJECTIONS = {r"(\d+)d;S:.*": r"\1-dimensional teacher", ".*": _BASELINE}
-_WEIGHTINGS = {".*λ=(.*)": r"λ = \1", "no-weighting": "no-weighting", ".*": _BASELINE}
 _CATEGORIES = {
-    "fig4_3": {
-        "max-margin;([^;]*).*": r"max-margin, \1",
-        "contrastive": "contrastive",
-        "|".join(UNTRAINED): _BASELINE,
-        ".*": "simple",
-    },
+    "fig4_3": {"max-margin;([^;]*).*": r"max-margin, \1", "(contrastive)": r"\1", _UNTAUGHT: _BASELINE, ".*": "simple"},
     "fig4_5": {r".*\+.*": "DM + DBOW", "([^;]*).*": r"\1"},
-    **dict.fromkeys(figure_models.PROJECTIONS, _PROJECTIONS),
-    **dict.fromkeys(figure_models.WEIGHTINGS, _WEIGHTINGS),
+    **dict.fromkeys(figure_models.PROJECTIONS, {r"(\d+)d;S:.*": r"\1-dimensional teacher", ".*": _BASELINE}),
+    **dict.fromkeys(figure_models.WEIGHTINGS, {".*λ=(.*)": r"λ = \1", "no-weighting": r"\g<0>", ".*": _BASELINE}),
     "fig5_3": {"[^;]*;([^;]*).*": r"\1 finetuning documents"},
 }
 # Categories in the order of the legend and of the colours; others come after them.
@@ -39,14 +32,13 @@ _ORDERS = {
     "fig4_5": ("DM", "DBOW", "DM + DBOW"),
     **dict.fromkeys(figure_models.PROJECTIONS, [f"{size}-dimensional teacher" for size in (100, 1024, 2048)]),
     **dict.fromkeys(figure_models.WEIGHTINGS, [*(f"λ = {lam}" for lam in (0.2, 0.5, 0.8, 0.95)), "no-weighting"]),
-    "fig5_3": [f"{size} finetuning documents" for size in roles.ROUNDS],
 }
 
 
 def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> pd.DataFrame:
     """Our accuracies beside the published ones: the data, and the CSV, of a boxplot figure, rows as drawn.
 
-    records: columns model (identity), task, seed, value, and perhaps collapsed (every score is a class share).
+    records: columns model (identity), task, seed, value, perhaps chance (of the task) and collapsed (of the model).
     band: two pooled standard deviations, over seeds, of a model's mean normalised accuracy; None if unknown.
 
     Model is the name printed in that figure, else the grid's, else the identity; normalized divides by the best
@@ -77,17 +69,21 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
         "task": roles.ordered(frame["task"]),
     }
     kept = ["model", "task", "value", "published", "normalized", "published_normalized", "seeds", "band", "collapsed"]
+    kept += ["chance", "identity"]
     frame = frame.sort_values([*orders], key=lambda column: column.map(orders[column.name].index), ignore_index=True)
-    return frame[[*kept, "identity"]]
+    return frame[kept]
 
 
 @style()
-def boxplot(data: pd.DataFrame, label: str) -> Figure:
-    """Draw `boxplot_frame`'s data, rows in its order.
+def boxplot(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = roles.ROUNDS) -> Figure:
+    """Draw `boxplot_frame`'s data, rows in its order. rounds: the profile's, for Figure 5.3.
 
     Left: ours, a box per model over the tasks, the mean a black triangle. Right: the published means of the same models
-    as open diamonds, on their own scale. Means inside the shaded strip lie within seed noise of the best row.
+    as open diamonds, on their own scale. Means inside the shaded strip lie within seed noise of the best row. Dashed:
+    the tasks' mean chance, divided as accuracies are; an arrow where that is far below all boxes.
     """
+    printed = {f";{re.escape(name)}$": f";{text}" for name, text in roles.printed_rounds(rounds).items()}
+    data = data.replace({"model": printed}, regex=True)
     models = data.groupby("model", sort=False)
     rows, boxes = zip(*models["normalized"], strict=True)
     categories = [_category(label, row) for row in rows]
@@ -100,39 +96,39 @@ def boxplot(data: pd.DataFrame, label: str) -> Figure:
     figure, (axes,) = plt.subplots(1, columns, figsize=(width, height), sharey=True, width_ratios=ratios, squeeze=False)
     thin = {"color": INK, "linewidth": 0.8}
     drawn = axes[0].boxplot(
-        [box.to_numpy() for box in boxes],
-        positions=range(len(rows)), orientation="horizontal", widths=0.65, patch_artist=True, showmeans=True,
+        [box.to_numpy() for box in boxes], positions=range(len(rows)), whiskerprops=thin, capprops=thin,
+        orientation="horizontal", widths=0.65, patch_artist=True, showmeans=True,
         meanprops={"marker": "^", "mfc": "black", "mec": "white", "markersize": 6, "markeredgewidth": 0.4},
-        medianprops={"color": INK, "linewidth": 1.2}, boxprops={"edgecolor": INK, "linewidth": 0.8},
-        whiskerprops=thin, capprops=thin,
-        flierprops={"marker": "o", "markersize": 3, "markerfacecolor": "none", "markeredgecolor": INK},
+        medianprops={"color": INK, "linewidth": 1.2}, flierprops={"marker": "o", "ms": 3, "mfc": "none", "mec": INK},
     )  # fmt: skip
     for box, category in zip(drawn["boxes"], categories, strict=True):
-        box.set_facecolor(colors[category])
+        box.set(facecolor=colors[category], edgecolor=INK, linewidth=0.8)
     handles = [Patch(facecolor=color, edgecolor=INK, label=name) for name, color in colors.items() if name]
     handles.append(Line2D([], [], marker="^", color="black", linestyle="", label="mean of the tasks"))
     band = data["band"].iloc[0]
     if np.isfinite(band):
-        center = boxes[-1].mean()
-        strip = axes[0].axvspan(center - band, center + band, color=COLORS[8], alpha=0.5, lw=0, zorder=0.5)
-        strip.set_label("seed noise, 2 sd around the best row")
-        handles.append(strip)
+        strip = {"color": COLORS[8], "alpha": 0.5, "lw": 0, "label": "seed noise, 2 sd around the best row"}
+        handles.append(axes[0].axvspan(boxes[-1].mean() - band, boxes[-1].mean() + band, zorder=0.5, **strip))
     if columns == 2:
-        diamond = DIAMOND | {"markersize": 4}
         low, high = theirs.min(), theirs.max()
         room = max(0.08 * (high - low), 0.01)
-        axes[1].plot(theirs, range(len(rows)), **diamond)
+        axes[1].plot(theirs, range(len(rows)), **DIAMOND)
         axes[1].set(xlabel="published", xlim=(low - room, high + room))
         ends = [low, high] if high - low >= 0.02 else [high]  # two labels only where there is room for both
-        axes[1].set_xticks(ends, [f"{end:.2f}" for end in ends])
-        axes[1].tick_params(axis="x", labelsize=8)
+        axes[1].set_xticks(ends, [f"{end:.2f}" for end in ends], fontsize=8)
         axes[1].tick_params(axis="y", labelleft=False)
-        handles.append(Line2D([], [], label="published mean", **diamond))
+        handles.append(Line2D([], [], label="published mean", **DIAMOND))
+    handles.append(axes[0].axvline(1, color=INK, linewidth=0.9, zorder=0.6, label="best of the figure on every task"))
+    chance = (data.groupby("task")["chance"].first() / data.groupby("task")["value"].max()).mean()
+    if chance > 1.25 * data["normalized"].min() - 0.25:  # near enough: the axis need not stretch over empty space
+        handles.append(axes[0].axvline(chance, **CHANCE, label=f"mean chance ({chance:.2f})"))
+    elif np.isfinite(chance):
+        axes[0].annotate(f"← chance {chance:.2f}", (0.01, 0.01), xycoords="axes fraction", fontsize=8)
     axes[0].set_xlabel("normalised accuracy")
     # Long projections in a 6 inch figure: no more than 55 % of the width for the labels (0.6 em a character).
     facts = models[["seeds", "collapsed"]].max().itertuples()
     names = [row + " †" * bool(collapsed) + f" ×{seeds}" * (seeds > 1) for row, seeds, collapsed in facts]
-    rows_from_top(axes[0], names, fontsize=min(8.8, 0.55 * width * 72 / (0.6 * (3 + max(map(len, rows))))))
+    rows_from_top(axes[0], names, fontsize=min(8.8, 0.55 * width * 72 / (0.6 * (3 + max(map(len, names))))))
     for axis in axes:
         axis.grid(axis="y", visible=False)
     sizes = {"fontsize": 8, "title_fontsize": 8, "columnspacing": 1.4, "ncols": 2 if narrow else 3}
@@ -141,19 +137,19 @@ def boxplot(data: pd.DataFrame, label: str) -> Figure:
 
 
 def seed_means(label: str, records: pd.DataFrame, keys: list[str], **more: tuple[str, str]) -> pd.DataFrame:
-    """The keys, value (a mean over seeds), seeds (how many) and `more`; `ValueError` for a repeated record."""
+    """The keys, value (a mean over seeds), seeds (how many), chance and `more`; `ValueError` for a repeated record."""
     repeated = records.loc[records.duplicated([*keys, "seed"]), [*keys, "seed"]]
     if len(repeated):
         raise ValueError(f"{label}: two records for {repeated.iloc[0].to_dict()}: pass one split of one run")
-    groups = records.groupby(keys, sort=False)
-    return groups.agg(value=("value", "mean"), seeds=("seed", "nunique"), **more).reset_index()
+    groups = records.assign(chance=records.get("chance", np.nan)).groupby(keys, sort=False, as_index=False)
+    return groups.agg(value=("value", "mean"), seeds=("seed", "nunique"), chance=("chance", "first"), **more)
 
 
 def _note(data: pd.DataFrame) -> str:
     most = data["seeds"].max()
     note = f"1 seed unless marked ×{most}" if most > 1 else "1 seed each"
     note += "; no seed noise band" if data["band"].isna().all() else ""
-    return note + ("; †: collapsed, every score is a class share" if data["collapsed"].any() else "")
+    return note + ("; †: collapsed, all embeddings point one way" if data["collapsed"].any() else "")
 
 
 def _size(label: str, rows: int) -> tuple[float, float]:

@@ -15,36 +15,40 @@ from lib import published
 from lib.config import roles
 from lib.figures.style import COLORS, DIAMOND, INK, SIZES, rows_from_top, style
 
-_BIN = 30  # tokens
-_LIMIT = 4096  # the student's longest input; what is longer is one open bin
+_BIN, _COARSE = 30, 120  # tokens, as published and for scaled lengths: 120 are 15 of ours times eight
+_LIMIT, _TEACHER_LIMIT = 4096, 384  # what the student reads, longer texts are one open bin; the structural teacher
+_MARK = {"color": INK, "linestyle": ":", "linewidth": 1.2, "label": "limit of the structural teacher (384)"}
 _PUBLISHED = ("wikipedia", "news")  # the sources of the thesis; a corpus has the folders that it has
 _LINES = {"test": "-", "train": "--"}
+_CURVES = {"published": "#8c8c8c", "ours": COLORS[0]}
 _SPLITS = ("train", "validation")
 _SIDES = {"positives": (COLORS[0], 1), "negatives": (COLORS[1], -1)}  # colour; the half above or below the row's line
 AS_PUBLISHED = "as published"
 
 
-def histogram_frame(label: str, lengths: pd.DataFrame) -> pd.DataFrame:
-    """Length histograms, ours beside the published ones (label: fig4_1 or fig5_1), counted in the published bins.
+def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
+    """Length histograms (fig4_1 or fig5_1), ours beside the published ones, on the thesis' axis.
 
-    lengths: a row per document: source (a dataset folder), split ("train" or "validation"), longformer_tokens.
+    lengths: a row per document: source (a dataset folder), split ("train" or "validation"), longformer_tokens and
+        sbert_tokens. scale: what ours are multiplied by; if that is not 1, four published bins are one.
 
-    value and published are percent of the source's documents in that split; a bin is bin_lo <= tokens < bin_hi.
+    value and published are percent of the source's documents in that split, a bin is bin_lo <= tokens < bin_hi;
+    over_384 and its published twin are the percent of the split that exceeds the structural teacher's limit.
     """
-    theirs = published.load(label)
-    frames = []
+    theirs, shares = published.load(label), published.load(label.replace("fig", "tab")).set_index("split")
+    over, frames = 100 * (lengths["sbert_tokens"] * scale > _TEACHER_LIMIT).groupby(lengths["split"]).mean(), []
     for split in _SPLITS:
-        lows = theirs.loc[theirs["split"] == split, "bin_lo"].unique()
-        first, *later = sorted(lows[lows <= _LIMIT])
-        edges = [*range(first, 0, -_BIN), 0][::-1] + later  # continued down to 0
+        first = theirs.loc[theirs["split"] == split, "bin_lo"].min()  # where the published bins begin
+        edges = [0, *range(first, _LIMIT, _BIN if scale == 1 else _COARSE)]
         bins = [*edges, np.inf]
         for source in dict.fromkeys((*_PUBLISHED, *lengths["source"])):
             tokens = lengths.loc[(lengths["split"] == split) & (lengths["source"] == source), "longformer_tokens"]
             curve = theirs[(theirs["split"] == split) & (theirs["source"] == source)]
-            ours = np.histogram(tokens, bins)[0] / len(tokens) * 100 if len(tokens) else None
+            ours = np.histogram(tokens * scale, bins)[0] / len(tokens) * 100 if len(tokens) else None
             drawn = np.histogram(curve["bin_lo"] + 0.5, bins, weights=curve["percent"])[0] if len(curve) else None
             frame = {"split": split, "source": source, "bin_lo": edges, "bin_hi": [*edges[1:], None], "value": ours}
-            frames.append(pd.DataFrame({**frame, "published": drawn, "documents": len(tokens)}))
+            frame |= {"published": drawn, "documents": len(tokens), "scale": scale, "over_384": over.get(split)}
+            frames.append(pd.DataFrame(frame | {"over_384_published": shares["over_384_percent"][split]}))
     return pd.concat(frames, ignore_index=True).astype({"bin_hi": "Int64", "value": float, "published": float})
 
 
@@ -53,8 +57,7 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
     """Two panels, train and validation: ours filled, the published curve as a step outline; no open bin."""
     figure, axes = plt.subplots(1, 2, figsize=SIZES[label], sharex=True, sharey=True)
     colors = dict(zip(data["source"].unique(), itertools.cycle(COLORS), strict=False))
-    dark = {source: [part * 0.6 for part in to_rgb(color)] for source, color in colors.items()}
-    handles = {}
+    dark, handles = {source: [part * 0.6 for part in to_rgb(color)] for source, color in colors.items()}, {}
     for axis, split in zip(axes, _SPLITS, strict=True):
         shown = data[data["split"] == split]
         for source, color in colors.items():
@@ -67,46 +70,52 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
                 axis.stairs(closed["published"], edges, color=dark[source], linewidth=1.2)
                 handles[f"{source}, published"] = Line2D([], [], color=dark[source])
         counts = shown.groupby("source", sort=False)["documents"].first()
-        axis.set_title(f"{split}: " + ", ".join(f"{n:,} {source}" for source, n in counts.items() if n))
-        axis.set(xlabel="Longformer tokens", xlim=(0, _LIMIT))
+        title = f"{split}: " + ", ".join(f"{n:,} {source}" for source, n in counts.items() if n)
+        axis.set_title(f"{title}\nabove the limit: {_above(shown.iloc[0])}", fontsize=9)
+        axis.set(xlabel=f"Longformer tokens, ours × {data['scale'].iloc[0]:g}", xlim=(0, _LIMIT))
+        handles[_MARK["label"]] = axis.axvline(_TEACHER_LIMIT, **_MARK)
     axes[0].set_ylabel("percent of the source's documents")
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
     return figure
 
 
-def ecdf_frame(lengths: pd.DataFrame) -> pd.DataFrame:
-    """Cumulative length distributions of the evaluation tasks (Figure 5.2), ours and published.
+def ecdf_frame(lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
+    """Cumulative length distributions of the evaluation tasks (Figure 5.2), ours and published, on the thesis' axis.
 
-    lengths: a row per document: task, split ("train" or "test", others are left out), longformer_tokens.
+    lengths: a row per document: task, split ("train" or "test", others are left out), and as in `histogram_frame`.
     """
-    theirs = published.load("fig5_2").assign(curve="published", documents=np.nan)
-    curves = []
-    shown = lengths[lengths["split"].isin(_LINES)]
-    for (task, split), tokens in shown.groupby(["task", "split"], sort=False)["longformer_tokens"]:
-        tokens = np.sort(tokens.to_numpy())
+    curves, shown = [], lengths[lengths["split"].isin(_LINES)]
+    for (task, split), texts in shown.groupby(["task", "split"], sort=False):
+        tokens = np.sort(texts["longformer_tokens"].to_numpy()) * scale
         picked = np.unique(np.linspace(0, len(tokens) - 1, 200).round().astype(int))
         proportion = np.searchsorted(tokens, tokens[picked], side="right") / len(tokens)
         curve = {"task": task, "split": split, "curve": "ours", "tokens": tokens[picked], "proportion": proportion}
-        curves.append(pd.DataFrame({**curve, "documents": len(tokens)}).drop_duplicates(["tokens", "proportion"]))
-    frame = pd.concat([*curves, theirs], ignore_index=True)
-    return frame[["task", "split", "curve", "tokens", "proportion", "documents"]].astype({"documents": "Int64"})
+        curve |= {"documents": len(tokens), "over_384": 100 * (texts["sbert_tokens"] * scale > _TEACHER_LIMIT).mean()}
+        curves.append(pd.DataFrame(curve).drop_duplicates(["tokens", "proportion"]))
+    frame = pd.concat([*curves, published.load("fig5_2").assign(curve="published")], ignore_index=True)
+    shares = pd.concat([published.load("tab5_4"), published.load("tab5_5").assign(split="test")])
+    shares = shares.rename(columns={"over_384_percent": "over_384_published"})[["task", "split", "over_384_published"]]
+    return frame.merge(shares, how="left").assign(scale=scale).astype({"documents": "Int64"})
 
 
 @style()
 def ecdf(data: pd.DataFrame) -> Figure:
-    """Figure 5.2: ours left, published right; a colour per task, test solid, train dashed, tokens on a log2 axis."""
-    colors = dict(zip(roles.ordered(data["task"]), COLORS, strict=False))
-    figure, axes = plt.subplots(1, 2, figsize=SIZES["fig5_2"], sharex=True, sharey=True)
-    for axis, curve in zip(axes, ("ours", "published"), strict=True):
-        for (task, color), (split, line) in itertools.product(colors.items(), _LINES.items()):
-            points = data[(data["curve"] == curve) & (data["task"] == task) & (data["split"] == split)]
-            axis.plot(points["tokens"], points["proportion"], line, color=color, linewidth=1.1)
+    """Figure 5.2: a panel per task, ours over the published curve; test solid, train dashed, tokens on a log2 axis."""
+    tasks = roles.ordered(data["task"])
+    rows, (width, height) = -(-len(tasks) // 4), SIZES["fig5_2"]
+    figure, axes = plt.subplots(rows, 4, figsize=(width, height / 2 * max(rows, 2)), sharex=True, sharey=True)
+    for axis, task in zip(axes.flat, tasks, strict=False):
+        shown = data[data["task"] == task]
+        for (curve, split), points in shown.groupby(["curve", "split"], sort=False):
+            axis.plot(points["tokens"], points["proportion"], _LINES[split], color=_CURVES[curve], linewidth=1.1)
+        axis.set_title(f"{task}\n{shown['split'].iloc[0]}: {_above(shown.iloc[0])}", fontsize=8)
+        axis.axvline(_TEACHER_LIMIT, **_MARK)
         axis.set_xscale("log", base=2)
-        axis.set(title=curve, xlabel="Longformer tokens", ylim=(0, 1.02))
-    axes[0].set_ylabel("proportion of documents")
-    handles = [Line2D([], [], color=color, label=task) for task, color in colors.items()]
+    figure.supxlabel(f"Longformer tokens, ours × {data['scale'].iloc[0]:g}", fontsize=9)
+    figure.supylabel("proportion of documents", fontsize=9)
+    handles = [Line2D([], [], color=color, label=curve) for curve, color in _CURVES.items()]
     handles += [Line2D([], [], color=INK, linestyle=line, label=split) for split, line in _LINES.items()]
-    figure.legend(handles=handles, loc="outside right center")
+    figure.legend(handles=[*handles, Line2D([], [], **_MARK)], loc="outside upper center", ncols=5)
     return figure
 
 
@@ -150,6 +159,11 @@ def violins(distances: pd.DataFrame) -> Figure:
     handles.append(Line2D([], [], **DIAMOND, label="published mean"))
     figure.legend(handles=handles, loc="outside lower center", ncols=3)
     return figure
+
+
+def _above(row: pd.Series) -> str:
+    ours, theirs = ("-" if pd.isna(share) else f"{share:.0f} %" for share in row[["over_384", "over_384_published"]])
+    return f"{ours} (published {theirs})"
 
 
 def _density(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from lib import published
 from lib.config import roles
 from lib.figures.boxplots import seed_means
-from lib.figures.style import COLORS, DIAMOND, INK, SIZES, rows_from_top, style
+from lib.figures.style import CHANCE, COLORS, DIAMOND, INK, SIZES, rows_from_top, style
 
 _DIMENSIONS = dict(zip(("100", "1024", "2048"), COLORS, strict=False))
 
@@ -21,8 +21,8 @@ _DIMENSIONS = dict(zip(("100", "1024", "2048"), COLORS, strict=False))
 def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     """Our scores beside the published ones, for fig5_4 (accuracy), fig5_5 and fig5_6 (MAP and MRR).
 
-    records: columns model (as Chapter 5 prints it, or a further one), task, seed, value, and round or metric, of which
-        the published ones are kept.
+    records: columns model (as Chapter 5 prints it, or a further one), task, seed, value, perhaps chance, and round or
+        metric, of which the published ones are kept.
     """
     keys = ["round", "task", "model"] if label == "fig5_4" else ["metric", "model", "task"]
     theirs = published.load(label).rename(columns={"accuracy": "published", "score": "published"})
@@ -31,32 +31,33 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     orders = {"model": [*_palette(frame)], "task": roles.ordered(frame["task"], roles.TABLE_5_7)}
     orders |= {"round": list(roles.ROUNDS), "metric": ["MAP", "MRR"]}
     frame = frame.sort_values(keys, key=lambda column: column.map(orders[column.name].index), ignore_index=True)
-    return frame[[*keys, "value", "published", "seeds"]]
+    return frame[[*keys, "value", "published", "seeds", "chance"]]
 
 
 @style()
-def bars(data: pd.DataFrame) -> Figure:
-    """Figure 5.4: accuracy per task, a bar per model, a panel per round; the published value a diamond on each bar."""
+def bars(data: pd.DataFrame, *, rounds: dict[str, int | None] = roles.ROUNDS) -> Figure:
+    """Figure 5.4: accuracy per task, a bar per model, a panel per round; diamonds: published; dashed: chance."""
     palette, tasks = _palette(data), roles.ordered(data["task"], roles.TABLE_5_7)
     figure, axes = plt.subplots(data["round"].nunique(), 1, figsize=SIZES["fig5_4"], sharex=True, squeeze=False)
     for axis, (size, shown) in zip(axes[:, 0], data.groupby("round", sort=False), strict=True):
         _grouped(axis, shown.set_index("task"), tasks, palette)
-        axis.set(ylabel="accuracy", title=f"{size} finetuning documents", ylim=(0, 1))
-    _legend(figure, palette)
+        axis.set(ylabel="accuracy", title=f"{roles.printed_rounds(rounds)[size]} finetuning documents", ylim=(0, 1.03))
+        ceiling = axis.axhline(1, color=INK, linewidth=0.9, label="all right")
+    _legend(figure, palette, ceiling, Line2D([], [], **CHANCE, label="chance, ours"))
     return figure
 
 
 @style()
 def spans(data: pd.DataFrame) -> Figure:
     """Figure 5.5: mean of the retrieval tasks' MAP and MRR as bars, the span between the tasks as an error bar."""
-    means = data.groupby(["metric", "model"], sort=False).agg(
-        value=("value", "mean"), low=("value", "min"), high=("value", "max"), published=("published", "mean")
-    )
+    parts = data.groupby(["metric", "model"], sort=False)
+    means = parts[["value", "published", "chance"]].mean().assign(low=parts["value"].min(), high=parts["value"].max())
     palette = _palette(data)
     figure, axis = plt.subplots(figsize=SIZES["fig5_5"])
     _grouped(axis, means.reset_index("model"), data["metric"].unique().tolist(), palette)
     axis.set(ylabel="mean score of the tasks", ylim=(0, None))
-    _legend(figure, palette, Line2D([], [], color=INK, linewidth=1, label="span of the tasks"))
+    span = Line2D([], [], color=INK, linewidth=1, label="span of the tasks")
+    _legend(figure, palette, span, Line2D([], [], **CHANCE, label="random rankings, ours"))
     return figure
 
 
@@ -72,6 +73,7 @@ def points(data: pd.DataFrame) -> Figure:
             heights = np.arange(len(models)) + shift
             axis.plot(rows["value"], heights, "o", color=color, markersize=5, label=f"{task}, ours")
             axis.plot(rows["published"], heights, **DIAMOND | {"mec": color}, label=f"{task}, published")
+            axis.axvline(rows["chance"].max(), **CHANCE | {"color": color}, label=f"{task}, ours at random")
         axis.set_xlabel(metric)
         rows_from_top(axis, models)
     handles, labels = axes[0, 0].get_legend_handles_labels()
@@ -91,8 +93,7 @@ def curves(data: pd.DataFrame) -> Figure:
         shown = data[data["group"] == group]
         for axis, name in ((above, "embedding"), (below, "projected")):
             for (_, dimension), line in shown.groupby(["model", "dimension"], sort=False):
-                look = {"color": _DIMENSIONS[dimension], "linewidth": 1, "marker": "o", "markersize": 2}
-                axis.plot(line["update"], line[name], **look)
+                axis.plot(line["update"], line[name], "o-", color=_DIMENSIONS[dimension], linewidth=1, markersize=2)
         above.axhline(shown["chance"].mean(), color=INK, linestyle="--", linewidth=0.9)
         above.set_title(group)
         below.set_xlabel("updates")
@@ -115,6 +116,8 @@ def _grouped(axis: Axes, shown: pd.DataFrame, groups: list[str], palette: dict[s
         if "low" in rows:
             axis.vlines(places, rows["low"], rows["high"], color=INK, linewidth=1)
         axis.plot(places, rows["published"], **DIAMOND)
+    chance = shown.groupby(level=0)["chance"].max().reindex(groups)
+    axis.hlines(chance, np.arange(len(groups)) - 0.45, np.arange(len(groups)) + 0.45, **CHANCE)
     axis.set_xticks(range(len(groups)), groups)
     axis.grid(axis="x", visible=False)
 

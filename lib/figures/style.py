@@ -31,6 +31,7 @@ SHADES = [*seaborn.light_palette(COLORS[0], n_colors=6).as_hex()[1:-1], *LIGHT[1
 NEUTRAL = "#d9d9d9"  # baselines and teachers, in every figure
 INK = "#333333"
 DIAMOND = {"marker": "D", "mfc": "white", "mec": INK, "linestyle": "", "markersize": 3.5}  # a published value
+CHANCE = {"color": "#b2182b", "linestyle": "--", "linewidth": 1.1}
 
 _RC = {
     **seaborn.axes_style("whitegrid"),

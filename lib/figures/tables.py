@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from lib.config import roles
 from lib.config.profiles import Profile
 from lib.figures.style import csv_bytes, write
 
@@ -23,9 +24,10 @@ def save(
 ) -> list[Path]:
     """Save a table under its label: `.csv`, `.md`, `.tex`, which it returns, and its provenance.
 
-    The CSV keeps six decimals; Markdown and LaTeX show four significant digits, and nothing for a missing value.
+    The CSV keeps six decimals; the others show four significant digits, nothing for a missing value, rounds as printed.
     """
-    texts = {".md": markdown(frame, caption).encode(), ".tex": latex(frame, label, caption).encode()}
+    shown = frame.replace({"round": roles.printed_rounds(profile.final.rounds)}) if "round" in frame else frame
+    texts = {".md": markdown(shown, caption).encode(), ".tex": latex(shown, label, caption).encode()}
     return write(label, frame, {".csv": csv_bytes(frame), **texts}, profile, records)
 
 

@@ -10,10 +10,11 @@ from lib.config.profiles import Profile
 from lib.distillation import projection
 from lib.distillation.held_out_cca import chance_cca
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, TEACHER_OF_DIMENSION, Variant, parse
-from lib.experiments import contextual_teacher, embeddings, models, text_sets
+from lib.experiments import contextual_teacher, embeddings, models
 from lib.findings import chapter4
 from lib.published import figure_models
 
+COLLAPSED = 0.9  # mean cosine of different documents: all embeddings point one way
 _FIGURES = dict(zip(("tab4_6", "tab4_7", "tab4_8"), figure_models.PROJECTIONS, strict=True))
 
 
@@ -90,16 +91,16 @@ def figure_histories(groups: dict[str, str], profile: Profile) -> pd.DataFrame:
 
 
 def collapsed(records: pd.DataFrame, profile: Profile) -> pd.Series:
-    """Per record: whether a seed of its model scores a class share on every task, as if it predicted one class."""
-    hit = pd.Series(False, index=records.index)
-    for task, values in records.groupby("task")["value"]:
-        arrays = text_sets.task(task, profile)
-        split = "validation" if "labels_validation" in arrays else "train"
-        labels = text_sets.examples(arrays, split, profile.tasks.limit)[1]
-        shares = np.bincount(labels, minlength=len(arrays["classes"])) / len(labels)
-        hit[values.index] = np.abs(values.to_numpy()[:, None] - shares).min(axis=1) <= 0.5 / len(labels)
-    by_run = hit.groupby([records["model"], records["seed"]]).transform("all")
-    return by_run.groupby(records["model"]).transform("any")
+    """Per record: whether some seed of its model, a student, embeds all held-out documents in one direction."""
+    students = records.loc[records["kind"] == "student", ["model", "seed"]].drop_duplicates()
+    embedded = {run: embeddings.of(*run, profile)["validation"] for run in students.itertuples(index=False, name=None)}
+    return records["model"].isin({model for (model, _), rows in embedded.items() if mean_cosine(rows) >= COLLAPSED})
+
+
+def mean_cosine(embedding: np.ndarray) -> float:
+    """Mean cosine of different rows of a (rows, dim) embedding."""
+    unit = embedding / np.linalg.norm(embedding, axis=1, keepdims=True)
+    return float((np.square(unit.sum(0)).sum() - len(unit)) / (len(unit) * (len(unit) - 1)))
 
 
 def _students(models: dict[str, str]) -> dict[str, Variant]:

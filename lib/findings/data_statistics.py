@@ -76,9 +76,13 @@ def retrieval_table(profile: Profile) -> pd.DataFrame:
         if "candidates" in arrays:
             targets = np.array([len(arrays[f"targets_{number}"]) for number in range(len(arrays["sources"]))])
             row = {"task": task, "documents": len(arrays["candidates"]), "sources": len(targets)}
-            row |= {"targets_mean": targets.mean(), "targets_sd": targets.std()}
-            rows.append(row | _long(lengths, profile))
+            rows.append(row | {"targets_mean": targets.mean(), "targets_sd": targets.std()} | _long(lengths, profile))
     return pd.DataFrame(rows)
+
+
+def scale(profile: Profile) -> float:
+    """What brings the profile's lengths to the thesis' axis: the thesis' limit over the structural teacher's, or 1."""
+    return max(1.0, LIMITS[0] / profile.structural_teacher.max_tokens)
 
 
 def _classification(profile: Profile, splits: tuple[str, ...]) -> Iterator[tuple[str, str, Arrays]]:
@@ -90,8 +94,8 @@ def _classification(profile: Profile, splits: tuple[str, ...]) -> Iterator[tuple
 
 def _long(lengths: pd.DataFrame, profile: Profile) -> dict[str, float]:
     """Percent of texts above the limits, scaled to the profile's teacher; `cut` are longer than the student reads."""
-    scale = profile.structural_teacher.max_tokens / LIMITS[0]
-    over = {f"over_{limit}_percent": 100 * float((lengths["sbert_tokens"] > limit * scale).mean()) for limit in LIMITS}
+    tokens = lengths["sbert_tokens"] * scale(profile)
+    over = {f"over_{limit}_percent": 100 * float((tokens > limit).mean()) for limit in LIMITS}
     return over | {"cut": int((lengths["longformer_tokens"] > profile.student.max_positions).sum())}
 
 
@@ -100,8 +104,7 @@ def _corpus(profile: Profile) -> Batches:
     for split, documents in (("train", corpus.train), ("validation", corpus.validation)):
         for start in range(0, len(documents), _BATCH):
             batch = documents[start : start + _BATCH]
-            labels = {"source": [document.source for document in batch], "split": split}
-            yield labels, [document.text for document in batch]
+            yield {"source": [document.source for document in batch], "split": split}, [doc.text for doc in batch]
 
 
 def _lengths(kind: str, texts: Any, batches: Batches, profile: Profile) -> pd.DataFrame:
@@ -112,8 +115,8 @@ def _lengths(kind: str, texts: Any, batches: Batches, profile: Profile) -> pd.Da
         frames = []
         for labels, batch in batches:
             longformer = [len(ids) for ids in tokenizer(batch, verbose=False)["input_ids"]]
-            lengths = {"longformer_tokens": longformer, "sbert_tokens": teacher.lengths(batch)}
-            frames.append(pd.DataFrame(labels | lengths))
+            labels |= {"longformer_tokens": longformer, "sbert_tokens": teacher.lengths(batch)}
+            frames.append(pd.DataFrame(labels))
         columns = pd.concat(frames).items()
         return {name: values.to_numpy(int if values.dtype == int else str) for name, values in columns}
 

@@ -13,13 +13,13 @@ from lib.config.profiles import Profile
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
 from lib.experiments import embeddings
 from lib.findings import chapter4, data_statistics, final_students, treatment
+from lib.findings.contextual import COLLAPSED, mean_cosine
 from lib.published import figure_models
 from lib.statistics.above_chance import above_chance
 from lib.statistics.intervals import task_scores
 
 SHARE = 0.1  # of the gradient: with less from the contextual teacher, nine tenths of a step go where the other points
 ALIKE = 0.99  # mean cosine of two students' embeddings; another seed's student is less like a student than that
-COLLAPSED = 0.9  # mean cosine of different documents: all embeddings point one way
 CONVERGED = 0.01  # of chance-corrected accuracy, half the margin of equivalence, that twice the epochs may change
 UPDATES = 50  # of the final students, at least
 LENGTHS = 0.05  # distance from the published 71 % of documents above the structural teacher's limit
@@ -118,13 +118,13 @@ def _students(label: str, profile: Profile) -> Iterator[tuple]:
         if variant.kind != "student":
             continue
         arrays = embeddings.of(variant, seed, profile)
-        spreads[name] = _mean_cosine(arrays["validation"])
+        spreads[name] = mean_cosine(arrays["validation"])
         if variant.contextual is not None:
             shares.append(arrays["watched"][:, 3].mean())
             rises.append(arrays["watched"][-1, 1] - arrays["watched"][0, 1])
             if variant.structural is not None:
                 alone = embeddings.of(Variant("student", structural=variant.structural), seed, profile)
-                cosines.append(treatment.mean_cosine(arrays["validation"], alone["validation"]))
+                cosines.append(treatment.cosine_between(arrays["validation"], alone["validation"]))
     if shares:
         what, value = "contextual share of the gradient, median", float(np.median(shares))
         yield "treatment_given", label, what, value, min(shares), max(shares), f"at least {SHARE}", value >= SHARE
@@ -136,9 +136,3 @@ def _students(label: str, profile: Profile) -> Iterator[tuple]:
     worst = max(spreads, key=spreads.__getitem__)
     what, value = f"cosine of different documents, highest: {worst}", spreads[worst]
     yield "not_collapsed", label, what, value, min(spreads.values()), value, f"below {COLLAPSED}", value < COLLAPSED
-
-
-def _mean_cosine(x: np.ndarray) -> float:
-    """Mean cosine of different rows."""
-    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
-    return float((np.square(unit.sum(0)).sum() - len(x)) / (len(x) * (len(x) - 1)))

@@ -48,18 +48,18 @@ def factors(profile: Profile) -> pd.DataFrame:
         first, second = profile.reference_seeds[:2]
         experiments.run(trained.values(), profile=profile, seeds=[first])
         own = {seed: embeddings.of(alone, seed, profile)["validation"] for seed in (first, second)}
-        others = mean_cosine(own[first], own[second])
+        others = cosine_between(own[first], own[second])
         students = {factor: embeddings.of(label, first, profile) for factor, label in trained.items()}
         start = students[1]["watched"][0, 3]
         for factor in FACTORS:
             row = {"loss": loss, "factor": factor, "expected": factor * start / (1 - start + factor * start)}
             if factor in students:
                 row["share"] = students[factor]["watched"][:, 3].mean()
-                row["cosine"] = mean_cosine(students[factor]["validation"], own[first])
+                row["cosine"] = cosine_between(students[factor]["validation"], own[first])
             rows.append(row | {"another_seed": others})
     return pd.DataFrame(rows)
 
 
-def mean_cosine(x: np.ndarray, y: np.ndarray) -> float:
+def cosine_between(x: np.ndarray, y: np.ndarray) -> float:
     """Mean cosine of the rows of two embeddings, (documents, dim) each."""
     return float(((x * y).sum(1) / (np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1))).mean())

@@ -192,7 +192,7 @@ class TestBoxplot:
         strip = next(patch for patch in ours.patches if "seed noise" in str(patch.get_label()))
         assert strip.get_extents().transformed(ours.transData.inverted()).intervalx == pytest.approx([0.98, 1.02])
         legend = figure.legends[0]
-        assert legend.get_title().get_text() == "1 seed unless marked ×3; †: collapsed, every score is a class share"
+        assert legend.get_title().get_text() == "1 seed unless marked ×3; †: collapsed, all embeddings point one way"
 
     @pytest.mark.parametrize("models", [["cosine"], ["cosine", "max-margin;cosine;γ=0.5"]])
     def test_few_rows_of_a_filtered_run(self, models, profile):
@@ -201,6 +201,39 @@ class TestBoxplot:
         assert figure.get_size_inches()[0] == 8 and figure.get_size_inches()[1] < 3
         assert len(figure.axes[1].get_xticks()) == 1  # .9253 and .9254: two labels would lie on each other
         figures.save(figure, "fig4_3", data, profile=profile)
+
+    @pytest.mark.parametrize(("chance", "drawn"), [(0.2, False), (0.35, True), (0.5, True), (None, None)])
+    def test_chance_is_marked_without_stretching_the_axis(self, chance, drawn):
+        """Normalised as accuracies are; a line where it is near the boxes, else an arrow at the edge."""
+        records = records_of({"MSE": 0.4, "cosine": 0.8})
+        records = records if chance is None else records.assign(chance=chance)
+        data = figures.boxplot_frame("fig4_2", records, band=None)
+        assert data["chance"].isna().all() if chance is None else (data["chance"] == chance).all()
+        figure = figures.boxplot(data, "fig4_2")
+        axis, legend = figure.axes[0], [text.get_text() for text in figure.legends[0].get_texts()]
+        lines = [line.get_xdata()[0] for line in axis.get_lines() if line.get_linestyle() == "--"]
+        words = [text.get_text() for text in axis.texts]
+        assert "best of the figure on every task" in legend
+        assert lines == ([pytest.approx(chance / 0.8)] if drawn else [])
+        assert words == (["← chance 0.25"] if drawn is False else [])
+        assert (f"mean chance ({chance / 0.8:.2f})" in legend) if drawn else (axis.get_xlim()[0] > 0.4)
+
+    def test_chance_of_each_task_is_divided_by_its_own_best(self):
+        records = records_of({"cosine": 0.8}).assign(chance=0.4)
+        records.loc[records["task"] == "ARXIV", ["value", "chance"]] = [0.5, 0.1]
+        data = figures.boxplot_frame("fig4_2", pd.concat([records, records.assign(model="MSE", value=0.3)]), band=None)
+        labels = [text.get_text() for text in figures.boxplot(data, "fig4_2").legends[0].get_texts()]
+        assert "mean chance (0.45)" in labels  # (.1 / .5 + 5 * .4 / .8) / 6
+
+    def test_rounds_are_named_by_what_they_hold(self):
+        records = records_of({"DM;1k": 0.3, "DM;10k": 0.4, "DM;all": 0.9})
+        data = figures.boxplot_frame("fig5_3", records, band=None)
+        rounds = {"1k": 25, "10k": 10000, "all": None}
+        figure = figures.boxplot(data, "fig5_3", rounds=rounds)
+        assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["DM;25 (1k)", "DM;10k", "DM;all"]
+        legend = [text.get_text() for text in figure.legends[0].get_texts()]
+        assert legend[:3] == [f"{size} finetuning documents" for size in ("25 (1k)", "10k", "all")]
+        assert data["model"].tolist()[0] == "DM;1k"
 
     def test_without_a_band_it_says_so(self):
         data = figures.boxplot_frame("fig4_2", records_of({"MSE": 0.4, "cosine": 0.8}), band=None)
@@ -305,7 +338,10 @@ class TestLengths:
         rows = [("train", "wikipedia", [0, 5, 40, 40]), ("train", "news", [1300, 5000])]
         rows += [("validation", "wikipedia", [3]), ("validation", "news", [1300])]
         lengths = pd.concat(
-            [pd.DataFrame({"split": split, "source": source, "longformer_tokens": n}) for split, source, n in rows]
+            [
+                pd.DataFrame({"split": split, "source": source, "longformer_tokens": n, "sbert_tokens": n})
+                for split, source, n in rows
+            ]
         )
         frame = figures.histogram_frame("fig4_1", lengths)
         curve = frame[(frame["split"] == "train") & (frame["source"] == "wikipedia")].set_index("bin_lo")
@@ -317,28 +353,62 @@ class TestLengths:
         last = frame[(frame["split"] == "train") & frame["bin_hi"].isna()].set_index("source")
         assert last["value"].to_dict() == {"wikipedia": 0, "news": 50} and last["bin_lo"].max() <= 4096
         assert frame.groupby(["split", "source"]).size().max() < 200
-        assert len(figures.histogram(frame, "fig4_1").axes) == 2
+        figure = figures.histogram(frame, "fig4_1")
+        assert [axis.get_title().split("\n")[1] for axis in figure.axes] == [
+            "above the limit: 33 % (published 71 %)",  # two of six documents have more than 384 tokens
+            "above the limit: 50 % (published 70 %)",
+        ]
+
+    def test_lengths_of_a_model_at_one_eighth_lie_on_the_thesis_axis(self):
+        """15 of our tokens are 120 of the thesis', so a bin of four published ones holds as many of our lengths."""
+        tokens = list(range(1, 31))
+        lengths = {"split": "train", "source": "news", "longformer_tokens": tokens, "sbert_tokens": [48] * 29 + [49]}
+        frame = figures.histogram_frame("fig4_1", pd.DataFrame(lengths), scale=8)
+        ours = frame[(frame["split"] == "train") & (frame["source"] == "news")].set_index("bin_lo")
+        assert ours.index[:4].tolist() == [0, 1, 121, 241]
+        assert ours["value"].tolist()[:4] == pytest.approx([0, 50, 50, 0])
+        assert ours["published"].sum() == pytest.approx(100, abs=1e-2)
+        assert ours["over_384"].iloc[0] == pytest.approx(100 / 30)  # 48 times eight is read whole
+        axis = figures.histogram(frame, "fig4_1").axes[0]
+        assert axis.get_xlabel() == "Longformer tokens, ours × 8"
+        assert [line.get_xdata()[0] for line in axis.get_lines()] == [384]
+        curve = pd.DataFrame(lengths | {"task": "OC"}).drop(columns="source")
+        drawn = figures.ecdf_frame(curve, scale=8).iloc[-1:], figures.ecdf_frame(curve, scale=8).iloc[:1]
+        assert drawn[0]["tokens"].item() > 1000 and drawn[1]["tokens"].item() == 8  # published as they are, ours scaled
 
     def test_histogram_of_folders_that_the_thesis_does_not_have(self):
         lengths = pd.DataFrame({"split": ["train", "validation"], "source": "letters", "longformer_tokens": [3, 5]})
+        lengths["sbert_tokens"] = [1, 3]
         frame = figures.histogram_frame("fig5_1", lengths)
         assert frame["source"].unique().tolist() == ["wikipedia", "news", "letters"]
         ours = frame[frame["source"] == "letters"]
         assert ours["value"].sum() == 200 and ours["published"].isna().all()
         assert frame.loc[frame["source"] != "letters", "value"].isna().all()
         figure = figures.histogram(frame, "fig5_1")
-        assert [axis.get_title() for axis in figure.axes] == ["train: 1 letters", "validation: 1 letters"]
+        titles = [axis.get_title().split("\n")[0] for axis in figure.axes]
+        assert titles == ["train: 1 letters", "validation: 1 letters"]
 
     def test_ecdf_by_hand(self):
         lengths = pd.DataFrame({"task": "OC", "split": "test", "longformer_tokens": [30, 10, 10, 20]})
+        lengths["sbert_tokens"] = [385, 384, 1, 1]
         frame = figures.ecdf_frame(lengths)
         ours = frame[frame["curve"] == "ours"]
         assert ours["tokens"].tolist() == [10, 20, 30] and ours["proportion"].tolist() == [0.5, 0.75, 1.0]
         assert ours["documents"].tolist() == [4, 4, 4]
         assert len(frame) - len(ours) == len(published.load("fig5_2"))
-        many = figures.ecdf_frame(pd.DataFrame({"task": "OC", "split": "test", "longformer_tokens": range(5000)}))
-        assert (many["curve"] == "ours").sum() == 200
-        assert [axis.get_title() for axis in figures.ecdf(frame).axes] == ["ours", "published"]
+        many = pd.DataFrame({"task": "OC", "split": "test", "longformer_tokens": range(5000), "sbert_tokens": 1})
+        assert (figures.ecdf_frame(many)["curve"] == "ours").sum() == 200
+        titles = [axis.get_title() for axis in figures.ecdf(frame).axes]
+        assert len(titles) == 8 and titles[2] == "OC\ntest: 25 % (published 12 %)"
+        assert titles[5] == "PAN\ntest: - (published 61 %)" and titles[6] == "WINES\ntest: - (published 100 %)"
+
+    def test_ecdf_of_one_s_own_tasks(self):
+        """A third row of panels, taller than the thesis' figure; nothing published stands beside them."""
+        names = ["letters", "minutes"]
+        lengths = [{"task": name, "split": "train", "longformer_tokens": 9, "sbert_tokens": 9} for name in names]
+        figure = figures.ecdf(figures.ecdf_frame(pd.DataFrame(lengths)))
+        assert figure.axes[9].get_title() == "minutes\ntrain: 0 % (published -)"
+        assert figure.get_size_inches().tolist() == [8, 6]
 
 
 class TestViolins:
@@ -390,15 +460,28 @@ class TestScores:
         known = frame[frame["model"] != "TF-IDF"]
         assert known["value"].to_numpy() == pytest.approx(known["published"].to_numpy() / 2)
         assert frame.loc[frame["model"] == "TF-IDF", "published"].isna().all()
-        figure = figures.bars(frame)
+        figure = figures.bars(frame.assign(chance=0.3), rounds={"1k": 7, "10k": 100, "all": None})
+        assert [axis.get_title() for axis in figure.axes] == [
+            "100 (10k) finetuning documents",
+            "all finetuning documents",
+        ]
+        for axis in figure.axes:
+            (chance,) = axis.collections
+            assert [segment[0][1] for segment in chance.get_segments()] == [0.3] * 6  # a line under each task
+            assert 1 in [line.get_ydata()[0] for line in axis.get_lines()] and axis.get_ylim()[1] < 1.1
         heights = [patch.get_height() for patch in figure.axes[0].patches]
         assert sorted(heights) == pytest.approx(sorted(frame.loc[frame["round"] == "10k", "value"]))
 
     def test_figures_5_5_and_5_6(self):
         theirs = published.load("fig5_5")
-        frame = figures.score_frame("fig5_5", theirs.assign(seed=0, value=theirs["score"]))
+        chances = theirs["task"].map({"WINES": 0.12, "GAMES": 0.02})
+        frame = figures.score_frame("fig5_5", theirs.assign(seed=0, value=theirs["score"], chance=chances))
         assert frame["published"].to_numpy() == pytest.approx(frame["value"].to_numpy()) and len(frame) == 28
         bars = [patch.get_height() for patch in figures.spans(frame).axes[0].patches]
+        marks = figures.spans(frame).axes[0].collections[-1].get_segments()
+        assert [segment[0][1] for segment in marks] == pytest.approx([0.07, 0.07])  # of MAP and of MRR
+        dashed = [line for line in figures.points(frame).axes[0].get_lines() if line.get_linestyle() == "--"]
+        assert [line.get_xdata()[0] for line in dashed] == [0.02, 0.12]
         means = theirs.groupby(["metric", "model"])["score"].mean()
         assert sorted(bars) == pytest.approx(sorted(means))
         dots = [line.get_xdata() for line in figures.points(frame).axes[1].get_lines() if line.get_marker() == "o"]

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from lib.config import paths, profiles
+from lib.config import paths, profiles, roles
 from lib.figures import tables
 from lib.store import provenance
 
@@ -106,3 +106,26 @@ def test_beside_wants_distinct_rows_and_the_key():
         tables.beside(frame, frame.iloc[:1], on="split")
     with pytest.raises(KeyError, match="task"):
         tables.beside(pd.DataFrame({"task": ["OC"]}), frame, on="task")
+
+
+def test_rounds_are_printed_by_what_they_hold(tmp_path, monkeypatch):
+    """mini's smallest round has 25 examples; the CSV keeps the thesis' name, by which numbers are found."""
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
+    profile = profiles.load("mini", overrides={"final.rounds": {"1k": 25, "10k": 10000, "all": None}})
+    frame = pd.DataFrame({"round": ["1k", "10k", "all", "retrieval"], "value": [0.1, 0.2, 0.3, 0.4]})
+    monkeypatch.setattr(paths, "figures", lambda profile: tmp_path)
+    csv, markdown, latex = tables.save(frame, "tab5_7", profile=profile)
+    assert pd.read_csv(csv)["round"].tolist() == ["1k", "10k", "all", "retrieval"]
+    shown = [line.split("|")[1].strip() for line in markdown.read_text(encoding="utf-8").splitlines()[2:]]
+    assert shown == ["25 (1k)", "10k", "all", "retrieval"]
+    assert "25 (1k) & 0.1" in latex.read_text(encoding="utf-8")
+
+
+def test_a_round_s_name_stays_where_its_number_is_the_thesis():
+    assert roles.printed_rounds({"1k": 1000, "10k": 300, "all": 50, "few": 7}) == {
+        "1k": "1k",
+        "10k": "300 (10k)",
+        "all": "50 (all)",
+        "few": "few",
+    }
+    assert roles.printed_rounds({"1k": None}) == {"1k": "all (1k)"}

@@ -4,13 +4,14 @@ import re
 import shutil
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from lib import published
 from lib.config import paths, profiles
-from lib.experiments import models
-from lib.findings import contextual, hyperparameters
+from lib.experiments import embeddings, models
+from lib.findings import contextual, hyperparameters, testability
 from lib.published import figure_models
 
 
@@ -81,6 +82,23 @@ def test_what_a_grid_adds_stands_in_the_tables_of_what_was_searched(params):
     assert hyperparameters.weighting(profile)["value"][1] == "0.95, 0.8, 0.5, 0.2, 0.05"
     searched = hyperparameters.paragraph_vector(profile).set_index("parameter")
     assert searched.loc["vector_size", ["value", "published"]].tolist() == ["100, 768, 1024, 256", "100, 768, 1024"]
+
+
+def test_a_student_has_collapsed_when_its_embeddings_point_one_way(monkeypatch):
+    """In one of its seeds; the base model, whose embeddings do so too, is no student."""
+    spread, narrow = np.eye(4), np.eye(4) + 2.0  # mean cosine 0, and 20 / 21
+    embedded = {("MSE", 0): spread, ("MSE", 1): narrow, ("cosine", 0): spread, ("Longformer", 0): narrow}
+    monkeypatch.setattr(embeddings, "of", lambda model, seed, profile: {"validation": embedded[model, seed]})
+    rows = [(model, seed, task) for model, seed in embedded for task in ("ARXIV", "IMDB")]
+    records = pd.DataFrame(rows, columns=["model", "seed", "task"])
+    records["kind"] = records["model"].map({"Longformer": "base"}).fillna("student")
+    hit = contextual.collapsed(records, profiles.load("mini"))
+    assert hit.tolist() == [True] * 4 + [False] * 4
+    assert contextual.mean_cosine(narrow) == pytest.approx(20 / 21) and contextual.mean_cosine(spread) == 0
+
+
+def test_figures_and_checks_have_one_rule_of_collapse():
+    assert testability.mean_cosine is contextual.mean_cosine and testability.COLLAPSED is contextual.COLLAPSED
 
 
 def as_records(best=()):

@@ -40,6 +40,13 @@ def test_a_teacher_with_the_thesis_limit_counts_against_384_and_512():
     assert table.loc["train", "over_512_percent"] == pytest.approx(100 / 3)
 
 
+@pytest.mark.parametrize(("limit", "scale"), [(48, 8), (64, 6), (384, 1), (512, 1)])
+def test_the_scale_is_the_thesis_limit_over_the_teacher_s(limit, scale):
+    """The thesis profile reads 512 tokens, yet its lengths are the thesis'."""
+    profile = profiles.load("mini", overrides={"structural_teacher.max_tokens": limit})
+    assert data_statistics.scale(profile) == scale
+
+
 def test_lengths_of_the_corpus_by_hand(tmp_path, monkeypatch):
     """Both tokenizers take words; the student's adds two special tokens, the teacher's count is without them."""
     sources = [(10, "wikipedia"), (39, "wikipedia"), (40, "wikipedia"), (100, "news")]
