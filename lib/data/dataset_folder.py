@@ -4,7 +4,6 @@ Everything that is wrong is one `ValueError` with file, line number and reason; 
 into one Arrow file when they are first read: a corpus larger than memory stays on disk.
 """
 
-import functools
 import gzip
 import hashlib
 import itertools
@@ -52,7 +51,10 @@ _COLUMNS, _DOCUMENT = ["id", "text", "title", "group"], TypeAdapter(Document)
 
 
 class Documents(Sequence[Document]):
-    """The documents of `<root>/<name>`, in file order, read from disk when they are asked for."""
+    """The documents of `<root>/<name>`, in file order, read from disk when they are asked for.
+
+    contents: (documents,) uint64 checksums of the texts, white space normalised; 0 where a document has no token.
+    """
 
     def __init__(self, root: Path, name: str):
         self.name, self.files = name, _documents_files(root / name)
@@ -60,6 +62,7 @@ class Documents(Sequence[Document]):
         folder = paths.artifacts() / "data" / "arrow" / key
         written(folder, {"documents": lambda folder: _write_arrow(self.files, folder)})
         self._table = ipc.open_file(pyarrow.memory_map(f"{folder}/documents/documents.arrow")).read_all()
+        self.contents = self._table["content"].to_numpy()
 
     def __len__(self) -> int:
         return self._table.num_rows
@@ -70,11 +73,6 @@ class Documents(Sequence[Document]):
     def __iter__(self) -> Iterator[Document]:
         for batch in self._table.select(_COLUMNS).to_batches():
             yield from (Document(source=self.name, **fields) for fields in batch.to_pylist())
-
-    @functools.cached_property
-    def contents(self) -> np.ndarray:
-        """(documents,) uint64 checksums of the texts, white space normalised; 0 where a document has no token."""
-        return self._table["content"].to_numpy()
 
 
 def content(text: str) -> int:

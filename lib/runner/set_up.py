@@ -56,7 +56,7 @@ def end_with_parent(number: int = signal.SIGKILL) -> None:
 
 
 def make() -> None:
-    """Make `.venv`, unless another set-up has just done so; pip ends with this process, and holds the lock till then."""
+    """Make `.venv`, unless another set-up has just done so; pip ends with this process and holds the lock."""
     with open(ROOT / ".venv.lock", "w", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

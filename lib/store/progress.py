@@ -1,7 +1,6 @@
-"""Progress that a person sees as a bar; a notebook that `run_all.sh` started keeps it as one JSON line in a file."""
+"""Progress that a person sees as a bar; a notebook that `run_all.sh` started keeps it as a line in a file."""
 
 import contextlib
-import json
 import os
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -25,5 +24,5 @@ def _report(file: str | None, step: str, done: int, total: int) -> None:
     if file is not None:
         with contextlib.suppress(OSError):  # progress is worth no failed run
             with open(f"{file}.{os.getpid()}", "w", encoding="utf-8") as temporary:
-                temporary.write(json.dumps({"step": step, "done": done, "total": total}) + "\n")
+                temporary.write(f"{step} {done}/{total}")
             os.replace(temporary.name, file)

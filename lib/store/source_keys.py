@@ -6,7 +6,7 @@ Comments, docstrings and layout do not count; an operator, a constant or another
 import ast
 import functools
 import symtable
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 from lib.store.files import fingerprint
@@ -40,7 +40,15 @@ def imports(module: str) -> frozenset[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             node.body = []
-    return frozenset(name for node in ast.walk(tree) for name in _named(node, module))
+    named = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            named.update(alias.name for alias in node.names if _path(alias.name))
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                raise ValueError(f"{module}, line {node.lineno}: relative import; write the full name, lib....")
+            named.update(home(node.module, alias.name) for alias in node.names if _path(node.module))
+    return frozenset(named)
 
 
 @functools.cache
@@ -79,17 +87,6 @@ def without_docstrings(source: str) -> str:
             if ast.get_docstring(node, clean=False) is not None:
                 node.body = node.body[1:]
     return ast.dump(tree)
-
-
-def _named(node: ast.AST, module: str) -> Iterator[str]:
-    """The modules of lib that a node of a module names."""
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names if _path(alias.name))
-    elif isinstance(node, ast.ImportFrom):
-        if node.level:
-            raise ValueError(f"{module}, line {node.lineno}: relative import; write the full name, lib....")
-        if node.module and _path(node.module):
-            yield from (home(node.module, alias.name) for alias in node.names)
 
 
 @functools.cache

@@ -24,7 +24,7 @@ from pyarrow import parquet
 from lib.config import paths
 from lib.config.roles import ROLES
 from lib.config.schema import Profile
-from lib.data.builders import Examples, write_examples, write_lines, write_readme, write_relevant
+from lib.data.builders import Examples, write_examples, write_folder, write_relevant
 from lib.data.dataset_folder import has_token
 from lib.data.written_once import sha256
 from lib.store.files import file_fingerprint
@@ -69,7 +69,8 @@ def write_corpus(files: Sequence[str], folder: Path) -> None:
         table = pyarrow.Table.from_pylist(batch, schema=_SCHEMA)
         parquet.write_table(table, folder / "documents" / f"{piece:05d}.parquet")
     source = f"Source: {', '.join(files)}. Licence: as stated there."
-    write_readme(folder, "Documents of a corpus", source, "All rows with a token in their text; ids count all rows.")
+    how = "All rows with a token in their text; ids count all rows."
+    write_folder(folder, None, "Documents of a corpus", source, how)
 
 
 def _rows(place: str) -> Iterable[dict[str, Any]]:
@@ -101,8 +102,8 @@ def write_task(role: str, task: str, root: Path, folder: Path) -> None:
     else:
         texts, gold, note = (_retrieval if role in RETRIEVAL_FILES else _pairs)(role, root)
     (write_relevant if role in RETRIEVAL_FILES else write_examples)(folder / "tasks" / task, gold)
-    write_lines(folder / "documents.jsonl", ({"id": text_id, "text": text} for text_id, text in texts.items()))
-    write_readme(folder, role, f"Source: {source}. Licence: as stated there.", note)
+    rows = ({"id": text_id, "text": text} for text_id, text in texts.items())
+    write_folder(folder, rows, role, f"Source: {source}. Licence: as stated there.", note)
 
 
 def _singles(files: str, splits: dict[str, str], cut: Sequence[str] = ()) -> tuple[dict[str, str], Examples]:
