@@ -55,19 +55,17 @@ def imports(module: str) -> frozenset[str]:
 def home(package: str, name: str) -> str:
     """The module behind `from package import name`: the package's own one where that only passes the name on, by a
     single import, or does not bind it; else the package, with all that it imports."""
-    text = source(package)
+    text, submodule = source(package), f"{package}.{name}"
     symbols = {symbol.get_name(): symbol for symbol in symtable.symtable(text, package, "exec").get_symbols()}
-    statements = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
-    names = [(node.module, alias) for node in statements for alias in node.names]
+    imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    names = [(node.module, alias) for node in imports for alias in node.names]
     origins = [(module, alias.name) for module, alias in names if name == (alias.asname or alias.name)]
-    if name not in symbols or not (symbols[name].is_imported() or symbols[name].is_assigned()):
-        origins = [(package, name)]
-    elif symbols[name].is_assigned() or len(origins) != 1:
+    bound = name in symbols and (symbols[name].is_imported() or symbols[name].is_assigned())
+    if not bound or origins == [(package, name)]:
+        return submodule if _path(submodule) else package
+    if symbols[name].is_assigned() or len(origins) != 1 or not f"{origins[0][0]}.".startswith(f"{package}."):
         return package
-    module, original = origins[0]
-    if module == package:
-        return f"{package}.{original}" if _path(f"{package}.{original}") else package
-    return home(module, original) if f"{module}.".startswith(f"{package}.") else package
+    return home(*origins[0])
 
 
 def source(module: str) -> str:

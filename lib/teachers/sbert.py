@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModel, AutoTokenizer
 from transformers.utils import logging
 
@@ -84,11 +83,10 @@ class SBERT:
         result = np.empty((total, self.dim), dtype=np.float32)
         for start in range(0, total, batch_size):
             rows = order[start : start + batch_size]
-            tokens = [torch.tensor(encoded[row], device=self.model.device) for row in rows]
-            ids = pad_sequence(tokens, batch_first=True, padding_value=self.tokenizer.pad_token_id)
-            mask = pad_sequence([torch.ones_like(row) for row in tokens], batch_first=True)
-            hidden = self.model(input_ids=ids, attention_mask=mask).last_hidden_state
-            counted = mask.unsqueeze(2).to(hidden.dtype)
+            ids = {"input_ids": [encoded[row] for row in rows]}
+            batch = self.tokenizer.pad(ids, return_tensors="pt", verbose=False).to(self.model.device)
+            hidden = self.model(**batch).last_hidden_state
+            counted = batch["attention_mask"].unsqueeze(2).to(hidden.dtype)
             result[rows] = ((hidden * counted).sum(1) / counted.sum(1)).cpu().numpy()
         finite = np.isfinite(result).all(axis=1)
         if not finite.all():
