@@ -106,7 +106,7 @@ def _position(scratch: Path) -> str:
     """`cell 7/12: training students 3/11`, as far as the notebook has said so."""
     files = [file for file in (scratch / "position", scratch / "progress") if file.exists()]
     with contextlib.suppress(OSError):  # the step of a cell that ended is gone
-        return ": ".join(file.read_text(encoding="utf-8") for file in files)
+        return ": ".join(file.read_text(encoding="utf-8").strip().rpartition("\n")[2] for file in files)
     return ""
 
 
