@@ -107,8 +107,8 @@ class ParagraphVector:
             model.train(corpus, total_examples=documents, epochs=epochs)
             model.dv.vectors = np.zeros((0, spec.size), np.float32)  # of the training documents: as large as the corpus
             seconds += time.perf_counter() - started
-            known = model.wv.key_to_index
-            truncated.append(sum(sum(word in known for word in document.words) > LONGEST for document in corpus))
+            vocabulary = model.wv.key_to_index
+            truncated.append(sum(sum(word in vocabulary for word in document.words) > LONGEST for document in corpus))
             models.append(model)
         self.models, self.truncated, self.seconds = tuple(models), max(truncated), seconds
         return self
