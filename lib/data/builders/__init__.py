@@ -1,6 +1,6 @@
 """Builders write dataset folders: mini from the files of installed packages, thesis from hub and Zenodo files.
 
-A builder is a package with `key_files(profile)`, what besides its settings and source decides the result, and
+A builder is a module with `key_files(profile)`, what besides its settings and source decides the result, and
 `writers(profile)`: {dataset folder: a function that fills it}. `python -m lib.data.builders <profile>` builds by hand.
 """
 
