@@ -4,7 +4,6 @@ Everything that is wrong is one `ValueError` with file, line number and reason; 
 into one Arrow file when they are first read: a corpus larger than memory stays on disk.
 """
 
-import functools
 import gzip
 import hashlib
 import itertools
@@ -52,14 +51,24 @@ _COLUMNS, _DOCUMENT = ["id", "text", "title", "group"], TypeAdapter(Document)
 
 
 class Documents(Sequence[Document]):
-    """The documents of `<root>/<name>`, in file order, read from disk when they are asked for."""
+    """The documents of `<root>/<name>`, in file order, read from disk when they are asked for.
+
+    contents: (documents,) uint64 checksums of the texts, white space normalised; 0 where a document has no token.
+    """
 
     def __init__(self, root: Path, name: str):
-        self.name, self.files = name, _documents_files(root / name)
+        if not (root / name).is_dir():
+            raise ValueError(f"{root / name}: no such dataset folder")
+        plain = [path for suffix in _OPENERS if (path := root / name / f"documents.jsonl{suffix}").is_file()]
+        pieces = sorted((root / name).glob("documents/*.parquet"))
+        if len(plain) + bool(pieces) != 1:
+            raise ValueError(f"{root / name}: expected one of documents.jsonl[.gz|.xz] and documents/*.parquet")
+        self.name, self.files = name, plain or pieces
         key = fingerprint([source_key(__name__, stop=("lib.store", "lib.config")), *map(sha256, self.files)])
         folder = paths.artifacts() / "data" / "arrow" / key
         written(folder, {"documents": lambda folder: _write_arrow(self.files, folder)})
         self._table = ipc.open_file(pyarrow.memory_map(f"{folder}/documents/documents.arrow")).read_all()
+        self.contents = self._table["content"].to_numpy()
 
     def __len__(self) -> int:
         return self._table.num_rows
@@ -70,11 +79,6 @@ class Documents(Sequence[Document]):
     def __iter__(self) -> Iterator[Document]:
         for batch in self._table.select(_COLUMNS).to_batches():
             yield from (Document(source=self.name, **fields) for fields in batch.to_pylist())
-
-    @functools.cached_property
-    def contents(self) -> np.ndarray:
-        """(documents,) uint64 checksums of the texts, white space normalised; 0 where a document has no token."""
-        return self._table["content"].to_numpy()
 
 
 def content(text: str) -> int:
@@ -130,32 +134,20 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _documents_files(folder: Path) -> list[Path]:
-    """The documents file of a dataset folder, or its Parquet files in the order of their names."""
-    if not folder.is_dir():
-        raise ValueError(f"{folder}: no such dataset folder")
-    plain = [path for suffix in _OPENERS if (path := folder / f"documents.jsonl{suffix}").is_file()]
-    pieces = sorted(folder.glob("documents/*.parquet"))
-    if len(plain) + bool(pieces) != 1:
-        raise ValueError(f"{folder}: expected one of documents.jsonl[.gz|.xz] and documents/*.parquet")
-    return plain or pieces
-
-
 def _rows(files: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
     """(file:line, fields) of every document; in a Parquet file a line is a row."""
     for path in files:
-        yield from _parquet_rows(path) if path.suffix == ".parquet" else json_lines(path)
-
-
-def _parquet_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        with parquet.ParquetFile(path) as file:
-            columns = [name for name in _COLUMNS if name in file.schema_arrow.names]
-            batches = (batch.to_pylist() for batch in file.iter_batches(_BATCH, columns=columns))
-            for number, fields in enumerate(itertools.chain.from_iterable(batches), start=1):
-                yield f"{path}:{number}", fields
-    except (pyarrow.ArrowException, OSError) as error:
-        raise ValueError(f"{path}: not a whole Parquet file; copy it again") from error
+        if path.suffix != ".parquet":
+            yield from json_lines(path)
+            continue
+        try:
+            with parquet.ParquetFile(path) as file:
+                columns = [name for name in _COLUMNS if name in file.schema_arrow.names]
+                batches = (batch.to_pylist() for batch in file.iter_batches(_BATCH, columns=columns))
+                for number, fields in enumerate(itertools.chain.from_iterable(batches), start=1):
+                    yield f"{path}:{number}", fields
+        except (pyarrow.ArrowException, OSError) as error:
+            raise ValueError(f"{path}: not a whole Parquet file; copy it again") from error
 
 
 def _write_arrow(files: list[Path], folder: Path) -> None:

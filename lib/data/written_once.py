@@ -13,6 +13,8 @@ from filelock import FileLock
 
 from lib.store import files
 
+_sums = functools.cache(lambda path, size, time: files.sha256(path))
+
 
 def written(root: Path, writers: Mapping[str, Callable[[Path], None]]) -> Path:
     """`root`, with a folder of each name in it, filled first by its writer where it is missing.
@@ -31,7 +33,15 @@ def written(root: Path, writers: Mapping[str, Callable[[Path], None]]) -> Path:
             shutil.rmtree(root / name, ignore_errors=True)
         missing = [name for name in writers if not (root / name).is_dir()]
         for name in missing:
-            _write(root / name, writers[name])
+            unfinished = root / f".{name}.unfinished"
+            shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
+            try:
+                unfinished.mkdir()
+                writers[name](unfinished)
+                os.sync()  # on the disk before the name is: power may fail
+                os.replace(unfinished, root / name)
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
         if missing or not sums:
             held = (path for name in writers for path in sorted((root / name).rglob("*")) if path.is_file())
             sums = {path.relative_to(root).as_posix(): sha256(path) for path in held}
@@ -39,24 +49,7 @@ def written(root: Path, writers: Mapping[str, Callable[[Path], None]]) -> Path:
     return root
 
 
-def _write(folder: Path, write: Callable[[Path], None]) -> None:
-    unfinished = folder.with_name(f".{folder.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
-    unfinished.mkdir()
-    try:
-        write(unfinished)
-        os.sync()  # on the disk before the name is: power may fail
-        os.replace(unfinished, folder)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-
-
 def sha256(path: Path) -> str:
     """The SHA-256 of a file; within a process a file of the same size and time is read once."""
     status = path.stat()
-    return _sha256(path, status.st_size, status.st_mtime_ns)
-
-
-@functools.cache
-def _sha256(path: Path, size: int, time: int) -> str:
-    return files.sha256(path)
+    return _sums(path, status.st_size, status.st_mtime_ns)

@@ -129,7 +129,8 @@ def template(name: str) -> jinja2.Template:
     """A template of this folder, with what it needs to write numbers."""
     settings = {"autoescape": True, "undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(Path(__file__).parent), **settings)
-    environment.filters.update(cell=cell, name=full_name, signed=_signed, place=_place)
+    environment.filters.update(cell=cell, name=full_name, signed=_signed)
+    environment.filters["place"] = lambda effect: 100 + 94 * np.sign(effect) * min(abs(effect) / _REACH, 1) ** 0.5
     environment.tests["missing"] = pd.isna
     return environment.get_template(name)
 
@@ -145,10 +146,6 @@ def _timings(profile: Profile, chapters: dict[str, list[SimpleNamespace]]) -> li
         labels = f"{sum(item.complete for item in own)} of {len(own)}"
         rows.append({"notebook": name, "labels": labels, "run": run, "records": records})
     return rows
-
-
-def _place(effect: float) -> float:
-    return 100 + 94 * np.sign(effect) * np.sqrt(min(abs(effect), _REACH) / _REACH)
 
 
 def _signed(number: float | None) -> str:

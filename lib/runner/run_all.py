@@ -104,12 +104,10 @@ def variables(plan: schedule.Plan, jobs: int, progress: str) -> dict[str, str]:
 
 def _position(scratch: Path) -> str:
     """`cell 7/12: training students 3/11`, as far as the notebook has said so."""
-    position = ""
-    with contextlib.suppress(OSError, ValueError):
-        position = (scratch / "position").read_text(encoding="utf-8")
-        step = json.loads((scratch / "progress").read_text(encoding="utf-8"))
-        position += f": {step['step']} {step['done']}/{step['total']}"
-    return position
+    files = [file for file in (scratch / "position", scratch / "progress") if file.exists()]
+    with contextlib.suppress(OSError):  # the step of a cell that ended is gone
+        return ": ".join(file.read_text(encoding="utf-8").strip().rpartition("\n")[2] for file in files)
+    return ""
 
 
 def run(plans: list[schedule.Plan], options: argparse.Namespace) -> None:

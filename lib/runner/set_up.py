@@ -4,13 +4,12 @@
 somebody's own, and is empty until everything is installed, so a set-up that was killed is done again.
 """
 
+import ctypes
 import fcntl
 import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from importlib import metadata
 from pathlib import Path
 
@@ -50,15 +49,14 @@ def ready() -> Path | None:
     return own if whole and not unfit(own) else None
 
 
-def make(caller: int) -> None:
-    """Make `.venv`, unless another set-up has just done so; with the caller this process' group ends, pip too."""
+def end_with_parent(number: int = signal.SIGKILL) -> None:
+    """Have this process end as soon as its parent does (Linux); 0 takes it back."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG of linux/prctl.h
 
-    def watch() -> None:
-        while os.getppid() == caller:
-            time.sleep(0.2)
-        os.killpg(0, signal.SIGKILL)
 
-    threading.Thread(target=watch, daemon=True).start()
+def make() -> None:
+    """Make `.venv`, unless another set-up has just done so; pip ends with this process and holds the lock."""
     with open(ROOT / ".venv.lock", "w", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -76,8 +74,8 @@ def make(caller: int) -> None:
         pip = ["pip", "install", "--disable-pip-version-check", "--no-input", "-r", LOCK]
         for python, words in ((sys.executable, ["venv", VENV]), (VENV / "bin" / "python", pip)):
             environment = {**os.environ, "TMPDIR": str(VENV)}  # what is left half done goes with it
-            command = [python, "-I", "-m", *words]  # it holds the lock, too, until its end
-            if subprocess.run(command, env=environment, stdout=sys.stderr, pass_fds=[lock.fileno()]).returncode:
+            held = {"pass_fds": [lock.fileno()], "preexec_fn": end_with_parent}
+            if subprocess.run([python, "-I", "-m", *words], env=environment, stdout=sys.stderr, **held).returncode:
                 raise SystemExit(f"set-up failed: {words[0]} says above why; the next call tries again")
         (site,) = VENV.glob("lib/python3*/site-packages")
         (site / "thesis_companion.pth").write_text(f"{ROOT}\n", encoding="utf-8")  # `import lib`, in Jupyter too
@@ -88,19 +86,14 @@ def main(words: list[str]) -> None:
     """Become `python <words>` in a Python that fits; with `--look` nothing is made."""
     if words == ["--check"]:
         return check()
-    if words[0] == "--make":
-        return make(int(words[1]))
-    python, caller = ready(), os.getppid()
+    python = ready()
     if python is None and words[0] == "--look":
         return print("would set up first: no environment holds the pinned packages (./run_all.sh --setup does)")
     if python is None:
-        command = [sys.executable, "-I", __file__, "--make", str(os.getpid())]
-        maker = subprocess.Popen(command, start_new_session=True)
-        while maker.poll() is None and os.getppid() == caller:
-            time.sleep(0.2)
+        end_with_parent()
+        make()
+        end_with_parent(0)
         python = VENV / "bin" / "python"
-        if maker.returncode != 0:
-            raise SystemExit(1)
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     words = words[1:] if words[0] == "--look" else words
     # -P keeps the caller's folder off the import path: another clone's lib may lie there.

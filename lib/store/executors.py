@@ -65,16 +65,12 @@ def end_workers() -> None:
 
 def jobs(asked: str | None = None) -> int:
     """How many processes work at once: as `--jobs` asked, as `THESIS_JOBS` says, or the cores, at most four."""
-    text = os.environ.get("THESIS_JOBS") or str(min(4, _cores())) if asked is None else asked
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    text = os.environ.get("THESIS_JOBS") or str(min(4, usable)) if asked is None else asked
     if not re.fullmatch("[1-9][0-9]*", text):  # str.isdigit would take a superscript two
         name = "THESIS_JOBS" if asked is None else "--jobs"
         raise ParameterError(f"{name}: expected a whole number from 1, got {text!r}")
     return int(text)
-
-
-def _cores() -> int:
-    """Those that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def end_with(parent: int, at_last: Callable[[], None] = lambda: None) -> None:

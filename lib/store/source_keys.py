@@ -6,7 +6,7 @@ Comments, docstrings and layout do not count; an operator, a constant or another
 import ast
 import functools
 import symtable
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 from lib.store.files import fingerprint
@@ -40,26 +40,32 @@ def imports(module: str) -> frozenset[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             node.body = []
-    return frozenset(name for node in ast.walk(tree) for name in _named(node, module))
+    named = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            named.update(alias.name for alias in node.names if _path(alias.name))
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                raise ValueError(f"{module}, line {node.lineno}: relative import; write the full name, lib....")
+            named.update(home(node.module, alias.name) for alias in node.names if _path(node.module))
+    return frozenset(named)
 
 
 @functools.cache
 def home(package: str, name: str) -> str:
     """The module behind `from package import name`: the package's own one where that only passes the name on, by a
     single import, or does not bind it; else the package, with all that it imports."""
-    text = source(package)
+    text, submodule = source(package), f"{package}.{name}"
     symbols = {symbol.get_name(): symbol for symbol in symtable.symtable(text, package, "exec").get_symbols()}
-    statements = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
-    names = [(node.module, alias) for node in statements for alias in node.names]
+    imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    names = [(node.module, alias) for node in imports for alias in node.names]
     origins = [(module, alias.name) for module, alias in names if name == (alias.asname or alias.name)]
-    if name not in symbols or not (symbols[name].is_imported() or symbols[name].is_assigned()):
-        origins = [(package, name)]
-    elif symbols[name].is_assigned() or len(origins) != 1:
+    bound = name in symbols and (symbols[name].is_imported() or symbols[name].is_assigned())
+    if not bound or origins == [(package, name)]:
+        return submodule if _path(submodule) else package
+    if symbols[name].is_assigned() or len(origins) != 1 or not f"{origins[0][0]}.".startswith(f"{package}."):
         return package
-    module, original = origins[0]
-    if module == package:
-        return f"{package}.{original}" if _path(f"{package}.{original}") else package
-    return home(module, original) if f"{module}.".startswith(f"{package}.") else package
+    return home(*origins[0])
 
 
 def source(module: str) -> str:
@@ -79,17 +85,6 @@ def without_docstrings(source: str) -> str:
             if ast.get_docstring(node, clean=False) is not None:
                 node.body = node.body[1:]
     return ast.dump(tree)
-
-
-def _named(node: ast.AST, module: str) -> Iterator[str]:
-    """The modules of lib that a node of a module names."""
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names if _path(alias.name))
-    elif isinstance(node, ast.ImportFrom):
-        if node.level:
-            raise ValueError(f"{module}, line {node.lineno}: relative import; write the full name, lib....")
-        if node.module and _path(node.module):
-            yield from (home(node.module, alias.name) for alias in node.names)
 
 
 @functools.cache

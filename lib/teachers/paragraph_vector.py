@@ -9,10 +9,11 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
-from gensim.models.doc2vec import Doc2Vec, TaggedDocument, train_document_dbow, train_document_dm
+from gensim.models import doc2vec
+from gensim.models.doc2vec import Doc2Vec, TaggedDocument
 from gensim.models.keyedvectors import pseudorandom_weak_vector
 from nltk.stem.porter import PorterStemmer
 
@@ -21,6 +22,8 @@ from lib.teachers.labels import Spec
 from lib.teachers.texts import check
 
 LONGEST = 10_000  # known words of a document that gensim has room for (MAX_DOCUMENT_LEN); it drops the rest silently
+# gensim hashes a document with PYTHONHASHSEED to find where its inference starts; crc32 is the same in any process.
+doc2vec.pseudorandom_weak_vector = partial(pseudorandom_weak_vector, hashfxn=lambda text: zlib.crc32(text.encode()))
 _stem = lru_cache(maxsize=1_000_000)(PorterStemmer().stem)  # most words of a corpus repeat
 
 
@@ -104,7 +107,8 @@ class ParagraphVector:
             model.train(corpus, total_examples=documents, epochs=epochs)
             model.dv.vectors = np.zeros((0, spec.size), np.float32)  # of the training documents: as large as the corpus
             seconds += time.perf_counter() - started
-            truncated.append(sum(len(_in_vocabulary(model, document.words)) > LONGEST for document in corpus))
+            vocabulary = model.wv.key_to_index
+            truncated.append(sum(sum(word in vocabulary for word in document.words) > LONGEST for document in corpus))
             models.append(model)
         self.models, self.truncated, self.seconds = tuple(models), max(truncated), seconds
         return self
@@ -120,7 +124,9 @@ class ParagraphVector:
         column = 0
         for spec, model in zip(self.specs, self.models, strict=True):
             for row, text in enumerate(texts):
-                vectors[row, column : column + spec.size] = _infer(model, words(text, spec.preprocessing))
+                model.random.seed(model.seed)  # gensim has one random stream for all calls
+                inferred = model.infer_vector(words(text, spec.preprocessing))
+                vectors[row, column : column + spec.size] = inferred
             column += spec.size
         return vectors
 
@@ -135,30 +141,3 @@ class _Corpus:
     def __iter__(self) -> Iterator[TaggedDocument]:
         for index, text in enumerate(self.texts):
             yield TaggedDocument(words(text, self.preprocessing), [index])
-
-
-def _in_vocabulary(model: Doc2Vec, document: list[str]) -> list[str]:
-    return [word for word in document if word in model.wv.key_to_index]
-
-
-def _infer(model: Doc2Vec, document: list[str]) -> np.ndarray:
-    """The loop of `Doc2Vec.infer_vector`: the same bits in any order of calls, in any process.
-
-    gensim's has one random stream for all calls, restarted here, and hashes the document with PYTHONHASHSEED, here
-    with crc32.
-    """
-    model.random.seed(model.seed)
-    start = pseudorandom_weak_vector(model.vector_size, " ".join(document), lambda text: zlib.crc32(text.encode()))
-    vector = start.reshape(1, -1)
-    in_vocabulary = _in_vocabulary(model, document)
-    # gensim's routines keep pointers into these; memory that they allocate themselves they use after it is freed.
-    memory = {"work": np.zeros(model.layer1_size, np.float32), "doctag_vectors": vector}
-    memory["doctags_lockf"] = np.ones(1, np.float32)
-    if model.dm:
-        memory["neu1"] = np.zeros(model.layer1_size, np.float32)
-    routine = train_document_dm if model.dm else train_document_dbow
-    alpha, step = model.alpha, (model.alpha - model.min_alpha) / max(model.epochs - 1, 1)
-    for _ in range(model.epochs if in_vocabulary else 0):
-        routine(model, in_vocabulary, [0], alpha, learn_words=False, learn_hidden=False, **memory)
-        alpha -= step
-    return vector[0]

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModel, AutoTokenizer
 from transformers.utils import logging
 
@@ -69,6 +68,7 @@ class SBERT:
         encoded = self.tokenizer(list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False)
         return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
 
+    @torch.inference_mode()
     def encode(self, texts: Sequence[str], batch_size: int = 32) -> np.ndarray:
         """Embeddings, float32 (n, dim), not normalised: sum_t m_t h_t / sum_t m_t over the last hidden states h_t, with
         m_t = 1 for the tokens of the text, special ones included, 0 for padding.
@@ -83,21 +83,15 @@ class SBERT:
         result = np.empty((total, self.dim), dtype=np.float32)
         for start in range(0, total, batch_size):
             rows = order[start : start + batch_size]
-            result[rows] = self._pool([encoded[row] for row in rows])
+            ids = {"input_ids": [encoded[row] for row in rows]}
+            batch = self.tokenizer.pad(ids, return_tensors="pt", verbose=False).to(self.model.device)
+            hidden = self.model(**batch).last_hidden_state
+            counted = batch["attention_mask"].unsqueeze(2).to(hidden.dtype)
+            result[rows] = ((hidden * counted).sum(1) / counted.sum(1)).cpu().numpy()
         finite = np.isfinite(result).all(axis=1)
         if not finite.all():
             raise ValueError(f"the embedding of text {finite.argmin()} holds NaN or infinity; its weights are damaged")
         return result
-
-    @torch.inference_mode()
-    def _pool(self, batch: list[list[int]]) -> np.ndarray:
-        """Embeddings of some token id lists, padded to the longest."""
-        rows = [torch.tensor(tokens, device=self.model.device) for tokens in batch]
-        ids = pad_sequence(rows, batch_first=True, padding_value=self.tokenizer.pad_token_id)
-        mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
-        hidden = self.model(input_ids=ids, attention_mask=mask).last_hidden_state
-        counted = mask.unsqueeze(2).to(hidden.dtype)
-        return ((hidden * counted).sum(1) / counted.sum(1)).cpu().numpy()
 
 
 def _folder(source: str | Path, revision: str | None) -> Path:

@@ -1,6 +1,6 @@
 """Builders write dataset folders: mini from the files of installed packages, thesis from hub and Zenodo files.
 
-A builder is a package with `key_files(profile)`, what besides its settings and source decides the result, and
+A builder is a module with `key_files(profile)`, what besides its settings and source decides the result, and
 `writers(profile)`: {dataset folder: a function that fills it}. `python -m lib.data.builders <profile>` builds by hand.
 """
 
@@ -54,7 +54,9 @@ def write_relevant(task: Path, relevant: Mapping[str, list[str]]) -> None:
     (task / "relevant.json").write_text(json.dumps(relevant, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
-def write_readme(folder: Path, title: str, *paragraphs: str) -> None:
-    """What the folder holds, its source and licence, how it was made."""
+def write_folder(folder: Path, rows: Iterable[Mapping[str, Any]] | None, title: str, *paragraphs: str) -> None:
+    """Its documents, unless they are there, and what it holds, its source and licence, how it was made."""
+    if rows is not None:
+        write_lines(folder / "documents.jsonl", rows)
     text = "\n\n".join(filter(None, [f"# {title}", *paragraphs]))
     (folder / "README.md").write_text(text + "\n", encoding="utf-8")

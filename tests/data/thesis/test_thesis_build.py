@@ -13,7 +13,7 @@ import pytest
 from lib import tasks
 from lib.config import profiles
 from lib.data import builders, check, corpus, sources
-from lib.data.builders.thesis import published_tasks, text_tables
+from lib.data.builders import thesis
 from lib.data.dataset_folder import Documents
 
 
@@ -33,7 +33,7 @@ def write_csv(path, rows):
 
 @pytest.fixture
 def root(tmp_path):
-    for name, pattern in published_tasks.PAIR_STEMS.items():
+    for name, pattern in thesis.PAIR_STEMS.items():
         for split in ("train", "dev", "test"):
             rows = [
                 [1, f"{name} shared, text", f"cited \001aligned\001 {split}"],
@@ -58,7 +58,7 @@ def root(tmp_path):
 def written(role, folder, root):
     """One task's folder, and what its README says."""
     folder.mkdir()
-    published_tasks.write(role, "task", root, folder)
+    thesis.write_task(role, "task", root, folder)
     readme = (folder / "README.md").read_text()
     assert readme.startswith(f"# {role}\n\nSource: ") and readme.endswith(".\n")
     return folder, readme
@@ -68,7 +68,7 @@ def lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-@pytest.mark.parametrize("role", list(published_tasks.PAIR_STEMS))
+@pytest.mark.parametrize("role", list(thesis.PAIR_STEMS))
 def test_pairs(root, tmp_path, role, capsys):
     folder, readme = written(role, tmp_path / "out", root)
     (task,) = (folder / "tasks").iterdir()
@@ -104,7 +104,7 @@ def test_a_pickle_with_code_is_refused_unexecuted(root, tmp_path):
         (root / "video_games.gt").write_bytes(content)
         pin(root)
         with pytest.raises(ValueError, match=r"video_games\.gt: expected a pickle of .* and nothing else: "):
-            published_tasks.write("GAMES", "task", root, tmp_path)
+            thesis.write_task("GAMES", "task", root, tmp_path)
     assert not (tmp_path / "executed").exists()
 
 
@@ -112,13 +112,13 @@ def test_files_are_pinned(root, tmp_path):
     with (root / "train_cite.csv").open("a") as stream:
         stream.write("1,more,text\n")
     with pytest.raises(ValueError, match=r"train_cite\.csv: sha256 is [0-9a-f]{64}, SHA256SUMS has another"):
-        published_tasks.write("AAN", "task", root, tmp_path)
+        thesis.write_task("AAN", "task", root, tmp_path)
     (root / "SHA256SUMS").unlink()
     with pytest.raises(ValueError, match=r"SHA256SUMS is missing; download and pin it"):
-        published_tasks.write("AAN", "task", root, tmp_path)
+        thesis.write_task("AAN", "task", root, tmp_path)
     (root / "train_ai2_ab.csv").unlink()
     with pytest.raises(ValueError, match=r"train_ai2_ab\.csv or .* is missing; download and pin it"):
-        published_tasks.write("OC", "task", root, tmp_path)
+        thesis.write_task("OC", "task", root, tmp_path)
 
 
 @pytest.mark.parametrize("row, what", [(["2", "a", "b"], "expected label"), (["1", "a"], "got .'1', 'a'")])
@@ -126,7 +126,7 @@ def test_bad_rows(root, tmp_path, row, what):
     write_csv(root / "pla_dev.csv", [["1", "two\nlines", "b"], row])
     pin(root)
     with pytest.raises(ValueError, match=rf"pla_dev\.csv:3: .*{what}"):
-        published_tasks.write("PAN", "task", root, tmp_path)
+        thesis.write_task("PAN", "task", root, tmp_path)
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def hub(tmp_path, monkeypatch):
     import datasets
 
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    for place in (published_tasks.IMDB_FILES, published_tasks.ARXIV_FILES):
+    for place in (thesis.IMDB_FILES, thesis.ARXIV_FILES):
         assert len(place.partition("@")[2].partition("/")[0]) == 40
     for split in ("train", "test"):
         frame = pd.DataFrame({"text": [f"{split} bad", f"{split} good"] * 5, "label": [0, 1] * 5})
@@ -161,9 +161,9 @@ def hub(tmp_path, monkeypatch):
 def test_the_whole_profile_is_built_and_read(root, hub, monkeypatch):
     monkeypatch.setenv("THESIS_DATA", str(root))
     monkeypatch.setattr(builders, "home", lambda: hub / "home")
-    monkeypatch.setattr(text_tables, "PIECE", 8)
-    monkeypatch.setattr(published_tasks, "IMDB_FILES", str(hub / "{split}-*.parquet"))
-    monkeypatch.setattr(published_tasks, "ARXIV_FILES", str(hub / "{split}_data.txt"))
+    monkeypatch.setattr(thesis, "PIECE", 8)
+    monkeypatch.setattr(thesis, "IMDB_FILES", str(hub / "{split}-*.parquet"))
+    monkeypatch.setattr(thesis, "ARXIV_FILES", str(hub / "{split}_data.txt"))
     files = {"build.wikipedia": [str(hub / "wiki-*.parquet")], "build.news": [str(hub / "realnews.tar.gz")]}
     sizes = {"corpus.train_documents": 24, "corpus.validation_documents": 4, "training.documents": 12}
     sizes |= {"training.cca_batch_size": 6, "final.documents": 12}

@@ -1,23 +1,33 @@
-"""The thesis' eight tasks from their published sources (thesis, Section 5.2.1): hub files, and others by hand.
+"""thesis: the published corpora and tasks as dataset folders (thesis, Sections 4.1 and 5.2.1), of hub and other files.
 
-Downloads go into one folder, pinned by `sha256sum * > SHA256SUMS`: Zenodo 4361695 (Zhou et al. 2020), 4812960 and
-4812962 (Ginzburg et al. 2021); microsoft/SDR, data/datasets/<name>/gt, saved as wines.gt and video_games.gt.
+Downloads by hand go into one folder, pinned by `sha256sum * > SHA256SUMS`: Zenodo 4361695 (Zhou et al. 2020), 4812960
+and 4812962 (Ginzburg et al. 2021); microsoft/SDR, data/datasets/<name>/gt, saved as wines.gt and video_games.gt.
 """
 
 import ast
 import csv
+import functools
 import hashlib
 import io
 import itertools
+import json
 import pickle
 import sys
-from collections.abc import Iterator, Sequence
+import tarfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from lib.data.builders import Examples, write_examples, write_lines, write_readme, write_relevant
-from lib.data.builders.thesis import text_tables
+import pyarrow
+from pyarrow import parquet
+
+from lib.config import paths
+from lib.config.roles import ROLES
+from lib.config.schema import Profile
+from lib.data.builders import Examples, write_examples, write_folder, write_relevant
+from lib.data.dataset_folder import has_token
 from lib.data.written_once import sha256
+from lib.store.files import file_fingerprint
 
 SUMS = "SHA256SUMS"
 IMDB_FILES = "hf://datasets/stanfordnlp/imdb@e6281661ce1c48d982bc483cf8a173c1bbeb5d31/plain_text/{split}-*.parquet"
@@ -28,9 +38,56 @@ PAIR_STEMS = {"AAN": "{split}_cite", "OC": "{split}_ai2_ab", "S2ORC": "{split}_a
 PAIR_SPLITS = {"train": "train", "validation": "dev", "test": "test"}
 ALIGNED = "\001"  # marks the aligned sentence: a leak of the label
 RETRIEVAL_FILES = {"WINES": "wines", "GAMES": "video_games"}
+PIECE = 20_000  # documents of one Parquet file of a corpus, and in memory at once
+_SCHEMA = pyarrow.schema([(key, pyarrow.string()) for key in ("id", "text", "title")])
 
 
-def write(role: str, task: str, root: Path, folder: Path) -> None:
+def key_files(profile: Profile) -> str:
+    """The pins of the files downloaded by hand; hub files are pinned by revision in the settings."""
+    sums = paths.data_root(profile) / SUMS
+    return file_fingerprint(sums) if sums.is_file() else ""
+
+
+def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
+    """What fills each folder: the corpora's are named after the settings, the tasks' in the profile."""
+    files = {"wikipedia": profile.build.wikipedia, "news": profile.build.news}
+    writers = {name: functools.partial(write_corpus, patterns) for name, patterns in files.items()}
+    for role, entry in profile.tasks.folders.items():
+        dataset, _, task = entry.folder.partition("/")
+        if role in ROLES:
+            writers[dataset] = functools.partial(write_task, role, task, paths.data_root(profile))
+    return writers
+
+
+def write_corpus(files: Sequence[str], folder: Path) -> None:
+    """Write rows of files, with a text and maybe a title, as the documents of a folder; none without a token."""
+    (folder / "documents").mkdir()
+    numbered = enumerate(row for place in files for row in _rows(place))
+    full = ((number, row) for number, row in numbered if has_token(row["text"] or ""))
+    fields = ({"id": str(number), "text": row["text"], "title": row.get("title") or ""} for number, row in full)
+    for piece, batch in enumerate(iter(lambda: list(itertools.islice(fields, PIECE)), [])):
+        table = pyarrow.Table.from_pylist(batch, schema=_SCHEMA)
+        parquet.write_table(table, folder / "documents" / f"{piece:05d}.parquet")
+    source = f"Source: {', '.join(files)}. Licence: as stated there."
+    how = "All rows with a token in their text; ids count all rows."
+    write_folder(folder, None, "Documents of a corpus", source, how)
+
+
+def _rows(place: str) -> Iterable[dict[str, Any]]:
+    """Rows of a file or pattern, on disk or of the hub (hf://); of Grover's .tar.gz, of the JSON Lines files in it."""
+    if place.endswith(".tar.gz"):
+        with tarfile.open(place, "r|gz") as archive:
+            for member in archive:
+                if member.name.endswith(".jsonl"):
+                    yield from map(json.loads, archive.extractfile(member))
+    else:
+        from datasets import load_dataset  # slow to import
+
+        form = "parquet" if place.endswith(".parquet") else "json"
+        yield from load_dataset(form, data_files=place, split="train", streaming=True)
+
+
+def write_task(role: str, task: str, root: Path, folder: Path) -> None:
     """Write one of the thesis' tasks as a dataset folder.
 
     `role` is its name in the thesis, `task` in the dataset folder `folder`, which is there; `root` holds the downloads.
@@ -45,8 +102,8 @@ def write(role: str, task: str, root: Path, folder: Path) -> None:
     else:
         texts, gold, note = (_retrieval if role in RETRIEVAL_FILES else _pairs)(role, root)
     (write_relevant if role in RETRIEVAL_FILES else write_examples)(folder / "tasks" / task, gold)
-    write_lines(folder / "documents.jsonl", ({"id": text_id, "text": text} for text_id, text in texts.items()))
-    write_readme(folder, role, f"Source: {source}. Licence: as stated there.", note)
+    rows = ({"id": text_id, "text": text} for text_id, text in texts.items())
+    write_folder(folder, rows, role, f"Source: {source}. Licence: as stated there.", note)
 
 
 def _singles(files: str, splits: dict[str, str], cut: Sequence[str] = ()) -> tuple[dict[str, str], Examples]:
@@ -54,12 +111,10 @@ def _singles(files: str, splits: dict[str, str], cut: Sequence[str] = ()) -> tup
     texts: dict[str, str] = {}
     examples: Examples = {split: [] for split in splits}
     for split, stem in splits.items():
-        for number, row in enumerate(text_tables.rows(files.format(split=stem))):
-            text = row["text"]
-            for name in cut:
-                text = text.replace(name, "")
-            texts[f"{split}/{number}"] = text
-            examples[split].append(((f"{split}/{number}",), str(row["label"])))
+        for number, row in enumerate(_rows(files.format(split=stem))):
+            text_id = f"{split}/{number}"
+            texts[text_id] = functools.reduce(lambda text, name: text.replace(name, ""), cut, row["text"])
+            examples[split].append(((text_id,), str(row["label"])))
     return texts, examples
 
 
