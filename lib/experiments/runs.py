@@ -106,6 +106,15 @@ def retrieve(
     return pd.DataFrame(rows)
 
 
+def halves_mrr(model: str | Variant, seed: int, profile: Profile) -> float:
+    """Mean reciprocal rank, by cosine, of the other half of a held-out document among all other halves: a score that
+    needs neither labels nor heads. The model's embeddings have to be there, or are made."""
+    vectors = embeddings.of(model, seed, profile)["halves"]
+    rows, middle = range(len(vectors)), len(vectors) // 2
+    rankings = metrics.rank(vectors, rows, rows)
+    return float(np.mean([metrics.reciprocal_rank([(row + middle) % len(rows)], rankings[row]) for row in rows]))
+
+
 def prepare(
     profile: Profile, executor: Executor | None = None, teachers: Iterable[str] = (), split: str = "validation"
 ) -> None:

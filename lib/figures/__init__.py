@@ -2,6 +2,6 @@
 
 from lib.figures.boxplots import boxplot, boxplot_frame
 from lib.figures.distributions import ecdf, ecdf_frame, histogram, histogram_frame, violin_frame, violins
+from lib.figures.learning_curves import gradient_shares, length_of_training
 from lib.figures.scores import bars, curves, points, score_frame, spans
 from lib.figures.style import SIZES, save, style
-from lib.figures.training import gradient_shares, length_of_training

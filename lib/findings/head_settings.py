@@ -4,8 +4,7 @@ import pandas as pd
 
 from lib import experiments
 from lib.config.profiles import Profile
-from lib.experiments import embeddings
-from lib.findings import chapter4, training_length
+from lib.findings import chapter4
 
 _SHORT = {"epochs": 10, "learning_rate": 1e-4}  # Table 4.3
 SETTINGS = {
@@ -30,6 +29,6 @@ def scores(label: str, profile: Profile) -> pd.DataFrame:
         records = experiments.run(names, profile=own, seeds=profile.seeds[:1])
         corrected = (records["value"] - records["chance"]) / (1 - records["chance"])
         columns[setting] = corrected.groupby(records["model"].map(names)).mean()
-    halves = {name: embeddings.of(model, profile.seeds[0], profile)["halves"] for model, name in names.items()}
-    columns["no label"] = pd.Series({name: training_length.halves_mrr(rows) for name, rows in halves.items()})
+    found = {name: experiments.halves_mrr(model, profile.seeds[0], profile) for model, name in names.items()}
+    columns["no label"] = pd.Series(found)
     return pd.DataFrame(columns).sort_values("converged", ascending=False).rename_axis("model").reset_index()

@@ -1,13 +1,10 @@
 """How scores move with the length of training, from the untrained base to four times Chapter 4's (Figure A.4)."""
 
-import numpy as np
 import pandas as pd
 
 from lib import experiments
 from lib.config.profiles import Profile
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING
-from lib.evaluation import metrics
-from lib.experiments import embeddings
 from lib.statistics import verdicts
 from lib.statistics.intervals import from_examples, task_scores
 
@@ -46,7 +43,7 @@ def scores(records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     table = records.assign(accuracy=corrected).groupby(keys, sort=False)["accuracy"].mean().reset_index()
     identities = {"base": "Longformer"} | STUDENTS
     table["halves"] = [
-        halves_mrr(embeddings.of(identities[row.model], row.seed, _longer(profile, max(row.times, 1)))["halves"])
+        experiments.halves_mrr(identities[row.model], row.seed, _longer(profile, max(row.times, 1)))
         for row in table.itertuples()
     ]
     return table.drop(columns="times")
@@ -62,18 +59,6 @@ def changes(records: pd.DataFrame) -> pd.DataFrame:
     pairs += [(f"{name} ×{times}", f"{name} ×{TIMES[0]}") for name in STUDENTS for times in TIMES[1:]]
     pairs += [(f"{margin} ×{times}", f"{cosine} ×{times}") for times in TIMES]
     return verdicts.compare(pairs, from_examples(task_scores(named), given=[base]))
-
-
-def halves_mrr(halves: np.ndarray) -> float:
-    """Mean reciprocal rank, by cosine, of the other half of a document among all other halves.
-
-    halves: (2 n, dim), the first halves of n documents, then the second ones in the same order.
-    """
-    places, middle = range(len(halves)), len(halves) // 2
-    rankings = metrics.rank(halves, places, places)
-    return float(
-        np.mean([metrics.reciprocal_rank([(place + middle) % len(halves)], rankings[place]) for place in places])
-    )
 
 
 def _longer(profile: Profile, times: int) -> Profile:

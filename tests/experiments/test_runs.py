@@ -2,6 +2,7 @@
 
 from concurrent.futures import Executor, Future
 
+import numpy as np
 import pytest
 
 from lib.config import profiles
@@ -98,3 +99,11 @@ def test_the_first_error_is_raised_after_the_others_are_done(profile, monkeypatc
     ):
         runs.run(["MSE", "contrastive"], profile=profile, seeds=[0], tasks=["OC"], executor=Inline())
     assert records.store().has(keys.embeddings(parse("contrastive"), 0, profile))
+
+
+def test_halves_that_are_alike_find_each_other(monkeypatch):
+    halves = {"alike": np.tile(np.eye(3), (2, 1)), "half alike": np.eye(4)[[0, 1, 0, 2]]}
+    monkeypatch.setattr(embeddings, "of", lambda model, seed, profile: {"halves": halves[model]})
+    assert runs.halves_mrr("alike", 0, None) == 1.0
+    # 0 and 2 find each other first; 1 has 3 as the last of three equally far, 3 has 1 after 0
+    assert runs.halves_mrr("half alike", 0, None) == pytest.approx((1 + 1 / 3 + 1 + 1 / 2) / 4)

@@ -1,4 +1,5 @@
 import numpy as np
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -66,10 +67,3 @@ def test_a_corpus_too_small_for_the_longest_is_named():
     small = profiles.load("smoke", overrides={"corpus.train_documents": 50})
     with pytest.raises(ValueError, match=r"4 times training.documents are 96, but corpus.train_documents is 50"):
         training_length._longer(small, 4)
-
-
-def test_halves_that_are_alike_find_each_other():
-    alike = np.tile(np.eye(3), (2, 1))
-    assert training_length.halves_mrr(alike) == 1.0
-    # 0 and 2 find each other first; 1 has 3 as the last of three equally far, 3 after 0 and 1
-    assert training_length.halves_mrr(np.eye(4)[[0, 1, 0, 2]]) == pytest.approx((1 + 1 / 3 + 1 + 1 / 2) / 4)
