@@ -29,6 +29,6 @@ def scores(label: str, profile: Profile) -> pd.DataFrame:
         records = experiments.run(names, profile=own, seeds=profile.seeds[:1])
         corrected = (records["value"] - records["chance"]) / (1 - records["chance"])
         columns[setting] = corrected.groupby(records["model"].map(names)).mean()
-    found = {name: experiments.halves_mrr(model, profile.seeds[0], profile) for model, name in names.items()}
-    columns["no label"] = pd.Series(found)
+    matched = {name: experiments.halves_mrr(model, profile.seeds[0], profile) for model, name in names.items()}
+    columns["no label"] = pd.Series(matched)
     return pd.DataFrame(columns).sort_values("converged", ascending=False).rename_axis("model").reset_index()
