@@ -225,6 +225,7 @@ provenance.saved["report"] = [path]"""
         (["mini", "fig2_11"], "nearest: fig2_1"),
         (["--forse"], "unrecognized arguments: --forse"),
         (["mini", "lab"], "two profiles at once"),
+        (["mini", "--size", "big"], "unknown profile 'mini_big'; nearest: mini"),
         (
             ["--set", "training.document=4"],
             "params/mini.yaml: training.document: unknown key; nearest: training.documents",
