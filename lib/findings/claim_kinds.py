@@ -1,8 +1,8 @@
 """What a finding of the thesis may say, and the comparisons that decide whether it is so.
 
-Every kind becomes weighted sums of the models' scores, positive where the finding holds, so one engine
-(`lib.statistics.verdicts`) judges them all. Claims are judged as worded: where the thesis says "the best", it is the
-best of the run at hand, and the verdict knows that it was picked. Models are named as printed in the claim's figure.
+Every kind becomes weighted sums of the models' scores, positive where the finding holds, for `lib.statistics.verdicts`.
+Claims are judged as worded: "the best" is the best of the run at hand, and the verdict knows that it was picked.
+Models are named as printed in the claim's figure.
 """
 
 from __future__ import annotations
@@ -30,12 +30,10 @@ Check = Literal[
 
 
 class Claim(Settings):
-    """A finding of the thesis.
+    """A finding of the thesis, in our words.
 
-    section, figure: where it stands; figure is the one that shows it. finding: what it says, in our words.
-    source: the figure whose numbers it is checked on, if not `figure`. metric: "accuracy", "MAP" or "MRR".
-    tasks: only these; none means all. checks: what has to be so for our numbers to speak to the finding.
-    note: what a reader should know beside the verdict.
+    source: the figure whose numbers it is checked on, if not `figure`. tasks: only these; none means all. checks: what
+    has to be so for our numbers to speak to the finding. note: what a reader should know beside the verdict.
     """
 
     SIDES: ClassVar[tuple[str, ...]] = ()  # fields that name models
@@ -53,7 +51,6 @@ class Claim(Settings):
 
     @property
     def checked_on(self) -> str:
-        """The figure whose numbers decide."""
         return self.source or self.figure
 
     @property
@@ -71,13 +68,9 @@ class Claim(Settings):
         """The models that the claim names, side by side; `ValueError` if a name matches none of `models`."""
         return [resolve(getattr(self, name), models) for name in self.SIDES]
 
-    def units(self, models: Sequence[str]) -> list[list[Comparison]]:
-        """What must be positive, as `verdicts.judge` takes it. models: the figure's, as printed."""
-        raise NotImplementedError
-
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        """The verdict."""
-        return judge(self.units(models), evidence)
+        """The verdict. models: the figure's, as printed."""
+        raise NotImplementedError
 
 
 class Beats(Claim):
@@ -101,15 +94,13 @@ class Beats(Claim):
         suffixes = [f";{name}" for name in self.rounds] or [""]
         return [resolve([p + s for p in side], models) for s in suffixes for side in (self.better, self.worse)]
 
-    def units(self, models: Sequence[str]) -> list[list[Comparison]]:
+    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         sides = self.sides(models)
         if self.best:
-            return [[pair(a, b) for b in sides[1]] for a in sides[0]]
+            return judge([[pair(a, b) for b in sides[1]] for a in sides[0]], evidence, at_least=1)
         rounds = zip(sides[::2], sides[1::2], strict=True)
-        return [[pair(a, b)] for left, right in rounds for a in left if a not in right for b in right]
-
-    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        return judge(self.units(models), evidence, at_least=1 if self.best else None)
+        units = [[pair(a, b)] for left, right in rounds for a in left if a not in right for b in right]
+        return judge(units, evidence)
 
 
 class BeatsOnAverage(Claim):
@@ -119,10 +110,11 @@ class BeatsOnAverage(Claim):
     better: Patterns
     worse: Patterns
 
-    def units(self, models: Sequence[str]) -> list[list[Comparison]]:
+    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         sides = self.sides(models)
         words = [names[0] if len(names) == 1 else f"average of {len(names)} models" for names in sides]
-        return [[Comparison(*(dict.fromkeys(names, 1 / len(names)) for names in sides), *words)]]
+        averages = [dict.fromkeys(names, 1 / len(names)) for names in sides]
+        return judge([[Comparison(*averages, *words)]], evidence)
 
 
 class CountBeating(Claim):
@@ -181,9 +173,9 @@ class Collapsed(Claim):
     reference: Text
     keeps: Annotated[float, Field(gt=0, le=1)]
 
-    def units(self, models: Sequence[str]) -> list[list[Comparison]]:
+    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         words = f"{self.keeps:g} x {self.reference}", self.model
-        return [[Comparison({self.reference: self.keeps}, {self.model: 1.0}, *words)]]
+        return judge([[Comparison({self.reference: self.keeps}, {self.model: 1.0}, *words)]], evidence)
 
 
 class EasierTask(Claim):
@@ -214,7 +206,7 @@ class Alike(Claim):
     treatment: Text
 
     def treated(self, models: Sequence[str]) -> dict[str, str]:
-        """Model -> its name with the treatment; a round stays last."""
+        """Model -> its name with the treatment, before the round."""
         heads = {name: name.rpartition(";") if self.checked_on == "fig5_3" else (name, "", "") for name in models}
         return {name: f"{head};{self.treatment}{sep}{rest}" for name, (head, sep, rest) in heads.items()}
 

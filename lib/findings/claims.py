@@ -1,8 +1,6 @@
 """The thesis' findings as checks on published numbers and on ours: the ledger, and each chapter's part of it.
 
     claims.check(*claims.our_results(profile))       the ledger; `check({})` judges the published numbers alone
-    claims.of_figure("fig4_3", scores, noise)        the ledger's rows of one figure, as its notebook shows them
-    claims.neighbours("fig4_8")                      which neighbours of a published ranking are closer than a re-run
 
 A finding stands in `params/claims.yaml`; its kind (`lib.findings.claim_kinds`) turns it into differences of scores, and
 `lib.statistics.verdicts` judges them. Our scores of single test examples give chance-corrected accuracies, with seeds
@@ -64,7 +62,7 @@ def load() -> list[Claim]:
 
 
 def parse(name: str, fields: Mapping[str, Any], where: str) -> Claim:
-    """One claim, checked against its kind's schema and against the models of its figure."""
+    """One claim, checked against the schema of its kind and the models of its figure; raises as `load`."""
     kind = fields.get("kind")
     if kind not in KINDS:
         raise profiles.ParameterError(f"{where}: kind: unknown kind {kind!r}; known: {', '.join(KINDS)}")
@@ -90,18 +88,16 @@ def check(
     """The claims ledger: every finding on the published numbers and on our scores.
 
     scores: figure -> columns model, task, value, and seed if there are several. Chapter 4: models by identity or as
-        printed in that figure. Chapter 5: models as printed, with metric and round; fig5_3 takes the rounds, fig5_5 and
-        fig5_6 MAP and MRR. Models that the figure does not print are left out. With the columns of
-        `intervals.task_scores` too, they are judged by single test examples; other models then add to the seed noise.
+        printed in that figure. Chapter 5: models as printed, with metric and round. Models that the figure does not
+        print are left out. With the columns of `intervals.task_scores` too, they are judged by single test examples;
+        other models then add to the seed noise.
     noise: figure -> seed noise of mean accuracy, for scores without examples; by default measured on their seeds.
     checks: `testability.results`; a claim is "not testable here" if a check that it needs failed, for it or for all.
     numbers: ours, by name, for claims of the kind `number`.
-    profile: its name, for the ledger.
 
-    Columns: id, section, label (the figure), finding; with "published_" before them effect, low, high, p, q, verdict,
-    decided_by, reason; arithmetic (of the published numbers); ours: effect, low, high, p, q, verdict ("not run" where a
-    model has no scores), one_task_low and one_task_high (`Judgement.without_a_task`), seeds, decided_by,
-    our_arithmetic, measure (what effects are differences of); profile, note. q: among all that were tested.
+    A row per claim. Columns with "published_" before their names, and arithmetic, are of the published numbers, the
+    others ours: `Judgement`'s, "not run" where a model has no scores; q, among all that were tested; measure, what
+    effects are differences of. label is the figure.
     """
     rows = []
     for claim in load():
@@ -132,10 +128,7 @@ def check(
 def of_figure(
     figure: str, scores: pd.DataFrame, noise: SeedNoise | None = None, checks: Checks | None = None
 ) -> pd.DataFrame:
-    """The ledger's rows of one figure, short: finding, decided by, published, ours (effects), low, high, verdict.
-
-    scores, noise: as one entry of `check`'s; checks: as its.
-    """
+    """The ledger's rows of one figure, short; published and ours are effects. Arguments are as entries of `check`'s."""
     sources = {claim.checked_on for claim in load() if claim.figure == figure}
     rows = check(dict.fromkeys(sources, scores), dict.fromkeys(sources, noise), checks=checks)
     rows = rows[rows["label"] == figure]
@@ -156,9 +149,8 @@ def of_chapter_4(figure: str, records: pd.DataFrame, profile: Profile) -> pd.Dat
 def our_results(profile: Profile) -> tuple[Scores, Noises]:
     """Our results for `check`: figure -> scores, and figure -> seed noise.
 
-    Figures that were made on this machine are read from the store, with every seed; nothing is trained. A figure of
-    which only the CSV is there (it came with the repository, or what the store holds is out of date) gives its means
-    over seeds and its band. A figure without a CSV gives nothing.
+    Figures made on this machine are read from the store, with every seed; nothing is trained. One of which only the CSV
+    is there (it came with the repository, or the store is out of date) gives its means over seeds and its band.
     """
     scores, noise = {}, {}
     for figure in dict.fromkeys(claim.checked_on for claim in load()):
@@ -175,8 +167,8 @@ def rerun_noise(tasks: tuple[str, ...] = (), *, without: str = "") -> SeedNoise:
 
         sd^2 = mean over pairs of d^2 / 2,  d: the difference of their mean normalised accuracies, .0067 and .0047
 
-    With two degrees of freedom a difference counts from .0249. For one task, where means over six say nothing, from the
-    twelve differences of single tasks. without: a figure whose pair is left out, for claims about that pair itself.
+    With two degrees of freedom a difference counts from .0249. For one task: from the twelve differences of single
+    tasks. without: a figure whose pair is left out, for claims about that pair itself.
     """
     pairs = [rerun for rerun in RERUNS if rerun[0] != without]
     tables = [theirs.load(figure).pivot(index="model", columns="task", values="normalized") for figure, *_ in pairs]
@@ -188,9 +180,9 @@ def rerun_noise(tasks: tuple[str, ...] = (), *, without: str = "") -> SeedNoise:
 def neighbours(figure: str, data: pd.DataFrame | None = None, noise: SeedNoise | None = None) -> pd.DataFrame:
     """A published ranking, neighbour by neighbour, best first.
 
-    Columns: figure, model, ahead_of, gap (of mean normalised accuracy), within_noise (below what two published runs may
-    differ by), arithmetic. In Figure 5.3 neighbours are those of one round. With our figure (data: its CSV, noise: its
-    seed noise) only its models, and the columns ours (the same difference here) and ours_differ (it exceeds the noise).
+    gap: of mean normalised accuracy. within_noise: two published runs may differ by as much. In Figure 5.3 neighbours
+    are those of one round. With our figure (data: its CSV, noise: its seed noise) only its models, and the columns ours
+    (the same difference here) and ours_differ (it exceeds the noise).
     """
     means = theirs.load(figure).groupby("model", sort=False)["normalized"].mean()
     if data is not None:
@@ -209,7 +201,6 @@ def neighbours(figure: str, data: pd.DataFrame | None = None, noise: SeedNoise |
 
 
 def _columns(judged: Judgement | None) -> dict[str, Any]:
-    """A judgement's part of a row of the ledger."""
     if judged is None:
         return {"verdict": verdicts.NOT_RUN, "arithmetic": None}
     fields = asdict(judged)
@@ -222,11 +213,10 @@ def _judged_published(claim: Claim) -> Judgement | None:
         return None
     noise = None
     if claim.metric == "accuracy":
-        pair = {name for side in claim.sides(_models(claim)) for name in side}
-        tested = [figure for figure, *models in RERUNS if figure == claim.checked_on and pair == {*models}]
+        compared = set().union(*claim.sides(_models(claim)))
+        tested = [figure for figure, *pair in RERUNS if figure == claim.checked_on and compared == {*pair}]
         noise = rerun_noise(claim.tasks, without="".join(tested))
-    scores = _published_scores(claim.checked_on, claim.metric)
-    return claim.judged(_of_runs(claim, scores, noise), _models(claim))
+    return claim.judged(_of_runs(claim, _published_scores(claim.checked_on, claim.metric), noise), _models(claim))
 
 
 def _ours(claim: Claim, scores: pd.DataFrame | None, noise: Noises) -> tuple[Judgement | None, str, str]:
@@ -234,8 +224,9 @@ def _ours(claim: Claim, scores: pd.DataFrame | None, noise: Noises) -> tuple[Jud
     if scores is None:
         return None, "", ""
     models, scores = _models(claim), _as_printed(claim, scores)
-    compared = {name for side in claim.sides(models) for name in side}
-    compared |= {*claim.treated(compared).values()} if isinstance(claim, Alike) else {*()}
+    compared = set().union(*claim.sides(models))
+    if isinstance(claim, Alike):
+        compared.update(claim.treated(compared).values())
     tasks = {claim.easier, claim.harder} if isinstance(claim, EasierTask) else set(claim.tasks)
     missing = sorted(compared - set(scores["model"])) + sorted(tasks - set(scores["task"]))
     if missing or scores.empty:
@@ -251,10 +242,9 @@ def _ours(claim: Claim, scores: pd.DataFrame | None, noise: Noises) -> tuple[Jud
 
 
 def _of_runs(claim: Claim, scores: pd.DataFrame, noise: SeedNoise | None) -> Evidence:
-    """Evidence of normalised scores without examples; for `EasierTask` of raw scores."""
     weights = claim.weights(list(scores["task"].unique()))
     scores = scores[scores["task"].isin(list(weights))]
-    if isinstance(claim, EasierTask):
+    if isinstance(claim, EasierTask):  # of raw scores
         table = scores.pivot(index=["model", "seed"], columns="task", values="value")
     else:
         try:
@@ -268,13 +258,11 @@ def _of_runs(claim: Claim, scores: pd.DataFrame, noise: SeedNoise | None) -> Evi
 
 
 def _models(claim: Claim) -> list[str]:
-    """The models of the claim's figure, as printed."""
     return _published_scores(claim.checked_on, claim.metric)["model"].unique().tolist()
 
 
 @functools.cache
 def _published_scores(figure: str, metric: str) -> pd.DataFrame:
-    """model (as printed), task, seed and value of a figure's published scores."""
     scores = theirs.load(figure)
     if figure in RETRIEVAL:
         scores = scores[scores["metric"] == metric].rename(columns={"score": "value"})
@@ -301,14 +289,14 @@ def _as_printed(claim: Claim, scores: pd.DataFrame) -> pd.DataFrame:
     if isinstance(claim, Alike):
         names |= dict(zip(claim.treated(names).values(), claim.treated(names.values()).values(), strict=True))
     models = scores["model"].map(names)
-    scores = scores.assign(model=models.fillna(scores["model"]) if "scores" in scores else models).dropna(
-        subset="model"
-    )
-    return scores[[name for name in ("model", "task", "seed", "value", "scores", "groups", "chance") if name in scores]]
+    if "scores" in scores:
+        models = models.fillna(scores["model"])
+    columns = ["model", "task", "seed", "value", "scores", "groups", "chance"]
+    return scores.assign(model=models).dropna(subset="model").filter(columns)
 
 
 def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | None] | None:
-    """A figure's scores with all seeds and its noise, if the store holds every one of them."""
+    """From the store, if it holds every run."""
     if figure.startswith("fig4_"):
         models = {*chapter4.models(figure, profile).values(), *chapter4.references(figure)}
         seeds, trained, splits = chapter4.seeds(profile), profile, [("validation", None)]
@@ -319,11 +307,11 @@ def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | No
     if not store().has(keys.tasks(profile)):
         return None  # nothing was evaluated: no reason to read the tasks
     tasks = classification_names(profile)
-    pairs = [(model, seed) for model in models for seed in seeds.get(model, profile.seeds)]
+    pairs = [(variants.parse(model), seed) for model in models for seed in seeds.get(model, profile.seeds)]
     with keys.data_at_rest():
-        for (model, seed), task, split in itertools.product(pairs, tasks, splits):
-            if not store().has(keys.record(variants.parse(model), seed, task, trained, *split)):
-                return None
+        runs = itertools.product(pairs, tasks, splits)
+        if not all(store().has(keys.record(*pair, task, trained, *split)) for pair, task, split in runs):
+            return None
     if figure in RETRIEVAL:
         return final_students.retrieval(profile, top=None), None
     if figure == "fig5_3":
@@ -333,7 +321,7 @@ def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | No
 
 
 def _drawn(figure: str, csv: Path, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | None]:
-    """A figure's scores from its CSV, the mean of its seeds once for each, and the noise of the band that it states."""
+    """From the CSV: the mean of the seeds once for each, and the noise of the band."""
     frame = pd.read_csv(csv, keep_default_na=False, na_values=[""]).assign(seed=0)
     if "band" not in frame or frame["band"].isna().all():
         return frame, None
@@ -343,6 +331,5 @@ def _drawn(figure: str, csv: Path, profile: Profile) -> tuple[pd.DataFrame, Seed
         df = int((frame.groupby("model")["seeds"].max() - 1).sum())
     if df < 1:
         return frame, None
-    repeated = frame.loc[frame.index.repeat(frame["seeds"])]
-    seeds = repeated.groupby(level=0).cumcount()
-    return repeated.assign(seed=seeds).reset_index(drop=True), SeedNoise(float(frame["band"].iloc[0]) / 2, df)
+    repeated = frame.assign(seed=frame["seeds"].map(range)).explode("seed", ignore_index=True).astype({"seed": int})
+    return repeated, SeedNoise(float(frame["band"].iloc[0]) / 2, df)
