@@ -1,6 +1,6 @@
 """The records behind a boxplot figure of Chapter 4, and its noise band: how far the seed alone moves references."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from itertools import combinations
 
@@ -9,7 +9,7 @@ import pandas as pd
 from lib import experiments, figures
 from lib.config import profiles
 from lib.config.profiles import Profile
-from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, parse
+from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, Variant, parse
 from lib.figures.boxplots import UNTRAINED
 from lib.published import figure_models
 from lib.statistics import verdicts
@@ -34,14 +34,19 @@ def models(label: str, profile: Profile) -> dict[str, str]:
     """Name as printed -> identity of the models that a figure shows, as far as `profile.only` and
     `profile.max_variants` keep them; `ValueError` for a variant in a grid that nobody can train."""
     shown = {name: parse(identity).identity for name, identity in figure_models.shown(label).items()}
-    if profile.only:
-        wanted = profile.only
+    if wanted := profile.only:
         shown = {name: model for name, model in shown.items() if model in UNTRAINED or profiles.matches(name, wanted)}
     if profile.max_variants is not None:
         kept = [*UNTRAINED, *references(label)]
         kept += [model for model in shown.values() if model not in kept][: profile.max_variants]
         shown = {name: model for name, model in shown.items() if model in kept}
     return shown
+
+
+def students(models: Mapping[str, str]) -> dict[str, Variant]:
+    """Those of the models, name -> identity, that are students."""
+    variants = {name: parse(identity) for name, identity in models.items()}
+    return {name: variant for name, variant in variants.items() if variant.kind == "student"}
 
 
 def records(labels: str | Sequence[str], *, profile: Profile, executor: Executor | None = None) -> pd.DataFrame:
@@ -57,6 +62,11 @@ def seeds(profile: Profile, repeated: Sequence[str] = ()) -> dict[str, list[int]
     close = (identity for label in COMPARED_CLOSELY for identity in figure_models.printed(label).values())
     repeated = repeated or (*REFERENCES, *CONTEXTUAL_TEACHERS, *close)
     return dict.fromkeys(repeated, sorted({*profile.seeds, *profile.reference_seeds}))
+
+
+def renamed(records: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    """The records under other names of their models; what they are stands in the column identity."""
+    return records.assign(identity=records["model"], model=records["model"].map(names))
 
 
 def of_figure(records: pd.DataFrame, label: str, profile: Profile) -> pd.DataFrame:

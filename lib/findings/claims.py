@@ -41,7 +41,7 @@ RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting"
 # Encoders that nobody trained here: another seed gives the same one.
 GIVEN = ("Longformer", "SBERT", "TF-IDF", "SBERT, mean of chunks")
 Scores = Mapping[str, pd.DataFrame]  # figure -> its scores
-Checks = Mapping[tuple[str, str], tuple[bool, str]]  # (check, figure) -> whether it passed, and what failed
+Checks = Mapping[tuple[str, str], str]  # (failed check, figure or "") -> what failed
 Noises = Mapping[str, SeedNoise | None]  # figure -> its seed noise, None where it is not known
 _NUMBERS = ("effect", "low", "high", "p", "q")
 _COLUMNS = (
@@ -110,8 +110,8 @@ def check(
         else:
             published = _columns(_judged_published(claim))
             judged, measure, missing = _ours(claim, scores.get(claim.checked_on), noise or {})
-            relevant = {name: result for (name, label), result in (checks or {}).items() if label in ("", claim.figure)}
-            judged = judged and verdicts.checked(judged, claim.needed, relevant)
+            failed = {name: reason for (name, label), reason in (checks or {}).items() if label in ("", claim.figure)}
+            judged = judged and verdicts.checked(judged, claim.needed, failed)
             row |= {f"published_{name}": value for name, value in published.items()} | _columns(judged)
             row |= {"arithmetic": published["arithmetic"], "our_arithmetic": row["arithmetic"], "measure": measure}
             row["note"] = " ".join(filter(None, (claim.note, missing, judged.reason if judged else "")))

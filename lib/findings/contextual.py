@@ -52,16 +52,14 @@ def selected_table(records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     table = published.load("tab4_10")
     for label, loss in figure_models.WEIGHTINGS.items():
         data = figures.boxplot_frame(label, chapter4.of_figure(records, label, profile), band=None)
-        ranking = data[["model", "identity"]].drop_duplicates().iloc[::-1].itertuples(index=False)
-        students = [(name, variant) for name, identity in ranking if (variant := parse(identity)).kind == "student"]
-        for name, variant in students[:2]:
+        ranking = data.drop_duplicates("model").iloc[::-1].set_index("model")["identity"].to_dict()
+        for name, variant in [*chapter4.students(ranking).items()][:2]:
             values = _settings(variant, profile)
             table[f"ours: {name if loss in name else f'{loss};{name}'}"] = [values[row] for row in table["parameter"]]
     return table
 
 
 def _settings(variant: Variant, profile: Profile) -> dict[str, str]:
-    """A student's rows in Table 4.10, in its words."""
     loss, *margin = variant.structural.split(";")  # max-margin;MSE;γ=1.0
     teachers = {teacher: name for name, teacher in CONTEXTUAL_TEACHERS.items()}
     masking = f"longer than {profile.training.max_structural_len} tokens"
@@ -104,6 +102,4 @@ def mean_cosine(embedding: np.ndarray) -> float:
 
 
 def _students(models: dict[str, str]) -> dict[str, Variant]:
-    """Those of the models (name -> identity) that learn from a contextual teacher."""
-    variants = {name: parse(identity) for name, identity in models.items()}
-    return {name: variant for name, variant in variants.items() if variant.kind == "student" and variant.contextual}
+    return {name: variant for name, variant in chapter4.students(models).items() if variant.contextual}

@@ -25,6 +25,7 @@ MODELS = {
     "TF-IDF": "TF-IDF",
     "SBERT, mean of chunks": "SBERT, mean of chunks",
 }
+_NAMES = {identity: name for name, identity in MODELS.items()}
 STUDENTS = tuple(name for name, identity in MODELS.items() if parse(identity).kind == "student")
 PUBLISHED = published.CHAPTER_5
 _PARTS = (*reversed(roles.ROUNDS), "retrieval")  # of Table 5.7; rounds of a profile's own come after them
@@ -50,13 +51,13 @@ def classification(profile: Profile, executor: Executor | None = None) -> pd.Dat
     given = {"profile": final_profile(profile), "seeds": seeds(profile), "executor": executor, "split": "test"}
     rounds = profile.final.rounds.items()
     runs = [experiments.run(MODELS.values(), **given, limit=limit).assign(round=name) for name, limit in rounds]
-    return _named(pd.concat(runs, ignore_index=True))
+    return chapter4.renamed(pd.concat(runs, ignore_index=True), _NAMES)
 
 
 def retrieval(profile: Profile, *, top: int | None, executor: Executor | None = None) -> pd.DataFrame:
     """Tidy MAP and MRR of every model, over the whole ordering (`top=None`) or its first `top` texts."""
     given = {"profile": final_profile(profile), "seeds": seeds(profile), "executor": executor}
-    return _named(experiments.retrieve(MODELS.values(), **given, top=top).assign(round=""))
+    return chapter4.renamed(experiments.retrieve(MODELS.values(), **given, top=top).assign(round=""), _NAMES)
 
 
 def score_table(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.DataFrame:
@@ -85,8 +86,7 @@ def cut(profile: Profile, executor: Executor | None = None) -> pd.DataFrame:
     names = {f"{MODELS[name]};cut": f"{name};cut" for name in ("Longformer", *STUDENTS)}
     own = {f"{identity};cut": own for identity, own in seeds(profile).items()}
     given = {"profile": final_profile(profile), "seeds": own, "executor": executor, "split": "test"}
-    records = experiments.run(names, **given).assign(round="all")
-    return records.assign(identity=records["model"], model=records["model"].map(names))
+    return chapter4.renamed(experiments.run(names, **given).assign(round="all"), names)
 
 
 def numbers(profile: Profile) -> dict[str, float]:
@@ -115,9 +115,3 @@ def _summaries(scores: pd.DataFrame, column: str) -> pd.DataFrame:
     joined = joined.assign(mean=joined[column], norm_mean=joined[column] / joined["best"])
     means = joined.groupby(["round", "model"], sort=False)[[*_MEANS]].mean().reset_index()
     return means.melt(["round", "model"], var_name="task", value_name=column)
-
-
-def _named(records: pd.DataFrame) -> pd.DataFrame:
-    """Identities replaced by Chapter 5's names."""
-    names = {identity: name for name, identity in MODELS.items()}
-    return records.assign(identity=records["model"], model=records["model"].map(names))
