@@ -1,7 +1,6 @@
 """The records behind a boxplot figure of Chapter 4, and its noise band: how far the seed alone moves references."""
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
 from itertools import combinations
 
 import pandas as pd
@@ -49,11 +48,11 @@ def students(models: Mapping[str, str]) -> dict[str, Variant]:
     return {name: variant for name, variant in variants.items() if variant.kind == "student"}
 
 
-def records(labels: str | Sequence[str], *, profile: Profile, executor: Executor | None = None) -> pd.DataFrame:
+def records(labels: str | Sequence[str], *, profile: Profile) -> pd.DataFrame:
     """Tidy records of every model of the figures and of their references; trains what is missing."""
     labels = [labels] if isinstance(labels, str) else labels
     wanted = [identity for label in labels for identity in (*models(label, profile).values(), *references(label))]
-    return experiments.run(dict.fromkeys(wanted), profile=profile, seeds=seeds(profile), executor=executor)
+    return experiments.run(dict.fromkeys(wanted), profile=profile, seeds=seeds(profile))
 
 
 def seeds(profile: Profile, repeated: Sequence[str] = ()) -> dict[str, list[int]]:
@@ -70,7 +69,6 @@ def renamed(records: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
 
 
 def of_figure(records: pd.DataFrame, label: str, profile: Profile) -> pd.DataFrame:
-    """The records of one figure's models, out of the records of several figures."""
     return records[records["model"].isin(models(label, profile).values())].reset_index(drop=True)
 
 
@@ -90,6 +88,6 @@ def draw(label: str, records: pd.DataFrame, profile: Profile) -> tuple[pd.DataFr
 
 def reference_tests(records: pd.DataFrame) -> pd.DataFrame:
     """Every pair of reference students, compared over their seeds: `verdicts.compare` of mean accuracies."""
-    references = records[records["model"].isin(REFERENCES)]
-    evidence = from_runs(references.pivot(index=["model", "seed"], columns="task", values="value"))
-    return verdicts.compare(combinations([name for name in REFERENCES if name in evidence.means.index], 2), evidence)
+    runs = records[records["model"].isin(REFERENCES)].pivot(index=["model", "seed"], columns="task", values="value")
+    names = [name for name in REFERENCES if name in runs.index.get_level_values("model")]
+    return verdicts.compare(combinations(names, 2), from_runs(runs))

@@ -55,9 +55,9 @@ class Claim(Settings):
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """Its checks, and those that everything needs that was measured by heads."""
-        always = ("heads_converged", "task_not_at_chance") if self.metric == "accuracy" else ("task_not_at_chance",)
-        return (*always, *self.checks)
+        """Its checks, and those of all claims of its metric."""
+        heads = ["heads_converged"] if self.metric == "accuracy" else []
+        return (*heads, "task_not_at_chance", *self.checks)
 
     def weights(self, tasks: Sequence[str]) -> dict[str, float]:
         """Task -> its weight in a score, of those at hand."""
@@ -74,10 +74,7 @@ class Claim(Settings):
 
 
 class Beats(Claim):
-    """Each of `better` has a higher score than each of `worse`; in every one of `rounds`, where Chapter 5 has them.
-
-    best: the best of `better` has a higher score than the best of `worse`.
-    """
+    """Each of `better` has a higher score than each of `worse`, or the best of them than the best; in all `rounds`."""
 
     better: Patterns
     worse: Patterns
@@ -195,10 +192,9 @@ class EasierTask(Claim):
 
 
 class Alike(Claim):
-    """Each of `models` scores as well with another treatment, up to `verdicts.MARGIN`: it needs equivalence.
+    """Each of `models` scores as well with another treatment, up to `verdicts.MARGIN`. It is checked on our runs alone.
 
-    treatment: what is added to a model's name, as in "cosine;cut" for task texts cut at the teacher's limit. The thesis
-    has no such runs; a claim of this kind is checked on ours alone.
+    treatment: what is added to a model's name, as in "cosine;cut" for task texts cut at the teacher's limit.
     """
 
     SIDES = ("models",)
@@ -231,10 +227,7 @@ KINDS: dict[str, type[Claim]] = {
 
 
 def resolve(patterns: str | Sequence[str], models: Sequence[str]) -> list[str]:
-    """The models that match a pattern and none of those after "!", in their own order.
-
-    Raises `ValueError` for a pattern that matches nothing: it is misspelt.
-    """
+    """The models that the patterns leave, in their own order; `ValueError` for a pattern that matches nothing."""
     patterns = [patterns] if isinstance(patterns, str) else patterns
     chosen: set[str] = set()
     for pattern in patterns:

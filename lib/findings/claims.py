@@ -3,9 +3,8 @@
     claims.check(*claims.our_results(profile))       the ledger; `check({})` judges the published numbers alone
 
 A finding stands in `params/claims.yaml`; its kind (`lib.findings.claim_kinds`) turns it into differences of scores, and
-`lib.statistics.verdicts` judges them. Our scores of single test examples give chance-corrected accuracies, with seeds
-and texts as noise. Published numbers, where everything ran once, and figures of which only a CSV is there give
-normalised accuracies, with the seed's noise alone: `rerun_noise`, or the band in the figure.
+`lib.statistics.verdicts` judges them: chance-corrected accuracies of single test examples, with seeds and texts as
+noise, or normalised accuracies, published or from a figure's CSV, with the seed's noise alone.
 """
 
 from __future__ import annotations
@@ -54,10 +53,8 @@ _COLUMNS = (
 
 @functools.cache
 def load() -> list[Claim]:
-    """Every finding of `params/claims.yaml`, in the order of the thesis.
-
-    Raises `lib.config.profiles.ParameterError`, one line naming the claim, for an unknown kind, key, figure or model.
-    """
+    """Every finding of `params/claims.yaml`, in the order of the thesis; `lib.config.profiles.ParameterError`, one line
+    naming the claim, for an unknown kind, key, figure or model."""
     return [parse(*entry) for entry in profiles.entries("claims.yaml")]
 
 
@@ -87,22 +84,20 @@ def check(
 ) -> pd.DataFrame:
     """The claims ledger: every finding on the published numbers and on our scores.
 
-    scores: figure -> columns model, task, value, and seed if there are several. Chapter 4: models by identity or as
-        printed in that figure. Chapter 5: models as printed, with metric and round. Models that the figure does not
-        print are left out. With the columns of `intervals.task_scores` too, they are judged by single test examples;
-        other models then add to the seed noise.
+    scores: figure -> columns model (identity, or as printed), task, value; seed, metric and round where there are
+        several. Models that the figure does not print are left out. With the columns of `intervals.task_scores` too,
+        they are judged by single test examples, and other models add to the seed noise.
     noise: figure -> seed noise of mean accuracy, for scores without examples; by default measured on their seeds.
     checks: `testability.results`; a claim is "not testable here" if a check that it needs failed, for it or for all.
     numbers: ours, by name, for claims of the kind `number`.
 
-    A row per claim. Columns with "published_" before their names, and arithmetic, are of the published numbers, the
-    others ours: `Judgement`'s, "not run" where a model has no scores; q, among all that were tested; measure, what
-    effects are differences of. label is the figure.
+    A row per claim; label is its figure. "published_..." and arithmetic are of the published numbers, the others ours:
+    `Judgement`'s, "not run" where a model has no scores; q, among all that were tested.
     """
     rows = []
     for claim in load():
-        row: dict[str, Any] = {"id": claim.id, "section": claim.section, "label": claim.figure, "profile": profile}
-        row |= {"finding": claim.finding, "note": claim.note}
+        row: dict[str, Any] = claim.model_dump(include={"id", "section", "finding", "note"})
+        row |= {"label": claim.figure, "profile": profile}
         if isinstance(claim, Number):
             ours = (numbers or {}).get(claim.number)
             row |= {"published_effect": claim.published, "published_verdict": verdicts.NUMBER, "effect": ours}
@@ -138,8 +133,7 @@ def of_figure(
 
 
 def of_chapter_4(figure: str, records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
-    """`of_figure` for a boxplot figure of Chapter 4, from the records that it was just drawn from, with the checks that
-    they allow."""
+    """`of_figure` for a boxplot of Chapter 4, from its records, with the checks that they allow."""
     wanted = {*chapter4.models(figure, profile).values(), *chapter4.references(figure)}
     scores = records[records["model"].isin(wanted)]
     checks = testability.results(testability.table({figure: scores}, profile))
@@ -203,8 +197,8 @@ def neighbours(figure: str, data: pd.DataFrame | None = None, noise: SeedNoise |
 def _columns(judged: Judgement | None) -> dict[str, Any]:
     if judged is None:
         return {"verdict": verdicts.NOT_RUN, "arithmetic": None}
-    fields = asdict(judged)
-    return fields | dict(zip(("one_task_low", "one_task_high"), fields["without_a_task"], strict=True))
+    low, high = judged.without_a_task
+    return asdict(judged) | {"one_task_low": low, "one_task_high": high}
 
 
 @functools.cache
@@ -220,7 +214,7 @@ def _judged_published(claim: Claim) -> Judgement | None:
 
 
 def _ours(claim: Claim, scores: pd.DataFrame | None, noise: Noises) -> tuple[Judgement | None, str, str]:
-    """Our verdict, or None; what its effect is a difference of; and what is missing for it."""
+    """Our verdict, the measure, and what is missing."""
     if scores is None:
         return None, "", ""
     models, scores = _models(claim), _as_printed(claim, scores)
@@ -275,13 +269,12 @@ def _published_scores(figure: str, metric: str) -> pd.DataFrame:
 
 
 def _as_printed(claim: Claim, scores: pd.DataFrame) -> pd.DataFrame:
-    """Our scores in the form of `_published_scores`. Models that the figure does not show are left out, but for scores
-    of single examples, where a reference student's seeds may be all that is known of seeds."""
+    """Models that the figure does not show are left out, but for scores of single examples, where a reference student's
+    seeds may be all that is known of seeds."""
     figure = claim.checked_on
+    scores = scores.assign(seed=scores.get("seed", 0))
     if "metric" in scores:
         scores = scores[scores["metric"] == claim.metric]
-    if "seed" not in scores:
-        scores = scores.assign(seed=0)
     if figure == "fig5_3" and "round" in scores:
         scores = scores.assign(model=scores["model"] + ";" + scores["round"])
     identities = {} if figure in RETRIEVAL else figure_models.printed(figure)

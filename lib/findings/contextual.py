@@ -31,17 +31,15 @@ def paragraph_vector_table(identities: Iterable[str], profile: Profile) -> pd.Da
 
 
 def projection_table(label: str, profile: Profile) -> pd.DataFrame:
-    """The students of Table 4.6, 4.7 or 4.8 (tab4_6 ...): teacher, both projections by label, the dimension that both
-    end in, their parameters in this profile, and whether the thesis lists them."""
+    """Table 4.6, 4.7 or 4.8 (tab4_6 ...), with the dimension and parameters of the projections in this profile."""
     printed = set(published.load(label).itertuples(index=False, name=None))
     dim, rows = models.base_student(profile).dim, []
     for name, variant in _students(figure_models.listed(_FIGURES[label])).items():
-        labels = variant.student_projection, variant.contextual_projection
+        key = TEACHER_OF_DIMENSION[name.split(";")[0]], variant.student_projection, variant.contextual_projection
+        student, contextual = (projection.scale(layers, profile.width) for layers in key[1:])
         vectors = [part.split(";")[1] for part in variant.contextual.split("+")]
         vector_dim = sum(int(projection.scale(size, profile.width)) for size in vectors)
-        student, contextual = (projection.scale(layers, profile.width) for layers in labels)
         counts = projection.parameter_count(student, dim), projection.parameter_count(contextual, vector_dim)
-        key = (TEACHER_OF_DIMENSION[name.split(";")[0]], *labels)
         rows.append((*key, projection.out_features(student, dim), *counts, "yes" if key in printed else "no"))
     columns = ["teacher", "student_projection", "contextual_projection", "dimension", "student_parameters"]
     return pd.DataFrame(rows, columns=[*columns, "contextual_parameters", "published"])
@@ -89,7 +87,7 @@ def figure_histories(groups: dict[str, str], profile: Profile) -> pd.DataFrame:
 
 
 def collapsed(records: pd.DataFrame, profile: Profile) -> pd.Series:
-    """Per record: whether some seed of its model, a student, embeds all held-out documents in one direction."""
+    """Per record: whether its model is a student of which a seed embeds all held-out documents in one direction."""
     students = records.loc[records["kind"] == "student", ["model", "seed"]].drop_duplicates()
     embedded = {run: embeddings.of(*run, profile)["validation"] for run in students.itertuples(index=False, name=None)}
     return records["model"].isin({model for (model, _), rows in embedded.items() if mean_cosine(rows) >= COLLAPSED})

@@ -47,13 +47,10 @@ def paragraph_vector(profile: Profile) -> pd.DataFrame:
         "vector_size": ", ".join(projection.scale(dimension, profile.width) for dimension in dimensions),
         "min_count": ", ".join(min_counts).replace("10%", share),
         "text_pre_process": ", ".join(preparations).lower(),
-        "window": settings.window,
-        "negative": settings.negative,
         "sample": f"{settings.sample:g}",
         "dbow_words": str(settings.dbow_words).lower(),
-        "epochs": settings.epochs,
     }
-    return _beside("tab4_5", values)
+    return _beside("tab4_5", values, settings)
 
 
 def weighting(profile: Profile) -> pd.DataFrame:

@@ -25,25 +25,23 @@ CONVERGED = 0.01  # of chance-corrected accuracy, half the margin of equivalence
 UPDATES = 50  # of the final students, at least
 LENGTHS = 0.05  # distance from the published 71 % of documents above the structural teacher's limit
 _ENCODERS = ("SBERT", "Longformer", *CONTEXTUAL_TEACHERS)
-_COLUMNS = ["check", "label", "what", "value", "low", "high", "needed", "passed"]
 
 
 def table(scores: Mapping[str, pd.DataFrame], profile: Profile) -> pd.DataFrame:
-    """What could be checked, a row each; nothing is trained but heads.
+    """What could be checked in `claims.our_results`, a row each; nothing is trained but heads.
 
-    scores: of `claims.our_results`; figures without scores of single examples are left out. label: the figure that a
-    check is about, empty for all. low, high: 95 % interval, or the range over students. passed: None where a row only
-    informs.
+    label: the figure that a check is about, empty for all. low, high: 95 % interval, or the range over students.
+    passed: None where a row only informs.
     """
     drawn = {label: frame for label, frame in scores.items() if "scores" in frame and label.startswith("fig4_")}
     rows = [*_lengths(profile), *_updates(profile)]
     if drawn:
-        rows += [*_above_chance(max(drawn.values(), key=lambda frame: len({*_ENCODERS} & {*frame["model"]})))]
+        rows += _above_chance(max(drawn.values(), key=lambda frame: len({*_ENCODERS} & {*frame["model"]})))
     if "fig4_2" in drawn:
-        rows += [*_heads(drawn["fig4_2"], profile)]
-    for label in (name for name in (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12") if name in drawn):
-        rows += [*_students(label, profile)]
-    return pd.DataFrame(rows, columns=_COLUMNS)
+        rows += _heads(drawn["fig4_2"], profile)
+    for label in (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12"):
+        rows += _students(label, profile) if label in drawn else ()
+    return pd.DataFrame(rows, columns=["check", "label", "what", "value", "low", "high", "needed", "passed"])
 
 
 def results(checked: pd.DataFrame) -> dict[tuple[str, str], str]:
@@ -72,7 +70,6 @@ def _updates(profile: Profile) -> Iterator[tuple]:
 
 
 def _above_chance(frame: pd.DataFrame) -> Iterator[tuple]:
-    """Teachers and base over all tasks, and on each task the best of them."""
     models = [model for model in _ENCODERS if model in set(frame["model"])]
     judged = above_chance(task_scores(frame[frame["model"].isin(models)]), models)
     for row in judged[judged["task"] == "all"].itertuples():
@@ -81,8 +78,7 @@ def _above_chance(frame: pd.DataFrame) -> Iterator[tuple]:
         what = f"{row.model} on all tasks, chance-corrected"
         yield f"{check}_above_chance", "", what, row.score, row.low, row.high, "low above 0", row.low > 0
     for task, rows in judged[judged["task"] != "all"].groupby("task", sort=False):
-        best = rows.loc[rows["low"].idxmax()]
-        passed = bool(rows["passed"].any())
+        best, passed = rows.loc[rows["low"].idxmax()], bool(rows["passed"].any())
         what = f"{best['model']} on {task}, chance-corrected"
         yield "task_not_at_chance", "", what, best["score"], best["low"], best["high"], "low above 0, below .97", passed
 

@@ -18,10 +18,7 @@ from scipy import sparse, stats
 
 
 class SeedNoise(NamedTuple):
-    """Noise of a mean score when nothing but the seed changes.
-
-    sd: standard deviation of one run, pooled over models. df: its degrees of freedom.
-    """
+    """Standard deviation of a run's mean score by its seed, pooled over models, and its degrees of freedom."""
 
     sd: float
     df: int
@@ -121,11 +118,8 @@ class Evidence:
 
 
 def task_scores(frame: pd.DataFrame) -> dict[str, TaskScores]:
-    """Task -> scores, from tidy rows.
-
-    frame: a row for each model, task and seed; columns scores (an array over the task's test examples), groups (an
-        array, as in `TaskScores`, the same in every row of a task) and chance.
-    """
+    """Task -> scores. frame: a row for each model, task and seed; columns scores (an array over the task's test
+    examples), groups (an array, as in `TaskScores`, the same in every row of a task) and chance."""
     tasks = {}
     for name, rows in frame.sort_values("seed", kind="stable").groupby("task", sort=False):
         scores = {model: np.stack(list(group)) for model, group in rows.groupby("model")["scores"]}

@@ -66,10 +66,9 @@ def judge(
     simultaneous: the quantile of the largest of n correlated normal errors (max-T), never more than Bonferroni's.
     If k units are to hold, a false verdict needs one of the n - k + 1 weakest to look better than it is.
 
-    Args:
-        units: comparisons by unit, as many in each; where units are models, the rivals stand in the same order.
-        at_most: the statement is the contrary of "at least at_most + 1", and so is its verdict.
-        sides: 1 gives each bound the whole of ALPHA, for a finding that is itself one of equivalence.
+    units: comparisons by unit, as many in each; where units are models, the rivals stand in the same order.
+    at_most: the statement is the contrary of "at least at_most + 1", and so is its verdict.
+    sides: 1 gives each bound the whole of ALPHA, for a finding that is itself one of equivalence.
     """
     shape = len(units), len(units[0])
     comparisons = [comparison for unit in units for comparison in unit]
@@ -92,7 +91,6 @@ def judge(
     below = _Tail(-noise.min(2) if count == 1 else -noise.min((1, 2))[:, None], count * shape[1], common)
 
     def bounds(alpha: float) -> tuple[float, float]:
-        """One-sided bounds of the effect."""
         margins = [-special.stdtrit(df, tail.level(alpha)) * errors for tail in (above, below)]
         low, high = (np.sort((effects + way * m).min(1))[-count] for way, m in zip((-1, 1), margins, strict=True))
         return float(low), float(high)
@@ -146,9 +144,8 @@ def compare(pairs: Iterable[tuple[str, str]], evidence: Evidence) -> pd.DataFram
 def above_chance(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> pd.DataFrame:
     """Every model on every task against guessing, and (task "all") on their mean.
 
-    Columns model, task, score (chance-corrected), low, high (95 % interval over test texts), passed: the interval lies
-    above chance and the score below the ceiling. Seeds are left aside: the models here are taken as they are.
-    """
+    score: chance-corrected. low, high: 95 % interval over test texts. passed: the interval lies above chance and the
+    score below the ceiling. Seeds are left aside."""
     rows = []
     for task, names in [*((name, [name]) for name in tasks), ("all", list(tasks))]:
         weights, given = dict.fromkeys(names, 1 / len(names)), list(tasks[names[0]].scores)
