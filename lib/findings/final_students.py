@@ -79,7 +79,8 @@ def score_table(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.DataFra
 
 
 def cut(profile: Profile) -> pd.DataFrame:
-    """`classification` with all examples, of students and base, "<name>;cut", that embed what the teacher reads."""
+    """As `classification`, with all examples, of students and base that embed only what the structural teacher reads of
+    a text; models are called "<name>;cut"."""
     names = {f"{MODELS[name]};cut": f"{name};cut" for name in ("Longformer", *STUDENTS)}
     own = {f"{identity};cut": own for identity, own in seeds(profile).items()}
     records = experiments.run(names, profile=final_profile(profile), seeds=own, split="test")
@@ -107,11 +108,7 @@ def seeds(profile: Profile) -> dict[str, list[int]]:
 
 def _summaries(scores: pd.DataFrame, column: str) -> pd.DataFrame:
     best = scores[scores["model"].isin(PUBLISHED)].groupby(["round", "task"])[column].max().rename("best")
-    joined = scores.join(best, on=["round", "task"]).assign(mean=scores[column])
-    means = (
-        joined.assign(norm_mean=joined["mean"] / joined["best"])
-        .groupby(["round", "model"], sort=False)[[*_MEANS]]
-        .mean()
-        .reset_index()
-    )
+    joined = scores.join(best, on=["round", "task"])
+    joined = joined.assign(mean=joined[column], norm_mean=joined[column] / joined["best"])
+    means = joined.groupby(["round", "model"], sort=False)[[*_MEANS]].mean().reset_index()
     return means.melt(["round", "model"], var_name="task", value_name=column)
