@@ -136,8 +136,8 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
 
 def compare(pairs: Iterable[tuple[str, str]], evidence: Evidence) -> pd.DataFrame:
     """Model against model: columns left, right, difference (left minus right), low, high, p, verdict."""
-    judged = [(*names, judge([[pair(*names)]], evidence)) for names in pairs]
-    rows = [(left, right, one.effect, one.low, one.high, one.p, one.verdict) for left, right, one in judged]
+    judged = [(names, judge([[pair(*names)]], evidence)) for names in pairs]
+    rows = [(*names, result.effect, result.low, result.high, result.p, result.verdict) for names, result in judged]
     return pd.DataFrame(rows, columns=["left", "right", "difference", "low", "high", "p", "verdict"])
 
 
