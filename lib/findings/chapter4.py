@@ -1,7 +1,6 @@
 """The records behind a boxplot figure of Chapter 4, and its noise band: how far the seed alone moves references."""
 
-from collections.abc import Sequence
-from concurrent.futures import Executor
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import pandas as pd
@@ -9,7 +8,7 @@ import pandas as pd
 from lib import experiments, figures
 from lib.config import profiles
 from lib.config.profiles import Profile
-from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, parse
+from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, Variant, parse
 from lib.figures.boxplots import UNTRAINED
 from lib.published import figure_models
 from lib.statistics import verdicts
@@ -34,8 +33,7 @@ def models(label: str, profile: Profile) -> dict[str, str]:
     """Name as printed -> identity of the models that a figure shows, as far as `profile.only` and
     `profile.max_variants` keep them; `ValueError` for a variant in a grid that nobody can train."""
     shown = {name: parse(identity).identity for name, identity in figure_models.shown(label).items()}
-    if profile.only:
-        wanted = profile.only
+    if wanted := profile.only:
         shown = {name: model for name, model in shown.items() if model in UNTRAINED or profiles.matches(name, wanted)}
     if profile.max_variants is not None:
         kept = [*UNTRAINED, *references(label)]
@@ -44,11 +42,17 @@ def models(label: str, profile: Profile) -> dict[str, str]:
     return shown
 
 
-def records(labels: str | Sequence[str], *, profile: Profile, executor: Executor | None = None) -> pd.DataFrame:
+def students(models: Mapping[str, str]) -> dict[str, Variant]:
+    """Those of the models, name -> identity, that are students."""
+    variants = {name: parse(identity) for name, identity in models.items()}
+    return {name: variant for name, variant in variants.items() if variant.kind == "student"}
+
+
+def records(labels: str | Sequence[str], *, profile: Profile) -> pd.DataFrame:
     """Tidy records of every model of the figures and of their references; trains what is missing."""
     labels = [labels] if isinstance(labels, str) else labels
     wanted = [identity for label in labels for identity in (*models(label, profile).values(), *references(label))]
-    return experiments.run(dict.fromkeys(wanted), profile=profile, seeds=seeds(profile), executor=executor)
+    return experiments.run(dict.fromkeys(wanted), profile=profile, seeds=seeds(profile))
 
 
 def seeds(profile: Profile, repeated: Sequence[str] = ()) -> dict[str, list[int]]:
@@ -59,8 +63,12 @@ def seeds(profile: Profile, repeated: Sequence[str] = ()) -> dict[str, list[int]
     return dict.fromkeys(repeated, sorted({*profile.seeds, *profile.reference_seeds}))
 
 
+def renamed(records: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    """The records under other names of their models; what they are stands in the column identity."""
+    return records.assign(identity=records["model"], model=records["model"].map(names))
+
+
 def of_figure(records: pd.DataFrame, label: str, profile: Profile) -> pd.DataFrame:
-    """The records of one figure's models, out of the records of several figures."""
     return records[records["model"].isin(models(label, profile).values())].reset_index(drop=True)
 
 
@@ -80,6 +88,6 @@ def draw(label: str, records: pd.DataFrame, profile: Profile) -> tuple[pd.DataFr
 
 def reference_tests(records: pd.DataFrame) -> pd.DataFrame:
     """Every pair of reference students, compared over their seeds: `verdicts.compare` of mean accuracies."""
-    references = records[records["model"].isin(REFERENCES)]
-    evidence = from_runs(references.pivot(index=["model", "seed"], columns="task", values="value"))
-    return verdicts.compare(combinations([name for name in REFERENCES if name in evidence.means.index], 2), evidence)
+    runs = records[records["model"].isin(REFERENCES)].pivot(index=["model", "seed"], columns="task", values="value")
+    names = [name for name in REFERENCES if name in runs.index.get_level_values("model")]
+    return verdicts.compare(combinations(names, 2), from_runs(runs))

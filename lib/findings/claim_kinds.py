@@ -1,8 +1,8 @@
 """What a finding of the thesis may say, and the comparisons that decide whether it is so.
 
-Every kind becomes weighted sums of the models' scores, positive where the finding holds, so one engine
-(`lib.statistics.verdicts`) judges them all. Claims are judged as worded: where the thesis says "the best", it is the
-best of the run at hand, and the verdict knows that it was picked. Models are named as printed in the claim's figure.
+Every kind becomes weighted sums of the models' scores, positive where the finding holds, for `lib.statistics.verdicts`.
+Claims are judged as worded: "the best" is the best of the run at hand, and the verdict knows that it was picked.
+Models are named as printed in the claim's figure.
 """
 
 from __future__ import annotations
@@ -30,12 +30,10 @@ Check = Literal[
 
 
 class Claim(Settings):
-    """A finding of the thesis.
+    """A finding of the thesis, in our words.
 
-    section, figure: where it stands; figure is the one that shows it. finding: what it says, in our words.
-    source: the figure whose numbers it is checked on, if not `figure`. metric: "accuracy", "MAP" or "MRR".
-    tasks: only these; none means all. checks: what has to be so for our numbers to speak to the finding.
-    note: what a reader should know beside the verdict.
+    source: the figure whose numbers it is checked on, if not `figure`. tasks: only these; none means all. checks: what
+    has to be so for our numbers to speak to the finding. note: what a reader should know beside the verdict.
     """
 
     SIDES: ClassVar[tuple[str, ...]] = ()  # fields that name models
@@ -53,14 +51,13 @@ class Claim(Settings):
 
     @property
     def checked_on(self) -> str:
-        """The figure whose numbers decide."""
         return self.source or self.figure
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """Its checks, and those that everything needs that was measured by heads."""
-        always = ("heads_converged", "task_not_at_chance") if self.metric == "accuracy" else ("task_not_at_chance",)
-        return (*always, *self.checks)
+        """Its checks, and those of all claims of its metric."""
+        heads = ["heads_converged"] if self.metric == "accuracy" else []
+        return (*heads, "task_not_at_chance", *self.checks)
 
     def weights(self, tasks: Sequence[str]) -> dict[str, float]:
         """Task -> its weight in a score, of those at hand."""
@@ -71,20 +68,13 @@ class Claim(Settings):
         """The models that the claim names, side by side; `ValueError` if a name matches none of `models`."""
         return [resolve(getattr(self, name), models) for name in self.SIDES]
 
-    def units(self, models: Sequence[str]) -> list[list[Comparison]]:
-        """What must be positive, as `verdicts.judge` takes it. models: the figure's, as printed."""
-        raise NotImplementedError
-
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        """The verdict."""
-        return judge(self.units(models), evidence)
+        """The verdict. models: the figure's, as printed."""
+        raise NotImplementedError
 
 
 class Beats(Claim):
-    """Each of `better` has a higher score than each of `worse`; in every one of `rounds`, where Chapter 5 has them.
-
-    best: the best of `better` has a higher score than the best of `worse`.
-    """
+    """Each of `better` has a higher score than each of `worse`, or the best of them than the best; in all `rounds`."""
 
     better: Patterns
     worse: Patterns
@@ -101,15 +91,13 @@ class Beats(Claim):
         suffixes = [f";{name}" for name in self.rounds] or [""]
         return [resolve([p + s for p in side], models) for s in suffixes for side in (self.better, self.worse)]
 
-    def units(self, models: Sequence[str]) -> list[list[Comparison]]:
+    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         sides = self.sides(models)
         if self.best:
-            return [[pair(a, b) for b in sides[1]] for a in sides[0]]
+            return judge([[pair(a, b) for b in sides[1]] for a in sides[0]], evidence, at_least=1)
         rounds = zip(sides[::2], sides[1::2], strict=True)
-        return [[pair(a, b)] for left, right in rounds for a in left if a not in right for b in right]
-
-    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        return judge(self.units(models), evidence, at_least=1 if self.best else None)
+        units = [[pair(a, b)] for left, right in rounds for a in left if a not in right for b in right]
+        return judge(units, evidence)
 
 
 class BeatsOnAverage(Claim):
@@ -119,10 +107,11 @@ class BeatsOnAverage(Claim):
     better: Patterns
     worse: Patterns
 
-    def units(self, models: Sequence[str]) -> list[list[Comparison]]:
+    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         sides = self.sides(models)
         words = [names[0] if len(names) == 1 else f"average of {len(names)} models" for names in sides]
-        return [[Comparison(*(dict.fromkeys(names, 1 / len(names)) for names in sides), *words)]]
+        averages = [dict.fromkeys(names, 1 / len(names)) for names in sides]
+        return judge([[Comparison(*averages, *words)]], evidence)
 
 
 class CountBeating(Claim):
@@ -181,9 +170,9 @@ class Collapsed(Claim):
     reference: Text
     keeps: Annotated[float, Field(gt=0, le=1)]
 
-    def units(self, models: Sequence[str]) -> list[list[Comparison]]:
+    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         words = f"{self.keeps:g} x {self.reference}", self.model
-        return [[Comparison({self.reference: self.keeps}, {self.model: 1.0}, *words)]]
+        return judge([[Comparison({self.reference: self.keeps}, {self.model: 1.0}, *words)]], evidence)
 
 
 class EasierTask(Claim):
@@ -203,10 +192,9 @@ class EasierTask(Claim):
 
 
 class Alike(Claim):
-    """Each of `models` scores as well with another treatment, up to `verdicts.MARGIN`: it needs equivalence.
+    """Each of `models` scores as well with another treatment, up to `verdicts.MARGIN`. It is checked on our runs alone.
 
-    treatment: what is added to a model's name, as in "cosine;cut" for task texts cut at the teacher's limit. The thesis
-    has no such runs; a claim of this kind is checked on ours alone.
+    treatment: what is added to a model's name, as in "cosine;cut" for task texts cut at the teacher's limit.
     """
 
     SIDES = ("models",)
@@ -214,7 +202,7 @@ class Alike(Claim):
     treatment: Text
 
     def treated(self, models: Sequence[str]) -> dict[str, str]:
-        """Model -> its name with the treatment; a round stays last."""
+        """Model -> its name with the treatment, before the round."""
         heads = {name: name.rpartition(";") if self.checked_on == "fig5_3" else (name, "", "") for name in models}
         return {name: f"{head};{self.treatment}{sep}{rest}" for name, (head, sep, rest) in heads.items()}
 
@@ -239,10 +227,7 @@ KINDS: dict[str, type[Claim]] = {
 
 
 def resolve(patterns: str | Sequence[str], models: Sequence[str]) -> list[str]:
-    """The models that match a pattern and none of those after "!", in their own order.
-
-    Raises `ValueError` for a pattern that matches nothing: it is misspelt.
-    """
+    """The models that the patterns leave, in their own order; `ValueError` for a pattern that matches nothing."""
     patterns = [patterns] if isinstance(patterns, str) else patterns
     chosen: set[str] = set()
     for pattern in patterns:

@@ -1,13 +1,10 @@
 """The thesis' findings as checks on published numbers and on ours: the ledger, and each chapter's part of it.
 
     claims.check(*claims.our_results(profile))       the ledger; `check({})` judges the published numbers alone
-    claims.of_figure("fig4_3", scores, noise)        the ledger's rows of one figure, as its notebook shows them
-    claims.neighbours("fig4_8")                      which neighbours of a published ranking are closer than a re-run
 
 A finding stands in `params/claims.yaml`; its kind (`lib.findings.claim_kinds`) turns it into differences of scores, and
-`lib.statistics.verdicts` judges them. Our scores of single test examples give chance-corrected accuracies, with seeds
-and texts as noise. Published numbers, where everything ran once, and figures of which only a CSV is there give
-normalised accuracies, with the seed's noise alone: `rerun_noise`, or the band in the figure.
+`lib.statistics.verdicts` judges them: chance-corrected accuracies of single test examples, with seeds and texts as
+noise, or normalised accuracies, published or from a figure's CSV, with the seed's noise alone.
 """
 
 from __future__ import annotations
@@ -43,7 +40,7 @@ RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting"
 # Encoders that nobody trained here: another seed gives the same one.
 GIVEN = ("Longformer", "SBERT", "TF-IDF", "SBERT, mean of chunks")
 Scores = Mapping[str, pd.DataFrame]  # figure -> its scores
-Checks = Mapping[tuple[str, str], tuple[bool, str]]  # (check, figure) -> whether it passed, and what failed
+Checks = Mapping[tuple[str, str], str]  # (failed check, figure or "") -> what failed
 Noises = Mapping[str, SeedNoise | None]  # figure -> its seed noise, None where it is not known
 _NUMBERS = ("effect", "low", "high", "p", "q")
 _COLUMNS = (
@@ -56,15 +53,13 @@ _COLUMNS = (
 
 @functools.cache
 def load() -> list[Claim]:
-    """Every finding of `params/claims.yaml`, in the order of the thesis.
-
-    Raises `lib.config.profiles.ParameterError`, one line naming the claim, for an unknown kind, key, figure or model.
-    """
+    """Every finding of `params/claims.yaml`, in the order of the thesis; `lib.config.profiles.ParameterError`, one line
+    naming the claim, for an unknown kind, key, figure or model."""
     return [parse(*entry) for entry in profiles.entries("claims.yaml")]
 
 
 def parse(name: str, fields: Mapping[str, Any], where: str) -> Claim:
-    """One claim, checked against its kind's schema and against the models of its figure."""
+    """One claim, checked against the schema of its kind and the models of its figure; raises as `load`."""
     kind = fields.get("kind")
     if kind not in KINDS:
         raise profiles.ParameterError(f"{where}: kind: unknown kind {kind!r}; known: {', '.join(KINDS)}")
@@ -89,24 +84,20 @@ def check(
 ) -> pd.DataFrame:
     """The claims ledger: every finding on the published numbers and on our scores.
 
-    scores: figure -> columns model, task, value, and seed if there are several. Chapter 4: models by identity or as
-        printed in that figure. Chapter 5: models as printed, with metric and round; fig5_3 takes the rounds, fig5_5 and
-        fig5_6 MAP and MRR. Models that the figure does not print are left out. With the columns of
-        `intervals.task_scores` too, they are judged by single test examples; other models then add to the seed noise.
+    scores: figure -> columns model (identity, or as printed), task, value; seed, metric and round where there are
+        several. Models that the figure does not print are left out. With the columns of `intervals.task_scores` too,
+        they are judged by single test examples, and other models add to the seed noise.
     noise: figure -> seed noise of mean accuracy, for scores without examples; by default measured on their seeds.
     checks: `testability.results`; a claim is "not testable here" if a check that it needs failed, for it or for all.
     numbers: ours, by name, for claims of the kind `number`.
-    profile: its name, for the ledger.
 
-    Columns: id, section, label (the figure), finding; with "published_" before them effect, low, high, p, q, verdict,
-    decided_by, reason; arithmetic (of the published numbers); ours: effect, low, high, p, q, verdict ("not run" where a
-    model has no scores), one_task_low and one_task_high (`Judgement.without_a_task`), seeds, decided_by,
-    our_arithmetic, measure (what effects are differences of); profile, note. q: among all that were tested.
+    A row per claim; label is its figure. "published_..." and arithmetic are of the published numbers, the others ours:
+    `Judgement`'s, "not run" where a model has no scores; q, among all that were tested.
     """
     rows = []
     for claim in load():
-        row: dict[str, Any] = {"id": claim.id, "section": claim.section, "label": claim.figure, "profile": profile}
-        row |= {"finding": claim.finding, "note": claim.note}
+        row: dict[str, Any] = claim.model_dump(include={"id", "section", "finding", "note"})
+        row |= {"label": claim.figure, "profile": profile}
         if isinstance(claim, Number):
             ours = (numbers or {}).get(claim.number)
             row |= {"published_effect": claim.published, "published_verdict": verdicts.NUMBER, "effect": ours}
@@ -114,8 +105,8 @@ def check(
         else:
             published = _columns(_judged_published(claim))
             judged, measure, missing = _ours(claim, scores.get(claim.checked_on), noise or {})
-            relevant = {name: result for (name, label), result in (checks or {}).items() if label in ("", claim.figure)}
-            judged = judged and verdicts.checked(judged, claim.needed, relevant)
+            failed = {name: reason for (name, label), reason in (checks or {}).items() if label in ("", claim.figure)}
+            judged = judged and verdicts.checked(judged, claim.needed, failed)
             row |= {f"published_{name}": value for name, value in published.items()} | _columns(judged)
             row |= {"arithmetic": published["arithmetic"], "our_arithmetic": row["arithmetic"], "measure": measure}
             row["note"] = " ".join(filter(None, (claim.note, missing, judged.reason if judged else "")))
@@ -132,10 +123,7 @@ def check(
 def of_figure(
     figure: str, scores: pd.DataFrame, noise: SeedNoise | None = None, checks: Checks | None = None
 ) -> pd.DataFrame:
-    """The ledger's rows of one figure, short: finding, decided by, published, ours (effects), low, high, verdict.
-
-    scores, noise: as one entry of `check`'s; checks: as its.
-    """
+    """The ledger's rows of one figure, short; published and ours are effects. Arguments are as entries of `check`'s."""
     sources = {claim.checked_on for claim in load() if claim.figure == figure}
     rows = check(dict.fromkeys(sources, scores), dict.fromkeys(sources, noise), checks=checks)
     rows = rows[rows["label"] == figure]
@@ -145,8 +133,7 @@ def of_figure(
 
 
 def of_chapter_4(figure: str, records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
-    """`of_figure` for a boxplot figure of Chapter 4, from the records that it was just drawn from, with the checks that
-    they allow."""
+    """`of_figure` for a boxplot of Chapter 4, from its records, with the checks that they allow."""
     wanted = {*chapter4.models(figure, profile).values(), *chapter4.references(figure)}
     scores = records[records["model"].isin(wanted)]
     checks = testability.results(testability.table({figure: scores}, profile))
@@ -156,9 +143,8 @@ def of_chapter_4(figure: str, records: pd.DataFrame, profile: Profile) -> pd.Dat
 def our_results(profile: Profile) -> tuple[Scores, Noises]:
     """Our results for `check`: figure -> scores, and figure -> seed noise.
 
-    Figures that were made on this machine are read from the store, with every seed; nothing is trained. A figure of
-    which only the CSV is there (it came with the repository, or what the store holds is out of date) gives its means
-    over seeds and its band. A figure without a CSV gives nothing.
+    Figures made on this machine are read from the store, with every seed; nothing is trained. One of which only the CSV
+    is there (it came with the repository, or the store is out of date) gives its means over seeds and its band.
     """
     scores, noise = {}, {}
     for figure in dict.fromkeys(claim.checked_on for claim in load()):
@@ -175,8 +161,8 @@ def rerun_noise(tasks: tuple[str, ...] = (), *, without: str = "") -> SeedNoise:
 
         sd^2 = mean over pairs of d^2 / 2,  d: the difference of their mean normalised accuracies, .0067 and .0047
 
-    With two degrees of freedom a difference counts from .0249. For one task, where means over six say nothing, from the
-    twelve differences of single tasks. without: a figure whose pair is left out, for claims about that pair itself.
+    With two degrees of freedom a difference counts from .0249. For one task: from the twelve differences of single
+    tasks. without: a figure whose pair is left out, for claims about that pair itself.
     """
     pairs = [rerun for rerun in RERUNS if rerun[0] != without]
     tables = [theirs.load(figure).pivot(index="model", columns="task", values="normalized") for figure, *_ in pairs]
@@ -188,9 +174,9 @@ def rerun_noise(tasks: tuple[str, ...] = (), *, without: str = "") -> SeedNoise:
 def neighbours(figure: str, data: pd.DataFrame | None = None, noise: SeedNoise | None = None) -> pd.DataFrame:
     """A published ranking, neighbour by neighbour, best first.
 
-    Columns: figure, model, ahead_of, gap (of mean normalised accuracy), within_noise (below what two published runs may
-    differ by), arithmetic. In Figure 5.3 neighbours are those of one round. With our figure (data: its CSV, noise: its
-    seed noise) only its models, and the columns ours (the same difference here) and ours_differ (it exceeds the noise).
+    gap: of mean normalised accuracy. within_noise: two published runs may differ by as much. In Figure 5.3 neighbours
+    are those of one round. With our figure (data: its CSV, noise: its seed noise) only its models, and the columns ours
+    (the same difference here) and ours_differ (it exceeds the noise).
     """
     means = theirs.load(figure).groupby("model", sort=False)["normalized"].mean()
     if data is not None:
@@ -209,11 +195,10 @@ def neighbours(figure: str, data: pd.DataFrame | None = None, noise: SeedNoise |
 
 
 def _columns(judged: Judgement | None) -> dict[str, Any]:
-    """A judgement's part of a row of the ledger."""
     if judged is None:
         return {"verdict": verdicts.NOT_RUN, "arithmetic": None}
-    fields = asdict(judged)
-    return fields | dict(zip(("one_task_low", "one_task_high"), fields["without_a_task"], strict=True))
+    low, high = judged.without_a_task
+    return asdict(judged) | {"one_task_low": low, "one_task_high": high}
 
 
 @functools.cache
@@ -222,20 +207,20 @@ def _judged_published(claim: Claim) -> Judgement | None:
         return None
     noise = None
     if claim.metric == "accuracy":
-        pair = {name for side in claim.sides(_models(claim)) for name in side}
-        tested = [figure for figure, *models in RERUNS if figure == claim.checked_on and pair == {*models}]
+        compared = set().union(*claim.sides(_models(claim)))
+        tested = [figure for figure, *pair in RERUNS if figure == claim.checked_on and compared == {*pair}]
         noise = rerun_noise(claim.tasks, without="".join(tested))
-    scores = _published_scores(claim.checked_on, claim.metric)
-    return claim.judged(_of_runs(claim, scores, noise), _models(claim))
+    return claim.judged(_of_runs(claim, _published_scores(claim.checked_on, claim.metric), noise), _models(claim))
 
 
 def _ours(claim: Claim, scores: pd.DataFrame | None, noise: Noises) -> tuple[Judgement | None, str, str]:
-    """Our verdict, or None; what its effect is a difference of; and what is missing for it."""
+    """Our verdict, the measure, and what is missing."""
     if scores is None:
         return None, "", ""
     models, scores = _models(claim), _as_printed(claim, scores)
-    compared = {name for side in claim.sides(models) for name in side}
-    compared |= {*claim.treated(compared).values()} if isinstance(claim, Alike) else {*()}
+    compared = set().union(*claim.sides(models))
+    if isinstance(claim, Alike):
+        compared.update(claim.treated(compared).values())
     tasks = {claim.easier, claim.harder} if isinstance(claim, EasierTask) else set(claim.tasks)
     missing = sorted(compared - set(scores["model"])) + sorted(tasks - set(scores["task"]))
     if missing or scores.empty:
@@ -251,10 +236,9 @@ def _ours(claim: Claim, scores: pd.DataFrame | None, noise: Noises) -> tuple[Jud
 
 
 def _of_runs(claim: Claim, scores: pd.DataFrame, noise: SeedNoise | None) -> Evidence:
-    """Evidence of normalised scores without examples; for `EasierTask` of raw scores."""
     weights = claim.weights(list(scores["task"].unique()))
     scores = scores[scores["task"].isin(list(weights))]
-    if isinstance(claim, EasierTask):
+    if isinstance(claim, EasierTask):  # of raw scores
         table = scores.pivot(index=["model", "seed"], columns="task", values="value")
     else:
         try:
@@ -268,13 +252,11 @@ def _of_runs(claim: Claim, scores: pd.DataFrame, noise: SeedNoise | None) -> Evi
 
 
 def _models(claim: Claim) -> list[str]:
-    """The models of the claim's figure, as printed."""
     return _published_scores(claim.checked_on, claim.metric)["model"].unique().tolist()
 
 
 @functools.cache
 def _published_scores(figure: str, metric: str) -> pd.DataFrame:
-    """model (as printed), task, seed and value of a figure's published scores."""
     scores = theirs.load(figure)
     if figure in RETRIEVAL:
         scores = scores[scores["metric"] == metric].rename(columns={"score": "value"})
@@ -287,13 +269,12 @@ def _published_scores(figure: str, metric: str) -> pd.DataFrame:
 
 
 def _as_printed(claim: Claim, scores: pd.DataFrame) -> pd.DataFrame:
-    """Our scores in the form of `_published_scores`. Models that the figure does not show are left out, but for scores
-    of single examples, where a reference student's seeds may be all that is known of seeds."""
+    """Models that the figure does not show are left out, but for scores of single examples, where a reference student's
+    seeds may be all that is known of seeds."""
     figure = claim.checked_on
+    scores = scores.assign(seed=scores.get("seed", 0))
     if "metric" in scores:
         scores = scores[scores["metric"] == claim.metric]
-    if "seed" not in scores:
-        scores = scores.assign(seed=0)
     if figure == "fig5_3" and "round" in scores:
         scores = scores.assign(model=scores["model"] + ";" + scores["round"])
     identities = {} if figure in RETRIEVAL else figure_models.printed(figure)
@@ -301,14 +282,14 @@ def _as_printed(claim: Claim, scores: pd.DataFrame) -> pd.DataFrame:
     if isinstance(claim, Alike):
         names |= dict(zip(claim.treated(names).values(), claim.treated(names.values()).values(), strict=True))
     models = scores["model"].map(names)
-    scores = scores.assign(model=models.fillna(scores["model"]) if "scores" in scores else models).dropna(
-        subset="model"
-    )
-    return scores[[name for name in ("model", "task", "seed", "value", "scores", "groups", "chance") if name in scores]]
+    if "scores" in scores:
+        models = models.fillna(scores["model"])
+    columns = ["model", "task", "seed", "value", "scores", "groups", "chance"]
+    return scores.assign(model=models).dropna(subset="model").filter(columns)
 
 
 def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | None] | None:
-    """A figure's scores with all seeds and its noise, if the store holds every one of them."""
+    """From the store, if it holds every run."""
     if figure.startswith("fig4_"):
         models = {*chapter4.models(figure, profile).values(), *chapter4.references(figure)}
         seeds, trained, splits = chapter4.seeds(profile), profile, [("validation", None)]
@@ -319,11 +300,11 @@ def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | No
     if not store().has(keys.tasks(profile)):
         return None  # nothing was evaluated: no reason to read the tasks
     tasks = classification_names(profile)
-    pairs = [(model, seed) for model in models for seed in seeds.get(model, profile.seeds)]
+    pairs = [(variants.parse(model), seed) for model in models for seed in seeds.get(model, profile.seeds)]
     with keys.data_at_rest():
-        for (model, seed), task, split in itertools.product(pairs, tasks, splits):
-            if not store().has(keys.record(variants.parse(model), seed, task, trained, *split)):
-                return None
+        runs = itertools.product(pairs, tasks, splits)
+        if not all(store().has(keys.record(*pair, task, trained, *split)) for pair, task, split in runs):
+            return None
     if figure in RETRIEVAL:
         return final_students.retrieval(profile, top=None), None
     if figure == "fig5_3":
@@ -333,7 +314,7 @@ def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | No
 
 
 def _drawn(figure: str, csv: Path, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | None]:
-    """A figure's scores from its CSV, the mean of its seeds once for each, and the noise of the band that it states."""
+    """From the CSV: the mean of the seeds once for each, and the noise of the band."""
     frame = pd.read_csv(csv, keep_default_na=False, na_values=[""]).assign(seed=0)
     if "band" not in frame or frame["band"].isna().all():
         return frame, None
@@ -343,6 +324,5 @@ def _drawn(figure: str, csv: Path, profile: Profile) -> tuple[pd.DataFrame, Seed
         df = int((frame.groupby("model")["seeds"].max() - 1).sum())
     if df < 1:
         return frame, None
-    repeated = frame.loc[frame.index.repeat(frame["seeds"])]
-    seeds = repeated.groupby(level=0).cumcount()
-    return repeated.assign(seed=seeds).reset_index(drop=True), SeedNoise(float(frame["band"].iloc[0]) / 2, df)
+    repeated = frame.assign(seed=frame["seeds"].map(range)).explode("seed", ignore_index=True).astype({"seed": int})
+    return repeated, SeedNoise(float(frame["band"].iloc[0]) / 2, df)

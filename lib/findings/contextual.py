@@ -31,17 +31,15 @@ def paragraph_vector_table(identities: Iterable[str], profile: Profile) -> pd.Da
 
 
 def projection_table(label: str, profile: Profile) -> pd.DataFrame:
-    """The students of Table 4.6, 4.7 or 4.8 (tab4_6 ...): teacher, both projections by label, the dimension that both
-    end in, their parameters in this profile, and whether the thesis lists them."""
+    """Table 4.6, 4.7 or 4.8 (tab4_6 ...), with the dimension and parameters of the projections in this profile."""
     printed = set(published.load(label).itertuples(index=False, name=None))
     dim, rows = models.base_student(profile).dim, []
     for name, variant in _students(figure_models.listed(_FIGURES[label])).items():
-        labels = variant.student_projection, variant.contextual_projection
+        key = TEACHER_OF_DIMENSION[name.split(";")[0]], variant.student_projection, variant.contextual_projection
+        student, contextual = (projection.scale(layers, profile.width) for layers in key[1:])
         vectors = [part.split(";")[1] for part in variant.contextual.split("+")]
         vector_dim = sum(int(projection.scale(size, profile.width)) for size in vectors)
-        student, contextual = (projection.scale(layers, profile.width) for layers in labels)
         counts = projection.parameter_count(student, dim), projection.parameter_count(contextual, vector_dim)
-        key = (TEACHER_OF_DIMENSION[name.split(";")[0]], *labels)
         rows.append((*key, projection.out_features(student, dim), *counts, "yes" if key in printed else "no"))
     columns = ["teacher", "student_projection", "contextual_projection", "dimension", "student_parameters"]
     return pd.DataFrame(rows, columns=[*columns, "contextual_parameters", "published"])
@@ -52,16 +50,14 @@ def selected_table(records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     table = published.load("tab4_10")
     for label, loss in figure_models.WEIGHTINGS.items():
         data = figures.boxplot_frame(label, chapter4.of_figure(records, label, profile), band=None)
-        ranking = data[["model", "identity"]].drop_duplicates().iloc[::-1].itertuples(index=False)
-        students = [(name, variant) for name, identity in ranking if (variant := parse(identity)).kind == "student"]
-        for name, variant in students[:2]:
+        ranking = data.drop_duplicates("model").iloc[::-1].set_index("model")["identity"].to_dict()
+        for name, variant in [*chapter4.students(ranking).items()][:2]:
             values = _settings(variant, profile)
             table[f"ours: {name if loss in name else f'{loss};{name}'}"] = [values[row] for row in table["parameter"]]
     return table
 
 
 def _settings(variant: Variant, profile: Profile) -> dict[str, str]:
-    """A student's rows in Table 4.10, in its words."""
     loss, *margin = variant.structural.split(";")  # max-margin;MSE;γ=1.0
     teachers = {teacher: name for name, teacher in CONTEXTUAL_TEACHERS.items()}
     masking = f"longer than {profile.training.max_structural_len} tokens"
@@ -91,7 +87,7 @@ def figure_histories(groups: dict[str, str], profile: Profile) -> pd.DataFrame:
 
 
 def collapsed(records: pd.DataFrame, profile: Profile) -> pd.Series:
-    """Per record: whether some seed of its model, a student, embeds all held-out documents in one direction."""
+    """Per record: whether its model is a student of which a seed embeds all held-out documents in one direction."""
     students = records.loc[records["kind"] == "student", ["model", "seed"]].drop_duplicates()
     embedded = {run: embeddings.of(*run, profile)["validation"] for run in students.itertuples(index=False, name=None)}
     return records["model"].isin({model for (model, _), rows in embedded.items() if mean_cosine(rows) >= COLLAPSED})
@@ -104,6 +100,4 @@ def mean_cosine(embedding: np.ndarray) -> float:
 
 
 def _students(models: dict[str, str]) -> dict[str, Variant]:
-    """Those of the models (name -> identity) that learn from a contextual teacher."""
-    variants = {name: parse(identity) for name, identity in models.items()}
-    return {name: variant for name, variant in variants.items() if variant.kind == "student" and variant.contextual}
+    return {name: variant for name, variant in chapter4.students(models).items() if variant.contextual}

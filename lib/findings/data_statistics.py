@@ -86,7 +86,6 @@ def scale(profile: Profile) -> float:
 
 
 def _classification(profile: Profile, splits: tuple[str, ...]) -> Iterator[tuple[str, str, Arrays]]:
-    """(task, split, arrays) of every classification, for those of the splits that it has."""
     for task in profile.tasks.names:
         arrays = text_sets.task(task, profile)
         yield from ((task, split, arrays) for split in splits if "classes" in arrays and f"labels_{split}" in arrays)

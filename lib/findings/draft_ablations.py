@@ -5,6 +5,7 @@ import pandas as pd
 from lib import experiments
 from lib.config.profiles import Profile
 from lib.distillation.variants import NO_WEIGHTING
+from lib.findings import chapter4
 from lib.statistics import verdicts
 from lib.statistics.effects import normalized_runs
 from lib.statistics.intervals import SeedNoise, from_runs, seed_noise
@@ -27,8 +28,7 @@ TWINS = {
 
 def run(profile: Profile) -> pd.DataFrame:
     """Tidy records of the ablations and their twins under their names in the figure, each with the reference seeds."""
-    records = experiments.run(NAMES, profile=profile, seeds=profile.reference_seeds)
-    return records.assign(identity=records["model"], model=records["model"].map(NAMES))
+    return chapter4.renamed(experiments.run(NAMES, profile=profile, seeds=profile.reference_seeds), NAMES)
 
 
 def band(records: pd.DataFrame) -> SeedNoise:

@@ -1,7 +1,5 @@
 """Chapter 5: the final students, trained longer, and everything they are compared with, on test data."""
 
-from concurrent.futures import Executor
-
 import pandas as pd
 
 from lib import experiments, published
@@ -25,6 +23,7 @@ MODELS = {
     "TF-IDF": "TF-IDF",
     "SBERT, mean of chunks": "SBERT, mean of chunks",
 }
+_NAMES = {identity: name for name, identity in MODELS.items()}
 STUDENTS = tuple(name for name, identity in MODELS.items() if parse(identity).kind == "student")
 PUBLISHED = published.CHAPTER_5
 _PARTS = (*reversed(roles.ROUNDS), "retrieval")  # of Table 5.7; rounds of a profile's own come after them
@@ -45,18 +44,18 @@ def final_profile(profile: Profile) -> Profile:
     return profile.model_copy(update={"training": training, "contextual_teacher": teacher})
 
 
-def classification(profile: Profile, executor: Executor | None = None) -> pd.DataFrame:
+def classification(profile: Profile) -> pd.DataFrame:
     """Tidy test accuracies of every model in every round: as `experiments.run`, with Chapter 5's names and `round`."""
-    given = {"profile": final_profile(profile), "seeds": seeds(profile), "executor": executor, "split": "test"}
+    given = {"profile": final_profile(profile), "seeds": seeds(profile), "split": "test"}
     rounds = profile.final.rounds.items()
     runs = [experiments.run(MODELS.values(), **given, limit=limit).assign(round=name) for name, limit in rounds]
-    return _named(pd.concat(runs, ignore_index=True))
+    return chapter4.renamed(pd.concat(runs, ignore_index=True), _NAMES)
 
 
-def retrieval(profile: Profile, *, top: int | None, executor: Executor | None = None) -> pd.DataFrame:
+def retrieval(profile: Profile, *, top: int | None) -> pd.DataFrame:
     """Tidy MAP and MRR of every model, over the whole ordering (`top=None`) or its first `top` texts."""
-    given = {"profile": final_profile(profile), "seeds": seeds(profile), "executor": executor}
-    return _named(experiments.retrieve(MODELS.values(), **given, top=top).assign(round=""))
+    records = experiments.retrieve(MODELS.values(), profile=final_profile(profile), seeds=seeds(profile), top=top)
+    return chapter4.renamed(records.assign(round=""), _NAMES)
 
 
 def score_table(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.DataFrame:
@@ -79,14 +78,13 @@ def score_table(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.DataFra
     return table.sort_values([*orders], key=lambda column: column.map(orders[column.name].index), ignore_index=True)
 
 
-def cut(profile: Profile, executor: Executor | None = None) -> pd.DataFrame:
-    """As `classification`, of students and base that embed only what the structural teacher reads of a text: models
-    are called "<name>;cut", in the round with all examples."""
+def cut(profile: Profile) -> pd.DataFrame:
+    """As `classification`, with all examples, of students and base that embed only what the structural teacher reads of
+    a text; models are called "<name>;cut"."""
     names = {f"{MODELS[name]};cut": f"{name};cut" for name in ("Longformer", *STUDENTS)}
     own = {f"{identity};cut": own for identity, own in seeds(profile).items()}
-    given = {"profile": final_profile(profile), "seeds": own, "executor": executor, "split": "test"}
-    records = experiments.run(names, **given).assign(round="all")
-    return records.assign(identity=records["model"], model=records["model"].map(names))
+    records = experiments.run(names, profile=final_profile(profile), seeds=own, split="test")
+    return chapter4.renamed(records.assign(round="all"), names)
 
 
 def numbers(profile: Profile) -> dict[str, float]:
@@ -96,7 +94,7 @@ def numbers(profile: Profile) -> dict[str, float]:
 
 
 def band(accuracies: pd.DataFrame) -> SeedNoise:
-    """The noise of mean normalised accuracy over all rounds, as Figure 5.3 normalises, from the students' seeds."""
+    """The noise of mean accuracy over all rounds, normalised as in Figure 5.3, from the students' seeds."""
     runs = accuracies[accuracies["model"].isin(PUBLISHED)]
     students = runs["model"].isin(STUDENTS)
     runs = runs.assign(model=runs["model"] + ";" + runs["round"])
@@ -104,20 +102,13 @@ def band(accuracies: pd.DataFrame) -> SeedNoise:
 
 
 def seeds(profile: Profile) -> dict[str, list[int]]:
-    """Final students and Paragraph Vectors run with the reference seeds too, everything else with the profile's."""
+    """Final students and Paragraph Vectors run with the reference seeds too."""
     return chapter4.seeds(profile, [MODELS[name] for name in (*STUDENTS, "DM", "PV")])
 
 
 def _summaries(scores: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Mean and mean normalised score per round and model."""
     best = scores[scores["model"].isin(PUBLISHED)].groupby(["round", "task"])[column].max().rename("best")
     joined = scores.join(best, on=["round", "task"])
     joined = joined.assign(mean=joined[column], norm_mean=joined[column] / joined["best"])
     means = joined.groupby(["round", "model"], sort=False)[[*_MEANS]].mean().reset_index()
     return means.melt(["round", "model"], var_name="task", value_name=column)
-
-
-def _named(records: pd.DataFrame) -> pd.DataFrame:
-    """Identities replaced by Chapter 5's names."""
-    names = {identity: name for name, identity in MODELS.items()}
-    return records.assign(identity=records["model"], model=records["model"].map(names))

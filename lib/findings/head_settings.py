@@ -5,6 +5,7 @@ import pandas as pd
 from lib import experiments
 from lib.config.profiles import Profile
 from lib.findings import chapter4
+from lib.statistics.effects import chance_corrected
 
 _SHORT = {"epochs": 10, "learning_rate": 1e-4}  # Table 4.3
 SETTINGS = {
@@ -27,8 +28,7 @@ def scores(label: str, profile: Profile) -> pd.DataFrame:
     for setting, changes in SETTINGS.items():
         own = profile.model_copy(update={"heads": profile.heads.model_copy(update=changes)})
         records = experiments.run(names, profile=own, seeds=profile.seeds[:1])
-        corrected = (records["value"] - records["chance"]) / (1 - records["chance"])
-        columns[setting] = corrected.groupby(records["model"].map(names)).mean()
+        columns[setting] = chance_corrected(records).groupby(records["model"].map(names)).mean()
     matched = {name: experiments.halves_mrr(model, profile.seeds[0], profile) for model, name in names.items()}
     columns["no label"] = pd.Series(matched)
     return pd.DataFrame(columns).sort_values("converged", ascending=False).rename_axis("model").reset_index()

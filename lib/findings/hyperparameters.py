@@ -9,18 +9,12 @@ from lib.distillation import projection
 from lib.distillation.variants import MASK_LABEL
 from lib.published import figure_models
 
-_FIELDS = {  # a parameter as the thesis prints it -> its field in the settings
-    "Batch size": "batch_size",
-    "Epochs": "epochs",
+_FIELDS = {  # a parameter as the thesis prints it -> its field in the settings, where that is called otherwise
     "Gradient accumulation steps": "accumulation",
-    "Gradient checkpointing": "gradient_checkpointing",
     "Hidden dropout rate": "dropout",
     "Hidden features": "hidden",
-    "Label smoothing": "label_smoothing",
-    "Learning rate": "learning_rate",
     "Maximum gradient norm": "clip",
     "Mixed-precision training": "precision",
-    "Weight decay": "weight_decay",
 }
 _FIXED = {"Learning rate decay": "Cosine", "Optimizer": "AdamW", "Hidden activation": "ReLU"}
 _WORDS = {"True": "Yes", "False": "No", "bf16": "Yes", "fp32": "No"}
@@ -53,13 +47,10 @@ def paragraph_vector(profile: Profile) -> pd.DataFrame:
         "vector_size": ", ".join(projection.scale(dimension, profile.width) for dimension in dimensions),
         "min_count": ", ".join(min_counts).replace("10%", share),
         "text_pre_process": ", ".join(preparations).lower(),
-        "window": settings.window,
-        "negative": settings.negative,
         "sample": f"{settings.sample:g}",
         "dbow_words": str(settings.dbow_words).lower(),
-        "epochs": settings.epochs,
     }
-    return _beside("tab4_5", values)
+    return _beside("tab4_5", values, settings)
 
 
 def weighting(profile: Profile) -> pd.DataFrame:
@@ -68,15 +59,16 @@ def weighting(profile: Profile) -> pd.DataFrame:
     masks, lambdas = (dict.fromkeys(parts) for parts in zip(*names, strict=True))
     limit = str(profile.training.max_structural_len)
     limit += "" if limit == MASK_LABEL else f" (label {MASK_LABEL})"
-    values = {"max_structural_len": ", ".join(masks).replace(MASK_LABEL, limit), "λ": ", ".join(lambdas)}
-    return _beside("tab4_9", values)
+    masks = ", ".join(masks).replace(MASK_LABEL, limit)
+    return _beside("tab4_9", {"max_structural_len": masks, "λ": ", ".join(lambdas)})
 
 
 def _beside(label: str, values: dict[str, object], *sections: Settings) -> pd.DataFrame:
     """Rows in the published order, from the values, else from the last of the sections that has the field."""
-    fields = {field: value for section in sections for field, value in section}
-    values = _FIXED | {name: fields.get(field) for name, field in _FIELDS.items()} | values
-    texts = {name: str(value) for name, value in values.items()}
     table = published.load(label).rename(columns={"value": "published"})
-    table.insert(1, "value", [_WORDS.get(texts[name], texts[name]) for name in table["parameter"]])
+    fields = {field: value for section in sections for field, value in section} | _FIXED | values
+    names = [
+        name if name in fields else _FIELDS.get(name, name.lower().replace(" ", "_")) for name in table["parameter"]
+    ]
+    table.insert(1, "value", [_WORDS.get(str(fields[name]), str(fields[name])) for name in names])
     return table

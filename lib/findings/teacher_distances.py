@@ -30,9 +30,13 @@ def distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -> pd.Dat
     }
     frames = []
     for (pairing, to), others in pairs.items():
-        for name, distance in (("squared L2", _squared), ("cosine", _cosine)):
-            values = np.concatenate([distance(ours, other).ravel() for other in others])
-            frames.append(pd.DataFrame({"negatives": pairing, "distance": name, "to": to, "value": values}))
+        values = {
+            "squared L2": [np.square(ours - other).mean(-1).ravel() for other in others],
+            "cosine": [1 - cosines(ours, other).ravel() for other in others],
+        }
+        for name, parts in values.items():
+            value = np.concatenate(parts)
+            frames.append(pd.DataFrame({"negatives": pairing, "distance": name, "to": to, "value": value}))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -58,15 +62,10 @@ def models() -> list[str]:
 
 
 def _embeddings(profile: Profile) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """The held-out documents by model of Figure 4.4, and by the teacher."""
     students = {model: embeddings.of(parse(model), profile.seeds[0], profile)["validation"] for model in models()}
     return students, structural_teacher.embeddings("validation", profile)["embeddings"]
 
 
-def _squared(student: np.ndarray, teacher: np.ndarray) -> np.ndarray:
-    return np.square(student - teacher).mean(axis=-1)
-
-
-def _cosine(student: np.ndarray, teacher: np.ndarray) -> np.ndarray:
-    norms = np.linalg.norm(student, axis=-1) * np.linalg.norm(teacher, axis=-1)
-    return 1 - (student * teacher).sum(axis=-1) / norms
+def cosines(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Cosine of each row, (..., dim), of one embedding and the same row of another."""
+    return (x * y).sum(-1) / (np.linalg.norm(x, axis=-1) * np.linalg.norm(y, axis=-1))

@@ -10,13 +10,14 @@ import pandas as pd
 
 from lib import experiments
 from lib.config.profiles import Profile
-from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
+from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant
 from lib.experiments import embeddings
 from lib.findings import chapter4, data_statistics, final_students, treatment
 from lib.findings.contextual import COLLAPSED, mean_cosine
 from lib.published import figure_models
-from lib.statistics.above_chance import above_chance
+from lib.statistics.effects import chance_corrected
 from lib.statistics.intervals import task_scores
+from lib.statistics.verdicts import above_chance
 
 SHARE = 0.1  # of the gradient: with less from the contextual teacher, nine tenths of a step go where the other points
 ALIKE = 0.99  # mean cosine of two students' embeddings; another seed's student is less like a student than that
@@ -24,44 +25,36 @@ CONVERGED = 0.01  # of chance-corrected accuracy, half the margin of equivalence
 UPDATES = 50  # of the final students, at least
 LENGTHS = 0.05  # distance from the published 71 % of documents above the structural teacher's limit
 _ENCODERS = ("SBERT", "Longformer", *CONTEXTUAL_TEACHERS)
-_COLUMNS = ["check", "label", "what", "value", "low", "high", "needed", "passed"]
 
 
 def table(scores: Mapping[str, pd.DataFrame], profile: Profile) -> pd.DataFrame:
-    """What could be checked, a row each; nothing is trained but heads.
+    """What could be checked in `claims.our_results`, a row each; nothing is trained but heads.
 
-    scores: of `claims.our_results`; figures without scores of single examples are left out. Columns check, label (the
-    figure that it is about, empty for all), what, value, low, high (95 % interval, or the range over students), needed
-    and passed; None where a row only informs.
+    label: the figure that a check is about, empty for all. low, high: 95 % interval, or the range over students.
+    passed: None where a row only informs.
     """
     drawn = {label: frame for label, frame in scores.items() if "scores" in frame and label.startswith("fig4_")}
     rows = [*_lengths(profile), *_updates(profile)]
     if drawn:
-        rows += [*_above_chance(max(drawn.values(), key=lambda frame: len({*_ENCODERS} & {*frame["model"]})))]
+        rows += _above_chance(max(drawn.values(), key=lambda frame: len({*_ENCODERS} & {*frame["model"]})))
     if "fig4_2" in drawn:
-        rows += [*_heads(drawn["fig4_2"], profile)]
-    for label in (name for name in (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12") if name in drawn):
-        rows += [*_students(label, profile)]
-    return pd.DataFrame(rows, columns=_COLUMNS)
+        rows += _heads(drawn["fig4_2"], profile)
+    for label in (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12"):
+        rows += _students(label, profile) if label in drawn else ()
+    return pd.DataFrame(rows, columns=["check", "label", "what", "value", "low", "high", "needed", "passed"])
 
 
-def results(checked: pd.DataFrame) -> dict[tuple[str, str], tuple[bool, str]]:
-    """(check, label) -> whether all its rows passed, and in words what failed."""
-    passed: dict[tuple[str, str], tuple[bool, str]] = {}
-    for row in checked.dropna(subset="passed").itertuples():
-        _, failed = passed.get((row.check, row.label), (True, ""))
-        if not row.passed:
-            failed += ("; " if failed else "") + f"{row.what} is {row.value:.2f}, needed {row.needed}"
-        passed[row.check, row.label] = not failed, failed
-    return passed
+def results(checked: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """(check, label) of each that failed -> what failed, in words."""
+    failed = checked[checked["passed"].eq(False)]
+    words = [f"{row.what} is {row.value:.2f}, needed {row.needed}" for row in failed.itertuples()]
+    return failed.assign(words=words).groupby(["check", "label"])["words"].agg("; ".join).to_dict()
 
 
 def _lengths(profile: Profile) -> Iterator[tuple]:
     limit = profile.structural_teacher.max_tokens
-    corpus = data_statistics.corpus_lengths(profile)["sbert_tokens"]
-    share = float((corpus > limit).mean())
-    needed = f"{0.71 - LENGTHS:.2f} to {0.71 + LENGTHS:.2f}"
-    passed = abs(share - 0.71) <= LENGTHS
+    share = float((data_statistics.corpus_lengths(profile)["sbert_tokens"] > limit).mean())
+    needed, passed = f"{0.71 - LENGTHS:.2f} to {0.71 + LENGTHS:.2f}", abs(share - 0.71) <= LENGTHS
     yield "texts_above_limit", "", "share of documents above the limit", share, None, None, needed, passed
     for task, texts in data_statistics.task_lengths(profile).groupby("task", sort=False):
         above = float((texts["sbert_tokens"] > limit).mean())
@@ -77,7 +70,6 @@ def _updates(profile: Profile) -> Iterator[tuple]:
 
 
 def _above_chance(frame: pd.DataFrame) -> Iterator[tuple]:
-    """Teachers and base over all tasks, and on each task the best of them."""
     models = [model for model in _ENCODERS if model in set(frame["model"])]
     judged = above_chance(task_scores(frame[frame["model"].isin(models)]), models)
     for row in judged[judged["task"] == "all"].itertuples():
@@ -86,8 +78,7 @@ def _above_chance(frame: pd.DataFrame) -> Iterator[tuple]:
         what = f"{row.model} on all tasks, chance-corrected"
         yield f"{check}_above_chance", "", what, row.score, row.low, row.high, "low above 0", row.low > 0
     for task, rows in judged[judged["task"] != "all"].groupby("task", sort=False):
-        best = rows.loc[rows["low"].idxmax()]
-        passed = bool(rows["passed"].any())
+        best, passed = rows.loc[rows["low"].idxmax()], bool(rows["passed"].any())
         what = f"{best['model']} on {task}, chance-corrected"
         yield "task_not_at_chance", "", what, best["score"], best["low"], best["high"], "low above 0, below .97", passed
 
@@ -96,35 +87,26 @@ def _heads(frame: pd.DataFrame, profile: Profile) -> Iterator[tuple]:
     """How far the models of Figure 4.2 move when their heads train twice as long."""
     frame = frame[frame["seed"] == profile.seeds[0]]
     heads = profile.heads.model_copy(update={"epochs": 2 * profile.heads.epochs})
-    longer = experiments.run(
-        frame["model"].unique(), profile=profile.model_copy(update={"heads": heads}), seeds=profile.seeds[:1]
-    )
-    means = [_corrected(records).groupby("model").mean() for records in (frame, longer)]
-    moved = float((means[1] - means[0]).mean())
+    own = profile.model_copy(update={"heads": heads})
+    longer = experiments.run(frame["model"].unique(), profile=own, seeds=profile.seeds[:1])
+    before, after = (chance_corrected(records).groupby(records["model"]).mean() for records in (frame, longer))
+    moved = float((after - before).mean())
     what = "what twice the epochs add to a chance-corrected accuracy, mean of Figure 4.2's models"
     yield "heads_converged", "", what, moved, None, None, f"below {CONVERGED}", moved < CONVERGED
 
 
-def _corrected(records: pd.DataFrame) -> pd.Series:
-    corrected = (records["value"] - records["chance"]) / (1 - records["chance"])
-    return corrected.set_axis(pd.Index(records["model"]))
-
-
 def _students(label: str, profile: Profile) -> Iterator[tuple]:
-    """Of a figure's students with a contextual teacher: what they were given, and what it made of them."""
-    seed, shares, cosines, spreads, rises = profile.seeds[0], [], [], {}, []
-    for name, identity in chapter4.models(label, profile).items():
-        variant = parse(identity)
-        if variant.kind != "student":
-            continue
-        arrays = embeddings.of(variant, seed, profile)
+    """What a figure's students were given by a contextual teacher, and what it made of them."""
+    shares, rises, cosines, spreads = [], [], [], {}
+    for name, variant in chapter4.students(chapter4.models(label, profile)).items():
+        arrays = embeddings.of(variant, profile.seeds[0], profile)
         spreads[name] = mean_cosine(arrays["validation"])
-        if variant.contextual is not None:
+        if variant.contextual:
             shares.append(arrays["watched"][:, 3].mean())
             rises.append(arrays["watched"][-1, 1] - arrays["watched"][0, 1])
-            if variant.structural is not None:
-                alone = embeddings.of(Variant("student", structural=variant.structural), seed, profile)
-                cosines.append(treatment.cosine_between(arrays["validation"], alone["validation"]))
+        if variant.contextual and variant.structural:
+            alone = embeddings.of(Variant("student", structural=variant.structural), profile.seeds[0], profile)
+            cosines.append(treatment.cosine_between(arrays["validation"], alone["validation"]))
     if shares:
         what, value = "contextual share of the gradient, median", float(np.median(shares))
         yield "treatment_given", label, what, value, min(shares), max(shares), f"at least {SHARE}", value >= SHARE

@@ -6,6 +6,7 @@ from lib import experiments
 from lib.config.profiles import Profile
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING
 from lib.statistics import verdicts
+from lib.statistics.effects import chance_corrected
 from lib.statistics.intervals import from_examples, task_scores
 
 STUDENTS = {
@@ -15,35 +16,32 @@ STUDENTS = {
     "contextual alone": "only-contextual;2048d;S:1024(ReLU)x2048;C:-",
     "cosine + contextual, masked": f"{NO_WEIGHTING['cosine']};384;λ=0.5",
 }
+_IDENTITIES = {"base": "Longformer"} | STUDENTS
 TIMES = (1, 2, 4)  # as many updates as in Chapter 4
 
 
 def run(profile: Profile) -> pd.DataFrame:
-    """Records of the students at each length of training, with the reference seeds, and of the base: as of
-    `experiments.run`, with `times` (0 for the base) and `updates`; model is a name in `STUDENTS`, or "base".
-
-    Raises ValueError if the corpus is too small for the longest.
+    """Records, as of `experiments.run`, of the students at each length of training and of the "base", all with the
+    reference seeds; with `times` (0 for the base) and `updates`. `ValueError` if the corpus is too small.
     """
     training, seeds = profile.training, profile.reference_seeds
-    names = {identity: name for name, identity in STUDENTS.items()}
-    frames = [experiments.run(["Longformer"], profile=profile, seeds=seeds).assign(model="base", times=0)]
+    frames = [experiments.run(["Longformer"], profile=profile, seeds=seeds).assign(times=0)]
     for times in TIMES:
-        records = experiments.run(names, profile=_longer(profile, times), seeds=seeds)
-        frames.append(records.assign(model=records["model"].map(names), times=times))
+        longer = _longer(profile, times)
+        frames.append(experiments.run(STUDENTS.values(), profile=longer, seeds=seeds).assign(times=times))
     records = pd.concat(frames, ignore_index=True)
-    per_update = training.batch_size * training.accumulation
-    return records.assign(updates=records["times"] * training.documents // per_update)
+    names = {identity: name for name, identity in _IDENTITIES.items()}
+    updates = records["times"] * training.documents // (training.batch_size * training.accumulation)
+    return records.assign(model=records["model"].map(names), updates=updates)
 
 
 def scores(records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     """Figure A.4's data: model, updates, seed, accuracy (chance-corrected, mean over tasks) and halves, the MRR of
     finding the other half of a held-out document among all halves."""
-    corrected = (records["value"] - records["chance"]) / (1 - records["chance"])
     keys = ["model", "times", "updates", "seed"]
-    table = records.assign(accuracy=corrected).groupby(keys, sort=False)["accuracy"].mean().reset_index()
-    identities = {"base": "Longformer"} | STUDENTS
+    table = records.assign(accuracy=chance_corrected).groupby(keys, sort=False)["accuracy"].mean().reset_index()
     table["halves"] = [
-        experiments.halves_mrr(identities[row.model], row.seed, _longer(profile, max(row.times, 1)))
+        experiments.halves_mrr(_IDENTITIES[row.model], row.seed, _longer(profile, max(row.times, 1)))
         for row in table.itertuples()
     ]
     return table.drop(columns="times")
@@ -62,7 +60,6 @@ def changes(records: pd.DataFrame) -> pd.DataFrame:
 
 
 def _longer(profile: Profile, times: int) -> Profile:
-    """The profile with so many times the documents to train a student on."""
     documents = times * profile.training.documents
     if documents > profile.corpus.train_documents:
         has = f"corpus.train_documents is {profile.corpus.train_documents}"

@@ -8,27 +8,22 @@ from lib.config.profiles import Profile
 from lib.distillation.variants import NO_WEIGHTING, Variant, parse
 from lib.experiments import embeddings
 from lib.findings import chapter4
+from lib.findings.teacher_distances import cosines
 from lib.published import figure_models
 
 # How much heavier than equal the contextual loss is made, (1 - λ) / λ -> λ. AdamW does not notice a common factor.
 TRAINED_FACTORS = {1: 0.5, 4: 0.2, 16: 0.0588, 64: 0.0154}
 FACTORS = (1, 2, 4, 8, 16, 32, 64)
-GROUPS = {
-    **{label: f"{loss}, projections" for label, loss in figure_models.PROJECTIONS.items()},
-    **{label: f"{loss}, weightings" for label, loss in figure_models.WEIGHTINGS.items()},
-}
+GROUPS = {label: f"{loss}, projections" for label, loss in figure_models.PROJECTIONS.items()}
+GROUPS |= {label: f"{loss}, weightings" for label, loss in figure_models.WEIGHTINGS.items()}
 
 
 def shares(profile: Profile) -> pd.DataFrame:
-    """The contextual share of the gradient while the students of each group train: group, model, update, share.
-
-    See `lib.distillation.gradient_share`; students of the contextual loss alone are left out, theirs is 1.
-    """
+    """The contextual share of the gradient (`lib.distillation.gradient_share`) while students of both losses train."""
     rows = []
     for label, group in GROUPS.items():
-        for name, identity in chapter4.models(label, profile).items():
-            variant = parse(identity)
-            if variant.kind == "student" and variant.structural and variant.contextual:
+        for name, variant in chapter4.students(chapter4.models(label, profile)).items():
+            if variant.structural and variant.contextual:
                 watched = embeddings.of(variant, profile.seeds[0], profile)["watched"]
                 rows += [(group, name, int(row[0]), row[3]) for row in watched]
     return pd.DataFrame(rows, columns=["group", "model", "update", "share"])
@@ -37,29 +32,27 @@ def shares(profile: Profile) -> pd.DataFrame:
 def factors(profile: Profile) -> pd.DataFrame:
     """What a factor on the contextual loss does to the plain sum of both: a row for each structural loss and factor.
 
-    Columns: loss, factor, expected (share of the gradient that the factor gives at the start of training), share (mean
-    over a training with it), cosine (mean over held-out documents, with the student of the structural loss alone) and
-    another_seed (the same between two seeds of that student); share and cosine None for factors not trained.
+    expected: share of the gradient that the factor gives at the start of training. share: mean over a training with it.
+    cosine: mean over held-out documents, with the student of the structural loss alone; another_seed: between two seeds
+    of that student. Factors that are not trained have no share and cosine.
     """
-    rows = []
+    rows, seeds = [], profile.reference_seeds[:2]
     for loss, plain in NO_WEIGHTING.items():
         alone = Variant("student", structural=parse(plain).structural)
         trained = {factor: f"{plain};None;λ={lam}" for factor, lam in TRAINED_FACTORS.items()}
-        first, second = profile.reference_seeds[:2]
-        experiments.run(trained.values(), profile=profile, seeds=[first])
-        own = {seed: embeddings.of(alone, seed, profile)["validation"] for seed in (first, second)}
-        others = cosine_between(own[first], own[second])
-        students = {factor: embeddings.of(label, first, profile) for factor, label in trained.items()}
+        experiments.run(trained.values(), profile=profile, seeds=seeds[:1])
+        own, other = (embeddings.of(alone, seed, profile)["validation"] for seed in seeds)
+        students = {factor: embeddings.of(label, seeds[0], profile) for factor, label in trained.items()}
         start = students[1]["watched"][0, 3]
         for factor in FACTORS:
             row = {"loss": loss, "factor": factor, "expected": factor * start / (1 - start + factor * start)}
             if factor in students:
                 row["share"] = students[factor]["watched"][:, 3].mean()
-                row["cosine"] = cosine_between(students[factor]["validation"], own[first])
-            rows.append(row | {"another_seed": others})
+                row["cosine"] = cosine_between(students[factor]["validation"], own)
+            rows.append(row | {"another_seed": cosine_between(own, other)})
     return pd.DataFrame(rows)
 
 
 def cosine_between(x: np.ndarray, y: np.ndarray) -> float:
     """Mean cosine of the rows of two embeddings, (documents, dim) each."""
-    return float(((x * y).sum(1) / (np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1))).mean())
+    return float(cosines(x, y).mean())

@@ -10,10 +10,7 @@ from lib.evaluation.metrics import normalized_accuracy
 
 @dataclass(frozen=True)
 class Comparison:
-    """One weighted difference of models' scores, sum_m plus_m score_m - sum_m minus_m score_m + offset.
-
-    left, right: what stands on its two sides, in words.
-    """
+    """sum_m plus_m score_m - sum_m minus_m score_m + offset. left, right: what stands on its two sides, in words."""
 
     plus: Mapping[str, float]
     minus: Mapping[str, float]
@@ -43,6 +40,11 @@ def pair(better: str, worse: str) -> Comparison:
     return Comparison({better: 1.0}, {worse: 1.0}, better, worse)
 
 
+def chance_corrected(records: pd.DataFrame) -> pd.Series:
+    """Accuracy on a scale from guessing, 0, to 1. records: columns value and chance."""
+    return (records["value"] - records["chance"]) / (1 - records["chance"])
+
+
 def best_means(scores: pd.DataFrame) -> dict[str, float]:
     """Task -> score of its best model, each model the mean of its seeds. scores: columns model, task, seed, value."""
     return scores.groupby(["task", "model"])["value"].mean().groupby("task").max().to_dict()
@@ -51,12 +53,10 @@ def best_means(scores: pd.DataFrame) -> dict[str, float]:
 def normalized_runs(scores: pd.DataFrame, *, best: Mapping[str, float] | None = None) -> pd.DataFrame:
     """Normalised accuracy of every run: a (model, seed) x task table (thesis Section 4.2).
 
-    Args:
-        scores: columns model, task, seed, value; one row per combination, every run with the same tasks.
-        best: the best value per task, `best_means` of the compared models; those of `scores` by default.
+    scores: columns model, task, seed, value; one row per combination, every run with the same tasks.
+    best: the best value per task, `best_means` of the compared models; those of `scores` by default.
 
-    Raises:
-        ValueError: a column is missing, a run is listed twice or lacks a task, or a value is no accuracy.
+    Raises `ValueError` if a column is missing, a run is listed twice or lacks a task, or a value is no accuracy.
     """
     missing = [column for column in ("model", "task", "seed", "value") if column not in scores]
     if missing:
@@ -65,9 +65,8 @@ def normalized_runs(scores: pd.DataFrame, *, best: Mapping[str, float] | None = 
     if len(twice):
         model, task, seed = twice[["model", "task", "seed"]].iloc[0]
         raise ValueError(f"model {model!r}, task {task!r}, seed {seed} is listed more than once")
-    frame = normalized_accuracy(
-        scores.rename(columns={"value": "accuracy"}), best=best_means(scores) if best is None else best
-    )
+    best = best_means(scores) if best is None else best
+    frame = normalized_accuracy(scores.rename(columns={"value": "accuracy"}), best=best)
     runs = frame.pivot(index=["model", "seed"], columns="task", values="normalized")
     if runs.isna().any(axis=None):
         model, seed = runs.index[runs.isna().any(axis=1)][0]

@@ -18,10 +18,7 @@ from scipy import sparse, stats
 
 
 class SeedNoise(NamedTuple):
-    """Noise of a mean score when nothing but the seed changes.
-
-    sd: standard deviation of one run, pooled over models. df: its degrees of freedom.
-    """
+    """Standard deviation of a run's mean score by its seed, pooled over models, and its degrees of freedom."""
 
     sd: float
     df: int
@@ -121,17 +118,12 @@ class Evidence:
 
 
 def task_scores(frame: pd.DataFrame) -> dict[str, TaskScores]:
-    """Task -> scores, from tidy rows.
-
-    frame: a row for each model, task and seed; columns scores (an array over the task's test examples), groups (an
-        array, as in `TaskScores`, the same in every row of a task) and chance.
-    """
+    """Task -> scores. frame: a row for each model, task and seed; columns scores (an array over the task's test
+    examples), groups (an array, as in `TaskScores`, the same in every row of a task) and chance."""
     tasks = {}
     for name, rows in frame.sort_values("seed", kind="stable").groupby("task", sort=False):
-        scores = {model: np.stack(list(group)) for model, group in rows.groupby("model", sort=False)["scores"]}
-        tasks[str(name)] = TaskScores(
-            dict(sorted(scores.items())), rows["groups"].iloc[0], float(rows["chance"].iloc[0])
-        )
+        scores = {model: np.stack(list(group)) for model, group in rows.groupby("model")["scores"]}
+        tasks[str(name)] = TaskScores(scores, rows["groups"].iloc[0], float(rows["chance"].iloc[0]))
     return tasks
 
 
@@ -147,13 +139,10 @@ def from_examples(
 
         sampling = sum over examples i, j with a common group of e_i e_j'      e_i: (models,), what i adds to the scores
 
-    Args:
-        tasks: task -> scores; every task has the same models with the same seeds.
-        weights: task -> weight in the score; one over their number by default. Other tasks are left out.
-        given: models that nothing random made (a pretrained encoder); the others have seed noise.
+    weights: task -> weight in the score; one over their number by default. Other tasks are left out.
+    given: models that nothing random made (a pretrained encoder); the others have seed noise.
 
-    Raises:
-        ValueError: the tasks differ in models or seeds, shapes do not fit, or a score is not in [0, 1].
+    Raises `ValueError` if the tasks differ in models or seeds, shapes do not fit, or a score is not in [0, 1].
     """
     weights = weights or dict.fromkeys(tasks, 1 / len(tasks))
     seeds = {model: len(scores) for model, scores in tasks[next(iter(weights))].scores.items()}
@@ -202,10 +191,8 @@ def from_runs(
 ) -> Evidence:
     """Evidence without test examples, as of published numbers: what another seed would change is all that is known.
 
-    Args:
-        runs: (model, seed) x task, scores.
-        weights: task -> weight in the score; one over their number by default. Other tasks are left out.
-        noise: of one run's score; measured on the models with several seeds by default.
+    runs: (model, seed) x task, scores. weights: as of `from_examples`. noise: of one run's score; by default measured
+    on models with several seeds.
     """
     weights = weights or dict.fromkeys(runs.columns, 1 / runs.shape[1])
     weight, table = np.array(list(weights.values())), runs[list(weights)]

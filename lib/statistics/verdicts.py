@@ -19,7 +19,7 @@ import pandas as pd
 from scipy import special, stats
 
 from lib.statistics.effects import Comparison, pair
-from lib.statistics.intervals import Evidence
+from lib.statistics.intervals import Evidence, TaskScores, from_examples
 
 HOLDS, REVERSED, EQUIVALENT, OPEN = "holds", "reversed", "equivalent", "open"
 NOT_TESTABLE, NOT_RUN, NUMBER = "not testable here", "not run", "number"
@@ -27,15 +27,14 @@ ALPHA = 0.05
 # What would not matter to somebody choosing a method: of a hundred examples that guessing gets wrong, two (on a task of
 # two classes one test text in a hundred). It lies below what published single runs can tell, .0249.
 MARGIN = 0.02
+CEILING = 0.97  # of the way from chance to 1; what is left is label noise on most tasks
 DRAWS = 4000
 Statement = Sequence[Sequence[Comparison]]
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict, the comparison that decides, and what decides it.
-
-    effect: positive as claimed. low, high: its 95 % interval. p: two-sided. p_equivalent: of an effect of at least
+    """effect: positive as claimed. low, high: its 95 % interval. p: two-sided. p_equivalent: of an effect of at least
     MARGIN. without_a_task: smallest and largest effect of the deciding comparison with one task left out. seeds: how
     many the compared models have. decided_by, arithmetic: the comparison in words and in numbers. reason: of "not
     testable here" and of "open" without interval.
@@ -67,10 +66,9 @@ def judge(
     simultaneous: the quantile of the largest of n correlated normal errors (max-T), never more than Bonferroni's.
     If k units are to hold, a false verdict needs one of the n - k + 1 weakest to look better than it is.
 
-    Args:
-        units: comparisons by unit, as many in each; where units are models, the rivals stand in the same order.
-        at_most: the statement is the contrary of "at least at_most + 1", and so is its verdict.
-        sides: 1 gives each bound the whole of ALPHA, for a finding that is itself one of equivalence.
+    units: comparisons by unit, as many in each; where units are models, the rivals stand in the same order.
+    at_most: the statement is the contrary of "at least at_most + 1", and so is its verdict.
+    sides: 1 gives each bound the whole of ALPHA, for a finding that is itself one of equivalence.
     """
     shape = len(units), len(units[0])
     comparisons = [comparison for unit in units for comparison in unit]
@@ -93,7 +91,6 @@ def judge(
     below = _Tail(-noise.min(2) if count == 1 else -noise.min((1, 2))[:, None], count * shape[1], common)
 
     def bounds(alpha: float) -> tuple[float, float]:
-        """One-sided bounds of the effect."""
         margins = [-special.stdtrit(df, tail.level(alpha)) * errors for tail in (above, below)]
         low, high = (np.sort((effects + way * m).min(1))[-count] for way, m in zip((-1, 1), margins, strict=True))
         return float(low), float(high)
@@ -139,24 +136,37 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
 
 def compare(pairs: Iterable[tuple[str, str]], evidence: Evidence) -> pd.DataFrame:
     """Model against model: columns left, right, difference (left minus right), low, high, p, verdict."""
-    rows = [(*names, judge([[pair(*names)]], evidence)) for names in pairs]
-    fields = ("effect", "low", "high", "p", "verdict")
-    numbers = [(left, right, *(getattr(judged, field) for field in fields)) for left, right, judged in rows]
-    return pd.DataFrame(numbers, columns=["left", "right", "difference", *fields[1:]])
+    judged = [(names, judge([[pair(*names)]], evidence)) for names in pairs]
+    rows = [(*names, result.effect, result.low, result.high, result.p, result.verdict) for names, result in judged]
+    return pd.DataFrame(rows, columns=["left", "right", "difference", "low", "high", "p", "verdict"])
+
+
+def above_chance(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> pd.DataFrame:
+    """Every model on every task against guessing, and (task "all") on their mean.
+
+    score: chance-corrected. low, high: 95 % interval over test texts. passed: the interval lies above chance and the
+    score below the ceiling. Seeds are left aside."""
+    rows = []
+    for task, names in [*((name, [name]) for name in tasks), ("all", list(tasks))]:
+        weights, given = dict.fromkeys(names, 1 / len(names)), list(tasks[names[0]].scores)
+        evidence = from_examples(tasks, weights=weights, given=given)
+        for model in models:
+            judged = judge([[Comparison({model: 1.0}, {}, model, "chance")]], evidence)
+            passed = judged.verdict == HOLDS and judged.effect < CEILING
+            rows.append((model, task, judged.effect, judged.low, judged.high, passed))
+    return pd.DataFrame(rows, columns=["model", "task", "score", "low", "high", "passed"])
 
 
 def weakest(judgements: Sequence[Judgement]) -> Judgement:
-    """The verdict on several statements that must all be true and of which at most one can be false.
-
-    Two such bounds ("exactly two of four") err once in forty cases each, so together once in twenty.
-    """
+    """The verdict on several statements that must all be true, of which at most one can be false, so that their errors
+    of one in forty add up to one in twenty: "at least two" and "at most two"."""
     order = (REVERSED, OPEN, EQUIVALENT, HOLDS)
     return min(judgements, key=lambda judgement: (order.index(judgement.verdict), judgement.effect))
 
 
-def checked(judgement: Judgement, checks: Collection[str], results: Mapping[str, tuple[bool, str]]) -> Judgement:
-    """The judgement, "not testable here" if one of its checks failed. results: check -> (passed, reason)."""
-    reasons = [results[check][1] for check in checks if check in results and not results[check][0]]
+def checked(judgement: Judgement, checks: Collection[str], failed: Mapping[str, str]) -> Judgement:
+    """The judgement, "not testable here" if one of its checks failed. failed: check -> what failed."""
+    reasons = [failed[check] for check in checks if check in failed]
     return replace(judgement, verdict=NOT_TESTABLE, reason="; ".join(reasons)) if reasons else judgement
 
 

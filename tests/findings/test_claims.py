@@ -380,17 +380,14 @@ def test_cut_texts_against_whole_ones():
 
 def test_a_failed_check_is_not_testable_here(as_records):
     results = {
-        ("contextual_teacher_above_chance", ""): (False, "PV at chance on four of six tasks"),
-        ("treatment_given", "fig4_8"): (False, "that is another figure"),
-        ("heads_converged", ""): (True, ""),
+        ("contextual_teacher_above_chance", ""): "PV at chance on four of six tasks",
+        ("treatment_given", "fig4_8"): "that is another figure",
     }
     found = claims.check({"fig4_7": as_records["fig4_7"]}, {"fig4_7": NOISE}, checks=results).set_index("id")
     row = found.loc["pv-over-sbert"]
     assert row["verdict"] == verdicts.NOT_TESTABLE and "PV at chance" in row["note"] and np.isfinite(row["effect"])
     assert np.isfinite(row["p"]) and np.isnan(row["q"]), "it counts among no verdicts"
-    always = claims.check(
-        {"fig4_2": as_records["fig4_2"]}, checks={("heads_converged", ""): (False, "loss still falls")}
-    )
+    always = claims.check({"fig4_2": as_records["fig4_2"]}, checks={("heads_converged", ""): "loss still falls"})
     assert set(always.loc[always["label"] == "fig4_2", "verdict"]) == {verdicts.NOT_TESTABLE}
 
 

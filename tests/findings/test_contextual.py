@@ -101,6 +101,26 @@ def test_figures_and_checks_have_one_rule_of_collapse():
     assert testability.mean_cosine is contextual.mean_cosine and testability.COLLAPSED is contextual.COLLAPSED
 
 
+def test_what_failed_of_a_check_is_said_in_words():
+    """A row that only informs, passed None, fails nothing; a check of one figure says nothing of another."""
+    rows = [
+        ("updates", "", "updates of a student", 4, None, None, "", None),
+        ("updates", "", "updates of a final student", 49, None, None, "50", False),
+        ("treatment_given", "fig4_7", "share", 0.2, 0.1, 0.3, "at least 0.1", True),
+        ("treatment_given", "fig4_8", "share", 0.05, 0.01, 0.1, "at least 0.1", np.bool_(False)),
+        ("task_not_at_chance", "", "DM on PAN", 0.0, -0.1, 0.1, "low above 0", False),
+        ("task_not_at_chance", "", "PV on OC", 0.014, -0.1, 0.1, "low above 0", False),
+    ]
+    columns = ["check", "label", "what", "value", "low", "high", "needed", "passed"]
+    checked = pd.DataFrame(rows, columns=columns)
+    assert testability.results(checked) == {
+        ("updates", ""): "updates of a final student is 49.00, needed 50",
+        ("treatment_given", "fig4_8"): "share is 0.05, needed at least 0.1",
+        ("task_not_at_chance", ""): "DM on PAN is 0.00, needed low above 0; PV on OC is 0.01, needed low above 0",
+    }
+    assert testability.results(checked.iloc[[0, 2]]) == {}
+
+
 def as_records(best=()):
     """The published accuracies of Figures 4.10 and 4.11 as records, those of `best` identities raised to 1."""
     frames = [published.load(label) for label in ("fig4_10", "fig4_11")]

@@ -10,7 +10,6 @@ from scipy import stats
 
 from lib.config import paths
 from lib.statistics import verdicts
-from lib.statistics.above_chance import above_chance
 from lib.statistics.effects import Comparison, pair
 from lib.statistics.intervals import SeedNoise, from_examples, from_runs
 from lib.statistics.verdicts import (
@@ -19,6 +18,7 @@ from lib.statistics.verdicts import (
     NOT_TESTABLE,
     OPEN,
     REVERSED,
+    above_chance,
     arithmetic,
     checked,
     judge,
@@ -160,11 +160,10 @@ def test_the_weakest_of_several_statements():
 
 def test_a_failed_check_makes_a_claim_not_testable_and_keeps_its_numbers():
     judged = judge(units("a", "b"), evidence(a=0.9, b=0.5))
-    results = {"treatment_given": (False, "3 % of the gradient"), "heads_converged": (True, "")}
-    failed = checked(judged, ["heads_converged", "treatment_given"], results)
+    reasons = {"treatment_given": "3 % of the gradient"}
+    failed = checked(judged, ["heads_converged", "treatment_given"], reasons)
     assert (failed.verdict, failed.reason, failed.effect) == (NOT_TESTABLE, "3 % of the gradient", judged.effect)
-    assert checked(judged, ["heads_converged"], results) == judged
-    assert checked(judged, ["texts_above_limit"], results) == judged  # nobody has looked
+    assert checked(judged, ["heads_converged"], reasons) == judged
 
 
 def test_q_values_leave_out_what_was_not_tested():
