@@ -62,7 +62,9 @@ def test_what_more_training_changes_is_judged_over_texts(run):
     assert len(table) == 5 * 3 + 5 * 2 + 3
 
 
-def test_a_corpus_too_small_for_the_longest_is_named():
+def test_a_small_corpus_ends_the_lengths_early(monkeypatch):
+    monkeypatch.setattr(experiments, "run", records)
     small = profiles.load("smoke", overrides={"corpus.train_documents": 50})
-    with pytest.raises(ValueError, match=r"4 times training.documents are 96, but corpus.train_documents is 50"):
-        training_length._longer(small, 4)
+    frame = training_length.run(small)
+    assert sorted(set(frame["times"])) == [0, 1, 2]
+    assert len(training_length.changes(frame)) == 5 * 2 + 5 + 2
