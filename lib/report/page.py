@@ -46,27 +46,18 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
     notebooks = sorted({entry.notebook for entry in entries.values()})
     chapters = {name: [item for item in items if item.entry.notebook == name] for name in notebooks}
     notes = [item.provenance for item in items if item.provenance]
-    parameters = [(key, str(value)) for key, value in profile.flat().items()]
-    return template("template.html.j2").render(
-        profile=profile,
-        run=paths.run_name(profile),
-        chapters=chapters,
-        items=items,
-        rows=ledger.to_dict("records"),
-        linked=entries,
-        counts={verdict: int((ledger["verdict"] == verdict).sum()) for verdict in _VERDICTS},
-        classes=_VERDICTS,
-        within=int((ledger["published_verdict"] == OPEN).sum()),
-        rerun=f"{claims.rerun_noise().least_difference:.4f}".removeprefix("0"),
-        margin=f"{MARGIN}".removeprefix("0"),
-        rankings={label: claims.neighbours(label) for label in claims.RANKINGS},
-        notes=notes,
-        commits={note["commit"][:12] + " (with changes)" * note["dirty"] for note in notes if note.get("commit")},
-        versions=pd.DataFrame([note["versions"] for note in notes]),
-        parameters=pd.DataFrame(parameters, columns=["parameter", "value"]),
-        timings=_timings(profile, chapters),
-        deviations=deviations.table(profile).to_dict("records"),
-    )
+    values = {
+        "counts": {verdict: int((ledger["verdict"] == verdict).sum()) for verdict in _VERDICTS},
+        "rerun": claims.rerun_noise().least_difference,
+        "rankings": {label: claims.neighbours(label) for label in claims.RANKINGS},
+        "commits": {note["commit"][:12] + " (with changes)" * note["dirty"] for note in notes if note.get("commit")},
+        "versions": pd.DataFrame([note["versions"] for note in notes]),
+        "parameters": pd.DataFrame(profile.flat().items(), columns=["parameter", "value"]).map(str),
+        "timings": _timings(profile, chapters),
+    }
+    shown = {"profile": profile, "run": paths.run_name(profile), "chapters": chapters, "items": items, "notes": notes}
+    texts = {"ledger": ledger, "classes": _VERDICTS, "margin": MARGIN, "deviations": deviations.table(profile)}
+    return template("template.html.j2").render(values | shown | texts)
 
 
 def shown_item(label: str, entry: Entry, profile: Profile) -> SimpleNamespace:
@@ -76,16 +67,9 @@ def shown_item(label: str, entry: Entry, profile: Profile) -> SimpleNamespace:
     # Without pandas' list of missing values: the thesis' "None" is a label, not a gap.
     numbers = pd.read_csv(files[".csv"], keep_default_na=False, na_values=[""]) if complete else pd.DataFrame()
     image = base64.b64encode(files[".svg"].read_bytes()).decode() if complete and ".svg" in files else ""
-    return SimpleNamespace(
-        label=label,
-        name=full_name(label),
-        entry=entry,
-        complete=complete,
-        image=image and f"data:image/svg+xml;base64,{image}",
-        alt=alt(label, entry.title, numbers),
-        table=_beside(numbers),
-        provenance=provenance.read(label, profile),
-    )
+    shown = {"image": image, "alt": alt(label, entry.title, numbers), "table": _beside(numbers)}
+    note = provenance.read(label, profile)
+    return SimpleNamespace(label=label, entry=entry, complete=complete, provenance=note, **shown)
 
 
 def full_name(label: str) -> str:
