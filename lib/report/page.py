@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import jinja2
-import numpy as np
 import pandas as pd
 
 from lib.config import manifest, paths, roles
@@ -19,16 +18,13 @@ from lib.config.manifest import Entry
 from lib.config.profiles import Profile
 from lib.findings import claims
 from lib.published import deviations
-from lib.statistics.verdicts import EQUIVALENT, HOLDS, MARGIN, NOT_RUN, NOT_TESTABLE, NUMBER, OPEN, REVERSED
+from lib.statistics.verdicts import MARGIN
 from lib.store import provenance
 from lib.store.files import write_atomically
 from lib.store.progress import duration
 
 LEDGER = "tab_claims"  # has a section of its own
-_CLASSES = ("holds", "fails", "alike", "unclear", "untestable", "notrun", "number")  # in the page
-_VERDICTS = dict(zip((HOLDS, REVERSED, EQUIVALENT, OPEN, NOT_TESTABLE, NOT_RUN, NUMBER), _CLASSES, strict=True))
 _WORDS = {"fig": "Figure", "tab": "Table", "news_tab": "News paper, table"}
-_REACH = 0.2  # effects beyond it are drawn at the edge
 
 
 def write(profile: Profile, ledger: pd.DataFrame) -> Path:
@@ -47,7 +43,6 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
     chapters = {name: [item for item in items if item.entry.notebook == name] for name in notebooks}
     notes = [item.provenance for item in items if item.provenance]
     values = {
-        "counts": {verdict: int((ledger["verdict"] == verdict).sum()) for verdict in _VERDICTS},
         "rerun": claims.rerun_noise().least_difference,
         "rankings": {label: claims.neighbours(label) for label in claims.RANKINGS},
         "commits": {note["commit"][:12] + " (with changes)" * note["dirty"] for note in notes if note.get("commit")},
@@ -55,9 +50,9 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
         "parameters": pd.DataFrame(profile.flat().items(), columns=["parameter", "value"]).map(str),
         "timings": _timings(profile, chapters),
     }
-    shown = {"profile": profile, "run": paths.run_name(profile), "chapters": chapters, "items": items, "notes": notes}
-    texts = {"ledger": ledger, "classes": _VERDICTS, "margin": MARGIN, "deviations": deviations.table(profile)}
-    return template("template.html.j2").render(values | shown | texts)
+    values |= {"profile": profile, "run": paths.run_name(profile), "chapters": chapters, "items": items, "notes": notes}
+    values |= {"ledger": ledger, "margin": MARGIN, "deviations": deviations.table(profile)}
+    return template("template.html.j2").render(values)
 
 
 def shown_item(label: str, entry: Entry, profile: Profile) -> SimpleNamespace:
@@ -113,8 +108,7 @@ def template(name: str) -> jinja2.Template:
     """A template of this folder, with what it needs to write numbers."""
     settings = {"autoescape": True, "undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(Path(__file__).parent), **settings)
-    environment.filters.update(cell=cell, name=full_name, signed=_signed)
-    environment.filters["place"] = lambda effect: 100 + 94 * np.sign(effect) * min(abs(effect) / _REACH, 1) ** 0.5
+    environment.filters.update(cell=cell, name=full_name)
     environment.tests["missing"] = pd.isna
     return environment.get_template(name)
 
@@ -130,7 +124,3 @@ def _timings(profile: Profile, chapters: dict[str, list[SimpleNamespace]]) -> li
         labels = f"{sum(item.complete for item in own)} of {len(own)}"
         rows.append({"notebook": name, "labels": labels, "run": run, "records": records})
     return rows
-
-
-def _signed(number: float | None) -> str:
-    return NOT_RUN if pd.isna(number) else f"{number:+.4f}".replace("0.", ".", 1).replace("-", "−")
