@@ -1,4 +1,4 @@
-"""What the thesis printed and drew, by the label it stands under; the README of `params/published` names the sources."""
+"""What the thesis printed and drew, by the label it stands under; `params/published/README.md` names the sources."""
 
 import functools
 
