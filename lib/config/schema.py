@@ -217,10 +217,8 @@ class Profile(Settings):  # everything that scales an experiment; `lib.config.pr
 
     def reseeded(self, seed: int) -> Self:
         """The profile in which Paragraph Vectors are trained with a seed that is `seed` higher."""
-        teacher = self.contextual_teacher
-        return self.model_copy(
-            update={"contextual_teacher": teacher.model_copy(update={"seed": (teacher.seed + seed) % 2**32})}
-        )
+        moved = {"seed": (self.contextual_teacher.seed + seed) % 2**32}
+        return self.model_copy(update={"contextual_teacher": self.contextual_teacher.model_copy(update=moved)})
 
     def flat(self) -> dict[str, Any]:
         """The profile as dotted key -> plain value; a field that holds a mapping is one value."""

@@ -2,6 +2,5 @@
 
 from lib.figures.boxplots import boxplot, boxplot_frame
 from lib.figures.distributions import ecdf, ecdf_frame, histogram, histogram_frame, violin_frame, violins
-from lib.figures.learning_curves import gradient_shares, length_of_training
-from lib.figures.scores import bars, curves, points, score_frame, spans
+from lib.figures.scores import bars, curves, gradient_shares, length_of_training, points, score_frame, spans
 from lib.figures.style import SIZES, save, style

@@ -49,14 +49,13 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
     runs = records.pivot(index=["model", "seed"], columns="task", values="value").stack(future_stack=True)
     for (model, seed, task), value in runs[~runs.between(0, 1)].items():
         raise ValueError(f"{label}: {model!r}, seed {seed}, on {task} has {value}: expected an accuracy from 0 to 1")
-    keys = {"identity": "identity", "task": "task", "accuracy": "published", "normalized": "published_normalized"}
-    if label.startswith(_APPENDIX):
-        names, theirs = {}, pd.DataFrame(columns=[*keys], dtype=object)
-    else:
+    twins = {"accuracy": "published", "normalized": "published_normalized"}
+    names, theirs = {}, pd.DataFrame(columns=["identity", "task", *twins], dtype=object)
+    if not label.startswith(_APPENDIX):
         names = {identity: model for model, identity in figure_models.shown(label).items()}
-        theirs = published.load(label)[[*keys]]
+        theirs = published.load(label)[[*theirs]]
     names |= {identity: names.get(identity, identity) for identity in ours["model"]}
-    frame = ours.rename(columns={"model": "identity"}).merge(theirs.rename(columns=keys), how="left")
+    frame = ours.rename(columns={"model": "identity"}).merge(theirs.rename(columns=twins), how="left")
     frame["normalized"] = frame["value"] / frame.groupby("task")["value"].transform("max")
     frame["band"] = np.nan if band is None else band
     frame["model"] = frame["identity"].map(names)
@@ -68,10 +67,9 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
         "identity": list(names),
         "task": roles.ordered(frame["task"]),
     }
-    kept = ["model", "task", "value", "published", "normalized", "published_normalized", "seeds", "band", "collapsed"]
-    kept += ["chance", "identity"]
     frame = frame.sort_values([*orders], key=lambda column: column.map(orders[column.name].index), ignore_index=True)
-    return frame[kept]
+    kept = "model task value published normalized published_normalized seeds band collapsed chance identity"
+    return frame[kept.split()]
 
 
 @style()
@@ -90,7 +88,11 @@ def boxplot(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = r
     colors = _palette(label, categories)
     theirs = data.groupby("model")["published_normalized"].mean()[list(rows)]
     columns = 2 if theirs.notna().any() else 1
-    width, height = _size(label, len(rows))
+    # The published size; less high by the rows that are missing, higher by those that the thesis does not have.
+    width, height = SIZES.get(label, (7, 6))
+    count = len(rows) if label.startswith(_APPENDIX) else len(figure_models.printed(label))
+    fixed = 1.4  # inches of axis labels and legend
+    height = fixed + (height - fixed) * len(rows) / count if len(rows) > 1 else fixed + 0.6
     narrow = width < 7
     ratios = [2.7 if narrow else 5, 1][:columns]  # narrow figures: room for two tick labels on the right
     figure, (axes,) = plt.subplots(1, columns, figsize=(width, height), sharey=True, width_ratios=ratios, squeeze=False)
@@ -150,14 +152,6 @@ def _note(data: pd.DataFrame) -> str:
     note = f"1 seed unless marked ×{most}" if most > 1 else "1 seed each"
     note += "; no seed noise band" if data["band"].isna().all() else ""
     return note + ("; †: collapsed, all embeddings point one way" if data["collapsed"].any() else "")
-
-
-def _size(label: str, rows: int) -> tuple[float, float]:
-    """The published size; less high by the rows that are missing, higher by those that the thesis does not have."""
-    width, height = SIZES.get(label, (7, 6))
-    count = rows if label.startswith(_APPENDIX) else len(figure_models.printed(label))
-    fixed = 1.4  # inches of axis labels and legend
-    return width, fixed + (height - fixed) * rows / count if rows > 1 else fixed + 0.6
 
 
 def _category(label: str, model: str) -> str:

@@ -57,7 +57,7 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
     """Two panels, train and validation: ours filled, the published curve as a step outline; no open bin."""
     figure, axes = plt.subplots(1, 2, figsize=SIZES[label], sharex=True, sharey=True)
     colors = dict(zip(data["source"].unique(), itertools.cycle(COLORS), strict=False))
-    dark, handles = {source: [part * 0.6 for part in to_rgb(color)] for source, color in colors.items()}, {}
+    handles = {}
     for axis, split in zip(axes, _SPLITS, strict=True):
         shown = data[data["split"] == split]
         for source, color in colors.items():
@@ -67,8 +67,9 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
                 axis.stairs(closed["value"], edges, fill=True, color=color, alpha=0.45)
                 handles[f"{source}, ours"] = Patch(facecolor=color, alpha=0.45)
             if closed["published"].notna().any():
-                axis.stairs(closed["published"], edges, color=dark[source], linewidth=1.2)
-                handles[f"{source}, published"] = Line2D([], [], color=dark[source])
+                dark = [part * 0.6 for part in to_rgb(color)]
+                axis.stairs(closed["published"], edges, color=dark, linewidth=1.2)
+                handles[f"{source}, published"] = Line2D([], [], color=dark)
         counts = shown.groupby("source", sort=False)["documents"].first()
         title = f"{split}: " + ", ".join(f"{n:,} {source}" for source, n in counts.items() if n)
         axis.set_title(f"{title}\nabove the limit: {_above(shown.iloc[0])}", fontsize=9)
@@ -86,12 +87,12 @@ def ecdf_frame(lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
     """
     curves, shown = [], lengths[lengths["split"].isin(_LINES)]
     for (task, split), texts in shown.groupby(["task", "split"], sort=False):
-        tokens = np.sort(texts["longformer_tokens"].to_numpy()) * scale
-        picked = np.unique(np.linspace(0, len(tokens) - 1, 200).round().astype(int))
-        proportion = np.searchsorted(tokens, tokens[picked], side="right") / len(tokens)
-        curve = {"task": task, "split": split, "curve": "ours", "tokens": tokens[picked], "proportion": proportion}
-        curve |= {"documents": len(tokens), "over_384": 100 * (texts["sbert_tokens"] * scale > _TEACHER_LIMIT).mean()}
-        curves.append(pd.DataFrame(curve).drop_duplicates(["tokens", "proportion"]))
+        tokens = texts["longformer_tokens"].sort_values() * scale
+        curve = {"task": task, "split": split, "curve": "ours", "tokens": tokens}
+        curve |= {"proportion": tokens.rank(method="max", pct=True), "documents": len(tokens)}
+        curve |= {"over_384": 100 * (texts["sbert_tokens"] * scale > _TEACHER_LIMIT).mean()}
+        picked = np.linspace(0, len(tokens) - 1, 200).round().astype(int)
+        curves.append(pd.DataFrame(curve).iloc[picked].drop_duplicates("tokens"))
     frame = pd.concat([*curves, published.load("fig5_2").assign(curve="published")], ignore_index=True)
     shares = pd.concat([published.load("tab5_4"), published.load("tab5_5").assign(split="test")])
     shares = shares.rename(columns={"over_384_percent": "over_384_published"})[["task", "split", "over_384_published"]]
@@ -127,11 +128,10 @@ def violin_frame(distances: pd.DataFrame) -> pd.DataFrame:
     """
     keys = ["negatives", "distance", "model", "to"]
     grouped = distances.groupby(keys, sort=False)["value"]
-    frame = grouped.agg(value="mean", mode=_mode, median="median", pairs="size")
-    frame = frame.assign(q05=grouped.quantile(0.05), q95=grouped.quantile(0.95)).reset_index()
-    theirs = published.load("fig4_4").rename(columns={"mean": "published", "mode": "published_mode"})
-    frame = frame.merge(theirs.assign(negatives=AS_PUBLISHED), on=keys, how="left")
-    return frame[[*keys, "value", "mode", "q05", "median", "q95", "pairs", "published", "published_mode"]]
+    shares = grouped.quantile([0.05, 0.5, 0.95]).unstack().set_axis(["q05", "median", "q95"], axis=1)
+    ours = grouped.agg(value="mean", mode=_mode).join(shares).assign(pairs=grouped.size()).reset_index()
+    theirs = published.load("fig4_4").assign(negatives=AS_PUBLISHED)[[*keys, "mean", "mode"]]
+    return ours.merge(theirs.set_axis([*keys, "published", "published_mode"], axis=1), on=keys, how="left")
 
 
 @style()

@@ -84,11 +84,11 @@ def write(
     """Write the files of a figure or table, by suffix, and its provenance; returns the files' paths."""
     if data.empty:
         raise ValueError(f"{label}: nothing to save, the data frame is empty; did `only` filter every variant out?")
-    files = [paths.figures(profile) / f"{label}{suffix}" for suffix in content]
-    for file, written in zip(files, content.values(), strict=True):
+    files = {paths.figures(profile) / f"{label}{suffix}": written for suffix, written in content.items()}
+    for file, written in files.items():
         write_atomically(file, written)
     provenance.write(label, profile=profile, files=files, records=records)
-    return files
+    return [*files]
 
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:

@@ -1,3 +1,69 @@
-"""What the thesis printed and drew, and where its text and its code disagree."""
+"""What the thesis printed and drew, by the label it stands under; `params/published/README.md` names the sources."""
 
-from lib.published.numbers import BOXPLOTS, CHAPTER_4, CHAPTER_5, FOLDER, labels, load
+import functools
+
+import pandas as pd
+
+from lib.config import paths, profiles, roles
+
+FOLDER = paths.PARAMS / "published"
+# The two figures of Chapter 5's per-task scores are drawn from the same numbers as Figure 5.3 and Table 5.7b.
+_CURVES = {
+    "fig4_1": "length_histograms", "fig4_4": "fig4_4_distances", "fig5_1": "length_histograms", "fig5_2": "length_ecdf",
+    "fig5_4": "ch5_accuracies", "fig5_5": "ch5_retrieval", "fig5_6": "ch5_retrieval",
+}  # fmt: skip
+
+
+@functools.cache
+def _read(name: str) -> pd.DataFrame:
+    # Without pandas' list of missing values: "None" is a label of the thesis, and a cell left empty stays text.
+    return pd.read_csv(FOLDER / f"{name}.csv", keep_default_na=False)
+
+
+BOXPLOTS = tuple(_read("boxplots")["label"].unique())  # the figures that rank models: 4.2 to 4.12, and 5.3
+CHAPTER_4 = tuple(label for label in BOXPLOTS if label.startswith("fig4_"))
+CHAPTER_5 = tuple(_read("tab5_7")["model"].unique())  # the models of Chapter 5, as Table 5.7 lists them
+
+
+def labels() -> list[str]:
+    """Every label that has published numbers, figures first."""
+    tables = (path.stem for path in FOLDER.glob("tab*.csv"))
+    return sorted((*BOXPLOTS, *_CURVES, *tables), key=lambda label: (label[:3], *map(int, label[3:].split("_"))))
+
+
+def load(label: str) -> pd.DataFrame:
+    """Published rows for a label such as "fig4_5" or "tab5_7"; tables and curves as in their CSV.
+
+    Boxplots (Figures 4.2-4.12, 5.3) have row (1 is the top), model (as printed in that figure), identity, task,
+    accuracy, normalized (by the best accuracy of the task among the figure's models) and mean (over the tasks), in the
+    order drawn. Figure 5.3's models are `model;round`, and its maxima run over all three rounds, as in the thesis.
+    """
+    if label not in labels():
+        raise profiles.unknown("label of published numbers", label, labels())
+    if label in BOXPLOTS:
+        return _boxplot(label)
+    frame = _read(_CURVES.get(label, label))
+    if "label" in frame:
+        frame = frame[frame["label"] == label].drop(columns="label")
+    if label == "fig5_4":
+        frame = frame[frame["round"] != "1k"].drop(columns="source")
+    return frame.reset_index(drop=True)
+
+
+def boxplot_rows(label: str) -> pd.DataFrame:
+    """The models of a boxplot from top to bottom: columns row (1 is the top), model (as printed) and identity."""
+    rows = _read("boxplots")
+    return rows.loc[rows["label"] == label, ["row", "model", "identity"]].sort_values("row")
+
+
+def _boxplot(label: str) -> pd.DataFrame:
+    scores = _read("ch5_accuracies" if label == "fig5_3" else "ch4_accuracies")
+    if label == "fig5_3":
+        scores = scores.assign(identity=scores["model"] + ";" + scores["round"])
+    exact = scores["correct"] / scores["examples"]  # the printed six digits would blur the boxes at 1e-6
+    scores = scores.assign(accuracy=exact)[["identity", "task", "accuracy"]]
+    frame = boxplot_rows(label).merge(scores, on="identity", how="left", validate="one_to_many")
+    frame["normalized"] = frame["accuracy"] / frame.groupby("task")["accuracy"].transform("max")
+    frame["mean"] = frame.groupby("model")["normalized"].transform("mean")
+    in_order = {"row": lambda row: row, "task": roles.CLASSIFICATION.index}
+    return frame.sort_values([*in_order], key=lambda column: column.map(in_order[column.name]), ignore_index=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import product
 
 from lib.config import profiles
-from lib.published.numbers import CHAPTER_4, boxplot_rows
+from lib.published import CHAPTER_4, boxplot_rows
 
 PROJECTIONS = {"fig4_7": "only-contextual", "fig4_8": "cosine", "fig4_9": "mm-MSE"}  # figure -> structural loss
 WEIGHTINGS = {"fig4_10": "cosine", "fig4_11": "mm-MSE"}  # the same

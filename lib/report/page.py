@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import jinja2
-import numpy as np
 import pandas as pd
 
 from lib.config import manifest, paths, roles
@@ -19,16 +18,13 @@ from lib.config.manifest import Entry
 from lib.config.profiles import Profile
 from lib.findings import claims
 from lib.published import deviations
-from lib.statistics.verdicts import EQUIVALENT, HOLDS, MARGIN, NOT_RUN, NOT_TESTABLE, NUMBER, OPEN, REVERSED
+from lib.statistics.verdicts import MARGIN
 from lib.store import provenance
 from lib.store.files import write_atomically
 from lib.store.progress import duration
 
 LEDGER = "tab_claims"  # has a section of its own
-_CLASSES = ("holds", "fails", "alike", "unclear", "untestable", "notrun", "number")  # in the page
-_VERDICTS = dict(zip((HOLDS, REVERSED, EQUIVALENT, OPEN, NOT_TESTABLE, NOT_RUN, NUMBER), _CLASSES, strict=True))
 _WORDS = {"fig": "Figure", "tab": "Table", "news_tab": "News paper, table"}
-_REACH = 0.2  # effects beyond it are drawn at the edge
 
 
 def write(profile: Profile, ledger: pd.DataFrame) -> Path:
@@ -46,27 +42,17 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
     notebooks = sorted({entry.notebook for entry in entries.values()})
     chapters = {name: [item for item in items if item.entry.notebook == name] for name in notebooks}
     notes = [item.provenance for item in items if item.provenance]
-    parameters = [(key, str(value)) for key, value in profile.flat().items()]
-    return template("template.html.j2").render(
-        profile=profile,
-        run=paths.run_name(profile),
-        chapters=chapters,
-        items=items,
-        rows=ledger.to_dict("records"),
-        linked=entries,
-        counts={verdict: int((ledger["verdict"] == verdict).sum()) for verdict in _VERDICTS},
-        classes=_VERDICTS,
-        within=int((ledger["published_verdict"] == OPEN).sum()),
-        rerun=f"{claims.rerun_noise().least_difference:.4f}".removeprefix("0"),
-        margin=f"{MARGIN}".removeprefix("0"),
-        rankings={label: claims.neighbours(label) for label in claims.RANKINGS},
-        notes=notes,
-        commits={note["commit"][:12] + " (with changes)" * note["dirty"] for note in notes if note.get("commit")},
-        versions=pd.DataFrame([note["versions"] for note in notes]),
-        parameters=pd.DataFrame(parameters, columns=["parameter", "value"]),
-        timings=_timings(profile, chapters),
-        deviations=deviations.table(profile).to_dict("records"),
-    )
+    values = {
+        "rerun": claims.rerun_noise().least_difference,
+        "rankings": {label: claims.neighbours(label) for label in claims.RANKINGS},
+        "commits": {note["commit"][:12] + " (with changes)" * note["dirty"] for note in notes if note.get("commit")},
+        "versions": pd.DataFrame([note["versions"] for note in notes]),
+        "parameters": pd.DataFrame(profile.flat().items(), columns=["parameter", "value"]).map(str),
+        "timings": _timings(profile, chapters),
+    }
+    values |= {"profile": profile, "run": paths.run_name(profile), "chapters": chapters, "items": items, "notes": notes}
+    values |= {"ledger": ledger, "margin": MARGIN, "deviations": deviations.table(profile)}
+    return template("template.html.j2").render(values)
 
 
 def shown_item(label: str, entry: Entry, profile: Profile) -> SimpleNamespace:
@@ -76,16 +62,9 @@ def shown_item(label: str, entry: Entry, profile: Profile) -> SimpleNamespace:
     # Without pandas' list of missing values: the thesis' "None" is a label, not a gap.
     numbers = pd.read_csv(files[".csv"], keep_default_na=False, na_values=[""]) if complete else pd.DataFrame()
     image = base64.b64encode(files[".svg"].read_bytes()).decode() if complete and ".svg" in files else ""
-    return SimpleNamespace(
-        label=label,
-        name=full_name(label),
-        entry=entry,
-        complete=complete,
-        image=image and f"data:image/svg+xml;base64,{image}",
-        alt=alt(label, entry.title, numbers),
-        table=_beside(numbers),
-        provenance=provenance.read(label, profile),
-    )
+    shown = {"image": image, "alt": alt(label, entry.title, numbers), "table": _beside(numbers)}
+    note = provenance.read(label, profile)
+    return SimpleNamespace(label=label, entry=entry, complete=complete, provenance=note, **shown)
 
 
 def full_name(label: str) -> str:
@@ -129,8 +108,7 @@ def template(name: str) -> jinja2.Template:
     """A template of this folder, with what it needs to write numbers."""
     settings = {"autoescape": True, "undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(Path(__file__).parent), **settings)
-    environment.filters.update(cell=cell, name=full_name, signed=_signed)
-    environment.filters["place"] = lambda effect: 100 + 94 * np.sign(effect) * min(abs(effect) / _REACH, 1) ** 0.5
+    environment.filters.update(cell=cell, name=full_name)
     environment.tests["missing"] = pd.isna
     return environment.get_template(name)
 
@@ -146,7 +124,3 @@ def _timings(profile: Profile, chapters: dict[str, list[SimpleNamespace]]) -> li
         labels = f"{sum(item.complete for item in own)} of {len(own)}"
         rows.append({"notebook": name, "labels": labels, "run": run, "records": records})
     return rows
-
-
-def _signed(number: float | None) -> str:
-    return NOT_RUN if pd.isna(number) else f"{number:+.4f}".replace("0.", ".", 1).replace("-", "−")

@@ -47,16 +47,14 @@ class Notebook:
         device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU ({platform.machine()})"
         print(*(f"{name} {version}" for name, version in provenance.versions().items()), sep=", ")
         print(f"device: {device}, {torch.get_num_threads()} thread a process, {executors.jobs()} processes")
-        print(f"profile: {self.profile.name}")
-        for key, value in self.profile.departures.items():
-            print(f"  changed: {key} = {value!r}")
+        changed = [f"changed: {key} = {value!r}" for key, value in self.profile.departures.items()]
+        print(f"profile: {self.profile.name}", *changed, sep="\n  ")
 
     def finish(self) -> None:
         """Check that everything this run owes was saved, and print the marker that the runner looks for."""
         saved = provenance.saved
         present = {file.name for files in saved.values() for file in files if file.is_file()}
-        # with a filter on variants, a figure may have nothing to show
-        owed = [label for label in self.wanted if label in saved or not self.profile.only]
+        owed = [label for label in self.wanted if label in saved or not self.profile.only]  # a filter may leave nothing
         if missing := [name for label in owed for name in self.promised[label].files if name not in present]:
             raise RuntimeError(f"{self.name} did not save {', '.join(missing)}: run the cells above it first")
         listed = {name for entry in self.promised.values() for name in entry.files}

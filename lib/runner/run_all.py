@@ -34,13 +34,11 @@ STATUS_SECONDS, STATUS_END = (0.2, "") if sys.stdout.isatty() else (5.0, "\n")
 
 def only_run(folder: Path) -> contextlib.AbstractContextManager[BaseFileLock]:
     """Wait until no other run works on the results in `folder`, and hold their lock."""
-    folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / "run.lock")
-    try:
+    with contextlib.suppress(Timeout):
         return lock.acquire(timeout=0)
-    except Timeout:
-        print(f"another run is at work on {os.path.relpath(folder)}, waiting", flush=True)
-        return lock.acquire()
+    print(f"another run is at work on {os.path.relpath(folder)}, waiting", flush=True)
+    return lock.acquire()
 
 
 def execute(plan: schedule.Plan, options: argparse.Namespace, heading: str) -> None:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from lib.config import manifest, paths, profiles
 from lib.config.schema import Profile
@@ -28,7 +28,6 @@ class Plan:
     wanted: list[manifest.Entry]  # what is asked for
     reads: list[manifest.Entry]  # what a page shows, which others make
     inputs: dict[str, str] = field(default_factory=dict)  # today's
-    note: dict[str, Any] = field(default_factory=dict)  # of the last complete run
     reasons: list[str] = field(default_factory=list)  # why it must run; none if its last run still stands
     result: str = "not run"
     seconds: float = 0.0
@@ -37,13 +36,13 @@ class Plan:
     def judge(self, force: bool) -> None:
         """Find out, as things stand now, whether and why the notebook must run."""
         self.inputs = inputs(self.path, self.profile, self.reads)
-        self.note = provenance.run_note(self.name, self.profile)
-        if force or not self.note:
+        note = provenance.run_note(self.name, self.profile)
+        if force or not note:
             self.reasons = ["--force" if force else "it has not run to its end with these settings"]
             return
-        changed = [kind for kind, now in self.inputs.items() if self.note["inputs"].get(kind) != now]
+        changed = [kind for kind, now in self.inputs.items() if note["inputs"].get(kind) != now]
         files = [file for entry in self.wanted for file in entry.paths(self.profile)]
-        left = self.note["files"]
+        left = note["files"]
         others = [file.name for file in files if not file.is_file() or file_fingerprint(file) != left.get(file.name)]
         self.reasons = [f"changed: {', '.join(changed)}"] if changed else []
         drawn = [entry.label for entry in self.wanted if entry.kind != "page"]
@@ -90,12 +89,11 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser = _Parser(prog="run_all.sh", add_help=False, allow_abbrev=False)
     parser.add_argument("requests", nargs="*")
     parser.add_argument("--set", dest="assignments", nargs="+", action="extend", default=[])
-    parser.add_argument("--size")
-    parser.add_argument("--seeds")
     parser.add_argument("--only", default="")
-    parser.add_argument("--jobs")
-    parser.add_argument("--force", action="store_true")
-    parser.add_argument("--dry-run", action="store_true")
+    for option in ("--size", "--seeds", "--jobs"):
+        parser.add_argument(option)
+    for option in ("--force", "--dry-run"):
+        parser.add_argument(option, action="store_true")
     options = parser.parse_intermixed_args(words)
     # `--set a=1 b=2 fig4_2`: what holds no "=" is a request
     options.overrides = [word for word in options.assignments if "=" in word]
@@ -141,7 +139,7 @@ def dry_run(plans: list[Plan]) -> str:
     lines = []
     for plan in plans:
         minutes = sum(entry.minutes for entry in plan.wanted)
-        why = f"would run ({minutes:.1f} min in mini if all is new), because {'; '.join(plan.reasons)}"
-        told = why if plan.reasons else "would be reused"
-        lines.append(f"{plan.name} ({' '.join(entry.label for entry in plan.wanted)}) {told}")
+        why = f"run ({minutes:.1f} min in mini if all is new), because {'; '.join(plan.reasons)}"
+        labels = " ".join(entry.label for entry in plan.wanted)
+        lines.append(f"{plan.name} ({labels}) would {why if plan.reasons else 'be reused'}")
     return "\n".join(lines)
