@@ -226,18 +226,19 @@ def test_a_csv_gives_its_means_its_seeds_and_its_band(made, mini):
 def test_records_of_this_machine_come_with_every_seed(made, mini):
     """The store holds every record: they are read as they are, and nothing is trained."""
     text_sets.texts("all_tasks", mini)  # reads the tasks into the store
-    wanted = our_results("fig4_2")
-    extra = our_results("fig4_3")
-    wanted = pd.concat([wanted, extra[extra["model"] == variants.MM_MSE]])  # the other reference student
+    extra = our_results("fig4_3", seeds=1)
+    wanted = pd.concat([our_results("fig4_2", seeds=1), extra[extra["model"] == variants.MM_MSE]])  # a reference
     for one in wanted.itertuples():
-        recipe = keys.record(variants.parse(one.model), one.seed, one.task, mini, "validation", None)
-        scores = [one.value] * len(accuracies.examples(one.task, mini, "validation")[0])
-        store().record(recipe, lambda one=one, scores=scores: {"accuracy": one.value, "scores": scores})
+        for seed in chapter4.seeds(mini).get(one.model, mini.seeds):
+            recipe = keys.record(variants.parse(one.model), seed, one.task, mini, "validation", None)
+            value = max(one.value - 0.01 * seed, 0)
+            scores = [value] * len(accuracies.examples(one.task, mini, "validation")[0])
+            store().record(recipe, lambda value=value, scores=scores: {"accuracy": value, "scores": scores})
     found, noise = claims.our_results(mini)
     cosine = found["fig4_2"].query("model == 'cosine' and task == 'PAN'").sort_values("seed")
     np.testing.assert_allclose(np.diff(cosine["value"]), -0.01)
     assert noise["fig4_2"].df == 4 and noise["fig4_2"].sd > 0.005
-    assert claims.check(found, noise).set_index("id").at["cosine-over-mse", "seeds"] == "1-3"
+    assert claims.check(found, noise).set_index("id").at["cosine-over-mse", "seeds"] == "3"
 
 
 # ---------------------------------------------------------------- deviations
