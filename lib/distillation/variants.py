@@ -123,10 +123,7 @@ def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:
 
 
 def parse(label: str) -> Variant:
-    """The variant behind an identity label, for example `cosine;2048d;S:1024(ReLU)x2048;C:-;384;λ=0.5`.
-
-    Raises `ValueError` with the forms that are known.
-    """
+    """The variant behind a label, `cosine;2048d;S:1024(ReLU)x2048;C:-;384;λ=0.5`; ValueError names the known forms."""
     label = label.strip().replace("×", "x")
     if label.endswith(_CUT):
         whole = parse(label.removesuffix(_CUT))

@@ -1,3 +1,3 @@
 """From variants to tidy records: shared inputs, training, embeddings, heads."""
 
-from lib.experiments.runs import cost, halves_mrr, retrieve, run
+from lib.experiments.runs import halves_mrr, retrieve, run

@@ -137,20 +137,6 @@ def embed(pairs: list[Pair], profile: Profile, executor: Executor | None, split:
         executors.submit([(embeddings.of, (*pair, profile, split)) for pair in missing], executor, "models")
 
 
-def cost(records: pd.DataFrame) -> str:
-    """Where the minutes of these records went, in one line: core-seconds a student, and of the heads.
-
-    Students that an earlier notebook has trained count as well; their time is what it was then.
-    """
-    models = records.drop_duplicates(["model", "seed"])
-    students, heads = models.loc[models["kind"] == "student", "seconds"], records["heads_seconds"].sum()
-    each = f"{len(students)} trained students: {students.mean():.0f} core-seconds each for training and encoding"
-    minutes = (
-        f"{students.sum() / 60:.1f} core-minutes; heads of all {len(models)} models: {heads / 60:.1f} core-minutes"
-    )
-    return f"{each}, {minutes}"
-
-
 def _prepare(name: str, profile: Profile) -> None:
     text_sets.token_ids(name, profile)
     structural_teacher.embeddings(name, profile)

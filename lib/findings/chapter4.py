@@ -1,7 +1,6 @@
 """The records behind a boxplot figure of Chapter 4, and its noise band: how far the seed alone moves references."""
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 
 import pandas as pd
 
@@ -11,9 +10,8 @@ from lib.config.profiles import Profile
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, Variant, parse
 from lib.figures.boxplots import UNTRAINED
 from lib.published import figure_models
-from lib.statistics import verdicts
 from lib.statistics.effects import best_means, normalized_runs
-from lib.statistics.intervals import SeedNoise, from_runs, seed_noise
+from lib.statistics.intervals import SeedNoise, seed_noise
 
 STRUCTURAL_REFERENCES = profiles.grid("structural")["reference"]
 REFERENCES = (*STRUCTURAL_REFERENCES, *NO_WEIGHTING.values())
@@ -22,8 +20,7 @@ COMPARED_CLOSELY = ("fig4_3", "fig4_10", "fig4_12")
 
 
 def references(label: str) -> tuple[str, ...]:
-    """The models that measure a figure's noise: the students of Section 4.4, from Section 4.5.2 on with contextual
-    ones; of Figure 4.5 the Paragraph Vectors that teach."""
+    """The models that measure a figure's noise: students; of Figure 4.5 the Paragraph Vectors that teach."""
     if label == "fig4_5":
         return tuple(CONTEXTUAL_TEACHERS)
     return STRUCTURAL_REFERENCES if label in ("fig4_2", "fig4_3") else REFERENCES
@@ -42,10 +39,10 @@ def models(label: str, profile: Profile) -> dict[str, str]:
     return shown
 
 
-def students(models: Mapping[str, str]) -> dict[str, Variant]:
-    """Those of the models, name -> identity, that are students."""
-    variants = {name: parse(identity) for name, identity in models.items()}
-    return {name: variant for name, variant in variants.items() if variant.kind == "student"}
+def students(models: Mapping[str, str], *, contextual: bool = False) -> dict[str, Variant]:
+    """Those of the models, name -> identity, that are students; contextual: that have a contextual teacher."""
+    found = {name: parse(identity) for name, identity in models.items()}
+    return {name: one for name, one in found.items() if one.kind == "student" and (one.contextual or not contextual)}
 
 
 def records(labels: str | Sequence[str], *, profile: Profile) -> pd.DataFrame:
@@ -78,16 +75,8 @@ def band(records: pd.DataFrame, label: str, profile: Profile) -> SeedNoise:
     return seed_noise(normalized_runs(records[records["model"].isin(references(label))], best=best))
 
 
-def draw(label: str, records: pd.DataFrame, profile: Profile) -> tuple[pd.DataFrame, SeedNoise]:
-    """Draw and save a boxplot figure; returns its data (the CSV) and its noise."""
-    shown, noise = of_figure(records, label, profile), band(records, label, profile)
-    data = figures.boxplot_frame(label, shown, band=noise.band)
+def draw(label: str, records: pd.DataFrame, profile: Profile) -> None:
+    """Draw and save a boxplot figure."""
+    shown = of_figure(records, label, profile)
+    data = figures.boxplot_frame(label, shown, band=band(records, label, profile).band)
     figures.save(figures.boxplot(data, label), label, data, profile=profile, records=shown)
-    return data, noise
-
-
-def reference_tests(records: pd.DataFrame) -> pd.DataFrame:
-    """Every pair of reference students, compared over their seeds: `verdicts.compare` of mean accuracies."""
-    runs = records[records["model"].isin(REFERENCES)].pivot(index=["model", "seed"], columns="task", values="value")
-    names = [name for name in REFERENCES if name in runs.index.get_level_values("model")]
-    return verdicts.compare(combinations(names, 2), from_runs(runs))

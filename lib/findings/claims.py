@@ -1,7 +1,5 @@
 """The thesis' findings as checks on published numbers and on ours: the ledger, and each chapter's part of it.
 
-    claims.check(*claims.our_results(profile))       the ledger; `check({})` judges the published numbers alone
-
 A finding stands in `params/claims.yaml`; its kind (`lib.findings.claim_kinds`) turns it into differences of scores, and
 `lib.statistics.verdicts` judges them: chance-corrected accuracies of single test examples, with seeds and texts as
 noise, or normalised accuracies, published or from a figure's CSV, with the seed's noise alone.
@@ -53,8 +51,7 @@ _COLUMNS = (
 
 @functools.cache
 def load() -> list[Claim]:
-    """Every finding of `params/claims.yaml`, in the order of the thesis; `lib.config.profiles.ParameterError`, one line
-    naming the claim, for an unknown kind, key, figure or model."""
+    """Every finding of `params/claims.yaml`, in the thesis' order; a `ParameterError` names the claim that is wrong."""
     return [parse(*entry) for entry in profiles.entries("claims.yaml")]
 
 
@@ -171,25 +168,17 @@ def rerun_noise(tasks: tuple[str, ...] = (), *, without: str = "") -> SeedNoise:
     return SeedNoise(float(np.sqrt((gaps**2).mean() / 2)), len(gaps))
 
 
-def neighbours(figure: str, data: pd.DataFrame | None = None, noise: SeedNoise | None = None) -> pd.DataFrame:
-    """A published ranking, neighbour by neighbour, best first.
+def neighbours(figure: str) -> pd.DataFrame:
+    """A published ranking, neighbour by neighbour, best first; in Figure 5.3 neighbours are those of one round.
 
-    gap: of mean normalised accuracy. within_noise: two published runs may differ by as much. In Figure 5.3 neighbours
-    are those of one round. With our figure (data: its CSV, noise: its seed noise) only its models, and the columns ours
-    (the same difference here) and ours_differ (it exceeds the noise).
+    gap: of mean normalised accuracy. within_noise: two published runs may differ by as much.
     """
     means = theirs.load(figure).groupby("model", sort=False)["normalized"].mean()
-    if data is not None:
-        means = means[means.index.isin(data["model"])]
     rounds = means.index.str.rpartition(";").get_level_values(2) if figure == "fig5_3" else [""] * len(means)
     table = pd.concat([effects.neighbours(group) for _, group in means.groupby(rounds, sort=False)], ignore_index=True)
     table["within_noise"] = table["gap"] <= rerun_noise().least_difference
-    pairs = list(zip(table["better"], table["worse"], strict=True))
+    pairs = zip(table["better"], table["worse"], strict=True)
     table["arithmetic"] = [verdicts.arithmetic(means[better], means[worse]) for better, worse in pairs]
-    if data is not None and noise is not None:
-        here = data.groupby("model")["normalized"].mean()
-        table["ours"] = [here[better] - here[worse] for better, worse in pairs]
-        table["ours_differ"] = table["ours"].abs() > noise.least_difference
     table.insert(0, "figure", figure)
     return table.rename(columns={"better": "model", "worse": "ahead_of"})
 

@@ -5,16 +5,20 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from lib import figures, published
+from lib import experiments, figures, published
 from lib.config.profiles import Profile
 from lib.distillation import projection
 from lib.distillation.held_out_cca import chance_cca
-from lib.distillation.variants import CONTEXTUAL_TEACHERS, TEACHER_OF_DIMENSION, Variant, parse
+from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, TEACHER_OF_DIMENSION, Variant, parse
 from lib.experiments import contextual_teacher, embeddings, models
 from lib.findings import chapter4
+from lib.findings.teacher_distances import cosines
 from lib.published import figure_models
 
 COLLAPSED = 0.9  # mean cosine of different documents: all embeddings point one way
+# How much heavier than equal the contextual loss is made, (1 - λ) / λ -> λ. AdamW does not notice a common factor.
+TRAINED_FACTORS = {1: 0.5, 4: 0.2, 16: 0.0588, 64: 0.0154}
+FACTORS = (1, 2, 4, 8, 16, 32, 64)
 _FIGURES = dict(zip(("tab4_6", "tab4_7", "tab4_8"), figure_models.PROJECTIONS, strict=True))
 
 
@@ -34,7 +38,7 @@ def projection_table(label: str, profile: Profile) -> pd.DataFrame:
     """Table 4.6, 4.7 or 4.8 (tab4_6 ...), with the dimension and parameters of the projections in this profile."""
     printed = set(published.load(label).itertuples(index=False, name=None))
     dim, rows = models.base_student(profile).dim, []
-    for name, variant in _students(figure_models.listed(_FIGURES[label])).items():
+    for name, variant in chapter4.students(figure_models.listed(_FIGURES[label]), contextual=True).items():
         key = TEACHER_OF_DIMENSION[name.split(";")[0]], variant.student_projection, variant.contextual_projection
         student, contextual = (projection.scale(layers, profile.width) for layers in key[1:])
         vectors = [part.split(";")[1] for part in variant.contextual.split("+")]
@@ -73,17 +77,42 @@ def _settings(variant: Variant, profile: Profile) -> dict[str, str]:
 
 
 def figure_histories(groups: dict[str, str], profile: Profile) -> pd.DataFrame:
-    """Figure A.2: held-out CCA while students with a contextual loss train, and by chance. groups: figure -> group."""
+    """Figures A.2 and A.3, while students with a contextual loss train: held-out CCA of embeddings and projections, and
+    by chance, and the contextual share of the gradient (`lib.distillation.gradient_share`). groups: figure -> group."""
     frames = []
     for label, group in groups.items():
-        for name, variant in _students(chapter4.models(label, profile)).items():
+        for name, variant in chapter4.students(chapter4.models(label, profile), contextual=True).items():
             student = embeddings.of(variant, profile.seeds[0], profile)
             teacher = contextual_teacher.embeddings(variant.contextual, "validation", profile)
             names = {"group": group, "model": name, "dimension": name.partition("d;")[0]}
             history = pd.DataFrame(student["watched"], columns=["update", "embedding", "projected", "share"])
             frames.append(history.assign(**names, chance=chance_cca(student["validation"], teacher)))
     frame = pd.concat(frames, ignore_index=True).astype({"update": int})
-    return frame[["group", "model", "dimension", "update", "embedding", "projected", "chance"]]
+    return frame[["group", "model", "dimension", "update", "embedding", "projected", "chance", "share"]]
+
+
+def factors(profile: Profile) -> pd.DataFrame:
+    """What a factor on the contextual loss does to the plain sum of both: a row for each structural loss and factor.
+
+    expected: share of the gradient that the factor gives at the start of training. share: mean over a training with it.
+    cosine: mean over held-out documents, with the student of the structural loss alone; another_seed: between two seeds
+    of that student. Factors that are not trained have no share and cosine.
+    """
+    rows, seeds = [], profile.reference_seeds[:2]
+    for loss, plain in NO_WEIGHTING.items():
+        alone = Variant("student", structural=parse(plain).structural)
+        trained = {factor: f"{plain};None;λ={lam}" for factor, lam in TRAINED_FACTORS.items()}
+        experiments.run(trained.values(), profile=profile, seeds=seeds[:1])
+        own, other = (embeddings.of(alone, seed, profile)["validation"] for seed in seeds)
+        students = {factor: embeddings.of(label, seeds[0], profile) for factor, label in trained.items()}
+        start = students[1]["watched"][0, 3]
+        for factor in FACTORS:
+            row = {"loss": loss, "factor": factor, "expected": factor * start / (1 - start + factor * start)}
+            if factor in students:
+                row["share"] = students[factor]["watched"][:, 3].mean()
+                row["cosine"] = cosines(students[factor]["validation"], own).mean()
+            rows.append(row | {"another_seed": cosines(own, other).mean()})
+    return pd.DataFrame(rows)
 
 
 def collapsed(records: pd.DataFrame, profile: Profile) -> pd.Series:
@@ -97,7 +126,3 @@ def mean_cosine(embedding: np.ndarray) -> float:
     """Mean cosine of different rows of a (rows, dim) embedding."""
     unit = embedding / np.linalg.norm(embedding, axis=1, keepdims=True)
     return float((np.square(unit.sum(0)).sum() - len(unit)) / (len(unit) * (len(unit) - 1)))
-
-
-def _students(models: dict[str, str]) -> dict[str, Variant]:
-    return {name: variant for name, variant in chapter4.students(models).items() if variant.contextual}

@@ -8,7 +8,7 @@ from lib.distillation.variants import NO_WEIGHTING
 from lib.findings import chapter4
 from lib.statistics import verdicts
 from lib.statistics.effects import normalized_runs
-from lib.statistics.intervals import SeedNoise, from_runs, seed_noise
+from lib.statistics.intervals import from_runs
 
 # Identity -> name in the figure. All else is equal, but for Deep CCA's batch, which has to be larger.
 NAMES = {
@@ -29,11 +29,6 @@ TWINS = {
 def run(profile: Profile) -> pd.DataFrame:
     """Tidy records of the ablations and their twins under their names in the figure, each with the reference seeds."""
     return chapter4.renamed(experiments.run(NAMES, profile=profile, seeds=profile.reference_seeds), NAMES)
-
-
-def band(records: pd.DataFrame) -> SeedNoise:
-    """The noise of mean normalised accuracy among these models, every one of which has several seeds."""
-    return seed_noise(normalized_runs(records))
 
 
 def twins(records: pd.DataFrame) -> pd.DataFrame:

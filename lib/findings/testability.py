@@ -12,8 +12,9 @@ from lib import experiments
 from lib.config.profiles import Profile
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant
 from lib.experiments import embeddings
-from lib.findings import chapter4, data_statistics, final_students, treatment
+from lib.findings import chapter4, data_statistics, final_students
 from lib.findings.contextual import COLLAPSED, mean_cosine
+from lib.findings.teacher_distances import cosines
 from lib.published import figure_models
 from lib.statistics.effects import chance_corrected
 from lib.statistics.intervals import task_scores
@@ -101,7 +102,7 @@ def _heads(frame: pd.DataFrame, profile: Profile) -> Iterator[tuple]:
 
 def _students(label: str, profile: Profile) -> Iterator[tuple]:
     """What a figure's students were given by a contextual teacher, and what it made of them."""
-    shares, rises, cosines, spreads = [], [], [], {}
+    shares, rises, alike, spreads = [], [], [], {}
     for name, variant in chapter4.students(chapter4.models(label, profile)).items():
         arrays = embeddings.of(variant, profile.seeds[0], profile)
         spreads[name] = mean_cosine(arrays["validation"])
@@ -110,15 +111,15 @@ def _students(label: str, profile: Profile) -> Iterator[tuple]:
             rises.append(arrays["watched"][-1, 1] - arrays["watched"][0, 1])
         if variant.contextual and variant.structural:
             alone = embeddings.of(Variant("student", structural=variant.structural), profile.seeds[0], profile)
-            cosines.append(treatment.cosine_between(arrays["validation"], alone["validation"]))
+            alike.append(float(cosines(arrays["validation"], alone["validation"]).mean()))
     if shares:
         what, value = "contextual share of the gradient, median", float(np.median(shares))
         yield "treatment_given", label, what, value, min(shares), max(shares), f"at least {SHARE}", value >= SHARE
         what = "rise of held-out CCA with the contextual teacher, median"
         yield "cca_rises", label, what, float(np.median(rises)), min(rises), max(rises), "", None
-    if cosines:
-        what, value = "cosine with the student without context, median", float(np.median(cosines))
-        yield "students_differ", label, what, value, min(cosines), max(cosines), f"at most {ALIKE}", value <= ALIKE
+    if alike:
+        what, value = "cosine with the student without context, median", float(np.median(alike))
+        yield ("students_differ", label, what, value, min(alike), max(alike), f"at most {ALIKE}", value <= ALIKE)
     worst = max(spreads, key=spreads.__getitem__)
     what, value = f"cosine of different documents, highest: {worst}", spreads[worst]
     yield "not_collapsed", label, what, value, min(spreads.values()), value, f"below {COLLAPSED}", value < COLLAPSED

@@ -5,6 +5,8 @@ import pytest
 
 from lib.distillation.variants import parse
 from lib.findings import draft_ablations
+from lib.statistics.effects import normalized_runs
+from lib.statistics.intervals import seed_noise
 
 TASKS = ("ARXIV", "IMDB", "OC", "AAN", "S2ORC", "PAN")
 
@@ -35,6 +37,6 @@ def test_a_shift_is_found_and_no_shift_is_not():
 
 def test_band_pools_all_models():
     """By hand: a seed adds .01 + .001 n to task n, divided by its best mean; the sd of 0, 1, 2 steps is one step."""
-    noise = draft_ablations.band(records({}))
+    noise = seed_noise(normalized_runs(records({})))
     steps = [(0.01 + 0.001 * n) / (0.61 + 0.051 * n) for n in range(len(TASKS))]
     assert noise.df == 2 * len(draft_ablations.NAMES) and noise.sd == pytest.approx(sum(steps) / len(steps), rel=1e-9)

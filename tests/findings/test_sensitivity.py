@@ -1,3 +1,5 @@
+"""How far results hang on heads and on the length of training."""
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -5,8 +7,8 @@ import pytest
 from lib import experiments
 from lib.config import profiles
 from lib.experiments import embeddings
-from lib.findings import training_length
-from lib.findings.training_length import STUDENTS, TIMES
+from lib.findings import sensitivity
+from lib.findings.sensitivity import HEADS, STUDENTS, TIMES
 
 PROFILE = profiles.load("smoke")
 
@@ -34,7 +36,7 @@ def run(monkeypatch):
         return {"halves": halves}
 
     monkeypatch.setattr(embeddings, "of", of)
-    return training_length.run(PROFILE), found
+    return sensitivity.trained_longer(PROFILE), found
 
 
 def test_each_length_is_a_training_of_its_own_from_the_base_to_four_times(run):
@@ -46,7 +48,7 @@ def test_each_length_is_a_training_of_its_own_from_the_base_to_four_times(run):
 
 def test_scores_are_chance_corrected_and_every_student_is_asked_for_its_own_halves(run):
     frame, found = run
-    table = training_length.scores(frame, PROFILE)
+    table = sensitivity.length_scores(frame, PROFILE)
     cosine = table[(table["model"] == "cosine") & (table["seed"] == 0)]
     assert cosine["updates"].tolist() == [4, 8, 16]
     assert cosine["accuracy"].tolist() == pytest.approx([0.6, 0.4, 0.0])
@@ -56,7 +58,7 @@ def test_scores_are_chance_corrected_and_every_student_is_asked_for_its_own_halv
 
 
 def test_what_more_training_changes_is_judged_over_texts(run):
-    table = training_length.changes(run[0]).set_index(["left", "right"])
+    table = sensitivity.length_verdicts(run[0]).set_index(["left", "right"])
     assert table.loc[("cosine ×4", "cosine ×1"), "difference"] == pytest.approx(-0.6)
     assert table.loc[("cosine ×4", "cosine ×1"), "verdict"] == "reversed"
     assert len(table) == 5 * 3 + 5 * 2 + 3
@@ -65,6 +67,31 @@ def test_what_more_training_changes_is_judged_over_texts(run):
 def test_a_small_corpus_ends_the_lengths_early(monkeypatch):
     monkeypatch.setattr(experiments, "run", records)
     small = profiles.load("smoke", overrides={"corpus.train_documents": 50})
-    frame = training_length.run(small)
+    frame = sensitivity.trained_longer(small)
     assert sorted(set(frame["times"])) == [0, 1, 2]
-    assert len(training_length.changes(frame)) == 5 * 2 + 5 + 2
+    assert len(sensitivity.length_verdicts(frame)) == 5 * 2 + 5 + 2
+
+
+def test_a_column_for_every_setting_of_the_heads(monkeypatch):
+    asked = []
+
+    def run(models, *, profile, seeds):
+        heads = profile.heads
+        asked.append((heads.features, heads.epochs, heads.learning_rate, heads.classifier))
+        rows = [(model, task, 0.75, chance) for model in models for task, chance in (("OC", 0.5), ("ARXIV", 0.25))]
+        return pd.DataFrame(rows, columns=["model", "task", "value", "chance"])
+
+    monkeypatch.setattr(experiments, "run", run)
+    monkeypatch.setattr(experiments, "halves_mrr", lambda model, seed, profile: 0.25 + seed)
+    profile = profiles.load("mini", overrides={"only": "cosine,MSE"})
+    table = sensitivity.under_other_heads("fig4_3", profile)
+    assert set(table["model"]) == {"cosine", "MSE", "Longformer", "SBERT"}
+    assert (table[list(HEADS)] == (0.5 + 2 / 3) / 2).all(axis=None)
+    assert set(table["no label"]) == {0.25}
+    assert asked[:4] == [
+        ("raw", 10, 1e-4, "head"),
+        ("unit norm", 10, 1e-4, "head"),
+        ("standardized", 10, 1e-4, "head"),
+        ("standardized", 40, 1e-3, "head"),
+    ]
+    assert asked[4][3] == "similarity"

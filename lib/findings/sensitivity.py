@@ -1,13 +1,41 @@
-"""How scores move with the length of training, from the untrained base to four times Chapter 4's (Figure A.4)."""
+"""How far results hang on choices: the heads that judge students, and how long these train (Figure A.4)."""
 
 import pandas as pd
 
 from lib import experiments
 from lib.config.profiles import Profile
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING
+from lib.findings import chapter4
 from lib.statistics import verdicts
 from lib.statistics.effects import chance_corrected
 from lib.statistics.intervals import from_examples, task_scores
+
+_SHORT = {"epochs": 10, "learning_rate": 1e-4}  # Table 4.3
+HEADS = {
+    "published": _SHORT | {"features": "raw", "classifier": "head"},
+    "unit norm": _SHORT | {"features": "unit norm", "classifier": "head"},
+    "standardised": _SHORT | {"features": "standardized", "classifier": "head"},
+    "converged": {"epochs": 40, "learning_rate": 1e-3, "features": "standardized", "classifier": "head"},
+    "no head": {"classifier": "similarity"},  # nearest centroid, or a threshold for the cosine of a pair
+}
+
+
+def under_other_heads(label: str, profile: Profile) -> pd.DataFrame:
+    """Mean chance-corrected accuracy of a figure's models, a row each, under every setting, a column each.
+
+    One seed of each model; only heads are trained anew. The best model under "converged" comes first. "no label": MRR
+    of the other half of a held-out document.
+    """
+    names = {identity: name for name, identity in chapter4.models(label, profile).items()}
+    columns = {}
+    for setting, changes in HEADS.items():
+        own = profile.model_copy(update={"heads": profile.heads.model_copy(update=changes)})
+        records = experiments.run(names, profile=own, seeds=profile.seeds[:1])
+        columns[setting] = chance_corrected(records).groupby(records["model"].map(names)).mean()
+    matched = {name: experiments.halves_mrr(model, profile.seeds[0], profile) for model, name in names.items()}
+    columns["no label"] = pd.Series(matched)
+    return pd.DataFrame(columns).sort_values("converged", ascending=False).rename_axis("model").reset_index()
+
 
 STUDENTS = {
     "cosine": "cosine",
@@ -20,10 +48,9 @@ _IDENTITIES = {"base": "Longformer"} | STUDENTS
 TIMES = (1, 2, 4)  # as many updates as in Chapter 4, as far as the corpus goes
 
 
-def run(profile: Profile) -> pd.DataFrame:
+def trained_longer(profile: Profile) -> pd.DataFrame:
     """Records, as of `experiments.run`, of the students at each length of training and of the "base", all with the
-    reference seeds; with `times` (0 for the base) and `updates`.
-    """
+    reference seeds; with `times` (0 for the base) and `updates`."""
     training, seeds = profile.training, profile.reference_seeds
     frames = [experiments.run(["Longformer"], profile=profile, seeds=seeds).assign(times=0)]
     for times in (times for times in TIMES if times * training.documents <= profile.corpus.train_documents):
@@ -35,7 +62,7 @@ def run(profile: Profile) -> pd.DataFrame:
     return records.assign(model=records["model"].map(names), updates=updates)
 
 
-def scores(records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
+def length_scores(records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     """Figure A.4's data: model, updates, seed, accuracy (chance-corrected, mean over tasks) and halves, the MRR of
     finding the other half of a held-out document among all halves."""
     keys = ["model", "times", "updates", "seed"]
@@ -47,7 +74,7 @@ def scores(records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     return table.drop(columns="times")
 
 
-def changes(records: pd.DataFrame) -> pd.DataFrame:
+def length_verdicts(records: pd.DataFrame) -> pd.DataFrame:
     """What more training changes, by `verdicts.compare` of chance-corrected accuracies: every student with its base, at
     each length, and with itself at the shortest; and at each length max-margin MSE with cosine."""
     named = records.assign(model=records["model"] + " ×" + records["times"].astype(str))

@@ -1,12 +1,11 @@
 import numpy as np
-import pandas as pd
 import pytest
 
 from lib import experiments
 from lib.config import profiles
 from lib.experiments import embeddings
-from lib.findings import chapter4, treatment
-from lib.findings.treatment import FACTORS, TRAINED_FACTORS
+from lib.findings import contextual
+from lib.findings.contextual import FACTORS, TRAINED_FACTORS
 
 PROFILE = profiles.load("smoke")
 
@@ -29,7 +28,7 @@ def students(monkeypatch):
 
 
 def test_a_factor_multiplies_the_contextual_gradient(students):
-    table = treatment.factors(PROFILE)
+    table = contextual.factors(PROFILE)
     cosine = table[table["loss"] == "cosine"].set_index("factor")
     assert cosine["expected"].tolist() == pytest.approx([k / (4 + k) for k in FACTORS])
     assert cosine["share"].dropna().to_dict() == pytest.approx(dict.fromkeys(TRAINED_FACTORS, 0.3))
@@ -41,15 +40,3 @@ def test_a_factor_multiplies_the_contextual_gradient(students):
 def test_the_trained_factors_are_those_of_their_weights():
     for factor, lam in TRAINED_FACTORS.items():
         assert (1 - lam) / lam == pytest.approx(factor, rel=0.005)
-
-
-def test_shares_are_those_of_students_with_two_losses(students, monkeypatch):
-    models = {
-        "SBERT": "SBERT",
-        "cosine": "cosine",
-        "alone": "only-contextual;100d;S:768;C:768",
-        "both": "cosine;100d;S:768;C:768",
-    }
-    monkeypatch.setattr(chapter4, "models", lambda label, profile: models if label == "fig4_8" else {})
-    expected = pd.DataFrame({"group": "cosine, projections", "model": "both", "update": [0, 4], "share": [0.2, 0.4]})
-    pd.testing.assert_frame_equal(treatment.shares(PROFILE), expected)
