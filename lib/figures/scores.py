@@ -116,7 +116,6 @@ def gradient_shares(shares: pd.DataFrame, factors: pd.DataFrame) -> Figure:
         over_training.plot(spread["median"], color=color, label=group)
         over_training.fill_between(spread.index, spread["min"], spread["max"], color=color, alpha=0.2, linewidth=0)
     over_training.set(xlabel="update", ylabel="contextual share of the gradient", ylim=(0, None))
-    over_training.legend(fontsize="small")
     for color, (loss, rows) in zip(COLORS, factors.groupby("loss", sort=False), strict=False):
         trained = rows.dropna(subset="cosine")
         by_factor.plot(rows["factor"], rows["expected"], color=color, label=f"{loss}, at the start")
@@ -129,7 +128,8 @@ def gradient_shares(shares: pd.DataFrame, factors: pd.DataFrame) -> Figure:
         axis.set_xscale("log", base=2)
         axis.set_xticks(factors["factor"].unique(), factors["factor"].unique())
         axis.set_xlabel("factor on the contextual loss")
-        axis.legend(fontsize="small")
+    for axis in figure.axes:
+        axis.legend(fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.15))
     return figure
 
 

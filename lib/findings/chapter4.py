@@ -41,8 +41,8 @@ def models(label: str, profile: Profile) -> dict[str, str]:
 
 def students(models: Mapping[str, str], *, contextual: bool = False) -> dict[str, Variant]:
     """Those of the models, name -> identity, that are students; contextual: that have a contextual teacher."""
-    found = {name: parse(identity) for name, identity in models.items()}
-    return {name: one for name, one in found.items() if one.kind == "student" and (one.contextual or not contextual)}
+    variants = {name: parse(identity) for name, identity in models.items() if parse(identity).kind == "student"}
+    return {name: variant for name, variant in variants.items() if variant.contextual or not contextual}
 
 
 def records(labels: str | Sequence[str], *, profile: Profile) -> pd.DataFrame:
