@@ -123,7 +123,7 @@ def of_figure(
     """The ledger's rows of one figure, short; published and ours are effects. Arguments are as entries of `check`'s."""
     sources = {claim.checked_on for claim in load() if claim.figure == figure}
     rows = check(dict.fromkeys(sources, scores), dict.fromkeys(sources, noise), checks=checks)
-    rows = rows[rows["label"] == figure]
+    rows = rows[(rows["label"] == figure) & (rows["published_verdict"] != verdicts.NUMBER)]
     decided = rows["decided_by"].fillna(rows["published_decided_by"])
     short = rows.assign(decided_by=decided, published=rows["published_effect"], ours=rows["effect"])
     return short[["finding", "decided_by", "published", "ours", "low", "high", "verdict"]]
