@@ -21,7 +21,7 @@ def paragraph_vector(label: str, profile: Profile, everything: bool = False) -> 
     """A single Paragraph Vector trained on the corpus: its embeddings by set, `vocabulary_size`, `seconds` of training,
     `documents` it saw and how many of them gensim `truncated`. One that teaches no student embeds task texts alone."""
     teaches = any(label in teacher.split("+") for teacher in CONTEXTUAL_TEACHERS.values())
-    sets = text_sets.NAMES if teaches else ("all_tasks" if everything else "tasks",)
+    sets = ("train", "validation", "tasks", "all_tasks") if teaches else ("all_tasks" if everything else "tasks",)
     return store().arrays(keys.paragraph_vector(label, profile, sets), lambda: _train(label, sets, profile))
 
 

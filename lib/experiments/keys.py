@@ -1,7 +1,4 @@
-"""Recipes: all that makes a corpus, a teacher, a student, its embeddings, a record - settings, files, code, versions.
-
-They are written without loading a model or reading a corpus. Of the losses, a student's names only those it uses.
-"""
+"""Recipes: all that makes a corpus, a teacher, a student, its embeddings, a record; none loads a model or a corpus."""
 
 import contextlib
 import functools

@@ -100,10 +100,11 @@ def _collect(tasks: dict[str, Task], limit: int) -> dict[str, Any]:
         collect(task, (text_id for index in kept for text_id in task.inputs[split][index]))
     validation = len(rows)
     collected = {name: _rows(task, collect(task, task.texts)) for name, task in tasks.items()}
-    named = {text_id: group for task in tasks.values() for text_id, group in task.groups.items()}
+    groups = ((task.texts, *group) for task in tasks.values() for group in task.groups.items())
+    named = {(text_id, texts[text_id]): name for texts, text_id, name in groups if text_id in texts}
     return {
         "texts": [text for _, text in rows],
-        "groups": [named.get(text_id, text_id) for text_id, _ in rows],
+        "groups": [named.get(text, f"{place}: {text[0]}") for text, place in rows.items()],  # alone if it has none
         "validation": validation,
         "tasks": collected,
     }

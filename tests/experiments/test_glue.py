@@ -288,7 +288,60 @@ def test_the_groups_of_examples_are_those_of_their_texts():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_sets, "_of_tasks", lambda profile: text_sets._collect({"OC": task}, 9))
         inputs = text_sets.task("OC", PROFILE)["inputs_train"]
-        assert text_sets.groups(inputs, PROFILE).tolist() == [["article", "other"], ["b", "article"]]
+        assert text_sets.groups(inputs, PROFILE).tolist() == [["article", "other"], ["2: b", "article"]]
+
+
+def test_an_id_that_two_folders_have_is_two_texts_with_groups_of_their_own():
+    inputs, labels = {"train": [("1",), ("2",)]}, {"train": np.array([0, 1])}
+    grouped = Task("classification", {"1": "one", "2": "two"}, inputs, labels, ["no", "yes"])
+    grouped = dataclasses.replace(grouped, groups={"1": "article", "2": "article"})
+    alone = Task("classification", {"1": "eins", "2": "zwei"}, inputs, labels, ["no", "yes"])
+    for tasks in ({"A": grouped, "B": alone}, {"B": alone, "A": grouped}):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(text_sets, "_of_tasks", lambda profile, tasks=tasks: text_sets._collect(tasks, 9))
+            names = {name: text_sets.task(name, PROFILE)["inputs_train"].ravel() for name in tasks}
+            found = {name: text_sets.groups(rows, PROFILE).tolist() for name, rows in names.items()}
+        assert found["A"] == ["article", "article"] and len({*found["B"], "article"}) == 3
+
+
+def examples(labels, groups, folds=0):
+    """What `accuracies.examples` says of a task of single texts, their rows in the order of train and validation."""
+    arrays = {"classes": np.array(["no", "yes"]), "folds": np.int64(folds)}
+    rows = np.split(np.arange(sum(map(len, labels.values()))), np.cumsum([len(part) for part in labels.values()])[:-1])
+    for (split, values), places in zip(labels.items(), rows, strict=True):
+        arrays |= {f"labels_{split}": np.array(values), f"inputs_{split}": places[:, None]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_sets, "task", lambda name, profile: arrays)
+        patch.setattr(text_sets, "groups", lambda inputs, profile: np.array(groups)[inputs])
+        return accuracies.examples("OC", PROFILE.model_copy(update={"tasks": PROFILE.tasks}), "validation")
+
+
+def test_groups_and_chance_are_those_of_the_examples_that_are_tested():
+    groups, chance = examples({"train": [0, 0, 0, 0], "validation": [0, 1, 1, 1]}, list("abcdefgh"))
+    assert groups.ravel().tolist() == ["e", "f", "g", "h"] and chance == 0.75
+    folded, _ = examples({"train": [0, 0, 1, 1]}, list("abcd"), folds=2)
+    assert folded.ravel().tolist() == ["a", "b", "c", "d"]  # in file order, as the scores of a record
+
+
+def test_every_encoder_embeds_texts_documents_and_halves():
+    for label in ("Longformer", "SBERT", "cosine"):
+        with fakes() as patch:
+            patch.setattr(training, "distill", lambda *_, **__: History([0.5], []))
+            arrays = embeddings._compute(parse(label), 0, PROFILE, "validation")
+        assert {name: len(arrays[name]) for name in ("tasks", "validation", "halves")} == {
+            "tasks": 20, "validation": 12, "halves": 24
+        }  # fmt: skip
+
+
+def test_what_is_watched_has_the_documents_lengths_and_the_training_s_batches():
+    with fakes():
+        watch = student_training.held_out_watch(parse(MASKED), PROFILE)
+    assert watch.lengths.tolist() == [3, 9] * 6 and watch.batch_size == PROFILE.training.batch_size
+
+
+def test_groups_of_folds_are_cut_to_the_limit_with_their_examples():
+    jobs = head_jobs("validation", None, folds=2, groups=np.array([0, 0, 1, 1] * 2 + [2, 2]))[0]
+    assert [len(job.labels) for job in jobs] == [4] * 4
 
 
 def test_tfidf_counts_every_word_but_stop_words():
@@ -360,8 +413,8 @@ def test_a_paragraph_vector_learns_the_training_documents_as_the_profile_says():
     assert settings == PROFILE.contextual_teacher.model_dump(exclude={"documents"})
     counted = {"vocabulary_size": 5, "seconds": 1.5, "truncated": 2, "documents": 30}
     assert {name: teacher[name].item() for name in counted} == counted
-    assert {name: teacher[name].shape for name in text_sets.NAMES} == {
-        "train": (40, 3), "validation": (12, 3), "halves": (24, 3), "tasks": (20, 3), "all_tasks": (30, 3)
+    assert {name: teacher[name].shape for name in ("train", "validation", "tasks", "all_tasks")} == {
+        "train": (40, 3), "validation": (12, 3), "tasks": (20, 3), "all_tasks": (30, 3)
     }  # fmt: skip
     assert teacher["train"][0, 0] == len("train 0") and teacher["validation"][0, 0] == len("validation 0")
     assert {*other} - {*counted} == {"tasks"} and {*every} - {*counted} == {"all_tasks"}
@@ -455,10 +508,12 @@ def test_test_texts_are_embedded_once_more_up_to_the_structural_teacher_s_limit(
 
 
 def check_cut(label):
-    profile, asked = profiles.load("smoke", overrides=CHANGES | {"structural_teacher.max_tokens": 4}), []
+    changes = CHANGES | {"structural_teacher.max_tokens": 4, "training.precision": "bf16"}
+    profile, asked = profiles.load("smoke", overrides=changes), []
 
     def encode(self, token_ids, precision="fp32"):
         asked.append(token_ids)
+        assert precision == "bf16"
         return np.array([[len(row)] * 6 for row in token_ids], np.float32)
 
     with fakes() as patch:
