@@ -13,7 +13,7 @@ from lib.store.records import store
 
 def of(variant: Variant | str, seed: int, profile: Profile, split: str = "validation") -> dict[str, np.ndarray]:
     """One model's arrays: "tasks" (texts, dim), "validation" (documents, dim), "halves" of these (first halves, then
-    second ones), and a student's training history. A Paragraph Vector and TF-IDF have "tasks" alone.
+    second ones), and a student's training history. The mean of chunks, Paragraph Vectors and TF-IDF have "tasks" alone.
 
     The history: "loss" (updates,), and with a contextual teacher "watched" (measurements, 4): update, held-out CCA of
     the embeddings and of their projections, and the contextual share of the gradient. split: asked for "validation",

@@ -55,7 +55,8 @@ def trained_longer(profile: Profile) -> pd.DataFrame:
     frames = [experiments.run(["Longformer"], profile=profile, seeds=seeds).assign(times=0)]
     for times in (times for times in TIMES if times * training.documents <= profile.corpus.train_documents):
         longer = _longer(profile, times)
-        frames.append(experiments.run(STUDENTS.values(), profile=longer, seeds=seeds).assign(times=times))
+        students = list(STUDENTS.values())[: profile.max_variants]
+        frames.append(experiments.run(students, profile=longer, seeds=seeds).assign(times=times))
     records = pd.concat(frames, ignore_index=True)
     names = {identity: name for name, identity in _IDENTITIES.items()}
     updates = records["times"] * training.documents // (training.batch_size * training.accumulation)
@@ -80,8 +81,9 @@ def length_verdicts(records: pd.DataFrame) -> pd.DataFrame:
     named = records.assign(model=records["model"] + " ×" + records["times"].astype(str))
     base, lengths = "base ×0", sorted({*records["times"]} - {0})
     cosine, margin = (name for name, identity in STUDENTS.items() if identity in ("cosine", MM_MSE))
-    pairs = [(f"{name} ×{times}", base) for name in STUDENTS for times in lengths]
-    pairs += [(f"{name} ×{times}", f"{name} ×{lengths[0]}") for name in STUDENTS for times in lengths[1:]]
+    students = [name for name in STUDENTS if name in {*records["model"]}]
+    pairs = [(f"{name} ×{times}", base) for name in students for times in lengths]
+    pairs += [(f"{name} ×{times}", f"{name} ×{lengths[0]}") for name in students for times in lengths[1:]]
     pairs += [(f"{margin} ×{times}", f"{cosine} ×{times}") for times in lengths]
     return verdicts.compare(pairs, from_examples(task_scores(named), given=[base]))
 

@@ -10,7 +10,7 @@ from lib.experiments import embeddings
 from lib.findings import sensitivity
 from lib.findings.sensitivity import HEADS, STUDENTS, TIMES
 
-PROFILE = profiles.load("smoke")
+PROFILE = profiles.load("smoke", overrides={"max_variants": None})
 
 
 def records(identities, *, profile, seeds):
@@ -64,12 +64,12 @@ def test_what_more_training_changes_is_judged_over_texts(run):
     assert len(table) == 5 * 3 + 5 * 2 + 3
 
 
-def test_a_small_corpus_ends_the_lengths_early(monkeypatch):
+def test_a_small_corpus_ends_the_lengths_early_and_max_variants_the_students(monkeypatch):
     monkeypatch.setattr(experiments, "run", records)
-    small = profiles.load("smoke", overrides={"corpus.train_documents": 50})
+    small = profiles.load("smoke", overrides={"corpus.train_documents": 50, "max_variants": 2})
     frame = sensitivity.trained_longer(small)
     assert sorted(set(frame["times"])) == [0, 1, 2]
-    assert len(sensitivity.length_verdicts(frame)) == 5 * 2 + 5 + 2
+    assert len(sensitivity.length_verdicts(frame)) == 2 * 2 + 2 + 2  # two students, as max_variants says
 
 
 def test_a_column_for_every_setting_of_the_heads(monkeypatch):

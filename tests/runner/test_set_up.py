@@ -185,6 +185,7 @@ def test_somebodys_own_venv_is_never_removed(clone):
     assert (clone / ".venv/precious").read_text() == "mine"
 
 
+@pytest.mark.smoke
 def test_a_failed_installation_says_why_and_is_tried_again(clone):
     (clone / "requirements.lock").write_text("tqdm==0.0.0.not-a-version\n")
     done = call(clone, "--setup")
@@ -194,6 +195,7 @@ def test_a_failed_installation_says_why_and_is_tried_again(clone):
     assert call(clone, "--setup").stdout == f"ready: {clone}/.venv/bin/python\n"
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("killed", ["set-up", "its script"])
 def test_a_set_up_killed_during_pip_leaves_no_process_and_a_clean_next_try(clone, killed):
     """pip waits for an index that never answers; a second set-up waits for the first, and then for pip's end."""

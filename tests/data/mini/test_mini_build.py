@@ -117,6 +117,7 @@ def files(root):
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
+@pytest.mark.smoke
 def test_two_processes_at_once_write_the_same_folder_once(tmp_path):
     """Both begin while nothing is there; hash seeds differ."""
     code = "import sys; from lib.data.builders.__main__ import main; sys.exit(main(['smoke']))"
