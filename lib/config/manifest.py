@@ -23,7 +23,7 @@ class Entry(Settings):  # one figure, table or page
     kind: Literal["figure", "drawing", "table", "page"]
     title: Text
     section: Text
-    minutes: Annotated[float, Field(ge=0)]  # what its notebook takes for it in the mini profile on 2 cores
+    minutes: Annotated[float, Field(ge=0)]  # what its notebook takes for it in the mini profile
 
     @property
     def files(self) -> tuple[str, ...]:
