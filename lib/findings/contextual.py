@@ -1,4 +1,4 @@
-"""What Section 4.5 reports beside accuracies: Paragraph Vectors, projections, held-out CCA, collapsed runs."""
+"""What Section 4.5 reports beside accuracies, and three ideas of the drafts, each beside its twin (Figure A.1)."""
 
 from collections.abc import Iterable
 
@@ -14,11 +14,28 @@ from lib.experiments import contextual_teacher, embeddings, models
 from lib.findings import chapter4
 from lib.findings.teacher_distances import cosines
 from lib.published import figure_models
+from lib.statistics import verdicts
+from lib.statistics.effects import normalized_runs
+from lib.statistics.intervals import from_runs
 
 COLLAPSED = 0.9  # mean cosine of different documents: all embeddings point one way
 # How much heavier than equal the contextual loss is made, (1 - λ) / λ -> λ. AdamW does not notice a common factor.
 TRAINED_FACTORS = {1: 0.5, 4: 0.2, 16: 0.0588, 64: 0.0154}
 FACTORS = (1, 2, 4, 8, 16, 32, 64)
+# Identity -> name in the figure. All else is equal, but for Deep CCA's batch, which has to be larger.
+DRAFTS = {
+    "cosine": "cosine, mean of tokens",
+    "cosine;[CLS]": "cosine, [CLS]",
+    NO_WEIGHTING["cosine"]: "cosine + 2048d, SoftCCA",
+    f"{NO_WEIGHTING['cosine']};mse": "cosine + 2048d, MSE",
+    f"{NO_WEIGHTING['cosine']};cca": "cosine + 2048d, CCA",
+}
+# What the draft tried -> its twin that the thesis kept.
+TWINS = {
+    "cosine, [CLS]": "cosine, mean of tokens",
+    "cosine + 2048d, MSE": "cosine + 2048d, SoftCCA",
+    "cosine + 2048d, CCA": "cosine + 2048d, SoftCCA",
+}
 _FIGURES = dict(zip(("tab4_6", "tab4_7", "tab4_8"), figure_models.PROJECTIONS, strict=True))
 
 
@@ -126,3 +143,14 @@ def mean_cosine(embedding: np.ndarray) -> float:
     """Mean cosine of different rows of a (rows, dim) embedding."""
     unit = embedding / np.linalg.norm(embedding, axis=1, keepdims=True)
     return float((np.square(unit.sum(0)).sum() - len(unit)) / (len(unit) * (len(unit) - 1)))
+
+
+def drafts(profile: Profile) -> pd.DataFrame:
+    """Tidy records of the ablations and their twins under their names in the figure, each with the reference seeds."""
+    return chapter4.renamed(experiments.run(DRAFTS, profile=profile, seeds=profile.reference_seeds), DRAFTS)
+
+
+def twins(records: pd.DataFrame) -> pd.DataFrame:
+    """Ablation against twin, compared over their seeds: `verdicts.compare` of mean normalised accuracies."""
+    table = verdicts.compare(TWINS.items(), from_runs(normalized_runs(records)))
+    return table.rename(columns={"left": "ablation", "right": "twin"})

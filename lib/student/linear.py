@@ -6,6 +6,8 @@
 import torch
 from torch import Tensor, nn
 
+ROWS = 64  # rows are filled up to a multiple: a kernel kept for every number of tokens would triple a process' memory
+
 
 class Linear(nn.Linear):
     """`torch.nn.Linear` of (tokens, features), with oneDNN where it can: float32 on a CPU, no autocast.
@@ -25,15 +27,21 @@ class _OneDNN(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x, weight, bias):
+        ctx.rows, x = len(x), _filled(x)
         ctx.save_for_backward(x, weight)
-        return _product(x, weight, bias)
+        return _product(x, weight, bias)[: ctx.rows]
 
     @staticmethod
     def backward(ctx, grad):
-        x, weight = ctx.saved_tensors
-        to_x = _product(grad, weight.t()) if ctx.needs_input_grad[0] else None
-        to_weight = _product(grad.t(), x.t()) if ctx.needs_input_grad[1] else None
+        (x, weight), filled = ctx.saved_tensors, _filled(grad)
+        to_x = _product(filled, weight.t())[: ctx.rows] if ctx.needs_input_grad[0] else None
+        to_weight = _product(filled.t(), x.t()) if ctx.needs_input_grad[1] else None
         return to_x, to_weight, grad.sum(0) if ctx.needs_input_grad[2] else None
+
+
+def _filled(x: Tensor) -> Tensor:
+    """With rows of zeros up to a multiple of ROWS."""
+    return nn.functional.pad(x, (0, 0, 0, -len(x) % ROWS))
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

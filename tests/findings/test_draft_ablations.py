@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from lib.distillation.variants import parse
-from lib.findings import draft_ablations
+from lib.findings import contextual
 from lib.statistics.effects import normalized_runs
 from lib.statistics.intervals import seed_noise
 
@@ -14,7 +14,7 @@ TASKS = ("ARXIV", "IMDB", "OC", "AAN", "S2ORC", "PAN")
 def records(shifts):
     rows = [
         (model, task, seed, 0.6 + 0.05 * number + 0.01 * seed + shifts.get(model, 0) + 0.001 * number * seed)
-        for model in draft_ablations.NAMES.values()
+        for model in contextual.DRAFTS.values()
         for number, task in enumerate(TASKS)
         for seed in range(3)
     ]
@@ -22,14 +22,14 @@ def records(shifts):
 
 
 def test_an_ablation_differs_from_its_twin_in_one_thing():
-    identities = {name: identity for identity, name in draft_ablations.NAMES.items()}
-    for ablation, twin in draft_ablations.TWINS.items():
+    identities = {name: identity for identity, name in contextual.DRAFTS.items()}
+    for ablation, twin in contextual.TWINS.items():
         one, other = vars(parse(identities[ablation])), vars(parse(identities[twin]))
         assert len({key for key in one if one[key] != other[key]}) == 1
 
 
 def test_a_shift_is_found_and_no_shift_is_not():
-    table = draft_ablations.twins(records({"cosine, [CLS]": -0.1})).set_index("ablation")
+    table = contextual.twins(records({"cosine, [CLS]": -0.1})).set_index("ablation")
     assert table.loc["cosine, [CLS]", "difference"] < -0.1  # normalised by a best accuracy below 1
     assert table.loc["cosine, [CLS]", "high"] < 0 and table.loc["cosine, [CLS]", "p"] < 0.001
     assert table.loc["cosine + 2048d, MSE", "difference"] == 0 and table.loc["cosine + 2048d, MSE", "p"] == 1
@@ -39,4 +39,4 @@ def test_band_pools_all_models():
     """By hand: a seed adds .01 + .001 n to task n, divided by its best mean; the sd of 0, 1, 2 steps is one step."""
     noise = seed_noise(normalized_runs(records({})))
     steps = [(0.01 + 0.001 * n) / (0.61 + 0.051 * n) for n in range(len(TASKS))]
-    assert noise.df == 2 * len(draft_ablations.NAMES) and noise.sd == pytest.approx(sum(steps) / len(steps), rel=1e-9)
+    assert noise.df == 2 * len(contextual.DRAFTS) and noise.sd == pytest.approx(sum(steps) / len(steps), rel=1e-9)
