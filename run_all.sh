@@ -10,7 +10,7 @@ usage: ./run_all.sh [profile] [label or notebook ...] [options]
             thesis (as published), smoke (what the tests use)
   label     make only these: fig4_2 tab4_3 ...; or notebooks: 02_structural_loss, 02. Default: all
 
-  --size medium         mini with twice the texts, documents and seeds (the profile mini_medium), some 2 hours on 4 cores
+  --size medium         mini with twice the texts, documents and seeds (the profile mini_medium), several hours
   --set key=value ...   change the profile: --set training.documents=60 training.learning_rate=1e-4
   --seeds 0,1           seeds of every student, instead of the profile's
   --only PATTERN        only these variants, comma separated: --only 'cosine,max-margin;MSE*'
