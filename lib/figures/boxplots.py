@@ -148,8 +148,8 @@ def seed_means(label: str, records: pd.DataFrame, keys: list[str], **more: tuple
 
 
 def _note(data: pd.DataFrame) -> str:
-    most = data["seeds"].max()
-    note = f"1 seed unless marked ×{most}" if most > 1 else "1 seed each"
+    least, most = data["seeds"].min(), data["seeds"].max()
+    note = f"{least} seed{'s' if least > 1 else ''} " + ("each" if least == most else f"unless marked ×{most}")
     note += "; no seed noise band" if data["band"].isna().all() else ""
     return note + ("; †: collapsed, all embeddings point one way" if data["collapsed"].any() else "")
 

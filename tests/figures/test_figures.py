@@ -12,6 +12,7 @@ from matplotlib.colors import to_hex
 
 from lib import figures, published
 from lib.config import paths, profiles, roles
+from lib.figures import boxplots
 from lib.figures.style import csv_bytes
 from lib.published import figure_models
 from lib.store import provenance
@@ -491,3 +492,10 @@ class TestScores:
         theirs = published.load("fig5_5").assign(seed=0, value=0.1)
         with pytest.raises(ValueError, match="two records"):
             figures.score_frame("fig5_5", pd.concat([theirs, theirs]))
+
+
+@pytest.mark.parametrize(
+    ("seeds", "said"), [([1, 1], "1 seed each"), ([3, 3], "3 seeds each"), ([1, 3], "1 seed unless marked ×3")]
+)
+def test_a_figure_says_how_many_seeds_its_rows_have(seeds, said):
+    assert boxplots._note(pd.DataFrame({"seeds": seeds, "band": 0.1, "collapsed": False})) == said
