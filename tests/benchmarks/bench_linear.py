@@ -2,7 +2,7 @@
 
     MKL_CBWR=AUTO python tests/benchmarks/bench_linear.py
 
-One thread, CPU seconds. On an AMD EPYC with AVX-512: encoding 1.75 times, a training step 1.5 times as fast.
+One thread, CPU seconds. On an AMD EPYC with AVX-512: encoding 1.8 times, forward and backward 1.4 to 1.5 times as fast.
 """
 
 import statistics
