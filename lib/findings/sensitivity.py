@@ -84,7 +84,7 @@ def length_verdicts(records: pd.DataFrame) -> pd.DataFrame:
     students = [name for name in STUDENTS if name in {*records["model"]}]
     pairs = [(f"{name} ×{times}", base) for name in students for times in lengths]
     pairs += [(f"{name} ×{times}", f"{name} ×{lengths[0]}") for name in students for times in lengths[1:]]
-    pairs += [(f"{margin} ×{times}", f"{cosine} ×{times}") for times in lengths]
+    pairs += [(f"{margin} ×{times}", f"{cosine} ×{times}") for times in lengths if margin in students]
     return verdicts.compare(pairs, from_examples(task_scores(named), given=[base]))
 
 

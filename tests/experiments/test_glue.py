@@ -313,7 +313,7 @@ def examples(labels, groups, folds=0):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_sets, "task", lambda name, profile: arrays)
         patch.setattr(text_sets, "groups", lambda inputs, profile: np.array(groups)[inputs])
-        return accuracies.examples("OC", PROFILE.model_copy(update={"tasks": PROFILE.tasks}), "validation")
+        return accuracies.examples("OC", PROFILE, "validation")
 
 
 def test_groups_and_chance_are_those_of_the_examples_that_are_tested():

@@ -72,6 +72,12 @@ def test_a_small_corpus_ends_the_lengths_early_and_max_variants_the_students(mon
     assert len(sensitivity.length_verdicts(frame)) == 2 * 2 + 2 + 2  # two students, as max_variants says
 
 
+def test_one_student_alone_is_compared_with_its_base(monkeypatch):
+    monkeypatch.setattr(experiments, "run", records)
+    frame = sensitivity.trained_longer(profiles.load("smoke", overrides={"max_variants": 1}))
+    assert len(sensitivity.length_verdicts(frame)) == 3 + 2
+
+
 def test_a_column_for_every_setting_of_the_heads(monkeypatch):
     asked = []
 

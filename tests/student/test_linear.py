@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from lib.student.linear import Linear, _OneDNN
+from lib.student import linear
+from lib.student.linear import ROWS, Linear, _OneDNN
 
 
 @pytest.fixture
@@ -43,3 +44,12 @@ def test_float32_on_a_cpu_goes_to_onednn_and_nothing_else_does(layer, monkeypatc
     layer(x[None])
     layer.double()(x.double())
     assert len(asked) == 1
+
+
+def test_products_have_few_shapes_whatever_the_number_of_tokens(layer, monkeypatch):
+    """oneDNN keeps a kernel for every shape, and a training sees every number of tokens."""
+    product, shapes = linear._product, set()
+    monkeypatch.setattr(linear, "_product", lambda x, *rest: shapes.add(tuple(x.shape)) or product(x, *rest))
+    for rows in (1, 37, ROWS):
+        layer(torch.randn(rows, 24, requires_grad=True)).sum().backward()
+    assert shapes == {(ROWS, 24), (ROWS, 40), (40, ROWS)}
