@@ -18,6 +18,7 @@ usage: ./run_all.sh [profile] [label or notebook ...] [options]
   --force               run notebooks although nothing changed; trained models still valid are kept
   --dry-run             say what would run, and why, and do nothing
   --setup               alone: make the environment, if none is ready, and do nothing else
+  --lab [notebook ...]  first: open JupyterLab in that environment
   --help                this text
 
 A changed run (--set, --seeds, --only) draws under the artifact root, not into figures/<profile>.
@@ -36,6 +37,7 @@ source "$root/lib/runner/set_up.sh"
 case " $* " in
     " --setup ") set -- -c 'import sys; print("ready:", sys.executable)' ;;
     *" --setup "*) echo "run_all.sh: --setup stands alone: it sets up and does nothing else" >&2; exit 2 ;;
+    " --lab "*) shift; set -- -m jupyterlab "${@:-$root}" ;;
     *" --dry-run "*) set -- --look -m lib.runner.run_all "$@" ;;
     *) set -- -m lib.runner.run_all "$@" ;;
 esac

@@ -176,6 +176,15 @@ def test_setup_alone_sets_up_and_what_follows_runs_in_it(clone):
     assert "would set up first" in call(clone, "--dry-run").stdout
 
 
+def test_lab_opens_jupyterlab_where_its_kernels_find_lib(clone):
+    tell = "import os, sys; print(sys.argv[1:], os.environ['PYTHONPATH'].split(os.pathsep)[0])"
+    (clone / "jupyterlab.py").write_text(tell)
+    opened = call(clone, "--lab", VIRTUAL_ENV=sys.prefix)
+    assert opened.stdout == f"{[str(clone)]} {clone}\n", opened.stderr
+    words = ["my notebook.ipynb", "--no-browser"]
+    assert call(clone, "--lab", *words, VIRTUAL_ENV=sys.prefix).stdout == f"{words} {clone}\n"
+
+
 def test_somebodys_own_venv_is_never_removed(clone):
     (clone / "requirements.lock").write_text("no-such-package==1.0\n")
     (clone / ".venv").mkdir()
