@@ -68,7 +68,9 @@ def dataset_folders_are_built_once(tmp_path_factory):
 
 
 def pytest_collection_modifyitems(items):
-    """Tests marked `gpu` are skipped, and said to be, where there is none."""
+    """What takes longest begins first, all notebooks above all, so that no process waits for another at the end. Tests
+    marked `gpu` are skipped, and said to be, where there is none."""
+    items.sort(key=lambda item: (item.path.name != "test_smoke.py", item.get_closest_marker("smoke") is None))
     if not torch.cuda.is_available():
         for item in items:
             if item.get_closest_marker("gpu"):

@@ -29,7 +29,9 @@ step "types (mypy)" "$python" -m mypy --no-error-summary
 step "spelling (codespell)" "$python" -m codespell_lib lib tests notebooks params README.md CONTRIBUTING.md CHANGELOG.md pyproject.toml run_all.sh
 step "notebooks without outputs (nbstripout)" notebooks_are_clean
 # Without the notebooks (two minutes instead of ten): tests/run.sh -m "not smoke and not slow"
-# Files go to as many processes as there are cores, at most four; the tests of one file stay together.
+# Files go to as many processes as there are cores, at most four, in the order of tests/conftest.py; the tests of one
+# file stay together.
 echo "== tests (pytest)"
-"$python" -m pytest -q -p no:cacheprovider -n auto --maxprocesses 4 --dist loadfile -m "not slow" "$@" || status=1
+"$python" -m pytest -q -p no:cacheprovider -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
+    -m "not slow" "$@" || status=1
 exit "$status"
