@@ -72,6 +72,12 @@ def test_a_small_corpus_ends_the_lengths_early_and_max_variants_the_students(mon
     assert len(sensitivity.length_verdicts(frame)) == 2 * 2 + 2 + 2  # two students, as max_variants says
 
 
+def test_three_seeds_are_enough_however_many_a_larger_size_has(monkeypatch):
+    monkeypatch.setattr(experiments, "run", records)
+    many = profiles.load("smoke", overrides={"reference_seeds": [0, 1, 2, 3]})
+    assert set(sensitivity.trained_longer(many)["seed"]) == {0, 1, 2}
+
+
 def test_one_student_alone_is_compared_with_its_base(monkeypatch):
     monkeypatch.setattr(experiments, "run", records)
     frame = sensitivity.trained_longer(profiles.load("smoke", overrides={"max_variants": 1}))
