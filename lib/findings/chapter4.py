@@ -16,7 +16,7 @@ from lib.statistics.intervals import SeedNoise, seed_noise
 STRUCTURAL_REFERENCES = profiles.grid("structural")["reference"]
 REFERENCES = (*STRUCTURAL_REFERENCES, *NO_WEIGHTING.values())
 # What students of these figures gain is compared one by one, elsewhere over groups of them: they run with more seeds.
-COMPARED_CLOSELY = ("fig4_3", "fig4_10", "fig4_12")
+COMPARED_CLOSELY = ("fig4_3", "fig4_12")
 
 
 def references(label: str) -> tuple[str, ...]:
