@@ -15,8 +15,7 @@ from lib.findings import chapter4
 from lib.findings.teacher_distances import cosines
 from lib.published import figure_models
 from lib.statistics import verdicts
-from lib.statistics.effects import normalized_runs
-from lib.statistics.intervals import from_runs
+from lib.statistics.intervals import from_examples, task_scores
 
 COLLAPSED = 0.9  # mean cosine of different documents: all embeddings point one way
 # How much heavier than equal the contextual loss is made, (1 - λ) / λ -> λ. AdamW does not notice a common factor.
@@ -151,6 +150,6 @@ def drafts(profile: Profile) -> pd.DataFrame:
 
 
 def twins(records: pd.DataFrame) -> pd.DataFrame:
-    """Ablation against twin, compared over their seeds: `verdicts.compare` of mean normalised accuracies."""
-    table = verdicts.compare(TWINS.items(), from_runs(normalized_runs(records)))
+    """Ablation against twin, over seeds and test texts: `verdicts.compare` of mean chance-corrected accuracies."""
+    table = verdicts.compare(TWINS.items(), from_examples(task_scores(records)))
     return table.rename(columns={"left": "ablation", "right": "twin"})
