@@ -165,6 +165,7 @@ def test_the_ledger_shows_every_claim_with_its_verdict(text):
     own = text.split('id="claim-cosine-over-mse"')[1].split("</li>")[0]
     assert ".9503 - .8205 = .1298; p = .002, q = ." in own
     assert '<span class="chip holds">holds</span>' in own
+    assert '<a href="#fig4_2">' in own and '<a href="#nb-02_structural_loss">' in own
     assert 'class="claim notrun' in text  # figures 4.3 and later
 
 
