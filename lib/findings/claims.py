@@ -169,7 +169,6 @@ def neighbours(figure: str) -> pd.DataFrame:
     table["within_noise"] = table["gap"] <= rerun_noise().least_difference
     pairs = zip(table["better"], table["worse"], strict=True)
     table["arithmetic"] = [verdicts.arithmetic(means[better], means[worse]) for better, worse in pairs]
-    table.insert(0, "figure", figure)
     return table.rename(columns={"better": "model", "worse": "ahead_of"})
 
 

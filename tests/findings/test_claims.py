@@ -361,6 +361,8 @@ def test_queries_are_examples_too():
     assert found.at["retrieval-map-only-mse", "verdict"] == verdicts.HOLDS
     easier = found.loc["retrieval-games-easier"]
     assert easier["verdict"] == verdicts.OPEN and easier["decided_by"] == "GAMES against WINES"
+    fewer = claims.check({"fig5_6": records[records["model"] != "DM"]}).set_index("id").loc["retrieval-games-easier"]
+    assert fewer["verdict"] == verdicts.NOT_RUN and "No records of DM." in fewer["note"], "an average of all models"
 
 
 def test_cut_texts_against_whole_ones():
