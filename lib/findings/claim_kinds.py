@@ -184,10 +184,13 @@ class EasierTask(Claim):
     def weights(self, tasks: Sequence[str]) -> dict[str, float]:
         return {self.easier: 1.0, self.harder: -1.0}
 
+    def sides(self, models: Sequence[str]) -> list[list[str]]:
+        return [list(models)]
+
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        names = [name for name in models if name in evidence.means.index]
-        means = evidence.means.loc[names].mean()
-        judgement = judge([[Comparison(dict.fromkeys(names, 1 / len(names)), {}, self.easier, self.harder)]], evidence)
+        means = evidence.means.loc[list(models)].mean()
+        average = Comparison(dict.fromkeys(models, 1 / len(models)), {}, self.easier, self.harder)
+        judgement = judge([[average]], evidence)
         return replace(judgement, arithmetic=verdicts.arithmetic(means[self.easier], means[self.harder]))
 
 
@@ -197,17 +200,20 @@ class Alike(Claim):
     treatment: what is added to a model's name, as in "cosine;cut" for task texts cut at the teacher's limit.
     """
 
-    SIDES = ("models",)
     models: Patterns
     treatment: Text
 
-    def treated(self, models: Sequence[str]) -> dict[str, str]:
-        """Model -> its name with the treatment, before the round."""
-        heads = {name: name.rpartition(";") if self.checked_on == "fig5_3" else (name, "", "") for name in models}
-        return {name: f"{head};{self.treatment}{sep}{rest}" for name, (head, sep, rest) in heads.items()}
+    def treated(self, model: str) -> str:
+        """The model's name with the treatment, before the round."""
+        head, separator, rest = model.rpartition(";") if self.checked_on == "fig5_3" else (model, "", "")
+        return f"{head};{self.treatment}{separator}{rest}"
+
+    def sides(self, models: Sequence[str]) -> list[list[str]]:
+        whole = resolve(self.models, models)
+        return [whole, [self.treated(model) for model in whole]]
 
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        pairs = self.treated(self.sides(models)[0]).items()
+        pairs = zip(*self.sides(models), strict=True)
         ways = [way for whole, treated in pairs for way in (pair(whole, treated), pair(treated, whole))]
         # Both differences stay above -MARGIN: two one-sided tests, so each has all of alpha.
         return judge([[replace(way, offset=verdicts.MARGIN)] for way in ways], evidence, sides=1)

@@ -1,35 +1,34 @@
 """The thesis' findings as checks on published numbers and on ours: the ledger, and each chapter's part of it.
 
 A finding stands in `params/claims.yaml`; its kind (`lib.findings.claim_kinds`) turns it into differences of scores, and
-`lib.statistics.verdicts` judges them: chance-corrected accuracies of single test examples, with seeds and texts as
-noise, or normalised accuracies, published or from a figure's CSV, with the seed's noise alone.
+`lib.statistics.verdicts` judges them: ours by chance-corrected scores of single test examples, with seeds and texts as
+noise, the published ones by normalised accuracies, with the seed's noise alone.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import itertools
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lib import published as theirs
-from lib.config import paths, profiles
+from lib.config import profiles
 from lib.config.profiles import Profile
-from lib.distillation import variants
 from lib.experiments import keys
 from lib.findings import chapter4, final_students, testability
 from lib.findings.claim_kinds import KINDS, Alike, Claim, EasierTask, Number, resolve
 from lib.published import figure_models
 from lib.statistics import effects, intervals, verdicts
-from lib.statistics.intervals import Evidence, SeedNoise
+from lib.statistics.intervals import SeedNoise
 from lib.statistics.verdicts import Judgement
+from lib.store import executors
 from lib.store.records import store
-from lib.tasks import classification_names
+from lib.tasks import classification_names, retrieval_names
 
 RANKINGS = theirs.BOXPLOTS
 RETRIEVAL = ("fig5_5", "fig5_6")  # rows per metric
@@ -39,13 +38,12 @@ RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting"
 GIVEN = ("Longformer", "SBERT", "TF-IDF", "SBERT, mean of chunks")
 Scores = Mapping[str, pd.DataFrame]  # figure -> its scores
 Checks = Mapping[tuple[str, str], str]  # (failed check, figure or "") -> what failed
-Noises = Mapping[str, SeedNoise | None]  # figure -> its seed noise, None where it is not known
 _NUMBERS = ("effect", "low", "high", "p", "q")
 _COLUMNS = (
     *("id", "section", "label", "finding"),
-    *(f"published_{name}" for name in (*_NUMBERS, "verdict", "decided_by", "reason")),
-    *("arithmetic", *_NUMBERS, "verdict", "one_task_low", "one_task_high", "seeds", "decided_by", "our_arithmetic"),
-    *("measure", "profile", "note"),
+    *(f"published_{name}" for name in (*_NUMBERS, "verdict", "decided_by", "arithmetic", "reason")),
+    *(*_NUMBERS, "verdict", "decided_by", "arithmetic", "one_task_low", "one_task_high", "seeds", "checks", "profile"),
+    "note",
 )
 
 
@@ -72,41 +70,37 @@ def parse(name: str, fields: Mapping[str, Any], where: str) -> Claim:
 
 
 def check(
-    scores: Scores,
-    noise: Noises | None = None,
-    *,
-    checks: Checks | None = None,
-    numbers: Mapping[str, float] | None = None,
-    profile: str = "",
+    scores: Scores, *, checks: Checks | None = None, numbers: Mapping[str, float] | None = None, profile: str = ""
 ) -> pd.DataFrame:
     """The claims ledger: every finding on the published numbers and on our scores.
 
-    scores: figure -> columns model (identity, or as printed), task, value; seed, metric and round where there are
-        several. Models that the figure does not print are left out. With the columns of `intervals.task_scores` too,
-        they are judged by single test examples, and other models add to the seed noise.
-    noise: figure -> seed noise of mean accuracy, for scores without examples; by default measured on their seeds.
+    scores: figure -> tidy records with scores of single test examples, as of `experiments.run`; model is the identity,
+        or the name as printed. Models that the figure does not print add to the seed noise.
     checks: `testability.results`; a claim is "not testable here" if a check that it needs failed, for it or for all.
     numbers: ours, by name, for claims of the kind `number`.
 
-    A row per claim; label is its figure. "published_..." and arithmetic are of the published numbers, the others ours:
-    `Judgement`'s, "not run" where a model has no scores; q, among all that were tested.
+    A row per claim; label is its figure, checks are those that it needs. "published_..." is of the published numbers,
+    the others are ours: `Judgement`'s, "not run" where a model has no scores; q, among all that were tested.
     """
     rows = []
     for claim in load():
         row: dict[str, Any] = claim.model_dump(include={"id", "section", "finding", "note"})
         row |= {"label": claim.figure, "profile": profile}
+        absent = f"No records: make {claim.checked_on} first."
         if isinstance(claim, Number):
             ours = (numbers or {}).get(claim.number)
             row |= {"published_effect": claim.published, "published_verdict": verdicts.NUMBER, "effect": ours}
             row |= {"verdict": verdicts.NOT_RUN if ours is None else verdicts.NUMBER}
+            missing = absent if ours is None else ""
         else:
-            published = _columns(_judged_published(claim))
-            judged, measure, missing = _ours(claim, scores.get(claim.checked_on), noise or {})
+            own = scores.get(claim.checked_on)
+            judged, missing = (None, absent) if own is None else _ours(claim, own)
+            row["checks"] = ", ".join(claim.needed)
             failed = {name: reason for (name, label), reason in (checks or {}).items() if label in ("", claim.figure)}
             judged = judged and verdicts.checked(judged, claim.needed, failed)
+            published = _columns(_judged_published(claim))
             row |= {f"published_{name}": value for name, value in published.items()} | _columns(judged)
-            row |= {"arithmetic": published["arithmetic"], "our_arithmetic": row["arithmetic"], "measure": measure}
-            row["note"] = " ".join(filter(None, (claim.note, missing, judged.reason if judged else "")))
+        row["note"] = " ".join(filter(None, (claim.note, missing, row.get("reason"))))
         rows.append(row)
     table = pd.DataFrame(rows, columns=[*_COLUMNS])
     for prefix in ("published_", ""):
@@ -117,12 +111,9 @@ def check(
     return table
 
 
-def of_figure(
-    figure: str, scores: pd.DataFrame, noise: SeedNoise | None = None, checks: Checks | None = None
-) -> pd.DataFrame:
+def of_figure(figure: str, scores: pd.DataFrame, checks: Checks | None = None) -> pd.DataFrame:
     """The ledger's rows of one figure, short; published and ours are effects. Arguments are as entries of `check`'s."""
-    sources = {claim.checked_on for claim in load() if claim.figure == figure}
-    rows = check(dict.fromkeys(sources, scores), dict.fromkeys(sources, noise), checks=checks)
+    rows = check({claim.checked_on: scores for claim in load() if claim.figure == figure}, checks=checks)
     rows = rows[(rows["label"] == figure) & (rows["published_verdict"] != verdicts.NUMBER)]
     decided = rows["decided_by"].fillna(rows["published_decided_by"])
     short = rows.assign(decided_by=decided, published=rows["published_effect"], ours=rows["effect"])
@@ -133,23 +124,24 @@ def of_chapter_4(figure: str, records: pd.DataFrame, profile: Profile) -> pd.Dat
     """`of_figure` for a boxplot of Chapter 4, from its records, with the checks that they allow."""
     wanted = {*chapter4.models(figure, profile).values(), *chapter4.references(figure)}
     scores = records[records["model"].isin(wanted)]
-    checks = testability.results(testability.table({figure: scores}, profile, informing=False))
-    return of_figure(figure, scores, chapter4.band(records, figure, profile), checks)
+    return of_figure(figure, scores, testability.results(testability.table({figure: scores}, profile, informing=False)))
 
 
-def our_results(profile: Profile) -> tuple[Scores, Noises]:
-    """Our results for `check`: figure -> scores, and figure -> seed noise.
+def our_results(profile: Profile) -> dict[str, pd.DataFrame]:
+    """Our scores for `check`, of every figure whose runs are all in the store; nothing is computed.
 
-    Figures made on this machine are read from the store, with every seed; nothing is trained. One of which only the CSV
-    is there (it came with the repository, or the store is out of date) gives its means over seeds and its band.
+    Raises `NotComputed` if there is none.
     """
-    scores, noise = {}, {}
-    for figure in dict.fromkeys(claim.checked_on for claim in load()):
-        csv = paths.figures(profile) / f"{figure}.csv"
-        if csv.is_file():
-            drawn_here = (paths.provenance(profile) / f"{figure}.json").is_file()
-            scores[figure], noise[figure] = (drawn_here and _stored(figure, profile)) or _drawn(figure, csv, profile)
-    return scores, {figure: measured for figure, measured in noise.items() if measured}
+    scores = {}
+    evaluated = store().has(keys.tasks(profile))  # if not, there is no reason to read the tasks
+    for figure in dict.fromkeys(claim.checked_on for claim in load() if evaluated):
+        if retrieval_names(profile) if figure in RETRIEVAL else classification_names(profile):
+            with contextlib.suppress(executors.NotComputed), executors.nothing_computed():
+                scores[figure] = _records(figure, profile)
+    if not scores:
+        told = f"no figure of the profile {profile.name} has all of its runs in {store().folder}"
+        raise executors.NotComputed(f"{told}; first run ./run_all.sh {profile.name}, or some of the notebooks 02 to 07")
+    return scores
 
 
 @functools.cache
@@ -179,15 +171,11 @@ def neighbours(figure: str) -> pd.DataFrame:
     table["within_noise"] = table["gap"] <= rerun_noise().least_difference
     pairs = zip(table["better"], table["worse"], strict=True)
     table["arithmetic"] = [verdicts.arithmetic(means[better], means[worse]) for better, worse in pairs]
-    table.insert(0, "figure", figure)
     return table.rename(columns={"better": "model", "worse": "ahead_of"})
 
 
 def _columns(judged: Judgement | None) -> dict[str, Any]:
-    if judged is None:
-        return {"verdict": verdicts.NOT_RUN, "arithmetic": None}
-    low, high = judged.without_a_task
-    return asdict(judged) | {"one_task_low": low, "one_task_high": high}
+    return asdict(judged) if judged else {"verdict": verdicts.NOT_RUN}
 
 
 @functools.cache
@@ -199,45 +187,27 @@ def _judged_published(claim: Claim) -> Judgement | None:
         compared = set().union(*claim.sides(_models(claim)))
         tested = [figure for figure, *pair in RERUNS if figure == claim.checked_on and compared == {*pair}]
         noise = rerun_noise(claim.tasks, without="".join(tested))
-    return claim.judged(_of_runs(claim, _published_scores(claim.checked_on, claim.metric), noise), _models(claim))
-
-
-def _ours(claim: Claim, scores: pd.DataFrame | None, noise: Noises) -> tuple[Judgement | None, str, str]:
-    """Our verdict, the measure, and what is missing."""
-    if scores is None:
-        return None, "", ""
-    models, scores = _models(claim), _as_printed(claim, scores)
-    compared = set().union(*claim.sides(models))
-    if isinstance(claim, Alike):
-        compared.update(claim.treated(compared).values())
-    tasks = {claim.easier, claim.harder} if isinstance(claim, EasierTask) else set(claim.tasks)
-    missing = sorted(compared - set(scores["model"])) + sorted(tasks - set(scores["task"]))
-    if missing or scores.empty:
-        more = f" and {len(missing) - 1} more" if missing[1:] else ""
-        return None, "", f"No records of {missing[0]}{more}." if missing else ""
-    if "scores" in scores:
-        given = [name for name in scores["model"].unique() if name.partition(";")[0] in GIVEN]
-        weights = claim.weights(list(scores["task"].unique()))
-        evidence = intervals.from_examples(intervals.task_scores(scores), weights=weights, given=given)
-        return claim.judged(evidence, models), "chance-corrected", ""
-    of_means = noise.get(claim.checked_on) if claim.metric == "accuracy" and not claim.tasks else None
-    return claim.judged(_of_runs(claim, scores, of_means), models), "normalised, seeds alone", ""
-
-
-def _of_runs(claim: Claim, scores: pd.DataFrame, noise: SeedNoise | None) -> Evidence:
-    weights = claim.weights(list(scores["task"].unique()))
-    scores = scores[scores["task"].isin(list(weights))]
+    scores = _published_scores(claim.checked_on, claim.metric)
     if isinstance(claim, EasierTask):  # of raw scores
-        table = scores.pivot(index=["model", "seed"], columns="task", values="value")
+        runs = scores.pivot(index=["model", "seed"], columns="task", values="value")
     else:
-        try:
-            table = effects.normalized_runs(scores)
-        except ValueError as error:
-            raise ValueError(f"{claim.checked_on}: {error}") from None
-    repeated = table.index.get_level_values("model").duplicated()
-    if noise is None and repeated.any() and intervals.seed_noise(table).sd < 1e-9:
-        table = table[~repeated]  # a CSV's mean, once for each of its seeds: what they varied by is not known
-    return intervals.from_runs(table, weights=weights, noise=noise)
+        runs = effects.normalized_runs(scores)
+    weights = claim.weights(list(runs))
+    return claim.judged(intervals.from_runs(runs, weights=weights, noise=noise), _models(claim))
+
+
+def _ours(claim: Claim, scores: pd.DataFrame) -> tuple[Judgement | None, str]:
+    """Our verdict, and what is missing for one."""
+    models, scores = _models(claim), _as_printed(claim, scores)
+    weights = claim.weights(list(scores["task"].unique()))
+    missing = sorted(set().union(*claim.sides(models)) - set(scores["model"]))
+    missing += sorted({*claim.tasks, *weights} - set(scores["task"]))
+    if missing:
+        more = f" and {len(missing) - 1} more" if missing[1:] else ""
+        return None, f"No records of {missing[0]}{more}."
+    given = [name for name in scores["model"].unique() if name.partition(";")[0] in GIVEN]
+    evidence = intervals.from_examples(intervals.task_scores(scores), weights=weights, given=given)
+    return claim.judged(evidence, models), ""
 
 
 def _models(claim: Claim) -> list[str]:
@@ -258,60 +228,17 @@ def _published_scores(figure: str, metric: str) -> pd.DataFrame:
 
 
 def _as_printed(claim: Claim, scores: pd.DataFrame) -> pd.DataFrame:
-    """Models that the figure does not show are left out, but for scores of single examples, where a reference student's
-    seeds may be all that is known of seeds."""
-    figure = claim.checked_on
-    scores = scores.assign(seed=scores.get("seed", 0))
-    if "metric" in scores:
-        scores = scores[scores["metric"] == claim.metric]
-    if figure == "fig5_3" and "round" in scores:
-        scores = scores.assign(model=scores["model"] + ";" + scores["round"])
-    identities = {} if figure in RETRIEVAL else figure_models.printed(figure)
-    names = {identity: name for name, identity in identities.items()} | {name: name for name in _models(claim)}
-    if isinstance(claim, Alike):
-        names |= dict(zip(claim.treated(names).values(), claim.treated(names.values()).values(), strict=True))
-    models = scores["model"].map(names)
-    if "scores" in scores:
-        models = models.fillna(scores["model"])
-    columns = ["model", "task", "seed", "value", "scores", "groups", "chance"]
-    return scores.assign(model=models).dropna(subset="model").filter(columns)
+    """The scores of the claim's metric; models that its figure prints have the names printed there."""
+    scores = scores[scores["metric"] == claim.metric]
+    if claim.checked_on == "fig5_3":
+        return scores.assign(model=scores["model"] + ";" + scores["round"])
+    identities = {} if claim.checked_on in RETRIEVAL else figure_models.printed(claim.checked_on)
+    return scores.assign(model=scores["model"].replace({identity: name for name, identity in identities.items()}))
 
 
-def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | None] | None:
-    """From the store, if it holds every run."""
+def _records(figure: str, profile: Profile) -> pd.DataFrame:
     if figure.startswith("fig4_"):
-        models = {*chapter4.models(figure, profile).values(), *chapter4.references(figure)}
-        seeds, trained, splits = chapter4.seeds(profile), profile, [("validation", None)]
-    else:
-        models, seeds = final_students.MODELS.values(), final_students.seeds(profile)
-        trained = final_students.final_profile(profile)
-        splits = [("test", limit) for limit in profile.final.rounds.values()]
-    if not store().has(keys.tasks(profile)):
-        return None  # nothing was evaluated: no reason to read the tasks
-    tasks = classification_names(profile)
-    pairs = [(variants.parse(model), seed) for model in models for seed in seeds.get(model, profile.seeds)]
-    with keys.data_at_rest():
-        runs = itertools.product(pairs, tasks, splits)
-        if not all(store().has(keys.record(*pair, task, trained, *split)) for pair, task, split in runs):
-            return None
+        return chapter4.records(figure, profile=profile)
     if figure in RETRIEVAL:
-        return final_students.retrieval(profile, top=None), None
-    if figure == "fig5_3":
-        return pd.concat([final_students.classification(profile), final_students.cut(profile)]), None
-    scores = chapter4.records(figure, profile=profile)
-    return scores, chapter4.band(scores, figure, profile)
-
-
-def _drawn(figure: str, csv: Path, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | None]:
-    """From the CSV: the mean of the seeds once for each, and the noise of the band."""
-    frame = pd.read_csv(csv, keep_default_na=False, na_values=[""]).assign(seed=0)
-    if "band" not in frame or frame["band"].isna().all():
-        return frame, None
-    if figure.startswith("fig4_"):
-        df = sum(len(chapter4.seeds(profile)[model]) - 1 for model in chapter4.references(figure))
-    else:
-        df = int((frame.groupby("model")["seeds"].max() - 1).sum())
-    if df < 1:
-        return frame, None
-    repeated = frame.assign(seed=frame["seeds"].map(range)).explode("seed", ignore_index=True).astype({"seed": int})
-    return repeated, SeedNoise(float(frame["band"].iloc[0]) / 2, df)
+        return final_students.retrieval(profile, top=None)
+    return pd.concat([final_students.classification(profile), final_students.cut(profile)])

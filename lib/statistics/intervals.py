@@ -108,11 +108,11 @@ class Evidence:
             parts = texts**2 / max((self.groups - 1) / 2, 1.0) + np.where(share > 0, seeds**2 / df, 0.0)
             return np.where(total > 0, np.sqrt(total), np.nan), total**2 / parts
 
-    def draws(self, count: int, *, rng: int = 0) -> np.ndarray:
+    def draws(self, count: int) -> np.ndarray:
         """(count, models) draws of how far all scores are off together, for statements about several at once."""
         values, vectors = np.linalg.eigh(self.sampling)
         sd = np.sqrt(max(self.noise.sd**2 - self.overlap, 0.0) / self.runs) if self.noise else 0 / self.runs
-        normal = np.random.default_rng(rng).standard_normal((count, 2 * len(sd)))
+        normal = np.random.default_rng(0).standard_normal((count, 2 * len(sd)))
         texts = normal[:, : len(sd)] @ (vectors * np.sqrt(np.maximum(values, 0))).T
         return texts + normal[:, len(sd) :] * sd
 

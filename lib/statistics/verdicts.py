@@ -35,9 +35,9 @@ Statement = Sequence[Sequence[Comparison]]
 @dataclass(frozen=True)
 class Judgement:
     """effect: positive as claimed. low, high: its 95 % interval. p: two-sided. p_equivalent: of an effect of at least
-    MARGIN. without_a_task: smallest and largest effect of the deciding comparison with one task left out. seeds: how
-    many the compared models have. decided_by, arithmetic: the comparison in words and in numbers. reason: of "not
-    testable here" and of "open" without interval.
+    MARGIN. one_task_low, one_task_high: smallest and largest effect of the deciding comparison with one task left out.
+    seeds: how many the compared models have. decided_by, arithmetic: the comparison in words and in numbers. reason:
+    of "not testable here" and of "open" without interval.
     """
 
     verdict: str
@@ -46,7 +46,8 @@ class Judgement:
     high: float
     p: float
     p_equivalent: float
-    without_a_task: tuple[float, float]
+    one_task_low: float
+    one_task_high: float
     seeds: str
     decided_by: str
     arithmetic: str
@@ -223,7 +224,8 @@ def _judgement(
         HOLDS if low > 0 else REVERSED if high < 0 else EQUIVALENT if p_equivalent < ALPHA else OPEN,
         effect,
         *numbers,
-        without_a_task=(float(without.min()), float(without.max())),
+        one_task_low=float(without.min()),
+        one_task_high=float(without.max()),
         seeds="-".join(map(str, dict.fromkeys([*counts[:1], *counts[-1:]]))),
         decided_by=f"{decisive.left} against {decisive.right}",
         arithmetic=arithmetic(*decisive.sides(dict(zip(names, evidence.scores, strict=True)))),

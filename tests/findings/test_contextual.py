@@ -101,6 +101,10 @@ def test_figures_and_checks_have_one_rule_of_collapse():
     assert testability.mean_cosine is contextual.mean_cosine and testability.COLLAPSED is contextual.COLLAPSED
 
 
+def test_a_figure_that_a_filter_leaves_without_students_has_no_checks_of_them():
+    assert [*testability._students("fig4_7", profiles.load("mini", only="cosine"))] == []
+
+
 def test_what_failed_of_a_check_is_said_in_words():
     """A row that only informs, passed None, fails nothing; a check of one figure says nothing of another."""
     rows = [

@@ -115,9 +115,9 @@ def test_it_says_how_much_hangs_on_one_task():
     index = pd.MultiIndex.from_tuples([("a", 0), ("b", 0)], names=["model", "seed"])
     table = pd.DataFrame([[0.5, 0.6, 0.9], [0.5, 0.5, 0.5]], index, ["t", "u", "v"])
     judged = judge(units("a", "b"), from_runs(table, noise=SeedNoise(0.01, 8)))
-    assert judged.without_a_task == pytest.approx((0.05, 0.25))
+    assert (judged.one_task_low, judged.one_task_high) == pytest.approx((0.05, 0.25))
     one = judge(units("a", "b"), from_runs(table, noise=SeedNoise(0.01, 8), weights={"u": 1.0}))
-    assert np.isnan(one.without_a_task).all() and one.effect == pytest.approx(0.1)
+    assert np.isnan([one.one_task_low, one.one_task_high]).all() and one.effect == pytest.approx(0.1)
 
 
 def test_draws_are_shared_by_all_models(simulate):

@@ -77,6 +77,12 @@ def test_the_first_error_comes_after_the_others_are_done(tmp_path):
     assert (tmp_path / "kept").is_dir()
 
 
+def test_where_nothing_is_computed_a_task_is_refused():
+    with pytest.raises(executors.NotComputed, match="two tasks: 2 are missing"), executors.nothing_computed():
+        executors.submit([(print, ())] * 2, None, "two tasks")
+    executors.submit([(abs, (1,))], None, "afterwards")
+
+
 def test_idle_workers_say_nothing_when_a_kernel_is_shut_down():
     """Jupyter interrupts the whole process group before it asks the kernel to end."""
     program = (
