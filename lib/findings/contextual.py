@@ -94,7 +94,8 @@ def _settings(variant: Variant, profile: Profile) -> dict[str, str]:
 
 def figure_histories(groups: dict[str, str], profile: Profile) -> pd.DataFrame:
     """Figures A.2 and A.3, while students with a contextual loss train: held-out CCA of embeddings and projections, and
-    by chance, and the contextual share of the gradient (`lib.distillation.gradient_share`). groups: figure -> group."""
+    by chance, and the contextual share of the gradient (`lib.distillation.gradient_share`). groups: figure -> group.
+    Raises `ValueError` where a filter leaves no such student."""
     frames = []
     for label, group in groups.items():
         for name, variant in chapter4.students(chapter4.models(label, profile), contextual=True).items():
@@ -103,6 +104,8 @@ def figure_histories(groups: dict[str, str], profile: Profile) -> pd.DataFrame:
             names = {"group": group, "model": name, "dimension": name.partition("d;")[0]}
             history = pd.DataFrame(student["watched"], columns=["update", "embedding", "projected", "share"])
             frames.append(history.assign(**names, chance=chance_cca(student["validation"], teacher)))
+    if not frames:
+        raise ValueError(f"only={profile.only!r} leaves no student with a contextual teacher for Figures A.2 and A.3")
     frame = pd.concat(frames, ignore_index=True).astype({"update": int})
     return frame[["group", "model", "dimension", "update", "embedding", "projected", "chance", "share"]]
 

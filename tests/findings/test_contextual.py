@@ -97,6 +97,12 @@ def test_a_student_has_collapsed_when_its_embeddings_point_one_way(monkeypatch):
     assert contextual.mean_cosine(narrow) == pytest.approx(20 / 21) and contextual.mean_cosine(spread) == 0
 
 
+def test_a_filter_that_leaves_no_contextual_student_is_named():
+    alone = profiles.load("smoke", overrides={"only": "only-structural"})
+    with pytest.raises(ValueError, match="only='only-structural' leaves no student with a contextual teacher"):
+        contextual.figure_histories({"fig4_8": "with cosine"}, alone)
+
+
 def test_figures_and_checks_have_one_rule_of_collapse():
     assert testability.mean_cosine is contextual.mean_cosine and testability.COLLAPSED is contextual.COLLAPSED
 
