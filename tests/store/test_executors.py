@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -81,6 +82,19 @@ def test_where_nothing_is_computed_a_task_is_refused():
     with pytest.raises(executors.NotComputed, match="two tasks: 2 are missing"), executors.nothing_computed():
         executors.submit([(print, ())] * 2, None, "two tasks")
     executors.submit([(abs, (1,))], None, "afterwards")
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator")
+def test_what_a_task_has_freed_goes_back_to_the_system():
+    """Half a gigabyte of blocks too small for pages of their own, under one that stays."""
+    program = (
+        "import psutil\nfrom lib.store import executors\nkept = []\n"
+        "def task():\n    blocks = [bytearray(b'x') * 65_536 for _ in range(8_000)]\n    kept.append(blocks.pop())\n"
+        "executors._call(task, ())\nprint(psutil.Process().memory_info().rss >> 20)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert int(done.stdout) < 250, done.stderr
 
 
 def test_idle_workers_say_nothing_when_a_kernel_is_shut_down():
