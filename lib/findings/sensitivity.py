@@ -15,7 +15,7 @@ HEADS = {
     "published": _SHORT | {"features": "raw", "classifier": "head"},
     "unit norm": _SHORT | {"features": "unit norm", "classifier": "head"},
     "standardised": _SHORT | {"features": "standardized", "classifier": "head"},
-    "converged": {"epochs": 40, "learning_rate": 1e-3, "features": "standardized", "classifier": "head"},
+    "converged": {"epochs": 20, "learning_rate": 1e-3, "features": "standardized", "classifier": "head"},
     "no head": {"classifier": "similarity"},  # nearest centroid, or a threshold for the cosine of a pair
 }
 
