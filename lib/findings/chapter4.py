@@ -53,9 +53,10 @@ def records(labels: str | Sequence[str], *, profile: Profile) -> pd.DataFrame:
 
 
 def seeds(profile: Profile, repeated: Sequence[str] = ()) -> dict[str, list[int]]:
-    """The models that run with the reference seeds too, by default those that figures compare closely and those that
-    teach; everything else runs with the profile's alone."""
-    close = (identity for label in COMPARED_CLOSELY for identity in figure_models.printed(label).values())
+    """The models that run with the reference seeds too, by default those that figures compare closely, halved sums,
+    which findings compare with the whole ones, and those that teach; everything else runs with the profile's alone."""
+    close = [identity for label in COMPARED_CLOSELY for identity in figure_models.printed(label).values()]
+    close += [figure_models.printed(label)["None;λ=0.5"] for label in figure_models.WEIGHTINGS]
     repeated = repeated or (*REFERENCES, *CONTEXTUAL_TEACHERS, *close)
     return dict.fromkeys(repeated, sorted({*profile.seeds, *profile.reference_seeds}))
 

@@ -4,9 +4,9 @@
     python tests/benchmarks/processor_noise.py --rate 0.02      how often a prediction changes
 
 In every draw each head of every run classifies each test example differently with probability `rate`, and the ledger is
-made again. Between one processor's AVX-512 and AVX2 instructions .0036 of the predictions differed, in the 33 students
-of Figures 4.2 and 4.3; the default is three times that. Printed are the findings whose verdict is another one in any draw. Encoders that nobody trains, and
-retrieval scores, stay as they are.
+made again. Printed are the findings whose verdict is another one in any draw. Encoders that nobody trains, and
+retrieval scores, stay as they are. Between one processor's AVX-512 and AVX2 instructions .0036 of the predictions
+differed, in the 33 students of Figures 4.2 and 4.3; the default is three times that.
 """
 
 from __future__ import annotations

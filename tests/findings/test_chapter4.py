@@ -80,6 +80,14 @@ def test_no_weighting_is_two_students():
     assert chapter4.models("fig4_11", profile)["no-weighting"] == NO_WEIGHTING["mm-MSE"]
 
 
+def test_what_a_finding_compares_one_by_one_has_the_reference_seeds():
+    profile = profiles.load("mini")
+    seeds = chapter4.seeds(profile)
+    weighted = figure_models.printed("fig4_10")
+    for name, count in (("no-weighting", 3), ("None;λ=0.5", 3), ("None;λ=0.8", 1)):
+        assert len(seeds.get(weighted[name], profile.seeds)) == count, name
+
+
 def test_band_is_the_seeds_spread_of_the_references_alone():
     """By hand: every task moves by +-.01, so the mean normalised accuracy moves by +-mean(.01 / best of the task)."""
     records = as_records("fig4_3", references=chapter4.STRUCTURAL_REFERENCES)
