@@ -110,11 +110,10 @@ class Evidence:
 
     def draws(self, count: int) -> np.ndarray:
         """(count, models) draws of how far all scores are off together, for statements about several at once."""
-        values, vectors = np.linalg.eigh(self.sampling)
-        sd = np.sqrt(max(self.noise.sd**2 - self.overlap, 0.0) / self.runs) if self.noise else 0 / self.runs
-        normal = np.random.default_rng(0).standard_normal((count, 2 * len(sd)))
-        texts = normal[:, : len(sd)] @ (vectors * np.sqrt(np.maximum(values, 0))).T
-        return texts + normal[:, len(sd) :] * sd
+        seeds = max(self.noise.sd**2 - self.overlap, 0.0) / self.runs if self.noise else 0 / self.runs
+        values, vectors = np.linalg.eigh(self.sampling + np.diag(seeds))
+        normal = np.random.default_rng(0).standard_normal((count, len(seeds)))
+        return normal @ (vectors * np.sqrt(np.maximum(values, 0))).T
 
 
 def task_scores(frame: pd.DataFrame) -> dict[str, TaskScores]:

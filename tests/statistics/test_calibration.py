@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.statistics import verdicts
 from lib.statistics.effects import pair
 from lib.statistics.intervals import SeedNoise, from_examples, from_runs
 from lib.statistics.verdicts import EQUIVALENT, HOLDS, OPEN, REVERSED, judge, judge_spread
@@ -23,6 +24,12 @@ HEAVY = {"article": 0.3, "example": 0.1, "interaction": 0.1}
 CLOSE = {"article": 0.0, "example": 0.004, "interaction": 0.004, "seed_sd": 0.003}  # as one model on texts cut or whole
 
 
+@pytest.fixture(autouse=True)
+def fewer_draws(monkeypatch):
+    """Rates of many verdicts need no p that repeats to the third digit."""
+    monkeypatch.setattr(verdicts, "DRAWS", 4000)
+
+
 def rates(simulate, judged, datasets, *, models=6, **settings):
     """Word -> share of verdicts. judged: functions from evidence to judgement."""
     rng = np.random.default_rng(0)
@@ -31,8 +38,8 @@ def rates(simulate, judged, datasets, *, models=6, **settings):
     return {word: words.count(word) / len(words) for word in (HOLDS, REVERSED, EQUIVALENT, OPEN)}
 
 
-def limit(verdicts):
-    return 0.05 + 2 * np.sqrt(0.05 * 0.95 / verdicts)
+def limit(judged):
+    return 0.05 + 2 * np.sqrt(0.05 * 0.95 / judged)
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,17 @@ def test_draws_are_shared_by_all_models(simulate):
     assert nine.low == pytest.approx(alone.low, abs=0.05 * (alone.high - alone.low))
 
 
+def test_a_p_near_the_limit_repeats_with_other_draws(monkeypatch):
+    """With draws of another generator a p near .05 moves by some .001: its third digit decides no verdict."""
+    generator = np.random.default_rng
+    means = evidence(a=0.546, **dict.fromkeys("bcdefgh", 0.5))
+    found = []
+    for number in range(6):
+        monkeypatch.setattr(np.random, "default_rng", lambda seed, number=number: generator(100 * number + seed))
+        found.append(judge(units("abcdefg", "h"), means, at_least=1).p)
+    assert 0.03 < np.mean(found) < 0.07 and np.std(found) < 0.002, found
+
+
 def test_noise_alone_spreads_scores():
     same = {f"a{n}": 0.5 for n in range(6)}
     wide = {f"b{n}": 0.5 + shift for n, shift in enumerate((-0.02, -0.01, 0, 0.005, 0.015, 0.02))}
