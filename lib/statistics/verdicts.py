@@ -113,6 +113,7 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
 
     Noise alone spreads scores. So the difference is held against draws in which both groups have one true spread, what
     is left of the observed ones without noise, and noise is added (a parametric bootstrap under the null hypothesis).
+    Never "equivalent": MARGIN is one of scores, and most groups of models have standard deviations below it.
     """
     groups = [evidence.means.index.get_indexer(list(names)) for names in (wider, narrower)]
     scores = [evidence.scores[group] for group in groups]
@@ -131,8 +132,7 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
         null = null[0] - null[1]
         low, high = effect - np.quantile(null, [1 - ALPHA / 2, ALPHA / 2])
         p = min(1.0, 2 * min(_rank(null, effect), _rank(-null, -effect)))
-        p_equivalent = max(_rank(null, effect + MARGIN), _rank(-null, MARGIN - effect))
-        numbers = float(low), float(high), p, p_equivalent
+        numbers = float(low), float(high), p, np.nan
     return replace(_judgement(effect, numbers, decisive, evidence), arithmetic=arithmetic(*sds))
 
 

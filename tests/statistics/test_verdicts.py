@@ -153,6 +153,14 @@ def test_noise_alone_spreads_scores():
     assert clear.decided_by == "sd of 6 models against sd of 6 models" and clear.arithmetic.startswith(".01")
 
 
+def test_spreads_are_never_called_equivalent():
+    """Here one is ten times the other, and yet both lie below the margin of scores."""
+    wide = {f"b{n}": 0.5 + shift for n, shift in enumerate((-0.01, -0.005, 0.0, 0.01))}
+    narrow = {f"a{n}": 0.5 + shift / 10 for n, shift in enumerate((-0.01, -0.005, 0.0, 0.01))}
+    judged = judge_spread(list(wide), list(narrow), evidence(**wide, **narrow, sd=0.008))
+    assert judged.verdict == OPEN and np.isnan(judged.p_equivalent)
+
+
 def test_what_noise_explains_is_no_spread_of_the_models():
     """Two groups that spread by as much as noise does: the draws under the null hypothesis spread by noise alone."""
     first = {f"a{n}": 0.5 + shift for n, shift in enumerate((0.015, -0.02, 0.01, 0, -0.02, 0.02))}
