@@ -51,8 +51,8 @@ def seed_noise(runs: pd.DataFrame) -> SeedNoise:
 class TaskScores:
     """Scores of single test examples on one task.
 
-    scores: model -> (seeds, examples), in [0, 1]: the share of heads that classify the example rightly, or the average
-        precision or reciprocal rank of a query. A model has the same seeds in the same order on every task.
+    scores: model -> (seeds, examples) with means in [0, 1]: the share of heads that classify the example rightly, or
+        what a query and one of its targets say of MAP or MRR. A model has the same seeds in the same order everywhere.
     groups: names of what examples share (an article), the same over all tasks: (examples,), or (examples, 2) for pairs.
     chance: what guessing scores.
     """
@@ -141,7 +141,7 @@ def from_examples(
     weights: task -> weight in the score; one over their number by default. Other tasks are left out.
     given: models that nothing random made (a pretrained encoder); the others have seed noise.
 
-    Raises `ValueError` if the tasks differ in models or seeds, shapes do not fit, or a score is not in [0, 1].
+    Raises `ValueError` if the tasks differ in models or seeds, shapes do not fit, or a mean score is not in [0, 1].
     """
     weights = weights or dict.fromkeys(tasks, 1 / len(tasks))
     seeds = {model: len(scores) for model, scores in tasks[next(iter(weights))].scores.items()}
@@ -208,8 +208,10 @@ def _chance_corrected(task: TaskScores, seeds: Mapping[str, int], name: str) -> 
     scores = np.concatenate([task.scores[model] for model in seeds])
     if scores.shape[1] != len(task.groups):
         raise ValueError(f"task {name!r}: {scores.shape[1]} scores of a run, but groups of {len(task.groups)} examples")
-    if not ((scores >= 0) & (scores <= 1)).all() or not 0 <= task.chance < 1:
-        raise ValueError(f"task {name!r}: expected scores in [0, 1] and a chance below 1, got chance {task.chance}")
+    means = scores.mean(axis=1)
+    if not (np.isfinite(scores).all() and ((means >= 0) & (means <= 1)).all() and 0 <= task.chance < 1):
+        told = f"expected finite scores with means in [0, 1] and a chance below 1, got chance {task.chance}"
+        raise ValueError(f"task {name!r}: {told}")
     return (scores - task.chance) / (1 - task.chance)
 
 
