@@ -25,7 +25,7 @@ Patterns = Filled[Text]
 # What may make numbers unable to speak to a finding; `lib.findings.testability` looks.
 Check = Literal[
     "heads_converged", "task_not_at_chance", "texts_above_limit", "structural_teacher_above_chance",
-    "contextual_teacher_above_chance", "treatment_given", "students_differ", "not_collapsed",
+    "contextual_teacher_above_chance", "treatment_given", "students_differ", "not_collapsed", "round_not_at_chance",
 ]  # fmt: skip
 
 
