@@ -163,16 +163,19 @@ class Spread(Claim):
 
 
 class Collapsed(Claim):
-    """The model keeps less than the share `keeps` of what `reference` scores, which has not been trained at all."""
+    """The model keeps less than the share `keeps` of what each `reference` scores: one may be its untrained base."""
 
     SIDES = ("model", "reference")
     model: Text
-    reference: Text
+    reference: Patterns
     keeps: Annotated[float, Field(gt=0, le=1)]
 
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        words = f"{self.keeps:g} x {self.reference}", self.model
-        return judge([[Comparison({self.reference: self.keeps}, {self.model: 1.0}, *words)]], evidence)
+        units = [
+            [Comparison({name: self.keeps}, {self.model: 1.0}, f"{self.keeps:g} x {name}", self.model)]
+            for name in resolve(self.reference, models)
+        ]
+        return judge(units, evidence)
 
 
 class EasierTask(Claim):
