@@ -313,6 +313,16 @@ def test_the_verdict_follows_the_noise_of_seeds(ledger):
     assert "no model was run twice" in ledger.at["retrieval-mrr-cosine-masked", "note"]
 
 
+def test_the_p_of_equivalence_is_kept(ledger):
+    """Without it nobody can check the word."""
+    tested = ledger["p_equivalent"].notna()
+    alike, others = ledger["verdict"] == verdicts.EQUIVALENT, ledger["verdict"] == verdicts.OPEN
+    assert (ledger.loc[alike, "p_equivalent"] < 0.05).all() and alike.any()
+    assert (ledger.loc[others & tested, "p_equivalent"] >= 0.05).all() and ledger[
+        "published_p_equivalent"
+    ].notna().any()
+
+
 def test_it_says_how_much_hangs_on_one_task(ledger):
     table = published.load("fig4_2").pivot(index="model", columns="task", values="normalized")
     gaps = table.loc["cosine"] - table.loc["MSE"]

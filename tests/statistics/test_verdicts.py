@@ -21,6 +21,7 @@ from lib.statistics.verdicts import (
     above_chance,
     arithmetic,
     checked,
+    compare,
     judge,
     judge_spread,
     q_values,
@@ -183,6 +184,12 @@ def test_a_failed_check_makes_a_claim_not_testable_and_keeps_its_numbers():
     failed = checked(judged, ["heads_converged", "treatment_given"], reasons)
     assert (failed.verdict, failed.reason, failed.effect) == (NOT_TESTABLE, "3 % of the gradient", judged.effect)
     assert checked(judged, ["heads_converged"], reasons) == judged
+
+
+def test_a_table_of_pairs_has_q_values_over_its_rows():
+    table = compare([("a", "b"), ("a", "c"), ("b", "c")], evidence(a=0.55, b=0.53, c=0.5))
+    assert table["q"].tolist() == pytest.approx(q_values(table["p"])) and (table["q"] > table["p"])[:2].any()
+    assert [*table] == ["left", "right", "difference", "low", "high", "p", "q", "verdict"]
 
 
 def test_q_values_leave_out_what_was_not_tested():
