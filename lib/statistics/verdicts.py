@@ -137,7 +137,7 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
 
 
 def compare(pairs: Iterable[tuple[str, str]], evidence: Evidence) -> pd.DataFrame:
-    """Model against model: columns left, right, difference (left minus right), low, high, p, q (over all rows), verdict."""
+    """Model against model: columns left, right, difference (left - right), low, high, p, q (of all rows), verdict."""
     judged = [(names, judge([[pair(*names)]], evidence)) for names in pairs]
     rows = [(*names, result.effect, result.low, result.high, result.p, result.verdict) for names, result in judged]
     table = pd.DataFrame(rows, columns=["left", "right", "difference", "low", "high", "p", "verdict"])
