@@ -101,16 +101,21 @@ class Beats(Claim):
 
 
 class BeatsOnAverage(Claim):
-    """The models of `better` have a higher average score than those of `worse`."""
+    """The models of `better` have a higher average score than those of `worse`.
+
+    scale: of the effect; 2 where both averages hold two groups, so that it is the difference of two differences.
+    """
 
     SIDES = ("better", "worse")
     better: Patterns
     worse: Patterns
+    scale: Count = 1
 
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         sides = self.sides(models)
         words = [names[0] if len(names) == 1 else f"average of {len(names)} models" for names in sides]
-        averages = [dict.fromkeys(names, 1 / len(names)) for names in sides]
+        words = words if self.scale == 1 else [f"{self.scale} x {side}" for side in words]
+        averages = [dict.fromkeys(names, self.scale / len(names)) for names in sides]
         return judge([[Comparison(*averages, *words)]], evidence)
 
 

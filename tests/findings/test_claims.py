@@ -194,6 +194,9 @@ def test_tests_say_what_their_findings_say():
     index = pd.MultiIndex.from_product([costs, [0]], names=["model", "seed"])
     evidence = from_runs(pd.DataFrame({"PAN": [*costs.values()]}, index), noise=NOISE)
     assert masked.judged(evidence, names).effect == pytest.approx(0), "high weights are worse, masked or not"
+    costs |= {"384;λ=0.8": 0.4, "384;λ=0.95": 0.4}  # masking costs .2 there, and .1 at the lower weights
+    evidence = from_runs(pd.DataFrame({"PAN": [*costs.values()]}, index), noise=NOISE)
+    assert masked.judged(evidence, names).effect == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(
