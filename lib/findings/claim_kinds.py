@@ -25,7 +25,7 @@ Patterns = Filled[Text]
 # What may make numbers unable to speak to a finding; `lib.findings.testability` looks.
 Check = Literal[
     "heads_converged", "task_not_at_chance", "texts_above_limit", "structural_teacher_above_chance",
-    "contextual_teacher_above_chance", "treatment_given", "students_differ", "not_collapsed",
+    "contextual_teacher_above_chance", "treatment_given", "students_differ", "not_collapsed", "round_not_at_chance",
 ]  # fmt: skip
 
 
@@ -101,16 +101,21 @@ class Beats(Claim):
 
 
 class BeatsOnAverage(Claim):
-    """The models of `better` have a higher average score than those of `worse`."""
+    """The models of `better` have a higher average score than those of `worse`.
+
+    scale: of the effect; 2 where both averages hold two groups, so that it is the difference of two differences.
+    """
 
     SIDES = ("better", "worse")
     better: Patterns
     worse: Patterns
+    scale: Count = 1
 
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         sides = self.sides(models)
         words = [names[0] if len(names) == 1 else f"average of {len(names)} models" for names in sides]
-        averages = [dict.fromkeys(names, 1 / len(names)) for names in sides]
+        words = words if self.scale == 1 else [f"{self.scale} x {side}" for side in words]
+        averages = [dict.fromkeys(names, self.scale / len(names)) for names in sides]
         return judge([[Comparison(*averages, *words)]], evidence)
 
 
@@ -163,16 +168,19 @@ class Spread(Claim):
 
 
 class Collapsed(Claim):
-    """The model keeps less than the share `keeps` of what `reference` scores, which has not been trained at all."""
+    """The model keeps less than the share `keeps` of what each `reference` scores: one may be its untrained base."""
 
     SIDES = ("model", "reference")
     model: Text
-    reference: Text
+    reference: Patterns
     keeps: Annotated[float, Field(gt=0, le=1)]
 
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        words = f"{self.keeps:g} x {self.reference}", self.model
-        return judge([[Comparison({self.reference: self.keeps}, {self.model: 1.0}, *words)]], evidence)
+        units = [
+            [Comparison({name: self.keeps}, {self.model: 1.0}, f"{self.keeps:g} x {name}", self.model)]
+            for name in resolve(self.reference, models)
+        ]
+        return judge(units, evidence)
 
 
 class EasierTask(Claim):

@@ -38,7 +38,7 @@ RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting"
 GIVEN = ("Longformer", "SBERT", "TF-IDF", "SBERT, mean of chunks")
 Scores = Mapping[str, pd.DataFrame]  # figure -> its scores
 Checks = Mapping[tuple[str, str], str]  # (failed check, figure or "") -> what failed
-_NUMBERS = ("effect", "low", "high", "p", "q")
+_NUMBERS = ("effect", "low", "high", "p", "p_equivalent", "q")
 _COLUMNS = (
     *("id", "section", "label", "finding"),
     *(f"published_{name}" for name in (*_NUMBERS, "verdict", "decided_by", "arithmetic", "reason")),

@@ -166,9 +166,37 @@ def test_spread_is_a_difference_of_standard_deviations():
 
 
 def test_collapsed_is_below_a_share_of_the_reference():
-    fields = {"kind": "collapsed", "model": "MSE", "reference": "Longformer", "keeps": 0.9}
+    fields = {"kind": "collapsed", "model": "MSE", "reference": ["Longformer"], "keeps": 0.9}
     assert judged(fields, **MEANS).verdict == verdicts.REVERSED
     assert judged(fields, **MEANS | {"MSE": 0.5}).effect == pytest.approx(0.04)
+    every = judged(fields | {"reference": ["Longformer", "SBERT"]}, **MEANS | {"MSE": 0.5, "SBERT": 0.57})
+    assert every.effect == pytest.approx(0.9 * 0.57 - 0.5) and every.decided_by == "0.9 x SBERT against MSE"
+
+
+def test_a_collapse_is_none_if_plain_mse_falls_as_deep():
+    """All of the fall may be the distance's, not the margin's: then nothing has broken down at γ = 1.5."""
+    (claim,) = (claim for claim in claims.load() if claim.id == "mm-mse-collapses")
+    means = {"max-margin;MSE;γ=1.5": 0.5, "MSE": 0.5, "Longformer": 0.8}
+    index = pd.MultiIndex.from_product([means, [0]], names=["model", "seed"])
+    evidence = from_runs(pd.DataFrame({"PAN": [*means.values()]}, index), noise=NOISE)
+    assert claim.judged(evidence, list(means)).verdict == verdicts.REVERSED
+
+
+def test_tests_say_what_their_findings_say():
+    """A best structural loss has structural losses as rivals; what masking costs is a difference to no masking."""
+    wording = {claim.id: claim for claim in claims.load()}
+    _, rivals = wording["mm-mse-best"].sides(list(figure_models.printed("fig4_3")))
+    assert {"SBERT", "Longformer"}.isdisjoint(rivals) and len(rivals) == 10
+    masked = wording["weighting-masking-hurts-more-at-high-lambda"]
+    names = list(figure_models.printed("fig4_11"))
+    costs = {f"{limit};λ={lam}": 0.9 - 0.1 * (limit == "384") - 0.3 * (lam > 0.6)
+             for limit in ("384", "None") for lam in (0.2, 0.5, 0.8, 0.95)}  # fmt: skip
+    index = pd.MultiIndex.from_product([costs, [0]], names=["model", "seed"])
+    evidence = from_runs(pd.DataFrame({"PAN": [*costs.values()]}, index), noise=NOISE)
+    assert masked.judged(evidence, names).effect == pytest.approx(0), "high weights are worse, masked or not"
+    costs |= {"384;λ=0.8": 0.4, "384;λ=0.95": 0.4}  # masking costs .2 there, and .1 at the lower weights
+    evidence = from_runs(pd.DataFrame({"PAN": [*costs.values()]}, index), noise=NOISE)
+    assert masked.judged(evidence, names).effect == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(
@@ -286,6 +314,16 @@ def test_the_verdict_follows_the_noise_of_seeds(ledger):
     # One run of each model: nothing is known about noise.
     assert ledger.at["retrieval-mrr-cosine-masked", "verdict"] == verdicts.OPEN
     assert "no model was run twice" in ledger.at["retrieval-mrr-cosine-masked", "note"]
+
+
+def test_the_p_of_equivalence_is_kept(ledger):
+    """Without it nobody can check the word."""
+    tested = ledger["p_equivalent"].notna()
+    alike, others = ledger["verdict"] == verdicts.EQUIVALENT, ledger["verdict"] == verdicts.OPEN
+    assert (ledger.loc[alike, "p_equivalent"] < 0.05).all() and alike.any()
+    assert (ledger.loc[others & tested, "p_equivalent"] >= 0.05).all() and ledger[
+        "published_p_equivalent"
+    ].notna().any()
 
 
 def test_it_says_how_much_hangs_on_one_task(ledger):
