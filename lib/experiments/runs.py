@@ -87,9 +87,8 @@ def retrieve(
     tasks: names; None for all retrievals of the profile. top: None ranks every text (the definition of MAP); 1000
     ignores what is ranked lower, as the published numbers do.
 
-    An example of `scores` is a query with one of its targets, as a text may be a target of many: the precision at the
-    target's rank (MRR: the query's score), with its distance from the task's mean weighted so that queries count alike.
-    Its groups are the query's and the target's.
+    An example of `scores` is a query with one of its targets, and has the groups of both: the precision at the target's
+    rank (MRR: the query's score), with its distance from the task's mean weighted so that queries count alike.
     """
     pairs = _pairs(models, seeds, profile)
     embed(pairs, profile, executor, "test")
@@ -185,11 +184,8 @@ def _precisions(targets: list[int], ranking: list[int], top: int | None) -> np.n
     """(targets,) precision at each target's rank; their mean is `metrics.average_precision`, limited to `top` too."""
     places = {name: place for place, name in enumerate(ranking, 1)}
     ranks = np.array([places.get(target, np.inf) for target in targets])
-    precisions = (ranks <= ranks[:, None]).sum(1) / ranks
-    if top is None:
-        return precisions
-    seen = ranks <= top
-    return precisions * seen * len(targets) / max(seen.sum(), 1)
+    seen = ranks <= (top or np.inf)
+    return (ranks <= ranks[:, None]).sum(1) / ranks * seen * len(targets) / max(seen.sum(), 1)
 
 
 def _chance(

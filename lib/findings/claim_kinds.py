@@ -101,10 +101,7 @@ class Beats(Claim):
 
 
 class BeatsOnAverage(Claim):
-    """The models of `better` have a higher average score than those of `worse`.
-
-    scale: of the effect; 2 where both averages hold two groups, so that it is the difference of two differences.
-    """
+    """The models of `better` have a higher average than those of `worse`. scale: of the effect, 2 for two groups."""
 
     SIDES = ("better", "worse")
     better: Patterns

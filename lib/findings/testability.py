@@ -87,8 +87,7 @@ def _above_chance(frame: pd.DataFrame) -> Iterator[tuple]:
 
 def _final(scores: Mapping[str, pd.DataFrame]) -> Iterator[tuple]:
     """The same of every round of Chapter 5, where heads may have too few examples, and of retrieval."""
-    rounds = scores["fig5_3"].groupby("round", sort=False) if "fig5_3" in scores else ()
-    for name, frame in rounds:
+    for name, frame in scores["fig5_3"].groupby("round", sort=False) if "fig5_3" in scores else ():
         judged = _judged(frame, final_students.PUBLISHED)
         yield from _off_chance("round_not_at_chance", "fig5_3", f" in round {name}", judged)
     for label in ("fig5_5", "fig5_6"):
@@ -98,13 +97,11 @@ def _final(scores: Mapping[str, pd.DataFrame]) -> Iterator[tuple]:
 
 
 def _judged(frame: pd.DataFrame, models: Iterable[str]) -> pd.DataFrame:
-    """Those of the models that have scores, against guessing."""
     names = [model for model in models if model in set(frame["model"])]
     return above_chance(task_scores(frame[frame["model"].isin(names)]), names)
 
 
 def _off_chance(check: str, label: str, part: str, judged: pd.DataFrame) -> Iterator[tuple]:
-    """A row for each task, of its best model. part: of the scores, in words."""
     for task, rows in judged[judged["task"] != "all"].groupby("task", sort=False):
         best, passed = rows.loc[rows["low"].idxmax()], bool(rows["passed"].any())
         what = f"{best['model']} on {task}{part}, chance-corrected"

@@ -93,9 +93,8 @@ class Evidence:
             SE^2 = T + (S - overlap) sum_m w_m^2 / runs_m,   at least T and at least S sum_m w_m^2 / runs_m
 
         T: variance by the choice of test examples, w' sampling w, never less than if examples were independent.
-        S: variance of one run by its seed, pooled over models, as nobody has enough seeds of each: it is assumed that
-        all are about equally noisy (where models with one seed scatter by .03 and those with three, which S is measured
-        on, by .008, 7.7 % of verdicts on no effect are false in simulations, not 5 %). Degrees of freedom are
+        S: variance of one run by its seed, pooled over models. It assumes all to be about equally noisy: with an SD of
+        .03 against .008 in those with several seeds, 7.7 % of verdicts on no effect are false. Degrees of freedom are
         Satterthwaite's, of T half of (groups - 1): what T scatters by in simulations of pairs, at most. NaN where
         trained models are compared whose seed noise is unknown.
 
@@ -210,10 +209,8 @@ def _chance_corrected(task: TaskScores, seeds: Mapping[str, int], name: str) -> 
     scores = np.concatenate([task.scores[model] for model in seeds])
     if scores.shape[1] != len(task.groups):
         raise ValueError(f"task {name!r}: {scores.shape[1]} scores of a run, but groups of {len(task.groups)} examples")
-    means = scores.mean(axis=1)
-    if not (np.isfinite(scores).all() and ((means >= 0) & (means <= 1)).all() and 0 <= task.chance < 1):
-        told = f"expected finite scores with means in [0, 1] and a chance below 1, got chance {task.chance}"
-        raise ValueError(f"task {name!r}: {told}")
+    if not (abs(scores.mean(axis=1) - 0.5).max() <= 0.5 and 0 <= task.chance < 1):
+        raise ValueError(f"task {name!r}: expected means in [0, 1] and a chance below 1, got chance {task.chance}")
     return (scores - task.chance) / (1 - task.chance)
 
 

@@ -112,8 +112,7 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
     """The verdict on: the scores of `wider` have a larger standard deviation (n - 1) than those of `narrower`.
 
     Noise alone spreads scores. So the difference is held against draws in which both groups have one true spread, what
-    is left of the observed ones without noise, and noise is added (a parametric bootstrap under the null hypothesis).
-    Never "equivalent": MARGIN is one of scores, and most groups of models have standard deviations below it.
+    is left of the observed ones without noise, and noise is added (a parametric bootstrap). MARGIN is one of scores.
     """
     groups = [evidence.means.index.get_indexer(list(names)) for names in (wider, narrower)]
     scores = [evidence.scores[group] for group in groups]
