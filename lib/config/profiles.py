@@ -81,8 +81,8 @@ def _values(name: str) -> Any:
     if (other := values.pop("extends")) not in profiles():
         raise ParameterError(f"params/{name}.yaml: extends: {unknown('profile', other, profiles())}")
     extended = _values(other)
-    merged = {key: extended[key] | value for key, value in values.items() if isinstance(extended.get(key), dict)}
-    return extended | values | merged
+    both = [key for key, value in values.items() if isinstance(value, dict) and isinstance(extended.get(key), dict)]
+    return extended | values | {key: extended[key] | values[key] for key in both}
 
 
 def grid(name: str) -> dict[str, Any]:
@@ -170,6 +170,7 @@ def validated(model: type[BaseModel], values: Any, where: str) -> Any:
         problem = {
             "extra_forbidden": f"unknown key; nearest: {nearest(key, names(model))}",
             "missing": "is missing",
+            "model_type": f"expected keys with values, got {given}",
             "value_error": first["msg"].removeprefix("Value error, "),
         }.get(first["type"], f"{first['msg'].replace('Input should be', 'expected')}, got {given}")
         raise ParameterError(f"{where}: {key + ': ' if key else ''}{problem}") from None
