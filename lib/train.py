@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from lib.config import environment, profiles
 from lib.config.profiles import Profile
+from lib.data import check
 from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.store.owned_folder import check_target
@@ -35,6 +36,8 @@ def main(arguments: list[str] | None = None) -> None:
         profile = profiles.load(given.profile, overrides=given.set, seeds=[given.seed])
         environment.set_process_environment(offline=profile.offline)
         out = check_target(given.out)  # now, not after hours of training
+        if profile.build is None:
+            check.kinds(profile)
         code = 1
         _train(variant, given.seed, profile, out, given.export)
         return

@@ -83,10 +83,25 @@ def test_what_fails_on_the_way_is_one_line(monkeypatch, capsys, tmp_path, error,
     assert message in refused(capsys, ["cosine", "--out", str(tmp_path / "out")], code=1)
 
 
-def test_missing_data_is_one_line(artifacts, capsys, tmp_path):
-    folder = ["--set", "build=null", "corpus.folders=[nowhere]", f"data_root={tmp_path}"]
-    arguments = ["cosine", "--profile", "smoke", *folder, "--out", str(tmp_path / "out")]
-    assert "nowhere: no such dataset folder" in refused(capsys, arguments, code=1)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("corpus.folders=[nowhere]", "nowhere: no such dataset folder"),
+        ("tasks.folders={MINE: nowhere/mine}", "nowhere: no such dataset folder"),
+        ("tasks.folders={MINE: own/mine}", "own/tasks/mine: expected a folder with train.jsonl and test.jsonl"),
+        ("data_root=nowhere", "the data root 'nowhere' is not a folder"),
+    ],
+)
+def test_missing_data_is_refused_before_any_work(untrained, capsys, tmp_path, monkeypatch, change, message):
+    monkeypatch.delenv("THESIS_DATA", raising=False)
+    (tmp_path / "own/tasks/topic").mkdir(parents=True)
+    (tmp_path / "own/documents.jsonl").write_text('{"id": "1", "text": "a"}')
+    (tmp_path / "own/tasks/topic/train.jsonl").write_text("")
+    folders = ["corpus.folders=[own]", "tasks.folders={MINE: own/topic}", f"data_root={tmp_path}"]
+    arguments = ["cosine", "--profile", "smoke", "--out", str(tmp_path / "out"), "--set", "build=null", *folders]
+    with pytest.raises(AssertionError, match="before any work"):
+        train.main(arguments)
+    assert message in refused(capsys, [*arguments, change])
 
 
 def test_a_student_that_cannot_be_saved_is_not_lost(artifacts, monkeypatch, capsys, tmp_path):

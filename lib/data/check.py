@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.data import task_files
+from lib.config.schema import Profile
+from lib.data import sources, task_files
 from lib.data.dataset_folder import Documents
 
 
@@ -30,6 +31,15 @@ def findings(path: Path) -> Iterator[str]:
             except ValueError as error:
                 lines = [f"error: {error}"]
             yield from (f"{name}: {line}" for line in lines)
+
+
+def kinds(profile: Profile) -> set[str]:
+    """The kinds of a profile's tasks; `ValueError` if they or its folders are not there. No text is read."""
+    root = sources.root(profile)
+    for folder in (root / name for name in sorted(sources.corpus_datasets(profile))):
+        if not [*folder.glob("documents*")]:
+            raise ValueError(f"{folder}: no such dataset folder, or no documents.jsonl in it")
+    return {task_files.kind(task_files.folder(root, entry)) for entry in profile.tasks.folders.values()}
 
 
 def _documents(folder: Path) -> Iterator[str]:

@@ -51,6 +51,15 @@ def test_runs_take_the_profiles_tasks(profile, monkeypatch):
     assert runs.retrieve(["SBERT"], profile=profile, seeds=[0]).empty
 
 
+def test_without_a_classification_there_is_nothing_to_train_heads_on(profile, own, tmp_path, write, monkeypatch):
+    write(tmp_path / "letters/tasks/pairs/relevant.json", {"0": ["1"]})
+    alone = own(["diaries"], {"pairs": "letters/pairs"})
+    monkeypatch.setattr(runs, "embed", lambda *rest: None)
+    with pytest.raises(ValueError, match="tasks.folders names no classification .* `retrieve` judges by retrievals"):
+        runs.run(["SBERT"], profile=alone, seeds=[0])
+    assert check.kinds(alone) == {"retrieval"} and check.kinds(profile) == {"classification"}
+
+
 def test_folds_of_a_task_with_groups_cut_none(profile, own):
     folded = own(["diaries"], {"mood": {"folder": "letters/mood", "folds": 4}})
     arrays = text_sets.task("mood", folded)
