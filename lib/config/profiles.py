@@ -170,7 +170,6 @@ def validated(model: type[BaseModel], values: Any, where: str) -> Any:
         problem = {
             "extra_forbidden": f"unknown key; nearest: {nearest(key, names(model))}",
             "missing": "is missing",
-            "model_type": f"expected keys with values, got {given}",
             "value_error": first["msg"].removeprefix("Value error, "),
         }.get(first["type"], f"{first['msg'].replace('Input should be', 'expected')}, got {given}")
         raise ParameterError(f"{where}: {key + ': ' if key else ''}{problem}") from None

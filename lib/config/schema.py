@@ -204,10 +204,8 @@ class Profile(Settings):  # everything that scales an experiment; `lib.config.pr
                 raise ValueError(f"{key}: expected each once, got {', '.join(map(str, values))}")
         there, used = self.corpus.train_documents, {"training": self.training.documents, "final": self.final.documents}
         if more := [f"{section}.documents={wanted}" for section, wanted in used.items() if wanted > there]:
-            lower = f"lower {'this' if len(more) == 1 else 'these'} too"
-            raise ValueError(f"corpus.train_documents={there} is less than {', '.join(more)}; {lower}")
-        size = max(self.training.batch_size, self.training.cca_batch_size)
-        if self.training.documents < size:
+            raise ValueError(f"corpus.train_documents={there} is less than {' and '.join(more)}: lower that, too")
+        if self.training.documents < (size := max(self.training.batch_size, self.training.cca_batch_size)):
             raise ValueError(f"training.documents={self.training.documents} do not fill a batch of {size}")
         return self
 

@@ -87,7 +87,7 @@ def test_the_lines_of_contributing_work_in_a_profile_file(own_file):
 @pytest.mark.parametrize("section", ["corpus", "tasks", "training"])
 @pytest.mark.parametrize("value", [None, 5, ["a"]])
 def test_a_section_that_is_none_is_one_line(own_file, section, value):
-    with pytest.raises(profiles.ParameterError, match=f"^params/own.yaml: {section}: expected keys with values, got "):
+    with pytest.raises(profiles.ParameterError, match=f"^params/own.yaml: {section}: expected a valid dictionary or "):
         own_file({"extends": "mini", "name": "own", section: value})
 
 
@@ -158,9 +158,9 @@ def test_a_profile_is_plain_values_for_a_fingerprint():
         ({"overrides": ["corpus.validation_documents=0"]}, "corpus.validation_documents: expected greater"),
         (
             {"overrides": ["corpus.train_documents=150"]},
-            "corpus.train_documents=150 is less than training.documents=240, final.documents=720; lower these too",
+            "corpus.train_documents=150 is less than training.documents=240 and final.documents=720: lower that, too",
         ),
-        ({"overrides": ["training.documents=9999"]}, "is less than training.documents=9999; lower this too"),
+        ({"overrides": ["training.documents=9999"]}, "is less than training.documents=9999: lower that, too"),
         ({"overrides": ["training.documents=4"]}, "training.documents=4 do not fill a batch of "),
         ({"overrides": ["training.clip=.nan"]}, "training.clip: expected a finite number, got nan"),
         ({"overrides": ["training.precision=fp16"]}, "training.precision: expected 'fp32' or 'bf16', got 'fp16'"),
@@ -177,7 +177,7 @@ def test_a_profile_is_plain_values_for_a_fingerprint():
             "tasks.folders.MINE.folds: expected",
         ),
         ({"overrides": ["build.articles=5"]}, "build.mini.articles: expected greater than or equal to 8"),
-        ({"overrides": ["training=5"]}, "training: expected keys with values, got 5"),
+        ({"overrides": ["training=5"]}, "training: expected a valid dictionary or instance of "),
         ({"overrides": {"training": {"documents": 60}}}, "training.batch_size: is missing"),
         ({"overrides": ["training.documents=1" + 5000 * "0"]}, "training.documents: not valid YAML: Exceeds the limit"),
         ({"overrides": {"heads.repeats": 10**30}}, "heads.repeats: expected less than or equal to 1000000000"),
@@ -279,7 +279,7 @@ def test_a_file_that_is_no_profile_is_one_line(tmp_path, monkeypatch, kind):
 def test_an_empty_profile_says_what_is_missing(tmp_path, monkeypatch):
     (tmp_path / "mini.yaml").write_bytes(b"")
     monkeypatch.setattr(paths, "PARAMS", tmp_path)
-    with pytest.raises(profiles.ParameterError, match="params/mini.yaml: expected keys with values, got None"):
+    with pytest.raises(profiles.ParameterError, match="params/mini.yaml: expected a valid dictionary"):
         profiles.load("mini")
 
 

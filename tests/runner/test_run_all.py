@@ -254,6 +254,7 @@ def test_a_wrong_request_is_one_clear_line_and_runs_nothing(checkout, words, sai
     [
         (["corpus.folders=[nowhere]"], "nowhere: no such dataset folder, or no documents.jsonl in it"),
         (["tasks.folders={MINE: own/mine}"], "own/tasks/mine: expected a folder with train.jsonl and test.jsonl"),
+        (["tasks.folders={MINE: nowhere/mine}"], "nowhere/tasks/mine: expected a folder with train.jsonl"),
         (["data_root=nowhere"], "the data root 'nowhere' is not a folder"),
         (["tasks.folders={MINE: own/found}"], "tasks.folders names no classification; notebooks from 02 on judge"),
     ],
