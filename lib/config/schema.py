@@ -202,11 +202,10 @@ class Profile(Settings):  # everything that scales an experiment; `lib.config.pr
         for key, values in (("seeds", self.seeds), ("corpus.folders", self.corpus.names)):
             if len(set(values)) < len(values):
                 raise ValueError(f"{key}: expected each once, got {', '.join(map(str, values))}")
-        for key, used in (("training.documents", self.training.documents), ("final.documents", self.final.documents)):
-            if used > self.corpus.train_documents:
-                raise ValueError(f"{key}={used} is more than corpus.train_documents={self.corpus.train_documents}")
-        size = max(self.training.batch_size, self.training.cca_batch_size)
-        if self.training.documents < size:
+        there, used = self.corpus.train_documents, {"training": self.training.documents, "final": self.final.documents}
+        if more := [f"{section}.documents={wanted}" for section, wanted in used.items() if wanted > there]:
+            raise ValueError(f"corpus.train_documents={there} is less than {' and '.join(more)}: lower that, too")
+        if self.training.documents < (size := max(self.training.batch_size, self.training.cca_batch_size)):
             raise ValueError(f"training.documents={self.training.documents} do not fill a batch of {size}")
         return self
 

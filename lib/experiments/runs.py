@@ -55,7 +55,8 @@ def run(
     others; what they made is kept.
     """
     pairs = _pairs(models, seeds, profile)
-    tasks = classification_names(profile) if tasks is None else tasks
+    if not (tasks := classification_names(profile) if tasks is None else tasks):
+        raise ValueError("tasks.folders names no classification to judge models by; `retrieve` judges by retrievals")
     places = list(dict.fromkeys(itertools.product(pairs, tasks)))
     with keys.data_at_rest():
         recipes = [keys.record(*pair, task, profile, split, limit) for pair, task in places]
