@@ -9,7 +9,6 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from lib import tasks
 from lib.config import environment, profiles
 from lib.distillation import variants
 from lib.store.owned_folder import check_target
@@ -35,7 +34,9 @@ def main(arguments: list[str] | None = None) -> None:
         environment.set_process_environment(offline=profile.offline)
         out = check_target(given.out)  # now, not after hours of training
         if profile.build is None:
-            tasks.classification_names(profile)  # looks for every folder
+            from lib.tasks import classification_names  # imports NumPy
+
+            classification_names(profile)  # looks for every folder
         code = 1
         return _train(variant, given.seed, profile, out, given.export)
     except KeyboardInterrupt as interruption:

@@ -104,6 +104,6 @@ def test_a_column_for_every_setting_of_the_heads(monkeypatch):
         ("raw", 10, 1e-4, "head"),
         ("unit norm", 10, 1e-4, "head"),
         ("standardized", 10, 1e-4, "head"),
-        ("standardized", 40, 1e-3, "head"),
+        ("standardized", 20, 1e-3, "head"),
     ]
     assert asked[4][3] == "similarity"
