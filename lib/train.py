@@ -12,7 +12,6 @@ from tqdm import tqdm
 from lib.config import environment, profiles
 from lib.distillation import variants
 from lib.store.owned_folder import check_target
-from lib.store.records import store
 
 MAIN = os.environ.get("RANK", "0") == "0"  # of several processes the one that speaks and saves
 
@@ -52,6 +51,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out: Path, export: bool) -> None:
     from lib.experiments import contextual_teacher, keys, structural_teacher, student_training
+    from lib.store.records import store
 
     if MAIN:
         print("reading the corpus and the teachers' embeddings; those that are missing are made", flush=True)
