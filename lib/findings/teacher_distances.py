@@ -1,7 +1,5 @@
 """How far students are from their own teacher's embedding and from those of other documents (thesis Section 4.4.1)."""
 
-import itertools
-
 import numpy as np
 import pandas as pd
 
@@ -28,10 +26,11 @@ def distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -> pd.Dat
         "as published": [np.roll(flat, shift, axis=1).reshape(theirs.shape) for shift in shifts],
         "true": [np.roll(theirs, shift, axis=1) for shift in shifts],
     }
-    for pairing, to in itertools.product(negatives, ("positives", "negatives")):
-        others = np.stack(negatives[pairing] if to == "negatives" else [theirs])
-        for name, values in (("squared L2", np.square(ours - others).mean(-1)), ("cosine", 1 - cosines(ours, others))):
-            frames.append(pd.DataFrame({"negatives": pairing, "distance": name, "to": to, "value": values.ravel()}))
+    for pairing, shifted in negatives.items():
+        for to, others in (("positives", theirs[None]), ("negatives", np.stack(shifted))):
+            values = {"squared L2": np.square(ours - others).mean(-1), "cosine": 1 - cosines(ours, others)}
+            for name, value in values.items():
+                frames.append(pd.DataFrame({"negatives": pairing, "distance": name, "to": to, "value": value.ravel()}))
     return pd.concat(frames, ignore_index=True)
 
 
