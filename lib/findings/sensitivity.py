@@ -68,11 +68,9 @@ def length_scores(records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     finding the other half of a held-out document among all halves."""
     keys = ["model", "times", "updates", "seed"]
     table = records.assign(accuracy=chance_corrected).groupby(keys, sort=False)["accuracy"].mean().reset_index()
-    table["halves"] = [
-        experiments.halves_mrr(_IDENTITIES[row.model], row.seed, _longer(profile, max(row.times, 1)))
-        for row in table.itertuples()
-    ]
-    return table.drop(columns="times")
+    runs = zip(table["model"].map(_IDENTITIES), table["seed"], table.pop("times"), strict=True)
+    halves = [experiments.halves_mrr(model, seed, _longer(profile, max(times, 1))) for model, seed, times in runs]
+    return table.assign(halves=halves)
 
 
 def length_verdicts(records: pd.DataFrame) -> pd.DataFrame:
