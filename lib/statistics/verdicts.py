@@ -179,8 +179,7 @@ def q_values(p: Sequence[float]) -> np.ndarray:
     """Benjamini-Hochberg: the false discovery rate of all verdicts with a p of at most this one. NaN stays NaN."""
     values = np.array(p, dtype=float)
     tested = ~np.isnan(values)
-    if tested.any():
-        values[tested] = stats.false_discovery_control(values[tested])
+    values[tested] = stats.false_discovery_control(values[tested])
     return values
 
 
