@@ -54,9 +54,8 @@ def trained_longer(profile: Profile) -> pd.DataFrame:
     training, seeds = profile.training, profile.reference_seeds[:3]
     frames = [experiments.run(["Longformer"], profile=profile, seeds=seeds).assign(times=0)]
     for times in (times for times in TIMES if times * training.documents <= profile.corpus.train_documents):
-        longer = _longer(profile, times)
         students = list(STUDENTS.values())[: profile.max_variants]
-        frames.append(experiments.run(students, profile=longer, seeds=seeds).assign(times=times))
+        frames.append(experiments.run(students, profile=_longer(profile, times), seeds=seeds).assign(times=times))
     records = pd.concat(frames, ignore_index=True)
     names = {identity: name for name, identity in _IDENTITIES.items()}
     updates = records["times"] * training.documents // (training.batch_size * training.accumulation)
