@@ -110,8 +110,7 @@ def _off_chance(check: str, label: str, part: str, judged: pd.DataFrame) -> Iter
 def _heads(frame: pd.DataFrame, profile: Profile) -> Iterator[tuple]:
     """How far the models of Figure 4.2 move when their heads train twice as long."""
     frame = frame[frame["seed"] == profile.seeds[0]]
-    heads = profile.heads.model_copy(update={"epochs": 2 * profile.heads.epochs})
-    own = profile.model_copy(update={"heads": heads})
+    own = profile.model_copy(update={"heads": profile.heads.model_copy(update={"epochs": 2 * profile.heads.epochs})})
     longer = experiments.run(frame["model"].unique(), profile=own, seeds=profile.seeds[:1])
     before, after = (chance_corrected(records).groupby(records["model"]).mean() for records in (frame, longer))
     moved = after - before
