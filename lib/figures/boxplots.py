@@ -118,7 +118,6 @@ def boxplot(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = r
         axes[1].set(xlabel="published", xlim=(low - room, high + room))
         ends = [low, high] if high - low >= 0.02 else [high]  # two labels only where there is room for both
         axes[1].set_xticks(ends, [f"{end:.2f}" for end in ends], fontsize=8)
-        axes[1].tick_params(axis="y", labelleft=False)
         handles.append(Line2D([], [], label="published mean", **DIAMOND))
     handles.append(axes[0].axvline(1, color=INK, linewidth=0.9, zorder=0.6, label="best of the figure on every task"))
     chance = (data.groupby("task")["chance"].first() / data.groupby("task")["value"].max()).mean()

@@ -202,20 +202,17 @@ class EasierTask(Claim):
 class Alike(Claim):
     """Each of `models` scores as well with another treatment, up to `verdicts.MARGIN`. It is checked on our runs alone.
 
-    treatment: what is added to a model's name, as in "cosine;cut" for task texts cut at the teacher's limit.
+    treatment: what is added to a model's name, before the round, as in "cosine;cut" for task texts cut at the teacher's
+        limit.
     """
 
     models: Patterns
     treatment: Text
 
-    def treated(self, model: str) -> str:
-        """The model's name with the treatment, before the round."""
-        head, separator, rest = model.rpartition(";") if self.checked_on == "fig5_3" else (model, "", "")
-        return f"{head};{self.treatment}{separator}{rest}"
-
     def sides(self, models: Sequence[str]) -> list[list[str]]:
         whole = resolve(self.models, models)
-        return [whole, [self.treated(model) for model in whole]]
+        parts = [name.rpartition(";") if self.checked_on == "fig5_3" else (name, "", "") for name in whole]
+        return [whole, [f"{head};{self.treatment}{separator}{rest}" for head, separator, rest in parts]]
 
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         pairs = zip(*self.sides(models), strict=True)

@@ -192,8 +192,7 @@ def _judged_published(claim: Claim) -> Judgement | None:
         runs = scores.pivot(index=["model", "seed"], columns="task", values="value")
     else:
         runs = effects.normalized_runs(scores)
-    weights = claim.weights(list(runs))
-    return claim.judged(intervals.from_runs(runs, weights=weights, noise=noise), _models(claim))
+    return claim.judged(intervals.from_runs(runs, weights=claim.weights(list(runs)), noise=noise), _models(claim))
 
 
 def _ours(claim: Claim, scores: pd.DataFrame) -> tuple[Judgement | None, str]:

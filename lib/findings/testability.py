@@ -35,7 +35,7 @@ def table(scores: Mapping[str, pd.DataFrame], profile: Profile, *, informing: bo
     passed: None where a row only informs. informing: also rows for which all texts of all tasks are read.
     """
     drawn = {label: frame for label, frame in scores.items() if label.startswith("fig4_")}
-    rows = [*_corpus_lengths(profile), *(_task_lengths(profile) if informing else ()), *_updates(profile)]
+    rows = [*_lengths(profile, informing), *_updates(profile)]
     if judged := [frame for frame in drawn.values() if "SBERT" in {*frame["model"]}]:
         rows += _above_chance(max(judged, key=lambda frame: len({*_ENCODERS} & {*frame["model"]})))
     rows += _final(scores)
@@ -53,16 +53,12 @@ def results(checked: pd.DataFrame) -> dict[tuple[str, str], str]:
     return failed.assign(words=words).groupby(["check", "label"])["words"].agg("; ".join).to_dict()
 
 
-def _corpus_lengths(profile: Profile) -> Iterator[tuple]:
+def _lengths(profile: Profile, informing: bool) -> Iterator[tuple]:
     limit = profile.structural_teacher.max_tokens
     share = float((data_statistics.corpus_lengths(profile)["sbert_tokens"] > limit).mean())
     needed, passed = f"{0.71 - LENGTHS:.2f} to {0.71 + LENGTHS:.2f}", abs(share - 0.71) <= LENGTHS
     yield "texts_above_limit", "", "share of documents above the limit", share, None, None, needed, passed
-
-
-def _task_lengths(profile: Profile) -> Iterator[tuple]:
-    limit = profile.structural_teacher.max_tokens
-    for task, texts in data_statistics.task_lengths(profile).groupby("task", sort=False):
+    for task, texts in data_statistics.task_lengths(profile).groupby("task", sort=False) if informing else ():
         above = float((texts["sbert_tokens"] > limit).mean())
         yield "texts_above_limit", "", f"share of {task}'s texts above the limit", above, None, None, "", None
 
@@ -111,8 +107,7 @@ def _off_chance(check: str, label: str, part: str, judged: pd.DataFrame) -> Iter
 def _heads(frame: pd.DataFrame, profile: Profile) -> Iterator[tuple]:
     """How far the models of Figure 4.2 move when their heads train twice as long."""
     frame = frame[frame["seed"] == profile.seeds[0]]
-    heads = profile.heads.model_copy(update={"epochs": 2 * profile.heads.epochs})
-    own = profile.model_copy(update={"heads": heads})
+    own = profile.model_copy(update={"heads": profile.heads.model_copy(update={"epochs": 2 * profile.heads.epochs})})
     longer = experiments.run(frame["model"].unique(), profile=own, seeds=profile.seeds[:1])
     before, after = (chance_corrected(records).groupby(records["model"]).mean() for records in (frame, longer))
     moved = after - before

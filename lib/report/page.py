@@ -96,9 +96,8 @@ def _beside(numbers: pd.DataFrame) -> pd.DataFrame:
     """The numbers behind a figure or table; a boxplot's with a row per model, the best first, ours / published."""
     if "normalized" not in numbers:
         return numbers
-    means = numbers.groupby("model", sort=False).agg(
-        ours=("normalized", "mean"), published=("published_normalized", "mean"), seeds=("seeds", "max")
-    )
+    columns = {"ours": ("normalized", "mean"), "published": ("published_normalized", "mean"), "seeds": ("seeds", "max")}
+    means = numbers.groupby("model", sort=False).agg(**columns)
     pairs = numbers["value"].map(cell) + " / " + numbers["published"].map(cell).replace("", "-")
     tasks = numbers.assign(pair=pairs).pivot(index="model", columns="task", values="pair")
     return means.join(tasks[roles.ordered(numbers["task"])]).iloc[::-1].reset_index()

@@ -58,12 +58,10 @@ def normalized_runs(scores: pd.DataFrame, *, best: Mapping[str, float] | None = 
 
     Raises `ValueError` if a run is listed twice or lacks a task, or a value is no accuracy.
     """
-    best = best_means(scores) if best is None else best
-    frame = normalized_accuracy(scores.rename(columns={"value": "accuracy"}), best=best)
+    frame = normalized_accuracy(scores.rename(columns={"value": "accuracy"}), best=best or best_means(scores))
     runs = frame.pivot(index=["model", "seed"], columns="task", values="normalized")
-    if runs.isna().any(axis=None):
-        model, seed = runs.index[runs.isna().any(axis=1)][0]
-        task = runs.columns[runs.loc[(model, seed)].isna()][0]
+    values = runs.stack(future_stack=True)
+    for model, seed, task in values.index[values.isna()]:
         raise ValueError(f"model {model!r}, seed {seed} has no value for task {task!r}; means would not compare")
     return runs
 

@@ -215,8 +215,7 @@ def _chance_corrected(task: TaskScores, seeds: Mapping[str, int], name: str) -> 
 
 
 def _pooled(values: np.ndarray, models: Collection[str]) -> SeedNoise | None:
-    names, owner = np.unique(np.asarray(models, str), return_inverse=True)
-    counts = np.bincount(owner, minlength=len(names))
-    df = int((counts - 1).sum())
-    deviations = values - (np.bincount(owner, values, len(names)) / np.maximum(counts, 1))[owner]
+    by_model = pd.Series(values).groupby(np.asarray(models, str))
+    df = len(values) - by_model.ngroups
+    deviations = values - by_model.transform("mean")
     return SeedNoise(float(np.sqrt((deviations**2).sum() / df)), df) if df else None

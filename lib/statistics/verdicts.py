@@ -11,6 +11,7 @@ The effect is positive as claimed, and selection is part of the interval: see `j
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -130,8 +131,8 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
         null = [(values + noise[:, group]).std(1, ddof=1) for values, group in zip(true, groups, strict=True)]
         null = null[0] - null[1]
         low, high = effect - np.quantile(null, [1 - ALPHA / 2, ALPHA / 2])
-        p = min(1.0, 2 * min(_rank(null, effect), _rank(-null, -effect)))
-        numbers = float(low), float(high), p, np.nan
+        beyond = min((null >= effect).sum(), (null <= effect).sum())
+        numbers = float(low), float(high), min(1.0, 2 * float((1 + beyond) / (1 + DRAWS))), np.nan
     return replace(_judgement(effect, numbers, decisive, evidence), arithmetic=arithmetic(*sds))
 
 
@@ -177,14 +178,13 @@ def q_values(p: Sequence[float]) -> np.ndarray:
     """Benjamini-Hochberg: the false discovery rate of all verdicts with a p of at most this one. NaN stays NaN."""
     values = np.array(p, dtype=float)
     tested = ~np.isnan(values)
-    if tested.any():
-        values[tested] = stats.false_discovery_control(values[tested])
+    values[tested] = stats.false_discovery_control(values[tested])
     return values
 
 
 def arithmetic(left: float, right: float) -> str:
     """A difference spelt out: ".9571 - .9530 = .0041"."""
-    return f"{_short(left)} - {_short(right)} = {_short(left - right)}"
+    return re.sub(r"\b0\.", ".", f"{left:.4f} - {right:.4f} = {left - right:.4f}")
 
 
 @dataclass(frozen=True)
@@ -243,11 +243,3 @@ def _matrix(weights: Sequence[Mapping[str, float]], evidence: Evidence) -> np.nd
 def _scales(df: float, count: int) -> np.ndarray:
     """(count,) draws of how much larger an error is than its estimate with so many degrees of freedom says."""
     return np.sqrt(df / np.random.default_rng(1).chisquare(df, count)) if np.isfinite(df) else np.ones(count)
-
-
-def _rank(null: np.ndarray, value: float) -> float:
-    return float((1 + (null >= value).sum()) / (1 + len(null)))
-
-
-def _short(number: float) -> str:
-    return f"{number:.4f}".replace("0.", ".", 1) if abs(number) < 1 else f"{number:.4f}"

@@ -221,9 +221,8 @@ def rated_stories() -> tuple[dict[str, str], dict[str, list[str]]]:
     ratings = np.triu(np.loadtxt(gensim_files.path(gensim_files.RATINGS)), 1)
     alike = ratings + ratings.T > RELATED  # the file holds each pair once
     stories = {f"lee/{number:02d}": text for number, text in enumerate(gensim_files.lines(gensim_files.STORIES))}
-    return stories, {
-        a: list(itertools.compress(stories, row)) for a, row in zip(stories, alike, strict=True) if any(row)
-    }
+    similar = {a: list(itertools.compress(stories, row)) for a, row in zip(stories, alike, strict=True) if any(row)}
+    return stories, similar
 
 
 def _obfuscated(source: list[str], rng: np.random.Generator) -> str:
