@@ -70,7 +70,8 @@ def run(
             record = store().record(recipe, _absent)
             row = _row(pair, task, "accuracy", split, record["accuracy"], profile)
             row |= {"fingerprint": fingerprint(recipe), "heads_seconds": store().note(recipe).get("seconds")}
-            rows.append(row | _evidence(record["scores"], *facts[task]))
+            groups, chance = facts[task]
+            rows.append(row | {"scores": np.asarray(record["scores"]), "groups": groups, "chance": chance})
     return pd.DataFrame(rows)
 
 
@@ -110,10 +111,11 @@ def retrieve(
             each = np.array([score(relevant[source], rankings[source], top) for source in sources])
             row = _row(pair, task, metric, "test", float(each.mean()), profile)
             parts = np.repeat(each, counts)
-            if metric == "MAP":
-                parts = np.concatenate([_precisions(relevant[source], rankings[source], top) for source in sources])
+            if metric == "MAP" and top is None:
+                parts = np.concatenate([_precisions(relevant[source], rankings[source]) for source in sources])
             scored = each.mean() + weights * (parts - each.mean())
-            rows.append(row | _evidence(scored, groups, _chance(score, relevant, candidates, top)))
+            chance = _chance(score, relevant, candidates, top)
+            rows.append(row | {"scores": scored, "groups": groups, "chance": chance})
     return pd.DataFrame(rows)
 
 
@@ -177,16 +179,11 @@ def _row(pair: Pair, task: str, metric: str, split: str, value: float, profile: 
     return row | {"embedding_fingerprint": fingerprint(recipe)}
 
 
-def _evidence(scores: Sequence[float], groups: np.ndarray, chance: float) -> dict[str, Any]:
-    return {"scores": np.asarray(scores), "groups": groups, "chance": chance}
-
-
-def _precisions(targets: list[int], ranking: list[int], top: int | None) -> np.ndarray:
-    """(targets,) precision at each target's rank; their mean is `metrics.average_precision`, limited to `top` too."""
+def _precisions(targets: list[int], ranking: list[int]) -> np.ndarray:
+    """(targets,) precision at each target's rank; their mean is `metrics.average_precision`."""
     places = {name: place for place, name in enumerate(ranking, 1)}
     ranks = np.array([places.get(target, np.inf) for target in targets])
-    seen = ranks <= (top or np.inf)
-    return (ranks <= ranks[:, None]).sum(1) / ranks * seen * len(targets) / max(seen.sum(), 1)
+    return (ranks <= ranks[:, None]).sum(1) / ranks
 
 
 def _chance(

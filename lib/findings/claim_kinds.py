@@ -5,12 +5,10 @@ Claims are judged as worded: "the best" is the best of the run at hand, and the 
 Models are named as printed in the claim's figure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -82,7 +80,7 @@ class Beats(Claim):
     best: bool = False
 
     @model_validator(mode="after")
-    def _one_best(self) -> Beats:
+    def _one_best(self) -> Self:
         if self.best and len(self.rounds) > 1:
             raise ValueError("best: each of several rounds has a best of its own; write one claim for each")
         return self
@@ -126,7 +124,7 @@ class CountBeating(Claim):
     at_most: Annotated[int, Field(ge=0)] | None = None
 
     @model_validator(mode="after")
-    def _bounded(self) -> CountBeating:
+    def _bounded(self) -> Self:
         if self.at_least is None and self.at_most is None:
             raise ValueError("a count needs at_least, at_most, or both")
         return self

@@ -5,8 +5,6 @@ A finding stands in `params/claims.yaml`; its kind (`lib.findings.claim_kinds`) 
 noise, the published ones by normalised accuracies, with the seed's noise alone.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import Mapping

@@ -6,8 +6,6 @@ estimate has a closed form, which is used here: exact where a bootstrap has Mont
 seeds and forty articles, where its percentiles are too narrow. Tasks are fixed: a finding is about these tasks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple

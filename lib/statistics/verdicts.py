@@ -9,8 +9,6 @@
 The effect is positive as claimed, and selection is part of the interval: see `judge`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
