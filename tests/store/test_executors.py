@@ -27,6 +27,13 @@ def two_workers(monkeypatch):
     executors.end_workers()
 
 
+def run(program: str) -> subprocess.CompletedProcess[str]:
+    """A Python of its own, in a process group of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, start_new_session=True)
+
+
 def sleeping(action) -> float:
     """Let the workers sleep, act on this process or on them, and return the seconds until `submit` has raised."""
     acted = []
@@ -92,8 +99,7 @@ def test_what_a_task_has_freed_goes_back_to_the_system():
         "def task():\n    blocks = [bytearray(b'x') * 65_536 for _ in range(8_000)]\n    kept.append(blocks.pop())\n"
         "executors._call(task, ())\nprint(psutil.Process().memory_info().rss >> 20)"
     )
-    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    done = run(program)
     assert int(done.stdout) < 250, done.stderr
 
 
@@ -104,8 +110,5 @@ def test_idle_workers_say_nothing_when_a_kernel_is_shut_down():
         "executors.processes(1).submit(os.getpid).result()\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
         "os.killpg(0, signal.SIGINT)\ntime.sleep(1)"
     )
-    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, start_new_session=True
-    )
+    done = run(program)
     assert done.returncode == 0 and done.stderr == ""
