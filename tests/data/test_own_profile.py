@@ -80,6 +80,11 @@ def test_the_content_names_the_files_and_a_readme_does_not_count(profile, tmp_pa
 
     first = named()
     (tmp_path / "letters/README.md").write_text("mine")
+    write(tmp_path / "letters/tasks/other/train.jsonl", {"id": 1, "label": "new"})
+    assert named() == first, "a task that no profile names"
+    (tmp_path / "letters/tasks/mood/validation.jsonl").touch()
+    assert named() != first, "a task that this one names"
+    (tmp_path / "letters/tasks/mood/validation.jsonl").unlink()
     assert named() == first
     write(tmp_path / "diaries/documents.jsonl", *({"id": n, "text": f"diary {n}!"} for n in range(40)))
     assert named() != first and sources.task_datasets(profile) == {"letters"}
