@@ -33,9 +33,9 @@ def _like(pattern: str, form: str) -> AfterValidator:
     """What begins with the pattern; a message calls it by `form`."""
 
     def check(value: str) -> str:
-        if not re.match(pattern, value):
-            raise ValueError(f"expected {form}, got {value[:80]!r}")
-        return value
+        if re.match(pattern, value):
+            return value
+        raise ValueError(f"expected {form}, got {value[:80]!r}")
 
     return AfterValidator(check)
 

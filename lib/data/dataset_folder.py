@@ -99,8 +99,7 @@ def checked(where: str | Path, form: TypeAdapter, value: Any) -> Any:
     except ValidationError as error:
         first = error.errors()[0]
         key = "".join(f"{part!r}: " for part in first["loc"])
-        given = json.dumps(first["input"], default=repr)
-        raise ValueError(f"{where}: {key}{first['msg']}, got {given:.60}") from error
+        raise ValueError(f"{where}: {key}{first['msg']}, got {json.dumps(first['input'], default=repr):.60}") from error
 
 
 def fields(where: str, row: dict[str, Any], needed: Sequence[str], others: Sequence[str] = ()) -> dict[str, Any]:
