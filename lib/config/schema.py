@@ -29,6 +29,17 @@ def _folder(value: Any) -> Any:
     return {"folder": value} if isinstance(value, str) else value
 
 
+def _like(pattern: str, form: str) -> AfterValidator:
+    """What begins with the pattern; a message calls it by `form`."""
+
+    def check(value: str) -> str:
+        if re.match(pattern, value):
+            return value
+        raise ValueError(f"expected {form}, got {value[:80]!r}")
+
+    return AfterValidator(check)
+
+
 def _seeds(value: Any) -> Any:
     """Seeds as notebooks and command lines give them: text such as "0,1", one number, or several."""
     if isinstance(value, str):
@@ -40,7 +51,7 @@ def _seeds(value: Any) -> Any:
 
 
 class CorpusFolder(Settings):  # a dataset folder of the corpus; shares are relative to each other
-    folder: Annotated[str, Field(pattern=r"^[^/.][^/]*$")]
+    folder: Annotated[str, _like(r"[^/.][^/]*\Z", "the name of a folder in the data root")]
     share: Positive = 1.0
     min_tokens: Annotated[int, Field(ge=0)] = 0
 
@@ -58,7 +69,7 @@ class CorpusSettings(Settings):  # the distillation corpus: dataset folders and 
 
 
 class TaskFolder(Settings):  # where a task lies; its cross-validation folds where it has no validation split
-    folder: Annotated[str, Field(pattern=r"^[^/.][^/]*/[^/.][^/]*$")]
+    folder: Annotated[str, _like(r"[^/.][^/]*/[^/.][^/]*\Z", "<folder>/<task>")]
     folds: Annotated[int, Field(ge=2)] | None = None
 
 
@@ -84,17 +95,14 @@ class MiniBuild(Settings):  # how the dataset folders of mini are made from the 
     seed: Seed
 
 
-def _pinned(source: str) -> str:
-    """A file of the hub counts with its commit only: what a branch holds changes."""
-    if not re.match(r"(?!hf://)|[^@]*@[^/]{40}(/|$)", source):
-        raise ValueError("expected the pinned hf://datasets/<id>@<40 hex digits>/<files>")
-    return source
+# A file of the hub counts with its commit only: what a branch holds changes.
+_PINNED = _like(r"(?!hf://)|[^@]*@[^/]{40}(/|$)", "the pinned hf://datasets/<id>@<40 hex digits>/<files>")
 
 
 class ThesisBuild(Settings):  # from which files the dataset folders of thesis are made
     builder: Literal["thesis"]
-    wikipedia: Filled[Annotated[Text, AfterValidator(_pinned)]]
-    news: Filled[Annotated[Text, AfterValidator(_pinned)]]
+    wikipedia: Filled[Annotated[Text, _PINNED]]
+    news: Filled[Annotated[Text, _PINNED]]
 
 
 class StructuralTeacherSettings(Settings):  # SBERT

@@ -24,12 +24,13 @@ def findings(path: Path) -> Iterator[str]:
     if not folders:
         raise ValueError(f"{path}: neither a dataset folder nor a folder of them: no documents.jsonl in it")
     for folder in [path] if path in folders else folders:
+        wrong = False
         for place in (folder, *sorted(folder.glob("tasks/[!.]*"))):
             name = folder.name if place == folder else f"{folder.name}/{place.name}"
             try:
-                lines = [*(_documents if place == folder else _task)(place)]
+                lines = [] if wrong else [*(_documents if place == folder else _task)(place)]
             except ValueError as error:
-                lines = [f"error: {error}"]
+                lines, wrong = [f"error: {error}"], place == folder
             lines += _unread("", [file.name for file in place.glob("[!.]*")], FILES if place == folder else TASK_FILES)
             yield from (f"{name}: {line}" for line in lines)
 
@@ -73,7 +74,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         for line in findings(parser.parse_args(arguments).path.resolve()):
             errors += ": error: " in line
-            print(line)
+            print(" ".join(line.split())[:500])  # an id or a label may be any text
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         errors += 1

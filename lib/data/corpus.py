@@ -54,7 +54,7 @@ def select(profile: Profile, tokenizer: Callable[[], Callable[..., Any]] | None 
     for entry, documents in zip(section.folders, folders, strict=True):
         contents = documents.contents
         if not contents.all():
-            where = place(documents.files, np.flatnonzero(contents == 0)[0])
+            where, _ = place(documents.files, np.flatnonzero(contents == 0)[0])
             raise ValueError(f"{where}: the text is empty or holds no token; give it a text or remove the line")
         tested = np.isin(contents, held_out)
         copied = ~tested & (pd.Index(contents).duplicated() | np.isin(contents, seen))
@@ -68,8 +68,8 @@ def select(profile: Profile, tokenizer: Callable[[], Callable[..., Any]] | None 
     picks = [_interleaved(draws, shares, n) for n in (section.validation_documents, section.train_documents)]
     usable, wanted = sum(map(len, picks)), section.validation_documents + section.train_documents
     if usable < wanted:
-        what = f"the corpus holds {usable} usable documents, {wanted} are wanted (left out: {left_out})"
-        raise ValueError(f"{what}; lower corpus.train_documents or corpus.validation_documents, or add a folder")
+        reasons = ", ".join(f"{count} {reason}" for reason, count in pd.DataFrame(left_out).sum(axis=1).items())
+        raise ValueError(f"{usable} of {wanted} documents ({reasons} left out): lower corpus.train_documents")
     return {"validation": picks[0], "train": picks[1], "left_out": left_out}
 
 

@@ -99,8 +99,14 @@ def checked(where: str | Path, form: TypeAdapter, value: Any) -> Any:
     except ValidationError as error:
         first = error.errors()[0]
         key = "".join(f"{part!r}: " for part in first["loc"])
-        problem = f"missing; found: {', '.join(value)}" if first["type"] == "missing" else first["msg"]
-        raise ValueError(f"{where}: {key}{problem}") from error
+        raise ValueError(f"{where}: {key}{first['msg']}, got {json.dumps(first['input'], default=repr):.60}") from error
+
+
+def fields(where: str, row: dict[str, Any], needed: Sequence[str], others: Sequence[str] = ()) -> dict[str, Any]:
+    """Those fields of a row that are read; `ValueError` with all that are found where a needed one is not."""
+    if missing := [name for name in needed if name not in row]:
+        raise ValueError(f"{where}: {missing[0]!r}: missing; found: {', '.join(row)}")
+    return {name: row[name] for name in (*needed, *others) if name in row}
 
 
 def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -110,6 +116,8 @@ def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         with _OPENERS.get(path.suffix, open)(path, "rb") as stream:
             for number, line in enumerate(stream, start=1):
                 where = f"{path}:{number}"
+                if not line.strip():
+                    raise ValueError(f"{where}: an empty line; remove it")
                 yield where, parsed(where, line)
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{where}: after it the archive is cut off or damaged ({error}); copy it again") from error
@@ -118,11 +126,11 @@ def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def parsed(where: str | Path, text: bytes) -> dict[str, Any]:
-    """A JSON object in which no key stands twice."""
+    """A JSON object in which no key stands twice; NaN, which pandas leaves where a value is missing, counts as null."""
     try:
-        value = json.loads(text, object_pairs_hook=_once)
+        value = json.loads(text, object_pairs_hook=_once, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
-        hint = "; save the file as UTF-8" * isinstance(error, UnicodeError) + "; an empty line" * (not text.split())
+        hint = "; save the file as UTF-8" * isinstance(error, UnicodeError)
         raise ValueError(f"{where}: not JSON: {error}{hint}") from error
     if not isinstance(value, dict):
         raise ValueError(f"{where}: expected an object {{...}}, got {type(value).__name__}")
@@ -157,16 +165,17 @@ def _write_arrow(files: list[Path], folder: Path) -> None:
     schema = pyarrow.schema([*((key, pyarrow.string()) for key in _COLUMNS), ("content", pyarrow.uint64())])
     ids = array("q")  # hashes: eight bytes a document, where a set of ids would take a hundred
     with ipc.new_file(folder / "documents.arrow", schema) as writer:
-        given = ((where, {key: row[key] for key in row if key != "source"}) for where, row in _rows(files))
-        rows = (checked(where, _DOCUMENT, fields) for where, fields in given)
-        while batch := list(itertools.islice(rows, _BATCH)):
+        read = (checked(at, _DOCUMENT, fields(at, row, _COLUMNS[:2], _COLUMNS[2:])) for at, row in _rows(files))
+        while batch := list(itertools.islice(read, _BATCH)):
             ids.extend(hash(document.id) for document in batch)
             full = [{**document.model_dump(), "content": content(document.text)} for document in batch]
             writer.write_batch(pyarrow.RecordBatch.from_pylist(full, schema=schema))
-    if (again := np.flatnonzero(pd.Index(np.asarray(ids)).duplicated())).size:
-        raise ValueError(f"{place(files, again[0])}: this id occurs a second time")
+    if (again := pd.Index(np.asarray(ids)).duplicated()).any():
+        first, second = np.flatnonzero(np.asarray(ids) == ids[again.argmax()])[:2]
+        (before, _), (where, row) = place(files, first), place(files, second)
+        raise ValueError(f"{where}: the id {str(row['id'])!r:.80} is that of {Path(before).name} already")
 
 
-def place(files: list[Path], number: int) -> str:
-    """file:line of a document, for a message."""
-    return next(itertools.islice(_rows(files), number, None))[0]
+def place(files: list[Path], number: int) -> tuple[str, dict[str, Any]]:
+    """file:line and fields of a document, for a message."""
+    return next(itertools.islice(_rows(files), number, None))

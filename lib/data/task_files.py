@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter
 
 from lib.config.schema import Profile, TaskFolder
 from lib.data import sources
-from lib.data.dataset_folder import Documents, Id, Name, checked, json_lines, parsed
+from lib.data.dataset_folder import Documents, Id, Name, checked, fields, json_lines, parsed
 
 SPLITS = ("train", "validation", "test")
 PARTS = 10  # of train, one of which serves for validation where a folder has none
@@ -148,14 +148,16 @@ def _examples(path: Path, splits: list[str], contents: dict[str, int]) -> pd.Dat
         "id {a!r} is no document of this folder": ~rows["a"].isin(contents),
         "id {b!r} is no document of this folder": ~rows["b"].isin(contents),
         "a and b are one document, {a!r}": (rows["a"] == rows["b"]) & (rows["ids"].str.len() == 2),
-        "{both} has the label {label!r}, and {first_label!r} at {first_where}": rows["label"] != rows["first_label"],
-        "expected at least two classes in {split}, got {trained}": pd.Series(len(trained) < 2, rows.index),
-        "label {label!r} does not occur in train.jsonl": rows["whole"] & ~rows["label"].isin(trained),
+        "{both} has the label {label!r:.40}, and {first_label!r:.40} at {first_where}": rows["label"]
+        != rows["first_label"],
+        "expected at least two classes in {split}, got {trained}": (rows.index == 0) & (len(trained) < 2),
+        "label {label!r:.40} does not occur in train.jsonl": rows["whole"] & ~rows["label"].isin(trained),
         "{both} is in {home}.jsonl too; keep it in one split": rows["home"] != rows["split"],
     }
     for message, broken in rules.items():
         for row in rows[broken].head(1).to_dict("records"):
-            raise ValueError(f"{row['where']}: {message.format(**row)}")
+            told = f"; {broken.sum() - 1} lines more" if broken.sum() > 1 else ""
+            raise ValueError(f"{row['where']}: {message.format(**row)}{told}")
     return rows
 
 
@@ -164,8 +166,8 @@ def _lines(path: Path, splits: list[str]) -> Iterator[tuple[str, str, tuple[str,
     keys = None
     for split in splits:
         for where, values in json_lines(path / f"{split}.jsonl"):
-            keys = keys or (["a", "b", "label"] if split == "train" and "a" in values else ["id", "label"])
-            *ids, label = checked(where, _EXAMPLE, {key: values.get(key) for key in keys}).values()
+            keys = keys or (("a", "b", "label") if split == "train" and "a" in values else ("id", "label"))
+            *ids, label = checked(where, _EXAMPLE, fields(where, values, keys)).values()
             yield split, where, tuple(ids), label
 
 

@@ -165,13 +165,18 @@ def test_a_profile_is_plain_values_for_a_fingerprint():
         ({"overrides": ["training.clip=.nan"]}, "training.clip: expected a finite number, got nan"),
         ({"overrides": ["training.precision=fp16"]}, "training.precision: expected 'fp32' or 'bf16', got 'fp16'"),
         ({"overrides": ["corpus.folders=[news, news]"]}, "corpus.folders: expected each once, got news, news"),
-        ({"overrides": ["corpus.folders=[../news]"]}, "corpus.folders.0.folder: String should match"),
+        (
+            {"overrides": ["corpus.folders=[../news]"]},
+            "corpus.folders.0.folder: expected the name of a folder in the data root, got '../news'",
+        ),
         (
             {"overrides": ["corpus.folders=[{folder: news, share: 0}]"]},
             "corpus.folders.0.share: expected greater than 0",
         ),
         ({"overrides": ["corpus.folders=[]"]}, "corpus.folders:"),
-        ({"overrides": {"tasks.folders": {"MINE": "own"}}}, "tasks.folders.MINE.folder: String should match"),
+        ({"overrides": {"tasks.folders": {"MINE": "own"}}}, "MINE.folder: expected <folder>/<task>, got 'own'"),
+        ({"overrides": {"tasks.folders": {"MINE": "own/a/b"}}}, "MINE.folder: expected <folder>/<task>, got 'own/a/b'"),
+        ({"overrides": {"tasks.folders": {"MINE": "../own"}}}, "MINE.folder: expected <folder>/<task>, got '../own'"),
         (
             {"overrides": {"tasks.folders": {"MINE": {"folder": "a/b", "folds": 1}}}},
             "tasks.folders.MINE.folds: expected",

@@ -21,7 +21,7 @@ def test_reads_all_three_forms(tmp_path, name, write):
         ("7", "zwölf", "", "g", "own"),
     ]
     assert len(documents) == 2 and documents[1].text == "zwölf"
-    assert dataset_folder.place(documents.files, 1).endswith(f"{name}:2")
+    assert dataset_folder.place(documents.files, 1)[0].endswith(f"{name}:2")
 
 
 def test_reads_parquet_in_pieces_with_their_places(tmp_path):
@@ -29,7 +29,7 @@ def test_reads_parquet_in_pieces_with_their_places(tmp_path):
     for piece, ids in enumerate((["a", "b"], ["c", "a"])):
         table = pyarrow.table({"id": ids, "text": ["one two", "x"], "url": ["", ""]})
         parquet.write_table(table, tmp_path / f"own/documents/{piece}.parquet")
-    with pytest.raises(ValueError, match=r"1\.parquet:2: this id occurs a second time"):
+    with pytest.raises(ValueError, match=r"1\.parquet:2: the id 'a' is that of 0\.parquet:1 already$"):
         Documents(tmp_path, "own")
     (tmp_path / "own/documents/1.parquet").write_bytes(b"PAR1 cut off")
     with pytest.raises(ValueError, match=r"1\.parquet: not a whole Parquet file; copy it again"):
@@ -43,12 +43,13 @@ def test_reads_parquet_in_pieces_with_their_places(tmp_path):
     [
         ("{oops", r"documents\.jsonl:2: not JSON"),
         ("[1]", r"documents\.jsonl:2: expected an object .* got list"),
-        ("", r"documents\.jsonl:2: not JSON: .*; an empty line$"),
+        ("", r"documents\.jsonl:2: an empty line; remove it$"),
         ({"id": "b", "content": "t"}, r"documents\.jsonl:2: 'text': missing; found: id, content$"),
+        ('{"id": "b", "text": NaN}', r"documents\.jsonl:2: 'text': .*, got null$"),
         ({"id": "b", "text": 3}, r"documents\.jsonl:2: 'text': Input should be a valid string"),
         ({"id": "", "text": "t"}, r"documents\.jsonl:2: 'id': String should have at least 1"),
         ({"id": True, "text": "t"}, r"documents\.jsonl:2: 'id': Input should be a valid string"),
-        (GOOD, r"documents\.jsonl:2: this id occurs a second time"),
+        (GOOD, r"documents\.jsonl:2: the id 'a' is that of documents\.jsonl:1 already$"),
         ('{"id": "b", "text": "x", "text": "y"}', r"documents\.jsonl:2: not JSON: the key 'text' stands twice"),
         (r'{"id": "b", "text": "x \ud83d"}', r"documents\.jsonl:2: 'text': .* as a unicode string"),
         (r'{"id": "\udc00", "text": "x"}', r"documents\.jsonl:2: 'id': .* as a unicode string"),

@@ -107,6 +107,8 @@ def test_the_check_lists_what_is_there_and_finds_errors(profile, tmp_path, capsy
     assert "letters/mood: error: " in printed and "test.jsonl:1: id '99' is no document" in printed
     assert "diaries: note: 1 documents have no text" in printed
     assert "diaries: note: 1 documents repeat another" in printed
+    write(tmp_path / "letters/documents.jsonl", "{")
+    assert check.main([str(tmp_path / "letters")]) == 2 and capsys.readouterr().out.count("error: ") == 1
     write(tmp_path / "diaries/documents.jsonl", "{")
     assert check.main([str(tmp_path / "diaries")]) == 2 and "documents.jsonl:1: not JSON" in capsys.readouterr().out
     for empty in (tmp_path / "nowhere", tmp_path / "diaries" / "nothing"):
