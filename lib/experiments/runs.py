@@ -96,26 +96,27 @@ def retrieve(
     embed(pairs, profile, executor, "test")
     scores = {"MAP": metrics.average_precision, "MRR": metrics.reciprocal_rank}
     rows = []
-    for pair, task in itertools.product(pairs, retrieval_names(profile) if tasks is None else tasks):
+    for task in retrieval_names(profile) if tasks is None else tasks:
         arrays = text_sets.task(task, profile)
         candidates, sources = arrays["candidates"].tolist(), arrays["sources"].tolist()
         relevant = {source: sorted({*arrays[f"targets_{number}"].tolist()}) for number, source in enumerate(sources)}
         examples = np.array([(source, target) for source, targets in relevant.items() for target in targets])
         counts = np.array([len(targets) for targets in relevant.values()])
         weights = np.repeat(len(examples) / (len(sources) * counts), counts)
-        vectors = embeddings.of(*pair, profile, "test")["tasks"][candidates]
-        vectors = vectors if isinstance(vectors, np.ndarray) else vectors.toarray()  # TF-IDF's are sparse
-        rankings = metrics.rank(vectors, candidates, sources)
         groups = text_sets.groups(examples, profile)
-        for metric, score in scores.items():
-            each = np.array([score(relevant[source], rankings[source], top) for source in sources])
-            row = _row(pair, task, metric, "test", float(each.mean()), profile)
-            parts = np.repeat(each, counts)
-            if metric == "MAP" and top is None:
-                parts = np.concatenate([_precisions(relevant[source], rankings[source]) for source in sources])
-            scored = each.mean() + weights * (parts - each.mean())
-            chance = _chance(score, relevant, candidates, top)
-            rows.append(row | {"scores": scored, "groups": groups, "chance": chance})
+        chance = {metric: _chance(score, relevant, candidates, top) for metric, score in scores.items()}
+        for pair in pairs:
+            vectors = embeddings.of(*pair, profile, "test")["tasks"][candidates]
+            vectors = vectors if isinstance(vectors, np.ndarray) else vectors.toarray()  # TF-IDF's are sparse
+            rankings = metrics.rank(vectors, candidates, sources)
+            for metric, score in scores.items():
+                each = np.array([score(relevant[source], rankings[source], top) for source in sources])
+                row = _row(pair, task, metric, "test", float(each.mean()), profile)
+                parts = np.repeat(each, counts)
+                if metric == "MAP" and top is None:
+                    parts = np.concatenate([_precisions(relevant[source], rankings[source]) for source in sources])
+                scored = each.mean() + weights * (parts - each.mean())
+                rows.append(row | {"scores": scored, "groups": groups, "chance": chance[metric]})
     return pd.DataFrame(rows)
 
 

@@ -133,8 +133,10 @@ def our_results(profile: Profile) -> dict[str, pd.DataFrame]:
     scores = {}
     evaluated = store().has(keys.tasks(profile))  # if not, there is no reason to read the tasks
     for figure in dict.fromkeys(claim.checked_on for claim in load() if evaluated):
-        if retrieval_names(profile) if figure in RETRIEVAL else classification_names(profile):
-            with contextlib.suppress(executors.NotComputed), executors.nothing_computed():
+        if figure in RETRIEVAL and RETRIEVAL[0] in scores:
+            scores[figure] = scores[RETRIEVAL[0]]  # drawn from the same records
+        elif retrieval_names(profile) if figure in RETRIEVAL else classification_names(profile):
+            with contextlib.suppress(executors.NotComputed), executors.nothing_computed(), keys.data_at_rest():
                 scores[figure] = _records(figure, profile)
     if not scores:
         told = f"no figure of the profile {profile.name} has all of its runs in {store().folder}"

@@ -11,7 +11,7 @@ import pandas as pd
 from lib import experiments
 from lib.config.profiles import Profile
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant
-from lib.experiments import embeddings
+from lib.experiments import embeddings, keys
 from lib.findings import chapter4, data_statistics, final_students
 from lib.findings.contextual import COLLAPSED, mean_cosine
 from lib.findings.teacher_distances import cosines
@@ -41,8 +41,9 @@ def table(scores: Mapping[str, pd.DataFrame], profile: Profile, *, informing: bo
     rows += _final(scores)
     if "fig4_2" in drawn:
         rows += _heads(drawn["fig4_2"], profile)
-    for label in (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12"):
-        rows += _students(label, profile) if label in drawn else ()
+    with keys.data_at_rest():
+        for label in (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12"):
+            rows += _students(label, profile) if label in drawn else ()
     return pd.DataFrame(rows, columns=["check", "label", "what", "value", "low", "high", "needed", "passed"])
 
 
