@@ -3,7 +3,7 @@
 import difflib
 import fnmatch
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -96,9 +96,8 @@ def matches(name: str, only: str) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern.strip()) for pattern in only.split(","))
 
 
-def check_only(only: str, names: Iterable[str]) -> None:
+def check_only(only: str, names: Collection[str]) -> None:
     """`ParameterError` for a filter of which a pattern matches none of the names that the requested figures show."""
-    names = set(names)
     for pattern in only.split(","):
         if not any(matches(name, pattern) for name in names):
             raise ParameterError(f"only: no model is called {pattern.strip()!r}; nearest: {nearest(pattern, names)}")

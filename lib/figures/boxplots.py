@@ -155,10 +155,8 @@ def _note(data: pd.DataFrame) -> str:
 
 def _category(label: str, model: str) -> str:
     """What the published figure colours by; "" where it uses one colour."""
-    for pattern, category in _CATEGORIES.get(label, {}).items():
-        if match := re.fullmatch(pattern, model):
-            return match.expand(category)
-    return ""
+    matches = ((re.fullmatch(pattern, model), name) for pattern, name in _CATEGORIES.get(label, {}).items())
+    return next((match.expand(name) for match, name in matches if match), "")
 
 
 def _palette(label: str, drawn: list[str]) -> dict[str, str]:

@@ -93,6 +93,5 @@ def write(
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:
     """A frame as CSV: one header, no index, six decimals."""
-    rounded = frame.round(6)
-    rounded = rounded.assign(**(rounded.select_dtypes("float") + 0.0))  # no minus of a zero
+    rounded = frame.assign(**(frame.select_dtypes("float").round(6) + 0.0))  # no minus of a zero
     return rounded.to_csv(index=False, float_format="%.6f", lineterminator="\n").encode()

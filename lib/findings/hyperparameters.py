@@ -16,24 +16,24 @@ _FIELDS = {  # a parameter as the thesis prints it -> its field in the settings,
     "Maximum gradient norm": "clip",
     "Mixed-precision training": "precision",
 }
-_FIXED = {"Learning rate decay": "Cosine", "Optimizer": "AdamW", "Hidden activation": "ReLU"}
+_FIXED = {"learning_rate_decay": "Cosine", "optimizer": "AdamW", "hidden_activation": "ReLU"}
 _WORDS = {"True": "Yes", "False": "No", "bf16": "Yes", "fp32": "No"}
 
 
 def heads(profile: Profile, label: str = "tab4_3") -> pd.DataFrame:
     """Table 4.3 (and 5.6): the classification heads."""
-    return _beside(label, {"Mixed-precision training": "No"}, profile.heads)
+    return _beside(label, {"precision": "No"}, profile.heads)
 
 
 def training(profile: Profile) -> pd.DataFrame:
     """Table 4.4: every student of Chapter 4."""
     warmup = f"{profile.training.warmup_share:.0%} of training steps"
-    return _beside("tab4_4", {"Warmup steps": warmup}, profile.training)
+    return _beside("tab4_4", {"warmup_steps": warmup}, profile.training)
 
 
 def final(profile: Profile) -> pd.DataFrame:
     """Table 5.2: the three students of Chapter 5."""
-    return _beside("tab5_2", {"Warmup update steps": profile.final.warmup_updates}, profile.training, profile.final)
+    return _beside("tab5_2", {"warmup_update_steps": profile.final.warmup_updates}, profile.training, profile.final)
 
 
 def paragraph_vector(profile: Profile) -> pd.DataFrame:
@@ -67,8 +67,6 @@ def _beside(label: str, values: dict[str, object], *sections: Settings) -> pd.Da
     """Rows in the published order, from the values, else from the last of the sections that has the field."""
     table = published.load(label).rename(columns={"value": "published"})
     fields = {field: value for section in sections for field, value in section} | _FIXED | values
-    names = [
-        name if name in fields else _FIELDS.get(name, name.lower().replace(" ", "_")) for name in table["parameter"]
-    ]
+    names = [_FIELDS.get(name, name.lower().replace(" ", "_")) for name in table["parameter"]]
     table.insert(1, "value", [_WORDS.get(str(fields[name]), str(fields[name])) for name in names])
     return table

@@ -84,13 +84,11 @@ def _above_chance(frame: pd.DataFrame) -> Iterator[tuple]:
 
 def _final(scores: Mapping[str, pd.DataFrame]) -> Iterator[tuple]:
     """The same of every round of Chapter 5, where heads may have too few examples, and of retrieval."""
-    for name, frame in scores["fig5_3"].groupby("round", sort=False) if "fig5_3" in scores else ():
-        judged = _judged(frame, final_students.PUBLISHED)
-        yield from _off_chance("round_not_at_chance", "fig5_3", f" in round {name}", judged)
-    for label in ("fig5_5", "fig5_6"):
-        for metric, frame in scores[label].groupby("metric", sort=False) if label in scores else ():
+    for label, part in {"fig5_3": "round", "fig5_5": "metric", "fig5_6": "metric"}.items():
+        check, words = ("round_not_at_chance", "in round") if part == "round" else ("task_not_at_chance", "by")
+        for name, frame in scores[label].groupby(part, sort=False) if label in scores else ():
             judged = _judged(frame, final_students.PUBLISHED)
-            yield from _off_chance("task_not_at_chance", label, f" by {metric}", judged)
+            yield from _off_chance(check, label, f" {words} {name}", judged)
 
 
 def _judged(frame: pd.DataFrame, models: Iterable[str]) -> pd.DataFrame:

@@ -79,9 +79,8 @@ def execute(plan: schedule.Plan, options: argparse.Namespace, heading: str) -> N
         ran = os.path.relpath(target if target.exists() else plan.path)
         plan.problem += f"\nopen it, as it ran, with its parameters: {jupyter} lab {ran}\nlog: {os.path.relpath(log)}"
         return
-    files = {entry.label: entry.paths(plan.profile) for entry in plan.wanted}
     # with a filter on variants, a figure may have nothing to show
-    files = {label: own for label, own in files.items() if all(path.is_file() for path in own)}
+    files = [path for entry in plan.wanted for path in entry.paths(plan.profile) if path.is_file()]
     provenance.note_run(plan.name, plan.profile, inputs=plan.inputs, files=files, seconds=plan.seconds)
 
 

@@ -29,11 +29,6 @@ class Comparison:
         """The same difference from the other side."""
         return Comparison(self.minus, self.plus, self.right, self.left, -self.offset)
 
-    def sides(self, means: Mapping[str, float]) -> tuple[float, float]:
-        """The two sides, of which the effect without offset is the difference. means: model -> mean score."""
-        left, right = (sum(w * means[name] for name, w in side.items()) for side in (self.plus, self.minus))
-        return left, right
-
 
 def pair(better: str, worse: str) -> Comparison:
     """One model against another."""

@@ -91,11 +91,6 @@ def judge(
     above = _Tail(noise.max(1), len(units) - count + 1, common)
     below = _Tail(-noise.min(2) if count == 1 else -noise.min((1, 2))[:, None], count * shape[1], common)
 
-    def bounds(alpha: float) -> tuple[float, float]:
-        margins = [-special.stdtrit(df, tail.level(alpha)) * errors for tail in (above, below)]
-        low, high = (np.sort((effects + way * m).min(1))[-count] for way, m in zip((-1, 1), margins, strict=True))
-        return float(low), float(high)
-
     def tails(shift: float) -> tuple[float, float]:
         """One-sided p of an effect of at most, and of at least, -shift."""
         t = (effects + shift) / errors
@@ -103,7 +98,9 @@ def judge(
         return above.p(np.sort(z.min(1))[-count]), below.p(np.sort((-z).max(1))[count - 1])
 
     p_equivalent = max(tails(MARGIN)[0], tails(-MARGIN)[1]) if sides == 2 else np.nan
-    low, high = sorted(sign * bound for bound in bounds(ALPHA / sides))
+    margins = [-special.stdtrit(df, tail.level(ALPHA / sides)) * errors for tail in (above, below)]
+    bounds = [np.sort((effects + way * m).min(1))[-count] for way, m in zip((-1, 1), margins, strict=True)]
+    low, high = sorted(sign * float(bound) for bound in bounds)
     return _judgement(effect, (low, high, min(1.0, sides * min(tails(0.0))), p_equivalent), decisive, evidence)
 
 
@@ -215,7 +212,7 @@ def _judgement(
 ) -> Judgement:
     """numbers: low, high, p, p_equivalent."""
     low, high, _, p_equivalent = numbers
-    weights, names = _matrix([decisive.weights], evidence)[0], evidence.means.index
+    weights, sides = _matrix([decisive.weights], evidence)[0], _matrix([decisive.plus, decisive.minus], evidence)
     by_task, without = weights @ evidence.means.to_numpy(), np.array([np.nan])
     if len(by_task) > 1 and np.isclose(evidence.weights.sum(), 1) and weights.any():
         without = (by_task @ evidence.weights - by_task * evidence.weights) / (1 - evidence.weights) + decisive.offset
@@ -228,7 +225,7 @@ def _judgement(
         one_task_high=float(without.max()),
         seeds="-".join(map(str, dict.fromkeys([*counts[:1], *counts[-1:]]))),
         decided_by=f"{decisive.left} against {decisive.right}",
-        arithmetic=arithmetic(*decisive.sides(dict(zip(names, evidence.scores, strict=True)))),
+        arithmetic=arithmetic(*(sides @ evidence.scores)),
         reason="no model was run twice, so what a seed changes is not known" if np.isnan(low) else "",
     )
 

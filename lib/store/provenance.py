@@ -48,12 +48,9 @@ def run_note(notebook: str, profile: Profile) -> dict[str, Any]:
     return _read(paths.run_folder(profile) / "runs" / f"{notebook}.json")
 
 
-def note_run(
-    notebook: str, profile: Profile, *, inputs: dict[str, Any], files: dict[str, list[Path]], seconds: float
-) -> None:
-    """Note a complete run. files: those of each label that it made."""
-    written = _fingerprints(file for own in files.values() for file in own)
-    note = {"inputs": inputs, "labels": list(files), "files": written, "seconds": round(seconds, 1)}
+def note_run(notebook: str, profile: Profile, *, inputs: dict[str, Any], files: Iterable[Path], seconds: float) -> None:
+    """Note a complete run. files: those that it made."""
+    note = {"inputs": inputs, "files": _fingerprints(files), "seconds": round(seconds, 1)}
     _write(paths.run_folder(profile) / "runs" / f"{notebook}.json", note)
 
 
