@@ -1,6 +1,7 @@
-"""What the thesis printed and drew, by the label it stands under; `params/published/README.md` names the sources."""
+"""What thesis and news paper printed and drew, by label; `params/published/README.md` names the sources."""
 
 import functools
+import re
 
 import pandas as pd
 
@@ -23,12 +24,14 @@ def _read(name: str) -> pd.DataFrame:
 BOXPLOTS = tuple(_read("boxplots")["label"].unique())  # the figures that rank models: 4.2 to 4.12, and 5.3
 CHAPTER_4 = tuple(label for label in BOXPLOTS if label.startswith("fig4_"))
 CHAPTER_5 = tuple(_read("tab5_7")["model"].unique())  # the models of Chapter 5, as Table 5.7 lists them
+NEWS = "news_fig1"  # ours: the news paper has no figure, its eight tables together make one
 
 
 def labels() -> list[str]:
     """Every label that has published numbers, figures first."""
-    tables = (path.stem for path in FOLDER.glob("tab*.csv"))
-    return sorted((*BOXPLOTS, *_CURVES, *tables), key=lambda label: (label[:3], *map(int, label[3:].split("_"))))
+    tables = (path.stem for path in FOLDER.glob("*tab*.csv"))
+    named = (*BOXPLOTS, *_CURVES, NEWS, *tables)
+    return sorted(named, key=lambda label: (label.rstrip("0123456789_"), *map(int, re.findall(r"\d+", label))))
 
 
 def load(label: str) -> pd.DataFrame:
@@ -37,9 +40,12 @@ def load(label: str) -> pd.DataFrame:
     Boxplots (Figures 4.2-4.12, 5.3) have row (1 is the top), model (as printed in that figure), identity, task,
     accuracy, normalized (by the best accuracy of the task among the figure's models) and mean (over the tasks), in the
     order drawn. Figure 5.3's models are `model;round`, and its maxima run over all three rounds, as in the thesis.
+    "news_fig1" has the F1 (0 to 1) of every model of the news paper by side, its size_mb and ms_per_document.
     """
     if label not in labels():
         raise profiles.unknown("label of published numbers", label, labels())
+    if label == NEWS:
+        return _news()
     if label in BOXPLOTS:
         return _boxplot(label)
     frame = _read(_CURVES.get(label, label))
@@ -67,3 +73,12 @@ def _boxplot(label: str) -> pd.DataFrame:
     frame["mean"] = frame.groupby("model")["normalized"].transform("mean")
     in_order = {"row": lambda row: row, "task": roles.CLASSIFICATION.index}
     return frame.sort_values([*in_order], key=lambda column: column.map(in_order[column.name]), ignore_index=True)
+
+
+def _news() -> pd.DataFrame:
+    """Columns model (identity), size_mb, ms_per_document, task (public, private) and value, from all eight tables."""
+    tables = pd.concat([_read(label) for label in labels() if label.startswith("news_tab")])
+    facts = ["f1_public", "f1_private", "size_mb", "ms_per_document"]
+    numbers = tables[facts].apply(pd.to_numeric).groupby(tables["identity"], sort=False).first()
+    frame = numbers.rename_axis("model").reset_index().melt(["model", *facts[2:]], var_name="task")
+    return frame.assign(task=frame["task"].str.removeprefix("f1_"), value=frame["value"] / 100).dropna(subset="value")

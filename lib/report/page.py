@@ -24,7 +24,7 @@ from lib.store.files import write_atomically
 from lib.store.progress import duration
 
 LEDGER = "tab_claims"  # has a section of its own
-_WORDS = {"fig": "Figure", "tab": "Table", "news_tab": "News paper, table"}
+_WORDS = {"fig": "Figure", "tab": "Table", "news_tab": "News paper, table", "news_fig": "News paper, figure"}
 
 
 def write(profile: Profile, ledger: pd.DataFrame) -> Path:
@@ -69,7 +69,7 @@ def shown_item(label: str, entry: Entry, profile: Profile) -> SimpleNamespace:
 
 def full_name(label: str) -> str:
     """`fig4_10` -> "Figure 4.10", `figA_1` -> "Figure A.1", `news_tab1` -> "News paper, table 1"."""
-    match = re.fullmatch(r"(news_tab|fig|tab)_?(.+)", label)
+    match = re.fullmatch(r"(news_tab|news_fig|fig|tab)_?(.+)", label)
     return f"{_WORDS[match[1]]} {match[2].replace('_', '.')}" if match else label
 
 
