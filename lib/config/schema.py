@@ -175,6 +175,23 @@ class FinalSettings(Settings):  # Chapter 5: longer training, and evaluation wit
     rounds: Annotated[dict[Text, Count | None], Field(min_length=1)]
 
 
+class NewsSettings(Settings):  # the second paper: events, texts to distil on, training of its students
+    events: Annotated[str, Field(pattern=r"^[^/.][^/]*/[^/.][^/]*$")]
+    positives: Annotated[float, Field(gt=0, lt=1)]
+    texts: Filled[Text]
+    words: Count
+    documents: Count
+    held_out: Count
+    seed: Seed
+    teacher: Literal["structural", "tuned"]
+    tokens: Literal["pca", "random"]
+    epochs: Count
+    batch_size: Count
+    rates: Annotated[dict[Text, Positive], Field(min_length=1)]
+    patience: Count
+    plateau_patience: Annotated[int, Field(ge=0)]
+
+
 class Profile(Settings):  # everything that scales an experiment; `lib.config.profiles.load` makes it
     name: Text
     offline: bool
@@ -194,6 +211,7 @@ class Profile(Settings):  # everything that scales an experiment; `lib.config.pr
     heads: HeadSettings
     soft_cca: SoftCCASettings
     final: FinalSettings
+    news: NewsSettings
 
     _departures: dict[str, Any] = {}
 

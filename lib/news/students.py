@@ -1,8 +1,8 @@
 """The students of the news paper: token embeddings, a body, an aggregation, linear layers.
 
-As published where its tables and printed sizes say so. Ours, since they say nothing: the convolutions of CNN-1 and CNN-2
-(within the weights that their sizes leave), ReLU and dropout between two linear layers, tanh behind CLS, no positions in
-Transformers (these students are blind to word order), and twice as wide a body where no linear layer follows it.
+As published where its tables and printed sizes say so. Ours, since they say nothing: the convolutions of CNN-1 and
+CNN-2 (within the weights that their sizes leave), ReLU and dropout between two linear layers, tanh behind CLS, and no
+positions in Transformers: these students are blind to word order.
 """
 
 from __future__ import annotations

@@ -61,7 +61,8 @@ def inputs(notebook: Path, profile: Profile, shown: list[manifest.Entry]) -> dic
     results = [path for entry in shown for path in entry.paths(profile)]
     results += [paths.provenance(profile) / f"{entry.label}.json" for entry in shown]  # tells how, and when, too
     # A dataset that code writes depends on nothing else; of others the size and time count, as reading takes long.
-    folders = [] if profile.build else [paths.data_root(profile) / name for name in corpus_datasets(profile)]
+    names = {*corpus_datasets(profile), profile.news.events.partition("/")[0], *profile.news.texts}
+    folders = [] if profile.build else [paths.data_root(profile) / name for name in names]
     data = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
     read = {
         "notebook": sources,
