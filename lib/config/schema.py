@@ -183,11 +183,11 @@ class NewsSettings(Settings):  # the second paper: events, texts to distil on, t
     documents: Count
     held_out: Count
     seed: Seed
-    teacher: Literal["structural", "tuned"]
     tokens: Literal["pca", "random"]
     epochs: Count
     batch_size: Count
-    rates: Annotated[dict[Text, Positive], Field(min_length=1)]
+    rates: dict[Literal["LSTM", "GRU", "RNN", "Transformer", "CNN-1", "CNN-2", "FFN", "bag", "other"], Positive]
+    token_rate: Positive
     patience: Count
     plateau_patience: Annotated[int, Field(ge=0)]
 

@@ -44,7 +44,7 @@ class Claim(Settings):
     figure: Text
     finding: Text
     source: Text | None = None
-    metric: Literal["accuracy", "MAP", "MRR"] = "accuracy"
+    metric: Literal["accuracy", "MAP", "MRR", "F1"] = "accuracy"
     tasks: Texts = ()
     checks: Annotated[tuple[Check, ...], Field(strict=False)] = ()
     note: str = ""
@@ -57,7 +57,7 @@ class Claim(Settings):
     def needed(self) -> tuple[str, ...]:
         """Its checks, and those of all claims of its metric."""
         heads = ["heads_converged"] if self.metric == "accuracy" else []
-        return (*heads, "task_not_at_chance", *self.checks)
+        return self.checks if self.metric == "F1" else (*heads, "task_not_at_chance", *self.checks)
 
     def weights(self, tasks: Sequence[str]) -> dict[str, float]:
         """Task -> its weight in a score, of those at hand."""

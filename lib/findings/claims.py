@@ -37,7 +37,7 @@ RETRIEVAL = ("fig5_5", "fig5_6")  # rows per metric
 RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting", "None;λ=0.5"))
 # Encoders that nobody trained here: another seed gives the same one.
 GIVEN = ("Longformer", "SBERT", "TF-IDF", "SBERT, mean of chunks")
-Scores = Mapping[str, pd.DataFrame]  # figure -> its scores
+Scores = Mapping[str, Any]  # figure -> its scores; of the news paper, which has F1 of pairs, `Evidence`
 Checks = Mapping[tuple[str, str], str]  # (failed check, figure or "") -> what failed
 Noises = Mapping[str, SeedNoise | None]  # figure -> its seed noise, None where it is not known
 _NUMBERS = ("effect", "low", "high", "p", "q")
@@ -86,7 +86,7 @@ def check(
         they are judged by single test examples, and other models add to the seed noise.
     noise: figure -> seed noise of mean accuracy, for scores without examples; by default measured on their seeds.
     checks: `testability.results`; a claim is "not testable here" if a check that it needs failed, for it or for all.
-    numbers: ours, by name, for claims of the kind `number`.
+    numbers: ours, by name, for claims of the kind `number`. q is taken within each of the two documents.
 
     A row per claim; label is its figure. "published_..." and arithmetic are of the published numbers, the others ours:
     `Judgement`'s, "not run" where a model has no scores; q, among all that were tested.
@@ -112,8 +112,8 @@ def check(
     for prefix in ("published_", ""):
         names = [prefix + name for name in _NUMBERS]
         table[names] = table[names].astype(float)
-        tested = table[f"{prefix}verdict"] != verdicts.NOT_TESTABLE
-        table[f"{prefix}q"] = verdicts.q_values(table[f"{prefix}p"].where(tested))
+        tested = table[f"{prefix}p"].where(table[f"{prefix}verdict"] != verdicts.NOT_TESTABLE)
+        table[f"{prefix}q"] = tested.groupby(table["label"].str.startswith("news")).transform(verdicts.q_values)
     return table
 
 
@@ -146,7 +146,7 @@ def our_results(profile: Profile) -> tuple[Scores, Noises]:
     scores, noise = {}, {}
     for figure in dict.fromkeys(claim.checked_on for claim in load()):
         csv = paths.figures(profile) / f"{figure}.csv"
-        if csv.is_file():
+        if csv.is_file() and figure != theirs.NEWS:  # its evidence is `lib.news.results`'
             drawn_here = (paths.provenance(profile) / f"{figure}.json").is_file()
             scores[figure], noise[figure] = (drawn_here and _stored(figure, profile)) or _drawn(figure, csv, profile)
     return scores, {figure: measured for figure, measured in noise.items() if measured}
@@ -166,6 +166,14 @@ def rerun_noise(tasks: tuple[str, ...] = (), *, without: str = "") -> SeedNoise:
     gaps = pd.DataFrame([table.loc[a] - table.loc[b] for table, (_, a, b) in zip(tables, pairs, strict=True)])
     gaps = gaps.stack() if len(tasks) == 1 else gaps.mean(axis=1)
     return SeedNoise(float(np.sqrt((gaps**2).mean() / 2)), len(gaps))
+
+
+@functools.cache
+def twin_noise() -> SeedNoise:
+    """How far a run of the news paper may be off: from students that it ran twice, with two schedules of the rate."""
+    table = theirs.load(theirs.NEWS).pivot(index="model", columns="task", values="value").mean(axis=1)
+    gaps = [table[name] - table[f"{name};plateau"] for name in table.index if f"{name};plateau" in table.index]
+    return SeedNoise(float(np.sqrt(np.square(gaps).mean() / 2)), len(gaps))
 
 
 def neighbours(figure: str) -> pd.DataFrame:
@@ -194,7 +202,7 @@ def _columns(judged: Judgement | None) -> dict[str, Any]:
 def _judged_published(claim: Claim) -> Judgement | None:
     if isinstance(claim, Alike):
         return None
-    noise = None
+    noise = twin_noise() if claim.metric == "F1" else None
     if claim.metric == "accuracy":
         compared = set().union(*claim.sides(_models(claim)))
         tested = [figure for figure, *pair in RERUNS if figure == claim.checked_on and compared == {*pair}]
@@ -206,8 +214,12 @@ def _ours(claim: Claim, scores: pd.DataFrame | None, noise: Noises) -> tuple[Jud
     """Our verdict, the measure, and what is missing."""
     if scores is None:
         return None, "", ""
-    models, scores = _models(claim), _as_printed(claim, scores)
+    models = _models(claim)
     compared = set().union(*claim.sides(models))
+    if isinstance(scores, Evidence):
+        missing = sorted(compared - {*scores.means.index})
+        return (None, "", f"No records of {missing[0]}.") if missing else (claim.judged(scores, models), "F1", "")
+    scores = _as_printed(claim, scores)
     if isinstance(claim, Alike):
         compared.update(claim.treated(compared).values())
     tasks = {claim.easier, claim.harder} if isinstance(claim, EasierTask) else set(claim.tasks)
@@ -227,8 +239,8 @@ def _ours(claim: Claim, scores: pd.DataFrame | None, noise: Noises) -> tuple[Jud
 def _of_runs(claim: Claim, scores: pd.DataFrame, noise: SeedNoise | None) -> Evidence:
     weights = claim.weights(list(scores["task"].unique()))
     scores = scores[scores["task"].isin(list(weights))]
-    if isinstance(claim, EasierTask):  # of raw scores
-        table = scores.pivot(index=["model", "seed"], columns="task", values="value")
+    if isinstance(claim, EasierTask) or claim.metric == "F1":  # of raw scores
+        table = scores.pivot(index=["model", "seed"], columns="task", values="value").dropna()
     else:
         try:
             table = effects.normalized_runs(scores)
@@ -251,8 +263,8 @@ def _published_scores(figure: str, metric: str) -> pd.DataFrame:
         scores = scores[scores["metric"] == metric].rename(columns={"score": "value"})
     elif figure in RANKINGS:
         scores = scores.rename(columns={"accuracy": "value"})
-    else:
-        allowed = ", ".join((*RANKINGS, *RETRIEVAL))
+    elif figure != theirs.NEWS:
+        allowed = ", ".join((*RANKINGS, *RETRIEVAL, theirs.NEWS))
         raise ValueError(f"{figure} has no scores per model and task; expected one of {allowed}")
     return scores.assign(seed=0)[["model", "task", "seed", "value"]]
 

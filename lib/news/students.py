@@ -64,8 +64,6 @@ class Student(nn.Module):
         states = self.per_token(states)
         if self.design.aggregation == "CLS":
             pooled = states[:, 0]
-        elif self.design.architecture.startswith("CNN"):
-            pooled = states.masked_fill(~inside[:, :, None], -torch.inf).amax(1)
         else:
             weights = inside / lengths[:, None]
             if self.scorer is not None:
