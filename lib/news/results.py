@@ -11,10 +11,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from lib import published
-from lib.config import profiles
+from lib.config import paths, profiles
 from lib.config.profiles import Profile
 from lib.news import clustering, designs, embedders, events
 from lib.statistics.intervals import Evidence, from_runs
+from lib.store.records import store
 
 TESTED = ("public", "private")
 # Two students that the paper carries on; their seeds measure what a seed alone changes.
@@ -66,6 +67,15 @@ def records(profile: Profile) -> pd.DataFrame:
             rows.append(facts | {"side": name, **asdict(clustering.score(clusters, side)), "draws": draws})
     frame = pd.DataFrame(rows)
     return frame.assign(megabytes=frame["megabytes"].astype(float))
+
+
+def recorded(profile: Profile) -> pd.DataFrame | None:
+    """`records`, if the store has all of them: nothing is trained. None if something is missing."""
+    wanted = [(model, seed) for model, seeds in models(profile).items() for seed in seeds]
+    students = [pair for pair in wanted if pair[0] not in embedders.GIVEN]
+    drawn = (paths.figures(profile) / f"{published.NEWS}.csv").is_file()
+    whole = drawn and all(store().has(embedders.student_recipe(*pair, profile)) for pair in students)
+    return records(profile) if whole else None
 
 
 def _agreement(vectors: np.ndarray, ratings: np.ndarray) -> float:

@@ -110,12 +110,18 @@ MUTATIONS = {
     "no margin": (" + MARGIN).relu()", ").relu()"),
     "no hinge": ("+ MARGIN).relu()", "+ MARGIN)"),
     "raw rows": ("(unit_rows(rows) for rows in (anchor, positive, negative))", "(anchor, positive, negative)"),
-    "positive and negative exchanged": ("for other in (positive, negative))\n    return", "for other in (negative, positive))\n    return"),
+    "positive and negative exchanged": (
+        "for other in (positive, negative))\n    return",
+        "for other in (negative, positive))\n    return",
+    ),
     "squared distances": ("vector_norm(anchor - other, dim=1)", "(anchor - other).square().sum(1)"),
     "sum of the MSEs": (", strict=True)) / 3", ", strict=True))"),
-    "weights exchanged": ("alpha * triplet(*students) + (1 - alpha) * copied", "(1 - alpha) * triplet(*students) + alpha * copied"),
+    "weights exchanged": (
+        "alpha * triplet(*students) + (1 - alpha) * copied",
+        "(1 - alpha) * triplet(*students) + alpha * copied",
+    ),
     "triplet of the teachers": ("triplet(*students)", "triplet(*teachers)"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
