@@ -46,9 +46,9 @@ def models(profile: Profile) -> dict[str, tuple[int, ...]]:
 def records(profile: Profile) -> pd.DataFrame:
     """A row for each model, seed and tested side; what is missing is trained.
 
-    Columns: model, seed, side, those of `clustering.Score`, threshold (chosen on the training side's pairs), megabytes,
-    milliseconds (one document at a time), milliseconds_batch, rated (Pearson's correlation of cosines with people's
-    ratings), draws (an array: F1 under redrawn events, the same ones for every model).
+    Columns: model, seed, side, those of `clustering.Score`, events (their number), threshold (chosen on the training
+    side's pairs), megabytes, milliseconds (one document at a time), milliseconds_batch, rated (Pearson's correlation of
+    cosines with people's ratings), draws (an array: F1 under redrawn events, the same ones for every model).
     """
     wanted = [(model, seed) for model, seeds in models(profile).items() for seed in seeds]
     embedders.prepare(wanted, profile)
@@ -65,6 +65,7 @@ def records(profile: Profile) -> pd.DataFrame:
             side = sides[name]
             clusters = clustering.cut(merges[name], distance) if arrays else np.ones(len(side.texts), dtype=int)
             draws = clustering.drawn_f1(clusters, side, DRAWS, seed=number)
+            facts["events"] = len(np.unique(side.events))
             rows.append(facts | {"side": name, **asdict(clustering.score(clusters, side)), "draws": draws})
     frame = pd.DataFrame(rows)
     return frame.assign(megabytes=frame["megabytes"].astype(float))
@@ -129,6 +130,7 @@ def evidence(scores: pd.DataFrame) -> Evidence:
         noise=seeds.noise,
         sampling=covariance,
         independent=np.zeros_like(covariance),
+        groups=float(scores.groupby("side")["events"].first().sum()),
     )
 
 
@@ -187,7 +189,7 @@ def figure_frame(ours: pd.DataFrame) -> pd.DataFrame:
     """What `news_fig1` draws: columns source (published, ours), model, family, size_mb, f1_public, f1_private, f1 (the
     mean of both), ms_per_document; F1 in percent. Models whose size is known."""
     printed = published.load(published.NEWS)
-    facts = printed.drop_duplicates("model").set_index("model")[["size_mb", "ms_per_document"]]
+    facts = printed.drop_duplicates("model").set_index("model")[["size_mb", "ms_per_document"]].apply(pd.to_numeric)
     theirs = printed.pivot(index="model", columns="task", values="value").reindex(facts.index)
     theirs = (100 * theirs).add_prefix("f1_").join(facts).reset_index()
     frame = pd.concat([theirs.assign(source="published"), ours.assign(source="ours")], ignore_index=True)

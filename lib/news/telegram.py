@@ -82,8 +82,8 @@ def write(archives: Path, pairs: Path, folder: Path) -> list[str]:
     """
     documents: dict[str, dict[str, str]] = {}
     for day, content in pages(archives):
-        if found := page(content):
-            url, title, text = found
+        if (parts := page(content)) is not None:
+            url, title, text = parts
             row = {"id": url, "text": f"{title} {text}".strip(), "title": title, "group": DAYS.get(day, "")}
             if url not in documents or row["group"]:
                 documents[url] = row
