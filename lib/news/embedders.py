@@ -61,8 +61,7 @@ def prepare(pairs: list[tuple[str, int]], profile: Profile) -> None:
 
 def student_recipe(model: str, seed: int, profile: Profile) -> Recipe:
     """All that makes a student and its vectors."""
-    skipped = {"events", "texts", "words"}
-    settings = profile.news.model_dump(mode="json", exclude=skipped)
+    settings = profile.news.model_dump(mode="json", exclude={"events", "texts", "words"})
     return _recipe("news_student", profile, [model, seed, profile.width, settings])
 
 
@@ -75,7 +74,7 @@ def _recipe(kind: str, profile: Profile, settings: Any, module: str = "lib.news.
         return [fingerprint(texts(profile)), fingerprint(pairs)]
 
     data = once({"kind": "news_texts", "profile": profile.model_dump(mode="json")}, read)
-    made_by = [source_key(module, "lib.config.environment", stop=keys.NOT_ENTERED)]
+    made_by = [source_key(module, "lib.config.environment", stop=(*keys.NOT_ENTERED, "lib.published"))]
     made_by.append(keys.versions("torch", "transformers", "numpy", "scikit-learn"))
     teacher = keys.structural_teacher(profile)
     return {"kind": kind, "settings": settings, "data": data, "teacher": teacher, "code": made_by}

@@ -30,8 +30,10 @@ NEWS = "news_fig1"  # ours: the news paper has no figure, its eight tables toget
 def labels() -> list[str]:
     """Every label that has published numbers, figures first."""
     tables = (path.stem for path in FOLDER.glob("*tab*.csv"))
-    named = (*BOXPLOTS, *_CURVES, NEWS, *tables)
-    return sorted(named, key=lambda label: (label.rstrip("0123456789_"), *map(int, re.findall(r"\d+", label))))
+    return sorted(
+        (*BOXPLOTS, *_CURVES, NEWS, *tables),
+        key=lambda label: (label.rstrip("0123456789_"), *map(int, re.findall(r"\d+", label))),
+    )
 
 
 def load(label: str) -> pd.DataFrame:
@@ -40,12 +42,10 @@ def load(label: str) -> pd.DataFrame:
     Boxplots (Figures 4.2-4.12, 5.3) have row (1 is the top), model (as printed in that figure), identity, task,
     accuracy, normalized (by the best accuracy of the task among the figure's models) and mean (over the tasks), in the
     order drawn. Figure 5.3's models are `model;round`, and its maxima run over all three rounds, as in the thesis.
-    "news_fig1" has the F1 (0 to 1) of every model of the news paper by side, its size_mb and ms_per_document.
+    "news_fig1" has the F1 (value, 0 to 1) of the news paper's models by side (task), size_mb and ms_per_document.
     """
     if label not in labels():
         raise profiles.unknown("label of published numbers", label, labels())
-    if label == NEWS:
-        return _news()
     if label in BOXPLOTS:
         return _boxplot(label)
     frame = _read(_CURVES.get(label, label))
@@ -73,12 +73,3 @@ def _boxplot(label: str) -> pd.DataFrame:
     frame["mean"] = frame.groupby("model")["normalized"].transform("mean")
     in_order = {"row": lambda row: row, "task": roles.CLASSIFICATION.index}
     return frame.sort_values([*in_order], key=lambda column: column.map(in_order[column.name]), ignore_index=True)
-
-
-def _news() -> pd.DataFrame:
-    """Columns model (identity), size_mb, ms_per_document, task (public, private) and value, from all eight tables."""
-    tables = pd.concat([_read(label) for label in labels() if label.startswith("news_tab")])
-    facts = ["f1_public", "f1_private", "size_mb", "ms_per_document"]
-    numbers = tables[facts].apply(pd.to_numeric).groupby(tables["identity"], sort=False).first()
-    frame = numbers.rename_axis("model").reset_index().melt(["model", *facts[2:]], var_name="task")
-    return frame.assign(task=frame["task"].str.removeprefix("f1_"), value=frame["value"] / 100).dropna(subset="value")
