@@ -182,6 +182,7 @@ class NewsSettings(Settings):  # the second paper: events, texts to distil on, t
     words: Count
     documents: Count
     held_out: Count
+    max_tokens: Annotated[int, Field(ge=3)]
     seed: Seed
     tokens: Literal["pca", "random"]
     epochs: Count

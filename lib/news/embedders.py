@@ -6,9 +6,7 @@ Each is computed once and kept in the store under a recipe of all that made it, 
 from __future__ import annotations
 
 import itertools
-import time
 import zlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,7 +25,6 @@ TOKENS, TFIDF, ONE, TEACHER = "teacher tokens, averaged", "TF-IDF", "one cluster
 GIVEN = (ONE, TFIDF, TEACHER, TOKENS)  # trained by nobody here
 SPREAD = 0.5  # standard deviation of new token embeddings that start from principal components
 PIECE = 800  # texts that one process embeds with the teacher: 20 seconds
-TIMED = 20  # documents, one at a time and as one batch
 
 
 def texts(profile: Profile) -> dict[str, list[str]]:
@@ -40,8 +37,8 @@ def texts(profile: Profile) -> dict[str, list[str]]:
 
 
 def of(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
-    """A model's vectors of "train", "public", "private" and perhaps "rated" texts, (documents, dim), its `megabytes`,
-    and `milliseconds` a document: one at a time, and in a batch. Students have `held_out`, the loss by epoch."""
+    """A model's vectors of "train", "public", "private" and perhaps "rated" texts, (documents, dim), and its
+    `megabytes`; students have `held_out`, the loss by epoch."""
     if model in (TEACHER, TOKENS, TFIDF):
         return _given(model, profile)
     recipe = student_recipe(model, seed, profile)
@@ -53,7 +50,7 @@ def prepare(pairs: list[tuple[str, int]], profile: Profile) -> None:
     recipes = [(pair, student_recipe(*pair, profile)) for pair in pairs if pair[0] not in GIVEN]
     missing = [pair for pair, recipe in recipes if not store().has(recipe)]
     if missing:
-        _inputs(profile)
+        inputs_of(profile)
         count = sum(map(len, texts(profile).values()))
         executors.submit([(_piece, (start, profile)) for start in range(0, count, PIECE)], None, "teacher")
         executors.submit([(of, (*pair, profile)) for pair in missing], None, "students")
@@ -62,10 +59,10 @@ def prepare(pairs: list[tuple[str, int]], profile: Profile) -> None:
 def student_recipe(model: str, seed: int, profile: Profile) -> Recipe:
     """All that makes a student and its vectors."""
     settings = profile.news.model_dump(mode="json", exclude={"events", "texts", "words"})
-    return _recipe("news_student", profile, [model, seed, profile.width, settings])
+    return recipe_of("news_student", profile, [model, seed, profile.width, settings])
 
 
-def _recipe(kind: str, profile: Profile, settings: Any, module: str = "lib.news.embedders") -> Recipe:
+def recipe_of(kind: str, profile: Profile, settings: Any, module: str = "lib.news.embedders") -> Recipe:
     """module: whose code makes the value; vectors of the teacher do not depend on how students are trained."""
 
     def read() -> list[str]:
@@ -98,14 +95,22 @@ def _piece(start: int, profile: Profile) -> np.ndarray:
     """Vectors of some of all texts, in their order."""
 
     def embed() -> dict[str, np.ndarray]:
-        every = list(itertools.chain(*texts(profile).values()))
-        teacher = structural_teacher.load(profile)
-        return {"vectors": teacher.encode(every[start : start + PIECE], profile.structural_teacher.batch_size)}
+        every = list(itertools.chain(*texts(profile).values()))[start : start + PIECE]
+        border = max(0, min(PIECE, len(texts(profile)["distilled"]) - start))
+        parts = [(structural_teacher.load(profile), every[:border]), (reader(profile), every[border:])]
+        return {"vectors": np.concatenate([teacher.encode(part) for teacher, part in parts if part])}
 
-    return store().arrays(_recipe("news_teacher", profile, [start, PIECE], "lib.news.events"), embed)["vectors"]
+    settings = [start, PIECE, profile.news.max_tokens]
+    return store().arrays(recipe_of("news_teacher", profile, settings, "lib.news.events"), embed)["vectors"]
 
 
-def _inputs(profile: Profile) -> dict[str, np.ndarray]:
+def reader(profile: Profile) -> Any:
+    """The teacher as it reads documents to be clustered: up to `news.max_tokens`. Texts to distil on are short."""
+    section = profile.structural_teacher.model_copy(update={"max_tokens": profile.news.max_tokens})
+    return structural_teacher.load(profile.model_copy(update={"structural_teacher": section}))
+
+
+def inputs_of(profile: Profile) -> dict[str, np.ndarray]:
     """Of all texts the teacher's token `ids` (flat) and `lengths`, special ones included; its own `tokens` (vocabulary,
     dim) and the start of new ones, `reduced` (vocabulary, token): their principal components. Its size and time.
     """
@@ -113,27 +118,26 @@ def _inputs(profile: Profile) -> dict[str, np.ndarray]:
     def make() -> dict[str, np.ndarray]:
         from sklearn.decomposition import PCA
 
-        teacher, every = structural_teacher.load(profile), list(itertools.chain(*texts(profile).values()))
-        options = {"truncation": True, "max_length": teacher.max_tokens, "verbose": False}
-        ids = teacher.tokenizer(every, **options)["input_ids"]
+        teacher, every, options = reader(profile), texts(profile), {"truncation": True, "verbose": False}
+        limits = dict.fromkeys(every, profile.news.max_tokens) | {"distilled": profile.structural_teacher.max_tokens}
+        rows = [teacher.tokenizer(part, max_length=limits[use], **options) for use, part in every.items()]
+        ids = list(itertools.chain(*(part["input_ids"] for part in rows)))
         tokens = teacher.model.get_input_embeddings().weight.numpy()
         width = _scaled(designs.TOKEN_DIM, profile)
         reduced = PCA(width, svd_solver="covariance_eigh").fit_transform(tokens)
         vectors = {"tokens": tokens, "reduced": (SPREAD * reduced / reduced.std()).astype(np.float32)}
         weights = sum(part.numel() for part in teacher.model.parameters())
-        clocked = _milliseconds(lambda rows: teacher.encode([every[row] for row in rows]), _first(profile))
         lengths = np.array([len(row) for row in ids])
         ids = np.fromiter(itertools.chain.from_iterable(ids), dtype=np.int64)
-        numbers = {"megabytes": np.array(4 * weights / 2**20), "milliseconds": clocked}
-        return {"ids": ids, "lengths": lengths, **vectors, **numbers}
+        return {"ids": ids, "lengths": lengths, **vectors, "megabytes": np.array(4 * weights / 2**20)}
 
-    recipe = _recipe("news_inputs", profile, [profile.width, SPREAD], "lib.news.events")
+    recipe = recipe_of("news_inputs", profile, [profile.width, SPREAD, profile.news.max_tokens], "lib.news.events")
     return once(recipe, lambda: store().arrays(recipe, make))
 
 
 def token_ids(profile: Profile) -> dict[str, list[list[int]]]:
     """The token ids of all texts by use."""
-    inputs, uses = _inputs(profile), texts(profile)
+    inputs, uses = inputs_of(profile), texts(profile)
     rows = iter(np.split(inputs["ids"], np.cumsum(inputs["lengths"])[:-1]))
     return {use: [row.tolist() for row in itertools.islice(rows, len(part))] for use, part in uses.items()}
 
@@ -143,7 +147,7 @@ def _student(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
     import torch
 
     section, design = profile.news, designs.parse(model)
-    inputs, ids, vectors = _inputs(profile), token_ids(profile), teacher_vectors(profile)
+    inputs, ids, vectors = inputs_of(profile), token_ids(profile), teacher_vectors(profile)
     side = _sides(profile)["train"]
     # Another identity is another run, as in the paper: twins of two schedules share no random number.
     own = int(np.random.SeedSequence([seed, zlib.crc32(model.encode())]).generate_state(1)[0])
@@ -164,9 +168,7 @@ def _student(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
     parts = np.split(examples, [len(examples) - held_out])
     history = distil.train(student, ids[use], vectors[use], *parts, seed=own, rate=rate, **options)
     result = {use: student.encode(part) for use, part in ids.items() if use != "distilled"}
-    clocked = _milliseconds(lambda rows: student.encode([ids["public"][row] for row in rows]), range(TIMED))
-    numbers = {"megabytes": np.array(student.megabytes), "milliseconds": clocked, "held_out": np.array(history)}
-    return result | numbers
+    return result | {"megabytes": np.array(student.megabytes), "held_out": np.array(history)}
 
 
 def sizes(profile: Profile, inputs: dict[str, np.ndarray]) -> Sizes:
@@ -186,35 +188,12 @@ def _given(model: str, profile: Profile) -> dict[str, np.ndarray]:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         # Words are counted on the texts to be clustered: no label is needed for that, and news are full of new names.
-        rows = {
-            use: TfidfVectorizer(stop_words="english", sublinear_tf=True).fit_transform(part)
-            for use, part in uses.items()
-        }
-        return {use: matrix.toarray() for use, matrix in rows.items()}
-    inputs = _inputs(profile)
+        words = TfidfVectorizer(stop_words="english", sublinear_tf=True)
+        return {use: words.fit_transform(part).toarray() for use, part in uses.items()}
+    inputs = inputs_of(profile)
     if model == TEACHER:
         vectors = teacher_vectors(profile)
-        return {use: vectors[use] for use in uses} | {name: inputs[name] for name in ("megabytes", "milliseconds")}
+        return {use: vectors[use] for use in uses} | {"megabytes": inputs["megabytes"]}
     ids, tokens = token_ids(profile), inputs["tokens"]
     rows = {use: np.stack([tokens[row[1:-1]].mean(0) for row in ids[use]]) for use in uses}
     return rows | {"megabytes": np.array(4 * tokens.size / 2**20)}
-
-
-def _first(profile: Profile) -> range:
-    """Of all texts, the first of the public side."""
-    uses = texts(profile)
-    start = len(uses["distilled"]) + len(uses["train"])
-    return range(start, start + TIMED)
-
-
-def _milliseconds(encode: Callable[[Any], Any], rows: range) -> np.ndarray:
-    """(2,) a document's milliseconds one at a time, the median of the rows, and in a batch of all of them."""
-    encode(rows)
-    alone = []
-    for row in rows:
-        started = time.perf_counter()
-        encode([row])
-        alone.append(time.perf_counter() - started)
-    started = time.perf_counter()
-    encode(rows)
-    return 1000 * np.array([np.median(alone), (time.perf_counter() - started) / len(rows)])

@@ -44,7 +44,13 @@ def test_records_are_reused_and_a_setting_that_counts_makes_them_anew(smoke, mon
     again = results.records(profile)
     assert (again["f1"] == scores["f1"]).all()
     recipe = embedders.student_recipe("bag;cosine", 0, profile)
-    for key, value in {"news.epochs": 2, "news.token_rate": 0.5, "news.positives": 0.4, "width": 0.1}.items():
+    for key, value in {
+        "news.epochs": 2,
+        "news.token_rate": 0.5,
+        "news.positives": 0.4,
+        "width": 0.1,
+        "news.max_tokens": 32,
+    }.items():
         other = profiles.load("smoke", overrides=TINY | {key: value})
         assert embedders.student_recipe("bag;cosine", 0, other) != recipe, key
     assert embedders.student_recipe("bag;cosine", 1, profile) != recipe
