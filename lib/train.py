@@ -1,8 +1,7 @@
 """Train one student and keep it: `python -m lib.train cosine --profile lab --out students/cosine`.
 
 Under `accelerate launch -m lib.train ...` or `torchrun -m lib.train ...` the batches spread over all processes. What
-fails is one line and exit code 1 (a bad request: 2); the checkpoint stays till the student is saved: just run it again.
-"""
+fails is one line and exit code 1 (a bad request: 2); the checkpoint stays till the student is saved: run it again."""
 
 import argparse
 import os
@@ -11,9 +10,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from lib.config import environment, profiles
-from lib.config.profiles import Profile
 from lib.distillation import variants
-from lib.distillation.variants import Variant
 from lib.store.owned_folder import check_target
 
 MAIN = os.environ.get("RANK", "0") == "0"  # of several processes the one that speaks and saves
@@ -35,11 +32,14 @@ def main(arguments: list[str] | None = None) -> None:
         profile = profiles.load(given.profile, overrides=given.set, seeds=[given.seed])
         environment.set_process_environment(offline=profile.offline)
         out = check_target(given.out)  # now, not after hours of training
+        if profile.build is None:
+            from lib.tasks import classification_names  # imports NumPy
+
+            classification_names(profile)  # looks for every folder
         code = 1
-        _train(variant, given.seed, profile, out, given.export)
-        return
-    except KeyboardInterrupt:
-        problem = "interrupted; the same command goes on from the last checkpoint"
+        return _train(variant, given.seed, profile, out, given.export)
+    except KeyboardInterrupt as interruption:
+        problem = f"interrupted{interruption}"
     except (ValueError, OSError, ArithmeticError, MemoryError, ImportError) as error:
         problem = str(error) or type(error).__name__
     except RuntimeError as error:
@@ -49,22 +49,27 @@ def main(arguments: list[str] | None = None) -> None:
     parser.exit(code, " ".join(f"{parser.prog}: {problem}".split()) + "\n")
 
 
-def _train(variant: Variant, seed: int, profile: Profile, out: Path, export: bool) -> None:
-    from lib.experiments import contextual_teacher, structural_teacher, student_training
+def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out: Path, export: bool) -> None:
+    from lib.experiments import contextual_teacher, keys, structural_teacher, student_training
+    from lib.store.records import store
 
     if MAIN:
         print("reading the corpus and the teachers' embeddings; those that are missing are made", flush=True)
     structural_teacher.embeddings("train", profile)
     if variant.contextual:
         contextual_teacher.embeddings(variant.contextual, "train", profile)
-    with tqdm(desc="training", unit="update", disable=not MAIN, mininterval=1) as bar:
+    try:
+        with tqdm(desc="training", unit="update", disable=not MAIN, mininterval=1) as bar:
 
-        def on_update(done: int, updates: int, loss: float) -> None:
-            bar.total = updates
-            bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
-            bar.update(done - bar.n)
+            def on_update(done: int, updates: int, loss: float) -> None:
+                bar.total = updates
+                bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
+                bar.update(done - bar.n)
 
-        student, _, history = student_training.train_student(variant, seed, profile, on_update=on_update)
+            student, _, history = student_training.train_student(variant, seed, profile, on_update=on_update)
+    except KeyboardInterrupt:
+        kept = store().path(keys.student(variant, seed, profile), student_training.CHECKPOINT).exists()
+        raise KeyboardInterrupt("; the same command goes on from the last checkpoint" * kept) from None
     if MAIN:
         (student.export if export else student.save)(out)
         student_training.remove_checkpoint(variant, seed, profile)

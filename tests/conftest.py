@@ -12,6 +12,7 @@ environment.set_process_environment(offline=True)
 os.environ["MPLBACKEND"] = "Agg"
 
 import jaxtyping  # noqa: E402
+import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 
@@ -65,6 +66,21 @@ def dataset_folders_are_built_once(tmp_path_factory):
         home = tmp_path_factory.mktemp("data")
         patch.setattr(builders, "home", lambda: home)
         yield
+
+
+@pytest.fixture(scope="session")
+def with_examples():
+    """A function that gives records the scores of ten test examples each, whose mean is the record's value.
+
+    What an example adds is the same for every model, so differences of models are as sure as their seeds make them.
+    """
+    spread, groups = np.tile([0.05, -0.05], 5), np.array([f"article {number}" for number in range(10)])
+
+    def add(records, *, chance=0.0, metric="accuracy"):
+        examples = {"scores": [value + spread for value in records["value"]], "groups": [groups] * len(records)}
+        return records.assign(**examples, chance=chance, metric=records.get("metric", metric))
+
+    return add
 
 
 def pytest_collection_modifyitems(items):

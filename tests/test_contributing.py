@@ -101,6 +101,25 @@ def test_what_the_recipes_write_is_in_style(copy):
         assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.smoke
+def test_the_house_stands_after_all_recipes(copy):
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "tests/test_rooms.py",
+    ]
+    environment = os.environ | {"PYTHONPATH": str(copy)}
+    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
 def test_every_diff_fits_the_files_as_they_are(tmp_path):
     for recipe, text in RECIPES.items():
         for language, name, body in BLOCK.findall(text):

@@ -67,7 +67,7 @@ def test_a_bad_request_is_refused_before_any_work(untrained, capsys, tmp_path, a
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (KeyboardInterrupt(), "interrupted; the same command goes on from the last checkpoint"),
+        (KeyboardInterrupt(), "interrupted\n"),
         (OSError(28, "No space left on device", "/x"), "No space left on device"),
         (FileNotFoundError("no corpus\nhere"), "no corpus here"),
         (FloatingPointError("loss is nan at update 3 of 9"), "loss is nan"),
@@ -83,10 +83,25 @@ def test_what_fails_on_the_way_is_one_line(monkeypatch, capsys, tmp_path, error,
     assert message in refused(capsys, ["cosine", "--out", str(tmp_path / "out")], code=1)
 
 
-def test_missing_data_is_one_line(artifacts, capsys, tmp_path):
-    folder = ["--set", "build=null", "corpus.folders=[nowhere]", f"data_root={tmp_path}"]
-    arguments = ["cosine", "--profile", "smoke", *folder, "--out", str(tmp_path / "out")]
-    assert "nowhere: no such dataset folder" in refused(capsys, arguments, code=1)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("corpus.folders=[nowhere]", "nowhere: no such dataset folder"),
+        ("tasks.folders={MINE: nowhere/mine}", "nowhere/tasks/mine: expected a folder with train.jsonl"),
+        ("tasks.folders={MINE: own/mine}", "own/tasks/mine: expected a folder with train.jsonl and test.jsonl"),
+        ("data_root=nowhere", "the data root 'nowhere' is not a folder"),
+    ],
+)
+def test_missing_data_is_refused_before_any_work(untrained, capsys, tmp_path, monkeypatch, change, message):
+    monkeypatch.delenv("THESIS_DATA", raising=False)
+    (tmp_path / "own/tasks/topic").mkdir(parents=True)
+    (tmp_path / "own/documents.jsonl").write_text('{"id": "1", "text": "a"}')
+    (tmp_path / "own/tasks/topic/train.jsonl").write_text("")
+    folders = ["corpus.folders=[own]", "tasks.folders={MINE: own/topic}", f"data_root={tmp_path}"]
+    arguments = ["cosine", "--profile", "smoke", "--out", str(tmp_path / "out"), "--set", "build=null", *folders]
+    with pytest.raises(AssertionError, match="before any work"):
+        train.main(arguments)
+    assert message in refused(capsys, [*arguments, change])
 
 
 def test_a_student_that_cannot_be_saved_is_not_lost(artifacts, monkeypatch, capsys, tmp_path):
@@ -120,6 +135,27 @@ def test_a_student_that_cannot_be_saved_is_not_lost(artifacts, monkeypatch, caps
     assert updates[0] > 0 and updates[1] == 0
     assert Student.load(tmp_path / "out").dim == 384 and not list(artifacts.rglob("*.pt"))
     assert owned_folder.check_target(tmp_path / "out")  # may be replaced by the next one
+
+
+@pytest.mark.parametrize(("done", "told"), [(0, ""), (2, "; the same command goes on from the last checkpoint")])
+def test_an_interrupted_training_tells_of_a_checkpoint_where_there_is_one(artifacts, monkeypatch, capsys, done, told):
+    distill = training.distill
+
+    def interrupted(*arguments, on_update, **keywords):
+        def stop(update, *rest):
+            if update == done:
+                raise KeyboardInterrupt
+            on_update(update, *rest)
+
+        if not done:
+            raise KeyboardInterrupt
+        return distill(*arguments, on_update=stop, **keywords | {"checkpoint_every": 1})
+
+    monkeypatch.setattr(training, "distill", interrupted)
+    with pytest.raises(SystemExit, match="1"):
+        train.main(["cosine", *SMALL, "--out", str(artifacts / "out")])
+    assert capsys.readouterr().err.splitlines()[-1] == f"python -m lib.train: interrupted{told}"
+    assert bool(list(artifacts.rglob("*.pt"))) == bool(told)
 
 
 def test_the_profile_decides_on_gradient_checkpointing(artifacts, monkeypatch):

@@ -81,8 +81,8 @@ def _values(name: str) -> Any:
     if (other := values.pop("extends")) not in profiles():
         raise ParameterError(f"params/{name}.yaml: extends: {unknown('profile', other, profiles())}")
     extended = _values(other)
-    merged = {key: extended[key] | value for key, value in values.items() if isinstance(extended.get(key), dict)}
-    return extended | values | merged
+    both = [key for key, value in values.items() if isinstance(value, dict) and isinstance(extended.get(key), dict)]
+    return extended | values | {key: extended[key] | values[key] for key in both}
 
 
 def grid(name: str) -> dict[str, Any]:

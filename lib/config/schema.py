@@ -181,14 +181,13 @@ class NewsSettings(Settings):  # the second paper: events, texts to distil on, t
     texts: Filled[Text]
     words: Count
     documents: Count
-    held_out: Count
     max_tokens: Annotated[int, Field(ge=3)]
-    seed: Seed
     tokens: Literal["pca", "random"]
     epochs: Count
     batch_size: Count
-    rates: dict[Literal["LSTM", "GRU", "RNN", "Transformer", "CNN-1", "CNN-2", "FFN", "bag", "other"], Positive]
-    token_rate: Positive
+    rates: dict[
+        Literal["LSTM", "GRU", "RNN", "Transformer", "CNN-1", "CNN-2", "FFN", "bag", "other", "tokens"], Positive
+    ]
     patience: Count
     plateau_patience: Annotated[int, Field(ge=0)]
 
@@ -221,11 +220,10 @@ class Profile(Settings):  # everything that scales an experiment; `lib.config.pr
         for key, values in (("seeds", self.seeds), ("corpus.folders", self.corpus.names)):
             if len(set(values)) < len(values):
                 raise ValueError(f"{key}: expected each once, got {', '.join(map(str, values))}")
-        for key, used in (("training.documents", self.training.documents), ("final.documents", self.final.documents)):
-            if used > self.corpus.train_documents:
-                raise ValueError(f"{key}={used} is more than corpus.train_documents={self.corpus.train_documents}")
-        size = max(self.training.batch_size, self.training.cca_batch_size)
-        if self.training.documents < size:
+        there, used = self.corpus.train_documents, {"training": self.training.documents, "final": self.final.documents}
+        if more := [f"{section}.documents={wanted}" for section, wanted in used.items() if wanted > there]:
+            raise ValueError(f"corpus.train_documents={there} is less than {' and '.join(more)}: lower that, too")
+        if self.training.documents < (size := max(self.training.batch_size, self.training.cca_batch_size)):
             raise ValueError(f"training.documents={self.training.documents} do not fill a batch of {size}")
         return self
 
@@ -280,6 +278,5 @@ class ParagraphVectorGrid(Settings):  # Section 4.5.1, Table 4.5
 
 # Section 4.5.2, Tables 4.6 to 4.8
 ProjectionGrid = RootModel[dict[Literal["only-contextual", "cosine", "mm-MSE"], Listed[ProjectionGroup]]]
-GRIDS: dict[str, type[BaseModel]] = dict(
-    structural=StructuralGrid, projections=ProjectionGrid, weighting=WeightingGrid, pv=ParagraphVectorGrid
-)
+GRIDS: dict[str, type[BaseModel]] = {"structural": StructuralGrid, "projections": ProjectionGrid}
+GRIDS |= {"weighting": WeightingGrid, "pv": ParagraphVectorGrid}

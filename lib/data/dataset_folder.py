@@ -99,7 +99,8 @@ def checked(where: str | Path, form: TypeAdapter, value: Any) -> Any:
     except ValidationError as error:
         first = error.errors()[0]
         key = "".join(f"{part!r}: " for part in first["loc"])
-        raise ValueError(f"{where}: {key}{first['msg']}") from error
+        problem = f"missing; found: {', '.join(value)}" if first["type"] == "missing" else first["msg"]
+        raise ValueError(f"{where}: {key}{problem}") from error
 
 
 def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -121,7 +122,8 @@ def parsed(where: str | Path, text: bytes) -> dict[str, Any]:
     try:
         value = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{where}: not JSON: {error}") from error
+        hint = "; save the file as UTF-8" * isinstance(error, UnicodeError) + "; an empty line" * (not text.split())
+        raise ValueError(f"{where}: not JSON: {error}{hint}") from error
     if not isinstance(value, dict):
         raise ValueError(f"{where}: expected an object {{...}}, got {type(value).__name__}")
     return value
@@ -155,7 +157,7 @@ def _write_arrow(files: list[Path], folder: Path) -> None:
     schema = pyarrow.schema([*((key, pyarrow.string()) for key in _COLUMNS), ("content", pyarrow.uint64())])
     ids = array("q")  # hashes: eight bytes a document, where a set of ids would take a hundred
     with ipc.new_file(folder / "documents.arrow", schema) as writer:
-        given = ((where, {key: row[key] for key in _COLUMNS if key in row}) for where, row in _rows(files))
+        given = ((where, {key: row[key] for key in row if key != "source"}) for where, row in _rows(files))
         rows = (checked(where, _DOCUMENT, fields) for where, fields in given)
         while batch := list(itertools.islice(rows, _BATCH)):
             ids.extend(hash(document.id) for document in batch)

@@ -55,7 +55,8 @@ def run(
     others; what they made is kept.
     """
     pairs = _pairs(models, seeds, profile)
-    tasks = classification_names(profile) if tasks is None else tasks
+    if not (tasks := classification_names(profile) if tasks is None else tasks):
+        raise ValueError("tasks.folders names no classification to judge models by; `retrieve` judges by retrievals")
     places = list(dict.fromkeys(itertools.product(pairs, tasks)))
     with keys.data_at_rest():
         recipes = [keys.record(*pair, task, profile, split, limit) for pair, task in places]
@@ -69,7 +70,8 @@ def run(
             record = store().record(recipe, _absent)
             row = _row(pair, task, "accuracy", split, record["accuracy"], profile)
             row |= {"fingerprint": fingerprint(recipe), "heads_seconds": store().note(recipe).get("seconds")}
-            rows.append(row | _evidence(record["scores"], *facts[task]))
+            groups, chance = facts[task]
+            rows.append(row | {"scores": np.asarray(record["scores"]), "groups": groups, "chance": chance})
     return pd.DataFrame(rows)
 
 
@@ -86,6 +88,9 @@ def retrieve(
 
     tasks: names; None for all retrievals of the profile. top: None ranks every text (the definition of MAP); 1000
     ignores what is ranked lower, as the published numbers do.
+
+    An example of `scores` is a query with one of its targets, and has the groups of both: the precision at the target's
+    rank (MRR: the query's score), with its distance from the task's mean weighted so that queries count alike.
     """
     pairs = _pairs(models, seeds, profile)
     embed(pairs, profile, executor, "test")
@@ -94,15 +99,23 @@ def retrieve(
     for pair, task in itertools.product(pairs, retrieval_names(profile) if tasks is None else tasks):
         arrays = text_sets.task(task, profile)
         candidates, sources = arrays["candidates"].tolist(), arrays["sources"].tolist()
-        relevant = {source: arrays[f"targets_{number}"].tolist() for number, source in enumerate(sources)}
+        relevant = {source: sorted({*arrays[f"targets_{number}"].tolist()}) for number, source in enumerate(sources)}
+        examples = np.array([(source, target) for source, targets in relevant.items() for target in targets])
+        counts = np.array([len(targets) for targets in relevant.values()])
+        weights = np.repeat(len(examples) / (len(sources) * counts), counts)
         vectors = embeddings.of(*pair, profile, "test")["tasks"][candidates]
         vectors = vectors if isinstance(vectors, np.ndarray) else vectors.toarray()  # TF-IDF's are sparse
         rankings = metrics.rank(vectors, candidates, sources)
-        groups = text_sets.groups(np.array(sources)[:, None], profile)
+        groups = text_sets.groups(examples, profile)
         for metric, score in scores.items():
-            each = [score(relevant[source], rankings[source], top) for source in sources]
-            row = _row(pair, task, metric, "test", float(np.mean(each)), profile)
-            rows.append(row | _evidence(each, groups, _chance(score, relevant, candidates, top)))
+            each = np.array([score(relevant[source], rankings[source], top) for source in sources])
+            row = _row(pair, task, metric, "test", float(each.mean()), profile)
+            parts = np.repeat(each, counts)
+            if metric == "MAP" and top is None:
+                parts = np.concatenate([_precisions(relevant[source], rankings[source]) for source in sources])
+            scored = each.mean() + weights * (parts - each.mean())
+            chance = _chance(score, relevant, candidates, top)
+            rows.append(row | {"scores": scored, "groups": groups, "chance": chance})
     return pd.DataFrame(rows)
 
 
@@ -166,8 +179,11 @@ def _row(pair: Pair, task: str, metric: str, split: str, value: float, profile: 
     return row | {"embedding_fingerprint": fingerprint(recipe)}
 
 
-def _evidence(scores: Sequence[float], groups: np.ndarray, chance: float) -> dict[str, Any]:
-    return {"scores": np.asarray(scores), "groups": groups, "chance": chance}
+def _precisions(targets: list[int], ranking: list[int]) -> np.ndarray:
+    """(targets,) precision at each target's rank; their mean is `metrics.average_precision`."""
+    places = {name: place for place, name in enumerate(ranking, 1)}
+    ranks = np.array([places.get(target, np.inf) for target in targets])
+    return (ranks <= ranks[:, None]).sum(1) / ranks
 
 
 def _chance(

@@ -61,12 +61,8 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
     frame["model"] = frame["identity"].map(names)
     frame["mean"] = frame.groupby("model")["normalized"].transform("mean").round(12)  # ties: in published order
     frame["round"] = frame["model"].str.rpartition(";")[2] if label == "fig5_3" else ""
-    orders = {
-        "round": roles.ordered(frame["round"], roles.ROUNDS),
-        "mean": sorted(frame["mean"].unique()),
-        "identity": list(names),
-        "task": roles.ordered(frame["task"]),
-    }
+    orders = {"round": roles.ordered(frame["round"], roles.ROUNDS), "mean": sorted(frame["mean"].unique())}
+    orders |= {"identity": list(names), "task": roles.ordered(frame["task"])}
     frame = frame.sort_values([*orders], key=lambda column: column.map(orders[column.name].index), ignore_index=True)
     kept = "model task value published normalized published_normalized seeds band collapsed chance identity"
     return frame[kept.split()]
@@ -118,7 +114,6 @@ def boxplot(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = r
         axes[1].set(xlabel="published", xlim=(low - room, high + room))
         ends = [low, high] if high - low >= 0.02 else [high]  # two labels only where there is room for both
         axes[1].set_xticks(ends, [f"{end:.2f}" for end in ends], fontsize=8)
-        axes[1].tick_params(axis="y", labelleft=False)
         handles.append(Line2D([], [], label="published mean", **DIAMOND))
     handles.append(axes[0].axvline(1, color=INK, linewidth=0.9, zorder=0.6, label="best of the figure on every task"))
     chance = (data.groupby("task")["chance"].first() / data.groupby("task")["value"].max()).mean()

@@ -76,8 +76,7 @@ def points(data: pd.DataFrame) -> Figure:
             axis.axvline(rows["chance"].max(), **CHANCE | {"color": color}, label=f"{task}, ours at random")
         axis.set_xlabel(metric)
         rows_from_top(axis, models)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(tasks), fontsize=8)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(tasks), fontsize=8)
     return figure
 
 

@@ -16,7 +16,7 @@ from lib.statistics.intervals import SeedNoise, seed_noise
 STRUCTURAL_REFERENCES = profiles.grid("structural")["reference"]
 REFERENCES = (*STRUCTURAL_REFERENCES, *NO_WEIGHTING.values())
 # What students of these figures gain is compared one by one, elsewhere over groups of them: they run with more seeds.
-COMPARED_CLOSELY = ("fig4_3", "fig4_10", "fig4_12")
+COMPARED_CLOSELY = ("fig4_3", "fig4_12")
 
 
 def references(label: str) -> tuple[str, ...]:
@@ -53,9 +53,10 @@ def records(labels: str | Sequence[str], *, profile: Profile) -> pd.DataFrame:
 
 
 def seeds(profile: Profile, repeated: Sequence[str] = ()) -> dict[str, list[int]]:
-    """The models that run with the reference seeds too, by default those that figures compare closely and those that
-    teach; everything else runs with the profile's alone."""
-    close = (identity for label in COMPARED_CLOSELY for identity in figure_models.printed(label).values())
+    """The models that run with the reference seeds too, by default those that figures compare closely, halved sums,
+    which findings compare with the whole ones, and those that teach; everything else runs with the profile's alone."""
+    close = [identity for label in COMPARED_CLOSELY for identity in figure_models.printed(label).values()]
+    close += [figure_models.printed(label)["None;λ=0.5"] for label in figure_models.WEIGHTINGS]
     repeated = repeated or (*REFERENCES, *CONTEXTUAL_TEACHERS, *close)
     return dict.fromkeys(repeated, sorted({*profile.seeds, *profile.reference_seeds}))
 

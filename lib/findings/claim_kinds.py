@@ -5,12 +5,10 @@ Claims are judged as worded: "the best" is the best of the run at hand, and the 
 Models are named as printed in the claim's figure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -25,7 +23,7 @@ Patterns = Filled[Text]
 # What may make numbers unable to speak to a finding; `lib.findings.testability` looks.
 Check = Literal[
     "heads_converged", "task_not_at_chance", "texts_above_limit", "structural_teacher_above_chance",
-    "contextual_teacher_above_chance", "treatment_given", "students_differ", "not_collapsed",
+    "contextual_teacher_above_chance", "treatment_given", "students_differ", "not_collapsed", "round_not_at_chance",
 ]  # fmt: skip
 
 
@@ -82,7 +80,7 @@ class Beats(Claim):
     best: bool = False
 
     @model_validator(mode="after")
-    def _one_best(self) -> Beats:
+    def _one_best(self) -> Self:
         if self.best and len(self.rounds) > 1:
             raise ValueError("best: each of several rounds has a best of its own; write one claim for each")
         return self
@@ -101,16 +99,18 @@ class Beats(Claim):
 
 
 class BeatsOnAverage(Claim):
-    """The models of `better` have a higher average score than those of `worse`."""
+    """The models of `better` have a higher average than those of `worse`. scale: of the effect, 2 for two groups."""
 
     SIDES = ("better", "worse")
     better: Patterns
     worse: Patterns
+    scale: Count = 1
 
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         sides = self.sides(models)
         words = [names[0] if len(names) == 1 else f"average of {len(names)} models" for names in sides]
-        averages = [dict.fromkeys(names, 1 / len(names)) for names in sides]
+        words = words if self.scale == 1 else [f"{self.scale} x {side}" for side in words]
+        averages = [dict.fromkeys(names, self.scale / len(names)) for names in sides]
         return judge([[Comparison(*averages, *words)]], evidence)
 
 
@@ -124,7 +124,7 @@ class CountBeating(Claim):
     at_most: Annotated[int, Field(ge=0)] | None = None
 
     @model_validator(mode="after")
-    def _bounded(self) -> CountBeating:
+    def _bounded(self) -> Self:
         if self.at_least is None and self.at_most is None:
             raise ValueError("a count needs at_least, at_most, or both")
         return self
@@ -163,16 +163,17 @@ class Spread(Claim):
 
 
 class Collapsed(Claim):
-    """The model keeps less than the share `keeps` of what `reference` scores, which has not been trained at all."""
+    """The model keeps less than the share `keeps` of what each `reference` scores: one may be its untrained base."""
 
     SIDES = ("model", "reference")
     model: Text
-    reference: Text
+    reference: Patterns
     keeps: Annotated[float, Field(gt=0, le=1)]
 
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        words = f"{self.keeps:g} x {self.reference}", self.model
-        return judge([[Comparison({self.reference: self.keeps}, {self.model: 1.0}, *words)]], evidence)
+        shares = {name: f"{self.keeps:g} x {name}" for name in resolve(self.reference, models)}
+        parts = [Comparison({name: self.keeps}, {self.model: 1.0}, words, self.model) for name, words in shares.items()]
+        return judge([[part] for part in parts], evidence)
 
 
 class EasierTask(Claim):
@@ -184,30 +185,33 @@ class EasierTask(Claim):
     def weights(self, tasks: Sequence[str]) -> dict[str, float]:
         return {self.easier: 1.0, self.harder: -1.0}
 
+    def sides(self, models: Sequence[str]) -> list[list[str]]:
+        return [list(models)]
+
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        names = [name for name in models if name in evidence.means.index]
-        means = evidence.means.loc[names].mean()
-        judgement = judge([[Comparison(dict.fromkeys(names, 1 / len(names)), {}, self.easier, self.harder)]], evidence)
+        means = evidence.means.loc[list(models)].mean()
+        average = Comparison(dict.fromkeys(models, 1 / len(models)), {}, self.easier, self.harder)
+        judgement = judge([[average]], evidence)
         return replace(judgement, arithmetic=verdicts.arithmetic(means[self.easier], means[self.harder]))
 
 
 class Alike(Claim):
     """Each of `models` scores as well with another treatment, up to `verdicts.MARGIN`. It is checked on our runs alone.
 
-    treatment: what is added to a model's name, as in "cosine;cut" for task texts cut at the teacher's limit.
+    treatment: what is added to a model's name, before the round, as in "cosine;cut" for task texts cut at the teacher's
+        limit.
     """
 
-    SIDES = ("models",)
     models: Patterns
     treatment: Text
 
-    def treated(self, models: Sequence[str]) -> dict[str, str]:
-        """Model -> its name with the treatment, before the round."""
-        heads = {name: name.rpartition(";") if self.checked_on == "fig5_3" else (name, "", "") for name in models}
-        return {name: f"{head};{self.treatment}{sep}{rest}" for name, (head, sep, rest) in heads.items()}
+    def sides(self, models: Sequence[str]) -> list[list[str]]:
+        whole = resolve(self.models, models)
+        parts = [name.rpartition(";") if self.checked_on == "fig5_3" else (name, "", "") for name in whole]
+        return [whole, [f"{head};{self.treatment}{separator}{rest}" for head, separator, rest in parts]]
 
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        pairs = self.treated(self.sides(models)[0]).items()
+        pairs = zip(*self.sides(models), strict=True)
         ways = [way for whole, treated in pairs for way in (pair(whole, treated), pair(treated, whole))]
         # Both differences stay above -MARGIN: two one-sided tests, so each has all of alpha.
         return judge([[replace(way, offset=verdicts.MARGIN)] for way in ways], evidence, sides=1)

@@ -1,26 +1,22 @@
 """The thesis' findings as checks on published numbers and on ours: the ledger, and each chapter's part of it.
 
 A finding stands in `params/claims.yaml`; its kind (`lib.findings.claim_kinds`) turns it into differences of scores, and
-`lib.statistics.verdicts` judges them: chance-corrected accuracies of single test examples, with seeds and texts as
-noise, or normalised accuracies, published or from a figure's CSV, with the seed's noise alone.
+`lib.statistics.verdicts` judges them: ours by chance-corrected scores of single test examples, with seeds and texts as
+noise, the published ones by normalised accuracies, with the seed's noise alone.
 """
 
-from __future__ import annotations
-
+import contextlib
 import functools
-import itertools
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lib import published as theirs
-from lib.config import paths, profiles
+from lib.config import profiles
 from lib.config.profiles import Profile
-from lib.distillation import variants
 from lib.experiments import keys
 from lib.findings import chapter4, final_students, testability
 from lib.findings.claim_kinds import KINDS, Alike, Claim, EasierTask, Number, resolve
@@ -28,24 +24,27 @@ from lib.published import figure_models
 from lib.statistics import effects, intervals, verdicts
 from lib.statistics.intervals import Evidence, SeedNoise
 from lib.statistics.verdicts import Judgement
+from lib.store import executors
 from lib.store.records import store
-from lib.tasks import classification_names
+from lib.tasks import classification_names, retrieval_names
 
 RANKINGS = theirs.BOXPLOTS
 RETRIEVAL = ("fig5_5", "fig5_6")  # rows per metric
 # Section 4.5.3: `no-weighting` sums the losses, λ = 0.5 halves that sum, which AdamW hardly notices.
 RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting", "None;λ=0.5"))
+# Students that the news paper ran twice, with two schedules of the rate.
+_TWICE = [f"{body}+1 linear;cosine" for body in ("BiLSTM(2)", "BiGRU(2)", "BiGRU")]
+TWINS = tuple((theirs.NEWS, name, f"{name};plateau") for name in _TWICE)
 # Encoders that nobody trained here: another seed gives the same one.
 GIVEN = ("Longformer", "SBERT", "TF-IDF", "SBERT, mean of chunks")
-Scores = Mapping[str, Any]  # figure -> its scores; of the news paper, which has F1 of pairs, `Evidence`
+Scores = Mapping[str, pd.DataFrame | Evidence]  # figure -> its scores; of the news paper what its chapter makes of them
 Checks = Mapping[tuple[str, str], str]  # (failed check, figure or "") -> what failed
-Noises = Mapping[str, SeedNoise | None]  # figure -> its seed noise, None where it is not known
-_NUMBERS = ("effect", "low", "high", "p", "q")
+_NUMBERS = ("effect", "low", "high", "p", "p_equivalent", "q")
 _COLUMNS = (
     *("id", "section", "label", "finding"),
-    *(f"published_{name}" for name in (*_NUMBERS, "verdict", "decided_by", "reason")),
-    *("arithmetic", *_NUMBERS, "verdict", "one_task_low", "one_task_high", "seeds", "decided_by", "our_arithmetic"),
-    *("measure", "profile", "note"),
+    *(f"published_{name}" for name in (*_NUMBERS, "verdict", "decided_by", "arithmetic", "reason")),
+    *(*_NUMBERS, "verdict", "decided_by", "arithmetic", "one_task_low", "one_task_high", "seeds", "checks", "profile"),
+    "note",
 )
 
 
@@ -72,41 +71,37 @@ def parse(name: str, fields: Mapping[str, Any], where: str) -> Claim:
 
 
 def check(
-    scores: Scores,
-    noise: Noises | None = None,
-    *,
-    checks: Checks | None = None,
-    numbers: Mapping[str, float] | None = None,
-    profile: str = "",
+    scores: Scores, *, checks: Checks | None = None, numbers: Mapping[str, float] | None = None, profile: str = ""
 ) -> pd.DataFrame:
     """The claims ledger: every finding on the published numbers and on our scores.
 
-    scores: figure -> columns model (identity, or as printed), task, value; seed, metric and round where there are
-        several. Models that the figure does not print are left out. With the columns of `intervals.task_scores` too,
-        they are judged by single test examples, and other models add to the seed noise.
-    noise: figure -> seed noise of mean accuracy, for scores without examples; by default measured on their seeds.
+    scores: figure -> tidy records with scores of single test examples, as of `experiments.run`; model is the identity,
+        or the name as printed. Models that the figure does not print add to the seed noise.
     checks: `testability.results`; a claim is "not testable here" if a check that it needs failed, for it or for all.
     numbers: ours, by name, for claims of the kind `number`. q is taken within each of the two documents.
 
-    A row per claim; label is its figure. "published_..." and arithmetic are of the published numbers, the others ours:
-    `Judgement`'s, "not run" where a model has no scores; q, among all that were tested.
+    A row per claim; label is its figure, checks are those that it needs. "published_..." is of the published numbers,
+    the others are ours: `Judgement`'s, "not run" where a model has no scores; q, among all that were tested.
     """
     rows = []
     for claim in load():
         row: dict[str, Any] = claim.model_dump(include={"id", "section", "finding", "note"})
         row |= {"label": claim.figure, "profile": profile}
+        absent = f"No records: make {claim.checked_on} first."
         if isinstance(claim, Number):
             ours = (numbers or {}).get(claim.number)
             row |= {"published_effect": claim.published, "published_verdict": verdicts.NUMBER, "effect": ours}
             row |= {"verdict": verdicts.NOT_RUN if ours is None else verdicts.NUMBER}
+            missing = absent if ours is None else ""
         else:
-            published = _columns(_judged_published(claim))
-            judged, measure, missing = _ours(claim, scores.get(claim.checked_on), noise or {})
+            own = scores.get(claim.checked_on)
+            judged, missing = (None, absent) if own is None else _ours(claim, own)
+            row["checks"] = ", ".join(claim.needed)
             failed = {name: reason for (name, label), reason in (checks or {}).items() if label in ("", claim.figure)}
             judged = judged and verdicts.checked(judged, claim.needed, failed)
+            published = _columns(_judged_published(claim))
             row |= {f"published_{name}": value for name, value in published.items()} | _columns(judged)
-            row |= {"arithmetic": published["arithmetic"], "our_arithmetic": row["arithmetic"], "measure": measure}
-            row["note"] = " ".join(filter(None, (claim.note, missing, judged.reason if judged else "")))
+        row["note"] = " ".join(filter(None, (claim.note, missing, row.get("reason"))))
         rows.append(row)
     table = pd.DataFrame(rows, columns=[*_COLUMNS])
     for prefix in ("published_", ""):
@@ -117,12 +112,9 @@ def check(
     return table
 
 
-def of_figure(
-    figure: str, scores: pd.DataFrame, noise: SeedNoise | None = None, checks: Checks | None = None
-) -> pd.DataFrame:
+def of_figure(figure: str, scores: pd.DataFrame, checks: Checks | None = None) -> pd.DataFrame:
     """The ledger's rows of one figure, short; published and ours are effects. Arguments are as entries of `check`'s."""
-    sources = {claim.checked_on for claim in load() if claim.figure == figure}
-    rows = check(dict.fromkeys(sources, scores), dict.fromkeys(sources, noise), checks=checks)
+    rows = check({claim.checked_on: scores for claim in load() if claim.figure == figure}, checks=checks)
     rows = rows[(rows["label"] == figure) & (rows["published_verdict"] != verdicts.NUMBER)]
     decided = rows["decided_by"].fillna(rows["published_decided_by"])
     short = rows.assign(decided_by=decided, published=rows["published_effect"], ours=rows["effect"])
@@ -133,47 +125,40 @@ def of_chapter_4(figure: str, records: pd.DataFrame, profile: Profile) -> pd.Dat
     """`of_figure` for a boxplot of Chapter 4, from its records, with the checks that they allow."""
     wanted = {*chapter4.models(figure, profile).values(), *chapter4.references(figure)}
     scores = records[records["model"].isin(wanted)]
-    checks = testability.results(testability.table({figure: scores}, profile, informing=False))
-    return of_figure(figure, scores, chapter4.band(records, figure, profile), checks)
+    return of_figure(figure, scores, testability.results(testability.table({figure: scores}, profile, informing=False)))
 
 
-def our_results(profile: Profile) -> tuple[Scores, Noises]:
-    """Our results for `check`: figure -> scores, and figure -> seed noise.
+def our_results(profile: Profile) -> dict[str, pd.DataFrame]:
+    """Our scores for `check`, of every figure whose runs are all in the store; nothing is computed.
 
-    Figures made on this machine are read from the store, with every seed; nothing is trained. One of which only the CSV
-    is there (it came with the repository, or the store is out of date) gives its means over seeds and its band.
+    Raises `NotComputed` if there is none.
     """
-    scores, noise = {}, {}
-    for figure in dict.fromkeys(claim.checked_on for claim in load()):
-        csv = paths.figures(profile) / f"{figure}.csv"
-        if csv.is_file() and figure != theirs.NEWS:  # its evidence is `lib.news.results`'
-            drawn_here = (paths.provenance(profile) / f"{figure}.json").is_file()
-            scores[figure], noise[figure] = (drawn_here and _stored(figure, profile)) or _drawn(figure, csv, profile)
-    return scores, {figure: measured for figure, measured in noise.items() if measured}
+    scores = {}
+    evaluated = store().has(keys.tasks(profile))  # if not, there is no reason to read the tasks
+    for figure in dict.fromkeys(claim.checked_on for claim in load() if evaluated):
+        if retrieval_names(profile) if figure in RETRIEVAL else classification_names(profile):
+            with contextlib.suppress(executors.NotComputed), executors.nothing_computed():
+                scores[figure] = _records(figure, profile)
+    if not scores:
+        told = f"no figure of the profile {profile.name} has all of its runs in {store().folder}"
+        raise executors.NotComputed(f"{told}; first run ./run_all.sh {profile.name}, or some of the notebooks 02 to 07")
+    return scores
 
 
 @functools.cache
-def rerun_noise(tasks: tuple[str, ...] = (), *, without: str = "") -> SeedNoise:
+def rerun_noise(tasks: tuple[str, ...] = (), *, without: str = "", reruns: tuple = RERUNS) -> SeedNoise:
     """How far a published run may be off: from the two pairs of runs of (almost) one configuration.
 
         sd^2 = mean over pairs of d^2 / 2,  d: the difference of their mean normalised accuracies, .0067 and .0047
 
     With two degrees of freedom a difference counts from .0249. For one task: from the twelve differences of single
-    tasks. without: a figure whose pair is left out, for claims about that pair itself.
+    tasks. without: a figure whose pair is left out, for claims about that pair itself. reruns: or those of `TWINS`.
     """
-    pairs = [rerun for rerun in RERUNS if rerun[0] != without]
-    tables = [theirs.load(figure).pivot(index="model", columns="task", values="normalized") for figure, *_ in pairs]
+    pairs, values = [rerun for rerun in reruns if rerun[0] != without], "value" if reruns is TWINS else "normalized"
+    tables = [theirs.load(figure).pivot(index="model", columns="task", values=values) for figure, *_ in pairs]
     gaps = pd.DataFrame([table.loc[a] - table.loc[b] for table, (_, a, b) in zip(tables, pairs, strict=True)])
     gaps = gaps.stack() if len(tasks) == 1 else gaps.mean(axis=1)
     return SeedNoise(float(np.sqrt((gaps**2).mean() / 2)), len(gaps))
-
-
-@functools.cache
-def twin_noise() -> SeedNoise:
-    """How far a run of the news paper may be off: from students that it ran twice, with two schedules of the rate."""
-    table = theirs.load(theirs.NEWS).pivot(index="model", columns="task", values="value").mean(axis=1)
-    gaps = [table[name] - table[f"{name};plateau"] for name in table.index if f"{name};plateau" in table.index]
-    return SeedNoise(float(np.sqrt(np.square(gaps).mean() / 2)), len(gaps))
 
 
 def neighbours(figure: str) -> pd.DataFrame:
@@ -185,71 +170,48 @@ def neighbours(figure: str) -> pd.DataFrame:
     rounds = means.index.str.rpartition(";").get_level_values(2) if figure == "fig5_3" else [""] * len(means)
     table = pd.concat([effects.neighbours(group) for _, group in means.groupby(rounds, sort=False)], ignore_index=True)
     table["within_noise"] = table["gap"] <= rerun_noise().least_difference
-    pairs = zip(table["better"], table["worse"], strict=True)
-    table["arithmetic"] = [verdicts.arithmetic(means[better], means[worse]) for better, worse in pairs]
-    table.insert(0, "figure", figure)
+    table["arithmetic"] = [*map(verdicts.arithmetic, means[table["better"]], means[table["worse"]])]
     return table.rename(columns={"better": "model", "worse": "ahead_of"})
 
 
 def _columns(judged: Judgement | None) -> dict[str, Any]:
-    if judged is None:
-        return {"verdict": verdicts.NOT_RUN, "arithmetic": None}
-    low, high = judged.without_a_task
-    return asdict(judged) | {"one_task_low": low, "one_task_high": high}
+    return asdict(judged) if judged else {"verdict": verdicts.NOT_RUN}
 
 
 @functools.cache
 def _judged_published(claim: Claim) -> Judgement | None:
     if isinstance(claim, Alike):
         return None
-    noise = twin_noise() if claim.metric == "F1" else None
+    noise = rerun_noise(reruns=TWINS) if claim.metric == "F1" else None
     if claim.metric == "accuracy":
         compared = set().union(*claim.sides(_models(claim)))
         tested = [figure for figure, *pair in RERUNS if figure == claim.checked_on and compared == {*pair}]
         noise = rerun_noise(claim.tasks, without="".join(tested))
-    return claim.judged(_of_runs(claim, _published_scores(claim.checked_on, claim.metric), noise), _models(claim))
+    scores = _published_scores(claim.checked_on, claim.metric)
+    if isinstance(claim, EasierTask) or claim.metric == "F1":  # of raw scores
+        runs = scores.pivot(index=["model", "seed"], columns="task", values="value").dropna(subset=claim.tasks or None)
+    else:
+        runs = effects.normalized_runs(scores)
+    return claim.judged(intervals.from_runs(runs, weights=claim.weights(list(runs)), noise=noise), _models(claim))
 
 
-def _ours(claim: Claim, scores: pd.DataFrame | None, noise: Noises) -> tuple[Judgement | None, str, str]:
-    """Our verdict, the measure, and what is missing."""
-    if scores is None:
-        return None, "", ""
+def _ours(claim: Claim, scores: pd.DataFrame | Evidence) -> tuple[Judgement | None, str]:
+    """Our verdict, and what is missing for one."""
     models = _models(claim)
     compared = set().union(*claim.sides(models))
     if isinstance(scores, Evidence):
         missing = sorted(compared - {*scores.means.index})
-        return (None, "", f"No records of {missing[0]}.") if missing else (claim.judged(scores, models), "F1", "")
-    scores = _as_printed(claim, scores)
-    if isinstance(claim, Alike):
-        compared.update(claim.treated(compared).values())
-    tasks = {claim.easier, claim.harder} if isinstance(claim, EasierTask) else set(claim.tasks)
-    missing = sorted(compared - set(scores["model"])) + sorted(tasks - set(scores["task"]))
-    if missing or scores.empty:
-        more = f" and {len(missing) - 1} more" if missing[1:] else ""
-        return None, "", f"No records of {missing[0]}{more}." if missing else ""
-    if "scores" in scores:
-        given = [name for name in scores["model"].unique() if name.partition(";")[0] in GIVEN]
-        weights = claim.weights(list(scores["task"].unique()))
-        evidence = intervals.from_examples(intervals.task_scores(scores), weights=weights, given=given)
-        return claim.judged(evidence, models), "chance-corrected", ""
-    of_means = noise.get(claim.checked_on) if claim.metric == "accuracy" and not claim.tasks else None
-    return claim.judged(_of_runs(claim, scores, of_means), models), "normalised, seeds alone", ""
-
-
-def _of_runs(claim: Claim, scores: pd.DataFrame, noise: SeedNoise | None) -> Evidence:
-    weights = claim.weights(list(scores["task"].unique()))
-    scores = scores[scores["task"].isin(list(weights))]
-    if isinstance(claim, EasierTask) or claim.metric == "F1":  # of raw scores
-        table = scores.pivot(index=["model", "seed"], columns="task", values="value").dropna()
     else:
-        try:
-            table = effects.normalized_runs(scores)
-        except ValueError as error:
-            raise ValueError(f"{claim.checked_on}: {error}") from None
-    repeated = table.index.get_level_values("model").duplicated()
-    if noise is None and repeated.any() and intervals.seed_noise(table).sd < 1e-9:
-        table = table[~repeated]  # a CSV's mean, once for each of its seeds: what they varied by is not known
-    return intervals.from_runs(table, weights=weights, noise=noise)
+        scores = _as_printed(claim, scores)
+        weights = claim.weights(list(scores["task"].unique()))
+        missing = sorted(compared - set(scores["model"])) + sorted({*claim.tasks, *weights} - set(scores["task"]))
+    if missing:
+        more = f" and {len(missing) - 1} more" if missing[1:] else ""
+        return None, f"No records of {missing[0]}{more}."
+    if not isinstance(scores, Evidence):
+        given = [name for name in scores["model"].unique() if name.partition(";")[0] in GIVEN]
+        scores = intervals.from_examples(intervals.task_scores(scores), weights=weights, given=given)
+    return claim.judged(scores, models), ""
 
 
 def _models(claim: Claim) -> list[str]:
@@ -270,60 +232,17 @@ def _published_scores(figure: str, metric: str) -> pd.DataFrame:
 
 
 def _as_printed(claim: Claim, scores: pd.DataFrame) -> pd.DataFrame:
-    """Models that the figure does not show are left out, but for scores of single examples, where a reference student's
-    seeds may be all that is known of seeds."""
-    figure = claim.checked_on
-    scores = scores.assign(seed=scores.get("seed", 0))
-    if "metric" in scores:
-        scores = scores[scores["metric"] == claim.metric]
-    if figure == "fig5_3" and "round" in scores:
-        scores = scores.assign(model=scores["model"] + ";" + scores["round"])
-    identities = {} if figure in RETRIEVAL else figure_models.printed(figure)
-    names = {identity: name for name, identity in identities.items()} | {name: name for name in _models(claim)}
-    if isinstance(claim, Alike):
-        names |= dict(zip(claim.treated(names).values(), claim.treated(names.values()).values(), strict=True))
-    models = scores["model"].map(names)
-    if "scores" in scores:
-        models = models.fillna(scores["model"])
-    columns = ["model", "task", "seed", "value", "scores", "groups", "chance"]
-    return scores.assign(model=models).dropna(subset="model").filter(columns)
+    """The scores of the claim's metric; models that its figure prints have the names printed there."""
+    scores = scores[scores["metric"] == claim.metric]
+    if claim.checked_on == "fig5_3":
+        return scores.assign(model=scores["model"] + ";" + scores["round"])
+    identities = {} if claim.checked_on in RETRIEVAL else figure_models.printed(claim.checked_on)
+    return scores.assign(model=scores["model"].replace({identity: name for name, identity in identities.items()}))
 
 
-def _stored(figure: str, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | None] | None:
-    """From the store, if it holds every run."""
+def _records(figure: str, profile: Profile) -> pd.DataFrame:
     if figure.startswith("fig4_"):
-        models = {*chapter4.models(figure, profile).values(), *chapter4.references(figure)}
-        seeds, trained, splits = chapter4.seeds(profile), profile, [("validation", None)]
-    else:
-        models, seeds = final_students.MODELS.values(), final_students.seeds(profile)
-        trained = final_students.final_profile(profile)
-        splits = [("test", limit) for limit in profile.final.rounds.values()]
-    if not store().has(keys.tasks(profile)):
-        return None  # nothing was evaluated: no reason to read the tasks
-    tasks = classification_names(profile)
-    pairs = [(variants.parse(model), seed) for model in models for seed in seeds.get(model, profile.seeds)]
-    with keys.data_at_rest():
-        runs = itertools.product(pairs, tasks, splits)
-        if not all(store().has(keys.record(*pair, task, trained, *split)) for pair, task, split in runs):
-            return None
+        return chapter4.records(figure, profile=profile)
     if figure in RETRIEVAL:
-        return final_students.retrieval(profile, top=None), None
-    if figure == "fig5_3":
-        return pd.concat([final_students.classification(profile), final_students.cut(profile)]), None
-    scores = chapter4.records(figure, profile=profile)
-    return scores, chapter4.band(scores, figure, profile)
-
-
-def _drawn(figure: str, csv: Path, profile: Profile) -> tuple[pd.DataFrame, SeedNoise | None]:
-    """From the CSV: the mean of the seeds once for each, and the noise of the band."""
-    frame = pd.read_csv(csv, keep_default_na=False, na_values=[""]).assign(seed=0)
-    if "band" not in frame or frame["band"].isna().all():
-        return frame, None
-    if figure.startswith("fig4_"):
-        df = sum(len(chapter4.seeds(profile)[model]) - 1 for model in chapter4.references(figure))
-    else:
-        df = int((frame.groupby("model")["seeds"].max() - 1).sum())
-    if df < 1:
-        return frame, None
-    repeated = frame.assign(seed=frame["seeds"].map(range)).explode("seed", ignore_index=True).astype({"seed": int})
-    return repeated, SeedNoise(float(frame["band"].iloc[0]) / 2, df)
+        return final_students.retrieval(profile, top=None)
+    return pd.concat([final_students.classification(profile), final_students.cut(profile)])

@@ -65,9 +65,8 @@ def score_table(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.DataFra
     ours = ours.groupby(["round", "model", "task"], sort=False)["value"].mean().reset_index()
     theirs = published.load("tab5_7").rename(columns={"value": "published"})
     cells = theirs[~theirs["task"].isin(_MEANS)]
-    recomputed = _summaries(cells, "published").rename(columns={"published": "recomputed"})
     table = pd.concat([ours, _summaries(ours, "value")]).merge(theirs, on=["round", "model", "task"], how="outer")
-    table = table.merge(recomputed, how="left")
+    table = table.merge(_summaries(cells, "published").rename(columns={"published": "recomputed"}), how="left")
     off = (table["published"].astype(float) - table["recomputed"]).abs()
     # Half a unit of the third digit: in the summary, and in each cell and its task's best, which normalising scales up.
     best = cells.groupby(["round", "task"])["published"].max().astype(float)

@@ -59,16 +59,16 @@ def weighting(profile: Profile) -> pd.DataFrame:
     masks, lambdas = (dict.fromkeys(parts) for parts in zip(*names, strict=True))
     limit = str(profile.training.max_structural_len)
     limit += "" if limit == MASK_LABEL else f" (label {MASK_LABEL})"
-    masks = ", ".join(masks).replace(MASK_LABEL, limit)
-    return _beside("tab4_9", {"max_structural_len": masks, "λ": ", ".join(lambdas)})
+    return _beside(
+        "tab4_9", {"max_structural_len": ", ".join(masks).replace(MASK_LABEL, limit), "λ": ", ".join(lambdas)}
+    )
 
 
 def _beside(label: str, values: dict[str, object], *sections: Settings) -> pd.DataFrame:
     """Rows in the published order, from the values, else from the last of the sections that has the field."""
     table = published.load(label).rename(columns={"value": "published"})
     fields = {field: value for section in sections for field, value in section} | _FIXED | values
-    names = [
-        name if name in fields else _FIELDS.get(name, name.lower().replace(" ", "_")) for name in table["parameter"]
-    ]
+    called = _FIELDS | {name: name for name in fields}
+    names = [called.get(name, name.lower().replace(" ", "_")) for name in table["parameter"]]
     table.insert(1, "value", [_WORDS.get(str(fields[name]), str(fields[name])) for name in names])
     return table

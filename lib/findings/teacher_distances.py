@@ -21,22 +21,14 @@ def distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -> pd.Dat
     if batches == 0:
         raise ValueError(f"{len(student)} documents do not fill one batch of {batch}")
     ours, theirs = (rows[: batches * batch].reshape(batches, batch, -1) for rows in (student, teacher))
-    flat, shifts = theirs.reshape(batches, -1), range(1, batch)
-    pairs = {
-        ("as published", "positives"): [theirs],
-        ("as published", "negatives"): [np.roll(flat, shift, axis=1).reshape(theirs.shape) for shift in shifts],
-        ("true", "positives"): [theirs],
-        ("true", "negatives"): [np.roll(theirs, shift, axis=1) for shift in shifts],
-    }
-    frames = []
-    for (pairing, to), others in pairs.items():
-        values = {
-            "squared L2": [np.square(ours - other).mean(-1).ravel() for other in others],
-            "cosine": [1 - cosines(ours, other).ravel() for other in others],
-        }
-        for name, parts in values.items():
-            value = np.concatenate(parts)
-            frames.append(pd.DataFrame({"negatives": pairing, "distance": name, "to": to, "value": value}))
+    flat, shifts, frames = theirs.reshape(batches, -1), range(1, batch), []
+    negatives = {"as published": [np.roll(flat, shift, axis=1).reshape(theirs.shape) for shift in shifts]}
+    negatives["true"] = [np.roll(theirs, shift, axis=1) for shift in shifts]
+    for pairing, shifted in negatives.items():
+        for to, others in (("positives", theirs[None]), ("negatives", np.stack(shifted))):
+            values = {"squared L2": np.square(ours - others).mean(-1), "cosine": 1 - cosines(ours, others)}
+            for name, value in values.items():
+                frames.append(pd.DataFrame({"negatives": pairing, "distance": name, "to": to, "value": value.ravel()}))
     return pd.concat(frames, ignore_index=True)
 
 

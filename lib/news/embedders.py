@@ -158,15 +158,16 @@ def _student(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
         with torch.no_grad():
             student.embedding.weight.copy_(torch.from_numpy(inputs[start])[:, : student.embedding.embedding_dim])
     use = "train" if design.annotated or design.loss in ("triplet", "complex") else "distilled"
-    examples, held_out = np.arange(len(ids[use]))[:, None], section.held_out
+    examples, held_out = np.arange(len(ids[use]))[:, None], events.held_out(section.documents)
     if use == "train":
         examples = np.unique(side.pairs)[:, None] if design.annotated else distil.triplets(side, own)
         examples = np.random.default_rng(own).permutation(examples)
-        held_out = len(examples) // 10
-    options = section.model_dump(include={"epochs", "batch_size", "patience", "plateau_patience", "token_rate"})
-    rate = section.rates.get(design.architecture, section.rates["other"])
+        held_out = events.held_out(len(examples))
+    options = section.model_dump(include={"epochs", "batch_size", "patience", "plateau_patience"})
+    rates = {"rate": section.rates.get(design.architecture, section.rates["other"])}
+    rates["token_rate"] = section.rates.get("tokens", rates["rate"])
     parts = np.split(examples, [len(examples) - held_out])
-    history = distil.train(student, ids[use], vectors[use], *parts, seed=own, rate=rate, **options)
+    history = distil.train(student, ids[use], vectors[use], *parts, seed=own, **rates, **options)
     result = {use: student.encode(part) for use, part in ids.items() if use != "distilled"}
     return result | {"megabytes": np.array(student.megabytes), "held_out": np.array(history)}
 

@@ -14,9 +14,11 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from lib.config import paths
 from lib.config.profiles import Profile
 from lib.data import sources, task_files
 from lib.data.dataset_folder import Documents, content, json_lines
+from lib.news import reports
 
 SIDES = ("train", "public", "private")
 _ANSWERS = {"yes": True, "no": False}
@@ -43,9 +45,9 @@ def read(profile: Profile) -> dict[str, Side]:
     positive or without a negative pair."""
     section = profile.news
     dataset, _, task = section.events.partition("/")
-    folder = sources.root(profile) / dataset / "tasks" / task
+    folder = root(profile, dataset) / dataset / "tasks" / task
     if (folder / "clusters.jsonl").is_file():
-        sides = _of_clusters(folder, section.positives, section.seed)
+        sides = _of_clusters(folder, section.positives, profile.corpus.seed)
     else:
         sides = {name: _of_pairs(folder, name) for name in SIDES}
     for name, side in sides.items():
@@ -53,6 +55,13 @@ def read(profile: Profile) -> dict[str, Side]:
             if wanted not in side.positive:
                 raise ValueError(f"{folder}: the side {name} has no {kind} pair; give it other events")
     return sides
+
+
+def root(profile: Profile, dataset: str) -> Path:
+    """The folder that holds one of the profile's news folders: what mini builds, or a person's own, as in thesis."""
+    if profile.build is None or profile.build.builder != "mini":
+        return paths.data_root(profile)
+    return reports.root(profile.build.seed) if dataset == reports.NAME else sources.root(profile)
 
 
 def _of_clusters(folder: Path, positives: float, seed: int) -> dict[str, Side]:
@@ -116,18 +125,23 @@ def distillation_texts(profile: Profile, sides: dict[str, Side]) -> list[str]:
     groups = {group for side in tested for group in side.groups} - {""}
     windows = []
     for name in section.texts:
-        for document in Documents(sources.root(profile), name):
+        for document in Documents(root(profile, name), name):
             if document.group not in groups and content(document.text) not in contents:
                 words = document.text.split()
                 parts = [words[start : start + section.words] for start in range(0, len(words), section.words)]
                 kept = [part for part in parts if len(part) >= section.words / 2] or parts[:1]
                 windows += [" ".join(part) for part in kept]
-    wanted = section.documents + section.held_out
+    wanted = section.documents + held_out(section.documents)
     if len(windows) < wanted:
         told = f"the folders {', '.join(section.texts)} hold {len(windows)} windows of {section.words} words"
         raise ValueError(f"{told}, {wanted} are wanted; lower news.documents or add a folder to news.texts")
-    order = np.random.default_rng(section.seed).permutation(len(windows))
+    order = np.random.default_rng(profile.corpus.seed).permutation(len(windows))
     return [windows[row] for row in order[:wanted]]
+
+
+def held_out(count: int) -> int:
+    """How many further documents, or how many of given ones, are kept for early stopping: a tenth."""
+    return max(1, count // 10)
 
 
 def rated_stories(profile: Profile) -> tuple[list[str], np.ndarray] | None:

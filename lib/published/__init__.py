@@ -29,11 +29,8 @@ NEWS = "news_fig1"  # ours: the news paper has no figure, its eight tables toget
 
 def labels() -> list[str]:
     """Every label that has published numbers, figures first."""
-    tables = (path.stem for path in FOLDER.glob("*tab*.csv"))
-    return sorted(
-        (*BOXPLOTS, *_CURVES, NEWS, *tables),
-        key=lambda label: (label.rstrip("0123456789_"), *map(int, re.findall(r"\d+", label))),
-    )
+    labels = (*BOXPLOTS, *_CURVES, NEWS, *(path.stem for path in FOLDER.glob("*tab*.csv")))
+    return sorted(labels, key=lambda label: re.sub(r"\d+", lambda number: number[0].zfill(2), label))
 
 
 def load(label: str) -> pd.DataFrame:

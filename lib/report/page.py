@@ -39,8 +39,8 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
     """The page as text. ledger: `claims.check`'s."""
     entries = {label: entry for label, entry in manifest.load().items() if entry.kind != "page" and label != LEDGER}
     items = [shown_item(label, entry, profile) for label, entry in entries.items()]
-    notebooks = sorted({entry.notebook for entry in entries.values()})
-    chapters = {name: [item for item in items if item.entry.notebook == name] for name in notebooks}
+    notebooks = {label: entry.notebook for label, entry in entries.items()}
+    chapters = {name: [item for item in items if item.entry.notebook == name] for name in sorted({*notebooks.values()})}
     notes = [item.provenance for item in items if item.provenance]
     values = {
         "rerun": claims.rerun_noise().least_difference,
@@ -51,7 +51,7 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
         "timings": _timings(profile, chapters),
     }
     values |= {"profile": profile, "run": paths.run_name(profile), "chapters": chapters, "items": items, "notes": notes}
-    values |= {"ledger": ledger, "margin": MARGIN, "deviations": deviations.table(profile)}
+    values |= {"ledger": ledger, "margin": MARGIN, "deviations": deviations.table(profile), "notebooks": notebooks}
     return template("template.html.j2").render(values)
 
 
@@ -96,9 +96,8 @@ def _beside(numbers: pd.DataFrame) -> pd.DataFrame:
     """The numbers behind a figure or table; a boxplot's with a row per model, the best first, ours / published."""
     if "normalized" not in numbers:
         return numbers
-    means = numbers.groupby("model", sort=False).agg(
-        ours=("normalized", "mean"), published=("published_normalized", "mean"), seeds=("seeds", "max")
-    )
+    columns = {"ours": ("normalized", "mean"), "published": ("published_normalized", "mean"), "seeds": ("seeds", "max")}
+    means = numbers.groupby("model", sort=False).agg(**columns)
     pairs = numbers["value"].map(cell) + " / " + numbers["published"].map(cell).replace("", "-")
     tasks = numbers.assign(pair=pairs).pivot(index="model", columns="task", values="pair")
     return means.join(tasks[roles.ordered(numbers["task"])]).iloc[::-1].reset_index()

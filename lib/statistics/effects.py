@@ -56,21 +56,12 @@ def normalized_runs(scores: pd.DataFrame, *, best: Mapping[str, float] | None = 
     scores: columns model, task, seed, value; one row per combination, every run with the same tasks.
     best: the best value per task, `best_means` of the compared models; those of `scores` by default.
 
-    Raises `ValueError` if a column is missing, a run is listed twice or lacks a task, or a value is no accuracy.
+    Raises `ValueError` if a run is listed twice or lacks a task, or a value is no accuracy.
     """
-    missing = [column for column in ("model", "task", "seed", "value") if column not in scores]
-    if missing:
-        raise ValueError(f"scores need columns model, task, seed, value; {missing[0]!r} is not in {list(scores)}")
-    twice = scores[scores.duplicated(["model", "task", "seed"])]
-    if len(twice):
-        model, task, seed = twice[["model", "task", "seed"]].iloc[0]
-        raise ValueError(f"model {model!r}, task {task!r}, seed {seed} is listed more than once")
-    best = best_means(scores) if best is None else best
-    frame = normalized_accuracy(scores.rename(columns={"value": "accuracy"}), best=best)
+    frame = normalized_accuracy(scores.rename(columns={"value": "accuracy"}), best=best or best_means(scores))
     runs = frame.pivot(index=["model", "seed"], columns="task", values="normalized")
-    if runs.isna().any(axis=None):
-        model, seed = runs.index[runs.isna().any(axis=1)][0]
-        task = runs.columns[runs.loc[(model, seed)].isna()][0]
+    values = runs.stack(future_stack=True)
+    for model, seed, task in values.index[values.isna()]:
         raise ValueError(f"model {model!r}, seed {seed} has no value for task {task!r}; means would not compare")
     return runs
 

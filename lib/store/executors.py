@@ -1,5 +1,7 @@
 """Where independent work runs: processes of this machine by default, or any `concurrent.futures.Executor`."""
 
+import contextlib
+import ctypes
 import functools
 import multiprocessing
 import os
@@ -8,7 +10,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
 from typing import Any
 
@@ -16,9 +18,15 @@ from lib.config import environment
 from lib.config.profiles import OneLine, ParameterError
 from lib.store import progress
 
+_idle = False  # in a block of `nothing_computed`
+
 
 class WorkerKilled(OneLine, BrokenExecutor):
     """A worker ended without an answer."""
+
+
+class NotComputed(OneLine, LookupError):
+    """A value is not in the store, and nothing is to be computed."""
 
 
 class Interrupted(OneLine, KeyboardInterrupt):
@@ -27,6 +35,8 @@ class Interrupted(OneLine, KeyboardInterrupt):
 
 def submit(tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | None, description: str) -> None:
     """Run the tasks and wait for all; what they return is not brought back, the first error is raised at the end."""
+    if _idle:
+        raise NotComputed(f"{description}: {len(tasks)} are missing")
     executor = executor or processes(jobs())
     errors = []
     try:
@@ -47,6 +57,17 @@ def submit(tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | N
         raise Interrupted("the workers have ended; what was computed is kept, run the cell again to go on") from None
     if errors:
         raise errors[0]
+
+
+@contextlib.contextmanager
+def nothing_computed() -> Iterator[None]:
+    """In this block `submit` raises `NotComputed`: for what only reads results."""
+    global _idle
+    _idle = True
+    try:
+        yield
+    finally:
+        _idle = False
 
 
 @functools.cache
@@ -87,6 +108,8 @@ def end_with(parent: int, at_last: Callable[[], None] = lambda: None) -> None:
 
 def _call(function: Callable[..., Any], arguments: tuple) -> None:
     function(*arguments)
+    with contextlib.suppress(AttributeError):  # glibc keeps what a training has freed, a gigabyte after some jobs
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _start_worker(parent: int) -> None:

@@ -45,7 +45,7 @@ def read(label: str, profile: Profile) -> dict[str, Any]:
 
 def run_note(notebook: str, profile: Profile) -> dict[str, Any]:
     """What `note_run` noted of a notebook's last complete run; empty if there is no note, or if it is damaged."""
-    return _read(_place(notebook, profile))
+    return _read(paths.run_folder(profile) / "runs" / f"{notebook}.json")
 
 
 def note_run(
@@ -54,11 +54,7 @@ def note_run(
     """Note a complete run. files: those of each label that it made."""
     written = _fingerprints(file for own in files.values() for file in own)
     note = {"inputs": inputs, "labels": list(files), "files": written, "seconds": round(seconds, 1)}
-    _write(_place(notebook, profile), note)
-
-
-def _place(notebook: str, profile: Profile) -> Path:
-    return paths.run_folder(profile) / "runs" / f"{notebook}.json"
+    _write(paths.run_folder(profile) / "runs" / f"{notebook}.json", note)
 
 
 def _write(path: Path, entry: dict[str, Any]) -> None:

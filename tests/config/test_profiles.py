@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import re
+import shlex
+import shutil
 
 import pytest
+from ruamel.yaml import YAML
 
 from lib.config import manifest, paths, profiles
 
@@ -47,6 +52,43 @@ def test_a_profile_that_extends_none_that_is_there_is_one_line(monkeypatch, tmp_
         (tmp_path / f"{name}.yaml").write_text(text)
     with pytest.raises(profiles.ParameterError, match=r"params/one.yaml: extends: unknown profile 'two'; nearest: one"):
         profiles.load("one")
+
+
+@pytest.fixture
+def own_file(tmp_path, monkeypatch):
+    """Writes params/own.yaml beside the real profiles, and loads it."""
+
+    def load(values):
+        for path in paths.PARAMS.glob("*.yaml"):
+            shutil.copy(path, tmp_path)
+        with monkeypatch.context() as patch:
+            patch.setattr(paths, "PARAMS", tmp_path)
+            (tmp_path / "own.yaml").write_text(json.dumps(values))  # JSON is YAML
+            return profiles.load("own")
+
+    return load
+
+
+def test_the_lines_of_contributing_work_in_a_profile_file(own_file):
+    text = (paths.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    command = re.search(r"--set (build=null .*?\n.*?)\n```", text)[1]
+    extended = re.search(r"with `extends: (\w+)`, `name: <name>` and what differs", text)[1]
+    values = {"extends": extended, "name": "own"}
+    for assignment in shlex.split(command.replace("\\\n", " ")):
+        key, _, value = assignment.partition("=")
+        *section, field = key.split(".")
+        (values.setdefault(section[0], {}) if section else values)[field] = YAML(typ="safe").load(value)
+    profile = own_file(values)
+    assert profile.build is None and profile.data_root == "my_data" and profile.corpus.names == ("things",)
+    assert profile.tasks.names == ("KINDS",) and profile.corpus.train_documents == 32
+    assert profile.heads == profiles.load(extended).heads
+
+
+@pytest.mark.parametrize("section", ["corpus", "tasks", "training"])
+@pytest.mark.parametrize("value", [None, 5, ["a"]])
+def test_a_section_that_is_none_is_one_line(own_file, section, value):
+    with pytest.raises(profiles.ParameterError, match=f"^params/own.yaml: {section}: expected a valid dictionary or "):
+        own_file({"extends": "mini", "name": "own", section: value})
 
 
 @pytest.mark.parametrize("name", ("mini", "thesis"))
@@ -114,7 +156,11 @@ def test_a_profile_is_plain_values_for_a_fingerprint():
         ({"overrides": ["heads.dropout=1"]}, "heads.dropout: expected less than 1, got 1"),
         ({"overrides": ["student.window=7"]}, "student.window: expected a multiple of 2, got 7"),
         ({"overrides": ["corpus.validation_documents=0"]}, "corpus.validation_documents: expected greater"),
-        ({"overrides": ["training.documents=9999"]}, "training.documents=9999 is more than corpus.train_documents="),
+        (
+            {"overrides": ["corpus.train_documents=150"]},
+            "corpus.train_documents=150 is less than training.documents=240 and final.documents=720: lower that, too",
+        ),
+        ({"overrides": ["training.documents=9999"]}, "is less than training.documents=9999: lower that, too"),
         ({"overrides": ["training.documents=4"]}, "training.documents=4 do not fill a batch of "),
         ({"overrides": ["training.clip=.nan"]}, "training.clip: expected a finite number, got nan"),
         ({"overrides": ["training.precision=fp16"]}, "training.precision: expected 'fp32' or 'bf16', got 'fp16'"),

@@ -51,6 +51,14 @@ def test_runs_take_the_profiles_tasks(profile, monkeypatch):
     assert runs.retrieve(["SBERT"], profile=profile, seeds=[0]).empty
 
 
+def test_without_a_classification_there_is_nothing_to_train_heads_on(profile, own, tmp_path, write, monkeypatch):
+    write(tmp_path / "letters/tasks/pairs/relevant.json", {"0": ["1"]})
+    alone = own(["diaries"], {"pairs": "letters/pairs"})
+    monkeypatch.setattr(runs, "embed", lambda *rest: None)
+    with pytest.raises(ValueError, match="tasks.folders names no classification .* `retrieve` judges by retrievals"):
+        runs.run(["SBERT"], profile=alone, seeds=[0])
+
+
 def test_folds_of_a_task_with_groups_cut_none(profile, own):
     folded = own(["diaries"], {"mood": {"folder": "letters/mood", "folds": 4}})
     arrays = text_sets.task("mood", folded)
@@ -72,6 +80,11 @@ def test_the_content_names_the_files_and_a_readme_does_not_count(profile, tmp_pa
 
     first = named()
     (tmp_path / "letters/README.md").write_text("mine")
+    write(tmp_path / "letters/tasks/other/train.jsonl", {"id": 1, "label": "new"})
+    assert named() == first, "a task that no profile names"
+    (tmp_path / "letters/tasks/mood/validation.jsonl").touch()
+    assert named() != first, "a task that this one names"
+    (tmp_path / "letters/tasks/mood/validation.jsonl").unlink()
     assert named() == first
     write(tmp_path / "diaries/documents.jsonl", *({"id": n, "text": f"diary {n}!"} for n in range(40)))
     assert named() != first and sources.task_datasets(profile) == {"letters"}
@@ -81,8 +94,8 @@ def test_the_check_lists_what_is_there_and_finds_errors(profile, tmp_path, capsy
     assert check.main([str(tmp_path)]) == 0
     printed = capsys.readouterr().out.splitlines()
     assert printed[:2] == [
-        "diaries: 40 documents of 2 to 2 words",
-        "letters: 80 documents of 3 to 3 words",
+        "diaries: 40 documents of 2 to 2 words, 0 with a group",
+        "letters: 80 documents of 3 to 3 words, 80 with a group",
     ]
     assert "letters/mood: test: 20 examples, 2 classes: glad 10, sad 10" in printed
     write(tmp_path / "letters/tasks/mood/test.jsonl", {"id": "99", "label": "glad"})
@@ -98,3 +111,28 @@ def test_the_check_lists_what_is_there_and_finds_errors(profile, tmp_path, capsy
     assert check.main([str(tmp_path / "diaries")]) == 2 and "documents.jsonl:1: not JSON" in capsys.readouterr().out
     for empty in (tmp_path / "nowhere", tmp_path / "diaries" / "nothing"):
         assert check.main([str(empty)]) == 2 and "neither a dataset folder nor" in capsys.readouterr().err
+
+
+def test_the_check_names_what_is_not_read_and_what_one_split_alone_has(profile, tmp_path, capsys, write):
+    assert check.main([str(tmp_path)]) == 0 and "not read" not in capsys.readouterr().out
+    write(tmp_path / "diaries/documents.jsonl", {"id": 1, "text": "a", "groups": "b"}, {"id": 2, "text": "b"})
+    write(tmp_path / "diaries/task/notes", "mine")
+    mood = tmp_path / "letters/tasks/mood"
+    write(mood / "val.jsonl", {"id": 1, "label": "glad"})
+    write(mood / "train.jsonl", *({"id": n, "label": ["glad", "sad", "odd"][min(n % 30, 2)]} for n in range(40)))
+    write(mood / "validation.jsonl", *({"id": n, "label": "glad"} for n in range(60, 64)))
+    write(tmp_path / "letters/tasks/reply/relevant.json", {"0": ["1"], "2": ["3"]})
+    (tmp_path / "letters/tasks/reply/relevance.json").touch()
+    assert check.main([str(tmp_path)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert {line for line in printed if "not read" in line or " alone" in line} == {
+        "diaries: note: field 'groups' is not read; nearest: group",
+        "diaries: note: 'task' is not read; nearest: tasks",
+        "letters/mood: note: 'val.jsonl' is not read; nearest: validation.jsonl",
+        "letters/mood: note: 1 classes are in train alone: odd",
+        "letters/reply: note: 'relevance.json' is not read; nearest: relevant.json",
+    }
+    assert "letters/reply: retrieval of 80 documents, 2 sources" in printed
+    (mood / "train.jsonl").rename(mood / "train.csv")
+    assert check.main([str(tmp_path)]) == 2, "what cannot be read has its notes too"
+    assert "letters/mood: note: 'train.csv' is not read; nearest: train.jsonl" in capsys.readouterr().out.splitlines()

@@ -80,6 +80,14 @@ def test_no_weighting_is_two_students():
     assert chapter4.models("fig4_11", profile)["no-weighting"] == NO_WEIGHTING["mm-MSE"]
 
 
+def test_what_a_finding_compares_one_by_one_has_the_reference_seeds():
+    profile = profiles.load("mini")
+    seeds = chapter4.seeds(profile)
+    weighted = figure_models.printed("fig4_10")
+    for name, count in (("no-weighting", 3), ("None;λ=0.5", 3), ("None;λ=0.8", 1)):
+        assert len(seeds.get(weighted[name], profile.seeds)) == count, name
+
+
 def test_band_is_the_seeds_spread_of_the_references_alone():
     """By hand: every task moves by +-.01, so the mean normalised accuracy moves by +-mean(.01 / best of the task)."""
     records = as_records("fig4_3", references=chapter4.STRUCTURAL_REFERENCES)
@@ -89,12 +97,16 @@ def test_band_is_the_seeds_spread_of_the_references_alone():
     assert noise.df == 4 and noise.band == pytest.approx(2 * noise.sd)
 
 
-def test_verdicts_are_those_of_the_figure_as_drawn():
-    """The references of other figures are noise alone; what `only` leaves out is not run."""
+def test_verdicts_are_those_of_the_figure_as_drawn(with_examples):
+    """The references of other figures count for nothing; what `only` leaves out is not run."""
     records = as_records("fig4_3", references=chapter4.STRUCTURAL_REFERENCES)
-    other = records[records["model"] == "cosine"].assign(model=NO_WEIGHTING["cosine"], value=1.0)
-    table = claims.of_chapter_4("fig4_3", pd.concat([records, other]), profiles.load("mini"))
-    np.testing.assert_allclose(table["ours"], table["published"], atol=1e-9)  # fed with the published numbers
+    records["value"] *= 0.9 / records["task"].map(published.load("fig4_3").groupby("task")["accuracy"].max())
+    cosine = records[records["model"] == "cosine"]
+    other = cosine.assign(model=NO_WEIGHTING["cosine"], value=0.1 + 0.4 * cosine["seed"])  # seeds change all of it
+    both, records = with_examples(pd.concat([records, other])), with_examples(records)
+    table = claims.of_chapter_4("fig4_3", both, profiles.load("mini"))
+    pd.testing.assert_frame_equal(table, claims.of_chapter_4("fig4_3", records, profiles.load("mini")))
+    np.testing.assert_allclose(table["ours"], 0.9 * table["published"], atol=1e-9)
     assert set(table["verdict"]) <= {"holds", "open", "equivalent"} and len(table) == 6
     fewer = claims.of_chapter_4("fig4_3", records, profiles.load("mini", only="max-margin;MSE*, MSE")).set_index(
         "finding"
@@ -102,7 +114,7 @@ def test_verdicts_are_those_of_the_figure_as_drawn():
     assert fewer["verdict"].value_counts()["not run"] == 3  # those that compare with cosine
 
 
-def test_own_models_on_one_own_task_are_drawn_and_judged(tmp_path, monkeypatch):
+def test_own_models_on_one_own_task_are_drawn_and_judged(tmp_path, monkeypatch, with_examples):
     """Nothing of it is published: the figure, its noise, its verdicts, and its place on the page cope."""
     shutil.copytree(paths.PARAMS, tmp_path / "params")
     grid = tmp_path / "params" / "grids" / "structural.yaml"
@@ -116,11 +128,12 @@ def test_own_models_on_one_own_task_are_drawn_and_judged(tmp_path, monkeypatch):
         for seed, shift in ((0, 0.0), (1, 0.01), (2, -0.01))
         if seed == 0 or model in chapter4.REFERENCES
     ]
-    chapter4.draw("fig4_3", pd.DataFrame(own), profile)
+    own = with_examples(pd.DataFrame(own))
+    chapter4.draw("fig4_3", own, profile)
     data = pd.read_csv(paths.figures(profile) / "fig4_3.csv")
     assert "max-margin;MSE;γ=2.0" in set(data["model"]) and set(data["task"]) == {"minutes"}
     assert data[["published", "published_normalized"]].isna().all(axis=None) and (data["band"] > 0).all()
-    assert len(claims.of_chapter_4("fig4_3", pd.DataFrame(own), profile))
+    assert not claims.of_chapter_4("fig4_3", own, profile)["verdict"].eq("not run").any()
     saved = pd.read_csv(paths.figures(profile) / "fig4_3.csv")
     count = len(chapter4.models("fig4_3", profile))
     assert len(saved) == count >= 15 and f"{count} models" in page.alt("fig4_3", "All structural losses", saved)

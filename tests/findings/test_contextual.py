@@ -97,8 +97,18 @@ def test_a_student_has_collapsed_when_its_embeddings_point_one_way(monkeypatch):
     assert contextual.mean_cosine(narrow) == pytest.approx(20 / 21) and contextual.mean_cosine(spread) == 0
 
 
+def test_a_filter_that_leaves_no_contextual_student_is_named():
+    alone = profiles.load("smoke", overrides={"only": "only-structural"})
+    with pytest.raises(ValueError, match="only='only-structural' leaves no student with a contextual teacher"):
+        contextual.figure_histories({"fig4_8": "with cosine"}, alone)
+
+
 def test_figures_and_checks_have_one_rule_of_collapse():
     assert testability.mean_cosine is contextual.mean_cosine and testability.COLLAPSED is contextual.COLLAPSED
+
+
+def test_a_figure_that_a_filter_leaves_without_students_has_no_checks_of_them():
+    assert [*testability._students("fig4_7", profiles.load("mini", only="cosine"))] == []
 
 
 def test_what_failed_of_a_check_is_said_in_words():

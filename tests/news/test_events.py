@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from lib.config import profiles
-from lib.data import sources
 from lib.data.builders.mini import gensim_files
-from lib.news import events, telegram
+from lib.news import events, reports, telegram
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +21,8 @@ def mini():
 
 def own(tmp_path, monkeypatch, **news):
     monkeypatch.setenv("THESIS_DATA", str(tmp_path))
-    return profiles.load("lab", overrides={f"news.{key}": value for key, value in news.items()})
+    changes = {"corpus.folders": [news["events"].partition("/")[0]]}
+    return profiles.load("lab", overrides=changes | {f"news.{key}": value for key, value in news.items()})
 
 
 def folder(tmp_path, rows, clusters):
@@ -44,14 +44,14 @@ def test_minis_sides_have_the_promised_numbers(mini):
 def test_no_story_is_on_two_sides(mini):
     groups = [set(side.groups) for side in mini.sides.values()]
     assert not groups[0] & groups[1] and not groups[0] & groups[2] and not groups[1] & groups[2]
-    assert sum(map(len, groups)) == len(gensim_files.stories())
+    assert sum(map(len, groups)) == len(reports.stories())
 
 
 def test_nothing_of_a_tested_story_is_distilled_on(mini):
     texts = events.distillation_texts(mini.profile, mini.sides)
-    assert len(texts) == mini.profile.news.documents + mini.profile.news.held_out == len(set(texts))
+    assert len(texts) == 1.1 * mini.profile.news.documents == len(set(texts))
     distilled = set().union(*(gensim_files.shingles(text) for text in texts))
-    stories = dict(gensim_files.stories())
+    stories = reports.stories()
     for name, side in mini.sides.items():
         runs = [gensim_files.shingles(" ".join(stories[group])) for group in set(side.groups)]
         shares = np.array([len(own & distilled) / len(own) for own in runs])
@@ -98,17 +98,18 @@ def test_gold_that_cannot_be(tmp_path, monkeypatch):
 
 def test_too_few_windows_say_how_many_there_are():
     profile = profiles.load("mini", overrides={"news.documents": 10**6})
-    with pytest.raises(ValueError, match="hold 3[0-9]+ windows of 40 words, 1000200 are wanted"):
+    with pytest.raises(ValueError, match="hold 3[0-9]+ windows of 40 words, 1100000 are wanted"):
         events.distillation_texts(profile, events.read(profile))
 
 
 def test_every_mini_report_is_of_its_storys_sentences():
-    rows = [json.loads(line) for line in open(sources.root(profiles.load("mini")) / "reports/documents.jsonl")]
-    stories = dict(gensim_files.stories())
-    for name, sentences in stories.items():
-        reports = [row["text"] for row in rows if row["group"] == name]
-        assert len(reports) == min(4, max(1, len(sentences) // 3))
-        assert sorted(" ".join(sentences).split()) == sorted(" ".join(reports).split())
+    written = reports.root(profiles.load("mini").build.seed) / "reports/documents.jsonl"
+    rows = [json.loads(line) for line in written.open(encoding="utf-8")]
+    for name, sentences in reports.stories().items():
+        texts = [row["text"] for row in rows if row["group"] == name]
+        assert len(texts) == min(4, max(1, len(sentences) // 3))
+        assert sorted(" ".join(sentences).split()) == sorted(" ".join(texts).split())
+    assert "Source: " in (written.parent / "README.md").read_text(encoding="utf-8")
 
 
 PAGE = """<html><head><meta property="og:url" content="{url}"/><meta property="og:title" content="Заголовок &amp; {n}"/>
@@ -145,7 +146,7 @@ def test_the_published_pairs_are_joined_by_url(contest, monkeypatch):
     assert telegram.write(archives, pairs, target) == ["https://gone.ru/1"]
     assert (target / "missing_urls.txt").read_text() == "https://gone.ru/1\n"
     assert "train: 2 of 3 pairs" in (target / "README.md").read_text()
-    profile = own(target.parent, monkeypatch, events="telegram/pairs", texts=["telegram"], documents=3, held_out=1)
+    profile = own(target.parent, monkeypatch, events="telegram/pairs", texts=["telegram"], documents=3)
     sides = events.read(profile)
     for side in sides.values():
         assert (

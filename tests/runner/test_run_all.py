@@ -249,6 +249,30 @@ def test_a_wrong_request_is_one_clear_line_and_runs_nothing(checkout, words, sai
     assert not (checkout / "artifacts").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["corpus.folders=[nowhere]"], "nowhere: no such dataset folder, or no documents.jsonl in it"),
+        (["tasks.folders={MINE: own/mine}"], "own/tasks/mine: expected a folder with train.jsonl and test.jsonl"),
+        (["tasks.folders={MINE: nowhere/mine}"], "nowhere/tasks/mine: expected a folder with train.jsonl"),
+        (["data_root=nowhere"], "the data root 'nowhere' is not a folder"),
+        (["tasks.folders={MINE: own/found}"], "tasks.folders names no classification; notebooks from 02 on judge"),
+    ],
+)
+def test_missing_data_is_one_clear_line_and_runs_nothing(checkout, tmp_path, words, said):
+    for file in ("documents.jsonl", "tasks/topic/train.jsonl", "tasks/found/relevant.json"):
+        (tmp_path / "own" / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "own" / file).write_text("{}")
+    own = ["build=null", f"data_root={tmp_path}", "corpus.folders=[own]", "tasks.folders={MINE: own/topic}"]
+    assert run(checkout, "--dry-run", "--set", *own).returncode == 0
+    done = run(checkout, "--set", *own, *words)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.count("\n") == 1 and said in done.stderr
+    assert not (checkout / "artifacts").exists()
+    if "found" in words[0]:
+        assert run(checkout, "01", "--dry-run", "--set", *own, *words).returncode == 0, "describes the data"
+
+
 @pytest.mark.parametrize("jobs", ["abc", "0", "²"])
 def test_a_wrong_number_of_jobs_is_found_at_once(checkout, jobs):
     begin = time.monotonic()

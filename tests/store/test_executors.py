@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -24,6 +25,13 @@ def two_workers(monkeypatch):
     yield
     signal.signal(signal.SIGINT, before)
     executors.end_workers()
+
+
+def run(program: str) -> subprocess.CompletedProcess[str]:
+    """A Python of its own, in a process group of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, start_new_session=True)
 
 
 def sleeping(action) -> float:
@@ -77,6 +85,24 @@ def test_the_first_error_comes_after_the_others_are_done(tmp_path):
     assert (tmp_path / "kept").is_dir()
 
 
+def test_where_nothing_is_computed_a_task_is_refused():
+    with pytest.raises(executors.NotComputed, match="two tasks: 2 are missing"), executors.nothing_computed():
+        executors.submit([(print, ())] * 2, None, "two tasks")
+    executors.submit([(abs, (1,))], None, "afterwards")
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator")
+def test_what_a_task_has_freed_goes_back_to_the_system():
+    """Half a gigabyte of blocks too small for pages of their own, under one that stays."""
+    program = (
+        "import psutil\nfrom lib.store import executors\nkept = []\n"
+        "def task():\n    blocks = [bytearray(b'x') * 65_536 for _ in range(8_000)]\n    kept.append(blocks.pop())\n"
+        "executors._call(task, ())\nprint(psutil.Process().memory_info().rss >> 20)"
+    )
+    done = run(program)
+    assert int(done.stdout) < 250, done.stderr
+
+
 def test_idle_workers_say_nothing_when_a_kernel_is_shut_down():
     """Jupyter interrupts the whole process group before it asks the kernel to end."""
     program = (
@@ -84,8 +110,5 @@ def test_idle_workers_say_nothing_when_a_kernel_is_shut_down():
         "executors.processes(1).submit(os.getpid).result()\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
         "os.killpg(0, signal.SIGINT)\ntime.sleep(1)"
     )
-    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, start_new_session=True
-    )
+    done = run(program)
     assert done.returncode == 0 and done.stderr == ""

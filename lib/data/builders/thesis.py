@@ -50,8 +50,7 @@ def key_files(profile: Profile) -> str:
 
 def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
     """What fills each folder: the corpora's are named after the settings, the tasks' in the profile."""
-    files = {"wikipedia": profile.build.wikipedia, "news": profile.build.news}
-    writers = {name: functools.partial(write_corpus, patterns) for name, patterns in files.items()}
+    writers = {name: functools.partial(write_corpus, getattr(profile.build, name)) for name in ("wikipedia", "news")}
     for role, entry in profile.tasks.folders.items():
         dataset, _, task = entry.folder.partition("/")
         if role in ROLES:

@@ -90,7 +90,7 @@ def test_the_folders_pass_the_check_and_say_where_they_come_from(mini, capsys):
     printed = capsys.readouterr().out
     assert "wikipedia: 725 documents" in printed and "news: 725 documents" in printed
     folders = [path for path in mini.root.iterdir() if path.is_dir()]
-    assert len(folders) == 7
+    assert len(folders) == 6
     for folder in folders:
         readme = (folder / "README.md").read_text()
         assert "Source: " in readme and "icence" in readme

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lib.config.schema import Profile
-from lib.data.builders import write_examples, write_folder, write_lines, write_relevant
+from lib.data.builders import write_examples, write_folder, write_relevant
 from lib.data.builders.mini import gensim_files, mini_tasks
 from lib.store.files import file_fingerprint
 
@@ -70,11 +70,4 @@ def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
         write_folder(folder, rows, "News stories and how similar people find them", _LEE, relevance)
         write_relevant(folder / "tasks/similar", relevant)
 
-    def reports(folder: Path) -> None:
-        rows = mini_tasks.event_reports(settings.seed)
-        documents = ({key: row[key] for key in ("id", "text", "group")} for row in rows)
-        write_folder(folder, documents, "Reports of events", _LEE, "Each story's sentences, dealt to its reports.")
-        events = ({"id": row["id"], "label": row["label"]} for row in rows)
-        write_lines(folder / "tasks/events/clusters.jsonl", events)
-
-    return {write.__name__: write for write in (wikipedia, news, passages, copies, sentences, stories, reports)}
+    return {write.__name__: write for write in (wikipedia, news, passages, copies, sentences, stories)}

@@ -109,12 +109,6 @@ def sections() -> tuple[Section, ...]:
     return tuple(Section(*key, tuple(s for p in group for s in sentences(p.text))) for key, group in grouped)
 
 
-def stories() -> list[tuple[str, list[str]]]:
-    """Name and sentences of the news stories, none filed twice."""
-    kept = without_copies(lines(NEWS))
-    return [(f"story {number:03d}", sentences(lines(NEWS)[index])) for number, index in enumerate(kept)]
-
-
 def published_lengths(count: int) -> np.ndarray:
     """An eighth of `count` quantiles of the lengths of VAL-500K, half Wikipedia and half news (Figure 4.1)."""
     bins = pd.read_csv(LENGTHS).query("label == 'fig4_1' and split == 'train'").sort_values("bin_lo")
@@ -129,7 +123,9 @@ def corpus_texts(documents: int, used: Mapping[Section, int], seed: int) -> tupl
     """
     rng = np.random.default_rng(seed)
     wanted = rng.permutation(published_lengths(documents)).tolist()
-    news = list(_pieces(stories(), wanted, documents // 2, rng))
+    stories = [lines(NEWS)[index] for index in without_copies(lines(NEWS))]
+    story_runs = [(f"story {number:03d}", sentences(story)) for number, story in enumerate(stories)]
+    news = list(_pieces(story_runs, wanted, documents // 2, rng))
     wikipedia = list(_pieces(_article_runs(used), wanted, documents - len(news), rng))
     if wanted:
         held = len(news) + len(wikipedia)

@@ -221,24 +221,8 @@ def rated_stories() -> tuple[dict[str, str], dict[str, list[str]]]:
     ratings = np.triu(np.loadtxt(gensim_files.path(gensim_files.RATINGS)), 1)
     alike = ratings + ratings.T > RELATED  # the file holds each pair once
     stories = {f"lee/{number:02d}": text for number, text in enumerate(gensim_files.lines(gensim_files.STORIES))}
-    return stories, {
-        a: list(itertools.compress(stories, row)) for a, row in zip(stories, alike, strict=True) if any(row)
-    }
-
-
-def event_reports(seed: int) -> list[dict[str, str]]:
-    """NEWS: rows of reports; each story is an event, its sentences are dealt in turn to one to four of them, one for
-    three sentences. `label` is `<side>_<story>`, `group` the story; the sides get stories of the same lengths."""
-    stories = gensim_files.stories()
-    luck = np.random.default_rng([seed, zlib.crc32(b"reports")]).random(len(stories))
-    rows = []
-    for place, number in enumerate(sorted(range(len(stories)), key=lambda row: (len(stories[row][1]), luck[row]))):
-        name, sentences = stories[number]
-        count = min(4, max(1, len(sentences) // 3))
-        label = f"{('train', 'public', 'private')[place % 3]}_{name}"
-        parts = [{"id": f"{name}/{part}", "text": " ".join(sentences[part::count])} for part in range(count)]
-        rows += [part | {"group": name, "label": label} for part in parts]
-    return rows
+    similar = {a: list(itertools.compress(stories, row)) for a, row in zip(stories, alike, strict=True) if any(row)}
+    return stories, similar
 
 
 def _obfuscated(source: list[str], rng: np.random.Generator) -> str:
