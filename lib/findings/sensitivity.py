@@ -5,6 +5,7 @@ import pandas as pd
 from lib import experiments
 from lib.config.profiles import Profile
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING
+from lib.figures.boxplots import UNTRAINED
 from lib.findings import chapter4
 from lib.statistics import verdicts
 from lib.statistics.effects import chance_corrected
@@ -21,20 +22,34 @@ HEADS = {
 
 
 def under_other_heads(label: str, profile: Profile) -> pd.DataFrame:
-    """Mean chance-corrected accuracy of a figure's models, a row each, under every setting, a column each.
-
-    One seed of each model; only heads are trained anew. The best model under "converged" comes first. "no label": MRR
-    of the other half of a held-out document.
-    """
+    """Records, as of `experiments.run`, of a figure's models with all their seeds, under every setting in `HEADS`
+    ("heads"). Only heads are trained anew."""
     names = {identity: name for name, identity in chapter4.models(label, profile).items()}
-    columns = {}
+    frames = []
     for setting, changes in HEADS.items():
         own = profile.model_copy(update={"heads": profile.heads.model_copy(update=changes)})
-        records = experiments.run(names, profile=own, seeds=profile.seeds[:1])
-        columns[setting] = chance_corrected(records).groupby(records["model"].map(names)).mean()
-    matched = {name: experiments.halves_mrr(model, profile.seeds[0], profile) for model, name in names.items()}
-    columns["no label"] = pd.Series(matched)
-    return pd.DataFrame(columns).sort_values("converged", ascending=False).rename_axis("model").reset_index()
+        frames.append(experiments.run(names, profile=own, seeds=chapter4.seeds(own)).assign(heads=setting))
+    return chapter4.renamed(pd.concat(frames, ignore_index=True), names)
+
+
+def heads_scores(records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
+    """Mean chance-corrected accuracy over tasks and seeds of `under_other_heads`' models, a row each, the best under
+    "converged" first, and "no label", the MRR of the other half of a held-out document."""
+    scores = records.assign(score=chance_corrected).pivot_table("score", "model", "heads")[list(HEADS)]
+    runs = records[["model", "identity", "seed"]].drop_duplicates()
+    halves = [experiments.halves_mrr(run.identity, run.seed, profile) for run in runs.itertuples()]
+    scores["no label"] = runs.assign(halves=halves).groupby("model")["halves"].mean()
+    return scores.sort_values("converged", ascending=False).rename_axis(columns=None).reset_index()
+
+
+def heads_verdicts(records: pd.DataFrame, left: str, right: str) -> pd.DataFrame:
+    """One of `under_other_heads`' models against another, by `verdicts.compare`, under every setting; no row where one
+    is missing."""
+    tables = {}
+    for setting, shown in records.groupby("heads", sort=False):
+        pairs = [(left, right)] if {left, right} <= {*shown["model"]} else []
+        tables[setting] = verdicts.compare(pairs, from_examples(task_scores(shown), given=UNTRAINED))
+    return pd.concat(tables, names=["heads", None]).reset_index("heads").drop(columns="q")
 
 
 STUDENTS = {

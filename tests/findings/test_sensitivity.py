@@ -1,5 +1,7 @@
 """How far results hang on heads and on the length of training."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -84,22 +86,36 @@ def test_one_student_alone_is_compared_with_its_base(monkeypatch):
     assert len(sensitivity.length_verdicts(frame)) == 2 + 1
 
 
-def test_a_column_for_every_setting_of_the_heads(monkeypatch):
+@pytest.fixture
+def under_heads(monkeypatch):
+    """Records of MSE, cosine, teacher and base under every setting of the heads, and the settings asked for: with
+    published heads MSE is right where cosine is wrong, with all others the reverse."""
     asked = []
 
     def run(models, *, profile, seeds):
         heads = profile.heads
         asked.append((heads.features, heads.epochs, heads.learning_rate, heads.classifier))
-        rows = [(model, task, 0.75, chance) for model in models for task, chance in (("OC", 0.5), ("ARXIV", 0.25))]
-        return pd.DataFrame(rows, columns=["model", "task", "value", "chance"])
+        ahead = "MSE" if heads.features == "raw" and heads.classifier == "head" else "cosine"
+        rows = []
+        for model, task, seed in itertools.product(models, ("OC", "ARXIV"), (0, 1)):
+            scores = np.tile([1, 1, 1, model == ahead], 25).astype(float)
+            rows.append((model, task, seed, scores.mean(), 0.5 if task == "OC" else 0.25, scores, np.arange(100)))
+        return pd.DataFrame(rows, columns=["model", "task", "seed", "value", "chance", "scores", "groups"])
 
     monkeypatch.setattr(experiments, "run", run)
-    monkeypatch.setattr(experiments, "halves_mrr", lambda model, seed, profile: 0.25 + seed)
     profile = profiles.load("mini", overrides={"only": "cosine,MSE"})
-    table = sensitivity.under_other_heads("fig4_3", profile)
-    assert set(table["model"]) == {"cosine", "MSE", "Longformer", "SBERT"}
-    assert (table[list(HEADS)] == (0.5 + 2 / 3) / 2).all(axis=None)
-    assert set(table["no label"]) == {0.25}
+    return sensitivity.under_other_heads("fig4_3", profile), asked, profile
+
+
+def test_a_column_for_every_setting_of_the_heads(under_heads, monkeypatch):
+    records, asked, profile = under_heads
+    monkeypatch.setattr(experiments, "halves_mrr", lambda model, seed, profile: 0.25 + seed)
+    table = sensitivity.heads_scores(records, profile).set_index("model")
+    assert {*table.index} == {"cosine", "MSE", "Longformer", "SBERT"} and table.index[0] == "cosine"
+    right, most = 1.0, (0.5 + 2 / 3) / 2
+    assert table.loc["MSE"].tolist() == pytest.approx([right, most, most, most, most, 0.75])
+    assert table.loc["cosine"].tolist() == pytest.approx([most, right, right, right, right, 0.75])
+    assert [*table] == [*HEADS, "no label"]
     assert asked[:4] == [
         ("raw", 10, 1e-4, "head"),
         ("unit norm", 10, 1e-4, "head"),
@@ -107,3 +123,10 @@ def test_a_column_for_every_setting_of_the_heads(monkeypatch):
         ("standardized", 20, 1e-3, "head"),
     ]
     assert asked[4][3] == "similarity"
+
+
+def test_two_models_are_judged_under_every_setting_of_the_heads(under_heads):
+    verdict = sensitivity.heads_verdicts(under_heads[0], "MSE", "cosine").set_index("heads")
+    assert verdict["verdict"].to_dict() == dict.fromkeys(HEADS, "reversed") | {"published": "holds"}
+    assert verdict.loc["published", "difference"] == pytest.approx(1 - (0.5 + 2 / 3) / 2)
+    assert sensitivity.heads_verdicts(under_heads[0], "MSE", "contrastive").empty
