@@ -22,7 +22,8 @@ from lib.store.source_keys import source_key
 
 OWN = ("bag;cosine", "BiGRU(2)+1 linear;attentive;random tokens;cosine")  # students that the paper does not have
 TOKENS, TFIDF, ONE, TEACHER = "teacher tokens, averaged", "TF-IDF", "one cluster", "teacher"
-GIVEN = (ONE, TFIDF, TEACHER, TOKENS)  # trained by nobody here
+TFIDF_BEFORE = "TF-IDF, words of the texts distilled on"  # knows what students know, and no word of the day
+GIVEN = (ONE, TFIDF, TFIDF_BEFORE, TEACHER, TOKENS)  # trained by nobody here
 SPREAD = 0.5  # standard deviation of new token embeddings that start from principal components
 PIECE = 800  # texts that one process embeds with the teacher: 20 seconds
 
@@ -39,7 +40,7 @@ def texts(profile: Profile) -> dict[str, list[str]]:
 def of(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
     """A model's vectors of "train", "public", "private" and perhaps "rated" texts, (documents, dim), and its
     `megabytes`; students have `held_out`, the loss by epoch."""
-    if model in (TEACHER, TOKENS, TFIDF):
+    if model in GIVEN:
         return _given(model, profile)
     recipe = student_recipe(model, seed, profile)
     return store().arrays(recipe, lambda: _student(model, seed, profile), model=model, seed=seed)
@@ -97,17 +98,23 @@ def _piece(start: int, profile: Profile) -> np.ndarray:
     def embed() -> dict[str, np.ndarray]:
         every = list(itertools.chain(*texts(profile).values()))[start : start + PIECE]
         border = max(0, min(PIECE, len(texts(profile)["distilled"]) - start))
-        parts = [(structural_teacher.load(profile), every[:border]), (reader(profile), every[border:])]
-        return {"vectors": np.concatenate([teacher.encode(part) for teacher, part in parts if part])}
+        parts = {window_tokens(profile): every[:border], profile.news.max_tokens: every[border:]}
+        return {"vectors": np.concatenate([reader(profile, n).encode(part) for n, part in parts.items() if part])}
 
-    settings = [start, PIECE, profile.news.max_tokens]
+    settings = [start, PIECE, profile.news.max_tokens, window_tokens(profile)]
     return store().arrays(recipe_of("news_teacher", profile, settings, "lib.news.events"), embed)["vectors"]
 
 
-def reader(profile: Profile) -> Any:
-    """The teacher as it reads documents to be clustered: up to `news.max_tokens`. Texts to distil on are short."""
-    section = profile.structural_teacher.model_copy(update={"max_tokens": profile.news.max_tokens})
+def reader(profile: Profile, max_tokens: int) -> Any:
+    """The teacher as it reads that many tokens of a text."""
+    section = profile.structural_teacher.model_copy(update={"max_tokens": max_tokens})
     return structural_teacher.load(profile.model_copy(update={"structural_teacher": section}))
+
+
+def window_tokens(profile: Profile) -> int:
+    """Where windows to distil on are cut: a word has at least one token, so whole ones are of equal length, and
+    batches of them need no padding."""
+    return min(profile.news.words + 2, profile.news.max_tokens)
 
 
 def inputs_of(profile: Profile) -> dict[str, np.ndarray]:
@@ -118,8 +125,12 @@ def inputs_of(profile: Profile) -> dict[str, np.ndarray]:
     def make() -> dict[str, np.ndarray]:
         from sklearn.decomposition import PCA
 
-        teacher, every, options = reader(profile), texts(profile), {"truncation": True, "verbose": False}
-        limits = dict.fromkeys(every, profile.news.max_tokens) | {"distilled": profile.structural_teacher.max_tokens}
+        teacher, every, options = (
+            reader(profile, profile.news.max_tokens),
+            texts(profile),
+            {"truncation": True, "verbose": False},
+        )
+        limits = dict.fromkeys(every, profile.news.max_tokens) | {"distilled": window_tokens(profile)}
         rows = [teacher.tokenizer(part, max_length=limits[use], **options) for use, part in every.items()]
         ids = list(itertools.chain(*(part["input_ids"] for part in rows)))
         tokens = teacher.model.get_input_embeddings().weight.numpy()
@@ -131,7 +142,8 @@ def inputs_of(profile: Profile) -> dict[str, np.ndarray]:
         ids = np.fromiter(itertools.chain.from_iterable(ids), dtype=np.int64)
         return {"ids": ids, "lengths": lengths, **vectors, "megabytes": np.array(4 * weights / 2**20)}
 
-    recipe = recipe_of("news_inputs", profile, [profile.width, SPREAD, profile.news.max_tokens], "lib.news.events")
+    settings = [profile.width, SPREAD, profile.news.max_tokens, window_tokens(profile)]
+    recipe = recipe_of("news_inputs", profile, settings, "lib.news.events")
     return once(recipe, lambda: store().arrays(recipe, make))
 
 
@@ -148,6 +160,8 @@ def _student(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
 
     section, design = profile.news, designs.parse(model)
     inputs, ids, vectors = inputs_of(profile), token_ids(profile), teacher_vectors(profile)
+    if design.architecture == "bag":  # what holds it, sentence-transformers' StaticEmbedding, knows no special tokens
+        ids = {use: [row[1:-1] for row in rows] for use, rows in ids.items()}
     side = _sides(profile)["train"]
     # Another identity is another run, as in the paper: twins of two schedules share no random number.
     own = int(np.random.SeedSequence([seed, zlib.crc32(model.encode())]).generate_state(1)[0])
@@ -191,6 +205,11 @@ def _given(model: str, profile: Profile) -> dict[str, np.ndarray]:
         # Words are counted on the texts to be clustered: no label is needed for that, and news are full of new names.
         words = TfidfVectorizer(stop_words="english", sublinear_tf=True)
         return {use: words.fit_transform(part).toarray() for use, part in uses.items()}
+    if model == TFIDF_BEFORE:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        words = TfidfVectorizer().fit([*texts(profile)["distilled"], *uses["train"]])
+        return {use: words.transform(part).toarray() for use, part in uses.items()}
     inputs = inputs_of(profile)
     if model == TEACHER:
         vectors = teacher_vectors(profile)

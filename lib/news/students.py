@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -97,6 +98,21 @@ def padded(rows: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "batch tokens"], 
     """Token ids of documents, none empty, as one tensor, filled up with 0, and their lengths."""
     lengths = torch.tensor([len(row) for row in rows])
     return pad_sequence([torch.as_tensor(row) for row in rows], batch_first=True), lengths
+
+
+def static_embedding(student: Student, tokenizer: Any) -> Any:
+    """A trained bag as sentence-transformers' `StaticEmbedding`, to save, load and use without this project.
+
+    tokenizer: the teacher's, as `transformers` loads it. The mean of token vectors and the linear layer behind it are
+    one table: a row for each token, taken through the layer. Raises `ValueError` for another student.
+    """
+    from sentence_transformers.models import StaticEmbedding
+
+    if student.design.architecture != "bag":
+        raise ValueError(f"{student.design.identity!r} is no bag: only averaged token vectors are a StaticEmbedding")
+    with torch.no_grad():
+        table = student.after(student.embedding.weight).numpy()
+    return StaticEmbedding(tokenizer.backend_tokenizer, embedding_weights=table)
 
 
 class Recurrent(nn.Module):

@@ -97,7 +97,7 @@ def test_gold_that_cannot_be(tmp_path, monkeypatch):
 
 
 def test_too_few_windows_say_how_many_there_are():
-    profile = profiles.load("mini", overrides={"news.documents": 10**6})
+    profile = profiles.load("mini", overrides={"news.documents": 10**6, "news.words": 40})
     with pytest.raises(ValueError, match="hold 3[0-9]+ windows of 40 words, 1100000 are wanted"):
         events.distillation_texts(profile, events.read(profile))
 

@@ -159,3 +159,23 @@ def test_dropout_only_in_training():
     model, rows = student("LSTM+2 linear+dropout;MSE").train(), padded([[1, 2, 3]])
     assert (model(*rows) - model(*rows)).abs().max() > 0
     assert (model.encode([[1, 2, 3]]) == model.encode([[1, 2, 3]])).all() and model.training
+
+
+def test_the_bag_is_held_by_a_static_embedding_saved_and_loaded(tmp_path):
+    """sentence-transformers alone gives the student's embeddings, from texts."""
+    from sentence_transformers import SentenceTransformer
+
+    from lib.config import profiles
+    from lib.experiments import structural_teacher
+
+    tokenizer = structural_teacher.load(profiles.load("mini")).tokenizer
+    sizes = Sizes(len(tokenizer), token=16, hidden=8, output=12, teacher_token=10, feed_forward=16)
+    bag, texts = student("bag;cosine", sizes), ["Bush fires near Sydney.", "The premier resigned", "fires"]
+    module = students.static_embedding(bag, tokenizer)
+    SentenceTransformer(modules=[module], device="cpu").save(str(tmp_path / "bag"))
+    loaded = SentenceTransformer(str(tmp_path / "bag"), device="cpu")
+    wanted = bag.encode(tokenizer(texts, add_special_tokens=False)["input_ids"])
+    np.testing.assert_allclose(loaded.encode(texts), wanted, atol=1e-5)
+    assert np.abs(wanted - wanted[0]).max() > 0.01
+    with pytest.raises(ValueError, match="is no bag"):
+        students.static_embedding(student("FFN(2);cosine"), tokenizer)
