@@ -32,8 +32,7 @@ RANKINGS = theirs.BOXPLOTS
 RETRIEVAL = ("fig5_5", "fig5_6")  # rows per metric
 # Section 4.5.3: `no-weighting` sums the losses, λ = 0.5 halves that sum, which AdamW hardly notices.
 RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting", "None;λ=0.5"))
-# Students that the news paper ran twice, with two schedules of the rate.
-_TWICE = [f"{body}+1 linear;cosine" for body in ("BiLSTM(2)", "BiGRU(2)", "BiGRU")]
+_TWICE = [f"{body}+1 linear;cosine" for body in ("BiLSTM(2)", "BiGRU(2)", "BiGRU")]  # in the news paper: two schedules
 TWINS = tuple((theirs.NEWS, name, f"{name};plateau") for name in _TWICE)
 # Encoders that nobody trained here: another seed gives the same one.
 GIVEN = ("Longformer", "SBERT", "TF-IDF", "SBERT, mean of chunks")

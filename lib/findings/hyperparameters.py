@@ -42,14 +42,11 @@ def paragraph_vector(profile: Profile) -> pd.DataFrame:
     singles = [name.split(";") for name in figure_models.listed("fig4_5") if "+" not in name]
     architectures, dimensions, preparations, min_counts = (dict.fromkeys(part) for part in zip(*singles, strict=True))
     share = f"{settings.min_count_share:.0%} of training corpus (label 10%)"
-    values = {
-        "dm": ", ".join(architectures).replace("DM", "true").replace("DBOW", "false"),
-        "vector_size": ", ".join(projection.scale(dimension, profile.width) for dimension in dimensions),
-        "min_count": ", ".join(min_counts).replace("10%", share),
-        "text_pre_process": ", ".join(preparations).lower(),
-        "sample": f"{settings.sample:g}",
-        "dbow_words": str(settings.dbow_words).lower(),
-    }
+    values = {"sample": f"{settings.sample:g}", "dbow_words": str(settings.dbow_words).lower()}
+    values["dm"] = ", ".join(architectures).replace("DM", "true").replace("DBOW", "false")
+    values["vector_size"] = ", ".join(projection.scale(dimension, profile.width) for dimension in dimensions)
+    values["min_count"] = ", ".join(min_counts).replace("10%", share)
+    values["text_pre_process"] = ", ".join(preparations).lower()
     return _beside("tab4_5", values, settings)
 
 
