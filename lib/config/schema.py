@@ -183,6 +183,23 @@ class FinalSettings(Settings):  # Chapter 5: longer training, and evaluation wit
     rounds: Annotated[dict[Text, Count | None], Field(min_length=1)]
 
 
+class NewsSettings(Settings):  # the second paper: events, texts to distil on, training of its students
+    events: Annotated[str, Field(pattern=r"^[^/.][^/]*/[^/.][^/]*$")]
+    positives: Annotated[float, Field(gt=0, lt=1)]
+    texts: Filled[Text]
+    words: Count
+    documents: Count
+    max_tokens: Annotated[int, Field(ge=3)]
+    tokens: Literal["pca", "random"]
+    epochs: Count
+    batch_size: Count
+    rates: dict[
+        Literal["LSTM", "GRU", "RNN", "Transformer", "CNN-1", "CNN-2", "FFN", "bag", "other", "tokens"], Positive
+    ]
+    patience: Count
+    plateau_patience: Annotated[int, Field(ge=0)]
+
+
 class Profile(Settings):  # everything that scales an experiment; `lib.config.profiles.load` makes it
     name: Text
     offline: bool
@@ -202,6 +219,7 @@ class Profile(Settings):  # everything that scales an experiment; `lib.config.pr
     heads: HeadSettings
     soft_cca: SoftCCASettings
     final: FinalSettings
+    news: NewsSettings
 
     _departures: dict[str, Any] = {}
 
@@ -268,6 +286,5 @@ class ParagraphVectorGrid(Settings):  # Section 4.5.1, Table 4.5
 
 # Section 4.5.2, Tables 4.6 to 4.8
 ProjectionGrid = RootModel[dict[Literal["only-contextual", "cosine", "mm-MSE"], Listed[ProjectionGroup]]]
-GRIDS: dict[str, type[BaseModel]] = dict(
-    structural=StructuralGrid, projections=ProjectionGrid, weighting=WeightingGrid, pv=ParagraphVectorGrid
-)
+GRIDS: dict[str, type[BaseModel]] = {"structural": StructuralGrid, "projections": ProjectionGrid}
+GRIDS |= {"weighting": WeightingGrid, "pv": ParagraphVectorGrid}

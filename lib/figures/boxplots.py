@@ -61,12 +61,8 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
     frame["model"] = frame["identity"].map(names)
     frame["mean"] = frame.groupby("model")["normalized"].transform("mean").round(12)  # ties: in published order
     frame["round"] = frame["model"].str.rpartition(";")[2] if label == "fig5_3" else ""
-    orders = {
-        "round": roles.ordered(frame["round"], roles.ROUNDS),
-        "mean": sorted(frame["mean"].unique()),
-        "identity": list(names),
-        "task": roles.ordered(frame["task"]),
-    }
+    orders = {"round": roles.ordered(frame["round"], roles.ROUNDS), "mean": sorted(frame["mean"].unique())}
+    orders |= {"identity": list(names), "task": roles.ordered(frame["task"])}
     frame = frame.sort_values([*orders], key=lambda column: column.map(orders[column.name].index), ignore_index=True)
     kept = "model task value published normalized published_normalized seeds band collapsed chance identity"
     return frame[kept.split()]

@@ -34,8 +34,7 @@ DIAMOND = {"marker": "D", "mfc": "white", "mec": INK, "linestyle": "", "markersi
 CHANCE = {"color": "#b2182b", "linestyle": "--", "linewidth": 1.1}
 
 _RC = {
-    **seaborn.axes_style("whitegrid"),
-    **seaborn.plotting_context("paper"),
+    **(seaborn.axes_style("whitegrid") | seaborn.plotting_context("paper")),
     # seaborn asks for Arial first, which some machines have; DejaVu Sans ships with matplotlib and holds γ, λ and ×.
     "font.family": "DejaVu Sans",
     "figure.constrained_layout.use": True,

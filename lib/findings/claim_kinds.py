@@ -42,7 +42,7 @@ class Claim(Settings):
     figure: Text
     finding: Text
     source: Text | None = None
-    metric: Literal["accuracy", "MAP", "MRR"] = "accuracy"
+    metric: Literal["accuracy", "MAP", "MRR", "F1"] = "accuracy"
     tasks: Texts = ()
     checks: Annotated[tuple[Check, ...], Field(strict=False)] = ()
     note: str = ""
@@ -55,7 +55,7 @@ class Claim(Settings):
     def needed(self) -> tuple[str, ...]:
         """Its checks, and those of all claims of its metric."""
         heads = ["heads_converged"] if self.metric == "accuracy" else []
-        return (*heads, "task_not_at_chance", *self.checks)
+        return self.checks if self.metric == "F1" else (*heads, "task_not_at_chance", *self.checks)
 
     def weights(self, tasks: Sequence[str]) -> dict[str, float]:
         """Task -> its weight in a score, of those at hand."""
@@ -171,11 +171,9 @@ class Collapsed(Claim):
     keeps: Annotated[float, Field(gt=0, le=1)]
 
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        units = [
-            [Comparison({name: self.keeps}, {self.model: 1.0}, f"{self.keeps:g} x {name}", self.model)]
-            for name in resolve(self.reference, models)
-        ]
-        return judge(units, evidence)
+        shares = {name: f"{self.keeps:g} x {name}" for name in resolve(self.reference, models)}
+        parts = [Comparison({name: self.keeps}, {self.model: 1.0}, words, self.model) for name, words in shares.items()]
+        return judge([[part] for part in parts], evidence)
 
 
 class EasierTask(Claim):

@@ -22,7 +22,7 @@ from lib.findings import chapter4, final_students, testability
 from lib.findings.claim_kinds import KINDS, Alike, Claim, EasierTask, Number, resolve
 from lib.published import figure_models
 from lib.statistics import effects, intervals, verdicts
-from lib.statistics.intervals import SeedNoise
+from lib.statistics.intervals import Evidence, SeedNoise
 from lib.statistics.verdicts import Judgement
 from lib.store import executors
 from lib.store.records import store
@@ -32,9 +32,11 @@ RANKINGS = theirs.BOXPLOTS
 RETRIEVAL = ("fig5_5", "fig5_6")  # rows per metric
 # Section 4.5.3: `no-weighting` sums the losses, λ = 0.5 halves that sum, which AdamW hardly notices.
 RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting", "None;λ=0.5"))
+_TWICE = [f"{body}+1 linear;cosine" for body in ("BiLSTM(2)", "BiGRU(2)", "BiGRU")]  # in the news paper: two schedules
+TWINS = tuple((theirs.NEWS, name, f"{name};plateau") for name in _TWICE)
 # Encoders that nobody trained here: another seed gives the same one.
 GIVEN = ("Longformer", "SBERT", "TF-IDF", "SBERT, mean of chunks")
-Scores = Mapping[str, pd.DataFrame]  # figure -> its scores
+Scores = Mapping[str, pd.DataFrame | Evidence]  # figure -> its scores; of the news paper what its chapter makes of them
 Checks = Mapping[tuple[str, str], str]  # (failed check, figure or "") -> what failed
 _NUMBERS = ("effect", "low", "high", "p", "p_equivalent", "q")
 _COLUMNS = (
@@ -75,7 +77,7 @@ def check(
     scores: figure -> tidy records with scores of single test examples, as of `experiments.run`; model is the identity,
         or the name as printed. Models that the figure does not print add to the seed noise.
     checks: `testability.results`; a claim is "not testable here" if a check that it needs failed, for it or for all.
-    numbers: ours, by name, for claims of the kind `number`.
+    numbers: ours, by name, for claims of the kind `number`. q is taken within each of the two documents.
 
     A row per claim; label is its figure, checks are those that it needs. "published_..." is of the published numbers,
     the others are ours: `Judgement`'s, "not run" where a model has no scores; q, among all that were tested.
@@ -104,8 +106,8 @@ def check(
     for prefix in ("published_", ""):
         names = [prefix + name for name in _NUMBERS]
         table[names] = table[names].astype(float)
-        tested = table[f"{prefix}verdict"] != verdicts.NOT_TESTABLE
-        table[f"{prefix}q"] = verdicts.q_values(table[f"{prefix}p"].where(tested))
+        tested = table[f"{prefix}p"].where(table[f"{prefix}verdict"] != verdicts.NOT_TESTABLE)
+        table[f"{prefix}q"] = tested.groupby(table["label"].str.startswith("news")).transform(verdicts.q_values)
     return table
 
 
@@ -145,16 +147,16 @@ def our_results(profile: Profile) -> dict[str, pd.DataFrame]:
 
 
 @functools.cache
-def rerun_noise(tasks: tuple[str, ...] = (), *, without: str = "") -> SeedNoise:
+def rerun_noise(tasks: tuple[str, ...] = (), *, without: str = "", reruns: tuple = RERUNS) -> SeedNoise:
     """How far a published run may be off: from the two pairs of runs of (almost) one configuration.
 
         sd^2 = mean over pairs of d^2 / 2,  d: the difference of their mean normalised accuracies, .0067 and .0047
 
     With two degrees of freedom a difference counts from .0249. For one task: from the twelve differences of single
-    tasks. without: a figure whose pair is left out, for claims about that pair itself.
+    tasks. without: a figure whose pair is left out, for claims about that pair itself. reruns: or those of `TWINS`.
     """
-    pairs = [rerun for rerun in RERUNS if rerun[0] != without]
-    tables = [theirs.load(figure).pivot(index="model", columns="task", values="normalized") for figure, *_ in pairs]
+    pairs, values = [rerun for rerun in reruns if rerun[0] != without], "value" if reruns is TWINS else "normalized"
+    tables = [theirs.load(figure).pivot(index="model", columns="task", values=values) for figure, *_ in pairs]
     gaps = pd.DataFrame([table.loc[a] - table.loc[b] for table, (_, a, b) in zip(tables, pairs, strict=True)])
     gaps = gaps.stack() if len(tasks) == 1 else gaps.mean(axis=1)
     return SeedNoise(float(np.sqrt((gaps**2).mean() / 2)), len(gaps))
@@ -169,8 +171,7 @@ def neighbours(figure: str) -> pd.DataFrame:
     rounds = means.index.str.rpartition(";").get_level_values(2) if figure == "fig5_3" else [""] * len(means)
     table = pd.concat([effects.neighbours(group) for _, group in means.groupby(rounds, sort=False)], ignore_index=True)
     table["within_noise"] = table["gap"] <= rerun_noise().least_difference
-    pairs = zip(table["better"], table["worse"], strict=True)
-    table["arithmetic"] = [verdicts.arithmetic(means[better], means[worse]) for better, worse in pairs]
+    table["arithmetic"] = [*map(verdicts.arithmetic, means[table["better"]], means[table["worse"]])]
     return table.rename(columns={"better": "model", "worse": "ahead_of"})
 
 
@@ -182,31 +183,36 @@ def _columns(judged: Judgement | None) -> dict[str, Any]:
 def _judged_published(claim: Claim) -> Judgement | None:
     if isinstance(claim, Alike):
         return None
-    noise = None
+    noise = rerun_noise(reruns=TWINS) if claim.metric == "F1" else None
     if claim.metric == "accuracy":
         compared = set().union(*claim.sides(_models(claim)))
         tested = [figure for figure, *pair in RERUNS if figure == claim.checked_on and compared == {*pair}]
         noise = rerun_noise(claim.tasks, without="".join(tested))
     scores = _published_scores(claim.checked_on, claim.metric)
-    if isinstance(claim, EasierTask):  # of raw scores
-        runs = scores.pivot(index=["model", "seed"], columns="task", values="value")
+    if isinstance(claim, EasierTask) or claim.metric == "F1":  # of raw scores
+        runs = scores.pivot(index=["model", "seed"], columns="task", values="value").dropna(subset=claim.tasks or None)
     else:
         runs = effects.normalized_runs(scores)
     return claim.judged(intervals.from_runs(runs, weights=claim.weights(list(runs)), noise=noise), _models(claim))
 
 
-def _ours(claim: Claim, scores: pd.DataFrame) -> tuple[Judgement | None, str]:
+def _ours(claim: Claim, scores: pd.DataFrame | Evidence) -> tuple[Judgement | None, str]:
     """Our verdict, and what is missing for one."""
-    models, scores = _models(claim), _as_printed(claim, scores)
-    weights = claim.weights(list(scores["task"].unique()))
-    missing = sorted(set().union(*claim.sides(models)) - set(scores["model"]))
-    missing += sorted({*claim.tasks, *weights} - set(scores["task"]))
+    models = _models(claim)
+    compared = set().union(*claim.sides(models))
+    if isinstance(scores, Evidence):
+        missing = sorted(compared - {*scores.means.index})
+    else:
+        scores = _as_printed(claim, scores)
+        weights = claim.weights(list(scores["task"].unique()))
+        missing = sorted(compared - set(scores["model"])) + sorted({*claim.tasks, *weights} - set(scores["task"]))
     if missing:
         more = f" and {len(missing) - 1} more" if missing[1:] else ""
         return None, f"No records of {missing[0]}{more}."
-    given = [name for name in scores["model"].unique() if name.partition(";")[0] in GIVEN]
-    evidence = intervals.from_examples(intervals.task_scores(scores), weights=weights, given=given)
-    return claim.judged(evidence, models), ""
+    if not isinstance(scores, Evidence):
+        given = [name for name in scores["model"].unique() if name.partition(";")[0] in GIVEN]
+        scores = intervals.from_examples(intervals.task_scores(scores), weights=weights, given=given)
+    return claim.judged(scores, models), ""
 
 
 def _models(claim: Claim) -> list[str]:
@@ -220,8 +226,8 @@ def _published_scores(figure: str, metric: str) -> pd.DataFrame:
         scores = scores[scores["metric"] == metric].rename(columns={"score": "value"})
     elif figure in RANKINGS:
         scores = scores.rename(columns={"accuracy": "value"})
-    else:
-        allowed = ", ".join((*RANKINGS, *RETRIEVAL))
+    elif figure != theirs.NEWS:
+        allowed = ", ".join((*RANKINGS, *RETRIEVAL, theirs.NEWS))
         raise ValueError(f"{figure} has no scores per model and task; expected one of {allowed}")
     return scores.assign(seed=0)[["model", "task", "seed", "value"]]
 

@@ -22,19 +22,12 @@ COLLAPSED = 0.9  # mean cosine of different documents: all embeddings point one 
 TRAINED_FACTORS = {1: 0.5, 4: 0.2, 16: 0.0588, 64: 0.0154}
 FACTORS = (1, 2, 4, 8, 16, 32, 64)
 # Identity -> name in the figure. All else is equal, but for Deep CCA's batch, which has to be larger.
-DRAFTS = {
-    "cosine": "cosine, mean of tokens",
-    "cosine;[CLS]": "cosine, [CLS]",
-    NO_WEIGHTING["cosine"]: "cosine + 2048d, SoftCCA",
-    f"{NO_WEIGHTING['cosine']};mse": "cosine + 2048d, MSE",
-    f"{NO_WEIGHTING['cosine']};cca": "cosine + 2048d, CCA",
-}
+DRAFTS = {"cosine": "cosine, mean of tokens", "cosine;[CLS]": "cosine, [CLS]"}
+DRAFTS |= {NO_WEIGHTING["cosine"]: "cosine + 2048d, SoftCCA"}
+DRAFTS |= {f"{NO_WEIGHTING['cosine']};{loss.lower()}": f"cosine + 2048d, {loss}" for loss in ("MSE", "CCA")}
 # What the draft tried -> its twin that the thesis kept.
-TWINS = {
-    "cosine, [CLS]": "cosine, mean of tokens",
-    "cosine + 2048d, MSE": "cosine + 2048d, SoftCCA",
-    "cosine + 2048d, CCA": "cosine + 2048d, SoftCCA",
-}
+TWINS = {"cosine, [CLS]": "cosine, mean of tokens"}
+TWINS |= {f"cosine + 2048d, {loss}": "cosine + 2048d, SoftCCA" for loss in ("MSE", "CCA")}
 _FIGURES = dict(zip(("tab4_6", "tab4_7", "tab4_8"), figure_models.PROJECTIONS, strict=True))
 
 

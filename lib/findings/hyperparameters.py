@@ -42,14 +42,11 @@ def paragraph_vector(profile: Profile) -> pd.DataFrame:
     singles = [name.split(";") for name in figure_models.listed("fig4_5") if "+" not in name]
     architectures, dimensions, preparations, min_counts = (dict.fromkeys(part) for part in zip(*singles, strict=True))
     share = f"{settings.min_count_share:.0%} of training corpus (label 10%)"
-    values = {
-        "dm": ", ".join(architectures).replace("DM", "true").replace("DBOW", "false"),
-        "vector_size": ", ".join(projection.scale(dimension, profile.width) for dimension in dimensions),
-        "min_count": ", ".join(min_counts).replace("10%", share),
-        "text_pre_process": ", ".join(preparations).lower(),
-        "sample": f"{settings.sample:g}",
-        "dbow_words": str(settings.dbow_words).lower(),
-    }
+    values = {"sample": f"{settings.sample:g}", "dbow_words": str(settings.dbow_words).lower()}
+    values["dm"] = ", ".join(architectures).replace("DM", "true").replace("DBOW", "false")
+    values["vector_size"] = ", ".join(projection.scale(dimension, profile.width) for dimension in dimensions)
+    values["min_count"] = ", ".join(min_counts).replace("10%", share)
+    values["text_pre_process"] = ", ".join(preparations).lower()
     return _beside("tab4_5", values, settings)
 
 
@@ -59,8 +56,9 @@ def weighting(profile: Profile) -> pd.DataFrame:
     masks, lambdas = (dict.fromkeys(parts) for parts in zip(*names, strict=True))
     limit = str(profile.training.max_structural_len)
     limit += "" if limit == MASK_LABEL else f" (label {MASK_LABEL})"
-    masks = ", ".join(masks).replace(MASK_LABEL, limit)
-    return _beside("tab4_9", {"max_structural_len": masks, "λ": ", ".join(lambdas)})
+    return _beside(
+        "tab4_9", {"max_structural_len": ", ".join(masks).replace(MASK_LABEL, limit), "λ": ", ".join(lambdas)}
+    )
 
 
 def _beside(label: str, values: dict[str, object], *sections: Settings) -> pd.DataFrame:

@@ -22,10 +22,8 @@ def distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -> pd.Dat
         raise ValueError(f"{len(student)} documents do not fill one batch of {batch}")
     ours, theirs = (rows[: batches * batch].reshape(batches, batch, -1) for rows in (student, teacher))
     flat, shifts, frames = theirs.reshape(batches, -1), range(1, batch), []
-    negatives = {
-        "as published": [np.roll(flat, shift, axis=1).reshape(theirs.shape) for shift in shifts],
-        "true": [np.roll(theirs, shift, axis=1) for shift in shifts],
-    }
+    negatives = {"as published": [np.roll(flat, shift, axis=1).reshape(theirs.shape) for shift in shifts]}
+    negatives["true"] = [np.roll(theirs, shift, axis=1) for shift in shifts]
     for pairing, shifted in negatives.items():
         for to, others in (("positives", theirs[None]), ("negatives", np.stack(shifted))):
             values = {"squared L2": np.square(ours - others).mean(-1), "cosine": 1 - cosines(ours, others)}

@@ -1,7 +1,7 @@
 """The models of Chapter 4's figures: the published ones, and the variants that `params/grids` adds to them."""
 
 from collections.abc import Iterable
-from itertools import product
+from itertools import chain, product
 
 from lib.config import profiles
 from lib.published import CHAPTER_4, boxplot_rows
@@ -44,11 +44,9 @@ def of_grid(label: str) -> dict[str, str]:
         variants = [*map(";".join, parts), *map("+".join, product(grid["compound"]["dm"], grid["compound"]["dbow"]))]
     elif label in PROJECTIONS:
         prefix = f"{PROJECTIONS[label]};"
-        variants = [
-            f"{group['dimension']};S:{student};C:{contextual}"
-            for group in profiles.grid("projections")[PROJECTIONS[label]]
-            for student, contextual in product(group["student"], group["contextual"])
-        ]
+        groups = profiles.grid("projections")[PROJECTIONS[label]]
+        parts = (product([group["dimension"]], group["student"], group["contextual"]) for group in groups)
+        variants = [f"{size};S:{student};C:{contextual}" for size, student, contextual in chain.from_iterable(parts)]
     elif label in WEIGHTINGS:
         prefix, grid = f"{published['no-weighting']};", profiles.grid("weighting")
         variants = [f"{mask};λ={lam}" for mask, lam in product(grid["max_structural_len"], grid["lam"])]

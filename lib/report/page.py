@@ -24,7 +24,7 @@ from lib.store.files import write_atomically
 from lib.store.progress import duration
 
 LEDGER = "tab_claims"  # has a section of its own
-_WORDS = {"fig": "Figure", "tab": "Table", "news_tab": "News paper, table"}
+_WORDS = {"fig": "Figure", "tab": "Table", "news_tab": "News paper, table", "news_fig": "News paper, figure"}
 
 
 def write(profile: Profile, ledger: pd.DataFrame) -> Path:
@@ -42,14 +42,11 @@ def page(profile: Profile, ledger: pd.DataFrame) -> str:
     notebooks = {label: entry.notebook for label, entry in entries.items()}
     chapters = {name: [item for item in items if item.entry.notebook == name] for name in sorted({*notebooks.values()})}
     notes = [item.provenance for item in items if item.provenance]
-    values = {
-        "rerun": claims.rerun_noise().least_difference,
-        "rankings": {label: claims.neighbours(label) for label in claims.RANKINGS},
-        "commits": {note["commit"][:12] + " (with changes)" * note["dirty"] for note in notes if note.get("commit")},
-        "versions": pd.DataFrame([note["versions"] for note in notes]),
-        "parameters": pd.DataFrame(profile.flat().items(), columns=["parameter", "value"]).map(str),
-        "timings": _timings(profile, chapters),
-    }
+    values = {"rerun": claims.rerun_noise().least_difference, "timings": _timings(profile, chapters)}
+    values["rankings"] = {label: claims.neighbours(label) for label in claims.RANKINGS}
+    commits = (note["commit"][:12] + " (with changes)" * note["dirty"] for note in notes if note.get("commit"))
+    values |= {"commits": {*commits}, "versions": pd.DataFrame([note["versions"] for note in notes])}
+    values["parameters"] = pd.DataFrame(profile.flat().items(), columns=["parameter", "value"]).map(str)
     values |= {"profile": profile, "run": paths.run_name(profile), "chapters": chapters, "items": items, "notes": notes}
     values |= {"ledger": ledger, "margin": MARGIN, "deviations": deviations.table(profile), "notebooks": notebooks}
     return template("template.html.j2").render(values)
@@ -69,7 +66,7 @@ def shown_item(label: str, entry: Entry, profile: Profile) -> SimpleNamespace:
 
 def full_name(label: str) -> str:
     """`fig4_10` -> "Figure 4.10", `figA_1` -> "Figure A.1", `news_tab1` -> "News paper, table 1"."""
-    match = re.fullmatch(r"(news_tab|fig|tab)_?(.+)", label)
+    match = re.fullmatch(r"(news_tab|news_fig|fig|tab)_?(.+)", label)
     return f"{_WORDS[match[1]]} {match[2].replace('_', '.')}" if match else label
 
 

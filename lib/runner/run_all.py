@@ -89,15 +89,12 @@ def variables(plan: schedule.Plan, jobs: int, progress: str) -> dict[str, str]:
     changed = {
         "PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")])),
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # figures inline, whatever the caller draws with
-        "PYTHONHASHSEED": "0",
         "JUPYTER_PREFER_ENV_PATH": "1",  # this Python's kernel, whatever lies in the home
         "IPYTHONDIR": f"{progress}.ipython",  # without anybody's start-up files
-        "THESIS_ARTIFACTS": str(paths.artifacts()),
-        "THESIS_JOBS": str(jobs),
         "THESIS_LABELS": ",".join(entry.label for entry in plan.wanted),
-        "THESIS_PROGRESS": progress,
     }
-    return os.environ | process_variables(offline=plan.profile.offline) | changed
+    changed |= {"THESIS_ARTIFACTS": str(paths.artifacts()), "THESIS_JOBS": str(jobs), "THESIS_PROGRESS": progress}
+    return os.environ | process_variables(offline=plan.profile.offline) | changed | {"PYTHONHASHSEED": "0"}
 
 
 def _position(scratch: Path) -> str:

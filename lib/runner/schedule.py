@@ -61,17 +61,13 @@ def inputs(notebook: Path, profile: Profile, shown: list[manifest.Entry]) -> dic
     results = [path for entry in shown for path in entry.paths(profile)]
     results += [paths.provenance(profile) / f"{entry.label}.json" for entry in shown]  # tells how, and when, too
     # A dataset that code writes depends on nothing else; of others the size and time count, as reading takes long.
-    folders = [] if profile.build else [paths.data_root(profile) / name for name in corpus_datasets(profile)]
+    names = {*corpus_datasets(profile), profile.news.events.partition("/")[0], *profile.news.texts}
+    folders = [] if profile.build else [paths.data_root(profile) / name for name in names]
     data = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
-    read = {
-        "notebook": sources,
-        "lib": _fingerprints(modules),
-        "params": _fingerprints(paths.PARAMS.rglob("*")),
-        "profile": profile.model_dump(mode="json"),
-        "data": {str(path): [path.stat().st_size, path.stat().st_mtime_ns] for path in data},
-        "results": _fingerprints(results),
-        "packages": (paths.ROOT / "requirements.lock").read_text(encoding="utf-8"),
-    }
+    read = {"notebook": sources, "lib": _fingerprints(modules), "params": _fingerprints(paths.PARAMS.rglob("*"))}
+    read |= {"profile": profile.model_dump(mode="json"), "results": _fingerprints(results)}
+    read["data"] = {str(path): [path.stat().st_size, path.stat().st_mtime_ns] for path in data}
+    read["packages"] = (paths.ROOT / "requirements.lock").read_text(encoding="utf-8")
     return {kind: fingerprint(value) for kind, value in read.items()}
 
 

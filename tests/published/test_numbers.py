@@ -165,3 +165,41 @@ def test_what_is_loaded_is_a_copy():
 def test_every_label_loads():
     for label in published.labels():
         assert len(published.load(label)) > 1, label
+
+
+NEWS_ROWS = {1: 4, 2: 4, 3: 13, 4: 7, 5: 11, 6: 6, 7: 8, 8: 8}  # of the printed tables
+
+
+def test_the_news_tables_have_their_rows_and_196_numbers():
+    tables = {number: published.load(f"news_tab{number}") for number in NEWS_ROWS}
+    assert {number: len(table) for number, table in tables.items()} == NEWS_ROWS
+    numbers = ["f1_public", "f1_private", "recall_public", "precision_public", "cluster_size_public", "size_mb"]
+    numbers += ["ms_per_document", "alpha"]
+    assert sum((table.filter(numbers).astype(str) != "").sum().sum() for table in tables.values()) == 196
+    for table in tables.values():
+        assert table["row"].tolist() == list(range(1, len(table) + 1))
+
+
+def test_the_news_papers_52_models_have_one_score_each():
+    frame = published.load("news_fig1")
+    assert frame["model"].nunique() == 52 and not frame.duplicated(["model", "task"]).any()
+    assert frame["value"].between(0.3, 0.95).all()
+    values = frame.set_index(["model", "task"])["value"]
+    assert values["BiGRU(2)+1 linear;attentive;64d;MSE;plateau", "private"] == pytest.approx(0.935)
+    facts = frame.drop_duplicates("model").set_index("model")
+    for number in NEWS_ROWS:  # what several tables say of one model agrees, and nothing is left out
+        for row in published.load(f"news_tab{number}").itertuples():
+            for side in ("public", "private"):
+                if printed := getattr(row, f"f1_{side}", ""):
+                    assert float(printed) / 100 == pytest.approx(values[row.identity, side]), row
+            for column in ("size_mb", "ms_per_document"):
+                if printed := getattr(row, column, ""):
+                    assert float(printed) == float(facts.loc[row.identity, column]), row
+
+
+def test_one_cluster_is_the_row_with_alpha_0():
+    """2p/(1+p), with p = 46.1 % of 8,493 public pairs positive, is Table 2's F1 with recall 100."""
+    row = published.load("news_tab2").set_index("alpha").loc["0"]
+    share = 3918 / 8493
+    assert 100 * 2 * share / (1 + share) == pytest.approx(float(row["f1_public"]), abs=0.05)
+    assert float(row["recall_public"]) == 100 and float(row["precision_public"]) == pytest.approx(100 * share, abs=0.05)

@@ -1,0 +1,1 @@
+"""The second paper, "Distilled Model for Russian News Clustering": small students of a sentence encoder, clustered."""

@@ -1,0 +1,108 @@
+"""Clusters of documents by average linkage of cosine distances, their threshold, and how well they meet the events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import psutil
+from scipy.cluster import hierarchy
+from scipy.spatial.distance import pdist
+from sklearn.metrics.cluster import pair_confusion_matrix
+
+from lib.news.events import Side
+
+NEAR_ONE_CLUSTER = 0.02  # of the one-cluster F1: a model within it is marked as collapsed
+_COPIES = 3  # of the distances that are in memory at once: scipy's, its own work, the heights of all pairs
+
+
+@dataclass(frozen=True)
+class Score:
+    """f1, precision, recall: of the positive pairs. cluster_size: documents per cluster. f1_all: over all pairs of
+    documents; NaN where not all events are known. one_cluster: F1 of a single cluster, 2p / (1 + p) with a share p of
+    positives. collapsed: all documents in one cluster, or an F1 within .02 of `one_cluster`."""
+
+    f1: float
+    precision: float
+    recall: float
+    cluster_size: float
+    f1_all: float
+    one_cluster: float
+    collapsed: bool
+
+
+def tree(vectors: np.ndarray) -> np.ndarray:
+    """The (documents - 1, 4) merges of scipy's average linkage. vectors: (documents, dim).
+
+    Raises `ValueError` for fewer than two documents, NaN, a vector without direction, and more documents than fit.
+    """
+    count = len(vectors)
+    if count < 2:
+        raise ValueError(f"clustering needs at least two documents, got {count}")
+    lengths = np.linalg.norm(np.asarray(vectors, dtype=np.float64), axis=1)
+    if not np.isfinite(lengths).all():
+        raise ValueError(f"the vector of document {int(np.argmin(np.isfinite(lengths)))} holds NaN or infinity")
+    if not lengths.all():
+        raise ValueError(f"the vector of document {int(lengths.argmin())} is zero: it has no cosine distance")
+    if count > (fits := int((2 * psutil.virtual_memory().available / 8 / _COPIES) ** 0.5)):
+        raise ValueError(f"the distances of {count} documents do not fit in memory, those of {fits} do")
+    return hierarchy.linkage(np.maximum(pdist(vectors, "cosine"), 0), "average")
+
+
+def threshold(merges: np.ndarray, side: Side) -> float:
+    """The distance at which cutting the tree gives the best F1 of the side's positive pairs.
+
+    All merge heights are tried, the lowest of equally good ones is taken, and the cut lies half way to the next.
+    """
+    heights = np.unique(merges[:, 2])
+    low, high = np.sort(side.pairs).T
+    documents = len(side.texts)
+    joined = hierarchy.cophenet(merges)[low * documents - low * (low + 1) // 2 + high - low - 1]
+    # Of the pairs joined at most at each height: how many are positive, and how many there are.
+    right = np.searchsorted(np.sort(joined[side.positive]), heights, "right")
+    total = np.searchsorted(np.sort(joined), heights, "right")
+    best = int(np.argmax(2 * right / (total + side.positive.sum())))
+    return float(heights[best : best + 2].mean())
+
+
+def cut(merges: np.ndarray, distance: float) -> np.ndarray:
+    """(documents,) cluster of each document."""
+    return hierarchy.fcluster(merges, distance, "distance")
+
+
+def score(clusters: np.ndarray, side: Side) -> Score:
+    """How well clusters (documents,) meet the side's labelled pairs, and its events."""
+    same = together(clusters, side)
+    right, share = int((same & side.positive).sum()), float(side.positive.mean())
+    recall, precision = right / side.positive.sum(), right / max(same.sum(), 1)
+    f1, single, count = (
+        2 * right / (same.sum() + side.positive.sum()),
+        2 * share / (1 + share),
+        len(np.unique(clusters)),
+    )
+    (_, wrong), (missed, hit) = pair_confusion_matrix(side.events, clusters)
+    f1_all = 2 * hit / (2 * hit + wrong + missed) if side.complete else np.nan
+    collapsed = count == 1 or abs(f1 - single) <= NEAR_ONE_CLUSTER
+    numbers = (f1, precision, recall, len(clusters) / count, f1_all, single)
+    return Score(*map(float, numbers), collapsed=bool(collapsed))
+
+
+def together(clusters: np.ndarray, side: Side) -> np.ndarray:
+    """(pairs,) bool: whether the two documents of each labelled pair share a cluster."""
+    first, second = clusters[side.pairs].T
+    return first == second
+
+
+def drawn_f1(clusters: np.ndarray, side: Side, draws: int, seed: int) -> np.ndarray:
+    """(draws,) F1 when events are drawn with replacement, as other events would give it; threshold and clusters stay.
+
+    A positive pair counts as often as its event is drawn, a negative one as often as its two events are, multiplied.
+    The same seed gives the same draws to every model.
+    """
+    names, events = np.unique(side.events, return_inverse=True)
+    counts = np.random.default_rng(seed).multinomial(len(names), np.full(len(names), 1 / len(names)), draws)
+    first, second = events[side.pairs].T
+    weights = counts[:, first] * np.where(side.positive, 1, counts[:, second])
+    same = together(clusters, side)
+    hit, predicted, actual = (weights[:, rows].sum(1) for rows in (same & side.positive, same, side.positive))
+    return 2 * hit / np.maximum(predicted + actual, 1)

@@ -1,0 +1,102 @@
+"""What an identity of the news paper's tables says: `BiGRU(2)+1 linear;attentive;64d;MSE;plateau`."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+
+from lib import published
+
+RECURRENT = ("LSTM", "GRU", "RNN")
+TOKEN_DIM = 128  # as the paper prints it; a profile's width scales it
+_STRUCTURES = (
+    r"(?P<bidirectional>Bi)?(?P<architecture>LSTM|GRU|RNN)(\((?P<layers>[2-9])\))?"
+    r"(\+(?P<linear_layers>[12]) linear)?(?P<dropout>\+dropout)?",
+    r"(?P<architecture>Transformer)\((?P<layers>[1-9])x(?P<heads>[1-9]\d?)\)(?P<relu>\+ReLU)?",
+    r"(?P<architecture>FFN)\((?P<layers>[23])\)",
+    r"(?P<architecture>CNN-[12]|bag)",
+)
+_EXPECTED = (
+    "[Bi]LSTM, GRU or RNN with (layers), +1 linear, +2 linear, +dropout; Transformer(1x4), +ReLU; FFN(2); CNN-1; bag"
+)
+# Parts in the order in which they stand, of each group one at most.
+_PARTS = (
+    {"attentive": {"aggregation": "attentive"}, "CLS": {"aggregation": "CLS"}},
+    {"64d": {"token_dim": 64}},
+    {"teacher tokens": {"tokens": "teacher"}, "random tokens": {"tokens": "random"}},
+    {loss: {"loss": loss} for loss in ("MSE", "cosine", "triplet", "complex")},
+    {"annotated": {"annotated": True}, "plateau": {"schedule": "plateau"}},
+)
+
+
+@dataclass(frozen=True)
+class Design:
+    """A student's structure and how it is trained.
+
+    tokens: embeddings that start from the teacher's, reduced ("new"), or at random, or are the teacher's own. alpha:
+    weight of the triplet loss in the complex one. annotated: trained on the documents of training pairs alone, as
+    triplet and complex always are.
+    """
+
+    identity: str
+    architecture: str
+    loss: str
+    bidirectional: bool = False
+    layers: int = 1
+    heads: int = 0
+    linear_layers: int = 0
+    dropout: bool = False
+    relu: bool = False
+    aggregation: str = "average"
+    token_dim: int = TOKEN_DIM
+    tokens: str = "new"
+    alpha: float = 0.0
+    schedule: str = "fixed"
+    annotated: bool = False
+
+
+def parse(identity: str) -> Design:
+    """The design of an identity; `ValueError` that names the part which is unknown, twice there or in a wrong place."""
+    structure, *parts = identity.split(";")
+    matches = (re.fullmatch(pattern, structure) for pattern in _STRUCTURES)
+    match = next(filter(None, matches), None)
+    if match is None:
+        raise ValueError(f"unknown part {structure!r} of {identity!r}: expected {_EXPECTED}")
+    fields = {name: value for name, value in match.groupdict().items() if value is not None}
+    fields |= {name: int(fields[name]) for name in ("layers", "heads", "linear_layers") if name in fields}
+    fields |= {name: True for name in ("bidirectional", "dropout", "relu") if name in fields}
+    left = list(_PARTS)
+    for part in parts:
+        if fields.get("loss") == "complex" and "alpha" not in fields:
+            fields["alpha"] = _alpha(part, identity)
+            continue
+        place = next((number for number, group in enumerate(left) if part in group), None)
+        if place is None:
+            valid = ", ".join(name for group in left for name in group) or "nothing more"
+            raise ValueError(f"unknown part {part!r} of {identity!r}: here stands one of {valid}")
+        fields |= left[place][part]
+        del left[: place + 1]
+    if "loss" not in fields or (fields["loss"] == "complex" and "alpha" not in fields):
+        raise ValueError(f"{identity!r} ends too soon: expected MSE, cosine, triplet, or complex and α=<0 to 1>")
+    if fields.get("aggregation") == "CLS" and fields["architecture"] != "Transformer":
+        raise ValueError(f"{identity!r}: CLS is the first state of a Transformer; valid here: attentive, or no part")
+    if fields.get("aggregation") == "attentive" and fields["architecture"] not in (*RECURRENT, "Transformer"):
+        raise ValueError(f"{identity!r}: attentive aggregation is for recurrent students and Transformers")
+    if "dropout" in fields and fields.get("linear_layers") != 2:
+        raise ValueError(f"{identity!r}: +dropout stands between the two layers of +2 linear")
+    return Design(identity, **fields)
+
+
+def _alpha(part: str, identity: str) -> float:
+    match = re.fullmatch(r"α=(\d(\.\d+)?)", part)
+    if match is None or not 0 <= float(match[1]) <= 1:
+        raise ValueError(f"unknown part {part!r} of {identity!r}: complex needs α=<0 to 1>, as in α=0.5")
+    return float(match[1])
+
+
+@functools.cache
+def students() -> tuple[str, ...]:
+    """The identities of the paper's 48 students, each once, in the order of its tables."""
+    models = published.load(published.NEWS)["model"].drop_duplicates()
+    return tuple(model for model in models if model != "teacher" and not model.endswith(";fine-tuned"))

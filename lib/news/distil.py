@@ -1,0 +1,118 @@
+"""Training of a student: on single documents and their teacher vectors, or on triplets of documents of events."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lib.losses import cosine, mse
+from lib.news.events import Side
+from lib.news.losses import complex, triplet
+from lib.news.students import Student, padded
+
+SORTED = 16  # batches whose documents are sorted by length together, so that hardly any is padded
+SLOWER = 0.1  # what the rate is multiplied with on a plateau; PyTorch's own
+
+
+def train(
+    student: Student,
+    rows: Sequence[Sequence[int]],
+    teacher: np.ndarray,
+    examples: np.ndarray,
+    held_out: np.ndarray,
+    *,
+    seed: int,
+    epochs: int,
+    batch_size: int,
+    rate: float,
+    token_rate: float,
+    patience: int,
+    plateau_patience: int,
+) -> list[float]:
+    """Train the student as its design says; returns the held-out loss after each epoch. The best epoch's weights stay.
+
+    rows: token ids of documents. teacher: (documents, dim) their vectors, scaled to length 1 here. examples, held_out:
+    (examples, 1 or 3) rows of documents, triplets for the losses that take them. seed: of the order and of dropout; the
+    same seed gives the same bits. token_rate: of new token embeddings, most of which a step does not see. patience:
+    epochs without improvement that end the training. plateau_patience: those after which the schedule `plateau` lowers
+    the rates. Raises `ValueError` for a document without a teacher vector.
+    """
+    if len(teacher) != len(rows) or not np.isfinite(teacher).all():
+        problem = f"{len(rows)} documents, {len(teacher)} vectors"
+        problem = problem if len(teacher) != len(rows) else f"NaN in vector {np.isnan(teacher).any(1).argmax()}"
+        raise ValueError(f"every document needs a teacher vector: {problem}")
+    targets = torch.nn.functional.normalize(torch.from_numpy(teacher))
+    torch.manual_seed(seed)
+    order = np.random.default_rng(seed)
+    own = [weights for name, weights in student.named_parameters() if name != "embedding.weight"]
+    tokens = [weights for weights in student.embedding.parameters() if weights.requires_grad]
+    groups = [{"params": own, "lr": rate}, {"params": tokens, "lr": token_rate}]
+    optimizer = torch.optim.Adam([group for group in groups if group["params"]], lr=rate, fused=True)
+    lengths = np.array([len(row) for row in rows])
+    best, weights, history = np.inf, copy.deepcopy(student.state_dict()), list[float]()
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=SLOWER, patience=plateau_patience)
+    for _ in range(epochs):
+        student.train()
+        for batch in batches(examples, lengths, batch_size, order):
+            optimizer.zero_grad()
+            loss(student, rows, targets, batch).mean().backward()
+            optimizer.step()
+        student.eval()
+        with torch.no_grad():
+            parts = [loss(student, rows, targets, batch) for batch in batches(held_out, lengths, batch_size)]
+        history.append(float(torch.cat(parts).mean()))
+        if student.design.schedule == "plateau":
+            scheduler.step(history[-1])
+        if history[-1] < best:
+            best, weights = history[-1], copy.deepcopy(student.state_dict())
+        elif len(history) - int(np.argmin(history)) > patience:
+            break
+    student.load_state_dict(weights)
+    student.eval()
+    return history
+
+
+def loss(student: Student, rows: Sequence[Sequence[int]], targets: Tensor, batch: np.ndarray) -> Tensor:
+    """(examples,) losses of a batch of examples, (examples, 1 or 3) rows of documents."""
+    places = batch.T.ravel()  # all anchors, all positives, all negatives
+    vectors = student(*padded([rows[place] for place in places])).split(len(batch))
+    wanted = targets[places].split(len(batch))
+    if student.design.loss == "triplet":
+        return triplet(*vectors)
+    if student.design.loss == "complex":
+        return complex(vectors, wanted, alpha=student.design.alpha)
+    return (mse if student.design.loss == "MSE" else cosine)(vectors[0], wanted[0])
+
+
+def batches(
+    examples: np.ndarray, lengths: np.ndarray, size: int, order: np.random.Generator | None = None
+) -> list[np.ndarray]:
+    """The examples in batches of documents of similar length, in a random order if there is a generator."""
+    examples = examples if order is None else order.permutation(examples)
+    parts = []
+    for start in range(0, len(examples), SORTED * size):
+        group = examples[start : start + SORTED * size]
+        group = group[np.argsort(lengths[group[:, 0]], kind="stable")]
+        parts += [group[first : first + size] for first in range(0, len(group), size)]
+    return parts if order is None else [parts[number] for number in order.permutation(len(parts))]
+
+
+def triplets(side: Side, seed: int) -> np.ndarray:
+    """(triplets, 3) rows of a side's documents: one for each annotated document and each of its positives.
+
+    The negative is drawn from the pairs that the document is no positive of; a document without a positive is its own,
+    one without a negative is left out.
+    """
+    order, partners = np.random.default_rng(seed), dict[tuple[int, bool], list[int]]()
+    for (a, b), positive in zip(side.pairs.tolist(), side.positive.tolist(), strict=True):
+        partners.setdefault((a, positive), []).append(b)
+        partners.setdefault((b, positive), []).append(a)
+    rows = []
+    for anchor in np.unique(side.pairs).tolist():
+        if negatives := partners.get((anchor, False)):
+            rows += [(anchor, other, order.choice(negatives)) for other in partners.get((anchor, True), [anchor])]
+    return np.array(rows)

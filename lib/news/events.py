@@ -1,0 +1,154 @@
+"""Documents with the events that they report: three sides, pairs with labels, and texts to distil on.
+
+A task folder has either `clusters.jsonl`, documents with their events, or pair files, `train.jsonl`, `public.jsonl` and
+`private.jsonl`. An event called `<topic>_<name>` belongs to a topic, and a topic to one side: to the side that it is
+named after, or to each side in turn. Of pair files a document's `group` is its side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from lib.config import paths
+from lib.config.profiles import Profile
+from lib.data import sources, task_files
+from lib.data.dataset_folder import Documents, content, json_lines
+from lib.news import reports
+
+SIDES = ("train", "public", "private")
+_ANSWERS = {"yes": True, "no": False}
+
+
+@dataclass(frozen=True)
+class Side:
+    """The documents of one side, all of which are clustered, and the labelled pairs of them, which are scored.
+
+    texts, groups: of each document. pairs: (pairs, 2) int64 rows of documents. positive: (pairs,) bool, of one event.
+    events: (documents,) int64; where only pairs are known, what positive pairs connect. complete: all events are known.
+    """
+
+    texts: tuple[str, ...]
+    groups: tuple[str, ...]
+    pairs: np.ndarray
+    positive: np.ndarray
+    events: np.ndarray
+    complete: bool
+
+
+def read(profile: Profile) -> dict[str, Side]:
+    """The three sides of a profile's events; `ValueError` for gold that names no document, and for a side without a
+    positive or without a negative pair."""
+    section = profile.news
+    dataset, _, task = section.events.partition("/")
+    folder = root(profile, dataset) / dataset / "tasks" / task
+    if (folder / "clusters.jsonl").is_file():
+        sides = _of_clusters(folder, section.positives, profile.corpus.seed)
+    else:
+        sides = {name: _of_pairs(folder, name) for name in SIDES}
+    for name, side in sides.items():
+        for wanted, kind in ((True, "positive"), (False, "negative")):
+            if wanted not in side.positive:
+                raise ValueError(f"{folder}: the side {name} has no {kind} pair; give it other events")
+    return sides
+
+
+def root(profile: Profile, dataset: str) -> Path:
+    """The folder that holds one of the profile's news folders: what mini builds, or a person's own, as in thesis."""
+    if profile.build is None or profile.build.builder != "mini":
+        return paths.data_root(profile)
+    return reports.root(profile.build.seed) if dataset == reports.NAME else sources.root(profile)
+
+
+def _of_clusters(folder: Path, positives: float, seed: int) -> dict[str, Side]:
+    """Within each topic every pair of one event is positive; negatives are drawn so that the share is as wanted."""
+    read_task = task_files.read(folder)
+    ids = list(read_task.clusters)
+    topics = [read_task.clusters[text_id].partition("_")[0] for text_id in ids]
+    named = sorted(set(topics), key=lambda topic: (len(topic), topic))  # "2" before "10"
+    place = {topic: topic if topic in SIDES else SIDES[number % 3] for number, topic in enumerate(named)}
+    sides = {}
+    for number, name in enumerate(SIDES):
+        own = [(text_id, topic) for text_id, topic in zip(ids, topics, strict=True) if place[topic] == name]
+        if not own:
+            raise ValueError(f"{folder}: no event of the side {name}: expected at least three topics")
+        events = np.unique([read_task.clusters[text_id] for text_id, _ in own], return_inverse=True)[1]
+        topic = np.array([topic for _, topic in own])
+        pairs = np.column_stack(np.triu_indices(len(own), 1))
+        pairs = pairs[topic[pairs[:, 0]] == topic[pairs[:, 1]]]
+        positive = events[pairs[:, 0]] == events[pairs[:, 1]]
+        others = np.flatnonzero(~positive)
+        wanted = min(len(others), round(positive.sum() * (1 - positives) / positives))
+        drawn = np.random.default_rng([seed, number]).choice(others, wanted, replace=False)
+        kept = np.sort(np.concatenate([np.flatnonzero(positive), drawn]))
+        texts = tuple(read_task.texts[text_id] for text_id, _ in own)
+        groups = tuple(read_task.groups.get(text_id, "") for text_id, _ in own)
+        sides[name] = Side(texts, groups, pairs[kept], positive[kept], events, complete=True)
+    return sides
+
+
+def _of_pairs(folder: Path, name: str) -> Side:
+    """A side of annotated pairs: all documents whose group is the side are clustered."""
+    documents = [
+        document for document in Documents(folder.parents[2], folder.parents[1].name) if document.group == name
+    ]
+    rows = {document.id: row for row, document in enumerate(documents)}
+    pairs, positive = [], []
+    for where, values in json_lines(folder / f"{name}.jsonl"):
+        ends = [values.get("a"), values.get("b")]
+        if missing := [end for end in ends if end not in rows]:
+            raise ValueError(f"{where}: id {missing[0]!r} is no document of the side {name}")
+        if values.get("label") not in _ANSWERS:
+            raise ValueError(f"{where}: expected the label yes or no, got {values.get('label')!r}")
+        pairs.append([rows[end] for end in ends])
+        positive.append(_ANSWERS[values["label"]])
+    ends, same = np.array(pairs), np.array(positive)
+    links = coo_array((np.ones(same.sum()), ends[same].T), shape=(len(rows), len(rows)))
+    events = connected_components(links, directed=False)[1].astype(np.int64)
+    texts, groups = (tuple(getattr(document, field) for document in documents) for field in ("text", "id"))
+    return Side(texts, groups, ends, same, events, complete=False)
+
+
+def distillation_texts(profile: Profile, sides: dict[str, Side]) -> list[str]:
+    """Windows of the documents of the profile's text folders, in a random order, without words of the tested sides.
+
+    A document is left out if its text is one of the public or private side's, or if it shares a group with one. A last
+    window is kept if it has at least half the words, or if it is the whole document.
+    """
+    section = profile.news
+    tested = [side for name, side in sides.items() if name != "train"]
+    contents = {content(text) for side in tested for text in side.texts}
+    groups = {group for side in tested for group in side.groups} - {""}
+    windows = []
+    for name in section.texts:
+        for document in Documents(root(profile, name), name):
+            if document.group not in groups and content(document.text) not in contents:
+                words = document.text.split()
+                parts = [words[start : start + section.words] for start in range(0, len(words), section.words)]
+                kept = [part for part in parts if len(part) >= section.words / 2] or parts[:1]
+                windows += [" ".join(part) for part in kept]
+    wanted = section.documents + held_out(section.documents)
+    if len(windows) < wanted:
+        told = f"the folders {', '.join(section.texts)} hold {len(windows)} windows of {section.words} words"
+        raise ValueError(f"{told}, {wanted} are wanted; lower news.documents or add a folder to news.texts")
+    order = np.random.default_rng(profile.corpus.seed).permutation(len(windows))
+    return [windows[row] for row in order[:wanted]]
+
+
+def held_out(count: int) -> int:
+    """How many further documents, or how many of given ones, are kept for early stopping: a tenth."""
+    return max(1, count // 10)
+
+
+def rated_stories(profile: Profile) -> tuple[list[str], np.ndarray] | None:
+    """The 50 Lee stories and people's mean ratings of how alike two are, (50, 50), 0 to 1; None outside of mini."""
+    if profile.build is None or profile.build.builder != "mini":
+        return None
+    from lib.data.builders.mini import gensim_files
+
+    ratings = np.triu(np.loadtxt(gensim_files.path(gensim_files.RATINGS)), 1)  # the file holds each pair once
+    return gensim_files.lines(gensim_files.STORIES), ratings + ratings.T

@@ -1,0 +1,110 @@
+"""The published news pairs as a dataset folder: URLs of the shared task joined with the Telegram contest's archives.
+
+    write(archives, pairs, folder)
+
+archives: a folder of `.tar.gz` files, or of folders, that hold one HTML page a document; the four digits of the day
+stand in the name (`20200525.tar.gz`). pairs: a folder with `ru_clustering_<day>*.tsv` of the organisers' repository,
+columns first_url, second_url and quality (OK or BAD). Documents of the three annotated days have their side as group;
+those of other days are the texts to distil on.
+"""
+
+import csv
+import html
+import re
+import tarfile
+import zlib
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+from lib.data.builders import write_folder, write_lines
+
+DAYS = {"0525": "train", "0527": "public", "0529": "private"}
+_LABELS = {"OK": "yes", "BAD": "no"}
+_URL = re.compile(rb"""<meta\s+property=["']og:url["']\s+content=["']([^"']+)["']""", re.I)
+_TITLE = re.compile(rb"""<meta\s+property=["']og:title["']\s+content=["']([^"']*)["']""", re.I)
+
+
+class _Article(HTMLParser):
+    """The paragraphs of a page's article."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside, self.paragraphs = False, list[str]()
+
+    def handle_starttag(self, tag: str, attrs: list) -> None:
+        if tag == "p":
+            self.inside = True
+            self.paragraphs.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = self.inside and tag != "p"
+
+    def handle_data(self, data: str) -> None:
+        if self.inside:
+            self.paragraphs[-1] += data
+
+
+def page(content: bytes) -> tuple[str, str, str] | None:
+    """URL, title and text of a page; None if it names no URL or has no text."""
+    url, title = _URL.search(content), _TITLE.search(content)
+    article = _Article()
+    article.feed(content.decode("utf-8", errors="replace"))
+    text = " ".join(" ".join(article.paragraphs).split())
+    if url is None or not text:
+        return None
+    return html.unescape(url[1].decode()), html.unescape(title[1].decode("utf-8", "replace")) if title else "", text
+
+
+def pages(archives: Path) -> Iterator[tuple[str, bytes]]:
+    """(day, content) of every HTML page; `ValueError` that names a damaged archive, or a folder without any."""
+    places = [path for path in sorted(archives.iterdir()) if path.is_dir() or path.name.endswith((".tar.gz", ".tgz"))]
+    if not places:
+        raise ValueError(f"{archives}: expected .tar.gz archives of the Telegram contest, or folders, found none")
+    for place in places:
+        day = next((day for day in DAYS if day in place.name), "")
+        if place.is_dir():
+            yield from ((day, path.read_bytes()) for path in sorted(place.rglob("*.html")))
+            continue
+        try:
+            with tarfile.open(place, "r|gz") as archive:
+                for member in archive:
+                    if member.isfile() and member.name.endswith(".html"):
+                        yield day, archive.extractfile(member).read()
+        except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+            raise ValueError(f"{place}: the archive is cut off or damaged ({error}); copy it again") from error
+
+
+def write(archives: Path, pairs: Path, folder: Path) -> list[str]:
+    """Write the dataset folder, and return the URLs of pairs that no archive holds; these pairs are left out.
+
+    They are listed in the folder's `missing_urls.txt` too, and counted in its README.
+    """
+    documents: dict[str, dict[str, str]] = {}
+    for day, content in pages(archives):
+        if (parts := page(content)) is not None:
+            url, title, text = parts
+            row = {"id": url, "text": f"{title} {text}".strip(), "title": title, "group": DAYS.get(day, "")}
+            if url not in documents or row["group"]:
+                documents[url] = row
+    missing, counts = dict[str, None](), []
+    for day, side in DAYS.items():
+        files = sorted(pairs.glob(f"ru_clustering_{day}*.tsv"))
+        if not files:
+            raise ValueError(f"{pairs}: expected ru_clustering_{day}*.tsv of the shared task's repository")
+        rows = []
+        with open(files[-1], encoding="utf-8", newline="") as stream:  # the last is the corrected version
+            for number, values in enumerate(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE), start=2):
+                ends, quality = (values.get("first_url"), values.get("second_url")), values.get("quality")
+                if quality not in _LABELS or None in ends:
+                    raise ValueError(f"{files[-1]}:{number}: expected two URLs and OK or BAD, got {quality!r}")
+                absent = [end for end in ends if documents.get(end, {}).get("group") != side]
+                missing.update(dict.fromkeys(absent))
+                if not absent:
+                    rows.append({"a": ends[0], "b": ends[1], "label": _LABELS[quality]})
+        counts.append(f"{side}: {len(rows)} of {number - 1} pairs")
+        write_lines(folder / "tasks" / "pairs" / f"{side}.jsonl", rows)
+    counts.append(f"{len(missing)} URLs of pairs are in no archive of their day (missing_urls.txt)")
+    write_folder(folder, documents.values(), "News of the Telegram contest", "; ".join(counts))
+    (folder / "missing_urls.txt").write_text("".join(f"{url}\n" for url in missing), encoding="utf-8")
+    return list(missing)

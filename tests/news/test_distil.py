@@ -1,0 +1,115 @@
+"""Training: it learns, repeats bit for bit, stops early, keeps the best weights; triplets are what pairs say."""
+
+import numpy as np
+import pytest
+import torch
+
+from lib.news import designs, distil
+from lib.news.events import Side
+from lib.news.students import Sizes, Student
+
+SMALL = Sizes(vocabulary=50, token=16, hidden=8, output=12, teacher_token=10, feed_forward=16)
+OPTIONS = {"epochs": 3, "batch_size": 8, "rate": 1e-2, "token_rate": 1e-2, "patience": 3, "plateau_patience": 0}
+
+
+def lesson(count=64):
+    order = np.random.default_rng(0)
+    rows = [order.integers(1, 50, order.integers(1, 9)).tolist() for _ in range(count)]
+    table = order.standard_normal((50, 12)).astype(np.float32)
+    return rows, np.stack([table[row].mean(0) for row in rows]), np.arange(count)[:, None]
+
+
+def trained(identity="bag;cosine", seed=0, examples=None, **options):
+    rows, teacher, every = lesson()
+    examples = every if examples is None else examples
+    torch.manual_seed(seed)
+    student = Student(designs.parse(identity), SMALL)
+    history = distil.train(student, rows, teacher, examples[:-8], examples[-8:], seed=seed, **OPTIONS | options)
+    return student, history, rows
+
+
+TRIPLETS = np.random.default_rng(1).permuted(np.tile(np.arange(64), (3, 1)), axis=1).T
+
+
+@pytest.mark.parametrize(
+    ("identity", "examples"),
+    [
+        ("bag;cosine", None),
+        ("BiGRU(2)+1 linear;attentive;64d;MSE;plateau", None),
+        ("LSTM+2 linear+dropout;complex;α=0.5", TRIPLETS),
+        ("BiGRU(2)+1 linear;attentive;triplet", TRIPLETS),
+        ("Transformer(1x4);CLS;cosine", None),
+        ("CNN-2;MSE", None),
+    ],
+)
+def test_the_same_seed_gives_the_same_bytes_and_another_does_not(identity, examples):
+    first, again, other = (trained(identity, seed, examples) for seed in (0, 0, 1))
+    assert first[1] == again[1] != other[1] and len(first[1]) == 3
+    bits = [student.encode(rows).tobytes() for student, _, rows in (first, again, other)]
+    assert bits[0] == bits[1] != bits[2]
+
+
+def test_it_learns_what_the_teacher_says():
+    _, history, _ = trained(epochs=30, patience=30)
+    assert min(history) < 0.6 * history[0]
+
+
+def test_the_best_epochs_weights_stay_and_patience_ends_a_training():
+    student, history, rows = trained("BiRNN+1 linear;cosine", epochs=60, patience=2, rate=0.3, token_rate=0.3)
+    best = int(np.argmin(history))
+    assert len(history) == best + 3 < 60
+    _, teacher, every = lesson()
+    targets = torch.nn.functional.normalize(torch.from_numpy(teacher))
+    with torch.no_grad():
+        assert float(distil.loss(student, rows, targets, every[-8:]).mean()) == pytest.approx(history[best], rel=1e-5)
+
+
+def test_a_plateau_lowers_the_rate_and_a_fixed_schedule_does_not(monkeypatch):
+    rates = []
+    step = torch.optim.Adam.step
+    keep = lambda self, *a: (rates.append(self.param_groups[0]["lr"]), step(self, *a))[1]  # noqa: E731
+    monkeypatch.setattr(torch.optim.Adam, "step", keep)
+    for identity, fell in (("BiGRU;cosine", False), ("BiGRU;cosine;plateau", True)):
+        rates.clear()
+        trained(identity, epochs=12, patience=12, rate=0.5, token_rate=0.5)
+        assert (min(rates) < 0.5) == fell
+
+
+def test_mse_compares_with_the_normalised_teacher():
+    rows, teacher, every = lesson()
+    student = Student(designs.parse("bag;MSE"), SMALL)
+    targets = torch.nn.functional.normalize(torch.from_numpy(teacher))
+    expected = (torch.from_numpy(student.encode(rows)) - targets).square().mean(1)
+    torch.testing.assert_close(distil.loss(student, rows, targets, every).detach(), expected)
+
+
+def test_teacher_tokens_are_not_trained():
+    student, _, _ = trained("BiLSTM+2 linear+dropout;teacher tokens;MSE")
+    torch.manual_seed(0)
+    assert torch.equal(student.embedding.weight, Student(student.design, SMALL).embedding.weight)
+
+
+def test_batches_hold_every_example_once_and_documents_of_one_length():
+    examples, lengths = np.arange(1000)[:, None], np.random.default_rng(0).integers(1, 100, 1000)
+    parts = distil.batches(examples, lengths, 32, np.random.default_rng(1))
+    assert sorted(np.concatenate(parts).ravel().tolist()) == list(range(1000))
+    assert np.mean([np.ptp(lengths[part.ravel()]) for part in parts]) < 20
+    assert [len(part) for part in distil.batches(examples, lengths, 32)].count(32) >= 30
+
+
+@pytest.mark.parametrize("wrong", ["too few", "NaN"])
+def test_every_document_needs_a_teacher_vector(wrong):
+    rows, teacher, every = lesson()
+    teacher = teacher[:-1] if wrong == "too few" else np.where(np.arange(64)[:, None] == 7, np.nan, teacher)
+    told = "64 documents, 63 vectors" if wrong == "too few" else "NaN in vector 7"
+    with pytest.raises(ValueError, match=told):
+        distil.train(Student(designs.parse("bag;MSE"), SMALL), rows, teacher, every, every, seed=0, **OPTIONS)
+
+
+def test_triplets_of_pairs():
+    pairs = np.array([[0, 1], [0, 2], [0, 3], [4, 3], [5, 6]])
+    side = Side(("",) * 7, ("",) * 7, pairs, np.array([True, True, False, False, True]), np.zeros(7, int), False)
+    rows = distil.triplets(side, seed=0).tolist()
+    # 0 has two positives and one negative, 3 and 4 are their own positives, 1, 2, 5 and 6 have no negative.
+    assert [row[:2] for row in rows] == [[0, 1], [0, 2], [3, 3], [4, 4]]
+    assert [row[2] for row in rows[:2]] == [3, 3] and rows[2][2] in (0, 4) and rows[3][2] == 3

@@ -1,0 +1,192 @@
+"""Events: sides, pairs, what is distilled on; and the published pairs joined with an archive that the test writes."""
+
+import io
+import json
+import tarfile
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from lib.config import profiles
+from lib.data.builders.mini import gensim_files
+from lib.news import events, reports, telegram
+
+
+@pytest.fixture(scope="module")
+def mini():
+    profile = profiles.load("mini")
+    return SimpleNamespace(profile=profile, sides=events.read(profile))
+
+
+def own(tmp_path, monkeypatch, **news):
+    monkeypatch.setenv("THESIS_DATA", str(tmp_path))
+    changes = {"corpus.folders": [news["events"].partition("/")[0]]}
+    return profiles.load("lab", overrides=changes | {f"news.{key}": value for key, value in news.items()})
+
+
+def folder(tmp_path, rows, clusters):
+    tasks = tmp_path / "own" / "tasks" / "events"
+    tasks.mkdir(parents=True)
+    (tmp_path / "own" / "documents.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tasks / "clusters.jsonl").write_text("".join(json.dumps(row) + "\n" for row in clusters))
+
+
+def test_minis_sides_have_the_promised_numbers(mini):
+    for side in mini.sides.values():
+        assert 225 <= len(side.texts) <= 245 and 210 <= side.positive.sum() <= 240
+        assert side.positive.mean() == pytest.approx(0.46, abs=0.002)
+        assert 90 <= len(set(side.events)) <= 100 and side.complete
+        assert (np.sort(side.pairs) == side.pairs).all() and len({*map(tuple, side.pairs)}) == len(side.pairs)
+        assert (side.positive == (side.events[side.pairs[:, 0]] == side.events[side.pairs[:, 1]])).all()
+
+
+def test_no_story_is_on_two_sides(mini):
+    groups = [set(side.groups) for side in mini.sides.values()]
+    assert not groups[0] & groups[1] and not groups[0] & groups[2] and not groups[1] & groups[2]
+    assert sum(map(len, groups)) == len(reports.stories())
+
+
+def test_nothing_of_a_tested_story_is_distilled_on(mini):
+    texts = events.distillation_texts(mini.profile, mini.sides)
+    assert len(texts) == 11 * mini.profile.news.documents // 10 == len(set(texts))
+    distilled = set().union(*(gensim_files.shingles(text) for text in texts))
+    stories = reports.stories()
+    for name, side in mini.sides.items():
+        runs = [gensim_files.shingles(" ".join(stories[group])) for group in set(side.groups)]
+        shares = np.array([len(own & distilled) / len(own) for own in runs])
+        if name == "train":
+            assert (shares > 0.2).mean() > 0.9
+        else:  # six stories repeat a sentence or two of a story on another side, which they were filed beside
+            assert shares.max() < 0.05 and (shares > 0).sum() <= 3
+
+
+def test_the_pairs_repeat(mini):
+    again = events.read(mini.profile)
+    assert all((again[name].pairs == side.pairs).all() for name, side in mini.sides.items())
+
+
+def test_topics_are_dealt_to_the_sides_and_pairs_stay_within_them(tmp_path, monkeypatch):
+    rows = [{"id": f"{topic}_{n}", "text": f"text {topic} {n}"} for topic in (1, 2, 3, 10) for n in range(6)]
+    folder(tmp_path, rows, [{"id": row["id"], "label": f"{row['id'][:-2]}_{row['id'][-1] in '012'}"} for row in rows])
+    sides = events.read(own(tmp_path, monkeypatch, events="own/events"))
+    assert [len(side.texts) for side in sides.values()] == [12, 6, 6]  # topics 1 and 10, 2, 3
+    for side in sides.values():
+        topics = np.array([text.split()[1] for text in side.texts])
+        assert (topics[side.pairs[:, 0]] == topics[side.pairs[:, 1]]).all()
+        assert side.positive.mean() == 0.5
+
+
+def test_gold_that_cannot_be(tmp_path, monkeypatch):
+    rows = [{"id": f"{topic}{n}", "text": f"text {topic} {n}"} for topic in "abc" for n in range(2)]
+    clusters = [{"id": row["id"], "label": f"{row['id'][0]}_x"} for row in rows]
+    profile = own(tmp_path, monkeypatch, events="own/events")
+    folder(tmp_path, rows, clusters)
+    with pytest.raises(ValueError, match="the side train has no negative pair"):
+        events.read(profile)
+    task = tmp_path / "own/tasks/events/clusters.jsonl"
+    task.write_text("".join(json.dumps(row | {"label": f"{row['id'][0]}_{row['id']}"}) + "\n" for row in clusters))
+    with pytest.raises(ValueError, match="the side train has no positive pair"):
+        events.read(profile)
+    task.write_text(task.read_text().replace('"a0"', '"z9"', 1))
+    with pytest.raises(ValueError, match="id 'z9' is no document of this folder"):
+        events.read(profile)
+    task.write_text("".join(json.dumps(row) + "\n" for row in clusters[:4]))
+    with pytest.raises(ValueError, match="no event of the side private|expected at least three topics"):
+        events.read(profile)
+
+
+def test_too_few_windows_say_how_many_there_are():
+    profile = profiles.load("mini", overrides={"news.documents": 10**6, "news.words": 40})
+    with pytest.raises(ValueError, match="hold 3[0-9]+ windows of 40 words, 1100000 are wanted"):
+        events.distillation_texts(profile, events.read(profile))
+
+
+def test_every_mini_report_is_of_its_storys_sentences():
+    written = reports.root(profiles.load("mini").build.seed) / "reports/documents.jsonl"
+    rows = [json.loads(line) for line in written.open(encoding="utf-8")]
+    for name, sentences in reports.stories().items():
+        texts = [row["text"] for row in rows if row["group"] == name]
+        assert len(texts) == min(4, max(1, len(sentences) // 3))
+        assert sorted(" ".join(sentences).split()) == sorted(" ".join(texts).split())
+    assert "Source: " in (written.parent / "README.md").read_text(encoding="utf-8")
+
+
+PAGE = """<html><head><meta property="og:url" content="{url}"/><meta property="og:title" content="Заголовок &amp; {n}"/>
+<meta property="article:published_time" content="2020-05-25T10:00:00+00:00"/></head>
+<body><article><h1>Заголовок</h1><p>Первый <b>абзац</b> {n}.</p><p>Второй.</p></article></body></html>"""
+
+
+def archive(path, urls):
+    with tarfile.open(path, "w:gz") as tar:
+        for n, url in enumerate(urls):
+            content = PAGE.format(url=url, n=n).encode()
+            member = tarfile.TarInfo(f"20200525/00/{n}.html")
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+
+
+@pytest.fixture
+def contest(tmp_path):
+    archives, pairs = tmp_path / "archives", tmp_path / "pairs"
+    archives.mkdir()
+    pairs.mkdir()
+    for day in ("0525", "0527", "0529", "0511"):
+        archive(archives / f"2020{day}.tar.gz", [f"https://{day}.ru/{n}?a=1&amp;b=2" for n in range(4)])
+        url = f"https://{day}.ru/{{}}?a=1&b=2".format
+        rows = [(url(0), url(1), "OK"), (url(0), url(2), "BAD"), (url(3), "https://gone.ru/1", "OK")]
+        text = "".join("\t".join(row) + "\n" for row in [("first_url", "second_url", "quality"), *rows])
+        if day != "0511":
+            (pairs / f"ru_clustering_{day}_urls.tsv").write_text(text)
+    return archives, pairs, tmp_path / "data" / "telegram"
+
+
+def test_the_published_pairs_are_joined_by_url(contest, monkeypatch):
+    archives, pairs, target = contest
+    assert telegram.write(archives, pairs, target) == ["https://gone.ru/1"]
+    assert (target / "missing_urls.txt").read_text() == "https://gone.ru/1\n"
+    assert "train: 2 of 3 pairs" in (target / "README.md").read_text()
+    profile = own(target.parent, monkeypatch, events="telegram/pairs", texts=["telegram"], documents=3)
+    sides = events.read(profile)
+    for side in sides.values():
+        assert (
+            len(side.texts) == 4 and side.pairs.tolist() == [[0, 1], [0, 2]] and side.positive.tolist() == [True, False]
+        )
+        assert side.events[0] == side.events[1] and len(set(side.events)) == 3 and not side.complete
+    assert sides["train"].texts[1] == "Заголовок & 1 Первый абзац 1. Второй."
+    with pytest.raises(ValueError, match="wanted"):  # every text of the public and private days is left out, here all
+        events.distillation_texts(profile, sides)
+
+
+def test_a_damaged_archive_and_other_bad_files(contest):
+    archives, pairs, target = contest
+    damaged = archives / "20200527.tar.gz"
+    damaged.write_bytes(damaged.read_bytes()[:200])
+    with pytest.raises(ValueError, match=r"20200527.tar.gz: the archive is cut off or damaged"):
+        telegram.write(archives, pairs, target)
+    damaged.unlink()
+    missing = telegram.write(archives, pairs, target)
+    assert len(missing) == 5  # of the absent day, and the one that is nowhere: counted, not dropped in silence
+    (pairs / "ru_clustering_0525_urls.tsv").write_text("first_url\tsecond_url\tquality\na\tb\tMAYBE\n")
+    with pytest.raises(ValueError, match=r"0525_urls.tsv:2: expected two URLs and OK or BAD, got 'MAYBE'"):
+        telegram.write(archives, pairs, target)
+    (pairs / "ru_clustering_0525_urls.tsv").unlink()
+    with pytest.raises(ValueError, match="expected ru_clustering_0525"):
+        telegram.write(archives, pairs, target)
+    with pytest.raises(ValueError, match="found none"):
+        telegram.write(pairs, pairs, target)
+
+
+def test_pair_files_name_documents_of_their_side(contest, monkeypatch):
+    archives, pairs, target = contest
+    telegram.write(archives, pairs, target)
+    profile = own(target.parent, monkeypatch, events="telegram/pairs")
+    file = target / "tasks/pairs/public.jsonl"
+    file.write_text(file.read_text().replace("0527.ru/1", "0529.ru/1"))
+    with pytest.raises(
+        ValueError, match=r"public.jsonl:1: id 'https://0529.ru/1\?a=1&b=2' is no document of the side public"
+    ):
+        events.read(profile)
+    file.write_text('{"a": "https://0527.ru/0?a=1&b=2", "b": "https://0527.ru/1?a=1&b=2", "label": "maybe"}\n')
+    with pytest.raises(ValueError, match="expected the label yes or no, got 'maybe'"):
+        events.read(profile)

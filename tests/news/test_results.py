@@ -1,0 +1,132 @@
+"""From profile to tables: what is reused, what the threshold may see, and that tables carry both sides' numbers."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import published
+from lib.config import profiles
+from lib.findings import claims
+from lib.news import clustering, designs, embedders, events, results
+from lib.statistics import verdicts
+
+TINY = {"news.documents": 32, "news.epochs": 1}
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("THESIS_ARTIFACTS", str(tmp_path_factory.mktemp("news")))
+        profile = profiles.load("smoke", overrides=TINY)
+        patch.setattr(embedders.executors, "submit", lambda tasks, *_: [call(*given) for call, given in tasks])
+        yield profile, results.records(profile)
+
+
+def test_a_record_for_each_model_seed_and_side(smoke):
+    profile, scores = smoke
+    wanted = results.models(profile)
+    assert {*results.REFERENCES, *embedders.GIVEN, "bag;cosine"} <= set(wanted)
+    assert len(scores) == 2 * sum(len(seeds) for seeds in wanted.values())
+    one = scores[scores["model"] == embedders.ONE]
+    assert one["collapsed"].all() and one["f1"].to_numpy() == pytest.approx(one["one_cluster"].to_numpy())
+    assert scores["f1"].between(0, 1).all() and (scores["draws"].str.len() == results.DRAWS).all()
+
+
+def test_records_are_reused_and_a_setting_that_counts_makes_them_anew(smoke, monkeypatch):
+    profile, scores = smoke
+
+    def refuse(*_):
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(embedders, "_student", refuse)
+    again = results.records(profile)
+    assert (again["f1"] == scores["f1"]).all()
+    recipe = embedders.student_recipe("bag;cosine", 0, profile)
+    for key, value in {
+        "news.epochs": 2,
+        "news.rates": {"other": 0.5},
+        "news.positives": 0.4,
+        "width": 0.1,
+        "news.max_tokens": 32,
+    }.items():
+        other = profiles.load("smoke", overrides=TINY | {key: value})
+        assert embedders.student_recipe("bag;cosine", 0, other) != recipe, key
+    assert embedders.student_recipe("bag;cosine", 1, profile) != recipe
+    other = profiles.load("smoke", overrides=TINY | {"heads.epochs": 1})  # nothing of the chapter's
+    assert embedders.student_recipe("bag;cosine", 0, other) == recipe
+
+
+def test_a_student_twice_gives_the_same_bytes(smoke):
+    profile, _ = smoke
+    first, again = (embedders._student("BiGRU;attentive;cosine", 3, profile) for _ in range(2))
+    assert all(first[use].tobytes() == again[use].tobytes() for use in ("train", "public", "private", "held_out"))
+
+
+def test_the_threshold_never_sees_a_public_or_private_label(smoke, monkeypatch):
+    profile, scores = smoke
+    read, order = events.read, np.random.default_rng(0)
+
+    def shuffled(profile):
+        sides = read(profile)
+        for name in ("public", "private"):
+            sides[name] = replace(sides[name], positive=order.permutation(sides[name].positive))
+        return sides
+
+    monkeypatch.setattr(results.events, "read", shuffled)
+    again = results.records(profile)
+    assert again["threshold"].equals(scores["threshold"])
+    assert not np.allclose(again["f1"], scores["f1"])
+
+
+def test_tables_have_published_values_baselines_and_intervals(smoke):
+    _, scores = smoke
+    ours = results.summary(scores)
+    assert (ours["low_public"] <= ours["high_public"]).all()
+    for number in range(1, 9):
+        table, printed = results.table(number, ours), published.load(f"news_tab{number}")
+        assert table["model"].tolist()[: len(printed)] == printed["identity"].tolist()
+        assert {*results.BASELINES} <= {*table["model"]} and not table["model"].duplicated().any()
+        values = pd.to_numeric(printed["f1_public"]).to_numpy()
+        assert (table["f1_public (published)"].to_numpy()[: len(printed)] == values).all()
+        assert {"low_public", "high_public", "f1_all_public", "collapsed", "seeds"} <= {*table}
+    frame = results.figure_frame(ours)
+    assert (frame["source"] == "published").sum() == 47 and (frame["source"] == "ours").sum() >= 5
+
+
+def test_evidence_speaks_to_the_ledger(smoke):
+    _, scores = smoke
+    evidence = results.evidence(scores)
+    assert evidence.noise.df == 2 and np.isinf(evidence.runs[evidence.means.index == "teacher"]).all()
+    ledger = claims.check({published.NEWS: evidence}, numbers=results.numbers(results.summary(scores)))
+    news = ledger[ledger["label"].str.startswith("news")].set_index("id")
+    assert len(news) >= 16 and news.loc["news-over-small-berts", "verdict"] == verdicts.NOT_RUN
+    assert (news["published_verdict"] != verdicts.NOT_RUN).all()
+    assert ledger[~ledger["label"].str.startswith("news")]["verdict"].isin([verdicts.NOT_RUN]).all()
+    judged = verdicts.compare([("teacher", embedders.ONE)], evidence)
+    expected = evidence.means.loc["teacher"].mean() - evidence.means.loc[embedders.ONE].mean()
+    assert judged["difference"][0] == pytest.approx(expected) and judged["low"][0] < judged["high"][0]
+
+
+def test_the_teachers_draws_are_shared_with_every_model(smoke):
+    profile, scores = smoke
+    sides = events.read(profile)
+    one = scores[(scores["model"] == embedders.ONE) & (scores["side"] == "private")]["draws"].iloc[0]
+    assert (
+        clustering.drawn_f1(np.ones(len(sides["private"].texts), int), sides["private"], results.DRAWS, 1) == one
+    ).all()
+
+
+def test_only_and_max_variants_choose_students():
+    chosen = results.models(profiles.load("mini", only="CNN*"))
+    assert {*chosen} == {"CNN-1;MSE", "CNN-2;MSE", *embedders.GIVEN}
+    everything = results.models(profiles.load("mini"))
+    assert {*designs.students(), *embedders.OWN} <= {*everything}
+    assert [len(everything[name]) for name in results.REFERENCES] == [3, 3]
+
+
+def test_twins_of_the_paper_are_what_its_noise_comes_from():
+    noise = claims.rerun_noise(reruns=claims.TWINS)
+    # BiLSTM(2) 93.5 and 93.55, BiGRU(2) 93.45 and 93.4, BiGRU 93.3 and 93.0, in percent, means of both sides.
+    assert noise.df == 3 and 100 * noise.sd == pytest.approx(((0.05**2 + 0.05**2 + 0.3**2) / 3 / 2) ** 0.5)

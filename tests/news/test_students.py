@@ -1,0 +1,181 @@
+"""The students: what their identities say, their printed sizes, and that padding never counts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch.testing import assert_close
+
+from lib import published
+from lib.news import designs, students
+from lib.news.students import PAPER, Sizes, Student, padded
+
+SMALL = Sizes(vocabulary=50, token=16, hidden=8, output=12, teacher_token=10, feed_forward=16)
+EVERY = (*designs.students(), "bag;cosine", "BiGRU(2)+1 linear;attentive;random tokens;cosine")
+STRUCTURES = sorted({identity.rpartition(";")[0] + ";MSE": identity for identity in EVERY}.values())
+
+
+def student(identity, sizes=SMALL, seed=0):
+    torch.manual_seed(seed)
+    return Student(designs.parse(identity), sizes).eval()
+
+
+def test_the_paper_has_48_students_each_once():
+    assert len(designs.students()) == len(set(designs.students())) == 48
+    shown = {row for number in range(1, 9) for row in published.load(f"news_tab{number}")["identity"]}
+    assert shown - {*designs.students()} - {"teacher"} == {
+        f"{name};fine-tuned" for name in ("RuBERT Tiny", "RuBERT Tiny-2", "DistilRuBERT")
+    }
+
+
+def test_an_identity_says_what_its_row_says():
+    for number in range(1, 9):
+        for row in published.load(f"news_tab{number}").fillna("").itertuples():
+            if row.identity in designs.students():
+                design = designs.parse(row.identity)
+                printed = {
+                    "architecture": row.architecture,
+                    "bidirectional": row.bidirectional == "yes",
+                    "layers": int(row.layers or 1),
+                    "heads": int(row.heads or 0),
+                    "linear_layers": int(row.linear_layers or 0),
+                    "dropout": row.dropout == "yes",
+                    "aggregation": row.aggregation or "average",
+                    "tokens": row.token_init,
+                    "loss": row.loss,
+                }
+                assert {name: getattr(design, name) for name in printed} == printed, row.identity
+                assert design.token_dim == int(row.token_dim) or design.tokens == "teacher"
+                assert design.alpha == float(getattr(row, "alpha", "") or 0)
+                assert (design.schedule == "plateau") == row.identity.endswith(";plateau")
+
+
+@pytest.mark.parametrize(
+    ("identity", "told"),
+    [
+        ("BiGPU;cosine", "unknown part 'BiGPU'"),
+        ("BiLSTM(1);cosine", r"unknown part 'BiLSTM\(1\)'"),
+        ("BiGRU;average;cosine", "unknown part 'average' of 'BiGRU;average;cosine': here stands one of attentive, CLS"),
+        ("BiGRU;cosine;attentive", "unknown part 'attentive'.*one of annotated, plateau"),
+        ("BiGRU;cosine;cosine", "unknown part 'cosine'"),
+        ("BiGRU;CLS;cosine", "CLS is the first state of a Transformer"),
+        ("FFN(2);attentive;cosine", "attentive aggregation is for"),
+        ("BiGRU", "ends too soon"),
+        ("LSTM;complex", "ends too soon"),
+        ("LSTM;complex;α=1.5", "unknown part 'α=1.5'.*0 to 1"),
+        ("LSTM;complex;α=-0.5", "unknown part 'α=-0.5'"),
+        ("LSTM;MSE;α=0.5", "unknown part 'α=0.5'"),
+        ("LSTM+1 linear+dropout;MSE", "between the two layers"),
+        ("", "unknown part ''"),
+    ],
+)
+def test_what_an_identity_cannot_say(identity, told):
+    with pytest.raises(ValueError, match=told):
+        designs.parse(identity)
+
+
+def test_heads_divide_the_width():
+    with pytest.raises(ValueError, match="8 attention heads do not divide the width 12"):
+        student("Transformer(1x8)+ReLU;cosine", Sizes(50, 12, 8, 12, 10, 16))
+
+
+def test_sizes_are_the_printed_ones():
+    tables = pd.concat([published.load(f"news_tab{number}") for number in range(3, 9)])
+    checked = 0
+    for identity, printed in tables[["identity", "size_mb"]].drop_duplicates().itertuples(index=False):
+        if identity in designs.students():
+            with torch.device("meta"):
+                model = Student(designs.parse(identity), PAPER)
+            size = model.megabytes
+            if isinstance(model.body, students.Transformer):  # a published file holds a layer more, which nothing uses
+                layer = model.body.layers.layers[0]
+                size += 4 * sum(weights.numel() for weights in layer.parameters()) / 2**20
+            assert size == pytest.approx(float(printed), abs=0.07), identity
+            checked += 1
+    assert checked == 43  # all but five of Tables 1 and 2, which print no size
+
+
+def test_the_cnns_stay_within_the_weights_that_their_sizes_leave():
+    with torch.device("meta"):
+        models = [Student(designs.parse(f"CNN-{number};MSE"), PAPER) for number in (1, 2)]
+    first, second = (model.megabytes * 2**20 / 4 - model.embedding.weight.numel() for model in models)
+    assert first < 20_000 and 178_000 <= second <= 204_000
+
+
+@pytest.mark.parametrize("identity", STRUCTURES)
+def test_padding_never_changes_an_embedding(identity):
+    model = student(identity)
+    rows = [np.random.default_rng(n).integers(1, 50, n).tolist() for n in (1, 2, 5, 9, 9)]
+    alone = torch.stack([model(*padded([row]))[0] for row in rows])
+    ids, lengths = padded(rows)
+    assert_close(model(ids, lengths), alone, atol=1e-5, rtol=0)
+    dirty = torch.cat([ids, torch.zeros(5, 3, dtype=ids.dtype)], dim=1)
+    dirty[torch.arange(12) >= lengths[:, None]] = 7  # any padding, and more of it
+    assert_close(model(dirty, lengths), alone, atol=1e-5, rtol=0)
+    assert abs(model.encode(rows, batch_size=2) - alone.detach().numpy()).max() < 1e-5
+    assert alone.std(0).max() > 1e-3, "different documents differ"
+
+
+@pytest.mark.parametrize("identity", [name for name in STRUCTURES if "LSTM(" in name or "GRU" in name or "RNN" in name])
+def test_packed_students_equal_a_loop_over_documents(identity):
+    model = student(identity)
+    rows = [np.random.default_rng(n).integers(1, 50, n).tolist() for n in (3, 7, 4)]
+    looped = []
+    for row in rows:
+        states = model.body.cells(model.embedding(torch.tensor([row])))[0]
+        states = model.per_token(states)[0]
+        weights = torch.full((len(row), 1), 1 / len(row)) if model.scorer is None else model.scorer(states).softmax(0)
+        looped.append(model.after((weights * states).sum(0, keepdim=True))[0])
+    assert_close(model(*padded(rows)), torch.stack(looped), atol=1e-5, rtol=0)
+
+
+def test_without_the_padding_mask_the_test_above_fails(monkeypatch):
+    """A deliberate mistake: every position counts, padding too."""
+    for identity in (
+        "BiGRU(2)+1 linear;attentive;64d;MSE;plateau",
+        "CNN-1;MSE",
+        "Transformer(1x4);cosine",
+        "FFN(2);cosine",
+    ):
+        model, rows = student(identity), [[3, 4], [5, 6, 7, 8, 9]]
+        ids, lengths = padded(rows)
+        wrong = model(ids, torch.full_like(lengths, ids.shape[1]))[0]
+        assert (wrong - model(*padded(rows[:1]))[0]).abs().max() > 1e-4, identity
+
+
+def test_teacher_tokens_stay_as_they_are():
+    model = student("BiLSTM+2 linear+dropout;teacher tokens;MSE")
+    assert not model.embedding.weight.requires_grad and model.embedding.weight.shape == (50, 10)
+    assert student("BiLSTM;cosine").embedding.weight.requires_grad
+    assert student("BiGRU(2)+1 linear;attentive;64d;MSE;plateau").embedding.weight.shape == (50, 8)
+
+
+def test_a_document_without_tokens_is_refused():
+    with pytest.raises(ValueError, match="document 1 has no token"):
+        student("BiGRU;cosine").encode([[1, 2], []])
+
+
+def test_dropout_only_in_training():
+    model, rows = student("LSTM+2 linear+dropout;MSE").train(), padded([[1, 2, 3]])
+    assert (model(*rows) - model(*rows)).abs().max() > 0
+    assert (model.encode([[1, 2, 3]]) == model.encode([[1, 2, 3]])).all() and model.training
+
+
+def test_the_bag_is_held_by_a_static_embedding_saved_and_loaded(tmp_path):
+    """sentence-transformers alone gives the student's embeddings, from texts."""
+    from sentence_transformers import SentenceTransformer
+
+    from lib.config import profiles
+    from lib.experiments import structural_teacher
+
+    tokenizer = structural_teacher.load(profiles.load("mini")).tokenizer
+    sizes = Sizes(len(tokenizer), token=16, hidden=8, output=12, teacher_token=10, feed_forward=16)
+    bag, texts = student("bag;cosine", sizes), ["Bush fires near Sydney.", "The premier resigned", "fires"]
+    module = students.static_embedding(bag, tokenizer)
+    SentenceTransformer(modules=[module], device="cpu").save(str(tmp_path / "bag"))
+    loaded = SentenceTransformer(str(tmp_path / "bag"), device="cpu")
+    wanted = bag.encode(tokenizer(texts, add_special_tokens=False)["input_ids"])
+    np.testing.assert_allclose(loaded.encode(texts), wanted, atol=1e-5)
+    assert np.abs(wanted - wanted[0]).max() > 0.01
+    with pytest.raises(ValueError, match="is no bag"):
+        students.static_embedding(student("FFN(2);cosine"), tokenizer)
