@@ -20,6 +20,7 @@ from tqdm import tqdm
 
 from lib.config import paths, profiles
 from lib.config.environment import process_variables
+from lib.data import task_files
 from lib.published import figure_models
 from lib.runner import schedule
 from lib.runner.notebook import PARAMETERS
@@ -27,7 +28,6 @@ from lib.runner.run_notebook import adopt_orphans, end_children
 from lib.store import provenance
 from lib.store.files import write_atomically
 from lib.store.progress import duration
-from lib.tasks import classification_names
 
 # How often the line that shows how far a notebook is changes; in a file each is a line of its own.
 STATUS_SECONDS, STATUS_END = (0.2, "") if sys.stdout.isatty() else (5.0, "\n")
@@ -129,8 +129,10 @@ def main(words: list[str]) -> int:
         options = schedule.arguments(words)
         profile = profiles.load(options.profile, overrides=options.overrides, seeds=options.seeds, only=options.only)
         plans = schedule.plans(options, profile)
-        if profile.build is None and not classification_names(profile) and plans[-1].name > "02":
-            raise ValueError("tasks.folders names no classification; notebooks from 02 on judge models by these")
+        if profile.build is None:
+            places = (task_files.folder(paths.data_root(profile), entry) for entry in profile.tasks.folders.values())
+            if "classification" not in set(map(task_files.kind, places)) and plans[-1].name > "02":
+                raise ValueError("tasks.folders names no classification; notebooks from 02 on judge models by these")
         if profile.only:
             wanted = [entry.label for plan in plans for entry in plan.wanted]
             profiles.check_only(profile.only, figure_models.names(wanted))
