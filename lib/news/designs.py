@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 
 from lib import published
+from lib.news.widths import TOKEN_DIM
 
 RECURRENT = ("LSTM", "GRU", "RNN")
-TOKEN_DIM = 128  # as the paper prints it; a profile's width scales it
 _STRUCTURES = (
     r"(?P<bidirectional>Bi)?(?P<architecture>LSTM|GRU|RNN)(\((?P<layers>[2-9])\))?"
     r"(\+(?P<linear_layers>[12]) linear)?(?P<dropout>\+dropout)?",

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from lib import published
 from lib.config import paths, profiles
 from lib.config.profiles import Profile
-from lib.news import clustering, designs, embedders, events
+from lib.news import clustering, designs, embedders, events, inputs
 from lib.news.students import Student
 from lib.statistics.intervals import Evidence, from_runs
 from lib.store.records import store
@@ -81,19 +81,21 @@ def times(profile: Profile) -> dict[str, list[float]]:
     names = [model for model in models(profile) if model not in embedders.GIVEN]
 
     def measure() -> dict[str, list[float]]:
-        ids = embedders.token_ids(profile)["public"][:TIMED]
-        texts = embedders.texts(profile)["public"][:TIMED]
-        sizes = embedders.sizes(profile, embedders.inputs_of(profile))
+        ids = inputs.token_ids(profile)["public"][:TIMED]
+        texts = inputs.texts(profile)["public"][:TIMED]
+        sizes = embedders.sizes(profile, inputs.inputs_of(profile))
         students = {model: Student(designs.parse(model), sizes) for model in names}
         encoders = {model: (student.encode, ids) for model, student in students.items()}
-        encoders[embedders.TEACHER] = embedders.reader(profile, profile.news.max_tokens).encode, texts
+        encoders[embedders.TEACHER] = inputs.reader(profile, profile.news.max_tokens).encode, texts
         rounds: dict[str, list[np.ndarray]] = {model: [] for model in encoders}
         for _ in range(ROUNDS):
             for model, (encode, rows) in encoders.items():
                 rounds[model].append(_milliseconds(_picking(encode, rows), range(len(rows))))
         return {model: np.min(each, axis=0).tolist() for model, each in rounds.items()}
 
-    return store().record(embedders.recipe_of("news_times", profile, [names, profile.width]), measure)
+    return store().record(
+        inputs.recipe_of("news_times", profile, [names, profile.width], "lib.news.embedders"), measure
+    )
 
 
 def _picking(encode: Callable, rows: list) -> Callable:

@@ -17,7 +17,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
-from lib.news.designs import RECURRENT, TOKEN_DIM, Design
+from lib.news.designs import RECURRENT, Design
+from lib.news.widths import TOKEN_DIM
 
 DROPOUT = 0.1  # not stated; PyTorch's own in its Transformer
 FILTERS = 30  # of CNN-1: with a kernel of 3, 19,486 weights beside the embedding, published 20,000 at most
