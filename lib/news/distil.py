@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from lib.losses import cosine, mse
-from lib.news.events import Side
 from lib.news.losses import complex, triplet
 from lib.news.students import Student, padded
 
@@ -99,20 +98,3 @@ def batches(
         group = group[np.argsort(lengths[group[:, 0]], kind="stable")]
         parts += [group[first : first + size] for first in range(0, len(group), size)]
     return parts if order is None else [parts[number] for number in order.permutation(len(parts))]
-
-
-def triplets(side: Side, seed: int) -> np.ndarray:
-    """(triplets, 3) rows of a side's documents: one for each annotated document and each of its positives.
-
-    The negative is drawn from the pairs that the document is no positive of; a document without a positive is its own,
-    one without a negative is left out.
-    """
-    order, partners = np.random.default_rng(seed), dict[tuple[int, bool], list[int]]()
-    for (a, b), positive in zip(side.pairs.tolist(), side.positive.tolist(), strict=True):
-        partners.setdefault((a, positive), []).append(b)
-        partners.setdefault((b, positive), []).append(a)
-    rows = []
-    for anchor in np.unique(side.pairs).tolist():
-        if negatives := partners.get((anchor, False)):
-            rows += [(anchor, other, order.choice(negatives)) for other in partners.get((anchor, True), [anchor])]
-    return np.array(rows)

@@ -21,6 +21,7 @@ from lib.data.dataset_folder import Documents, content, json_lines
 from lib.news import reports
 
 SIDES = ("train", "public", "private")
+CLUSTERS = "clusters.jsonl"
 _ANSWERS = {"yes": True, "no": False}
 
 
@@ -43,18 +44,22 @@ class Side:
 def read(profile: Profile) -> dict[str, Side]:
     """The three sides of a profile's events; `ValueError` for gold that names no document, and for a side without a
     positive or without a negative pair."""
-    section = profile.news
-    dataset, _, task = section.events.partition("/")
-    folder = root(profile, dataset) / dataset / "tasks" / task
-    if (folder / "clusters.jsonl").is_file():
-        sides = _of_clusters(folder, section.positives, profile.corpus.seed)
+    task = folder(profile)
+    if (task / CLUSTERS).is_file():
+        sides = _of_clusters(task, profile.news.positives, profile.corpus.seed)
     else:
-        sides = {name: _of_pairs(folder, name) for name in SIDES}
+        sides = {name: _of_pairs(task, name) for name in SIDES}
     for name, side in sides.items():
         for wanted, kind in ((True, "positive"), (False, "negative")):
             if wanted not in side.positive:
-                raise ValueError(f"{folder}: the side {name} has no {kind} pair; give it other events")
+                raise ValueError(f"{task}: the side {name} has no {kind} pair; give it other events")
     return sides
+
+
+def folder(profile: Profile) -> Path:
+    """The task folder of a profile's events."""
+    dataset, _, task = profile.news.events.partition("/")
+    return root(profile, dataset) / dataset / "tasks" / task
 
 
 def root(profile: Profile, dataset: str) -> Path:
@@ -111,6 +116,23 @@ def _of_pairs(folder: Path, name: str) -> Side:
     events = connected_components(links, directed=False)[1].astype(np.int64)
     texts, groups = (tuple(getattr(document, field) for document in documents) for field in ("text", "id"))
     return Side(texts, groups, ends, same, events, complete=False)
+
+
+def triplets(side: Side, seed: int) -> np.ndarray:
+    """(triplets, 3) rows of a side's documents: one for each annotated document and each of its positives.
+
+    The negative is drawn from the pairs that the document is no positive of; a document without a positive is its own,
+    one without a negative is left out.
+    """
+    order, partners = np.random.default_rng(seed), dict[tuple[int, bool], list[int]]()
+    for (a, b), positive in zip(side.pairs.tolist(), side.positive.tolist(), strict=True):
+        partners.setdefault((a, positive), []).append(b)
+        partners.setdefault((b, positive), []).append(a)
+    rows = []
+    for anchor in np.unique(side.pairs).tolist():
+        if negatives := partners.get((anchor, False)):
+            rows += [(anchor, other, order.choice(negatives)) for other in partners.get((anchor, True), [anchor])]
+    return np.array(rows)
 
 
 def distillation_texts(profile: Profile, sides: dict[str, Side]) -> list[str]:

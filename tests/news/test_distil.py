@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from lib.news import designs, distil
+from lib.news import designs, distil, events
 from lib.news.events import Side
 from lib.news.students import Sizes, Student
 
@@ -109,7 +109,7 @@ def test_every_document_needs_a_teacher_vector(wrong):
 def test_triplets_of_pairs():
     pairs = np.array([[0, 1], [0, 2], [0, 3], [4, 3], [5, 6]])
     side = Side(("",) * 7, ("",) * 7, pairs, np.array([True, True, False, False, True]), np.zeros(7, int), False)
-    rows = distil.triplets(side, seed=0).tolist()
+    rows = events.triplets(side, seed=0).tolist()
     # 0 has two positives and one negative, 3 and 4 are their own positives, 1, 2, 5 and 6 have no negative.
     assert [row[:2] for row in rows] == [[0, 1], [0, 2], [3, 3], [4, 4]]
     assert [row[2] for row in rows[:2]] == [3, 3] and rows[2][2] in (0, 4) and rows[3][2] == 3
