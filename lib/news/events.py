@@ -7,6 +7,7 @@ named after, or to each side in turn. Of pair files a document's `group` is its 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +49,8 @@ def read(profile: Profile) -> dict[str, Side]:
     if (task / CLUSTERS).is_file():
         sides = _of_clusters(task, profile.news.positives, profile.corpus.seed)
     else:
+        if missing := [name for name in SIDES if not (task / f"{name}.jsonl").is_file()]:
+            raise ValueError(f"{task}: expected {CLUSTERS}, or pair files, of which {missing[0]}.jsonl is missing")
         sides = {name: _of_pairs(task, name) for name in SIDES}
     for name, side in sides.items():
         for wanted, kind in ((True, "positive"), (False, "negative")):
@@ -72,6 +75,8 @@ def root(profile: Profile, dataset: str) -> Path:
 def _of_clusters(folder: Path, positives: float, seed: int) -> dict[str, Side]:
     """Within each topic every pair of one event is positive; negatives are drawn so that the share is as wanted."""
     read_task = task_files.read(folder)
+    for note in read_task.notes:  # documents without words, which are left out, and the like
+        warnings.warn(f"{folder}: {note}", stacklevel=2)
     ids = list(read_task.clusters)
     topics = [read_task.clusters[text_id].partition("_")[0] for text_id in ids]
     named = sorted(set(topics), key=lambda topic: (len(topic), topic))  # "2" before "10"
@@ -105,9 +110,9 @@ def _of_pairs(folder: Path, name: str) -> Side:
     pairs, positive = [], []
     for where, values in json_lines(folder / f"{name}.jsonl"):
         ends = [values.get("a"), values.get("b")]
-        if missing := [end for end in ends if end not in rows]:
+        if missing := [end for end in ends if not isinstance(end, str) or end not in rows]:
             raise ValueError(f"{where}: id {missing[0]!r} is no document of the side {name}")
-        if values.get("label") not in _ANSWERS:
+        if str(values.get("label")) not in _ANSWERS:
             raise ValueError(f"{where}: expected the label yes or no, got {values.get('label')!r}")
         pairs.append([rows[end] for end in ends])
         positive.append(_ANSWERS[values["label"]])
