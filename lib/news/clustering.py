@@ -52,8 +52,10 @@ def tree(vectors: np.ndarray) -> np.ndarray:
 def threshold(merges: np.ndarray, side: Side) -> float:
     """The distance at which cutting the tree gives the best F1 of the side's positive pairs.
 
-    All merge heights are tried, the lowest of equally good ones is taken, and the cut lies half way to the next.
+    All merge heights are tried, the lowest of equally good ones is taken, and the cut lies half way to the next. Raises
+    `ValueError` for a side without a positive or a negative pair, and for a tree of other documents.
     """
+    _check(len(merges) + 1, side)
     heights = np.unique(merges[:, 2])
     low, high = np.sort(side.pairs).T
     documents = len(side.texts)
@@ -71,7 +73,8 @@ def cut(merges: np.ndarray, distance: float) -> np.ndarray:
 
 
 def score(clusters: np.ndarray, side: Side) -> Score:
-    """How well clusters (documents,) meet the side's labelled pairs, and its events."""
+    """How well clusters (documents,) meet the side's labelled pairs, and its events; errors as in `threshold`."""
+    _check(len(clusters), side)
     same = together(clusters, side)
     right, share = int((same & side.positive).sum()), float(side.positive.mean())
     recall, precision = right / side.positive.sum(), right / max(same.sum(), 1)
@@ -85,6 +88,14 @@ def score(clusters: np.ndarray, side: Side) -> Score:
     collapsed = count == 1 or abs(f1 - single) <= NEAR_ONE_CLUSTER
     numbers = (f1, precision, recall, len(clusters) / count, f1_all, single)
     return Score(*map(float, numbers), collapsed=bool(collapsed))
+
+
+def _check(documents: int, side: Side) -> None:
+    if documents != len(side.texts):
+        raise ValueError(f"the side has {len(side.texts)} documents, clustered are {documents}")
+    for wanted, kind in ((True, "positive"), (False, "negative")):
+        if wanted not in side.positive:
+            raise ValueError(f"the side has no {kind} pair: neither a threshold nor F1 means anything")
 
 
 def together(clusters: np.ndarray, side: Side) -> np.ndarray:

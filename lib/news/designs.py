@@ -83,6 +83,8 @@ def parse(identity: str) -> Design:
         raise ValueError(f"{identity!r}: CLS is the first state of a Transformer; valid here: attentive, or no part")
     if fields.get("aggregation") == "attentive" and fields["architecture"] not in (*RECURRENT, "Transformer"):
         raise ValueError(f"{identity!r}: attentive aggregation is for recurrent students and Transformers")
+    if fields.get("annotated") and fields["loss"] in ("triplet", "complex"):
+        raise ValueError(f"{identity!r}: {fields['loss']} always has annotated documents; leave the part out")
     if "dropout" in fields and fields.get("linear_layers") != 2:
         raise ValueError(f"{identity!r}: +dropout stands between the two layers of +2 linear")
     return Design(identity, **fields)

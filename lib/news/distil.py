@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from lib.losses import cosine, mse
-from lib.news.events import Side
 from lib.news.losses import complex, triplet
-from lib.news.students import Student, padded
+from lib.news.students import Student, check_tokens, padded
 
 SORTED = 16  # batches whose documents are sorted by length together, so that hardly any is padded
 SLOWER = 0.1  # what the rate is multiplied with on a plateau; PyTorch's own
@@ -39,12 +38,21 @@ def train(
     (examples, 1 or 3) rows of documents, triplets for the losses that take them. seed: of the order and of dropout; the
     same seed gives the same bits. token_rate: of new token embeddings, most of which a step does not see. patience:
     epochs without improvement that end the training. plateau_patience: those after which the schedule `plateau` lowers
-    the rates. Raises `ValueError` for a document without a teacher vector.
+    the rates. Raises `ValueError` for a document without a token or without a teacher vector that has a direction, and
+    for examples that are none or not what the loss takes.
     """
-    if len(teacher) != len(rows) or not np.isfinite(teacher).all():
-        problem = f"{len(rows)} documents, {len(teacher)} vectors"
-        problem = problem if len(teacher) != len(rows) else f"NaN in vector {np.isnan(teacher).any(1).argmax()}"
-        raise ValueError(f"every document needs a teacher vector: {problem}")
+    check_tokens(rows)
+    if len(teacher) != len(rows):
+        raise ValueError(f"every document needs a teacher vector: {len(rows)} documents, {len(teacher)} vectors")
+    norms = np.linalg.norm(teacher, axis=1)
+    if not np.isfinite(norms).all():
+        raise ValueError(f"every document needs a teacher vector: NaN in vector {np.isfinite(norms).argmin()}")
+    if not norms.all():
+        raise ValueError(f"every document needs a teacher vector: vector {norms.argmin()} is zero")
+    wanted = 3 if student.design.loss in ("triplet", "complex") else 1
+    for part, name in ((examples, "examples"), (held_out, "held-out examples")):
+        if not len(part) or part.shape[1:] != (wanted,):
+            raise ValueError(f"expected {name} of {wanted} documents for {student.design.loss}, got {part.shape}")
     targets = torch.nn.functional.normalize(torch.from_numpy(teacher))
     torch.manual_seed(seed)
     order = np.random.default_rng(seed)
@@ -99,20 +107,3 @@ def batches(
         group = group[np.argsort(lengths[group[:, 0]], kind="stable")]
         parts += [group[first : first + size] for first in range(0, len(group), size)]
     return parts if order is None else [parts[number] for number in order.permutation(len(parts))]
-
-
-def triplets(side: Side, seed: int) -> np.ndarray:
-    """(triplets, 3) rows of a side's documents: one for each annotated document and each of its positives.
-
-    The negative is drawn from the pairs that the document is no positive of; a document without a positive is its own,
-    one without a negative is left out.
-    """
-    order, partners = np.random.default_rng(seed), dict[tuple[int, bool], list[int]]()
-    for (a, b), positive in zip(side.pairs.tolist(), side.positive.tolist(), strict=True):
-        partners.setdefault((a, positive), []).append(b)
-        partners.setdefault((b, positive), []).append(a)
-    rows = []
-    for anchor in np.unique(side.pairs).tolist():
-        if negatives := partners.get((anchor, False)):
-            rows += [(anchor, other, order.choice(negatives)) for other in partners.get((anchor, True), [anchor])]
-    return np.array(rows)

@@ -11,7 +11,17 @@ import numpy as np
 
 from lib.config.profiles import Profile
 from lib.news import designs, distil, events
-from lib.news.inputs import PIECE, inputs_of, piece, read_sides, recipe_of, teacher_vectors, texts, token_ids
+from lib.news.inputs import (
+    PIECE,
+    inputs_of,
+    piece,
+    read_sides,
+    recipe_of,
+    teacher_vectors,
+    texts,
+    token_ids,
+    untuned_vectors,
+)
 from lib.news.students import Sizes, Student
 from lib.news.widths import TOKEN_DIM, scaled
 from lib.store import executors
@@ -19,8 +29,9 @@ from lib.store.records import Recipe, store
 
 OWN = ("bag;cosine", "BiGRU(2)+1 linear;attentive;random tokens;cosine")  # students that the paper does not have
 TOKENS, TFIDF, ONE, TEACHER = "teacher tokens, averaged", "TF-IDF", "one cluster", "teacher"
+UNTUNED = "teacher, untuned"  # beside a tuned one
 TFIDF_BEFORE = "TF-IDF, words of the texts distilled on"  # knows what students know, and no word of the day
-GIVEN = (ONE, TFIDF, TFIDF_BEFORE, TEACHER, TOKENS)  # trained by nobody here
+GIVEN = (ONE, TFIDF, TFIDF_BEFORE, TEACHER, UNTUNED, TOKENS)  # trained by nobody here
 
 
 def of(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
@@ -69,7 +80,7 @@ def _student(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
     use = "train" if design.annotated or design.loss in ("triplet", "complex") else "distilled"
     examples, held_out = np.arange(len(ids[use]))[:, None], events.held_out(section.documents)
     if use == "train":
-        examples = np.unique(side.pairs)[:, None] if design.annotated else distil.triplets(side, own)
+        examples = np.unique(side.pairs)[:, None] if design.annotated else events.triplets(side, own)
         examples = np.random.default_rng(own).permutation(examples)
         held_out = events.held_out(len(examples))
     options = section.model_dump(include={"epochs", "batch_size", "patience", "plateau_patience"})
@@ -83,9 +94,9 @@ def _student(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
 
 def sizes(profile: Profile, inputs: dict[str, np.ndarray]) -> Sizes:
     """The widths of a profile's students: the paper's times its `width`, in steps of eight; the teacher's output."""
-    vocabulary, dim = inputs["tokens"].shape
+    vocabulary, wide = inputs["tokens"].shape
     token, hidden, feed_forward = (scaled(number, profile.width) for number in (TOKEN_DIM, 128, 1024))
-    return Sizes(vocabulary, token, hidden, dim, dim, feed_forward)
+    return Sizes(vocabulary, token, hidden, int(inputs["output"]), wide, feed_forward)
 
 
 def _given(model: str, profile: Profile) -> dict[str, np.ndarray]:
@@ -102,8 +113,8 @@ def _given(model: str, profile: Profile) -> dict[str, np.ndarray]:
         words = TfidfVectorizer().fit([*texts(profile)["distilled"], *uses["train"]])
         return {use: words.transform(part).toarray() for use, part in uses.items()}
     inputs = inputs_of(profile)
-    if model == TEACHER:
-        vectors = teacher_vectors(profile)
+    if model in (TEACHER, UNTUNED):
+        vectors = teacher_vectors(profile) if model == TEACHER else untuned_vectors(profile)
         return {use: vectors[use] for use in uses} | {"megabytes": inputs["megabytes"]}
     ids, tokens = token_ids(profile), inputs["tokens"]
     rows = {use: np.stack([tokens[row[1:-1]].mean(0) for row in ids[use]]) for use in uses}

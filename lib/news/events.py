@@ -7,6 +7,7 @@ named after, or to each side in turn. Of pair files a document's `group` is its 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from lib.data.dataset_folder import Documents, content, json_lines
 from lib.news import reports
 
 SIDES = ("train", "public", "private")
+CLUSTERS = "clusters.jsonl"
 _ANSWERS = {"yes": True, "no": False}
 
 
@@ -43,18 +45,24 @@ class Side:
 def read(profile: Profile) -> dict[str, Side]:
     """The three sides of a profile's events; `ValueError` for gold that names no document, and for a side without a
     positive or without a negative pair."""
-    section = profile.news
-    dataset, _, task = section.events.partition("/")
-    folder = root(profile, dataset) / dataset / "tasks" / task
-    if (folder / "clusters.jsonl").is_file():
-        sides = _of_clusters(folder, section.positives, profile.corpus.seed)
+    task = folder(profile)
+    if (task / CLUSTERS).is_file():
+        sides = _of_clusters(task, profile.news.positives, profile.corpus.seed)
     else:
-        sides = {name: _of_pairs(folder, name) for name in SIDES}
+        if missing := [name for name in SIDES if not (task / f"{name}.jsonl").is_file()]:
+            raise ValueError(f"{task}: expected {CLUSTERS}, or pair files, of which {missing[0]}.jsonl is missing")
+        sides = {name: _of_pairs(task, name) for name in SIDES}
     for name, side in sides.items():
         for wanted, kind in ((True, "positive"), (False, "negative")):
             if wanted not in side.positive:
-                raise ValueError(f"{folder}: the side {name} has no {kind} pair; give it other events")
+                raise ValueError(f"{task}: the side {name} has no {kind} pair; give it other events")
     return sides
+
+
+def folder(profile: Profile) -> Path:
+    """The task folder of a profile's events."""
+    dataset, _, task = profile.news.events.partition("/")
+    return root(profile, dataset) / dataset / "tasks" / task
 
 
 def root(profile: Profile, dataset: str) -> Path:
@@ -67,6 +75,8 @@ def root(profile: Profile, dataset: str) -> Path:
 def _of_clusters(folder: Path, positives: float, seed: int) -> dict[str, Side]:
     """Within each topic every pair of one event is positive; negatives are drawn so that the share is as wanted."""
     read_task = task_files.read(folder)
+    for note in read_task.notes:  # documents without words, which are left out, and the like
+        warnings.warn(f"{folder}: {note}", stacklevel=2)
     ids = list(read_task.clusters)
     topics = [read_task.clusters[text_id].partition("_")[0] for text_id in ids]
     named = sorted(set(topics), key=lambda topic: (len(topic), topic))  # "2" before "10"
@@ -100,9 +110,9 @@ def _of_pairs(folder: Path, name: str) -> Side:
     pairs, positive = [], []
     for where, values in json_lines(folder / f"{name}.jsonl"):
         ends = [values.get("a"), values.get("b")]
-        if missing := [end for end in ends if end not in rows]:
+        if missing := [end for end in ends if not isinstance(end, str) or end not in rows]:
             raise ValueError(f"{where}: id {missing[0]!r} is no document of the side {name}")
-        if values.get("label") not in _ANSWERS:
+        if str(values.get("label")) not in _ANSWERS:
             raise ValueError(f"{where}: expected the label yes or no, got {values.get('label')!r}")
         pairs.append([rows[end] for end in ends])
         positive.append(_ANSWERS[values["label"]])
@@ -111,6 +121,23 @@ def _of_pairs(folder: Path, name: str) -> Side:
     events = connected_components(links, directed=False)[1].astype(np.int64)
     texts, groups = (tuple(getattr(document, field) for document in documents) for field in ("text", "id"))
     return Side(texts, groups, ends, same, events, complete=False)
+
+
+def triplets(side: Side, seed: int) -> np.ndarray:
+    """(triplets, 3) rows of a side's documents: one for each annotated document and each of its positives.
+
+    The negative is drawn from the pairs that the document is no positive of; a document without a positive is its own,
+    one without a negative is left out.
+    """
+    order, partners = np.random.default_rng(seed), dict[tuple[int, bool], list[int]]()
+    for (a, b), positive in zip(side.pairs.tolist(), side.positive.tolist(), strict=True):
+        partners.setdefault((a, positive), []).append(b)
+        partners.setdefault((b, positive), []).append(a)
+    rows = []
+    for anchor in np.unique(side.pairs).tolist():
+        if negatives := partners.get((anchor, False)):
+            rows += [(anchor, other, order.choice(negatives)) for other in partners.get((anchor, True), [anchor])]
+    return np.array(rows)
 
 
 def distillation_texts(profile: Profile, sides: dict[str, Side]) -> list[str]:

@@ -7,17 +7,20 @@ changes in students' code computes nothing here anew.
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lib.config.profiles import Profile
 from lib.experiments import keys, structural_teacher
-from lib.news import events
+from lib.news import events, tuning
 from lib.news.widths import TOKEN_DIM, scaled
 from lib.store.files import fingerprint
 from lib.store.records import Recipe, once, store
 from lib.store.source_keys import source_key
+
+if TYPE_CHECKING:
+    from lib.teachers.sbert import SBERT
 
 SPREAD = 0.5  # standard deviation of new token embeddings that start from principal components
 PIECE = 800  # texts that one process embeds with the teacher: 20 seconds
@@ -41,9 +44,12 @@ def recipe_of(kind: str, profile: Profile, settings: Any, module: str = "lib.new
         return [fingerprint(texts(profile)), fingerprint(pairs)]
 
     data = once({"kind": "news_texts", "profile": profile.model_dump(mode="json")}, read)
-    made_by = [source_key(module, "lib.config.environment", stop=(*keys.NOT_ENTERED, "lib.published"))]
+    stop = (*keys.NOT_ENTERED, "lib.published", "lib.news.tuning")  # tuning's recipe, in this one, has its code
+    made_by = [source_key(module, "lib.config.environment", stop=stop)]
     made_by.append(keys.versions("torch", "transformers", "numpy", "scikit-learn"))
     teacher = keys.structural_teacher(profile)
+    if tuning.wanted(profile):
+        teacher = tuning.recipe(profile, read_sides(profile)["train"])
     return {"kind": kind, "settings": settings, "data": data, "teacher": teacher, "code": made_by}
 
 
@@ -75,8 +81,25 @@ def piece(start: int, profile: Profile) -> np.ndarray:
     return store().arrays(recipe_of("news_teacher", profile, settings), embed)["vectors"]
 
 
-def reader(profile: Profile, max_tokens: int) -> Any:
-    """The teacher as it reads that many tokens of a text."""
+def reader(profile: Profile, max_tokens: int) -> SBERT | tuning.TunedTeacher:
+    """The teacher, tuned where the profile wants it, as it reads that many tokens of a text."""
+    encoder = _encoder(profile, max_tokens)
+    if not tuning.wanted(profile):
+        return encoder
+    return tuning.load(encoder, tuning.weights(profile, read_sides(profile)["train"]))
+
+
+def untuned_vectors(profile: Profile) -> dict[str, np.ndarray]:
+    """The structural teacher's vectors of what is clustered, by use, (texts, dim): what tuning is compared with."""
+
+    def embed() -> dict[str, np.ndarray]:
+        encoder = _encoder(profile, profile.news.max_tokens)
+        return {use: encoder.encode(part) for use, part in texts(profile).items() if use != "distilled"}
+
+    return store().arrays(recipe_of("news_untuned", profile, profile.news.max_tokens), embed)
+
+
+def _encoder(profile: Profile, max_tokens: int) -> SBERT:
     section = profile.structural_teacher.model_copy(update={"max_tokens": max_tokens})
     return structural_teacher.load(profile.model_copy(update={"structural_teacher": section}))
 
@@ -89,7 +112,8 @@ def window_tokens(profile: Profile) -> int:
 
 def inputs_of(profile: Profile) -> dict[str, np.ndarray]:
     """Of all texts the teacher's token `ids` (flat) and `lengths`, special ones included; its own `tokens` (vocabulary,
-    dim) and the start of new ones, `reduced` (vocabulary, token): their principal components. Its size and time.
+    dim) and the start of new ones, `reduced` (vocabulary, token): their principal components; `megabytes`, its size;
+    `output`, the width of its vectors.
     """
 
     def make() -> dict[str, np.ndarray]:
@@ -110,7 +134,8 @@ def inputs_of(profile: Profile) -> dict[str, np.ndarray]:
         weights = sum(part.numel() for part in teacher.model.parameters())
         lengths = np.array([len(row) for row in ids])
         ids = np.fromiter(itertools.chain.from_iterable(ids), dtype=np.int64)
-        return {"ids": ids, "lengths": lengths, **vectors, "megabytes": np.array(4 * weights / 2**20)}
+        facts = {"megabytes": np.array(4 * weights / 2**20), "output": np.array(teacher.dim)}
+        return {"ids": ids, "lengths": lengths, **vectors, **facts}
 
     settings = [profile.width, SPREAD, profile.news.max_tokens, window_tokens(profile)]
     recipe = recipe_of("news_inputs", profile, settings)

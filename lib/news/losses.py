@@ -41,5 +41,7 @@ def complex(
     """
     if not 0 <= alpha <= 1:
         raise ValueError(f"alpha must be from 0 to 1, got {alpha}")
+    if not len(students) == len(teachers) == 3:
+        raise ValueError(f"a triplet has three documents, got {len(students)} of student, {len(teachers)} of teacher")
     copied = sum(mse(student, teacher) for student, teacher in zip(students, teachers, strict=True)) / 3
     return alpha * triplet(*students) + (1 - alpha) * copied

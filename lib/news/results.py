@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from lib import published
 from lib.config import paths, profiles
 from lib.config.profiles import Profile
-from lib.news import clustering, designs, embedders, events, inputs
+from lib.news import clustering, designs, embedders, events, inputs, tuning
 from lib.news.students import Student
 from lib.statistics.intervals import Evidence, from_runs
 from lib.store.records import store
@@ -39,7 +39,8 @@ def models(profile: Profile) -> dict[str, tuple[int, ...]]:
     if profile.max_variants is not None:
         first = [model for model in (*REFERENCES, "bag;cosine") if model in students]
         students = [*first, *(model for model in students if model not in first)][: len(first) + profile.max_variants]
-    seeds = dict.fromkeys(students, profile.seeds) | dict.fromkeys(embedders.GIVEN, (0,))
+    given = [model for model in embedders.GIVEN if model != embedders.UNTUNED or tuning.wanted(profile)]
+    seeds = dict.fromkeys(students, profile.seeds) | dict.fromkeys(given, (0,))
     repeated = tuple(sorted({*profile.seeds, *profile.reference_seeds}))
     return seeds | {model: repeated for model in REFERENCES if model in seeds}
 
@@ -175,7 +176,8 @@ def table(number: int, ours: pd.DataFrame) -> pd.DataFrame:
     shared = ["f1_public", "f1_private", "recall_public", "precision_public", "cluster_size_public"]
     shared = [name for name in (*shared, "size_mb", "ms_per_document") if name in theirs]
     theirs = theirs.assign(**theirs[shared].apply(pd.to_numeric))
-    names = [*theirs["identity"], *(model for model in BASELINES if model not in {*theirs["identity"]})]
+    left_out = {*theirs["identity"]} | ({embedders.UNTUNED} - {*ours["model"]})
+    names = [*theirs["identity"], *(model for model in BASELINES if model not in left_out)]
     own = ours.set_index("model").reindex(names)
     frame = pd.DataFrame({"model": names})
     for name in shared:

@@ -76,8 +76,7 @@ class Student(nn.Module):
     @torch.inference_mode()
     def encode(self, rows: Sequence[Sequence[int]], batch_size: int = BATCH) -> np.ndarray:
         """(documents, output) float32 embeddings of token ids, special ones included, without dropout."""
-        if short := [number for number, row in enumerate(rows) if not len(row)]:
-            raise ValueError(f"document {short[0]} has no token; leave it out")
+        check_tokens(rows)
         training, result = self.training, np.empty((len(rows), 0), np.float32)
         self.eval()
         order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
@@ -93,6 +92,12 @@ class Student(nn.Module):
     def megabytes(self) -> float:
         """The size of its weights in the paper's unit: 4 bytes a weight, 2^20 a megabyte."""
         return 4 * sum(weights.numel() for weights in self.parameters()) / 2**20
+
+
+def check_tokens(rows: Sequence[Sequence[int]]) -> None:
+    """Raises `ValueError` that names the first document without a token."""
+    if short := [number for number, row in enumerate(rows) if not len(row)]:
+        raise ValueError(f"document {short[0]} has no token; leave it out")
 
 
 def padded(rows: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "batch tokens"], Int[Tensor, " batch"]]:

@@ -9,6 +9,7 @@ those of other days are the texts to distil on.
 """
 
 import csv
+import gzip
 import html
 import re
 import tarfile
@@ -53,11 +54,14 @@ def page(content: bytes) -> tuple[str, str, str] | None:
     text = " ".join(" ".join(article.paragraphs).split())
     if url is None or not text:
         return None
-    return html.unescape(url[1].decode()), html.unescape(title[1].decode("utf-8", "replace")) if title else "", text
+    name, headline = (html.unescape(part[1].decode("utf-8", "replace")) if part else "" for part in (url, title))
+    return name, headline, text
 
 
 def pages(archives: Path) -> Iterator[tuple[str, bytes]]:
     """(day, content) of every HTML page; `ValueError` that names a damaged archive, or a folder without any."""
+    if not archives.is_dir():
+        raise ValueError(f"{archives}: no such folder of archives")
     places = [path for path in sorted(archives.iterdir()) if path.is_dir() or path.name.endswith((".tar.gz", ".tgz"))]
     if not places:
         raise ValueError(f"{archives}: expected .tar.gz archives of the Telegram contest, or folders, found none")
@@ -67,10 +71,13 @@ def pages(archives: Path) -> Iterator[tuple[str, bytes]]:
             yield from ((day, path.read_bytes()) for path in sorted(place.rglob("*.html")))
             continue
         try:
-            with tarfile.open(place, "r|gz") as archive:
+            # gzip compares its checksum at the end, which tarfile's own reading of gzip does not.
+            with gzip.open(place) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
                 for member in archive:
                     if member.isfile() and member.name.endswith(".html"):
                         yield day, archive.extractfile(member).read()
+                while stream.read(2**20):
+                    pass
         except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
             raise ValueError(f"{place}: the archive is cut off or damaged ({error}); copy it again") from error
 
@@ -93,16 +100,22 @@ def write(archives: Path, pairs: Path, folder: Path) -> list[str]:
         if not files:
             raise ValueError(f"{pairs}: expected ru_clustering_{day}*.tsv of the shared task's repository")
         rows = []
-        with open(files[-1], encoding="utf-8", newline="") as stream:  # the last is the corrected version
-            for number, values in enumerate(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE), start=2):
-                ends, quality = (values.get("first_url"), values.get("second_url")), values.get("quality")
-                if quality not in _LABELS or None in ends:
-                    raise ValueError(f"{files[-1]}:{number}: expected two URLs and OK or BAD, got {quality!r}")
-                absent = [end for end in ends if documents.get(end, {}).get("group") != side]
-                missing.update(dict.fromkeys(absent))
-                if not absent:
-                    rows.append({"a": ends[0], "b": ends[1], "label": _LABELS[quality]})
-        counts.append(f"{side}: {len(rows)} of {number - 1} pairs")
+        try:
+            with open(files[-1], encoding="utf-8", newline="") as stream:  # the last is the corrected version
+                lines = list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{files[-1]}: not UTF-8 ({error.reason} at byte {error.start})") from error
+        if not lines:
+            raise ValueError(f"{files[-1]}: expected pairs below a line of names, found none")
+        for number, values in enumerate(lines, start=2):
+            ends, quality = (values.get("first_url"), values.get("second_url")), values.get("quality")
+            if quality not in _LABELS or None in ends:
+                raise ValueError(f"{files[-1]}:{number}: expected two URLs and OK or BAD, got {quality!r}")
+            absent = [end for end in ends if documents.get(end, {}).get("group") != side]
+            missing.update(dict.fromkeys(absent))
+            if not absent:
+                rows.append({"a": ends[0], "b": ends[1], "label": _LABELS[quality]})
+        counts.append(f"{side}: {len(rows)} of {len(lines)} pairs")
         write_lines(folder / "tasks" / "pairs" / f"{side}.jsonl", rows)
     counts.append(f"{len(missing)} URLs of pairs are in no archive of their day (missing_urls.txt)")
     write_folder(folder, documents.values(), "News of the Telegram contest", "; ".join(counts))

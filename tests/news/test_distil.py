@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from lib.news import designs, distil
+from lib.news import designs, distil, events
 from lib.news.events import Side
 from lib.news.students import Sizes, Student
 
@@ -106,10 +106,34 @@ def test_every_document_needs_a_teacher_vector(wrong):
         distil.train(Student(designs.parse("bag;MSE"), SMALL), rows, teacher, every, every, seed=0, **OPTIONS)
 
 
+@pytest.mark.parametrize(
+    ("identity", "change", "told"),
+    [
+        ("bag;MSE", {"rows": 5}, "document 5 has no token; leave it out"),
+        ("BiGRU;cosine", {"rows": 5}, "document 5 has no token; leave it out"),
+        ("bag;MSE", {"teacher": 0.0}, "vector 7 is zero"),
+        ("bag;MSE", {"teacher": np.inf}, "NaN in vector 7"),
+        ("bag;MSE", {"examples": 0}, r"expected examples of 1 documents for MSE, got \(0, 1\)"),
+        ("bag;MSE", {"held_out": 0}, r"expected held-out examples of 1 documents for MSE, got \(0, 1\)"),
+        ("bag;triplet", {}, r"expected examples of 3 documents for triplet, got \(64, 1\)"),
+    ],
+)
+def test_what_nothing_can_be_learned_from_is_one_line(identity, change, told):
+    rows, teacher, every = lesson()
+    if "rows" in change:
+        rows[change["rows"]] = []
+    if "teacher" in change:
+        teacher[7] = change["teacher"]
+    examples, held_out = (every[: change.get(name)] for name in ("examples", "held_out"))
+    student = Student(designs.parse(identity), SMALL)
+    with pytest.raises(ValueError, match=f"{told}$"):
+        distil.train(student, rows, teacher, examples, held_out, seed=0, **OPTIONS)
+
+
 def test_triplets_of_pairs():
     pairs = np.array([[0, 1], [0, 2], [0, 3], [4, 3], [5, 6]])
     side = Side(("",) * 7, ("",) * 7, pairs, np.array([True, True, False, False, True]), np.zeros(7, int), False)
-    rows = distil.triplets(side, seed=0).tolist()
+    rows = events.triplets(side, seed=0).tolist()
     # 0 has two positives and one negative, 3 and 4 are their own positives, 1, 2, 5 and 6 have no negative.
     assert [row[:2] for row in rows] == [[0, 1], [0, 2], [3, 3], [4, 4]]
     assert [row[2] for row in rows[:2]] == [3, 3] and rows[2][2] in (0, 4) and rows[3][2] == 3

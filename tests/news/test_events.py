@@ -96,6 +96,15 @@ def test_gold_that_cannot_be(tmp_path, monkeypatch):
         events.read(profile)
 
 
+def test_a_document_without_words_is_left_out_and_said(tmp_path, monkeypatch):
+    rows = [{"id": f"{topic}_{n}", "text": f"text {topic} {n}"} for topic in (1, 2, 3) for n in range(5)]
+    rows[0]["text"] = " "
+    folder(tmp_path, rows, [{"id": row["id"], "label": f"{row['id'][:-2]}_{row['id'][-1] in '012'}"} for row in rows])
+    with pytest.warns(UserWarning, match="own/tasks/events: .*1"):
+        sides = events.read(own(tmp_path, monkeypatch, events="own/events"))
+    assert [len(side.texts) for side in sides.values()] == [4, 5, 5]
+
+
 def test_too_few_windows_say_how_many_there_are():
     profile = profiles.load("mini", overrides={"news.documents": 10**6, "news.words": 40})
     with pytest.raises(ValueError, match="hold 3[0-9]+ windows of 40 words, 1100000 are wanted"):
@@ -170,11 +179,40 @@ def test_a_damaged_archive_and_other_bad_files(contest):
     (pairs / "ru_clustering_0525_urls.tsv").write_text("first_url\tsecond_url\tquality\na\tb\tMAYBE\n")
     with pytest.raises(ValueError, match=r"0525_urls.tsv:2: expected two URLs and OK or BAD, got 'MAYBE'"):
         telegram.write(archives, pairs, target)
+    (pairs / "ru_clustering_0525_urls.tsv").write_text("first_url\tsecond_url\tquality\n")
+    with pytest.raises(ValueError, match="0525_urls.tsv: expected pairs below a line of names, found none"):
+        telegram.write(archives, pairs, target)
+    (pairs / "ru_clustering_0525_urls.tsv").write_bytes(b"first_url\tsecond_url\tquality\n\xff\tb\tOK\n")
+    with pytest.raises(ValueError, match="0525_urls.tsv: not UTF-8"):
+        telegram.write(archives, pairs, target)
     (pairs / "ru_clustering_0525_urls.tsv").unlink()
     with pytest.raises(ValueError, match="expected ru_clustering_0525"):
         telegram.write(archives, pairs, target)
-    with pytest.raises(ValueError, match="found none"):
+    with pytest.raises(ValueError, match="expected .tar.gz archives .* found none"):
         telegram.write(pairs, pairs, target)
+    with pytest.raises(ValueError, match="nowhere: no such folder of archives"):
+        telegram.write(archives / "nowhere", pairs, target)
+
+
+def test_no_flipped_bit_and_no_cut_of_an_archive_goes_unseen(contest):
+    archives, _, _ = contest
+    damaged = archives / "20200527.tar.gz"
+    content = damaged.read_bytes()
+    assert len(list(telegram.pages(archives))) == 16
+    first = content.index(b"\0", 10) + 1  # behind gzip's header, whose time and name say nothing about the pages
+    for place in range(first, len(content), 3):
+        damaged.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        with pytest.raises(ValueError, match="20200527.tar.gz: the archive is cut off or damaged"):
+            list(telegram.pages(archives))
+    for end in (len(content) - 1, len(content) - 9, len(content) // 2, 5, 0):
+        damaged.write_bytes(content[:end])
+        with pytest.raises(ValueError, match="20200527.tar.gz: the archive is cut off or damaged"):
+            list(telegram.pages(archives))
+
+
+def test_a_page_whose_address_is_no_utf8_is_read():
+    content = PAGE.format(url="https://a.ru", n=1).encode().replace(b"a.ru", b"a\xff.ru")
+    assert telegram.page(content)[0] == "https://a\ufffd.ru"
 
 
 def test_pair_files_name_documents_of_their_side(contest, monkeypatch):
@@ -189,4 +227,13 @@ def test_pair_files_name_documents_of_their_side(contest, monkeypatch):
         events.read(profile)
     file.write_text('{"a": "https://0527.ru/0?a=1&b=2", "b": "https://0527.ru/1?a=1&b=2", "label": "maybe"}\n')
     with pytest.raises(ValueError, match="expected the label yes or no, got 'maybe'"):
+        events.read(profile)
+    file.write_text('{"a": ["https://0527.ru/0?a=1&b=2"], "b": "https://0527.ru/1?a=1&b=2", "label": "yes"}\n')
+    with pytest.raises(ValueError, match=r"public.jsonl:1: id \['https"):
+        events.read(profile)
+    file.write_text('{"a": "https://0527.ru/0?a=1&b=2", "b": "https://0527.ru/1?a=1&b=2", "label": ["yes"]}\n')
+    with pytest.raises(ValueError, match=r"expected the label yes or no, got \['yes'\]"):
+        events.read(profile)
+    file.unlink()
+    with pytest.raises(ValueError, match="pair files, of which public.jsonl is missing"):
         events.read(profile)

@@ -48,6 +48,6 @@ def test_the_key_covers_the_code_that_runs_and_no_student(edited, monkeypatch):
         edited(module)
         after = _codes(profile, monkeypatch)
         assert all(after[kind] != before[kind] for kind in before), module
-    for module in ("lib.news.embedders", "lib.news.students", "lib.news.designs", "lib.news.distil"):
+    for module in ("lib.news.embedders", "lib.news.students", "lib.news.designs", "lib.news.distil", "lib.news.tuning"):
         edited(module)
         assert _codes(profile, monkeypatch) == before, module

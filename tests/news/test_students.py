@@ -67,6 +67,7 @@ def test_an_identity_says_what_its_row_says():
         ("LSTM;MSE;α=0.5", "unknown part 'α=0.5'"),
         ("LSTM+1 linear+dropout;MSE", "between the two layers"),
         ("", "unknown part ''"),
+        ("LSTM;triplet;annotated", "triplet always has annotated documents"),
     ],
 )
 def test_what_an_identity_cannot_say(identity, told):
