@@ -71,6 +71,7 @@ class CorpusSettings(Settings):  # the distillation corpus: dataset folders and 
 class TaskFolder(Settings):  # where a task lies; its cross-validation folds where it has no validation split
     folder: Annotated[str, _like(r"[^/.][^/]*/[^/.][^/]*\Z", "<folder>/<task>")]
     folds: Annotated[int, Field(ge=2)] | None = None
+    texts: Annotated[int, Field(ge=4)] | None = None  # at most so many, those that most examples use
 
 
 class TaskSettings(Settings):  # the evaluation tasks by name, and how they are cut down
@@ -148,6 +149,7 @@ class TrainingSettings(Settings):  # how every student of Chapter 4 is trained
     precision: Literal["fp32", "bf16"]
     gradient_checkpointing: bool
     dropout: Share | None
+    attention_dropout: Share | None
     freeze_token_embeddings: bool
     checkpoint_every: Count
     length_bucket: Count
@@ -209,6 +211,8 @@ class Profile(Settings):  # everything that scales an experiment; `lib.config.pr
     width: Annotated[float, Field(gt=0, le=4)]
     only: str
     max_variants: Count | None
+    repeated: Literal["compared", "references"] = "compared"  # students that run with the reference seeds
+    shown: Texts = ()  # the labels of a run that asks for none; all if there are none
     build: Annotated[MiniBuild | ThesisBuild, Field(discriminator="builder")] | None
     corpus: CorpusSettings
     tasks: TaskSettings

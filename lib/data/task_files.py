@@ -5,8 +5,9 @@ on both sides of a split, a pair in both orders, one text with two labels - is k
 """
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -59,7 +60,8 @@ def of_profile(profile: Profile) -> dict[str, Task]:
     """The profile's tasks by name, in the order of `profile.tasks.names`."""
     root, section = sources.root(profile), profile.tasks
     entries = {name: section.folders[name] for name in section.names}
-    return {name: read(folder(root, entry), entry.folds, section.seed) for name, entry in entries.items()}
+    tasks = {name: read(folder(root, entry), entry.folds, section.seed) for name, entry in entries.items()}
+    return {name: fewer_texts(task, entries[name].texts, section.seed) for name, task in tasks.items()}
 
 
 def folder(root: Path, entry: TaskFolder) -> Path:
@@ -116,6 +118,38 @@ def read(path: Path, folds: int | None = None, seed: int = 42) -> Task:
     inputs = {split: part["ids"].tolist() for split, part in parts.items()}
     labels = {split: pd.Index(classes).get_indexer(part["label"]) for split, part in parts.items()}
     return Task(task_kind, texts, inputs, labels, classes, folds, groups, notes=tuple(notes))
+
+
+def fewer_texts(task: Task, limit: int | None, seed: int) -> Task:
+    """The task on at most `limit` of its texts, those that most examples use, and its examples of these; None: all.
+
+    For long documents, which are dear to embed: a few hundred often hold a third of the pairs. Of texts used equally
+    often a shuffled order decides, in which splits take turns, so that each keeps as many single documents.
+    """
+    if limit is None or len(task.texts) <= limit:
+        return task
+    generator, turns = np.random.default_rng(seed), dict[str, int]()
+    for inputs in task.inputs.values():
+        for turn, row in enumerate(generator.permutation(len(inputs))):
+            turns |= {text_id: min(turn, turns.get(text_id, turn)) for text_id in inputs[row]}
+    examples = [*itertools.chain(*task.inputs.values()), *((a, *targets) for a, targets in task.relevant.items())]
+    uses = Counter(itertools.chain.from_iterable(examples))
+    shuffled = generator.permutation([*task.texts]).tolist()
+    kept = {*sorted(shuffled, key=lambda text_id: (-uses[text_id], turns.get(text_id, 0)))[:limit]}
+    places = {split: range(len(inputs)) for split, inputs in task.inputs.items()}
+    rows = {split: [row for row in places[split] if kept.issuperset(task.inputs[split][row])] for split in places}
+    relevant = {a: [b for b in targets if b in kept] for a, targets in task.relevant.items() if a in kept}
+    fewer = replace(
+        task,
+        texts={text_id: text for text_id, text in task.texts.items() if text_id in kept},
+        inputs={split: [task.inputs[split][row] for row in kept_rows] for split, kept_rows in rows.items()},
+        labels={split: task.labels[split][kept_rows] for split, kept_rows in rows.items()},
+        relevant={source: targets for source, targets in relevant.items() if targets},
+        clusters={text_id: cluster for text_id, cluster in task.clusters.items() if text_id in kept},
+    )
+    if any({*fewer.labels[split]} != {*task.labels[split]} for split in rows) or (task.relevant and not fewer.relevant):
+        raise ValueError(f"{limit} of {len(task.texts)} texts leave a class without examples, or no source: allow more")
+    return fewer
 
 
 def _relevant(path: Path, contents: dict[str, int]) -> dict[str, list[str]]:

@@ -21,7 +21,7 @@ def paragraph_vector(label: str, profile: Profile, everything: bool = False) -> 
     """A single Paragraph Vector trained on the corpus: its embeddings by set, `vocabulary_size`, `seconds` of training,
     `documents` it saw and how many of them gensim `truncated`. One that teaches no student embeds task texts alone."""
     teaches = any(label in teacher.split("+") for teacher in CONTEXTUAL_TEACHERS.values())
-    sets = ("train", "validation", "tasks", "all_tasks") if teaches else ("all_tasks" if everything else "tasks",)
+    sets = ("train", "validation", "all_tasks") if teaches else ("all_tasks" if everything else "tasks",)
     return store().arrays(keys.paragraph_vector(label, profile, sets), lambda: _train(label, sets, profile))
 
 
@@ -34,6 +34,8 @@ def _train(label: str, sets: tuple[str, ...], profile: Profile) -> dict[str, np.
     model = model.train(_Texts(documents), **section.model_dump(exclude={"documents"}))
     numbers = {name: getattr(model, name) for name in ("vocabulary_size", "seconds", "truncated")}
     vectors = {name: model.encode(text_sets.texts(name, profile)) for name in sets}
+    if "all_tasks" in vectors:  # the others of which begin with them
+        vectors["tasks"] = vectors["all_tasks"][: len(text_sets.texts("tasks", profile))]
     return {name: np.asarray(value) for name, value in (vectors | numbers | {"documents": len(documents)}).items()}
 
 

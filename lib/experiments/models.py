@@ -3,6 +3,7 @@
 import functools
 import importlib
 import importlib.util
+import os
 
 from lib.config.schema import Profile
 
@@ -11,11 +12,12 @@ def base_student(profile: Profile):
     """A fresh copy of the student before training."""
     from lib.student.encoder import Student
 
-    section, dropout = profile.student, profile.training.dropout
+    section = profile.student
+    dropout = profile.training.model_dump(include={"dropout", "attention_dropout"})
     if section.base == "longformer":
-        return Student.from_longformer(model_path(section.model), revision=section.revision, dropout=dropout)
+        return Student.from_longformer(model_path(section.model), revision=section.revision, **dropout)
     settings = section.model_dump(include={"layers", "window", "max_positions", "revision"})
-    return Student.from_encoder(model_path(section.model), **settings, dropout=dropout)
+    return Student.from_encoder(model_path(section.model), **settings, **dropout)
 
 
 def cls_student(profile: Profile):
@@ -35,7 +37,10 @@ def model_path(name: str) -> str:
 
 @functools.cache
 def device() -> str:
-    """Where students train and encode: "cuda" if there is a GPU, else "cpu"."""
+    """Where teachers and students compute: "cuda", each of several processes on its own GPU, or "cpu"."""
     import torch
 
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    if not torch.cuda.is_available():
+        return "cpu"
+    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+    return "cuda"

@@ -3,7 +3,7 @@
 import numpy as np
 
 from lib.config.schema import Profile
-from lib.experiments import keys, text_sets
+from lib.experiments import keys, models, text_sets
 from lib.store.records import store
 
 
@@ -12,7 +12,8 @@ def load(profile: Profile):
     from lib.teachers.sbert import SBERT
 
     section = profile.structural_teacher
-    return SBERT.load(section.model, max_tokens=section.max_tokens, sha256=section.sha256, revision=section.revision)
+    pinned = {"sha256": section.sha256, "revision": section.revision}
+    return SBERT.load(section.model, max_tokens=section.max_tokens, **pinned, device=models.device())
 
 
 def embeddings(name: str, profile: Profile) -> dict[str, np.ndarray]:

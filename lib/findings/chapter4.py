@@ -57,6 +57,7 @@ def seeds(profile: Profile, repeated: Sequence[str] = ()) -> dict[str, list[int]
     which findings compare with the whole ones, and those that teach; everything else runs with the profile's alone."""
     close = [identity for label in COMPARED_CLOSELY for identity in figure_models.printed(label).values()]
     close += [figure_models.printed(label)["None;λ=0.5"] for label in figure_models.WEIGHTINGS]
+    close = close if profile.repeated == "compared" else []
     repeated = repeated or (*REFERENCES, *CONTEXTUAL_TEACHERS, *close)
     return dict.fromkeys(repeated, sorted({*profile.seeds, *profile.reference_seeds}))
 

@@ -44,13 +44,14 @@ def sliding_window(q: Heads, k: Heads, v: Heads, lengths: Sequence[int], window:
         return out if isinstance(out, Tensor) else out[0]
     # The varlen kernel has no dropout, so half precision on CUDA with attention dropout comes here too.
     dtype = q.dtype
-    if dtype in HALF_PRECISION:  # softmax is taken in at least float32, as in Longformer
+    if dtype in HALF_PRECISION and not (dtype == torch.bfloat16 and q.device.type == "cpu"):
         q, k, v = q.float(), k.float(), v.float()
     with torch.autocast(q.device.type, enabled=False):
         return _Blocks.apply(q, k, v, tuple(lengths), window // 2, dropout).to(dtype)
 
 
 @lru_cache(maxsize=4)
+@torch.inference_mode(False)  # what encoding leaves in the cache, training keeps for its backward pass
 def _edges(lengths: tuple[int, ...], device: torch.device) -> Tensor:
     """Start of every document and the end of the last; all layers of a pass ask for the same one."""
     return torch.tensor([0, *lengths], dtype=torch.int32).cumsum(0, dtype=torch.int32).to(device)
@@ -94,11 +95,11 @@ class _Blocks(torch.autograd.Function):
         # the global state, repeats it.
         seed = int(torch.randint(2**62, ())) if dropout else 0
         out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
-        values, result = v.transpose(0, 1), out.transpose(0, 1)
+        values, result = _by_head(v), out.transpose(0, 1)
         for rows, reach, weights, keep in _weights(q, k, lengths, half, dropout, seed):
             if keep is not None:
                 weights.mul_(keep)
-            result[:, rows] = torch.bmm(weights, values[:, reach])
+            result[:, rows] = torch.bmm(weights.to(q.dtype), values[:, reach])
         ctx.save_for_backward(q, k, v)
         ctx.settings = lengths, half, dropout, seed
         return out
@@ -110,19 +111,32 @@ class _Blocks(torch.autograd.Function):
             return *_backward(grad, q, k, v, *ctx.settings), None, None, None
 
 
+def _by_head(x: Tensor) -> Tensor:
+    """(heads, tokens, head_dim): a view; a copy in half precision, whose products are twice as fast on whole rows."""
+    return x.transpose(0, 1).contiguous() if x.dtype in HALF_PRECISION else x.transpose(0, 1)
+
+
+def _wide(dtype: torch.dtype) -> torch.dtype:
+    """What softmax and sums are taken in: at least float32, as in Longformer."""
+    return torch.promote_types(dtype, torch.float32)
+
+
 def _weights(q, k, lengths, half, dropout, seed):
-    """Yield for every block: its rows, the keys it reaches, its attention weights (heads, rows, keys), its dropout."""
+    """Yield for every block: its rows, the keys it reaches, its attention weights (heads, rows, keys), its dropout.
+
+    Products are in the dtype of q and k, so scores of bfloat16 are rounded; the weights are in at least float32.
+    """
     scale = 1 / math.sqrt(q.shape[-1])
     size = CUDA_BLOCK if q.is_cuda else CPU_BLOCK
     generator = torch.Generator(q.device).manual_seed(seed)
     # Queries of a block see all its keys but two corners: row r misses the first r - c keys on the left, and on the
     # right those from r on, counted from the first key that row 0 misses. Both are slices of one triangle each.
-    full = torch.full((size, size), -math.inf, dtype=q.dtype, device=q.device)
+    full = torch.full((size, size), -math.inf, dtype=_wide(q.dtype), device=q.device)
     left, right = full.tril(-1), full.triu()
-    queries, keys = q.transpose(0, 1), k.transpose(0, 1).transpose(1, 2)
+    queries, keys = _by_head(q), _by_head(k).transpose(1, 2)
     for start, stop, first, last in _blocks(lengths, half, size):
         rows, reach, count = slice(start, stop), slice(first, last), stop - start
-        weights = torch.bmm(queries[:, rows] * scale, keys[:, :, reach])
+        weights = torch.bmm(queries[:, rows] * scale, keys[:, :, reach]).to(full.dtype)
         skipped = half - (start - first)  # keys that the start of the document takes from the left
         if count - 1 > skipped:
             weights[:, :, : count - 1 - skipped] += left[:count, skipped : count - 1]
@@ -136,19 +150,20 @@ def _weights(q, k, lengths, half, dropout, seed):
 def _backward(grad, q, k, v, lengths, half, dropout, seed):
     """Gradients of q, k and v; with P the weights and dP their gradients, dS = P (dP - sum_j P dP)."""
     scale = 1 / math.sqrt(q.shape[-1])
-    grad_q = torch.empty(q.shape, dtype=q.dtype, device=q.device)
-    grad_k, grad_v = (torch.zeros(q.shape, dtype=q.dtype, device=q.device) for _ in range(2))
-    queries, keys, values, grads = (x.transpose(0, 1) for x in (q, k, v, grad))
+    wide = _wide(q.dtype)
+    grad_q = torch.empty(q.shape, dtype=wide, device=q.device)
+    grad_k, grad_v = (torch.zeros(q.shape, dtype=wide, device=q.device) for _ in range(2))
+    queries, keys, values, grads = (_by_head(x) for x in (q, k, v, grad))
     to_q, to_k, to_v = (x.transpose(0, 1) for x in (grad_q, grad_k, grad_v))
     for rows, reach, weights, keep in _weights(q, k, lengths, half, dropout, seed):
-        d_weights = torch.bmm(grads[:, rows], values[:, reach].transpose(1, 2))
+        d_weights = torch.bmm(grads[:, rows], values[:, reach].transpose(1, 2)).to(wide)
         kept = weights
         if keep is not None:
             kept = weights * keep
             d_weights.mul_(keep)
-        to_v[:, reach] += torch.bmm(kept.transpose(1, 2), grads[:, rows])
+        to_v[:, reach] += torch.bmm(kept.to(q.dtype).transpose(1, 2), grads[:, rows])
         # The derivative of softmax in one pass; the public way, through autograd, would keep every block.
-        d_scores = torch.ops.aten._softmax_backward_data(d_weights, weights, -1, weights.dtype)
+        d_scores = torch.ops.aten._softmax_backward_data(d_weights, weights, -1, weights.dtype).to(q.dtype)
         to_q[:, rows] = torch.bmm(d_scores, keys[:, reach])
         to_k[:, reach] += torch.bmm(d_scores.transpose(1, 2), queries[:, rows])
-    return grad_q.mul_(scale), grad_k.mul_(scale), grad_v
+    return tuple(x.to(q.dtype) for x in (grad_q.mul_(scale), grad_k.mul_(scale), grad_v))

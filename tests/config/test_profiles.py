@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from lib.config import manifest, paths, profiles
 
-PROFILES = ("mini", "mini_medium", "smoke", "lab", "thesis")
+PROFILES = ("mini", "mini_medium", "smoke", "lab", "lab_gpu", "thesis")
 
 
 @pytest.mark.parametrize("name", PROFILES)

@@ -51,6 +51,49 @@ def test_what_a_corpus_must_not_hold(root):
     assert read(root, "events").held_out() == {"0", "1", "2"}
 
 
+def test_fewer_texts_are_those_that_most_examples_use(root, write):
+    pairs = [(0, n) for n in range(1, 9)] + [(1, n) for n in range(2, 9)] + [(2, 3), (50, 51), (52, 53)]
+    for split, ends in (
+        ("train", pairs),
+        ("validation", [(2, 4), (3, 4), (54, 55)]),
+        ("test", [(3, 5), (4, 5), (56, 57)]),
+    ):
+        write(
+            root / f"own/tasks/links/{split}.jsonl",
+            *({"a": a, "b": b, "label": n % 2} for n, (a, b) in enumerate(ends)),
+        )
+    task = task_files.fewer_texts(read(root, "links"), 6, seed=0)
+    assert [*task.texts] == list("012345")
+    assert task.inputs["train"] == [(str(a), str(b)) for a, b in pairs if b < 6]
+    assert task.inputs["validation"] == [("2", "4"), ("3", "4")] and task.inputs["test"] == [("3", "5"), ("4", "5")]
+    assert task.held_out() == set("2345") and task_files.fewer_texts(task, 6, seed=0) is task
+
+
+def test_fewer_texts_keep_as_many_single_documents_of_each_split(root):
+    whole = read(root, "topics", seed=1)
+    task = task_files.fewer_texts(whole, 16, seed=0)
+    assert {split: len(ids) for split, ids in task.inputs.items()} == {"train": 6, "validation": 4, "test": 6}
+    assert {*examples(task, "test")} < {*examples(whole, "test")} and len(task.texts) == 16
+    assert (
+        task_files.fewer_texts(whole, 16, seed=1).inputs != task.inputs == task_files.fewer_texts(whole, 16, 0).inputs
+    )
+    assert task_files.fewer_texts(whole, None, 0) is whole
+
+
+def test_fewer_texts_keep_sources_and_targets_first(root):
+    task = task_files.fewer_texts(read(root, "related"), 5, seed=0)
+    assert (
+        {"0", "1", "2", "5"} < {*task.texts} and len(task.texts) == 5 and task.relevant == {"0": ["1", "2"], "5": ["0"]}
+    )
+    events = task_files.fewer_texts(read(root, "events"), 2, seed=0)
+    assert {*events.clusters} == {*events.texts} and len(events.texts) == 2
+
+
+def test_too_few_texts_are_refused(root):
+    with pytest.raises(ValueError, match="2 of 50 texts leave a class without examples"):
+        task_files.fewer_texts(read(root, "topics", folds=5), 2, seed=0)
+
+
 def test_missing_validation_is_a_stratified_seeded_part_of_train(root, write):
     task = read(root, "topics", seed=1)
     assert list(task.inputs) == ["train", "validation", "test"] and "no validation.jsonl" in task.notes[0]

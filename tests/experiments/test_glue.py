@@ -47,6 +47,7 @@ CHANGES = {
     "training.max_structural_len": 5,
     "training.gradient_checkpointing": True,
     "training.dropout": 0.25,
+    "training.attention_dropout": 0.125,
     "contextual_teacher.documents": 30,
     "contextual_teacher.epochs": 3,
     "contextual_teacher.seed": 8,
@@ -417,7 +418,7 @@ def test_a_paragraph_vector_learns_the_training_documents_as_the_profile_says():
         "train": (40, 3), "validation": (12, 3), "tasks": (20, 3), "all_tasks": (30, 3)
     }  # fmt: skip
     assert teacher["train"][0, 0] == len("train 0") and teacher["validation"][0, 0] == len("validation 0")
-    assert {*other} - {*counted} == {"tasks"} and {*every} - {*counted} == {"all_tasks"}
+    assert {*other} - {*counted} == {"tasks"} and {*every} - {*counted} == {"tasks", "all_tasks"}
 
 
 def test_the_parts_of_a_compound_stand_in_the_label_s_order():
@@ -449,7 +450,7 @@ def test_the_structural_teacher_is_checked_and_reads_as_the_profile_says():
         arrays = STRUCTURAL_EMBEDDINGS("train", PROFILE)
     section = PROFILE.structural_teacher
     checked = section.model_dump(include={"max_tokens", "sha256", "revision"})
-    assert section.sha256 and calls[0] == (section.model, checked)
+    assert section.sha256 and calls[0] == (section.model, checked | {"device": models.device()})
     assert calls[1] == ([f"train {row}" for row in range(40)], 7)
     assert arrays["lengths"].tolist() == list(range(40)) and arrays["embeddings"].shape == (40, 2)
 
@@ -467,10 +468,11 @@ def test_a_student_is_cut_as_the_profile_says():
         patch.setattr(models, "base_student", BASE_STUDENT)
         encoder, cls = BASE_STUDENT(PROFILE), CLS_STUDENT(PROFILE)
         published = BASE_STUDENT(PROFILE.model_copy(update={"student": longformer}))
-    settings = section.model_dump(include={"layers", "window", "max_positions", "revision"}) | {"dropout": 0.25}
+    dropout = {"dropout": 0.25, "attention_dropout": 0.125}
+    settings = section.model_dump(include={"layers", "window", "max_positions", "revision"}) | dropout
     assert section.layers is not None and section.window == 32
     assert encoder == ("from_encoder", models.model_path(section.model), settings) and cls == ["cls", encoder]
-    assert published == ("from_longformer", "a/b", {"revision": "0" * 40, "dropout": 0.25})
+    assert published == ("from_longformer", "a/b", {"revision": "0" * 40} | dropout)
 
 
 def test_a_model_trains_and_encodes_in_the_profile_s_precision():

@@ -78,6 +78,27 @@ def test_shape_and_dtype_are_those_of_q(dtype):
     assert v.grad.dtype == dtype
 
 
+def test_bfloat16_keeps_the_gradients_of_float32_up_to_its_rounding():
+    """Over documents of several blocks, in which the gradients of a key are sums of blocks."""
+    lengths, window = [300, 40, 411], 128
+    exact = [
+        x.detach().float().requires_grad_() for x in random_qkv(sum(lengths), heads=3, dim=32, dtype=torch.bfloat16)
+    ]
+    rounded = [x.detach().bfloat16().requires_grad_() for x in exact]
+    pull = torch.randn(sum(lengths), 3, 32, generator=torch.Generator().manual_seed(1))
+    for qkv in (exact, rounded):
+        sliding_window(*qkv, lengths, window).backward(pull.to(qkv[0].dtype))
+    for a, b in zip(exact, rounded, strict=True):
+        assert torch.nn.functional.cosine_similarity(a.grad.flatten(), b.grad.float().flatten(), dim=0) > 0.9999
+        assert (a.grad - b.grad.float()).abs().max() < 0.02 * a.grad.abs().max()
+
+
+def test_what_encoding_leaves_in_the_cache_training_may_keep():
+    with torch.inference_mode():
+        attention._edges((3, 4), torch.device("cpu"))
+    assert not attention._edges((3, 4), torch.device("cpu")).is_inference()
+
+
 def test_a_document_does_not_depend_on_its_neighbours():
     q, k, v = random_qkv(600)
     together = sliding_window(q, k, v, [250, 350], 64)
