@@ -6,10 +6,11 @@ usage() {
     cat <<'HELP'
 usage: ./run_all.sh [profile] [label or notebook ...] [options]
 
-  profile   mini (default: a laptop, offline), lab (a GPU, your own data in THESIS_DATA),
+  profile   mini (default: a laptop, offline), lab (real documents, your own data in THESIS_DATA),
             thesis (as published), smoke (what the tests use)
   label     make only these: fig4_2 tab4_3 ...; or notebooks: 02_structural_loss, 02. Default: all
 
+  --budget gpu          lab at the published counts, on one GPU (the profile lab_gpu); without it some eight core-hours
   --size medium         mini with twice the texts, documents and seeds (the profile mini_medium), several hours
   --set key=value ...   change the profile: --set training.documents=60 training.learning_rate=1e-4
   --seeds 0,1           seeds of every student, instead of the profile's

@@ -29,9 +29,10 @@ class Notebook:
 
     @property
     def wanted(self) -> list[str]:
-        """What this run has to make: the labels that were asked for, or all."""
+        """What this run has to make: the labels that were asked for, else those that the profile shows."""
         asked = os.environ.get("THESIS_LABELS")
-        return [label for label in self.promised if not asked or label in asked.split(",")]
+        asked = asked.split(",") if asked else self.profile.shown
+        return [label for label in self.promised if not asked or label in asked]
 
     def wants(self, label: str) -> bool:
         """Whether this run has to make `label`, one of the notebook's: `./run_all.sh mini fig4_2` asks for it alone."""

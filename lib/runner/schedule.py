@@ -86,7 +86,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("requests", nargs="*")
     parser.add_argument("--set", dest="assignments", nargs="+", action="extend", default=[])
     parser.add_argument("--only", default="")
-    for option in ("--size", "--seeds", "--jobs"):
+    for option in ("--size", "--budget", "--seeds", "--jobs"):
         parser.add_argument(option)
     for option in ("--force", "--dry-run"):
         parser.add_argument(option, action="store_true")
@@ -98,7 +98,12 @@ def arguments(words: list[str]) -> argparse.Namespace:
     named = [word for word in options.requests if word in profiles.profiles()]
     if len(named) > 1:
         raise profiles.ParameterError(f"two profiles at once: {' and '.join(named)}; run them one after the other")
-    options.profile = "_".join([named[0] if named else "mini", *([options.size] if options.size else [])])
+    options.profile = named[0] if named else "mini"
+    if options.budget and (options.profile, options.budget) not in (("lab", "cpu"), ("lab", "gpu")):
+        given = f"{options.profile} --budget {options.budget}"
+        raise profiles.ParameterError(f"--budget: expected lab --budget cpu or lab --budget gpu, got {given}")
+    if part := options.size or (options.budget == "gpu" and "gpu"):
+        options.profile += f"_{part}"
     options.requests = [word for word in options.requests if word not in named]
     return options
 
@@ -108,7 +113,7 @@ def plans(options: argparse.Namespace, profile: Profile) -> list[Plan]:
     files = {path.stem: path for path in sorted(paths.NOTEBOOKS.glob("[0-9]*.ipynb"))}
     present = {label: entry for label, entry in manifest.load().items() if entry.notebook in files}
     all_plans: list[Plan] = []
-    for name, labels in manifest.select(present, files, options.requests).items():
+    for name, labels in manifest.select(present, files, options.requests or profile.shown).items():
         is_page = any(entry.kind == "page" for entry in manifest.promised(present, name).values())
         reads = [entry for entry in present.values() if is_page and entry.notebook != name]
         plan = Plan(name, files[name], profile, [present[label] for label in labels], reads)

@@ -94,6 +94,12 @@ def test_finish_wants_only_what_was_asked_for(tmp_path, monkeypatch):
     nb.finish()
 
 
+def test_what_nobody_asked_for_is_what_the_profile_shows():
+    assert started(profile="lab").wanted == ["tab4_3", "tab4_4", "fig4_2", "fig4_3", "tab_heads"]
+    shown = started(profile="lab", overrides={"shown": ["fig4_3"]})
+    assert shown.wanted == ["fig4_3"] and not shown.wants("fig4_2")
+
+
 def test_finish_notices_a_file_that_is_gone_or_that_nobody_listed(tmp_path):
     nb = started(only="cosine")
     made = files(tmp_path, "fig4_2")

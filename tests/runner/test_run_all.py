@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from lib.config import profiles
-from lib.runner import run_notebook
+from lib.runner import run_notebook, schedule
 
 kernels = pytest.mark.smoke  # starts notebooks' kernels: seconds each
 ROOT = Path(__file__).resolve().parents[2]
@@ -226,6 +226,8 @@ provenance.saved["report"] = [path]"""
         (["--forse"], "unrecognized arguments: --forse"),
         (["mini", "lab"], "two profiles at once"),
         (["mini", "--size", "big"], "unknown profile 'mini_big'; nearest: mini"),
+        (["lab", "--budget", "tpu"], "expected lab --budget cpu or lab --budget gpu, got lab --budget tpu"),
+        (["--budget", "gpu"], "expected lab --budget cpu or lab --budget gpu, got mini --budget gpu"),
         (
             ["--set", "training.document=4"],
             "params/mini.yaml: training.document: unknown key; nearest: training.documents",
@@ -247,6 +249,26 @@ def test_a_wrong_request_is_one_clear_line_and_runs_nothing(checkout, words, sai
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1 and said in done.stderr
     assert not (checkout / "artifacts").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "profile", "figures"),
+    [
+        ([], "lab", {"fig4_1", "fig4_10", "fig4_12"}),
+        (["--budget", "cpu"], "lab", {"fig4_1", "fig4_10", "fig4_12"}),
+        (["fig4_11"], "lab", {"fig4_11"}),
+        (["--budget", "gpu"], "lab_gpu", {"fig4_1", "fig4_10", "fig4_11", "fig4_12"}),
+    ],
+)
+def test_a_budget_names_its_profile_and_what_it_shows(monkeypatch, tmp_path, words, profile, figures):
+    """Without a request; asked for by its label, a figure that the budget leaves out is made all the same."""
+    monkeypatch.setenv("THESIS_DATA", str(tmp_path))
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
+    options = schedule.arguments(["lab", *words])
+    assert options.profile == profile
+    plans = schedule.plans(options, profiles.load(options.profile))
+    planned = {entry.label for plan in plans for entry in plan.wanted}
+    assert {label for label in planned if label.startswith("fig4_1")} == figures
 
 
 @pytest.mark.parametrize(
