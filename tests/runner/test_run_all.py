@@ -266,6 +266,9 @@ def test_a_budget_names_its_profile_and_what_it_shows(monkeypatch, tmp_path, wor
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
     options = schedule.arguments(["lab", *words])
     assert options.profile == profile
+    for name in profiles.load(profile).corpus.names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "documents.jsonl").touch()
     plans = schedule.plans(options, profiles.load(options.profile))
     planned = {entry.label for plan in plans for entry in plan.wanted}
     assert {label for label in planned if label.startswith("fig4_1")} == figures
