@@ -326,6 +326,26 @@ def test_an_installed_lib_has_the_template_of_the_card(tmp_path):
     assert {path.relative_to(tmp_path / "built/lib") for path in tmp_path.glob("built/lib/**/*.j2")} == templates
 
 
+@pytest.mark.slow
+def test_mteb_scores_an_export_on_a_dataset_folder_offline(student, tmp_path):
+    """Two classes that share no word, by the script of docs/export.md."""
+    pytest.importorskip("mteb")  # the extra `mteb`
+    student.export(tmp_path / "exported")
+    task = tmp_path / "own" / "tasks" / "topic"
+    task.mkdir(parents=True)
+    for split, first in {"train": 0, "test": 20}.items():
+        rows = [
+            {"id": str(number), "label": "even" if number % 2 == 0 else "odd"} for number in range(first, first + 20)
+        ]
+        (task / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    texts = [{"id": str(number), "text": f"w{number % 2} w{number % 2} w{number}"} for number in range(40)]
+    (tmp_path / "own" / "documents.jsonl").write_text("\n".join(map(json.dumps, texts)))
+    command = [sys.executable, paths.ROOT / "docs" / "mteb_task.py", tmp_path / "exported", task]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    name, accuracy = done.stdout.splitlines()[-1].split()
+    assert name == "own-topic" and float(accuracy) > 0.8
+
+
 def test_export_needs_a_tokenizer(student, tmp_path):
     student.tokenizer = None
     with pytest.raises(ValueError, match="needs a tokenizer and this student has none"):
