@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jinja2
 from safetensors.torch import save_file
 
 from lib.store import owned_folder
@@ -19,19 +21,34 @@ MODULES = [
     {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
     {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
 ]
+# What a model card has sections about, in this order.
+SECTIONS = "base_model teachers losses data training scores provenance limits license".split()
 
 
-def save(student: Student, folder: str | Path, *, sentence_transformer: bool) -> None:
-    """Write config, weights and tokenizer beside `folder`, then put them in its place.
+def save(
+    student: Student, folder: str | Path, *, sentence_transformer: bool, card: Mapping[str, Any] | None = None
+) -> None:
+    """Write config, weights, tokenizer and, for an export, its card beside `folder`, then put them in its place.
 
-    Raises ValueError for an export without a tokenizer, a folder that this project did not write, a full disk.
+    card: what README.md says beyond what the student itself tells: a `title` and any of `SECTIONS`. A value is a
+    text, a list of texts or a mapping from names to values; `scores` may be a list of rows, mappings from columns to
+    values. `base_model` as owner/name and `license` as an SPDX identifier become the hub's metadata too.
+    Raises ValueError for an export without a tokenizer, an unknown key of `card`, a folder that this project did not
+    write, a full disk.
     """
+    keys = ["title", *SECTIONS]
+    values = dict.fromkeys(keys) | dict(card or {})
+    if unknown := sorted(values.keys() - keys):
+        raise ValueError(f"a model card has no {unknown[0]!r}; expected any of {', '.join(keys)}")
     if sentence_transformer and student.tokenizer is None:
         raise ValueError("a SentenceTransformer needs a tokenizer and this student has none; set student.tokenizer")
 
     def write(new: Path) -> None:
         with one_line(f"write {folder}"):
             _write(student, new, sentence_transformer)
+            if sentence_transformer:
+                text = _card(student, Path(folder).name, values)
+                (new / "README.md").write_text(text, encoding="utf-8")
 
     owned_folder.replace(folder, write)
 
@@ -46,6 +63,8 @@ def _write(student: Student, folder: Path, sentence_transformer: bool) -> None:
         stored = student.tokenizer.backend_tokenizer
         stored.no_padding()  # a base such as MiniLM pads and cuts to 128 tokens
         stored.enable_truncation(student.max_positions)
+        student.tokenizer.model_max_length = student.max_positions
+        student.tokenizer.init_kwargs.pop("max_length", None)
         student.tokenizer.save_pretrained(folder)
     if sentence_transformer:  # mean over all tokens, special ones included, and no Normalize
         _json(folder / "modules.json", MODULES)
@@ -53,6 +72,14 @@ def _write(student: Student, folder: Path, sentence_transformer: bool) -> None:
         pooling = {"word_embedding_dimension": student.dim, "pooling_mode_mean_tokens": True}
         (folder / "1_Pooling").mkdir()
         _json(folder / "1_Pooling" / "config.json", pooling)
+
+
+def _card(student: Student, name: str, card: Mapping[str, Any]) -> str:
+    """The model card in Markdown, with the metadata of the Hugging Face hub. name: of the folder."""
+    source = Path(__file__).with_name("card.md.j2").read_text(encoding="utf-8")
+    template = jinja2.Template(source, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    parameters = sum(parameter.numel() for parameter in student.parameters())
+    return template.render(student=student, name=name, card=card, sections=SECTIONS, parameters=parameters) + "\n"
 
 
 def _json(path: Path, content: Any) -> None:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from ruamel.yaml import YAML
 from safetensors.torch import load_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import (
+    AutoTokenizer,
     BertConfig,
     BertModel,
     BertTokenizerFast,
@@ -21,7 +27,8 @@ from transformers import (
     LongformerModel,
 )
 
-from lib.student import Student
+from lib.config import paths
+from lib.student import Student, export
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(60))]
 TEXTS = ["w1 w2 w3", "w9 " * 20, "w5 w6"]
@@ -196,19 +203,147 @@ def test_the_exported_folder_is_a_stock_sentence_transformer(student, tmp_path):
 def test_a_saved_tokenizer_cuts_at_the_students_length_and_does_not_pad(student, tmp_path):
     student.tokenizer.backend_tokenizer.enable_padding(length=128)
     student.tokenizer.backend_tokenizer.enable_truncation(128)
+    student.tokenizer.model_max_length = 128
+    student.tokenizer.init_kwargs["max_length"] = 128
     student.save(tmp_path / "saved")
     stored = json.loads((tmp_path / "saved" / "tokenizer.json").read_text())
     assert stored["padding"] is None and stored["truncation"]["max_length"] == 40
+    settings = json.loads((tmp_path / "saved" / "tokenizer_config.json").read_text())
+    assert settings["model_max_length"] == 40 and 128 not in settings.values()
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "saved", trust_remote_code=False)
+    assert len(tokenizer("w1 " * 99, truncation=True)["input_ids"]) == 40
 
 
-def test_files_have_the_modes_of_the_umask(student, tmp_path):
-    before = os.umask(0o027)
+@pytest.mark.parametrize(("umask", "file_mode", "folder_mode"), [(0o022, 0o644, 0o755), (0o077, 0o600, 0o700)])
+@pytest.mark.parametrize("name", ["export", "save"])
+def test_files_have_the_modes_of_the_umask(student, tmp_path, name, umask, file_mode, folder_mode):
+    before = os.umask(umask)
     try:
-        student.export(tmp_path / "exported")
+        getattr(student, name)(tmp_path / "above" / "student")
+        getattr(student, name)(tmp_path / "above" / "student")  # in the place of the first
     finally:
         os.umask(before)
-    files = {path.stat().st_mode & 0o777 for path in (tmp_path / "exported").rglob("*") if path.is_file()}
-    assert files == {0o640} and (tmp_path / "exported").stat().st_mode & 0o777 == 0o750
+    paths = [tmp_path / "above", *(tmp_path / "above").rglob("*")]
+    assert {path.stat().st_mode & 0o777 for path in paths if path.is_file()} == {file_mode}
+    assert {path.stat().st_mode & 0o777 for path in paths if path.is_dir()} == {folder_mode}
+
+
+def read_card(folder):
+    """The metadata and the text of a model card."""
+    _, metadata, text = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    return YAML(typ="safe", pure=True).load(metadata), text
+
+
+def test_the_card_of_an_export_tells_what_the_student_knows(student, tmp_path):
+    student.export(tmp_path / "exported")
+    metadata, text = read_card(tmp_path / "exported")
+    assert metadata["library_name"] == "sentence-transformers" and metadata["pipeline_tag"] == "sentence-similarity"
+    assert "longformer" in metadata["tags"] and not {"license", "base_model"} & metadata.keys()
+    for told in (
+        "# exported\n",
+        "a text of up to 40 tokens becomes one vector of 32 numbers",
+        "2 layers",
+        "an attention window of 8 tokens",
+        "A token sees at most 8 tokens to each side",
+        "No score came with this export",
+        "Not stated.",
+    ):
+        assert told in text
+    assert "None" not in text and "## Teachers" not in text
+    student.save(tmp_path / "saved")
+    assert not (tmp_path / "saved" / "README.md").exists()
+
+
+def test_the_code_in_the_card_runs_and_both_ways_agree(student, tmp_path, monkeypatch):
+    student.export(tmp_path / "exported")
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", read_card(tmp_path / "exported")[1], re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        names = {"texts": TEXTS}
+        exec(block, names)
+        np.testing.assert_allclose(names["vectors"], student.encode(TEXTS), atol=1e-5)
+
+
+def test_the_card_of_an_export_tells_what_it_is_given(student, tmp_path):
+    card = {
+        "title": "Mine: a student",
+        "base_model": "owner/base",
+        "teachers": ["SBERT", "Paragraph Vector"],
+        "losses": "cosine",
+        "data": {"news": "0.5 of 1,400 documents"},
+        "training": {"updates": 40},
+        "scores": [{"model": "a|b", "WINES": 0.61249}, {"model": "TF-IDF", "WINES": "-"}],
+        "limits": ["English alone."],
+        "license": "mit",
+        "provenance": {"commit": "0dc0219", "torch": "2.13.0"},
+    }
+    export.save(student, tmp_path / "exported", sentence_transformer=True, card=card)
+    metadata, text = read_card(tmp_path / "exported")
+    assert metadata["license"] == "mit" and metadata["base_model"] == "owner/base"
+    for told in (
+        "# Mine: a student\n",
+        "## Base model\n\nowner/base\n\n",
+        "## Teachers\n\n- SBERT\n- Paragraph Vector\n\n",
+        "## Losses\n\ncosine\n\n",
+        "## Data\n\n- news: 0.5 of 1,400 documents\n\n",
+        "## Training\n\n- updates: 40\n\n",
+        "## Scores\n\n| model | WINES |\n|---|---|\n| a\\|b | 0.612 |\n| TF-IDF | - |\n\n",
+        "## Provenance\n\n- commit: 0dc0219\n- torch: 2.13.0\n\n",
+        "\n- English alone.\n\n## Licence\n\nmit\n",
+    ):
+        assert told in text
+    assert "No score" not in text and "Not stated" not in text
+    headings = [heading.lower().replace(" ", "_") for heading in re.findall("^## (.*)$", text, re.MULTILINE)]
+    assert headings == ["use", "speed", *export.SECTIONS[:-1], "licence"]
+    assert values(Student.load(tmp_path / "exported")) == values(student)
+
+
+@pytest.mark.parametrize("base", ["/home/me/base", "./base", "~/base", "base"])
+def test_a_base_that_is_no_hub_id_stays_out_of_the_metadata(student, tmp_path, base):
+    export.save(student, tmp_path / "exported", sentence_transformer=True, card={"base_model": base})
+    metadata, text = read_card(tmp_path / "exported")
+    assert "base_model" not in metadata and f"## Base model\n\n{base}\n" in text
+
+
+def test_an_unknown_key_of_a_card_is_refused_before_anything_is_written(student, tmp_path):
+    with pytest.raises(
+        ValueError, match="^a model card has no 'licence'; expected any of title, base_model, .*license"
+    ):
+        export.save(student, tmp_path / "exported", sentence_transformer=True, card={"licence": "mit"})
+    assert not (tmp_path / "exported").exists()
+
+
+def test_an_installed_lib_has_the_template_of_the_card(tmp_path):
+    """What `pip install` copies."""
+    for name in ("lib", "pyproject.toml", "README.md", "LICENSE"):
+        (tmp_path / name).symlink_to(paths.ROOT / name)
+    code = "from setuptools import setup; setup()"
+    command = [sys.executable, "-c", code, "-q", "build", "--build-base", "built"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    templates = {path.relative_to(paths.ROOT) for path in (paths.ROOT / "lib").rglob("*.j2")}
+    assert Path("lib/student/card.md.j2") in templates
+    assert {path.relative_to(tmp_path / "built/lib") for path in tmp_path.glob("built/lib/**/*.j2")} == templates
+
+
+@pytest.mark.slow
+def test_mteb_scores_an_export_on_a_dataset_folder_offline(student, tmp_path):
+    """Two classes that share no word, by the script of docs/export.md."""
+    pytest.importorskip("mteb")  # the extra `mteb`
+    student.export(tmp_path / "exported")
+    task = tmp_path / "own" / "tasks" / "topic"
+    task.mkdir(parents=True)
+    for split, first in {"train": 0, "test": 20}.items():
+        rows = [
+            {"id": str(number), "label": "even" if number % 2 == 0 else "odd"} for number in range(first, first + 20)
+        ]
+        (task / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    texts = [{"id": str(number), "text": f"w{number % 2} w{number % 2} w{number}"} for number in range(40)]
+    (tmp_path / "own" / "documents.jsonl").write_text("\n".join(map(json.dumps, texts)))
+    command = [sys.executable, paths.ROOT / "docs" / "mteb_task.py", tmp_path / "exported", task]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    name, accuracy = done.stdout.splitlines()[-1].split()
+    assert name == "own-topic" and float(accuracy) > 0.8
 
 
 def test_export_needs_a_tokenizer(student, tmp_path):

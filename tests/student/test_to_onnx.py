@@ -1,0 +1,74 @@
+"""docs/to_onnx.py: a student in plain PyTorch, and written as ONNX, gives the embeddings of `encode`."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+import torch
+from transformers import LongformerConfig, LongformerModel
+
+from lib.config import paths
+from lib.student import Student
+
+LENGTHS = [1, 2, 7, 8, 9, 15, 16, 17, 255, 256, 257, 511, 513, 1000, 4095, 4096]
+
+
+@pytest.fixture(scope="module")
+def to_onnx():
+    spec = importlib.util.spec_from_file_location("to_onnx", paths.ROOT / "docs" / "to_onnx.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def student(tmp_path_factory):
+    """Two layers with windows of their own, 4,096 positions, weights large enough for attention that is not flat."""
+    torch.manual_seed(0)
+    config = LongformerConfig(
+        vocab_size=90, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+        max_position_embeddings=4098, attention_window=[16, 512], initializer_range=0.3,
+    )  # fmt: skip
+    folder = tmp_path_factory.mktemp("longformer")
+    LongformerModel(config).save_pretrained(folder)
+    return Student.from_longformer(folder)
+
+
+@pytest.fixture(scope="module")
+def documents():
+    """Ids of every length, the padding's among them, as a document may hold it."""
+    draw = np.random.default_rng(0)
+    return [draw.integers(0, 90, length) for length in LENGTHS]
+
+
+def padded(documents):
+    """Ids and mask (documents, longest) of documents of several lengths."""
+    ids = np.full((len(documents), max(map(len, documents))), 1)
+    mask = np.zeros_like(ids)
+    for row, document in enumerate(documents):
+        ids[row, : len(document)], mask[row, : len(document)] = document, 1
+    return ids, mask
+
+
+def check(embed, student, documents):
+    """One by one and in one padded batch. The largest entry of an embedding is about 1."""
+    expected = student.encode(documents)
+    for document, embedding in zip(documents, expected, strict=True):
+        np.testing.assert_allclose(embed(*padded([document]))[0], embedding, atol=1e-5, err_msg=len(document))
+    np.testing.assert_allclose(embed(*padded(documents[:-2])), expected[:-2], atol=1e-5)
+
+
+def test_the_plain_student_equals_encode_at_1_to_4096_tokens(to_onnx, student, documents):
+    plain = to_onnx.PlainStudent(student).eval()
+    with torch.inference_mode():
+        check(lambda *inputs: plain(*map(torch.from_numpy, inputs)).numpy(), student, documents)
+
+
+@pytest.mark.slow
+def test_the_onnx_file_equals_encode_at_1_to_4096_tokens(to_onnx, student, documents, tmp_path):
+    _, _, onnxruntime = map(pytest.importorskip, ("onnx", "onnxscript", "onnxruntime"))  # the extra `onnx`
+    to_onnx.write(student, str(tmp_path / "student.onnx"))
+    session = onnxruntime.InferenceSession(tmp_path / "student.onnx")
+    check(lambda ids, mask: session.run(None, {"input_ids": ids, "attention_mask": mask})[0], student, documents)
