@@ -13,7 +13,7 @@ from ruamel.yaml.error import YAMLError
 from lib.config import paths
 from lib.config.schema import GRIDS, Profile
 
-OTHER_FILES = {"claims", "deviations", "manifest"}  # of `params/`, beside the profiles
+OTHER_FILES = {"claims", "deviations", "figures", "manifest"}  # of `params/`, beside the profiles
 
 
 class OneLine(BaseException):
