@@ -28,15 +28,7 @@ INK = "#333333"
 DIAMOND = {"marker": "D", "mfc": "white", "mec": INK, "linestyle": "", "markersize": 3.5}  # a published value
 CHANCE = {"color": "#b2182b", "linestyle": "--", "linewidth": 1.1}
 
-_RC = {
-    **(seaborn.axes_style("whitegrid") | seaborn.plotting_context("paper")),
-    # seaborn asks for Arial first, which some machines have; DejaVu Sans ships with matplotlib and holds γ, λ and ×.
-    "font.family": "DejaVu Sans",
-    "figure.constrained_layout.use": True,
-    "legend.frameon": False,
-    "svg.fonttype": "path",  # glyphs as outlines look the same everywhere, whatever fonts the reader has
-    "svg.hashsalt": "thesis",  # element ids no longer depend on a random number
-}
+_RC = seaborn.axes_style("whitegrid") | seaborn.plotting_context("paper") | LOOK["style"]
 
 
 @contextlib.contextmanager
