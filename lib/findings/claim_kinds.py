@@ -41,15 +41,11 @@ class Claim(Settings):
     section: Text
     figure: Text
     finding: Text
-    source: Text | None = None
+    source: Text = Field(default_factory=lambda given: given["figure"])
     metric: Literal["accuracy", "MAP", "MRR", "F1"] = "accuracy"
     tasks: Texts = ()
     checks: Annotated[tuple[Check, ...], Field(strict=False)] = ()
     note: str = ""
-
-    @property
-    def checked_on(self) -> str:
-        return self.source or self.figure
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -207,7 +203,7 @@ class Alike(Claim):
 
     def sides(self, models: Sequence[str]) -> list[list[str]]:
         whole = resolve(self.models, models)
-        parts = [name.rpartition(";") if self.checked_on == "fig5_3" else (name, "", "") for name in whole]
+        parts = [name.rpartition(";") if self.source == "fig5_3" else (name, "", "") for name in whole]
         return [whole, [f"{head};{self.treatment}{separator}{rest}" for head, separator, rest in parts]]
 
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
