@@ -2,7 +2,7 @@
 
 import functools
 import importlib.metadata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from lib.config import profiles
@@ -33,18 +33,19 @@ def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
     def news(folder: Path) -> None:
         write_folder(folder, texts()[1], *_READMES["news"])
 
+    def rows(passages: Iterable[mini_tasks.Passage]) -> Iterator[gensim_files.Row]:
+        return ({"id": p.id, "text": p.text, "group": p.article} for p in passages)
+
     def passages(folder: Path) -> None:
-        rows = ({"id": p.id, "text": p.text, "group": p.article} for p in tasks().by_id.values())
-        write_folder(folder, rows, *_READMES["passages"], mini_tasks.__doc__ or "")
+        write_folder(folder, rows(tasks().by_id.values()), *_READMES["passages"], mini_tasks.__doc__ or "")
         for task in ("topic", "same_article", "same_section", "section_of"):
             write_examples(folder / "tasks" / task, getattr(tasks(), task)())
         write_relevant(folder / "tasks/same_article_related", tasks().related())
 
     def copies(folder: Path) -> None:
         borrowing, examples = tasks().copied()
-        groups = {i: (p.text, p.article) for i, p in tasks().by_id.items() if p.use == "mixed"} | borrowing
-        rows = ({"id": i, "text": text, "group": group} for i, (text, group) in groups.items())
-        write_folder(folder, rows, *_READMES["copies"])
+        mixed = [p for p in tasks().by_id.values() if p.use == "mixed"]
+        write_folder(folder, rows([*mixed, *borrowing]), *_READMES["copies"])
         write_examples(folder / "tasks/copied", examples)
 
     def sentences(folder: Path) -> None:
