@@ -1,7 +1,5 @@
 """The thesis' two block diagrams, redrawn: Figure 3.1 (training) and Figure 4.6 (contextual loss)."""
 
-from functools import partial
-
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
@@ -17,8 +15,8 @@ _BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 _ARROW = {"arrowstyle": "-|>", "color": "#444444", "linewidth": 0.9, "shrinkA": 0, "shrinkB": 1}
 
 
-def _draw(label: str) -> tuple[Figure, pd.DataFrame]:
-    """The figure, as `params/figures.yaml` lays it out, and its arrows as a table, which is its CSV."""
+def draw(label: str) -> tuple[Figure, pd.DataFrame]:
+    """Figure 3.1 (fig3_1) or 4.6, as `params/figures.yaml` lays it out, and its arrows as a table, which is its CSV."""
     boxes = LOOK["diagrams"][label]
     figure, axes = plt.subplots(figsize=(7.2, 4.9))
     axes.set(xlim=(0, 7.2), ylim=(0, 4.9), aspect="equal")
@@ -42,7 +40,3 @@ def _draw(label: str) -> tuple[Figure, pd.DataFrame]:
     table = pd.DataFrame(arrows, columns=["from", "to", "label"])
     texts = {name: box["text"] for name, box in boxes.items()}
     return figure, table.replace({"from": texts, "to": texts}).replace({"\n": " ", r"\$": ""}, regex=True)
-
-
-fig3_1 = partial(_draw, "fig3_1")
-fig4_6 = partial(_draw, "fig4_6")

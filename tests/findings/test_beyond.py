@@ -35,7 +35,7 @@ def test_tables_of_hyperparameters_follow_the_profile(name):
     changes = {"heads.hidden": 51, "training.accumulation": 3, "final.accumulation": 7, "final.warmup_updates": 9}
     profile = profiles.load(name, overrides=changes)
     labels = {"Hidden features": "tab5_6", "Gradient accumulation steps": "tab4_4", "Warmup update steps": "tab5_2"}
-    found = {row: hyperparameters.table(profile, label).set_index("parameter") for row, label in labels.items()}
+    found = {row: hyperparameters.table(label, profile).set_index("parameter") for row, label in labels.items()}
     assert [found[row].at[row, "value"] for row in labels] == ["51", "3", "9"]
     assert found["Warmup update steps"].at["Gradient accumulation steps", "value"] == "7"
     precision = {"mini": "No", "thesis": "Yes"}[name]
