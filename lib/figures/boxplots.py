@@ -77,13 +77,7 @@ def boxplot(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = r
     narrow = width < 7
     ratios = [2.7 if narrow else 5, 1][:columns]  # narrow figures: room for two tick labels on the right
     figure, (axes,) = plt.subplots(1, columns, figsize=(width, height), sharey=True, width_ratios=ratios, squeeze=False)
-    thin = {"color": INK, "linewidth": 0.8}
-    drawn = axes[0].boxplot(
-        [box.to_numpy() for box in boxes], positions=range(len(rows)), whiskerprops=thin, capprops=thin,
-        orientation="horizontal", widths=0.65, patch_artist=True, showmeans=True,
-        meanprops={"marker": "^", "mfc": "black", "mec": "white", "markersize": 6, "markeredgewidth": 0.4},
-        medianprops={"color": INK, "linewidth": 1.2}, flierprops={"marker": "o", "ms": 3, "mfc": "none", "mec": INK},
-    )  # fmt: skip
+    drawn = axes[0].boxplot([box.to_numpy() for box in boxes], positions=range(len(rows)), **LOOK["boxes"])
     for box, category in zip(drawn["boxes"], categories, strict=True):
         box.set(facecolor=colors[category], edgecolor=INK, linewidth=0.8)
     handles = [Patch(facecolor=color, edgecolor=INK, label=name) for name, color in colors.items() if name]
