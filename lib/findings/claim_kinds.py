@@ -5,6 +5,7 @@ Claims are judged as worded: "the best" is the best of the run at hand, and the 
 Models are named as printed in the claim's figure.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -220,10 +221,8 @@ class Number(Claim):
     published: Annotated[float, Field(allow_inf_nan=False)]
 
 
-KINDS: dict[str, type[Claim]] = {
-    "beats": Beats, "beats_on_average": BeatsOnAverage, "count_beating": CountBeating, "count_pairs": CountPairs,
-    "spread": Spread, "collapsed": Collapsed, "easier_task": EasierTask, "alike": Alike, "number": Number,
-}  # fmt: skip
+# `beats_on_average` is BeatsOnAverage
+KINDS = {re.sub("(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in Claim.__subclasses__()}
 
 
 def resolve(patterns: str | Sequence[str], models: Sequence[str]) -> list[str]:
