@@ -13,7 +13,8 @@ from ruamel.yaml.error import YAMLError
 from lib.config import paths
 from lib.config.schema import GRIDS, Profile
 
-OTHER_FILES = {"claims", "deviations", "manifest"}  # of `params/`, beside the profiles
+OTHER_FILES = {"claims", "deviations", "figures", "hyperparameters", "manifest", "mini_texts"}  # beside the profiles
+Overrides = Mapping[str, Any] | list[str] | str | None
 
 
 class OneLine(BaseException):
@@ -43,11 +44,7 @@ def profiles() -> list[str]:
 
 
 def load(
-    name: str,
-    *,
-    overrides: Mapping[str, Any] | list[str] | str | None = None,
-    seeds: Iterable[int] | int | str | None = None,
-    only: str = "",
+    name: str, *, overrides: Overrides = None, seeds: Iterable[int] | int | str | None = None, only: str = ""
 ) -> Profile:
     """The checked profile `name`, a file in `params/`, with what the caller changes. Raises `ParameterError`.
 
@@ -125,7 +122,7 @@ def _parsed(text: str | bytes, where: str) -> Any:
         raise ParameterError(f"{where}{line}: not valid YAML: {problem}") from None
 
 
-def _assignments(overrides: Mapping[str, Any] | list[str] | str | None) -> Mapping[str, Any]:
+def _assignments(overrides: Overrides) -> Mapping[str, Any]:
     """Overrides in any accepted form as dotted key -> value."""
     if isinstance(overrides, str) and overrides.startswith("{"):
         overrides = _parsed(overrides, "overrides")

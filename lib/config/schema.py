@@ -288,7 +288,18 @@ class ParagraphVectorGrid(Settings):  # Section 4.5.1, Table 4.5
     compound: dict[Literal["dm", "dbow"], Texts]  # the three best of each; every pair of them is a compound
 
 
+class BeyondGrid(Settings):  # what is compared beyond Chapter 4's grids, models by name and identity
+    final: dict[Text, Text]
+    drafts: dict[Text, Text]
+    twins: dict[Text, Text]
+    factors: Listed[Count]
+    trained_factors: dict[Count, Share]
+    heads: dict[Text, dict[Text, Any]]
+    students: dict[Text, Text]
+    times: Listed[Count]
+
+
 # Section 4.5.2, Tables 4.6 to 4.8
 ProjectionGrid = RootModel[dict[Literal["only-contextual", "cosine", "mm-MSE"], Listed[ProjectionGroup]]]
 GRIDS: dict[str, type[BaseModel]] = {"structural": StructuralGrid, "projections": ProjectionGrid}
-GRIDS |= {"weighting": WeightingGrid, "pv": ParagraphVectorGrid}
+GRIDS |= {"weighting": WeightingGrid, "pv": ParagraphVectorGrid, "beyond": BeyondGrid}

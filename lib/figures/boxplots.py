@@ -12,27 +12,12 @@ from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import CHANCE, COLORS, DIAMOND, INK, LIGHT, NEUTRAL, SHADES, SIZES, rows_from_top, style
+from lib.figures.style import CHANCE, COLORS, DIAMOND, INK, LIGHT, LOOK, NEUTRAL, SHADES, SIZES, rows_from_top, style
 from lib.published import figure_models
 
 UNTRAINED = ("Longformer", "SBERT")  # the base checkpoint and the structural teacher
 _APPENDIX = ("figA_", "figB_")  # how labels begin of what the thesis does not show
-_BASELINE, _UNTAUGHT = "baseline or teacher", "|".join(UNTRAINED)
-# Figure -> pattern of models -> what the published figure colours them by, the first that fits.
-_CATEGORIES = {
-    "fig4_3": {"max-margin;([^;]*).*": r"max-margin, \1", "(contrastive)": r"\1", _UNTAUGHT: _BASELINE, ".*": "simple"},
-    "fig4_5": {r".*\+.*": "DM + DBOW", "([^;]*).*": r"\1"},
-    **dict.fromkeys(figure_models.PROJECTIONS, {r"(\d+)d;S:.*": r"\1-dimensional teacher", ".*": _BASELINE}),
-    **dict.fromkeys(figure_models.WEIGHTINGS, {".*λ=(.*)": r"λ = \1", "no-weighting": r"\g<0>", ".*": _BASELINE}),
-    "fig5_3": {"[^;]*;([^;]*).*": r"\1 finetuning documents"},
-}
-# Categories in the order of the legend and of the colours; others come after them.
-_ORDERS = {
-    "fig4_3": ("simple", "contrastive", "max-margin, cosine", "max-margin, MSE"),
-    "fig4_5": ("DM", "DBOW", "DM + DBOW"),
-    **dict.fromkeys(figure_models.PROJECTIONS, [f"{size}-dimensional teacher" for size in (100, 1024, 2048)]),
-    **dict.fromkeys(figure_models.WEIGHTINGS, [*(f"λ = {lam}" for lam in (0.2, 0.5, 0.8, 0.95)), "no-weighting"]),
-}
+_BASELINE = "baseline or teacher"  # this category has the same neutral colour in every figure
 
 
 def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> pd.DataFrame:
@@ -92,13 +77,7 @@ def boxplot(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = r
     narrow = width < 7
     ratios = [2.7 if narrow else 5, 1][:columns]  # narrow figures: room for two tick labels on the right
     figure, (axes,) = plt.subplots(1, columns, figsize=(width, height), sharey=True, width_ratios=ratios, squeeze=False)
-    thin = {"color": INK, "linewidth": 0.8}
-    drawn = axes[0].boxplot(
-        [box.to_numpy() for box in boxes], positions=range(len(rows)), whiskerprops=thin, capprops=thin,
-        orientation="horizontal", widths=0.65, patch_artist=True, showmeans=True,
-        meanprops={"marker": "^", "mfc": "black", "mec": "white", "markersize": 6, "markeredgewidth": 0.4},
-        medianprops={"color": INK, "linewidth": 1.2}, flierprops={"marker": "o", "ms": 3, "mfc": "none", "mec": INK},
-    )  # fmt: skip
+    drawn = axes[0].boxplot([box.to_numpy() for box in boxes], positions=range(len(rows)), **LOOK["boxes"])
     for box, category in zip(drawn["boxes"], categories, strict=True):
         box.set(facecolor=colors[category], edgecolor=INK, linewidth=0.8)
     handles = [Patch(facecolor=color, edgecolor=INK, label=name) for name, color in colors.items() if name]
@@ -151,13 +130,13 @@ def _note(data: pd.DataFrame) -> str:
 
 def _category(label: str, model: str) -> str:
     """What the published figure colours by; "" where it uses one colour."""
-    matches = ((re.fullmatch(pattern, model), name) for pattern, name in _CATEGORIES.get(label, {}).items())
+    matches = ((re.fullmatch(pattern, model), name) for pattern, name in LOOK["categories"].get(label, {}).items())
     return next((match.expand(name) for match, name in matches if match), "")
 
 
 def _palette(label: str, drawn: list[str]) -> dict[str, str]:
     """Category -> colour, in the order of the legend; the same category has the same colour whatever rows are drawn."""
-    names = dict.fromkeys(name for name in (*_ORDERS.get(label, ()), *drawn) if name != _BASELINE)
+    names = dict.fromkeys(name for name in (*LOOK["orders"].get(label, ()), *drawn) if name != _BASELINE)
     shades = SHADES if label in figure_models.WEIGHTINGS else LIGHT
     palette = dict(zip(names, itertools.cycle(shades), strict=False)) | {_BASELINE: NEUTRAL}
     return {name: color for name, color in palette.items() if name in drawn}

@@ -12,18 +12,13 @@ import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.config import paths
+from lib.config import paths, profiles
 from lib.config.profiles import Profile
 from lib.store import provenance
 from lib.store.files import write_atomically
 
-# Physical size of the published figures in inches, read from the vector figures.
-SIZES = {
-    "fig4_1": (8, 4), "fig4_2": (8, 5), "fig4_3": (8, 7), "fig4_4": (8, 7), "fig4_5": (6, 14), "fig4_7": (6, 7),
-    "fig4_8": (6, 6.5), "fig4_9": (6, 6.5), "fig4_10": (7, 6), "fig4_11": (7, 6), "fig4_12": (8, 5.5),
-    "fig5_1": (8, 4), "fig5_2": (8, 4), "fig5_3": (6.5, 8.5), "fig5_4": (8, 6), "fig5_5": (9, 4.5), "fig5_6": (6.5, 4),
-    "figA_2": (8, 5), "figA_3": (11, 4.8), "figA_4": (9, 4.5),
-}  # fmt: skip
+LOOK = profiles.read_yaml("figures.yaml")
+SIZES = LOOK["sizes"]
 COLORS = seaborn.color_palette("colorblind").as_hex()
 # The same colours mixed with 30 % white, so that a box's median line and triangle stand out.
 LIGHT = [mpl.colors.to_hex([0.3 + 0.7 * part for part in mpl.colors.to_rgb(color)]) for color in COLORS]
@@ -33,15 +28,7 @@ INK = "#333333"
 DIAMOND = {"marker": "D", "mfc": "white", "mec": INK, "linestyle": "", "markersize": 3.5}  # a published value
 CHANCE = {"color": "#b2182b", "linestyle": "--", "linewidth": 1.1}
 
-_RC = {
-    **(seaborn.axes_style("whitegrid") | seaborn.plotting_context("paper")),
-    # seaborn asks for Arial first, which some machines have; DejaVu Sans ships with matplotlib and holds γ, λ and ×.
-    "font.family": "DejaVu Sans",
-    "figure.constrained_layout.use": True,
-    "legend.frameon": False,
-    "svg.fonttype": "path",  # glyphs as outlines look the same everywhere, whatever fonts the reader has
-    "svg.hashsalt": "thesis",  # element ids no longer depend on a random number
-}
+_RC = seaborn.axes_style("whitegrid") | seaborn.plotting_context("paper") | LOOK["style"]
 
 
 @contextlib.contextmanager

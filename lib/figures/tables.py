@@ -6,15 +6,10 @@ import pandas as pd
 
 from lib.config import roles
 from lib.config.profiles import Profile
-from lib.figures.style import csv_bytes, write
+from lib.figures.style import LOOK, csv_bytes, write
 
 # pandas escapes ASCII in cells: not captions, nor letters that LaTeX's fonts lack, nor a bracket that opens a row.
-_TEX = str.maketrans({"\n": " "} | {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}", "[": "{[}", "]": "{]}", "–": "--", "†": r"\dag{}", "γ": r"\(\gamma\)",
-    "λ": r"\(\lambda\)", "β": r"\(\beta\)", "δ": r"\(\delta\)", "×": r"\(\times\)", "±": r"\(\pm\)", "≤": r"\(\le\)",
-    "≥": r"\(\ge\)", "−": r"\(-\)",
-})  # fmt: skip
+_TEX = str.maketrans({"\n": " "} | {sign: f"\\{sign}" for sign in "&%$#_{}"} | LOOK["latex"])
 # A bar would end the cell, a line break the row; * and _ would turn part of a label into italics.
 _MARKDOWN = str.maketrans({"\n": " "} | {sign: f"\\{sign}" for sign in "|\\*_<>"})
 

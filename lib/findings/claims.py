@@ -63,9 +63,9 @@ def parse(name: str, fields: Mapping[str, Any], where: str) -> Claim:
         theirs.load(claim.figure)
         claim.sides(_models(claim))
         if claim.tasks:
-            resolve(claim.tasks, theirs.load(claim.checked_on)["task"].unique().tolist())
+            resolve(claim.tasks, theirs.load(claim.source)["task"].unique().tolist())
     except ValueError as error:
-        raise profiles.ParameterError(f"{where}: {error} ({claim.checked_on})") from None
+        raise profiles.ParameterError(f"{where}: {error} ({claim.source})") from None
     return claim
 
 
@@ -86,20 +86,21 @@ def check(
     for claim in load():
         row: dict[str, Any] = claim.model_dump(include={"id", "section", "finding", "note"})
         row |= {"label": claim.figure, "profile": profile}
-        absent = f"No records: make {claim.checked_on} first."
+        absent = f"No records: make {claim.source} first."
         if isinstance(claim, Number):
             ours = (numbers or {}).get(claim.number)
             row |= {"published_effect": claim.published, "published_verdict": verdicts.NUMBER, "effect": ours}
             row |= {"verdict": verdicts.NOT_RUN if ours is None else verdicts.NUMBER}
             missing = absent if ours is None else ""
         else:
-            own = scores.get(claim.checked_on)
+            own = scores.get(claim.source)
             judged, missing = (None, absent) if own is None else _ours(claim, own)
             row["checks"] = ", ".join(claim.needed)
             failed = {name: reason for (name, label), reason in (checks or {}).items() if label in ("", claim.figure)}
             judged = judged and verdicts.checked(judged, claim.needed, failed)
-            published = _columns(_judged_published(claim))
-            row |= {f"published_{name}": value for name, value in published.items()} | _columns(judged)
+            for prefix, verdict in (("published_", _judged_published(claim)), ("", judged)):
+                columns = asdict(verdict) if verdict else {"verdict": verdicts.NOT_RUN}
+                row |= {prefix + name: value for name, value in columns.items()}
         row["note"] = " ".join(filter(None, (claim.note, missing, row.get("reason"))))
         rows.append(row)
     table = pd.DataFrame(rows, columns=[*_COLUMNS])
@@ -113,7 +114,7 @@ def check(
 
 def of_figure(figure: str, scores: pd.DataFrame, checks: Checks | None = None) -> pd.DataFrame:
     """The ledger's rows of one figure, short; published and ours are effects. Arguments are as entries of `check`'s."""
-    rows = check({claim.checked_on: scores for claim in load() if claim.figure == figure}, checks=checks)
+    rows = check({claim.source: scores for claim in load() if claim.figure == figure}, checks=checks)
     rows = rows[(rows["label"] == figure) & (rows["published_verdict"] != verdicts.NUMBER)]
     decided = rows["decided_by"].fillna(rows["published_decided_by"])
     short = rows.assign(decided_by=decided, published=rows["published_effect"], ours=rows["effect"])
@@ -134,7 +135,7 @@ def our_results(profile: Profile) -> dict[str, pd.DataFrame]:
     """
     scores = {}
     evaluated = store().has(keys.tasks(profile))  # if not, there is no reason to read the tasks
-    for figure in dict.fromkeys(claim.checked_on for claim in load() if evaluated):
+    for figure in dict.fromkeys(claim.source for claim in load() if evaluated):
         if figure in RETRIEVAL and RETRIEVAL[0] in scores:
             scores[figure] = scores[RETRIEVAL[0]]  # drawn from the same records
         elif retrieval_names(profile) if figure in RETRIEVAL else classification_names(profile):
@@ -175,10 +176,6 @@ def neighbours(figure: str) -> pd.DataFrame:
     return table.rename(columns={"better": "model", "worse": "ahead_of"})
 
 
-def _columns(judged: Judgement | None) -> dict[str, Any]:
-    return asdict(judged) if judged else {"verdict": verdicts.NOT_RUN}
-
-
 @functools.cache
 def _judged_published(claim: Claim) -> Judgement | None:
     if isinstance(claim, Alike):
@@ -186,9 +183,9 @@ def _judged_published(claim: Claim) -> Judgement | None:
     noise = rerun_noise(reruns=TWINS) if claim.metric == "F1" else None
     if claim.metric == "accuracy":
         compared = set().union(*claim.sides(_models(claim)))
-        tested = [figure for figure, *pair in RERUNS if figure == claim.checked_on and compared == {*pair}]
+        tested = [figure for figure, *pair in RERUNS if figure == claim.source and compared == {*pair}]
         noise = rerun_noise(claim.tasks, without="".join(tested))
-    scores = _published_scores(claim.checked_on, claim.metric)
+    scores = _published_scores(claim.source, claim.metric)
     if isinstance(claim, EasierTask) or claim.metric == "F1":  # of raw scores
         runs = scores.pivot(index=["model", "seed"], columns="task", values="value").dropna(subset=claim.tasks or None)
     else:
@@ -216,7 +213,7 @@ def _ours(claim: Claim, scores: pd.DataFrame | Evidence) -> tuple[Judgement | No
 
 
 def _models(claim: Claim) -> list[str]:
-    return _published_scores(claim.checked_on, claim.metric)["model"].unique().tolist()
+    return _published_scores(claim.source, claim.metric)["model"].unique().tolist()
 
 
 @functools.cache
@@ -235,9 +232,9 @@ def _published_scores(figure: str, metric: str) -> pd.DataFrame:
 def _as_printed(claim: Claim, scores: pd.DataFrame) -> pd.DataFrame:
     """The scores of the claim's metric; models that its figure prints have the names printed there."""
     scores = scores[scores["metric"] == claim.metric]
-    if claim.checked_on == "fig5_3":
+    if claim.source == "fig5_3":
         return scores.assign(model=scores["model"] + ";" + scores["round"])
-    identities = {} if claim.checked_on in RETRIEVAL else figure_models.printed(claim.checked_on)
+    identities = {} if claim.source in RETRIEVAL else figure_models.printed(claim.source)
     return scores.assign(model=scores["model"].replace({identity: name for name, identity in identities.items()}))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from lib import experiments, figures, published
+from lib.config import profiles
 from lib.config.profiles import Profile
 from lib.distillation import projection
 from lib.distillation.held_out_cca import chance_cca
@@ -18,16 +19,9 @@ from lib.statistics import verdicts
 from lib.statistics.intervals import from_examples, task_scores
 
 COLLAPSED = 0.9  # mean cosine of different documents: all embeddings point one way
-# How much heavier than equal the contextual loss is made, (1 - λ) / λ -> λ. AdamW does not notice a common factor.
-TRAINED_FACTORS = {1: 0.5, 4: 0.2, 16: 0.0588, 64: 0.0154}
-FACTORS = (1, 2, 4, 8, 16, 32, 64)
-# Identity -> name in the figure. All else is equal, but for Deep CCA's batch, which has to be larger.
-DRAFTS = {"cosine": "cosine, mean of tokens", "cosine;[CLS]": "cosine, [CLS]"}
-DRAFTS |= {NO_WEIGHTING["cosine"]: "cosine + 2048d, SoftCCA"}
-DRAFTS |= {f"{NO_WEIGHTING['cosine']};{loss.lower()}": f"cosine + 2048d, {loss}" for loss in ("MSE", "CCA")}
-# What the draft tried -> its twin that the thesis kept.
-TWINS = {"cosine, [CLS]": "cosine, mean of tokens"}
-TWINS |= {f"cosine + 2048d, {loss}": "cosine + 2048d, SoftCCA" for loss in ("MSE", "CCA")}
+_GRID = profiles.grid("beyond")
+FACTORS, TRAINED_FACTORS = _GRID["factors"], _GRID["trained_factors"]  # on the contextual loss; with their λ
+DRAFTS, TWINS = _GRID["drafts"], _GRID["twins"]  # identity -> name in Figure A.1; ablation -> its twin, by these names
 _FIGURES = dict(zip(("tab4_6", "tab4_7", "tab4_8"), figure_models.PROJECTIONS, strict=True))
 
 

@@ -3,26 +3,15 @@
 import pandas as pd
 
 from lib import experiments, published
-from lib.config import roles
+from lib.config import profiles, roles
 from lib.config.profiles import Profile
-from lib.distillation.variants import MASK_LABEL, MM_MSE, NO_WEIGHTING, parse
+from lib.distillation.variants import parse
 from lib.experiments import structural_teacher
 from lib.findings import chapter4
 from lib.statistics.effects import best_means, normalized_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
 
-# Names of Chapter 5 -> identities. The last two are baselines the thesis does not have.
-MODELS = {
-    "Longformer": "Longformer",
-    "DM": "DM;100d",
-    "PV": "PV;2048d",
-    "SBERT": "SBERT",
-    "cosine-masked": f"{NO_WEIGHTING['cosine']};{MASK_LABEL};λ=0.5",
-    "MSE-contextual": f"{NO_WEIGHTING['mm-MSE']};None;λ=0.5",
-    "only-MSE": MM_MSE,
-    "TF-IDF": "TF-IDF",
-    "SBERT, mean of chunks": "SBERT, mean of chunks",
-}
+MODELS = profiles.grid("beyond")["final"]  # by the names of Chapter 5
 _NAMES = {identity: name for name, identity in MODELS.items()}
 STUDENTS = tuple(name for name, identity in MODELS.items() if parse(identity).kind == "student")
 PUBLISHED = published.CHAPTER_5

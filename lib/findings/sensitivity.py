@@ -3,22 +3,20 @@
 import pandas as pd
 
 from lib import experiments
+from lib.config import profiles
 from lib.config.profiles import Profile
-from lib.distillation.variants import MM_MSE, NO_WEIGHTING
+from lib.distillation.variants import MM_MSE
 from lib.figures.boxplots import UNTRAINED
 from lib.findings import chapter4
 from lib.statistics import verdicts
 from lib.statistics.effects import chance_corrected
 from lib.statistics.intervals import from_examples, task_scores
 
-_SHORT = {"epochs": 10, "learning_rate": 1e-4}  # Table 4.3
-HEADS = {
-    "published": _SHORT | {"features": "raw", "classifier": "head"},
-    "unit norm": _SHORT | {"features": "unit norm", "classifier": "head"},
-    "standardised": _SHORT | {"features": "standardized", "classifier": "head"},
-    "converged": {"epochs": 20, "learning_rate": 1e-3, "features": "standardized", "classifier": "head"},
-    "no head": {"classifier": "similarity"},  # nearest centroid, or a threshold for the cosine of a pair
-}
+_GRID = profiles.grid("beyond")
+HEADS = _GRID["heads"]  # changes of the profile's section
+STUDENTS = _GRID["students"]
+_IDENTITIES = {"base": "Longformer"} | STUDENTS
+TIMES = _GRID["times"]  # as many updates as in Chapter 4, as far as the corpus goes
 
 
 def under_other_heads(label: str, profile: Profile) -> pd.DataFrame:
@@ -50,17 +48,6 @@ def heads_verdicts(records: pd.DataFrame, left: str, right: str) -> pd.DataFrame
         pairs = [(left, right)] if {left, right} <= {*shown["model"]} else []
         tables[setting] = verdicts.compare(pairs, from_examples(task_scores(shown), given=UNTRAINED))
     return pd.concat(tables, names=["heads", None]).reset_index("heads").drop(columns="q")
-
-
-STUDENTS = {
-    "cosine": "cosine",
-    "max-margin MSE, γ=1": MM_MSE,
-    "MSE": "MSE",
-    "contextual alone": "only-contextual;2048d;S:1024(ReLU)x2048;C:-",
-    "cosine + contextual, masked": f"{NO_WEIGHTING['cosine']};384;λ=0.5",
-}
-_IDENTITIES = {"base": "Longformer"} | STUDENTS
-TIMES = (1, 4)  # as many updates as in Chapter 4, as far as the corpus goes
 
 
 def trained_longer(profile: Profile) -> pd.DataFrame:

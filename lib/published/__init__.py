@@ -8,11 +8,7 @@ import pandas as pd
 from lib.config import paths, profiles, roles
 
 FOLDER = paths.PARAMS / "published"
-# The two figures of Chapter 5's per-task scores are drawn from the same numbers as Figure 5.3 and Table 5.7b.
-_CURVES = {
-    "fig4_1": "length_histograms", "fig4_4": "fig4_4_distances", "fig5_1": "length_histograms", "fig5_2": "length_ecdf",
-    "fig5_4": "ch5_accuracies", "fig5_5": "ch5_retrieval", "fig5_6": "ch5_retrieval",
-}  # fmt: skip
+_CURVES = profiles.read_yaml("figures.yaml")["curves"]  # figure -> the file of its published values
 
 
 @functools.cache

@@ -63,7 +63,7 @@ def test_projections_of_one_s_own_stand_in_the_table(params, thesis):
 @pytest.mark.parametrize(("name", "limit"), [("thesis", "384, None"), ("lab", None), ("mini", None)])
 def test_weightings_are_this_run_s(name, limit):
     profile = profiles.load(name)
-    table = hyperparameters.weighting(profile).set_index("parameter")
+    table = hyperparameters.table("tab4_9", profile).set_index("parameter")
     assert table["published"].tolist() == published.load("tab4_9")["value"].tolist()
     limit = limit or f"{profile.training.max_structural_len} (label 384), None"
     assert table.loc["max_structural_len", "value"] == limit
@@ -79,8 +79,8 @@ def test_what_a_grid_adds_stands_in_the_tables_of_what_was_searched(params):
         entry = rf"(?m)^{name}:(?: .*|(?:\n  - .*)+)$"  # a list in one line, or one entry a line
         path.write_text(re.sub(entry, f"{name}: {values}", path.read_text(encoding="utf-8")))
     profile = profiles.load("thesis")
-    assert hyperparameters.weighting(profile)["value"][1] == "0.95, 0.8, 0.5, 0.2, 0.05"
-    searched = hyperparameters.paragraph_vector(profile).set_index("parameter")
+    assert hyperparameters.table("tab4_9", profile)["value"][1] == "0.95, 0.8, 0.5, 0.2, 0.05"
+    searched = hyperparameters.table("tab4_5", profile).set_index("parameter")
     assert searched.loc["vector_size", ["value", "published"]].tolist() == ["100, 768, 1024, 256", "100, 768, 1024"]
 
 

@@ -33,12 +33,12 @@ COPY_WORDS = range(8, 18)  # of a copied stretch
 HOST_WORDS = 5  # words of another article before the copies, and after them
 RELATED = 0.5  # mean human rating (0 to 1) above which two Lee stories count as similar
 T = TypeVar("T")
-Pair = tuple[str, str]
 Recipe = list[tuple[tuple[int, int], str]]
 
 
 class Passage(NamedTuple):
-    """Sentences of one section that follow each other, masked. `use`: a split of ARXIV or AAN, "paired" or "mixed"."""
+    """Sentences of one section that follow each other, masked. use: a split of ARXIV or AAN, "paired" or "mixed"; or
+    "copies", a text of PAN, whose section is the article that its first and last words are from."""
 
     id: str
     text: str
@@ -83,43 +83,38 @@ class MiniTasks:
 
     def same_article(self) -> Examples:
         """OC: are two passages, one in eight of them long, of one article? No article is in two splits."""
-        of, positives = self.by_id, defaultdict(list)
+        positives = defaultdict(list)
         for number, (title, passages) in enumerate(self.articles.items()):
-            paired = [p.id for p in passages if p.use == "paired"]
-            longs = [p.id for p in passages if p.long][: len(paired) // 10 + (number % 3 == 0)]  # one text in eight
+            paired = [p for p in passages if p.use == "paired"]
+            longs = [p for p in passages if p.long][: len(paired) // 10 + (number % 3 == 0)]  # one text in eight
             positives[self.split[title]] += itertools.combinations(longs + paired, 2)
-        return self._balanced("OC", positives, lambda a, b: of[a].article != of[b].article)
+        return self._balanced("OC", positives, lambda a, b: a.article != b.article)
 
     def same_section(self) -> Examples:
         """AAN: are two short passages of one article of the same section? No passage is in two splits."""
-        of, positives = self.by_id, defaultdict(list)
+        positives = defaultdict(list)
         for passages in self.articles.values():
             deep = any(p.use == "test" for p in passages)
             for a, b in itertools.combinations([p for p in passages if deep and not p.long], 2):
                 splits = {p.use if p.use in SPLITS else "train" for p in (a, b)}
                 if a.section == b.section and len(splits) == 1:
-                    positives[splits.pop()].append((a.id, b.id))
-        return self._balanced(
-            "AAN", positives, lambda a, b: of[a].article == of[b].article and of[a].section != of[b].section
-        )
+                    positives[splits.pop()].append((a, b))
+        return self._balanced("AAN", positives, lambda a, b: a.article == b.article and a.section != b.section)
 
     def section_of(self) -> Examples:
         """S2ORC: are a short passage and one that is mostly long of one section, or of two articles?"""
-        of, positives = self.by_id, defaultdict(list)
+        positives = defaultdict(list)
         for title, passages in self.articles.items():
             pairs = itertools.product(*([p for p in passages if p.use == use] for use in ("paired", "mixed")))
-            positives[self.split[title]] += [(a.id, b.id) for a, b in pairs if a.section == b.section]
-        return self._balanced(
-            "S2ORC", positives, lambda a, b: of[a].use != of[b].use and of[a].article != of[b].article
-        )
+            positives[self.split[title]] += [(a, b) for a, b in pairs if a.section == b.section]
+        return self._balanced("S2ORC", positives, lambda a, b: a.use != b.use and a.article != b.article)
 
-    def copied(self) -> tuple[dict[str, tuple[str, str]], Examples]:
-        """PAN: does a text hold an obfuscated copy of a passage? And {id: (text, article)} of these texts.
+    def copied(self) -> tuple[list[Passage], Examples]:
+        """PAN: these texts, and: does one of them hold an obfuscated copy of a passage?
 
         Each borrows from three passages of its article, inside words of another one.
         """
-        rng, texts, positives = self._rng("PAN texts"), {}, defaultdict(list)
-        made_of = {text_id: {passage.article} for text_id, passage in self.by_id.items()}
+        rng, texts, positives = self._rng("PAN texts"), list[Passage](), defaultdict(list)
         for split in SPLITS:
             titles = [title for title in self.articles if self.split[title] == split]
             for title, host in zip(titles, titles[1:] + titles[:1], strict=True):
@@ -129,11 +124,10 @@ class MiniTasks:
                     copies = [_obfuscated(passage.text.split(), rng) for passage in chosen]
                     words = own.text.split()
                     text = " ".join([*words[:HOST_WORDS], *copies, *words[HOST_WORDS : 2 * HOST_WORDS]])
-                    text_id = f"copies/{title}/{own.id}"
-                    texts[text_id], made_of[text_id] = (text, title), {title, host}
-                    positives[split] += [(text_id, passage.id) for passage in chosen]
+                    texts.append(Passage(f"copies/{title}/{own.id}", text, title, host, True, "copies"))
+                    positives[split] += [(texts[-1], passage) for passage in chosen]
         return texts, self._balanced(
-            "PAN", positives, lambda a, b: (a in texts) != (b in texts) and not made_of[a] & made_of[b]
+            "PAN", positives, lambda a, b: a.use != b.use and {a.article, a.section}.isdisjoint((b.article, b.section))
         )
 
     def related(self) -> dict[str, list[str]]:
@@ -186,14 +180,15 @@ class MiniTasks:
     def _rng(self, role: str) -> np.random.Generator:
         return np.random.default_rng([self.settings.seed, zlib.crc32(role.encode())])
 
-    def _balanced(self, role: str, positives: dict[str, list[Pair]], allowed: Callable[[str, str], bool]) -> Examples:
+    def _balanced(self, role: str, positives: dict[str, list], allowed: Callable[[Passage, Passage], bool]) -> Examples:
         rng, wanted = self._rng(role), (self.settings.train_pairs, *[self.settings.validation_pairs] * 2)
-        return {split: balanced(positives[split], n, allowed, rng) for split, n in zip(SPLITS, wanted, strict=True)}
+        drawn = {split: balanced(positives[split], n, allowed, rng) for split, n in zip(SPLITS, wanted, strict=True)}
+        return {split: [((a.id, b.id), label) for (a, b), label in rows] for split, rows in drawn.items()}
 
 
 def balanced(
-    positives: Sequence[Pair], wanted: int, allowed: Callable[[str, str], bool], rng: np.random.Generator
-) -> list[tuple[Pair, str]]:
+    positives: Sequence[tuple[T, T]], wanted: int, allowed: Callable[[T, T], bool], rng: np.random.Generator
+) -> list[tuple[tuple[T, T], str]]:
     """About `wanted` pairs, half of them positive; their order, and that of their two texts, is random.
 
     A negative joins the first text of one positive with the second of another, so that nothing can be read from one
@@ -201,7 +196,7 @@ def balanced(
     """
     kept = [pair if rng.random() < 0.5 else pair[::-1] for pair in shuffled(positives, rng)[: wanted // 2]]
     left = Counter(shuffled([second for _, second in kept], rng))
-    examples, joined = list[tuple[Pair, str]](), set[frozenset[str]]()
+    examples, joined = list[tuple[tuple[T, T], str]](), set[frozenset[T]]()
     for first, second in kept:
         if fits := [b for b in left if left[b] and allowed(first, b) and frozenset((first, b)) not in joined]:
             partner = max(fits, key=left.__getitem__)  # so that hardly a text is left over

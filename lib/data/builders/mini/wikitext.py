@@ -13,17 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from lib.config import profiles
+
 _GAP = "\ue000"  # a private character, which marks what was cut
-
-# Sections that are lists of pointers, among those of gensim's dump.
-_SKIPPED_SECTIONS = frozenset(
-    "references|external links|see also|further reading|bibliography|sources|gallery|filmography|publications|"
-    "literature|books|selected bibliography|list of works".split("|")
-)
-_NOTES = frozenset("citation needed|cn|fact|rp|sfn|sfnp|harvnb|refn|efn|clarify|who|when|page needed".split("|"))
-_SPACES = {"nbsp": " ", "spaces": " ", "ndash": " – ", "snd": " – ", "spaced ndash": " – "}  # and what they print
-_RANGES = ("-", "–", "to", "and", "by", "x", "or")  # between the numbers of {{convert}}
-
+_WORDS = profiles.read_yaml("mini_texts.yaml")["wikitext"]
 _FORMULA_TAG = re.compile(r"<(math|chem|ce|hiero|score)\b[^>]*>.*?</\1\s*>", re.S | re.I)
 _DROPPED_TAG = re.compile(
     r"<(ref|gallery|timeline|syntaxhighlight|source|pre|imagemap|graph|table|poem|references|code)\b"
@@ -72,7 +65,7 @@ def parse(title: str, wikitext: str) -> Iterator[Paragraph]:
         if heading := _HEADING.match(line):
             level, name = heading.groups()
             section = name if len(level) == 2 else section
-            skipped = not _SKIPPED_SECTIONS.isdisjoint({section.lower(), name.lower()})
+            skipped = not {section.lower(), name.lower()}.isdisjoint(_WORDS["skipped"])
         elif not skipped and (text := _prose(line)):
             yield Paragraph(title, section, text)
 
@@ -100,8 +93,8 @@ def _template(match: re.Match) -> str:
     name, *arguments = (part.strip() for part in match.group(1).split("|"))
     name = name.lower()
     if name in ("convert", "cvt"):  # {{convert|12|km|mi}} prints "12 km", {{convert|5|to|7|kg}} "5 to 7 kg"
-        return " ".join(arguments[:4] if arguments[1:2] and arguments[1] in _RANGES else arguments[:2])
-    return "" if name in _NOTES else _SPACES.get(name, _GAP)
+        return " ".join(arguments[:4] if arguments[1:2] and arguments[1] in _WORDS["ranges"] else arguments[:2])
+    return "" if name in _WORDS["notes"] else _WORDS["spaces"].get(name, _GAP)
 
 
 def _link(match: re.Match) -> str:
