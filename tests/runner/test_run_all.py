@@ -167,7 +167,7 @@ def test_one_failed_notebook_does_not_stop_the_rest(checkout):
     done = run(checkout)
     assert done.returncode == 1
     assert results(done.stdout) == {"fig1_1": "failed", "tab1_2": "failed", "fig2_1": "made"}
-    assert "cell 4/6: ValueError: no such luck" in done.stdout, "counted as in the file, without papermill's own cell"
+    assert "cell 4/7: ValueError: no such luck" in done.stdout, "counted as in the file, without papermill's own cell"
     failed = "artifacts/mini/executed/01_first.ipynb"
     assert f"jupyter lab {failed}" in done.stdout and (checkout / failed).exists()
 
