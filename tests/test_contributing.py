@@ -58,9 +58,10 @@ def change(path: Path, diff: str) -> None:
 
 
 def insert(path: Path, source: str) -> None:
-    """A code cell before the notebook's last one."""
+    """A code cell before the notebook's last one, tagged with the label that it saves."""
     document = json.loads(path.read_text(encoding="utf-8"))
-    cell = {"cell_type": "code", "id": "recipe", "metadata": {}, "execution_count": None, "outputs": []}
+    tags = re.findall(r'figures\.save\(.*"(fig\w+)"', source)
+    cell = {"cell_type": "code", "id": "recipe", "metadata": {"tags": tags}, "execution_count": None, "outputs": []}
     document["cells"].insert(-1, cell | {"source": source.rstrip("\n")})
     path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 

@@ -100,11 +100,20 @@ def test_they_read_like_a_text():
     assert breaking(rule) == {}
 
 
-def test_they_ask_for_every_label_that_they_promise():
+def test_cells_are_tagged_with_the_labels_that_they_make():
+    """In batch a tagged cell runs only where one of its labels is asked for; an untagged one always does."""
     entries = manifest.load()
 
     def rule(name, cells):
-        texts = {node.value for node in nodes(cells) if isinstance(node, ast.Constant)}
-        return [label for label in manifest.promised(entries, name) if label not in texts]
+        promised, tagged, wrong = manifest.promised(entries, name), set(), []
+        for cell in cells:
+            tags, source = {*cell["metadata"].get("tags", [])} - {"parameters"}, "".join(cell["source"])
+            tagged |= tags
+            if cell["cell_type"] == "code":
+                calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+                saves = [call for call in calls if ast.unparse(call.func).endswith((".save", ".draw", ".write"))]
+                texts = {node.value for call in saves for node in ast.walk(call) if isinstance(node, ast.Constant)}
+                wrong += [cell["id"]] if {label for label in promised if label in texts} - tags else []
+        return [*wrong, *(tagged ^ promised.keys())]
 
     assert breaking(rule) == {}

@@ -34,12 +34,17 @@ class Notebook:
         asked = asked.split(",") if asked else self.profile.shown
         return [label for label in self.promised if not asked or label in asked]
 
-    def wants(self, label: str) -> bool:
-        """Whether this run has to make `label`, one of the notebook's: `./run_all.sh mini fig4_2` asks for it alone."""
-        if label not in self.promised:
-            nearest = profiles.nearest(label, self.promised)
-            raise ValueError(f"{label!r} is not listed for {self.name} in params/manifest.yaml; nearest: {nearest}")
-        return label in self.wanted
+    def asked(self, *labels: str) -> list[str]:
+        """Those of the labels, some of the notebook's, that this run has to make: with `run_all.sh mini fig4_2` one.
+
+        A cell that is tagged with labels runs in batch only if one of them is asked for; this is for what serves more.
+        """
+        if unknown := [label for label in labels if label not in self.promised]:
+            nearest = profiles.nearest(unknown[0], self.promised)
+            raise ValueError(
+                f"{unknown[0]!r} is not listed for {self.name} in params/manifest.yaml; nearest: {nearest}"
+            )
+        return [label for label in labels if label in self.wanted]
 
     def versions(self) -> None:
         """Print what the numbers below depend on: versions, processor, threads."""

@@ -6,6 +6,7 @@ A kernel and its workers would outlive whoever started them: this process ends t
 import contextlib
 import ctypes
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import psutil
 
 from lib.runner.notebook import MARKER
 from lib.store.executors import end_with
+
+SKIPPED = "skip-execution"  # nbclient's own tag
 
 
 def adopt_orphans() -> None:
@@ -36,14 +39,20 @@ def end_children() -> None:
 def run(notebook: Path, parameters: dict[str, Any], scratch: Path) -> str:
     """Execute a notebook as `scratch/notebook.ipynb`; why it is not done in one line, empty if it is.
 
-    The cell at work, by its number in the file, from 1, stands in `scratch/position`.
+    The cell at work, by its number in the file, from 1, stands in `scratch/position`. A cell that is tagged with labels
+    of figures and tables is left out where `THESIS_LABELS` asks for none of them.
     """
     import nbformat
     import papermill
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
-    cells, executed = nbformat.read(notebook, 4).cells, scratch / "notebook.ipynb"
+    read, executed = nbformat.read(notebook, 4), scratch / "notebook.ipynb"
+    cells, asked = read.cells, os.environ.get("THESIS_LABELS", "").split(",")
+    for cell in cells:
+        labels = {*cell.metadata.get("tags", [])} - {"parameters"}
+        if asked != [""] and labels and labels.isdisjoint(asked):
+            cell.metadata.tags.append(SKIPPED)
     tagged = [number for number, cell in enumerate(cells) if "parameters" in cell.metadata.get("tags", [])]
     if len(tagged) != 1:  # papermill would run it with its own defaults, and end well
         return f"expected exactly one cell tagged 'parameters', found {len(tagged)}"
@@ -58,7 +67,7 @@ def run(notebook: Path, parameters: dict[str, Any], scratch: Path) -> str:
     # a stripped notebook need not name its language, and a busy machine may need more than 60 seconds for a kernel
     kernel = dict(kernel_name="python3", language="python", start_timeout=300, cwd=notebook.parent, progress_bar=False)
     try:
-        papermill.execute_notebook(notebook, executed, parameters, on_cell_start=cell_started, **kernel)
+        papermill.execute_notebook(read, executed, parameters, on_cell_start=cell_started, **kernel)
         return _incomplete(nbformat.read(executed, 4).cells, notebook.stem)
     except PapermillExecutionError as error:
         # a wrong magic command raises nothing: what it has to say is the last thing printed as an error
@@ -83,6 +92,7 @@ def one_line(name: str, message: str) -> str:
 def _incomplete(cells: list[Any], name: str) -> str:
     """What is wrong with a notebook that ended without an error: a cell may have ended the kernel with code 0."""
     cells = [cell for cell in cells if cell.cell_type == "code" and cell.source.strip()]
+    cells = [cell for cell in cells if SKIPPED not in cell.metadata.get("tags", [])]
     if pending := sum(cell.execution_count is None for cell in cells):
         return f"{pending} of its {len(cells)} code cells did not run"
     printed = "".join(part.get("text", "") for part in cells[-1].outputs)

@@ -39,17 +39,22 @@ fig1_1: {notebook: 01_first, kind: figure, section: "1", minutes: 0.1, title: On
 tab1_2: {notebook: 01_first, kind: table, section: "1", minutes: 0.1, title: Two}
 fig2_1: {notebook: 02_second, kind: figure, section: "2", minutes: 0.1, title: Three}
 """
-FIRST = """if nb.wants("fig1_1"):
-    save("fig1_1", [".svg", ".csv"])
-if nb.wants("tab1_2"):
-    save("tab1_2", [".csv", ".md", ".tex"])"""
+FIRST = (
+    ("fig1_1", 'save("fig1_1", [".svg", ".csv"])'),
+    ("tab1_2", 'save("tab1_2", [".csv", ".md", ".tex"])'),
+)
 DOCUMENTS = str(profiles.load("mini").training.documents)  # what the second notebook's figure says
 SECOND = 'save("fig2_1", [".svg", ".csv"], str(nb.profile.training.documents))'
 
 
-def write_notebook(root: Path, name: str, *cells: str, tags: tuple[str, ...] = ("parameters",)) -> Path:
-    sources = [PARAMETERS, START.format(name=name), SAVE, *cells]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+def write_notebook(
+    root: Path, name: str, *cells: str | tuple[str, str], tags: tuple[str, ...] = ("parameters",)
+) -> Path:
+    """cells: sources, or with its tag (tag, source)."""
+    notebook = nbformat.v4.new_notebook()
+    for cell in (PARAMETERS, START.format(name=name), SAVE, *cells):
+        *tag, source = cell if isinstance(cell, tuple) else (cell,)
+        notebook.cells.append(nbformat.v4.new_code_cell(source, metadata={"tags": tag}))
     notebook.cells[0].metadata["tags"] = list(tags)
     path = root / "notebooks" / f"{name}.ipynb"
     nbformat.write(notebook, path)
@@ -65,7 +70,7 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "requirements.lock", root)
     (root / "params" / "manifest.yaml").write_text(MANIFEST)
     (root / "notebooks").mkdir()
-    write_notebook(root, "01_first", FIRST, "nb.finish()")
+    write_notebook(root, "01_first", *FIRST, "nb.finish()")
     write_notebook(root, "02_second", SECOND, "nb.finish()")
     return root
 
@@ -158,11 +163,11 @@ def test_a_modified_run_leaves_the_plain_figures_alone(checkout):
 
 @kernels
 def test_one_failed_notebook_does_not_stop_the_rest(checkout):
-    write_notebook(checkout, "01_first", 'raise ValueError("no such luck")', FIRST, "nb.finish()")
+    write_notebook(checkout, "01_first", 'raise ValueError("no such luck")', *FIRST, "nb.finish()")
     done = run(checkout)
     assert done.returncode == 1
     assert results(done.stdout) == {"fig1_1": "failed", "tab1_2": "failed", "fig2_1": "made"}
-    assert "cell 4/6: ValueError: no such luck" in done.stdout, "counted as in the file, without papermill's own cell"
+    assert "cell 4/7: ValueError: no such luck" in done.stdout, "counted as in the file, without papermill's own cell"
     failed = "artifacts/mini/executed/01_first.ipynb"
     assert f"jupyter lab {failed}" in done.stdout and (checkout / failed).exists()
 
@@ -336,7 +341,7 @@ time.sleep(600)
 
 def start_sleeper(root: Path) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
     """A run whose notebook sleeps beside a worker; returns it with every process below it once all are there."""
-    write_notebook(root, "01_first", SLEEPER, FIRST, "nb.finish()")
+    write_notebook(root, "01_first", SLEEPER, *FIRST, "nb.finish()")
     words = command("01_first")
     process = subprocess.Popen(
         words, env=variables(root), cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -374,7 +379,7 @@ def test_a_stopped_run_leaves_no_process_and_no_lock(checkout, number, code):
         assert errors.strip().startswith("run_all.sh: stopped")
         assert not list(checkout.glob("artifacts/mini/executed/*"))
     wait_for(lambda: not alive(below), seconds=15)
-    write_notebook(checkout, "01_first", FIRST, "nb.finish()")
+    write_notebook(checkout, "01_first", *FIRST, "nb.finish()")
     again = run(checkout, "01_first")
     assert again.returncode == 0 and "waiting" not in again.stdout
 
@@ -407,7 +412,7 @@ def test_the_kernel_is_this_python_whatever_lies_in_the_home(checkout, tmp_path)
     startup.mkdir(parents=True)
     (startup / "00.py").write_text("import os; os._exit(1)")
     check = f"import sys, os\nassert sys.executable == {sys.executable!r}"
-    write_notebook(checkout, "01_first", check, FIRST, "nb.finish()")
+    write_notebook(checkout, "01_first", check, *FIRST, "nb.finish()")
     done = run(checkout, "01_first", HOME=str(tmp_path / "home"))
     assert done.returncode == 0, done.stdout
 
@@ -416,7 +421,7 @@ def test_the_kernel_is_this_python_whatever_lies_in_the_home(checkout, tmp_path)
 def test_the_status_line_names_the_cell_the_step_and_the_time(checkout):
     slow = "from lib.store import progress\nimport time\n"
     slow += "for _ in progress.track(range(8), 'training students', 8):\n    time.sleep(1)"
-    write_notebook(checkout, "01_first", slow, FIRST, "nb.finish()")
+    write_notebook(checkout, "01_first", slow, *FIRST, "nb.finish()")
     done = run(checkout, "01_first")
     lines = [line for line in done.stdout.splitlines() if "training students" in line]
     assert lines, done.stdout
