@@ -1,0 +1,86 @@
+"""`tests/benchmarks/alternatives.py`: what it counts, how chunks are pooled, and that it runs."""
+
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+import torch
+
+from lib.config import paths
+
+FOLDER = paths.ROOT / "tests" / "benchmarks"
+SMALL = """
+import sys
+from pathlib import Path
+import alternatives
+alternatives.SIZE |= {"vocab_size": 50, "hidden_size": 24, "intermediate_size": 96, "num_hidden_layers": 2}
+alternatives.PRODUCTS = {name: (32, 32, 32) for name in alternatives.PRODUCTS}
+alternatives.TOKENS = 32
+alternatives.run([32], [10, 20], [sys.argv[1]], 1, Path(sys.argv[2]))
+"""
+
+
+@pytest.fixture
+def alternatives(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    import alternatives
+
+    return alternatives
+
+
+def test_pairs_in_reach(alternatives):
+    for length in (1, 2, 7, 30):
+        for half in (1, 3, 6, 40):
+            distances = [abs(i - j) for i in range(length) for j in range(length)]
+            assert alternatives.reached(length, half) == sum(distance <= half for distance in distances)
+
+
+def test_needed_products_by_hand(alternatives, monkeypatch):
+    small = {"hidden_size": 3, "intermediate_size": 6, "num_hidden_layers": 4}
+    monkeypatch.setattr(alternatives, "SIZE", small)
+    monkeypatch.setattr(alternatives, "WINDOW", 2)
+    monkeypatch.setattr(alternatives, "CHUNK", 4)
+    monkeypatch.setattr(alternatives, "MODERN_WINDOW", 2)
+    # Two documents of 5 and 1 tokens: four square maps, two of the feed-forward, 2 operations each, 6 tokens, 4 layers.
+    linear = 2 * (4 * 9 + 2 * 18) * 6 * 4
+    pairs = {"student": 13 + 1, "longformer": 13 + 1, "full": 25 + 1, "chunks": 16 + 1 + 1}
+    for name, in_a_layer in pairs.items():
+        assert alternatives.needed(name, [5, 1]) == linear + 4 * 3 * in_a_layer * 4, name
+    # Layers 0 and 3 see everything, layers 1 and 2 their window.
+    assert alternatives.needed("modernbert", [5, 1]) == linear + 4 * 3 * (2 * 26 + 2 * 14)
+
+
+def test_chunks_are_averaged_over_tokens(alternatives, monkeypatch):
+    monkeypatch.setattr(alternatives, "CHUNK", 4)
+
+    def model(input_ids, attention_mask):
+        states = input_ids[..., None].float()
+        return type("Output", (), {"last_hidden_state": states})
+
+    documents = [[2, 4, 6, 8, 20], [3]]
+    assert alternatives.mean_of_chunks(model, documents).tolist() == [[8.0], [3.0]]
+    assert torch.equal(alternatives.mean_of_tokens(model, documents), torch.tensor([[8.0], [3.0]]))
+
+
+def test_runs_at_small_size_and_keeps_what_it_measured_before(tmp_path):
+    for step in ("training", "inference"):
+        command = [sys.executable, "-c", SMALL, step, str(tmp_path)]
+        subprocess.run(command, cwd=FOLDER, env={**environ(), "PYTHONPATH": str(paths.ROOT)}, check=True)
+    frame = pd.read_csv(tmp_path / "alternatives.csv", dtype={"case": str})
+    assert list(dict.fromkeys(zip(frame["step"], frame["case"], strict=True))) == [
+        ("inference", "32"),
+        ("inference", "mixed"),
+        ("training", "32"),
+        ("training", "mixed"),
+    ]
+    assert len(frame) == 4 * 5 * 2 and (frame[["seconds", "share", "rate_gflops"]] > 0).all(axis=None)
+    assert "| student, bf16 |" in (tmp_path / "alternatives.md").read_text()
+    assert (tmp_path / "alternatives.svg").stat().st_size > 1000
+
+
+def environ():
+    """The test's environment; the working folder, which holds the script, stays first on the path."""
+    import os
+
+    return dict(os.environ)
