@@ -13,10 +13,10 @@ Each is used as its documentation says: one padded batch with its attention mask
 for all; with bfloat16 weights inference would be up to 16 % faster, that of the student and of the others. Dropout is
 0. A training step is forward and backward of the mean squared embedding, without an optimiser.
 
-Every contestant runs in a process of its own with one thread. They take turns, one pass each, so that a busy neighbour
+Every pass runs in a process of its own with one thread. The models take turns, one pass each, so that a busy neighbour
 slows all alike. Times are CPU seconds, the least of the rounds. Memory is the peak of a pass above the loaded model.
 A share is the products that a model needs, without padding and outside no window, per second, relative to a square
-product of 2,048 by the faster of MKL and oneDNN in the same rounds. Smaller products can be faster than that one.
+product of 2,048 by the faster of MKL and oneDNN in the same rounds.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ def reached(length: int, half: int) -> int:
     return length * (2 * half + 1) - half * (half + 1)
 
 
-def work(model: torch.nn.Module, embed: Embed, precision: str, step: str, lengths: list[int], pipe) -> None:
-    """Do a pass for every message and answer with its CPU seconds and its peak of memory above the loaded model."""
+def one_pass(model: torch.nn.Module, embed: Embed, precision: str, step: str, lengths: list[int]) -> tuple[float, int]:
+    """CPU seconds of a pass and its peak of memory above the loaded model, in a process of its own."""
 
     def seconds(documents: Documents) -> float:
         started = time.process_time()
@@ -170,36 +170,53 @@ def work(model: torch.nn.Module, embed: Embed, precision: str, step: str, length
             else:
                 with torch.inference_mode():
                     embed(documents)
-        took = time.process_time() - started
-        model.zero_grad(set_to_none=True)
-        return took
+        return time.process_time() - started
 
     model.train(step == "training")
     seconds([[5] * 8])  # loads what the first pass of a process loads
+    model.zero_grad(set_to_none=True)
     before = peak()
     documents = [torch.randint(5, SIZE["vocab_size"], (length,)).tolist() for length in lengths]
-    while pipe.recv():
-        pipe.send((seconds(documents), peak() - before))
+    return seconds(documents), peak() - before
 
 
-def rates(pipe) -> None:
-    """Answer every message with the rates of matrix products in GFLOP/s by (precision, library, product)."""
-    while pipe.recv():
-        measured = {}
-        for product, (rows, inner, columns) in PRODUCTS.items():
-            x, weight = torch.randn(rows, inner), torch.randn(columns, inner)
-            half, half_weight = x.bfloat16(), weight.bfloat16()
-            by = {
-                ("fp32", "MKL", product): lambda x=x, weight=weight: torch.mm(x, weight.t()),
-                ("fp32", "oneDNN", product): lambda x=x, weight=weight: one_dnn(x, weight),
-                ("bf16", "oneDNN", product): lambda x=half, weight=half_weight: torch.mm(x, weight.t()),
-            }
-            for key, multiply in by.items():
-                multiply()
+def rates() -> dict[tuple[str, str, str], float]:
+    """The rates of matrix products in GFLOP/s by (precision, library, product)."""
+    measured = {}
+    for product, (rows, inner, columns) in PRODUCTS.items():
+        x, weight = torch.randn(rows, inner), torch.randn(columns, inner)
+        half, half_weight = x.bfloat16(), weight.bfloat16()
+        by = {
+            ("fp32", "MKL", product): lambda x=x, weight=weight: torch.mm(x, weight.t()),
+            ("fp32", "oneDNN", product): lambda x=x, weight=weight: one_dnn(x, weight),
+            ("bf16", "oneDNN", product): lambda x=half, weight=half_weight: torch.mm(x, weight.t()),
+        }
+        for key, multiply in by.items():
+            seconds = []
+            for _ in range(4):
                 started = time.process_time()
                 multiply()
-                measured[key] = 2e-9 * rows * inner * columns / (time.process_time() - started)
-        pipe.send(measured)
+                seconds.append(time.process_time() - started)
+            measured[key] = 2e-9 * rows * inner * columns / min(seconds)
+    return measured
+
+
+def alone(function: Callable, *arguments):
+    """What a function returns in a process of its own; None if the process dies, of memory for one."""
+
+    def work() -> None:
+        there.send(function(*arguments))
+
+    here, there = multiprocessing.get_context("fork").Pipe()  # torch and the models are loaded once
+    process = multiprocessing.get_context("fork").Process(target=work)
+    process.start()
+    there.close()
+    try:
+        return here.recv()
+    except EOFError:
+        return None
+    finally:
+        process.join()
 
 
 def one_dnn(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -213,51 +230,39 @@ def peak() -> int:
 
 
 def measure(models: dict, case: str, lengths: list[int], step: str, rounds: int) -> tuple[list[dict], list[dict]]:
-    """Rows of all contestants, and of the rates of products, for one batch and step."""
-    context = multiprocessing.get_context("fork")  # torch and the models are loaded once; nothing was computed yet
-    keys = [(name, precision) for precision in PRECISIONS for name in NAMES]
-    calls: dict = {(name, precision): (work, (*models[name], precision, step, lengths)) for name, precision in keys}
-    calls["rates"] = (rates, ())
-    pipes, processes, answers = {}, [], {key: [] for key in calls}
-    for key, (target, arguments) in calls.items():
-        pipes[key], there = context.Pipe()
-        processes.append(context.Process(target=target, args=(*arguments, there), daemon=True))
-        processes[-1].start()
-        there.close()  # so that a process that dies, of memory for one, ends the wait for its answer
+    """Rows of all models, and of the rates of products, for one batch and step."""
+    batch = {"case": case, "date": str(datetime.date.today()), "documents": len(lengths), "tokens": sum(lengths)}
+    batch |= {"step": step, "rounds": rounds}
+    passes: dict[tuple[str, str], list] = {(name, precision): [] for precision in PRECISIONS for name in models}
+    measured = []
     for _ in range(rounds):
-        for key, pipe in pipes.items():
-            pipe.send(True)
-            answers[key].append(pipe.recv())
-    for process in processes:
-        process.terminate()
-        process.join()
-    best = {key: max(answer[key] for answer in answers["rates"]) for key in answers["rates"][0]}
-    batch = {
-        "case": case,
-        "date": str(datetime.date.today()),
-        "documents": len(lengths),
-        "tokens": sum(lengths),
-        "step": step,
-    }
+        measured.append(alone(rates))
+        for name, precision in passes:
+            passes[name, precision].append(alone(one_pass, *models[name], precision, step, lengths))
     rows = []
-    for name, precision in keys:
-        seconds, memory = zip(*answers[name, precision], strict=True)
-        products = needed(name, lengths) * (3 if step == "training" else 1) / 1e9
-        rate = max(value for (dtype, _, product), value in best.items() if (dtype, product) == (precision, "square"))
+    for (name, precision), answers in passes.items():
+        if None in answers:
+            print(f"{case} {step}: {NAMES[name]} in {precision} ended early; was it out of memory?", file=sys.stderr)
+            continue
+        seconds, memory = zip(*answers, strict=True)
         row = {"model": NAMES[name], "precision": precision, "seconds": min(seconds)}
         row |= {"median_seconds": statistics.median(seconds), "tokens_per_second": sum(lengths) / min(seconds)}
-        row |= {"memory_mib": max(memory) / 2**20, "needed_gflop": products, "rate_gflops": rate}
-        rows.append(batch | row | {"share": products / min(seconds) / rate, "rounds": rounds})
+        row |= {"memory_mib": max(memory) / 2**20}
+        row |= {"needed_gflop": needed(name, lengths) * (3 if step == "training" else 1) / 1e9}
+        rows.append(batch | row)
     columns = ("precision", "library", "product")
+    best = {key: max(answer[key] for answer in measured) for key in measured[0]}
     return rows, [batch | dict(zip(columns, key, strict=True)) | {"gflops": value} for key, value in best.items()]
 
 
-def run(lengths: list[int], mixed: list[int], steps: Sequence[str], rounds: int, results: Path) -> None:
-    """Measure batches; table, figure and CSV are written after each, in place of what they had of the same batch."""
+def run(
+    names: Sequence[str], lengths: list[int], mixed: list[int], steps: Sequence[str], rounds: int, results: Path
+) -> None:
+    """Measure models and batches; after each batch the files in `results` have these numbers in place of their own."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     logging.set_verbosity_error()
-    models = {name: contestant(name) for name in NAMES}
+    models = {name: contestant(name) for name in names}
     cases = {str(length): [length] * max(1, TOKENS // length) for length in lengths}
     cases |= {"mixed": mixed} if mixed else {}
     results.mkdir(parents=True, exist_ok=True)
@@ -265,25 +270,19 @@ def run(lengths: list[int], mixed: list[int], steps: Sequence[str], rounds: int,
         for case, batch in cases.items():
             measured, measured_rates = measure(models, case, batch, step, rounds)
             rows = replaced(results / "alternatives.csv", measured)
-            (results / "alternatives.md").write_text(
-                table(rows, replaced(results / "product_rates.csv", measured_rates)), encoding="utf-8"
-            )
+            products = replaced(results / "product_rates.csv", measured_rates)
+            (results / "alternatives.md").write_text(table(rows, products), encoding="utf-8")
             draw(rows[rows["case"] != "mixed"], results / "alternatives.svg")
-            for row in measured:
-                print(
-                    f"{case:>5} {step:9} {row['precision']} {row['model']:15}{row['tokens_per_second']:7.0f} tokens/s  "
-                    f"{row['share']:4.0%} of {row['rate_gflops']:.0f} GFLOP/s  {row['memory_mib']:6.0f} MiB",
-                    flush=True,
-                )
+            print(case, step, flush=True)
 
 
 def replaced(file: Path, rows: list[dict]) -> pd.DataFrame:
-    """The rows of a file with these in place of its own of the same batch and step, written back in order."""
+    """The rows of a file with these in place of its own of the same model or product, batch and step; written back."""
     frame = pd.DataFrame(rows)
     if file.exists():
-        before = pd.read_csv(file, dtype={"case": str})
-        same = (before["case"] == rows[0]["case"]) & (before["step"] == rows[0]["step"])
-        frame = pd.concat([before[~same], frame])
+        frame = pd.concat([pd.read_csv(file, dtype={"case": str}), frame])
+    keys = ("case", "step", "model", "precision", "library", "product")
+    frame = frame.drop_duplicates([key for key in keys if key in frame], keep="last")
     order = frame["step"].map(STEPS.index) * 10**6 + pd.to_numeric(frame["case"], errors="coerce").fillna(10**5)
     frame = frame.iloc[order.argsort(kind="stable")].reset_index(drop=True)
     file.write_bytes(csv_bytes(frame))
@@ -293,6 +292,9 @@ def replaced(file: Path, rows: list[dict]) -> pd.DataFrame:
 def table(frame: pd.DataFrame, products: pd.DataFrame) -> str:
     """The Markdown page: speed and share, memory, rates."""
     rounds, dates = (sorted(frame[column].unique()) for column in ("rounds", "date"))
+    squares = products[products["product"] == "square"]
+    frame = frame.assign(rate=frame["precision"].map(squares.groupby("precision")["gflops"].max()))
+    frame["share"] = frame["needed_gflop"] / frame["seconds"] / frame["rate"]
     rounds, dates = (" to ".join(map(str, dict.fromkeys((values[0], values[-1])))) for values in (rounds, dates))
     lines = [
         "# The student and what a user would pick instead",
@@ -314,15 +316,14 @@ def table(frame: pd.DataFrame, products: pd.DataFrame) -> str:
         lines += markdown(part.assign(cell=part["memory_mib"].map("{:,.0f}".format)))
     lines += ["", "## Rates of matrix products, GFLOP/s", ""]
     lines += [
-        "The median over the batches of the best of the rounds. The shares refer to the square product by the faster"
-        " library; with smaller matrices, which fit the cache of a core, either dtype is faster.",
+        "The best of all rounds. The shares refer to the square product by the faster library of either dtype.",
         "",
         "| product | " + " | ".join(f"{precision}, {library}" for precision, library in RATES) + " |",
         "|---" * (1 + len(RATES)) + "|",
     ]
-    medians = products.groupby(["product", "precision", "library"])["gflops"].median()
+    best = products.groupby(["product", "precision", "library"])["gflops"].max()
     for product, (rows, inner, columns) in PRODUCTS.items():
-        values = [f"{medians[product, precision, library]:.0f}" for precision, library in RATES]
+        values = [f"{best[product, precision, library]:.0f}" for precision, library in RATES]
         lines.append(f"| {rows} x {inner} by {inner} x {columns} | " + " | ".join(values) + " |")
     return "\n".join(lines) + "\n"
 
@@ -337,7 +338,7 @@ def markdown(part: pd.DataFrame) -> list[str]:
     for precision in PRECISIONS:
         for name in NAMES.values():
             chosen = part[(part["precision"] == precision) & (part["model"] == name)].set_index("case")["cell"]
-            lines.append(f"| {name}, {precision} | " + " | ".join(chosen[case] for case in cases) + " |")
+            lines.append(f"| {name}, {precision} | " + " | ".join(chosen.get(case, "-") for case in cases) + " |")
     return lines
 
 

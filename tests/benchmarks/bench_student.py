@@ -213,6 +213,7 @@ def main() -> int:
     parser.add_argument("--alternatives", action="store_true", help="compare more models, one thread each")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each alternative")
     parser.add_argument("--lengths", type=int, nargs="+", help="of the alternatives: only these, no mixed batch")
+    parser.add_argument("--models", nargs="+", help="of the alternatives: only these of the names in alternatives.py")
     parser.add_argument("--steps", nargs="+", default=["inference", "training"], help="of the alternatives")
     options = parser.parse_args()
     environment.set_process_environment(offline=True)
@@ -221,7 +222,8 @@ def main() -> int:
 
         mixed = [] if options.lengths else alternatives.MIXED
         lengths = options.lengths or [512, 1024, 2048, 4096]
-        alternatives.run(lengths, mixed, options.steps, options.rounds, alternatives.RESULTS)
+        names = options.models or list(alternatives.NAMES)
+        alternatives.run(names, lengths, mixed, options.steps, options.rounds, alternatives.RESULTS)
         return 0
 
     rows, failed = [], []
