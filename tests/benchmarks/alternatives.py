@@ -272,7 +272,8 @@ def run(
             rows = replaced(results / "alternatives.csv", measured)
             products = replaced(results / "product_rates.csv", measured_rates)
             (results / "alternatives.md").write_text(table(rows, products), encoding="utf-8")
-            draw(rows[rows["case"] != "mixed"], results / "alternatives.svg")
+            if (rows["case"] != "mixed").any():
+                draw(rows[rows["case"] != "mixed"], results / "alternatives.svg")
             print(case, step, flush=True)
 
 
@@ -394,7 +395,9 @@ def colors() -> dict[str, str]:
 def label_ends(axis) -> None:
     """Names of the lines right of their ends, moved up where they would overlap."""
     to_axes = axis.transData + axis.transAxes.inverted()
-    ends = {line.get_label(): to_axes.transform(line.get_xydata()[-1])[1] for line in axis.lines}
+    ends = {
+        line.get_label(): to_axes.transform(line.get_xydata()[-1])[1] for line in axis.lines if len(line.get_xydata())
+    }
     height = -1.0
     for name, end in sorted(ends.items(), key=lambda item: item[1]):
         height = max(end, height + 0.075)
