@@ -1,5 +1,6 @@
-"""`tests/benchmarks/alternatives.py`: what it counts, how chunks are pooled, and that it runs."""
+"""`tests/benchmarks/alternatives.py`: what it counts, how chunks are pooled, what it keeps, and that it runs."""
 
+import os
 import subprocess
 import sys
 
@@ -63,24 +64,32 @@ def test_chunks_are_averaged_over_tokens(alternatives, monkeypatch):
     assert torch.equal(alternatives.mean_of_tokens(model, documents), torch.tensor([[8.0], [3.0]]))
 
 
-def test_runs_at_small_size_and_keeps_what_it_measured_before(tmp_path):
+def test_a_pass_that_dies_is_none(alternatives):
+    assert alternatives.alone(os._exit, 1) is None
+    assert alternatives.alone(sum, [1, 2]) == 3
+
+
+def test_a_second_measurement_takes_the_place_of_the_first(alternatives, tmp_path):
+    def row(case, model, seconds):
+        return {"case": case, "step": "inference", "model": model, "precision": "fp32", "seconds": seconds}
+
+    file = tmp_path / "rows.csv"
+    alternatives.replaced(file, [row("mixed", "student", 1.0)])
+    alternatives.replaced(file, [row("512", "student", 2.0), row("512", "Longformer", 3.0)])
+    frame = alternatives.replaced(file, [row("512", "student", 4.0)])
+    expected = {("512", "Longformer"): 3.0, ("512", "student"): 4.0, ("mixed", "student"): 1.0}
+    assert frame.set_index(["case", "model"])["seconds"].to_dict() == expected
+    assert list(frame["case"]) == ["512", "512", "mixed"]
+
+
+def test_runs_at_small_size(tmp_path):
     for step in ("training", "inference"):
         command = [sys.executable, "-c", SMALL, step, str(tmp_path)]
-        subprocess.run(command, cwd=FOLDER, env={**environ(), "PYTHONPATH": str(paths.ROOT)}, check=True)
+        environment = os.environ | {"PYTHONPATH": str(paths.ROOT)}
+        subprocess.run(command, cwd=FOLDER, env=environment, check=True)
     frame = pd.read_csv(tmp_path / "alternatives.csv", dtype={"case": str})
-    assert list(dict.fromkeys(zip(frame["step"], frame["case"], strict=True))) == [
-        ("inference", "32"),
-        ("inference", "mixed"),
-        ("training", "32"),
-        ("training", "mixed"),
-    ]
+    batches = [(step, case) for step in ("inference", "training") for case in ("32", "mixed")]
+    assert list(dict.fromkeys(zip(frame["step"], frame["case"], strict=True))) == batches
     assert len(frame) == 4 * 5 * 2 and (frame[["seconds", "needed_gflop"]] > 0).all(axis=None)
-    assert "| student, bf16 |" in (tmp_path / "alternatives.md").read_text()
+    assert "| student, bf16 |" in (tmp_path / "alternatives.md").read_text(encoding="utf-8")
     assert (tmp_path / "alternatives.svg").stat().st_size > 1000
-
-
-def environ():
-    """The test's environment; the working folder, which holds the script, stays first on the path."""
-    import os
-
-    return dict(os.environ)
