@@ -13,10 +13,10 @@ Each is used as its documentation says: one padded batch with its attention mask
 for all; with bfloat16 weights inference would be up to 16 % faster, that of the student and of the others. Dropout is
 0. A training step is forward and backward of the mean squared embedding, without an optimiser.
 
-Every pass runs in a process of its own with one thread. The models take turns, one pass each, so that a busy neighbour
-slows all alike. Times are CPU seconds, the least of the rounds. Memory is the peak of a pass above the loaded model.
-A share is the products that a model needs, without padding and outside no window, per second, relative to a square
-product of 2,048 by the faster of MKL and oneDNN in the same rounds.
+Every turn runs in a process of its own with one thread, and the better of its two passes counts. The models take turns,
+so that a busy neighbour slows all alike. Times are CPU seconds, the least of the rounds. Memory is the peak of a pass
+above the loaded model. A share is the products that a model needs, without padding and outside no window, per second,
+relative to the best rate of a square product of 2,048 by the faster of MKL and oneDNN, measured in the same rounds.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ NAMES = {
     "modernbert": "ModernBERT",
     "chunks": "chunk and mean",
 }
+PASSES = 2  # in a process: the first also pays for kernels and memory that the second finds
 PRECISIONS = ("fp32", "bf16")
 STEPS = ("inference", "training")
 PRODUCTS = {"square": (2048, 2048, 2048), "width": (4096, 384, 384), "up": (4096, 384, 1536), "down": (4096, 1536, 384)}
@@ -160,7 +161,7 @@ def reached(length: int, half: int) -> int:
 
 
 def one_pass(model: torch.nn.Module, embed: Embed, precision: str, step: str, lengths: list[int]) -> tuple[float, int]:
-    """CPU seconds of a pass and its peak of memory above the loaded model, in a process of its own."""
+    """CPU seconds of the faster of two passes and their peak of memory above the loaded model."""
 
     def seconds(documents: Documents) -> float:
         started = time.process_time()
@@ -170,14 +171,15 @@ def one_pass(model: torch.nn.Module, embed: Embed, precision: str, step: str, le
             else:
                 with torch.inference_mode():
                     embed(documents)
-        return time.process_time() - started
+        took = time.process_time() - started
+        model.zero_grad(set_to_none=True)
+        return took
 
     model.train(step == "training")
     seconds([[5] * 8])  # loads what the first pass of a process loads
-    model.zero_grad(set_to_none=True)
     before = peak()
     documents = [torch.randint(5, SIZE["vocab_size"], (length,)).tolist() for length in lengths]
-    return seconds(documents), peak() - before
+    return min(seconds(documents) for _ in range(PASSES)), peak() - before
 
 
 def rates() -> dict[tuple[str, str, str], float]:
