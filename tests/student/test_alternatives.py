@@ -18,7 +18,7 @@ import alternatives
 alternatives.SIZE |= {"vocab_size": 50, "hidden_size": 24, "intermediate_size": 96, "num_hidden_layers": 2}
 alternatives.PRODUCTS = {name: (32, 32, 32) for name in alternatives.PRODUCTS}
 alternatives.TOKENS = 32
-alternatives.run(list(alternatives.NAMES), [32], [10, 20], [sys.argv[1]], 1, Path(sys.argv[2]))
+alternatives.run(list(alternatives.NAMES), [32], [10, 20], ["training", "inference"], 1, Path(sys.argv[1]))
 """
 
 
@@ -83,10 +83,8 @@ def test_a_second_measurement_takes_the_place_of_the_first(alternatives, tmp_pat
 
 
 def test_runs_at_small_size(tmp_path):
-    for step in ("training", "inference"):
-        command = [sys.executable, "-c", SMALL, step, str(tmp_path)]
-        environment = os.environ | {"PYTHONPATH": str(paths.ROOT)}
-        subprocess.run(command, cwd=FOLDER, env=environment, check=True)
+    environment = os.environ | {"PYTHONPATH": str(paths.ROOT)}
+    subprocess.run([sys.executable, "-c", SMALL, str(tmp_path)], cwd=FOLDER, env=environment, check=True)
     frame = pd.read_csv(tmp_path / "alternatives.csv", dtype={"case": str})
     batches = [(step, case) for step in ("inference", "training") for case in ("32", "mixed")]
     assert list(dict.fromkeys(zip(frame["step"], frame["case"], strict=True))) == batches
