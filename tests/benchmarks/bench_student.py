@@ -3,15 +3,16 @@
     python tests/benchmarks/bench_student.py            # prints the table
     python tests/benchmarks/bench_student.py --check    # exits 1 below the bar
     python tests/benchmarks/bench_student.py --device cuda  # bfloat16 on a GPU
+    python tests/benchmarks/bench_student.py --alternatives  # the student against four others, see alternatives.py
 
 Both sides have the same random weights: 6 layers, 768 wide, 12 heads, window 512. Hugging Face's side is what its user
 writes: one padded batch with its attention mask, eager as shipped, no global attention. A training step is forward and
 backward of a loss on the mean-pooled embeddings, without an optimiser. Dropout is off, so that both sides compute the
 same numbers, which is asserted; `--dropout 0.1` shows the speed with Longformer's own.
 
-The sides run in processes of their own, two threads each, and take turns, one step each, so that a busy machine slows
-both. Ratios are of the medians and of the minima over the turns. On a CPU Hugging Face's training of the mixed batch
-takes 16 GB.
+The sides run in processes of their own, two threads each unless `--threads` says otherwise, and take turns, one step
+each, so that a busy machine slows both. Ratios are of the medians and of the minima over the turns. On a CPU Hugging
+Face's training of the mixed batch takes 16 GB.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ import tempfile
 import time
 from pathlib import Path
 
-THREADS = 2
+from lib.config import environment
+
 CASES = {"mixed": [400, 1300, 1500, 600, 2600, 300], "equal": [1536] * 4}
 # Lowest ratio Hugging Face / student that --check accepts, and the goal, for (case, step).
 BARS = {
@@ -85,12 +87,12 @@ def build(side: str, folder: Path, lengths: list[int], device: str):
     return model, embed
 
 
-def worker(side: str, step: str, folder: Path, lengths: list[int], device: str, pipe) -> None:
+def worker(side: str, step: str, folder: Path, lengths: list[int], device: str, threads: int, pipe) -> None:
     """Do one step for every message; the first one warms up and writes its numbers to the folder."""
     import torch
     from safetensors.torch import save_file
 
-    torch.set_num_threads(THREADS)
+    torch.set_num_threads(threads)
     model, embed = build(side, folder, lengths, device)
     model.train(step == "training")
     target = torch.randn(len(lengths), 768, generator=torch.Generator().manual_seed(2)).to(device)
@@ -151,13 +153,14 @@ def largest_difference(folder: Path, step: str) -> dict[str, float]:
     return differences
 
 
-def measure(case: str, step: str, folder: Path, repeats: int, device: str, dropout: float) -> dict:
+def measure(case: str, step: str, folder: Path, repeats: int, device: str, dropout: float, threads: int) -> dict:
     """Alternate the two sides; times in seconds, memory in bytes."""
     context = multiprocessing.get_context("spawn")
     sides = {}
     for side in ("student", "huggingface"):
         here, there = context.Pipe()
-        process = context.Process(target=worker, args=(side, step, folder, CASES[case], device, there), daemon=True)
+        arguments = (side, step, folder, CASES[case], device, threads, there)
+        process = context.Process(target=worker, args=arguments, daemon=True)
         process.start()
         there.close()  # so that a process that dies, of memory for one, ends the wait for its answer
         sides[side] = here, process
@@ -206,14 +209,30 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="exit 1 if a ratio is below its bar")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--threads", type=int, default=2, help="of each side")
+    parser.add_argument("--alternatives", action="store_true", help="compare more models, one thread each")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each alternative")
+    parser.add_argument("--lengths", type=int, nargs="+", help="of the alternatives: only these, no mixed batch")
+    parser.add_argument("--models", nargs="+", help="of the alternatives: only these of the names in alternatives.py")
+    parser.add_argument("--steps", nargs="+", default=["inference", "training"], help="of the alternatives")
     options = parser.parse_args()
+    environment.set_process_environment(offline=True)
+    if options.alternatives:
+        import alternatives
+
+        mixed = [] if options.lengths else alternatives.MIXED
+        lengths = options.lengths or [512, 1024, 2048, 4096]
+        names = options.models or list(alternatives.NAMES)
+        alternatives.run(names, lengths, mixed, options.steps, options.rounds, alternatives.RESULTS)
+        return 0
 
     rows, failed = [], []
+    given = (options.repeats, options.device, options.dropout, options.threads)
     with tempfile.TemporaryDirectory() as name:
         checkpoint(Path(name), options.dropout)
         for case, step in BARS:
             try:
-                row = measure(case, step, Path(name), options.repeats, options.device, options.dropout)
+                row = measure(case, step, Path(name), *given)
             except EOFError:
                 print(f"{case} {step}: a side ended early; was it out of memory?", file=sys.stderr)
                 return 1
