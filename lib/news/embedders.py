@@ -20,14 +20,13 @@ from lib.news.inputs import (
     teacher_vectors,
     texts,
     token_ids,
-    untuned_vectors,
+    untuned,
 )
 from lib.news.students import Sizes, Student
 from lib.news.widths import TOKEN_DIM, scaled
 from lib.store import executors
 from lib.store.records import Recipe, store
 
-OWN = ("bag;cosine", "BiGRU(2)+1 linear;attentive;random tokens;cosine")  # students that the paper does not have
 TOKENS, TFIDF, ONE, TEACHER = "teacher tokens, averaged", "TF-IDF", "one cluster", "teacher"
 UNTUNED = "teacher, untuned"  # beside a tuned one
 TFIDF_BEFORE = "TF-IDF, words of the texts distilled on"  # knows what students know, and no word of the day
@@ -81,7 +80,7 @@ def _student(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
     examples, held_out = np.arange(len(ids[use]))[:, None], events.held_out(section.documents)
     if use == "train":
         examples = np.unique(side.pairs)[:, None] if design.annotated else events.triplets(side, own)
-        examples = np.random.default_rng(own).permutation(examples)
+        examples = np.random.default_rng(own).permutation(examples)[: None if design.annotated else section.triplets]
         held_out = events.held_out(len(examples))
     options = section.model_dump(include={"epochs", "batch_size", "patience", "plateau_patience"})
     rates = {"rate": section.rates.get(design.architecture, section.rates["other"])}
@@ -101,20 +100,20 @@ def sizes(profile: Profile, inputs: dict[str, np.ndarray]) -> Sizes:
 
 def _given(model: str, profile: Profile) -> dict[str, np.ndarray]:
     uses = {use: part for use, part in texts(profile).items() if use != "distilled"}
-    if model == TFIDF:
+    if model in (TFIDF, TFIDF_BEFORE):
         from sklearn.feature_extraction.text import TfidfVectorizer
 
-        # Words are counted on the texts to be clustered: no label is needed for that, and news are full of new names.
+        # Words of the texts to be clustered need no label either, and news are full of new names.
         words = TfidfVectorizer(stop_words="english", sublinear_tf=True)
-        return {use: words.fit_transform(part).toarray() for use, part in uses.items()}
-    if model == TFIDF_BEFORE:
-        from sklearn.feature_extraction.text import TfidfVectorizer
-
-        words = TfidfVectorizer().fit([*texts(profile)["distilled"], *uses["train"]])
+        if model == TFIDF:
+            return {use: words.fit_transform(part).toarray() for use, part in uses.items()}
+        words.fit([*texts(profile)["distilled"], *uses["train"]])
         return {use: words.transform(part).toarray() for use, part in uses.items()}
+    if model == UNTUNED:
+        return untuned(profile)
     inputs = inputs_of(profile)
-    if model in (TEACHER, UNTUNED):
-        vectors = teacher_vectors(profile) if model == TEACHER else untuned_vectors(profile)
+    if model == TEACHER:
+        vectors = teacher_vectors(profile)
         return {use: vectors[use] for use in uses} | {"megabytes": inputs["megabytes"]}
     ids, tokens = token_ids(profile), inputs["tokens"]
     rows = {use: np.stack([tokens[row[1:-1]].mean(0) for row in ids[use]]) for use in uses}

@@ -77,16 +77,13 @@ class Student(nn.Module):
     def encode(self, rows: Sequence[Sequence[int]], batch_size: int = BATCH) -> np.ndarray:
         """(documents, output) float32 embeddings of token ids, special ones included, without dropout."""
         check_tokens(rows)
-        training, result = self.training, np.empty((len(rows), 0), np.float32)
+        training = self.training
         self.eval()
-        order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
-        for start in range(0, len(rows), batch_size):
-            batch = order[start : start + batch_size]
-            vectors = self(*padded([rows[row] for row in batch])).numpy()
-            result = result if result.shape[1] else np.empty((len(rows), vectors.shape[1]), np.float32)
-            result[batch] = vectors
+        order = np.argsort([len(row) for row in rows], kind="stable")
+        batches = np.split(order, range(batch_size, len(rows), batch_size))
+        vectors = [self(*padded([rows[row] for row in batch])).numpy() for batch in batches]
         self.train(training)
-        return result
+        return np.concatenate(vectors)[np.argsort(order)]
 
     @property
     def megabytes(self) -> float:
@@ -112,7 +109,7 @@ def static_embedding(student: Student, tokenizer: Any) -> Any:
     tokenizer: the teacher's, as `transformers` loads it. The mean of token vectors and the linear layer behind it are
     one table: a row for each token, taken through the layer. Raises `ValueError` for another student.
     """
-    from sentence_transformers.models import StaticEmbedding
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
     if student.design.architecture != "bag":
         raise ValueError(f"{student.design.identity!r} is no bag: only averaged token vectors are a StaticEmbedding")

@@ -61,14 +61,6 @@ class TunedTeacher:
         return nn.functional.normalize(self.model.news_head(means)).numpy()
 
 
-def wanted(profile: Profile) -> bool:
-    """Whether a profile's teacher is tuned: with `build: null`, for events of one's own whose clusters are known.
-
-    mini keeps the structural teacher; thesis, whose pairs are annotated, has the published one's encoder to bring.
-    """
-    return profile.build is None and (events.folder(profile) / events.CLUSTERS).is_file()
-
-
 def recipe(profile: Profile, side: Side) -> Recipe:
     """All that makes the tuned teacher: its encoder, the train side and the code. No other side is in it."""
     seen = fingerprint([list(side.texts), side.pairs.tolist(), side.positive.tolist()])
