@@ -26,7 +26,13 @@ TESTED = ("public", "private")
 REFERENCES = ("BiGRU(2)+1 linear;attentive;cosine", "BiLSTM(2)+1 linear;attentive;cosine")
 CHOSEN = "BiGRU(2)+1 linear;attentive;64d;MSE;plateau"  # the paper's "20 times smaller, 5 times faster, 1 % worse"
 ROUNDS, TIMED = 3, 20  # of timing; documents, one at a time and as one batch
-_TRAINING = {"loss": "", "alpha": 0.0, "schedule": "", "annotated": False}  # what a design says of training alone
+_TRAINING: dict[str, Any] = {
+    "identity": "",
+    "loss": "",
+    "alpha": 0.0,
+    "schedule": "",
+    "annotated": False,
+}  # what does not change its time
 DRAWS = 2000  # of the events of a side
 # In every table of ours, below the paper's rows.
 BASELINES = (*embedders.GIVEN, "bag;cosine")
@@ -88,12 +94,15 @@ def times(profile: Profile) -> dict[str, list[float]]:
     def measure() -> dict[str, list[float]]:
         ids, texts = (read(profile)["public"][:TIMED] for read in (inputs.token_ids, inputs.texts))
         sizes = embedders.sizes(profile, inputs.inputs_of(profile))
-        structures = {model: replace(designs.parse(model), identity="", **_TRAINING) for model in names}
-        encoders = {structure: (Student(structure, sizes).encode, ids) for structure in {*structures.values()}}
-        encoders[embedders.TEACHER] = inputs.reader(profile, profile.news.max_tokens).encode, texts
+        structures = {model: replace(designs.parse(model), **_TRAINING) for model in names}
+        teacher = inputs.reader(profile, profile.news.max_tokens)
+        encoders: dict[Any, tuple[Callable, list]] = {embedders.TEACHER: (teacher.encode, texts)}
+        encoders |= {structure: (Student(structure, sizes).encode, ids) for structure in {*structures.values()}}
         rounds = [{name: _milliseconds(*given) for name, given in encoders.items()} for _ in range(ROUNDS)]
-        least = {name: np.min([measured[name] for measured in rounds], axis=0).tolist() for name in encoders}
-        return {model: least[structures.get(model, model)] for model in (*names, embedders.TEACHER)}
+        least: dict[Any, list[float]] = {
+            name: np.min([measured[name] for measured in rounds], axis=0).tolist() for name in encoders
+        }
+        return {model: least[structures.get(model, model)] for model in (embedders.TEACHER, *names)}
 
     recipe = inputs.recipe_of("news_times", profile, [names, profile.width], "lib.news.embedders")
     return store().record(recipe, measure)

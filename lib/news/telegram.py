@@ -10,8 +10,6 @@ those of other days are the texts to distil on.
 
 import csv
 import gzip
-import html
-import re
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -22,40 +20,37 @@ from lib.data.builders import write_folder, write_lines
 
 DAYS = {"0525": "train", "0527": "public", "0529": "private"}
 _LABELS = {"OK": "yes", "BAD": "no"}
-_URL = re.compile(rb"""<meta\s+property=["']og:url["']\s+content=["']([^"']+)["']""", re.I)
-_TITLE = re.compile(rb"""<meta\s+property=["']og:title["']\s+content=["']([^"']*)["']""", re.I)
 
 
-class _Article(HTMLParser):
-    """The paragraphs of a page's article."""
+class _Page(HTMLParser):
+    """What a page says of itself in `<meta property=...>`, and its paragraphs."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.inside, self.paragraphs = False, list[str]()
+        self.properties, self.inside, self.words = dict[str | None, str | None](), False, list[str]()
 
-    def handle_starttag(self, tag: str, attrs: list) -> None:
-        if tag == "p":
-            self.inside = True
-            self.paragraphs.append("")
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag == "meta":
+            self.properties.setdefault(values.get("property"), values.get("content"))
+        self.inside = self.inside or tag == "p"
 
     def handle_endtag(self, tag: str) -> None:
-        self.inside = self.inside and tag != "p"
+        if tag == "p":
+            self.inside = False
+            self.words.append(" ")
 
     def handle_data(self, data: str) -> None:
-        if self.inside:
-            self.paragraphs[-1] += data
+        self.words += [data] if self.inside else []
 
 
 def page(content: bytes) -> tuple[str, str, str] | None:
     """URL, title and text of a page; None if it names no URL or has no text."""
-    url, title = _URL.search(content), _TITLE.search(content)
-    article = _Article()
-    article.feed(content.decode("utf-8", errors="replace"))
-    text = " ".join(" ".join(article.paragraphs).split())
-    if url is None or not text:
-        return None
-    name, headline = (html.unescape(part[1].decode("utf-8", "replace")) if part else "" for part in (url, title))
-    return name, headline, text
+    parser = _Page()
+    parser.feed(content.decode("utf-8", errors="replace"))
+    url, title = (parser.properties.get(f"og:{name}") or "" for name in ("url", "title"))
+    text = " ".join("".join(parser.words).split())
+    return (url, title, text) if url and text else None
 
 
 def pages(archives: Path) -> Iterator[tuple[str, bytes]]:
