@@ -156,8 +156,8 @@ def numbers(ours: pd.DataFrame) -> dict[str, float]:
 def summary(scores: pd.DataFrame) -> pd.DataFrame:
     """A row for each model: means over seeds, and the 95 % interval of F1 when other events are drawn.
 
-    Columns: model, seeds, by side f1_, low_, high_, recall_, precision_, cluster_size_, f1_all_; collapsed (on a side),
-    size_mb, ms_per_document, ms_in_batch, rated.
+    Columns: model, seeds, by side f1_, low_, high_, recall_, precision_, cluster_size_, f1_all_, collapsed_ (of any
+    seed); size_mb, ms_per_document, ms_in_batch, rated.
     """
     rows = []
     for model, own in scores.groupby("model", sort=False):
@@ -168,9 +168,10 @@ def summary(scores: pd.DataFrame) -> pd.DataFrame:
             row |= {f"{name}_{side}": value for name, value in numbers.items()}
             row |= {f"low_{side}": 100 * low, f"high_{side}": 100 * high}
             row[f"cluster_size_{side}"] = part["cluster_size"].mean()
+            row[f"collapsed_{side}"] = bool(part["collapsed"].any())
         facts = own[["megabytes", "milliseconds", "milliseconds_batch", "rated"]].mean()
         names = ("size_mb", "ms_per_document", "ms_in_batch", "rated")
-        rows.append(row | {"collapsed": bool(own["collapsed"].any())} | dict(zip(names, facts, strict=True)))
+        rows.append(row | dict(zip(names, facts, strict=True)))
     return pd.DataFrame(rows)
 
 
@@ -185,8 +186,8 @@ def table(number: int, ours: pd.DataFrame) -> pd.DataFrame:
     for name in shared:
         frame[name], frame[f"{name} (published)"] = own[name], pd.to_numeric(theirs[name])
     sides = [side for side in TESTED if f"f1_{side}" in shared]
-    extra = [f"{part}_{side}" for side in sides for part in ("low", "high", "f1_all")]
-    return frame.join(own[[*extra, "collapsed", "seeds"]]).reset_index()
+    extra = [f"{part}_{side}" for side in sides for part in ("low", "high", "f1_all", "collapsed")]
+    return frame.join(own[[*extra, "seeds"]]).reset_index()
 
 
 def figure_frame(ours: pd.DataFrame) -> pd.DataFrame:
