@@ -89,7 +89,7 @@ def parse(identity: str) -> Design:
 
 
 def _alpha(part: str, identity: str) -> float:
-    match = re.fullmatch(r"α=(\d(\.\d+)?)", part)
-    if match is None or not 0 <= float(match[1]) <= 1:
+    match = re.fullmatch(r"α=(0(\.\d+)?|1(\.0+)?)", part)
+    if match is None:
         raise ValueError(f"unknown part {part!r} of {identity!r}: complex needs α=<0 to 1>, as in α=0.5")
     return float(match[1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor, nn
 
 from lib.losses import cosine, mse
 from lib.news.losses import complex, triplet
-from lib.news.students import Student, check_tokens, padded
+from lib.news.students import Rows, Student, check_tokens, padded
 
 SORTED = 16  # batches whose documents are sorted by length together, so that hardly any is padded
 SLOWER = 0.1  # what the rate is multiplied with on a plateau; PyTorch's own
@@ -19,7 +18,7 @@ SLOWER = 0.1  # what the rate is multiplied with on a plateau; PyTorch's own
 
 def train(
     student: Student,
-    rows: Sequence[Sequence[int]],
+    rows: Rows,
     teacher: np.ndarray,
     examples: np.ndarray,
     held_out: np.ndarray,
@@ -92,7 +91,7 @@ def train(
     return history
 
 
-def loss(student: Student, rows: Sequence[Sequence[int]], targets: Tensor, batch: np.ndarray) -> Tensor:
+def loss(student: Student, rows: Rows, targets: Tensor, batch: np.ndarray) -> Tensor:
     """(examples,) losses of a batch of examples, (examples, 1 or 3) rows of documents."""
     places = batch.T.ravel()  # all anchors, all positives, all negatives
     vectors = student(*padded([rows[place] for place in places])).split(len(batch))

@@ -222,8 +222,8 @@ def draw(frame: pd.DataFrame, colors: Iterable[str]) -> Figure:
             style = {"color": palette[family], "alpha": 0.75, "edgecolor": "white", "linewidth": 0.5}
             axis.scatter(part["size_mb"], part["f1"], s=area, label=family, **style)
         axis.set(xscale="log", xlabel="size of the weights, MB", title=source)
-        ticks = [size for size in (5, 10, 30, 60, 100, 300, 700) if shown["size_mb"].min() * 0.7 < size]
-        ticks = [size for size in ticks if size < shown["size_mb"].max() * 1.3]
+        low, high = shown["size_mb"].min() * 0.7, shown["size_mb"].max() * 1.3
+        ticks = [size for size in (5, 10, 30, 60, 100, 300, 700) if low < size < high]
         axis.set_xticks(ticks, [str(size) for size in ticks])
         axis.minorticks_off()
         for name, value in shown[shown["size_mb"].isna()].set_index("model")["f1"].items():

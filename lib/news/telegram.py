@@ -77,6 +77,26 @@ def pages(archives: Path) -> Iterator[tuple[str, bytes]]:
             raise ValueError(f"{place}: the archive is cut off or damaged ({error}); copy it again") from error
 
 
+def annotated(pairs: Path, day: str) -> list[dict[str, str]]:
+    """Two URLs, `a` and `b`, and the `label` of each pair of a day; `ValueError` that names the file and the line."""
+    files = sorted(pairs.glob(f"ru_clustering_{day}*.tsv"))
+    if not files:
+        raise ValueError(f"{pairs}: expected ru_clustering_{day}*.tsv of the shared task's repository")
+    rows, file = [], files[-1]  # the last is the corrected version
+    try:
+        lines = file.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file}: not UTF-8 ({error.reason} at byte {error.start})") from error
+    for number, values in enumerate(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE), start=2):
+        a, b, quality = (values.get(name) for name in ("first_url", "second_url", "quality"))
+        if quality not in _LABELS or not (a and b):
+            raise ValueError(f"{file}:{number}: expected two URLs and OK or BAD, got {quality!r}")
+        rows.append({"a": a, "b": b, "label": _LABELS[quality]})
+    if not rows:
+        raise ValueError(f"{file}: expected pairs below a line of names, found none")
+    return rows
+
+
 def write(archives: Path, pairs: Path, folder: Path) -> list[str]:
     """Write the dataset folder, and return the URLs of pairs that no archive holds; these pairs are left out.
 
@@ -84,34 +104,19 @@ def write(archives: Path, pairs: Path, folder: Path) -> list[str]:
     """
     documents: dict[str, dict[str, str]] = {}
     for day, content in pages(archives):
-        if (parts := page(content)) is not None:
-            url, title, text = parts
-            row = {"id": url, "text": f"{title} {text}".strip(), "title": title, "group": DAYS.get(day, "")}
-            if url not in documents or row["group"]:
-                documents[url] = row
+        url, title, text = page(content) or ("", "", "")
+        row = {"id": url, "text": f"{title} {text}".strip(), "title": title, "group": DAYS.get(day, "")}
+        if url and (url not in documents or row["group"]):
+            documents[url] = row
     missing, counts = dict[str, None](), []
     for day, side in DAYS.items():
-        files = sorted(pairs.glob(f"ru_clustering_{day}*.tsv"))
-        if not files:
-            raise ValueError(f"{pairs}: expected ru_clustering_{day}*.tsv of the shared task's repository")
-        rows = []
-        try:
-            with open(files[-1], encoding="utf-8", newline="") as stream:  # the last is the corrected version
-                lines = list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{files[-1]}: not UTF-8 ({error.reason} at byte {error.start})") from error
-        if not lines:
-            raise ValueError(f"{files[-1]}: expected pairs below a line of names, found none")
-        for number, values in enumerate(lines, start=2):
-            ends, quality = (values.get("first_url"), values.get("second_url")), values.get("quality")
-            if quality not in _LABELS or None in ends:
-                raise ValueError(f"{files[-1]}:{number}: expected two URLs and OK or BAD, got {quality!r}")
-            absent = [end for end in ends if documents.get(end, {}).get("group") != side]
+        every, kept = annotated(pairs, day), []
+        for row in every:
+            absent = [row[end] for end in ("a", "b") if documents.get(row[end], {}).get("group") != side]
             missing.update(dict.fromkeys(absent))
-            if not absent:
-                rows.append({"a": ends[0], "b": ends[1], "label": _LABELS[quality]})
-        counts.append(f"{side}: {len(rows)} of {len(lines)} pairs")
-        write_lines(folder / "tasks" / "pairs" / f"{side}.jsonl", rows)
+            kept += [] if absent else [row]
+        counts.append(f"{side}: {len(kept)} of {len(every)} pairs")
+        write_lines(folder / "tasks" / "pairs" / f"{side}.jsonl", kept)
     counts.append(f"{len(missing)} URLs of pairs are in no archive of their day (missing_urls.txt)")
     write_folder(folder, documents.values(), "News of the Telegram contest", "; ".join(counts))
     (folder / "missing_urls.txt").write_text("".join(f"{url}\n" for url in missing), encoding="utf-8")
