@@ -33,8 +33,8 @@ def of(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
 
 def prepare(pairs: list[tuple[str, int]], profile: Profile) -> None:
     """Compute what is missing of the (model, seed) in processes: first the teacher's vectors, then students."""
-    recipes = [(pair, student_recipe(*pair, profile)) for pair in pairs if pair[0] not in GIVEN]
-    missing = [pair for pair, recipe in recipes if not store().has(recipe)]
+    trained = [pair for pair in pairs if pair[0] not in GIVEN]
+    missing = [pair for pair in trained if not store().has(student_recipe(*pair, profile))]
     if missing:
         inputs.inputs_of(profile)
         count = sum(map(len, inputs.texts(profile).values()))

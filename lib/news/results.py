@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from scipy.spatial.distance import pdist, squareform
 
 from lib import published
 from lib.config import paths, profiles
@@ -118,9 +119,7 @@ def recorded(profile: Profile) -> pd.DataFrame | None:
 
 
 def _agreement(vectors: np.ndarray, ratings: np.ndarray) -> float:
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    pairs = np.triu_indices(len(unit), 1)
-    return float(np.corrcoef((unit @ unit.T)[pairs], ratings[pairs])[0, 1])
+    return float(np.corrcoef(1 - pdist(vectors, "cosine"), squareform(ratings))[0, 1])
 
 
 def evidence(scores: pd.DataFrame) -> Evidence:
