@@ -37,8 +37,7 @@ def recipe_of(kind: str, profile: Profile, settings: Any, module: str = "lib.new
     """module: whose code makes the value; what this module makes does not depend on how students are trained."""
 
     def read() -> list[str]:
-        sides = read_sides(profile)
-        pairs = [[side.pairs.tolist(), side.positive.tolist()] for side in sides.values()]
+        pairs = [[side.pairs.tolist(), side.positive.tolist()] for side in read_sides(profile).values()]
         return [fingerprint(texts(profile)), fingerprint(pairs)]
 
     data = once({"kind": "news_texts", "profile": profile.model_dump(mode="json")}, read)
@@ -83,7 +82,7 @@ def reader(profile: Profile, max_tokens: int) -> SBERT | tuning.TunedTeacher:
     """The teacher, tuned where the profile wants it, as it reads that many tokens of a text."""
     encoder = _encoder(profile, max_tokens)
     if profile.news.tuned_teacher:
-        return tuning.load(encoder, tuning.weights(profile, read_sides(profile)["train"]))
+        return tuning.load(encoder, profile, read_sides(profile)["train"])
     return encoder
 
 

@@ -106,7 +106,7 @@ def test_a_collapse_is_marked_on_its_own_side():
     sides = [row | {"side": side, "collapsed": side == "private"} for side in results.TESTED]
     ours = results.summary(pd.DataFrame([*sides, *(part | {"model": "bag;cosine"} for part in sides)]))
     table = results.table(2, ours).set_index("model")  # Table 2 is of the public side alone
-    assert "collapsed_private" not in table and table.loc["bag;cosine", "collapsed_public"] is np.False_
+    assert "collapsed_private" not in table and not table.loc["bag;cosine", "collapsed_public"]
     assert results.table(1, ours).set_index("model").loc["bag;cosine", "collapsed_private"]
 
 

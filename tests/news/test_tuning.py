@@ -119,8 +119,7 @@ def test_lab_scores_the_tuned_teacher_beside_the_untuned_one(own, monkeypatch):
     side = events.read(profile)["train"]
     assert store().has(tuning.recipe(profile, side))
     monkeypatch.setattr(tuning, "tune", lambda *_: pytest.fail("tuned again"))
-    held = store().arrays(tuning.recipe(profile, side), lambda: pytest.fail("not stored"))
-    loaded = tuning.load(inputs._encoder(profile, 384), held)
+    loaded = tuning.load(inputs._encoder(profile, 384), profile, side)
     vectors = embedders.of(embedders.TEACHER, 0, profile)["train"]
     assert np.allclose(loaded.encode(list(side.texts)), vectors, atol=1e-5)
 
