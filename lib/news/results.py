@@ -194,20 +194,17 @@ def figure_frame(ours: pd.DataFrame) -> pd.DataFrame:
     mean of both), ms_per_document; F1 in percent. Models whose size is known, and those that have none."""
     printed = published.load(published.NEWS)
     facts = printed.drop_duplicates("model").set_index("model")[["size_mb", "ms_per_document"]].apply(pd.to_numeric)
-    theirs = printed.pivot(index="model", columns="task", values="value").reindex(facts.index)
-    theirs = (100 * theirs).add_prefix("f1_").join(facts).reset_index()
+    theirs = 100 * printed.pivot(index="model", columns="task", values="value").reindex(facts.index)
+    theirs = theirs.add_prefix("f1_").join(facts).reset_index()
     one = {"model": embedders.ONE} | {f"f1_{side}": 200 * share / (1 + share) for side, share in POSITIVE.items()}
     theirs = pd.concat([theirs, pd.DataFrame([one])])
     frame = pd.concat([theirs.assign(source="published"), ours.assign(source="ours")], ignore_index=True)
     frame["f1"] = frame[["f1_public", "f1_private"]].mean(axis=1)
-    frame["family"] = [_family(model) for model in frame["model"]]
+    structures = frame["model"].str.partition(";")[0]
+    frame["family"] = structures.str.extract(f"({'|'.join(_FAMILIES)})", expand=False).fillna("encoder")
     columns = ["source", "model", "family", "size_mb", "f1_public", "f1_private", "f1", "ms_per_document"]
     drawn = frame["f1"].notna() & (frame["size_mb"].notna() | frame["model"].isin(_SIZELESS))
     return frame.loc[drawn, columns].reset_index(drop=True)
-
-
-def _family(model: str) -> str:
-    return next((name for name in _FAMILIES if name in model.partition(";")[0]), "encoder")
 
 
 def draw(frame: pd.DataFrame, colors: Iterable[str]) -> Figure:
