@@ -196,8 +196,8 @@ def figure_frame(ours: pd.DataFrame) -> pd.DataFrame:
     facts = printed.drop_duplicates("model").set_index("model")[["size_mb", "ms_per_document"]].apply(pd.to_numeric)
     theirs = 100 * printed.pivot(index="model", columns="task", values="value").reindex(facts.index)
     theirs = theirs.add_prefix("f1_").join(facts).reset_index()
-    one = {"model": embedders.ONE} | {f"f1_{side}": 200 * share / (1 + share) for side, share in POSITIVE.items()}
-    theirs = pd.concat([theirs, pd.DataFrame([one])])
+    single = {"model": embedders.ONE} | {f"f1_{side}": 200 * share / (1 + share) for side, share in POSITIVE.items()}
+    theirs = pd.concat([theirs, pd.DataFrame([single])])
     frame = pd.concat([theirs.assign(source="published"), ours.assign(source="ours")], ignore_index=True)
     frame["f1"] = frame[["f1_public", "f1_private"]].mean(axis=1)
     structures = frame["model"].str.partition(";")[0]
