@@ -124,19 +124,13 @@ def _agreement(vectors: np.ndarray, ratings: np.ndarray) -> float:
 
 def evidence(scores: pd.DataFrame) -> Evidence:
     """Mean F1 of both sides for `lib.statistics.verdicts`: seeds and events as noise. scores: of `records`."""
-    runs = scores.pivot(index=["model", "seed"], columns="side", values="f1")[[*TESTED]]
-    seeds = from_runs(runs[~runs.index.get_level_values("model").isin(embedders.GIVEN)])
-    means = runs.groupby(level="model", sort=False).mean()
-    draws = scores.groupby("model")["draws"].agg(lambda parts: np.mean([*parts], axis=0))[means.index]
-    count = scores.groupby("model")["seed"].nunique()[means.index].to_numpy(float)
-    covariance = np.cov(np.stack(draws))
-    return Evidence(
-        means=means,
-        weights=np.full(len(TESTED), 1 / len(TESTED)),
-        runs=np.where(means.index.isin(embedders.GIVEN), np.inf, count),
-        noise=seeds.noise,
-        sampling=covariance,
-        independent=np.zeros_like(covariance),
+    evidence = from_runs(scores.pivot(index=["model", "seed"], columns="side", values="f1")[[*TESTED]])
+    models = evidence.means.index
+    draws = scores.groupby("model")["draws"].agg(lambda parts: np.mean([*parts], axis=0))[models]
+    return replace(
+        evidence,
+        runs=np.where(models.isin(embedders.GIVEN), np.inf, evidence.runs),
+        sampling=np.cov(np.stack(draws)),
         groups=float(scores.groupby("side")["events"].first().sum()),
     )
 
