@@ -33,12 +33,12 @@ class _Page(HTMLParser):
         values = dict(attrs)
         if tag == "meta":
             self.properties.setdefault(values.get("property"), values.get("content"))
-        self.inside = self.inside or tag == "p"
+        if tag == "p":  # a new one ends the last, closed or not
+            self.inside = True
+            self.words.append(" ")
 
     def handle_endtag(self, tag: str) -> None:
-        if tag == "p":
-            self.inside = False
-            self.words.append(" ")
+        self.inside = self.inside and tag != "p"
 
     def handle_data(self, data: str) -> None:
         self.words += [data] if self.inside else []
