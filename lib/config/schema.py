@@ -195,6 +195,8 @@ class NewsSettings(Settings):  # the second paper: events, texts to distil on, t
     tokens: Literal["pca", "random"]
     epochs: Count
     batch_size: Count
+    triplets: Count | None
+    tuned_teacher: bool
     rates: dict[
         Literal["LSTM", "GRU", "RNN", "Transformer", "CNN-1", "CNN-2", "FFN", "bag", "other", "tokens"], Positive
     ]

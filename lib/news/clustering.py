@@ -78,11 +78,8 @@ def score(clusters: np.ndarray, side: Side) -> Score:
     same = together(clusters, side)
     right, share = int((same & side.positive).sum()), float(side.positive.mean())
     recall, precision = right / side.positive.sum(), right / max(same.sum(), 1)
-    f1, single, count = (
-        2 * right / (same.sum() + side.positive.sum()),
-        2 * share / (1 + share),
-        len(np.unique(clusters)),
-    )
+    f1, single = 2 * right / (same.sum() + side.positive.sum()), 2 * share / (1 + share)
+    count = len(np.unique(clusters))
     (_, wrong), (missed, hit) = pair_confusion_matrix(side.events, clusters)
     f1_all = 2 * hit / (2 * hit + wrong + missed) if side.complete else np.nan
     collapsed = count == 1 or abs(f1 - single) <= NEAR_ONE_CLUSTER

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from dataclasses import dataclass
 
-from lib import published
 from lib.news.widths import TOKEN_DIM
 
 RECURRENT = ("LSTM", "GRU", "RNN")
@@ -91,14 +89,7 @@ def parse(identity: str) -> Design:
 
 
 def _alpha(part: str, identity: str) -> float:
-    match = re.fullmatch(r"α=(\d(\.\d+)?)", part)
-    if match is None or not 0 <= float(match[1]) <= 1:
+    match = re.fullmatch(r"α=(0(\.\d+)?|1(\.0+)?)", part)
+    if match is None:
         raise ValueError(f"unknown part {part!r} of {identity!r}: complex needs α=<0 to 1>, as in α=0.5")
     return float(match[1])
-
-
-@functools.cache
-def students() -> tuple[str, ...]:
-    """The identities of the paper's 48 students, each once, in the order of its tables."""
-    models = published.load(published.NEWS)["model"].drop_duplicates()
-    return tuple(model for model in models if model != "teacher" and not model.endswith(";fine-tuned"))

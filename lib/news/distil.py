@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lib.losses import cosine, mse
 from lib.news.losses import complex, triplet
-from lib.news.students import Student, check_tokens, padded
+from lib.news.students import Rows, Student, check_tokens, padded
 
 SORTED = 16  # batches whose documents are sorted by length together, so that hardly any is padded
 SLOWER = 0.1  # what the rate is multiplied with on a plateau; PyTorch's own
@@ -19,7 +18,7 @@ SLOWER = 0.1  # what the rate is multiplied with on a plateau; PyTorch's own
 
 def train(
     student: Student,
-    rows: Sequence[Sequence[int]],
+    rows: Rows,
     teacher: np.ndarray,
     examples: np.ndarray,
     held_out: np.ndarray,
@@ -53,14 +52,19 @@ def train(
     for part, name in ((examples, "examples"), (held_out, "held-out examples")):
         if not len(part) or part.shape[1:] != (wanted,):
             raise ValueError(f"expected {name} of {wanted} documents for {student.design.loss}, got {part.shape}")
-    targets = torch.nn.functional.normalize(torch.from_numpy(teacher))
+    targets = nn.functional.normalize(torch.from_numpy(teacher))
+    lengths = np.array([len(row) for row in rows])
+    # Adam leaves a token that no document has as it is; without those a step has less to do and gives the same bits.
+    table = student.embedding
+    present, places = np.unique(np.concatenate(rows), return_inverse=True)
+    rows = np.split(places, np.cumsum(lengths)[:-1])
+    student.embedding = nn.Embedding.from_pretrained(table.weight.detach()[present], not table.weight.requires_grad)
     torch.manual_seed(seed)
     order = np.random.default_rng(seed)
     own = [weights for name, weights in student.named_parameters() if name != "embedding.weight"]
     tokens = [weights for weights in student.embedding.parameters() if weights.requires_grad]
     groups = [{"params": own, "lr": rate}, {"params": tokens, "lr": token_rate}]
     optimizer = torch.optim.Adam([group for group in groups if group["params"]], lr=rate, fused=True)
-    lengths = np.array([len(row) for row in rows])
     best, weights, history = np.inf, copy.deepcopy(student.state_dict()), list[float]()
     scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=SLOWER, patience=plateau_patience)
     for _ in range(epochs):
@@ -80,11 +84,14 @@ def train(
         elif len(history) - int(np.argmin(history)) > patience:
             break
     student.load_state_dict(weights)
+    with torch.no_grad():
+        table.weight[present] = student.embedding.weight
+    student.embedding = table
     student.eval()
     return history
 
 
-def loss(student: Student, rows: Sequence[Sequence[int]], targets: Tensor, batch: np.ndarray) -> Tensor:
+def loss(student: Student, rows: Rows, targets: Tensor, batch: np.ndarray) -> Tensor:
     """(examples,) losses of a batch of examples, (examples, 1 or 3) rows of documents."""
     places = batch.T.ravel()  # all anchors, all positives, all negatives
     vectors = student(*padded([rows[place] for place in places])).split(len(batch))

@@ -10,24 +10,12 @@ import zlib
 import numpy as np
 
 from lib.config.profiles import Profile
-from lib.news import designs, distil, events
-from lib.news.inputs import (
-    PIECE,
-    inputs_of,
-    piece,
-    read_sides,
-    recipe_of,
-    teacher_vectors,
-    texts,
-    token_ids,
-    untuned_vectors,
-)
+from lib.news import designs, distil, events, inputs
 from lib.news.students import Sizes, Student
 from lib.news.widths import TOKEN_DIM, scaled
 from lib.store import executors
 from lib.store.records import Recipe, store
 
-OWN = ("bag;cosine", "BiGRU(2)+1 linear;attentive;random tokens;cosine")  # students that the paper does not have
 TOKENS, TFIDF, ONE, TEACHER = "teacher tokens, averaged", "TF-IDF", "one cluster", "teacher"
 UNTUNED = "teacher, untuned"  # beside a tuned one
 TFIDF_BEFORE = "TF-IDF, words of the texts distilled on"  # knows what students know, and no word of the day
@@ -45,19 +33,19 @@ def of(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
 
 def prepare(pairs: list[tuple[str, int]], profile: Profile) -> None:
     """Compute what is missing of the (model, seed) in processes: first the teacher's vectors, then students."""
-    recipes = [(pair, student_recipe(*pair, profile)) for pair in pairs if pair[0] not in GIVEN]
-    missing = [pair for pair, recipe in recipes if not store().has(recipe)]
+    trained = [pair for pair in pairs if pair[0] not in GIVEN]
+    missing = [pair for pair in trained if not store().has(student_recipe(*pair, profile))]
     if missing:
-        inputs_of(profile)
-        count = sum(map(len, texts(profile).values()))
-        executors.submit([(piece, (start, profile)) for start in range(0, count, PIECE)], None, "teacher")
+        inputs.inputs_of(profile)
+        count = sum(map(len, inputs.texts(profile).values()))
+        executors.submit([(inputs.piece, (start, profile)) for start in range(0, count, inputs.PIECE)], None, "teacher")
         executors.submit([(of, (*pair, profile)) for pair in missing], None, "students")
 
 
 def student_recipe(model: str, seed: int, profile: Profile) -> Recipe:
     """All that makes a student and its vectors."""
     settings = profile.news.model_dump(mode="json", exclude={"events", "texts", "words"})
-    return recipe_of("news_student", profile, [model, seed, profile.width, settings], "lib.news.embedders")
+    return inputs.recipe_of("news_student", profile, [model, seed, profile.width, settings], "lib.news.embedders")
 
 
 def _student(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
@@ -65,23 +53,23 @@ def _student(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
     import torch
 
     section, design = profile.news, designs.parse(model)
-    inputs, ids, vectors = inputs_of(profile), token_ids(profile), teacher_vectors(profile)
+    given, ids, vectors = inputs.inputs_of(profile), inputs.token_ids(profile), inputs.teacher_vectors(profile)
     if design.architecture == "bag":  # what holds it, sentence-transformers' StaticEmbedding, knows no special tokens
         ids = {use: [row[1:-1] for row in rows] for use, rows in ids.items()}
-    side = read_sides(profile)["train"]
+    side = inputs.read_sides(profile)["train"]
     # Another identity is another run, as in the paper: twins of two schedules share no random number.
     own = int(np.random.SeedSequence([seed, zlib.crc32(model.encode())]).generate_state(1)[0])
     torch.manual_seed(own)
-    student = Student(design, sizes(profile, inputs))
+    student = Student(design, sizes(profile, given))
     start = {"teacher": "tokens", "new": "reduced" if section.tokens == "pca" else ""}.get(design.tokens)
     if start:
         with torch.no_grad():
-            student.embedding.weight.copy_(torch.from_numpy(inputs[start])[:, : student.embedding.embedding_dim])
+            student.embedding.weight.copy_(torch.from_numpy(given[start])[:, : student.embedding.embedding_dim])
     use = "train" if design.annotated or design.loss in ("triplet", "complex") else "distilled"
     examples, held_out = np.arange(len(ids[use]))[:, None], events.held_out(section.documents)
     if use == "train":
         examples = np.unique(side.pairs)[:, None] if design.annotated else events.triplets(side, own)
-        examples = np.random.default_rng(own).permutation(examples)
+        examples = np.random.default_rng(own).permutation(examples)[: None if design.annotated else section.triplets]
         held_out = events.held_out(len(examples))
     options = section.model_dump(include={"epochs", "batch_size", "patience", "plateau_patience"})
     rates = {"rate": section.rates.get(design.architecture, section.rates["other"])}
@@ -92,30 +80,30 @@ def _student(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
     return result | {"megabytes": np.array(student.megabytes), "held_out": np.array(history)}
 
 
-def sizes(profile: Profile, inputs: dict[str, np.ndarray]) -> Sizes:
+def sizes(profile: Profile, given: dict[str, np.ndarray]) -> Sizes:
     """The widths of a profile's students: the paper's times its `width`, in steps of eight; the teacher's output."""
-    vocabulary, wide = inputs["tokens"].shape
+    vocabulary, wide = given["tokens"].shape
     token, hidden, feed_forward = (scaled(number, profile.width) for number in (TOKEN_DIM, 128, 1024))
-    return Sizes(vocabulary, token, hidden, int(inputs["output"]), wide, feed_forward)
+    return Sizes(vocabulary, token, hidden, int(given["output"]), wide, feed_forward)
 
 
 def _given(model: str, profile: Profile) -> dict[str, np.ndarray]:
-    uses = {use: part for use, part in texts(profile).items() if use != "distilled"}
-    if model == TFIDF:
+    uses = {use: part for use, part in inputs.texts(profile).items() if use != "distilled"}
+    if model in (TFIDF, TFIDF_BEFORE):
         from sklearn.feature_extraction.text import TfidfVectorizer
 
-        # Words are counted on the texts to be clustered: no label is needed for that, and news are full of new names.
+        # Words of the texts to be clustered need no label either, and news are full of new names.
         words = TfidfVectorizer(stop_words="english", sublinear_tf=True)
-        return {use: words.fit_transform(part).toarray() for use, part in uses.items()}
-    if model == TFIDF_BEFORE:
-        from sklearn.feature_extraction.text import TfidfVectorizer
-
-        words = TfidfVectorizer().fit([*texts(profile)["distilled"], *uses["train"]])
+        if model == TFIDF:
+            return {use: words.fit_transform(part).toarray() for use, part in uses.items()}
+        words.fit([*inputs.texts(profile)["distilled"], *uses["train"]])
         return {use: words.transform(part).toarray() for use, part in uses.items()}
-    inputs = inputs_of(profile)
-    if model in (TEACHER, UNTUNED):
-        vectors = teacher_vectors(profile) if model == TEACHER else untuned_vectors(profile)
-        return {use: vectors[use] for use in uses} | {"megabytes": inputs["megabytes"]}
-    ids, tokens = token_ids(profile), inputs["tokens"]
+    if model == UNTUNED:
+        return inputs.untuned(profile)
+    given = inputs.inputs_of(profile)
+    if model == TEACHER:
+        vectors = inputs.teacher_vectors(profile)
+        return {use: vectors[use] for use in uses} | {"megabytes": given["megabytes"]}
+    ids, tokens = inputs.token_ids(profile), given["tokens"]
     rows = {use: np.stack([tokens[row[1:-1]].mean(0) for row in ids[use]]) for use in uses}
     return rows | {"megabytes": np.array(4 * tokens.size / 2**20)}

@@ -77,17 +77,16 @@ def _of_clusters(folder: Path, positives: float, seed: int) -> dict[str, Side]:
     read_task = task_files.read(folder)
     for note in read_task.notes:  # documents without words, which are left out, and the like
         warnings.warn(f"{folder}: {note}", stacklevel=2)
-    ids = list(read_task.clusters)
-    topics = [read_task.clusters[text_id].partition("_")[0] for text_id in ids]
-    named = sorted(set(topics), key=lambda topic: (len(topic), topic))  # "2" before "10"
+    topics = {text_id: event.partition("_")[0] for text_id, event in read_task.clusters.items()}
+    named = sorted({*topics.values()}, key=lambda topic: (len(topic), topic))  # "2" before "10"
     place = {topic: topic if topic in SIDES else SIDES[number % 3] for number, topic in enumerate(named)}
     sides = {}
     for number, name in enumerate(SIDES):
-        own = [(text_id, topic) for text_id, topic in zip(ids, topics, strict=True) if place[topic] == name]
+        own = [text_id for text_id, topic in topics.items() if place[topic] == name]
         if not own:
             raise ValueError(f"{folder}: no event of the side {name}: expected at least three topics")
-        events = np.unique([read_task.clusters[text_id] for text_id, _ in own], return_inverse=True)[1]
-        topic = np.array([topic for _, topic in own])
+        events = np.unique([read_task.clusters[text_id] for text_id in own], return_inverse=True)[1]
+        topic = np.array([topics[text_id] for text_id in own])
         pairs = np.column_stack(np.triu_indices(len(own), 1))
         pairs = pairs[topic[pairs[:, 0]] == topic[pairs[:, 1]]]
         positive = events[pairs[:, 0]] == events[pairs[:, 1]]
@@ -95,17 +94,16 @@ def _of_clusters(folder: Path, positives: float, seed: int) -> dict[str, Side]:
         wanted = min(len(others), round(positive.sum() * (1 - positives) / positives))
         drawn = np.random.default_rng([seed, number]).choice(others, wanted, replace=False)
         kept = np.sort(np.concatenate([np.flatnonzero(positive), drawn]))
-        texts = tuple(read_task.texts[text_id] for text_id, _ in own)
-        groups = tuple(read_task.groups.get(text_id, "") for text_id, _ in own)
+        texts = tuple(read_task.texts[text_id] for text_id in own)
+        groups = tuple(read_task.groups.get(text_id, "") for text_id in own)
         sides[name] = Side(texts, groups, pairs[kept], positive[kept], events, complete=True)
     return sides
 
 
 def _of_pairs(folder: Path, name: str) -> Side:
     """A side of annotated pairs: all documents whose group is the side are clustered."""
-    documents = [
-        document for document in Documents(folder.parents[2], folder.parents[1].name) if document.group == name
-    ]
+    every = Documents(folder.parents[2], folder.parents[1].name)
+    documents = [document for document in every if document.group == name]
     rows = {document.id: row for row, document in enumerate(documents)}
     pairs, positive = [], []
     for where, values in json_lines(folder / f"{name}.jsonl"):

@@ -28,10 +28,8 @@ PIECE = 800  # texts that one process embeds with the teacher: 20 seconds
 
 def texts(profile: Profile) -> dict[str, list[str]]:
     """Every text by its use: "distilled" (held-out ones last), the three sides, and "rated" where there are ratings."""
-    sides = read_sides(profile)
-    rated = events.rated_stories(profile)
-    uses = {"distilled": events.distillation_texts(profile, sides)}
-    uses |= {name: list(side.texts) for name, side in sides.items()}
+    sides, rated = read_sides(profile), events.rated_stories(profile)
+    uses = {"distilled": events.distillation_texts(profile, sides)} | {name: [*sides[name].texts] for name in sides}
     return uses | ({"rated": rated[0]} if rated else {})
 
 
@@ -39,8 +37,7 @@ def recipe_of(kind: str, profile: Profile, settings: Any, module: str = "lib.new
     """module: whose code makes the value; what this module makes does not depend on how students are trained."""
 
     def read() -> list[str]:
-        sides = read_sides(profile)
-        pairs = [[side.pairs.tolist(), side.positive.tolist()] for side in sides.values()]
+        pairs = [[side.pairs.tolist(), side.positive.tolist()] for side in read_sides(profile).values()]
         return [fingerprint(texts(profile)), fingerprint(pairs)]
 
     data = once({"kind": "news_texts", "profile": profile.model_dump(mode="json")}, read)
@@ -48,7 +45,7 @@ def recipe_of(kind: str, profile: Profile, settings: Any, module: str = "lib.new
     made_by = [source_key(module, "lib.config.environment", stop=stop)]
     made_by.append(keys.versions("torch", "transformers", "numpy", "scikit-learn"))
     teacher = keys.structural_teacher(profile)
-    if tuning.wanted(profile):
+    if profile.news.tuned_teacher:
         teacher = tuning.recipe(profile, read_sides(profile)["train"])
     return {"kind": kind, "settings": settings, "data": data, "teacher": teacher, "code": made_by}
 
@@ -84,17 +81,19 @@ def piece(start: int, profile: Profile) -> np.ndarray:
 def reader(profile: Profile, max_tokens: int) -> SBERT | tuning.TunedTeacher:
     """The teacher, tuned where the profile wants it, as it reads that many tokens of a text."""
     encoder = _encoder(profile, max_tokens)
-    if not tuning.wanted(profile):
-        return encoder
-    return tuning.load(encoder, tuning.weights(profile, read_sides(profile)["train"]))
+    if profile.news.tuned_teacher:
+        return tuning.load(encoder, profile, read_sides(profile)["train"])
+    return encoder
 
 
-def untuned_vectors(profile: Profile) -> dict[str, np.ndarray]:
-    """The structural teacher's vectors of what is clustered, by use, (texts, dim): what tuning is compared with."""
+def untuned(profile: Profile) -> dict[str, np.ndarray]:
+    """The structural teacher's `megabytes` and its vectors of what is clustered, by use, (texts, dim): what tuning is
+    compared with."""
 
     def embed() -> dict[str, np.ndarray]:
         encoder = _encoder(profile, profile.news.max_tokens)
-        return {use: encoder.encode(part) for use, part in texts(profile).items() if use != "distilled"}
+        vectors = {use: encoder.encode(part) for use, part in texts(profile).items() if use != "distilled"}
+        return vectors | {"megabytes": _megabytes(encoder)}
 
     return store().arrays(recipe_of("news_untuned", profile, profile.news.max_tokens), embed)
 
@@ -102,6 +101,10 @@ def untuned_vectors(profile: Profile) -> dict[str, np.ndarray]:
 def _encoder(profile: Profile, max_tokens: int) -> SBERT:
     section = profile.structural_teacher.model_copy(update={"max_tokens": max_tokens})
     return structural_teacher.load(profile.model_copy(update={"structural_teacher": section}))
+
+
+def _megabytes(teacher: SBERT | tuning.TunedTeacher) -> np.ndarray:
+    return np.array(4 * sum(weights.numel() for weights in teacher.model.parameters()) / 2**20)
 
 
 def window_tokens(profile: Profile) -> int:
@@ -119,31 +122,24 @@ def inputs_of(profile: Profile) -> dict[str, np.ndarray]:
     def make() -> dict[str, np.ndarray]:
         from sklearn.decomposition import PCA
 
-        teacher, every, options = (
-            reader(profile, profile.news.max_tokens),
-            texts(profile),
-            {"truncation": True, "verbose": False},
-        )
-        limits = dict.fromkeys(every, profile.news.max_tokens) | {"distilled": window_tokens(profile)}
-        rows = [teacher.tokenizer(part, max_length=limits[use], **options) for use, part in every.items()]
-        ids = list(itertools.chain(*(part["input_ids"] for part in rows)))
+        teacher, rows = reader(profile, profile.news.max_tokens), list[list[int]]()
+        for use, part in texts(profile).items():
+            limit = window_tokens(profile) if use == "distilled" else profile.news.max_tokens
+            rows += teacher.tokenizer(part, max_length=limit, truncation=True, verbose=False)["input_ids"]
         tokens = teacher.model.get_input_embeddings().weight.numpy()
         width = scaled(TOKEN_DIM, profile.width)
         reduced = PCA(width, svd_solver="covariance_eigh").fit_transform(tokens)
         vectors = {"tokens": tokens, "reduced": (SPREAD * reduced / reduced.std()).astype(np.float32)}
-        weights = sum(part.numel() for part in teacher.model.parameters())
-        lengths = np.array([len(row) for row in ids])
-        ids = np.fromiter(itertools.chain.from_iterable(ids), dtype=np.int64)
-        facts = {"megabytes": np.array(4 * weights / 2**20), "output": np.array(teacher.dim)}
-        return {"ids": ids, "lengths": lengths, **vectors, **facts}
+        ids = {"ids": np.concatenate(rows), "lengths": np.array([len(row) for row in rows])}
+        return ids | vectors | {"megabytes": _megabytes(teacher), "output": np.array(teacher.dim)}
 
     settings = [profile.width, SPREAD, profile.news.max_tokens, window_tokens(profile)]
     recipe = recipe_of("news_inputs", profile, settings)
     return once(recipe, lambda: store().arrays(recipe, make))
 
 
-def token_ids(profile: Profile) -> dict[str, list[list[int]]]:
-    """The token ids of all texts by use."""
+def token_ids(profile: Profile) -> dict[str, list[np.ndarray]]:
+    """The token ids of all texts by use, (tokens,) int64 each."""
     inputs, uses = inputs_of(profile), texts(profile)
     rows = iter(np.split(inputs["ids"], np.cumsum(inputs["lengths"])[:-1]))
-    return {use: [row.tolist() for row in itertools.islice(rows, len(part))] for use, part in uses.items()}
+    return {use: [*itertools.islice(rows, len(part))] for use, part in uses.items()}

@@ -45,11 +45,10 @@ def rows(seed: int) -> list[dict[str, str]]:
     reports = []
     for place, name in enumerate(sorted(held, key=lambda name: (len(held[name]), luck[name]))):
         count = min(MOST, max(1, len(held[name]) // SENTENCES))
-        texts = (" ".join(held[name][part::count]) for part in range(count))
         label = f"{('train', 'public', 'private')[place % 3]}_{name}"
-        reports += [
-            {"id": f"{name}/{part}", "text": text, "group": name, "label": label} for part, text in enumerate(texts)
-        ]
+        for part in range(count):
+            text = " ".join(held[name][part::count])
+            reports.append({"id": f"{name}/{part}", "text": text, "group": name, "label": label})
     return reports
 
 

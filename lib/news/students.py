@@ -23,6 +23,7 @@ from lib.news.widths import TOKEN_DIM
 DROPOUT = 0.1  # not stated; PyTorch's own in its Transformer
 FILTERS = 30  # of CNN-1: with a kernel of 3, 19,486 weights beside the embedding, published 20,000 at most
 BATCH = 32  # documents embedded at once
+Rows = Sequence[Sequence[int] | np.ndarray]  # token ids of documents
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,9 @@ class Student(nn.Module):
         self.per_token, self.after = _linear(design, sizes, width)
         # Recurrent states are weighted before their linear layer, a Transformer's behind its mapping.
         width = width if design.architecture in RECURRENT else sizes.output
-        self.scorer = _scorer(width) if design.aggregation == "attentive" else None
+        self.scorer = None
+        if design.aggregation == "attentive":
+            self.scorer = nn.Sequential(nn.Linear(width, width // 2), nn.ReLU(), nn.Linear(width // 2, 1))
 
     def forward(
         self, ids: Int[Tensor, "batch tokens"], lengths: Int[Tensor, " batch"]
@@ -70,23 +73,20 @@ class Student(nn.Module):
             weights = inside / lengths[:, None]
             if self.scorer is not None:
                 weights = self.scorer(states).squeeze(2).masked_fill(~inside, -torch.inf).softmax(1)
-            pooled = (states.masked_fill(~inside[:, :, None], 0) * weights[:, :, None]).sum(1)
+            pooled = (states * weights[:, :, None]).sum(1)  # of weight 0 behind a document's length
         return self.after(pooled)
 
     @torch.inference_mode()
-    def encode(self, rows: Sequence[Sequence[int]], batch_size: int = BATCH) -> np.ndarray:
+    def encode(self, rows: Rows, batch_size: int = BATCH) -> np.ndarray:
         """(documents, output) float32 embeddings of token ids, special ones included, without dropout."""
         check_tokens(rows)
-        training, result = self.training, np.empty((len(rows), 0), np.float32)
+        training = self.training
         self.eval()
-        order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
-        for start in range(0, len(rows), batch_size):
-            batch = order[start : start + batch_size]
-            vectors = self(*padded([rows[row] for row in batch])).numpy()
-            result = result if result.shape[1] else np.empty((len(rows), vectors.shape[1]), np.float32)
-            result[batch] = vectors
+        order = np.argsort([len(row) for row in rows], kind="stable")
+        batches = np.split(order, range(batch_size, len(rows), batch_size))
+        vectors = [self(*padded([rows[row] for row in batch])).numpy() for batch in batches]
         self.train(training)
-        return result
+        return np.concatenate(vectors)[np.argsort(order)]
 
     @property
     def megabytes(self) -> float:
@@ -94,13 +94,13 @@ class Student(nn.Module):
         return 4 * sum(weights.numel() for weights in self.parameters()) / 2**20
 
 
-def check_tokens(rows: Sequence[Sequence[int]]) -> None:
+def check_tokens(rows: Rows) -> None:
     """Raises `ValueError` that names the first document without a token."""
     if short := [number for number, row in enumerate(rows) if not len(row)]:
         raise ValueError(f"document {short[0]} has no token; leave it out")
 
 
-def padded(rows: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "batch tokens"], Int[Tensor, " batch"]]:
+def padded(rows: Rows) -> tuple[Int[Tensor, "batch tokens"], Int[Tensor, " batch"]]:
     """Token ids of documents, none empty, as one tensor, filled up with 0, and their lengths."""
     lengths = torch.tensor([len(row) for row in rows])
     return pad_sequence([torch.as_tensor(row) for row in rows], batch_first=True), lengths
@@ -112,7 +112,7 @@ def static_embedding(student: Student, tokenizer: Any) -> Any:
     tokenizer: the teacher's, as `transformers` loads it. The mean of token vectors and the linear layer behind it are
     one table: a row for each token, taken through the layer. Raises `ValueError` for another student.
     """
-    from sentence_transformers.models import StaticEmbedding
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
     if student.design.architecture != "bag":
         raise ValueError(f"{student.design.identity!r} is no bag: only averaged token vectors are a StaticEmbedding")
@@ -205,8 +205,3 @@ def _linear(design: Design, sizes: Sizes, width: int) -> tuple[nn.Module, nn.Mod
     if design.architecture in RECURRENT and not design.linear_layers:
         return nn.Identity(), nn.Identity()
     return nn.Identity(), nn.Linear(width, output)
-
-
-def _scorer(width: int) -> nn.Module:
-    """The attentive aggregation's weight of a state, before the softmax over a document."""
-    return nn.Sequential(nn.Linear(width, width // 2), nn.ReLU(), nn.Linear(width // 2, 1))

@@ -10,8 +10,6 @@ those of other days are the texts to distil on.
 
 import csv
 import gzip
-import html
-import re
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -22,40 +20,37 @@ from lib.data.builders import write_folder, write_lines
 
 DAYS = {"0525": "train", "0527": "public", "0529": "private"}
 _LABELS = {"OK": "yes", "BAD": "no"}
-_URL = re.compile(rb"""<meta\s+property=["']og:url["']\s+content=["']([^"']+)["']""", re.I)
-_TITLE = re.compile(rb"""<meta\s+property=["']og:title["']\s+content=["']([^"']*)["']""", re.I)
 
 
-class _Article(HTMLParser):
-    """The paragraphs of a page's article."""
+class _Page(HTMLParser):
+    """What a page says of itself in `<meta property=...>`, and its paragraphs."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.inside, self.paragraphs = False, list[str]()
+        self.properties, self.inside, self.words = dict[str | None, str | None](), False, list[str]()
 
-    def handle_starttag(self, tag: str, attrs: list) -> None:
-        if tag == "p":
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag == "meta":
+            self.properties.setdefault(values.get("property"), values.get("content"))
+        if tag == "p":  # a new one ends the last, closed or not
             self.inside = True
-            self.paragraphs.append("")
+            self.words.append(" ")
 
     def handle_endtag(self, tag: str) -> None:
         self.inside = self.inside and tag != "p"
 
     def handle_data(self, data: str) -> None:
-        if self.inside:
-            self.paragraphs[-1] += data
+        self.words += [data] if self.inside else []
 
 
 def page(content: bytes) -> tuple[str, str, str] | None:
     """URL, title and text of a page; None if it names no URL or has no text."""
-    url, title = _URL.search(content), _TITLE.search(content)
-    article = _Article()
-    article.feed(content.decode("utf-8", errors="replace"))
-    text = " ".join(" ".join(article.paragraphs).split())
-    if url is None or not text:
-        return None
-    name, headline = (html.unescape(part[1].decode("utf-8", "replace")) if part else "" for part in (url, title))
-    return name, headline, text
+    parser = _Page()
+    parser.feed(content.decode("utf-8", errors="replace"))
+    url, title = (parser.properties.get(f"og:{name}") or "" for name in ("url", "title"))
+    text = " ".join("".join(parser.words).split())
+    return (url, title, text) if url and text else None
 
 
 def pages(archives: Path) -> Iterator[tuple[str, bytes]]:
@@ -82,6 +77,26 @@ def pages(archives: Path) -> Iterator[tuple[str, bytes]]:
             raise ValueError(f"{place}: the archive is cut off or damaged ({error}); copy it again") from error
 
 
+def annotated(pairs: Path, day: str) -> list[dict[str, str]]:
+    """Two URLs, `a` and `b`, and the `label` of each pair of a day; `ValueError` that names the file and the line."""
+    files = sorted(pairs.glob(f"ru_clustering_{day}*.tsv"))
+    if not files:
+        raise ValueError(f"{pairs}: expected ru_clustering_{day}*.tsv of the shared task's repository")
+    rows, file = [], files[-1]  # the last is the corrected version
+    try:
+        lines = file.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file}: not UTF-8 ({error.reason} at byte {error.start})") from error
+    for number, values in enumerate(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE), start=2):
+        a, b, quality = (values.get(name) for name in ("first_url", "second_url", "quality"))
+        if quality not in _LABELS or not (a and b):
+            raise ValueError(f"{file}:{number}: expected two URLs and OK or BAD, got {quality!r}")
+        rows.append({"a": a, "b": b, "label": _LABELS[quality]})
+    if not rows:
+        raise ValueError(f"{file}: expected pairs below a line of names, found none")
+    return rows
+
+
 def write(archives: Path, pairs: Path, folder: Path) -> list[str]:
     """Write the dataset folder, and return the URLs of pairs that no archive holds; these pairs are left out.
 
@@ -89,34 +104,19 @@ def write(archives: Path, pairs: Path, folder: Path) -> list[str]:
     """
     documents: dict[str, dict[str, str]] = {}
     for day, content in pages(archives):
-        if (parts := page(content)) is not None:
-            url, title, text = parts
-            row = {"id": url, "text": f"{title} {text}".strip(), "title": title, "group": DAYS.get(day, "")}
-            if url not in documents or row["group"]:
-                documents[url] = row
+        url, title, text = page(content) or ("", "", "")
+        row = {"id": url, "text": f"{title} {text}".strip(), "title": title, "group": DAYS.get(day, "")}
+        if url and (url not in documents or row["group"]):
+            documents[url] = row
     missing, counts = dict[str, None](), []
     for day, side in DAYS.items():
-        files = sorted(pairs.glob(f"ru_clustering_{day}*.tsv"))
-        if not files:
-            raise ValueError(f"{pairs}: expected ru_clustering_{day}*.tsv of the shared task's repository")
-        rows = []
-        try:
-            with open(files[-1], encoding="utf-8", newline="") as stream:  # the last is the corrected version
-                lines = list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{files[-1]}: not UTF-8 ({error.reason} at byte {error.start})") from error
-        if not lines:
-            raise ValueError(f"{files[-1]}: expected pairs below a line of names, found none")
-        for number, values in enumerate(lines, start=2):
-            ends, quality = (values.get("first_url"), values.get("second_url")), values.get("quality")
-            if quality not in _LABELS or None in ends:
-                raise ValueError(f"{files[-1]}:{number}: expected two URLs and OK or BAD, got {quality!r}")
-            absent = [end for end in ends if documents.get(end, {}).get("group") != side]
+        every, kept = annotated(pairs, day), []
+        for row in every:
+            absent = [row[end] for end in ("a", "b") if documents.get(row[end], {}).get("group") != side]
             missing.update(dict.fromkeys(absent))
-            if not absent:
-                rows.append({"a": ends[0], "b": ends[1], "label": _LABELS[quality]})
-        counts.append(f"{side}: {len(rows)} of {len(lines)} pairs")
-        write_lines(folder / "tasks" / "pairs" / f"{side}.jsonl", rows)
+            kept += [] if absent else [row]
+        counts.append(f"{side}: {len(kept)} of {len(every)} pairs")
+        write_lines(folder / "tasks" / "pairs" / f"{side}.jsonl", kept)
     counts.append(f"{len(missing)} URLs of pairs are in no archive of their day (missing_urls.txt)")
     write_folder(folder, documents.values(), "News of the Telegram contest", "; ".join(counts))
     (folder / "missing_urls.txt").write_text("".join(f"{url}\n" for url in missing), encoding="utf-8")

@@ -61,14 +61,6 @@ class TunedTeacher:
         return nn.functional.normalize(self.model.news_head(means)).numpy()
 
 
-def wanted(profile: Profile) -> bool:
-    """Whether a profile's teacher is tuned: with `build: null`, for events of one's own whose clusters are known.
-
-    mini keeps the structural teacher; thesis, whose pairs are annotated, has the published one's encoder to bring.
-    """
-    return profile.build is None and (events.folder(profile) / events.CLUSTERS).is_file()
-
-
 def recipe(profile: Profile, side: Side) -> Recipe:
     """All that makes the tuned teacher: its encoder, the train side and the code. No other side is in it."""
     seen = fingerprint([list(side.texts), side.pairs.tolist(), side.positive.tolist()])
@@ -78,26 +70,23 @@ def recipe(profile: Profile, side: Side) -> Recipe:
     return {"kind": "news_tuned", "settings": settings, "train": seen, "teacher": encoder, "code": made_by}
 
 
-def weights(profile: Profile, side: Side) -> dict[str, np.ndarray]:
-    """The tuned teacher's weights by name, and `history`, the mean loss of each epoch. side: train."""
+def load(encoder: SBERT, profile: Profile, side: Side) -> TunedTeacher:
+    """The teacher as tuned on a side, train; the store keeps its weights and `history`, the mean loss of each epoch.
+
+    encoder: the profile's structural teacher, which reads as many tokens as the tuned one shall.
+    """
 
     def make() -> dict[str, np.ndarray]:
-        encoder = structural_teacher.load(profile)
-        encoder.max_tokens = min(TOKENS, profile.news.max_tokens)
+        teacher = structural_teacher.load(profile)
+        teacher.max_tokens = min(TOKENS, profile.news.max_tokens)
         torch.manual_seed(SEED)
-        teacher = TunedTeacher(encoder)
-        history = tune(teacher, side)
-        state = {name: values.numpy() for name, values in teacher.model.state_dict().items()}
+        history = tune(tuned := TunedTeacher(teacher), side)
+        state = {name: values.numpy() for name, values in tuned.model.state_dict().items()}
         return state | {"history": np.array(history)}
 
-    key = recipe(profile, side)
-    return once(key, lambda: store().arrays(key, make))
-
-
-def load(encoder: SBERT, held: dict[str, np.ndarray]) -> TunedTeacher:
-    """The teacher with the tuned weights. encoder: as it was before; held: of `weights`."""
-    teacher = TunedTeacher(encoder)
-    teacher.model.load_state_dict({name: torch.from_numpy(held[name]) for name in teacher.model.state_dict()})
+    key, teacher = recipe(profile, side), TunedTeacher(encoder)
+    weights = once(key, lambda: store().arrays(key, make))
+    teacher.model.load_state_dict({name: torch.from_numpy(weights[name]) for name in teacher.model.state_dict()})
     teacher.model.requires_grad_(False)
     return teacher
 

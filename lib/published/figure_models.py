@@ -1,13 +1,15 @@
-"""The models of Chapter 4's figures: the published ones, and the variants that `params/grids` adds to them."""
+"""The models of Chapter 4's figures, the published ones and the variants that `params/grids` adds to them, and the news
+paper's students."""
 
 from collections.abc import Iterable
 from itertools import chain, product
 
 from lib.config import profiles
-from lib.published import CHAPTER_4, boxplot_rows
+from lib.published import CHAPTER_4, NEWS, boxplot_rows, load
 
 PROJECTIONS = {"fig4_7": "only-contextual", "fig4_8": "cosine", "fig4_9": "mm-MSE"}  # figure -> structural loss
 WEIGHTINGS = {"fig4_10": "cosine", "fig4_11": "mm-MSE"}  # the same
+OWN_NEWS = ("bag;cosine", "BiGRU(2)+1 linear;attentive;random tokens;cosine")  # students that the paper does not have
 
 
 def printed(label: str) -> dict[str, str]:
@@ -27,8 +29,16 @@ def listed(label: str) -> dict[str, str]:
 
 def names(labels: Iterable[str]) -> set[str]:
     """The names that a filter can choose among: those of the labels' figures, of all figures where none has models."""
-    figures = {*CHAPTER_4}.intersection(labels) or CHAPTER_4
-    return {name for label in figures for name in shown(label)}
+    labels = {*labels}
+    students = {*news_students(), *OWN_NEWS} if any(label.startswith("news") for label in labels) else set()
+    figures = labels.intersection(CHAPTER_4) or (() if students else CHAPTER_4)
+    return students.union(*map(shown, figures))
+
+
+def news_students() -> tuple[str, ...]:
+    """The identities of the news paper's 48 students, each once, in the order of its tables."""
+    models = load(NEWS)["model"].drop_duplicates()
+    return tuple(model for model in models if model != "teacher" and not model.endswith(";fine-tuned"))
 
 
 def of_grid(label: str) -> dict[str, str]:

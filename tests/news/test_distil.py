@@ -89,6 +89,28 @@ def test_teacher_tokens_are_not_trained():
     assert torch.equal(student.embedding.weight, Student(student.design, SMALL).embedding.weight)
 
 
+def test_only_the_tokens_of_the_documents_change_and_as_if_the_whole_table_were_trained():
+    rows, teacher, every = lesson()
+    used = sorted({token for row in rows for token in row[:3]})
+    rows = [row[:3] for row in rows]
+    torch.manual_seed(0)
+    student = Student(designs.parse("bag;cosine"), SMALL)
+    whole = Student(student.design, SMALL)
+    whole.load_state_dict(student.state_dict())
+    before = student.embedding.weight.detach().clone()
+    unused = np.setdiff1d(np.arange(50), used)
+    distil.train(student, rows, teacher, every[:-8], every[-8:], seed=0, **OPTIONS | {"epochs": 1})
+    assert len(unused) and torch.equal(student.embedding.weight[unused], before[unused])
+    assert (student.embedding.weight[used] != before[used]).any(1).sum() > len(used) / 2
+    groups = [{"params": [*whole.after.parameters()]}, {"params": [whole.embedding.weight]}]
+    optimizer, targets = torch.optim.Adam(groups, lr=1e-2), torch.nn.functional.normalize(torch.from_numpy(teacher))
+    for batch in distil.batches(every[:-8], np.array([len(row) for row in rows]), 8, np.random.default_rng(0)):
+        optimizer.zero_grad()
+        distil.loss(whole, rows, targets, batch).mean().backward()
+        optimizer.step()
+    torch.testing.assert_close(student.embedding.weight, whole.embedding.weight)
+
+
 def test_batches_hold_every_example_once_and_documents_of_one_length():
     examples, lengths = np.arange(1000)[:, None], np.random.default_rng(0).integers(1, 100, 1000)
     parts = distil.batches(examples, lengths, 32, np.random.default_rng(1))

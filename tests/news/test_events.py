@@ -215,6 +215,13 @@ def test_a_page_whose_address_is_no_utf8_is_read():
     assert telegram.page(content)[0] == "https://a\ufffd.ru"
 
 
+def test_paragraphs_that_nothing_closes_stay_apart_and_what_stands_between_is_left_out():
+    head = '<META content="A &amp; B" property="og:title"><meta property="og:url" content="https://a.ru">'
+    body = "<p>One<p>two</p>no text<p>th<b>ree</b>"
+    assert telegram.page((head + body).encode()) == ("https://a.ru", "A & B", "One two three")
+    assert telegram.page(body.encode()) is None and telegram.page(head.encode()) is None
+
+
 def test_pair_files_name_documents_of_their_side(contest, monkeypatch):
     archives, pairs, target = contest
     telegram.write(archives, pairs, target)

@@ -9,7 +9,8 @@ import pytest
 from lib import published
 from lib.config import profiles
 from lib.findings import claims
-from lib.news import clustering, designs, embedders, events, results
+from lib.news import clustering, embedders, events, inputs, results
+from lib.published import figure_models
 from lib.statistics import verdicts
 
 TINY = {"news.documents": 32, "news.epochs": 1}
@@ -91,9 +92,56 @@ def test_tables_have_published_values_baselines_and_intervals(smoke):
         assert {*results.BASELINES} - {embedders.UNTUNED} <= {*table["model"]} and not table["model"].duplicated().any()
         values = pd.to_numeric(printed["f1_public"]).to_numpy()
         assert (table["f1_public (published)"].to_numpy()[: len(printed)] == values).all()
-        assert {"low_public", "high_public", "f1_all_public", "collapsed", "seeds"} <= {*table}
+        assert {"low_public", "high_public", "f1_all_public", "collapsed_public", "seeds"} <= {*table}
     frame = results.figure_frame(ours)
-    assert (frame["source"] == "published").sum() == 47 and (frame["source"] == "ours").sum() >= 5
+    assert (frame["source"] == "published").sum() == 48 and (frame["source"] == "ours").sum() >= 8
+    lines = frame[frame["model"] == embedders.ONE].set_index("source")["f1"]
+    assert lines["published"] == pytest.approx(63.06, abs=0.01)  # 63.14, as Table 2 prints, and 62.97
+    assert lines["ours"] == pytest.approx(scores.loc[scores["model"] == embedders.ONE, "f1"].mean() * 100)
+
+
+def test_a_collapse_is_marked_on_its_own_side():
+    row = {"model": "m", "seed": 0, "f1": 0.6, "precision": 0.5, "recall": 1.0, "cluster_size": 9.0, "f1_all": 0.1}
+    row |= {"megabytes": 1.0, "milliseconds": 1.0, "milliseconds_batch": 1.0, "rated": 0.0, "draws": np.full(9, 0.6)}
+    sides = [row | {"side": side, "collapsed": side == "private"} for side in results.TESTED]
+    ours = results.summary(pd.DataFrame([*sides, *(part | {"model": "bag;cosine"} for part in sides)]))
+    table = results.table(2, ours).set_index("model")  # Table 2 is of the public side alone
+    assert "collapsed_private" not in table and not table.loc["bag;cosine", "collapsed_public"]
+    assert results.table(1, ours).set_index("model").loc["bag;cosine", "collapsed_private"]
+
+
+def test_models_that_only_training_tells_apart_share_a_time(smoke, monkeypatch):
+    profile, _ = smoke
+    measured = []
+    monkeypatch.setattr(results, "_milliseconds", lambda encode, rows: measured.append(len(rows)) or np.ones(2))
+    monkeypatch.setattr(results, "models", lambda _: dict.fromkeys(["BiGRU;cosine", "BiGRU;MSE;plateau", "bag;cosine"]))
+    clocked = results.times(profile)
+    assert {*clocked} == {"teacher", "BiGRU;cosine", "BiGRU;MSE;plateau", "bag;cosine"}
+    assert len(measured) == 3 * results.ROUNDS  # a GRU, a bag and the teacher
+
+
+def test_triplets_are_capped_and_annotated_documents_are_not(smoke, monkeypatch):
+    profile, _ = smoke
+    seen = []
+    monkeypatch.setattr(
+        embedders.distil, "train", lambda *given, **_: seen.append(len(given[3]) + len(given[4])) or [0.0]
+    )
+    monkeypatch.setattr(embedders.Student, "encode", lambda *_: np.zeros((1, 1)))
+    capped = profile.model_copy(update={"news": profile.news.model_copy(update={"triplets": 10})})
+    for model in ("BiGRU+1 linear;triplet", "LSTM+2 linear+dropout;MSE;annotated"):
+        for settings in (profile, capped):
+            embedders._student(model, 0, settings)
+    assert seen[0] > 10 == seen[1] and seen[2] == seen[3] > 10
+
+
+def test_both_word_baselines_count_alike(smoke, monkeypatch):
+    """They differ in whose words they know, not in how they weigh them."""
+    profile, _ = smoke
+    known = inputs.texts(profile)
+    known = known | {"distilled": [], "train": known["public"]}
+    monkeypatch.setattr(inputs, "texts", lambda _: known)
+    first, second = (embedders.of(name, 0, profile)["public"] for name in (embedders.TFIDF, embedders.TFIDF_BEFORE))
+    np.testing.assert_allclose(first, second)
 
 
 def test_evidence_speaks_to_the_ledger(smoke):
@@ -123,7 +171,7 @@ def test_only_and_max_variants_choose_students():
     chosen = results.models(profiles.load("mini", only="CNN*"))
     assert {*chosen} == {"CNN-1;MSE", "CNN-2;MSE", *embedders.GIVEN} - {embedders.UNTUNED}
     everything = results.models(profiles.load("mini"))
-    assert {*designs.students(), *embedders.OWN} <= {*everything}
+    assert {*figure_models.news_students(), *figure_models.OWN_NEWS} <= {*everything}
     assert [len(everything[name]) for name in results.REFERENCES] == [3, 3]
 
 

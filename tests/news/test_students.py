@@ -9,9 +9,10 @@ from torch.testing import assert_close
 from lib import published
 from lib.news import designs, students
 from lib.news.students import PAPER, Sizes, Student, padded
+from lib.published import figure_models
 
 SMALL = Sizes(vocabulary=50, token=16, hidden=8, output=12, teacher_token=10, feed_forward=16)
-EVERY = (*designs.students(), "bag;cosine", "BiGRU(2)+1 linear;attentive;random tokens;cosine")
+EVERY = (*figure_models.news_students(), *figure_models.OWN_NEWS)
 STRUCTURES = sorted({identity.rpartition(";")[0] + ";MSE": identity for identity in EVERY}.values())
 
 
@@ -21,9 +22,9 @@ def student(identity, sizes=SMALL, seed=0):
 
 
 def test_the_paper_has_48_students_each_once():
-    assert len(designs.students()) == len(set(designs.students())) == 48
+    assert len(figure_models.news_students()) == len(set(figure_models.news_students())) == 48
     shown = {row for number in range(1, 9) for row in published.load(f"news_tab{number}")["identity"]}
-    assert shown - {*designs.students()} - {"teacher"} == {
+    assert shown - {*figure_models.news_students()} - {"teacher"} == {
         f"{name};fine-tuned" for name in ("RuBERT Tiny", "RuBERT Tiny-2", "DistilRuBERT")
     }
 
@@ -31,7 +32,7 @@ def test_the_paper_has_48_students_each_once():
 def test_an_identity_says_what_its_row_says():
     for number in range(1, 9):
         for row in published.load(f"news_tab{number}").fillna("").itertuples():
-            if row.identity in designs.students():
+            if row.identity in figure_models.news_students():
                 design = designs.parse(row.identity)
                 printed = {
                     "architecture": row.architecture,
@@ -84,7 +85,7 @@ def test_sizes_are_the_printed_ones():
     tables = pd.concat([published.load(f"news_tab{number}") for number in range(3, 9)])
     checked = 0
     for identity, printed in tables[["identity", "size_mb"]].drop_duplicates().itertuples(index=False):
-        if identity in designs.students():
+        if identity in figure_models.news_students():
             with torch.device("meta"):
                 model = Student(designs.parse(identity), PAPER)
             size = model.megabytes

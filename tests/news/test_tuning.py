@@ -114,19 +114,24 @@ def test_lab_scores_the_tuned_teacher_beside_the_untuned_one(own, monkeypatch):
     assert embedders.of("BiGRU+1 linear;attentive;cosine", 0, profile)["public"].shape == (6, 256)
     table = results.table(8, results.summary(scores)).set_index("model")
     assert table.loc[embedders.UNTUNED, "f1_public"] > 0
-    assert table.loc["teacher", "size_mb"] == pytest.approx(table.loc[embedders.UNTUNED, "size_mb"], rel=0.02)
+    head = 4 * (384 * 256 + 256) / 2**20  # the layer that tuning adds
+    assert table.loc["teacher", "size_mb"] - table.loc[embedders.UNTUNED, "size_mb"] == pytest.approx(head, rel=1e-6)
     side = events.read(profile)["train"]
     assert store().has(tuning.recipe(profile, side))
     monkeypatch.setattr(tuning, "tune", lambda *_: pytest.fail("tuned again"))
-    held = store().arrays(tuning.recipe(profile, side), lambda: pytest.fail("not stored"))
-    loaded = tuning.load(inputs._encoder(profile, 384), held)
+    loaded = tuning.load(inputs._encoder(profile, 384), profile, side)
     vectors = embedders.of(embedders.TEACHER, 0, profile)["train"]
     assert np.allclose(loaded.encode(list(side.texts)), vectors, atol=1e-5)
 
 
-def test_only_clusters_of_ones_own_tune_a_teacher(own):
-    assert tuning.wanted(own(documents(TOPICS)))
-    assert not tuning.wanted(profiles.load("mini"))
+def test_the_setting_alone_decides_whether_the_teacher_is_tuned(own):
+    own(documents(TOPICS))
+    chosen = {name: profiles.load(name).news.tuned_teacher for name in ("mini", "smoke", "lab", "lab_gpu", "thesis")}
+    assert chosen == {"mini": False, "smoke": False, "lab": True, "lab_gpu": True, "thesis": False}
+    for wanted in (True, False):
+        profile = own(documents(TOPICS), tuned_teacher=wanted)
+        assert isinstance(inputs.reader(profile, 32), tuning.TunedTeacher) == wanted
+        assert (embedders.UNTUNED in results.models(profile)) == wanted
 
 
 def test_a_side_without_a_triplet_is_one_line():

@@ -120,3 +120,6 @@ def test_a_filter_chooses_among_the_models_of_the_requested_figures():
     assert "cosine" in figure_models.names(["fig4_2", "tab4_3"])
     assert "DM;100;stem;2" not in figure_models.names(["fig4_2", "tab4_3"])
     assert figure_models.names(["tab5_7"]) == figure_models.names(published.CHAPTER_4), "a page shows them all"
+    news = figure_models.names(["news_tab3", "news_fig1"])
+    assert {"CNN-1;MSE", "bag;cosine"} <= news and "cosine" not in news and "RuBERT Tiny;fine-tuned" not in news
+    assert figure_models.names(["fig4_2", "news_tab3"]) == news | figure_models.names(["fig4_2"])
