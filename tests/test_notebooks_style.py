@@ -6,6 +6,7 @@ One test a rule; what breaks it is listed with the notebook's name. Style and ou
 from __future__ import annotations
 
 import ast
+import builtins
 import json
 import re
 
@@ -17,6 +18,7 @@ NOTEBOOKS = {
 }
 OWN_PLACES = r"chdir|\.\./|[\"']/(home|tmp|root|usr|Users)|[A-Z]:\\\\|~/"
 LONGEST_CELL = 30
+IMPORTS = (ast.Import, ast.ImportFrom)
 FRAME = 5  # parameters, start, imports, versions, finish: cells that explain themselves
 
 
@@ -115,5 +117,35 @@ def test_cells_are_tagged_with_the_labels_that_they_make():
                 texts = {node.value for call in saves for node in ast.walk(call) if isinstance(node, ast.Constant)}
                 wrong += [cell["id"]] if {label for label in promised if label in texts} - tags else []
         return [*wrong, *(tagged ^ promised.keys())]
+
+    assert breaking(rule) == {}
+
+
+def test_what_a_label_needs_runs_when_it_alone_is_asked_for():
+    """Every name that a cell reads is bound by an untagged cell, by one tagged with the label, or in the cell."""
+
+    def bound(tree):
+        named = {
+            alias.asname or alias.name.split(".")[0]
+            for node in tree
+            if isinstance(node, IMPORTS)
+            for alias in node.names
+        }
+        named |= {node.arg for node in tree if isinstance(node, ast.arg)}
+        named |= {node.name for node in tree if isinstance(node, ast.FunctionDef)}
+        return named | {node.id for node in tree if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+    def rule(name, cells):
+        wrong = []
+        for label in manifest.promised(manifest.load(), name):
+            known = {*dir(builtins)}
+            for cell in cells:
+                tags = {*cell["metadata"].get("tags", [])} - {"parameters"}
+                if cell["cell_type"] == "code" and (not tags or label in tags):
+                    tree = [*ast.walk(ast.parse("".join(cell["source"])))]
+                    known |= bound(tree)
+                    read = {node.id for node in tree if isinstance(node, ast.Name)}
+                    wrong += [f"{label}: {missing}" for missing in read - known]
+        return wrong
 
     assert breaking(rule) == {}
