@@ -1,0 +1,83 @@
+"""Whether a student of one's own documents is any good: beside what is there without it, on other texts."""
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from lib import experiments, tasks
+from lib.config.schema import Profile
+from lib.data.dataset_folder import content
+from lib.distillation.variants import Variant
+from lib.evaluation import baselines
+from lib.experiments import models, structural_teacher, text_sets
+from lib.experiments.runs import halves_ranks
+from lib.statistics.intervals import from_examples, task_scores
+
+HELD_OUT = 300  # documents at most whose halves are looked for
+MODELS = {
+    "Longformer": "base",
+    "SBERT": "teacher, cut",
+    "SBERT, mean of chunks": "teacher, mean of chunks",
+    "TF-IDF": "TF-IDF",
+}
+
+
+def compare(student, variant: Variant, seed: int, profile: Profile) -> pd.DataFrame:
+    """A row for each measure and each of base, teacher, mean of the teacher's chunks, TF-IDF and student.
+
+    Measures: without labels, how well the halves of held-out documents find each other; on the test texts of a
+    classification the accuracy, of a retrieval MAP and MRR. Columns: measure, examples, model, value, low, high, and
+    against_base with its low and high. Intervals (95 %) are about other texts; another seed would change values, too.
+    """
+    frames, names = [_halves(student, variant, profile)], [*MODELS, variant]
+    if tasks.classification_names(profile):
+        frames.append(experiments.run(names, profile=profile, seeds=[seed], split="test"))
+    if tasks.retrieval_names(profile):
+        frames.append(experiments.retrieve(names, profile=profile, seeds=[seed]))
+    rows = pd.concat(frames, ignore_index=True).assign(chance=0.0, seed=seed)
+    return pd.concat([_measured(*each) for each in rows.groupby(["task", "metric"], sort=False)], ignore_index=True)
+
+
+def verdicts(table: pd.DataFrame) -> list[str]:
+    """A sentence for each measure: whether the student, the last of the rows, is better or worse than its start."""
+    sentences = []
+    for measure, rows in table.groupby("measure", sort=False):
+        *_, student = rows.itertuples()
+        told = "better" if student.against_low > 0 else "worse" if student.against_high < 0 else "not distinguishable"
+        told += f" {'from' if told[0] == 'n' else 'than'} its start: {student.against_base:+.3f}"
+        sentences.append(f"{measure}: the student is {told} [{student.against_low:+.3f}, {student.against_high:+.3f}]")
+    return sentences
+
+
+def _halves(student, variant: Variant, profile: Profile) -> pd.DataFrame:
+    """Of each model and held-out document the reciprocal rank of its other half. Held-out are the corpus' validation
+    documents, then what tasks are tested on; of each as many words as the student reads tokens."""
+    documents = [(document.text, document.group or document.id) for document in text_sets.corpus(profile).validation]
+    for task in tasks.read(profile).values():
+        documents += [(task.texts[name], task.groups.get(name, name)) for name in sorted(task.held_out())]
+    unique = {content(text): (text.split()[: student.max_positions], group) for text, group in documents}
+    words, groups = zip(*[each for each in unique.values() if len(each[0]) > 1][:HELD_OUT], strict=True)
+    texts = [" ".join(each[: len(each) // 2]) for each in words] + [" ".join(each[len(each) // 2 :]) for each in words]
+    teacher, precision = structural_teacher.load(profile), profile.training.precision
+    vectors = [
+        models.base_student(profile).to(models.device()).encode(texts, precision=precision),
+        teacher.encode(texts),
+        baselines.mean_of_chunks(teacher, texts),
+        baselines.tfidf(text_sets.texts("train", profile), texts).toarray(),
+        student.encode(texts, precision=precision),
+    ]
+    scores = [halves_ranks(each).reshape(2, -1).mean(axis=0) for each in vectors]
+    frame = pd.DataFrame({"model": [*MODELS, variant.identity], "task": "halves of documents", "metric": "MRR"})
+    return frame.assign(scores=scores, groups=[np.array(groups)] * len(scores))
+
+
+def _measured(names: tuple[str, str], rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a measure, with intervals."""
+    evidence = from_examples(task_scores(rows), given=[*rows["model"]])
+    sums = np.eye(len(rows))[evidence.means.index.get_indexer(rows["model"])]
+    table = rows[["model"]].replace(MODELS).assign(measure=" ".join(names), examples=len(rows["scores"].iloc[0]))
+    for name, start, weights in (("value", "", sums), ("against_base", "against_", sums - sums[0])):
+        errors, df = evidence.errors(weights)
+        value, half = weights @ evidence.scores, np.nan_to_num(stats.t.ppf(0.975, df) * errors)
+        table = table.assign(**{name: value, f"{start}low": value - half, f"{start}high": value + half})
+    return table
