@@ -113,7 +113,7 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
             from lib.findings import own_student
 
             table = own_student.compare(student, variant, seed, profile)
-            print(table.to_string(index=False, float_format="%.3f"), *own_student.verdicts(table), sep="\n")
+            print(own_student.told(table))
     finally:  # whatever happens to the table, the student is kept; all that a model card can tell is here
         (student.export if export else student.save)(out)
         student_training.remove_checkpoint(variant, seed, profile)

@@ -26,10 +26,7 @@ ENGLISH = 0.15  # share of function words below which a text is hardly English, 
 
 def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str, Any], str, int]:
     """Changes to the profile `lab` for what is there; what they come to, for a person; the bytes they write, at most.
-
-    tasks: `<folder>/<task>`, None for all. Raises `ValueError` for another name, for what cannot be read, and for fewer
-    than `LEAST` documents that no task is tested on.
-    """
+    tasks: `<folder>/<task>`, None for all. `ValueError` with fewer than `LEAST` documents that no task is tested on."""
     folders, entries, seen, judged = _folders(path), {}, {0}, 0
     places = {f"{folder.name}/{task.name}": task for folder in folders for task in sorted(folder.glob("tasks/[!.]*"))}
     for name in places if tasks is None else tasks:
@@ -51,12 +48,11 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
     held_out = max(2, min(usable // 5, 100))
     documents = max(6, min(usable - held_out, int(TRAINED / np.mean(words))))
     corpus = [{"folder": name, "share": share} for name, share in shares.items() if share]
-    changes = {"data_root": str(folders[0].parent), "corpus.folders": corpus, "tasks.folders": entries}
+    changes = {"build": None, "data_root": str(folders[0].parent), "corpus.folders": corpus, "tasks.folders": entries}
     changes |= {"corpus.train_documents": usable - held_out, "corpus.validation_documents": held_out}
-    changes |= {"training.documents": documents, "final.documents": documents}
-    changes |= {"training.cca_batch_size": min(50, documents)}
-    # Of a document's 1.35 tokens a word a core embeds 7,500 a second in float32; training and a teacher cost four times
-    # that, the five models of the table as much.
+    changes |= {f"{part}.documents": documents for part in ("training", "final")}
+    changes["training.cca_batch_size"] = min(50, documents)
+    # A core embeds 7,500 tokens a second in float32, 1.35 a word; training and the table's models take four times that.
     minutes = 4 * 1.35 * np.mean(words) * (documents + min(held_out + tested, 300) + judged) / 7500 / 60
     size = 300_000_000 + 30 * sum(words) + 4000 * (documents + judged)  # weights, texts and token ids, embeddings
     told = f"train on {documents} documents, hold out {held_out}, judge by {len(entries)} tasks"
@@ -97,13 +93,14 @@ def _unread(what: str, names: Iterable[str], read: Iterable[str]) -> list[str]:
 
 def _documents(folder: Path) -> Iterator[str]:
     documents = Documents(folder.parent, folder.name)
-    rows = [(*_words(document.text), bool(document.group)) for document in documents]
-    words, english, grouped = np.array(rows).T
-    lengths = f"{min(words):.0f} to {max(words):.0f} words, half of them up to {np.median(words):.0f}"
-    yield f"{len(words)} documents of {lengths}; {grouped.sum():.0f} with a group"
+    texts = ((document.text.lower().split(), bool(document.group)) for document in documents)
+    rows = [(len(text), sum(word in ENGLISH_STOP_WORDS for word in text), group) for text, group in texts]
+    words, function_words, grouped = np.array(rows).T
+    lengths = f"{min(words)} to {max(words)} words, half of them up to {np.median(words):.0f}"
+    yield f"{len(words)} documents of {lengths}; {sum(grouped)} with a group"
     if long := (words > READ).sum():
         yield f"note: {long} documents are longer than some {READ} words, where a student of `lab` stops reading"
-    if foreign := ((words > 20) & (english < ENGLISH)).sum():
+    if foreign := ((words > 20) & (function_words < ENGLISH * words)).sum():
         yield f"note: {foreign} documents hold hardly a word like 'the'; teacher and base of `lab` know English alone"
     if documents.files[0].suffix != ".parquet":
         yield from _unread("field ", next(json_lines(documents.files[0]))[1], ("id", "text", "title", "group"))
@@ -112,12 +109,6 @@ def _documents(folder: Path) -> Iterator[str]:
         yield f"note: {empty} documents have no text; tasks leave out what needs them, a corpus refuses them"
     if copies := len(full) - len(np.unique(full)):
         yield f"note: {copies} documents repeat another; a corpus takes each text once"
-
-
-def _words(text: str) -> tuple[int, float]:
-    """How many words a text has, and the share of English function words."""
-    words = text.lower().split()
-    return len(words), sum(word in ENGLISH_STOP_WORDS for word in words) / max(len(words), 1)
 
 
 def _task(folder: Path) -> Iterator[str]:
@@ -143,8 +134,10 @@ def main(arguments: list[str] | None = None) -> int:
         for line in findings(path):
             errors += ": error: " in line
             print(" ".join(line.split())[:500])  # an id or a label may be any text
-        if not errors:
-            print(f"suggested: {suggested(path)[1]}")
+        try:
+            print(f"suggested: {'first mend the errors' if errors else suggested(path)[1]}")
+        except ValueError as error:
+            print(f"suggested: nothing, {error}")
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         errors += 1

@@ -123,14 +123,10 @@ def retrieve(
 def halves_mrr(model: str | Variant, seed: int, profile: Profile) -> float:
     """Mean reciprocal rank, by cosine, of the other half of a held-out document among all other halves: a score that
     needs neither labels nor heads. The model's embeddings have to be there, or are made."""
-    return float(halves_ranks(embeddings.of(model, seed, profile)["halves"]).mean())
-
-
-def halves_ranks(vectors: np.ndarray) -> np.ndarray:
-    """(halves,) the reciprocal rank of each half's other half; vectors: first halves before all second ones."""
+    vectors = embeddings.of(model, seed, profile)["halves"]
     rows, middle = range(len(vectors)), len(vectors) // 2
     rankings = metrics.rank(vectors, rows, rows)
-    return np.array([metrics.reciprocal_rank([(row + middle) % len(rows)], rankings[row]) for row in rows])
+    return float(np.mean([metrics.reciprocal_rank([(row + middle) % len(rows)], rankings[row]) for row in rows]))
 
 
 def prepare(

@@ -8,26 +8,21 @@ from lib import experiments, tasks
 from lib.config.schema import Profile
 from lib.data.dataset_folder import content
 from lib.distillation.variants import Variant
-from lib.evaluation import baselines
+from lib.evaluation import baselines, metrics
 from lib.experiments import models, structural_teacher, text_sets
-from lib.experiments.runs import halves_ranks
 from lib.statistics.intervals import from_examples, task_scores
 
 HELD_OUT = 300  # documents at most whose halves are looked for
-MODELS = {
-    "Longformer": "base",
-    "SBERT": "teacher, cut",
-    "SBERT, mean of chunks": "teacher, mean of chunks",
-    "TF-IDF": "TF-IDF",
-}
+WORSE = "worse than"
+MODELS = {"Longformer": "base", "SBERT": "teacher, cut", "SBERT, mean of chunks": "teacher, chunks", "TF-IDF": "TF-IDF"}
 
 
 def compare(student, variant: Variant, seed: int, profile: Profile) -> pd.DataFrame:
     """A row for each measure and each of base, teacher, mean of the teacher's chunks, TF-IDF and student.
 
     Measures: without labels, how well the halves of held-out documents find each other; on the test texts of a
-    classification the accuracy, of a retrieval MAP and MRR. Columns: measure, examples, model, value, low, high, and
-    against_base with its low and high. Intervals (95 %) are about other texts; another seed would change values, too.
+    classification the accuracy, of a retrieval MAP and MRR. Columns: measure, examples, model, value, low, high,
+    against_base, against_low, against_high, than_base. Intervals (95 %) are about other texts, not about other seeds.
     """
     frames, names = [_halves(student, variant, profile)], [*MODELS, variant]
     if tasks.classification_names(profile):
@@ -38,15 +33,12 @@ def compare(student, variant: Variant, seed: int, profile: Profile) -> pd.DataFr
     return pd.concat([_measured(*each) for each in rows.groupby(["task", "metric"], sort=False)], ignore_index=True)
 
 
-def verdicts(table: pd.DataFrame) -> list[str]:
-    """A sentence for each measure: whether the student, the last of the rows, is better or worse than its start."""
-    sentences = []
-    for measure, rows in table.groupby("measure", sort=False):
-        *_, student = rows.itertuples()
-        told = "better" if student.against_low > 0 else "worse" if student.against_high < 0 else "not distinguishable"
-        told += f" {'from' if told[0] == 'n' else 'than'} its start: {student.against_base:+.3f}"
-        sentences.append(f"{measure}: the student is {told} [{student.against_low:+.3f}, {student.against_high:+.3f}]")
-    return sentences
+def told(table: pd.DataFrame) -> str:
+    """The table as text, then a sentence for each measure on the student, whose rows are the last ones."""
+    rows = table.groupby("measure", sort=False).tail(1)
+    lines = [f"{row.measure}: the student is {row.than_base} the base, its start" for row in rows.itertuples()]
+    lines += ["Try another loss, or fewer documents: --set training.documents=..."] * (WORSE in {*rows["than_base"]})
+    return "\n".join([table.to_string(index=False, float_format="%.3f"), *lines])
 
 
 def _halves(student, variant: Variant, profile: Profile) -> pd.DataFrame:
@@ -66,7 +58,10 @@ def _halves(student, variant: Variant, profile: Profile) -> pd.DataFrame:
         baselines.tfidf(text_sets.texts("train", profile), texts).toarray(),
         student.encode(texts, precision=precision),
     ]
-    scores = [halves_ranks(each).reshape(2, -1).mean(axis=0) for each in vectors]
+    rows, other = range(len(texts)), lambda row: (row + len(words)) % len(texts)
+    rankings = [metrics.rank(each, rows, rows) for each in vectors]
+    ranks = [[metrics.reciprocal_rank([other(row)], ranking[row]) for row in rows] for ranking in rankings]
+    scores = [np.reshape(each, (2, -1)).mean(axis=0) for each in ranks]
     frame = pd.DataFrame({"model": [*MODELS, variant.identity], "task": "halves of documents", "metric": "MRR"})
     return frame.assign(scores=scores, groups=[np.array(groups)] * len(scores))
 
@@ -80,4 +75,6 @@ def _measured(names: tuple[str, str], rows: pd.DataFrame) -> pd.DataFrame:
         errors, df = evidence.errors(weights)
         value, half = weights @ evidence.scores, np.nan_to_num(stats.t.ppf(0.975, df) * errors)
         table = table.assign(**{name: value, f"{start}low": value - half, f"{start}high": value + half})
-    return table
+    better, worse = table["against_low"] > 0, table["against_high"] < 0
+    verdict = np.select([better, worse], ["better than", WORSE], "not distinguishable from")
+    return table.assign(than_base=verdict)
