@@ -73,7 +73,7 @@ def _own(given: argparse.Namespace, out: Path) -> list[str]:
     processor = torch.cpu.get_capabilities()
     fast = torch.cuda.is_available() or any(processor.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
     changes["training.precision"] = "bf16" if fast else "fp32"
-    print(f"{told}, {changes['training.precision']}", flush=True)
+    print(f"suggested: {told}, {changes['training.precision']}", flush=True)
     return [f"{key}={json.dumps(value)}" for key, value in changes.items()]
 
 
@@ -88,9 +88,9 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
     if MAIN:
         limits = {"student": profile.student.max_positions, "teacher": profile.structural_teacher.max_tokens}
         cut = [f"{(lengths > limit - 2).sum()} at the {name}'s {limit} tokens" for name, limit in limits.items()]
-        print(
-            f"left out: {text_sets.corpus(profile).left_out}; of {len(lengths)} documents are cut {' and '.join(cut)}"
-        )
+        counts = [(name, *count) for name, each in text_sets.corpus(profile).left_out.items() for count in each.items()]
+        left_out = ", ".join(f"{name}: {count} {reason}" for name, reason, count in counts if count) or "nothing"
+        print(f"left out: {left_out}; of {len(lengths)} documents are cut {' and '.join(cut)}", flush=True)
     if variant.contextual:
         contextual_teacher.embeddings(variant.contextual, "train", profile)
     try:

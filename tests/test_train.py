@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +14,7 @@ from lib.experiments import student_training
 from lib.store import owned_folder
 from lib.student import Student, export
 
+SMOKE = ["--profile", "smoke", "--set", "training.precision=fp32"]  # a process keeps the precision it began with
 SMALL = ["--profile", "smoke", "--set", "training.documents=12"]
 
 
@@ -211,15 +213,17 @@ def test_documents_of_ones_own_end_with_a_table_and_an_export(notes, artifacts, 
         return distill(*arguments, on_update=count, **keywords)
 
     monkeypatch.setattr(training, "distill", counted)
-    train.main(["MSE", "--data", str(notes), "--profile", "smoke", "--out", str(tmp_path / "out"), "--export"])
+    train.main(["MSE", "--data", str(notes), *SMOKE, "--out", str(tmp_path / "out"), "--export"])
     printed, bar = capsys.readouterr()
-    assert "train on 15 documents, hold out 3, judge by 1 tasks" in printed and "'in a test': 22" in printed
+    assert (
+        "suggested: train on 15 documents, hold out 3, judge by 1 tasks" in printed
+        and "left out: notes: 22 in a test; " in printed
+    )
     assert "0 at the student's 512 tokens and 0 at the teacher's 48 tokens" in printed
     assert "token/s" in bar and "100%" in bar
     for measure in ("halves of documents MRR", "notes/kind accuracy"):
-        rows = [line for line in printed.splitlines() if f" {measure} " in line]
-        models = ["base", "teacher, cut", "teacher, chunks", "TF-IDF", "MSE"]
-        assert [line.split(measure)[0].strip() for line in rows] == models
+        rows = re.findall(rf"{measure} +\d+ +(\D.*?) +[01]\.\d{{3}} \[[01]\.\d{{3}}", printed)
+        assert rows == ["base", "teacher, cut", "teacher, chunks", "TF-IDF", "MSE"]
         assert sum(f"{measure}: the student is " in line for line in printed.splitlines()) == 1
     assert [done for done, *_ in updates] == [1, 2], "15 documents in batches of 6, once"
     assert (tmp_path / "out/modules.json").is_file() and Student.load(tmp_path / "out").dim == 384
@@ -277,7 +281,7 @@ def test_a_table_that_fails_loses_no_student(notes, monkeypatch, capsys, tmp_pat
         raise ValueError("no table today")
 
     monkeypatch.setattr(own_student, "compare", fail)
-    command = ["MSE", "--data", str(notes), "--profile", "smoke", "--out", str(tmp_path / "out")]
+    command = ["MSE", "--data", str(notes), *SMOKE, "--out", str(tmp_path / "out")]
     with pytest.raises(SystemExit, match="1"):
         train.main(command)
     assert capsys.readouterr().err.splitlines()[-1] == "python -m lib.train: no table today"

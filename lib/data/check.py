@@ -46,16 +46,16 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
         told = f"the others have no text, repeat one or are among the {tested} of the tests"
         raise ValueError(f"{path}: {usable} of {len(words)} documents can be trained on, expected {LEAST}: {told}")
     held_out = max(2, min(usable // 5, 100))
-    documents = max(6, min(usable - held_out, int(TRAINED / np.mean(words))))
+    trained = max(6, min(usable - held_out, int(TRAINED / np.mean(words))))
     corpus = [{"folder": name, "share": share} for name, share in shares.items() if share]
     changes = {"build": None, "data_root": str(folders[0].parent), "corpus.folders": corpus, "tasks.folders": entries}
     changes |= {"corpus.train_documents": usable - held_out, "corpus.validation_documents": held_out}
-    changes |= {f"{part}.documents": documents for part in ("training", "final")}
-    changes["training.cca_batch_size"] = min(50, documents)
+    changes |= {f"{part}.documents": trained for part in ("training", "final")}
+    changes["training.cca_batch_size"] = min(50, trained)
     # A core embeds 7,500 tokens a second in float32, 1.35 a word; training and the table's models take four times that.
-    minutes = 4 * 1.35 * np.mean(words) * (documents + min(held_out + tested, 300) + judged) / 7500 / 60
-    size = 300_000_000 + 30 * sum(words) + 4000 * (documents + judged)  # weights, texts and token ids, embeddings
-    told = f"train on {documents} documents, hold out {held_out}, judge by {len(entries)} tasks"
+    minutes = 4 * 1.35 * np.mean(words) * (trained + min(held_out + tested, 300) + judged) / 7500 / 60
+    size = 300_000_000 + 30 * sum(words) + 4000 * (trained + judged)  # weights, texts and token ids, embeddings
+    told = f"train on {trained} documents, hold out {held_out}, judge by {len(entries)} tasks"
     return changes, f"{told}: some {minutes:.0f} minutes of a core, {size / 1e9:.1f} GB", size
 
 

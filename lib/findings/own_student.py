@@ -38,7 +38,10 @@ def told(table: pd.DataFrame) -> str:
     rows = table.groupby("measure", sort=False).tail(1)
     lines = [f"{row.measure}: the student is {row.than_base} the base, its start" for row in rows.itertuples()]
     lines += ["Try another loss, or fewer documents: --set training.documents=..."] * (WORSE in {*rows["than_base"]})
-    return "\n".join([table.to_string(index=False, float_format="%.3f"), *lines])
+    value = table.agg("{0[value]:.3f} [{0[low]:.3f}, {0[high]:.3f}]".format, axis=1)
+    against = table.agg("{0[against_base]:+.3f} [{0[against_low]:+.3f}, {0[against_high]:+.3f}]".format, axis=1)
+    cells = table[["measure", "examples", "model"]].assign(value=value, against_base=against)
+    return "\n".join([cells.to_string(index=False), *lines])
 
 
 def _halves(student, variant: Variant, profile: Profile) -> pd.DataFrame:
