@@ -20,6 +20,7 @@ SUBJECTS = (
 def test_it_searches_pairs_and_maps(tmp_path, monkeypatch):
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
     monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
+    monkeypatch.delenv("MPLBACKEND", raising=False)  # the kernel shows figures in the notebook
     rows = [
         {"id": n, "text": f"{SUBJECTS[n % 2]} Note {n}.", "title": f"{'river law'.split()[n % 2]} {n}"}
         for n in range(12)

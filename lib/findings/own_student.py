@@ -6,13 +6,10 @@ from scipy import stats
 
 from lib import experiments, tasks
 from lib.config.schema import Profile
-from lib.data.dataset_folder import content
 from lib.distillation.variants import Variant
-from lib.evaluation import baselines, metrics
-from lib.experiments import models, structural_teacher, text_sets
+from lib.experiments import runs
 from lib.statistics.intervals import from_examples, task_scores
 
-HELD_OUT = 300  # documents at most whose halves are looked for
 WORSE = "worse than"
 MODELS = {"Longformer": "base", "SBERT": "teacher, cut", "SBERT, mean of chunks": "teacher, chunks", "TF-IDF": "TF-IDF"}
 
@@ -24,7 +21,7 @@ def compare(student, variant: Variant, seed: int, profile: Profile) -> pd.DataFr
     classification the accuracy, of a retrieval MAP and MRR. Columns: measure, examples, model, value, low, high,
     against_base, against_low, against_high, than_base. Intervals (95 %) are about other texts, not about other seeds.
     """
-    frames, names = [_halves(student, variant, profile)], [*MODELS, variant]
+    frames, names = [runs.halves(student, variant, profile)], [*MODELS, variant]
     if tasks.classification_names(profile):
         frames.append(experiments.run(names, profile=profile, seeds=[seed], split="test"))
     if tasks.retrieval_names(profile):
@@ -42,31 +39,6 @@ def told(table: pd.DataFrame) -> str:
     against = table.agg("{0[against_base]:+.3f} [{0[against_low]:+.3f}, {0[against_high]:+.3f}]".format, axis=1)
     cells = table[["measure", "examples", "model"]].assign(value=value, against_base=against)
     return "\n".join([cells.to_string(index=False), *lines])
-
-
-def _halves(student, variant: Variant, profile: Profile) -> pd.DataFrame:
-    """Of each model and held-out document the reciprocal rank of its other half. Held-out are the corpus' validation
-    documents, then what tasks are tested on; of each as many words as the student reads tokens."""
-    documents = [(document.text, document.group or document.id) for document in text_sets.corpus(profile).validation]
-    for task in tasks.read(profile).values():
-        documents += [(task.texts[name], task.groups.get(name, name)) for name in sorted(task.held_out())]
-    unique = {content(text): (text.split()[: student.max_positions], group) for text, group in documents}
-    words, groups = zip(*[each for each in unique.values() if len(each[0]) > 1][:HELD_OUT], strict=True)
-    texts = [" ".join(each[: len(each) // 2]) for each in words] + [" ".join(each[len(each) // 2 :]) for each in words]
-    teacher, precision = structural_teacher.load(profile), profile.training.precision
-    vectors = [
-        models.base_student(profile).to(models.device()).encode(texts, precision=precision),
-        teacher.encode(texts),
-        baselines.mean_of_chunks(teacher, texts),
-        baselines.tfidf(text_sets.texts("train", profile), texts).toarray(),
-        student.encode(texts, precision=precision),
-    ]
-    rows, other = range(len(texts)), lambda row: (row + len(words)) % len(texts)
-    rankings = [metrics.rank(each, rows, rows) for each in vectors]
-    ranks = [[metrics.reciprocal_rank([other(row)], ranking[row]) for row in rows] for ranking in rankings]
-    scores = [np.reshape(each, (2, -1)).mean(axis=0) for each in ranks]
-    frame = pd.DataFrame({"model": [*MODELS, variant.identity], "task": "halves of documents", "metric": "MRR"})
-    return frame.assign(scores=scores, groups=[np.array(groups)] * len(scores))
 
 
 def _measured(names: tuple[str, str], rows: pd.DataFrame) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from scipy import sparse, stats
 from lib.config import profiles
 from lib.data import check
 from lib.distillation import variants
-from lib.experiments import text_sets
+from lib.experiments import runs, text_sets
 from lib.findings import own_student
 
 NAMES = [*own_student.MODELS, "cosine"]
@@ -82,11 +82,11 @@ def test_halves_are_of_documents_that_training_does_not_read(profile, monkeypatc
         return np.ones((len(texts), 2))  # all are one: the first of the others is the nearest
 
     encoder = SimpleNamespace(encode=perfect, max_positions=6, to=lambda device: encoder)
-    monkeypatch.setattr(own_student.models, "base_student", lambda profile: encoder)
-    monkeypatch.setattr(own_student.structural_teacher, "load", lambda profile: encoder)
-    monkeypatch.setattr(own_student.baselines, "mean_of_chunks", lambda teacher, texts: useless(texts))
-    monkeypatch.setattr(own_student.baselines, "tfidf", lambda corpus, texts: sparse.csr_array(useless(texts)))
-    frame = own_student._halves(encoder, variants.parse("cosine"), profile)
+    monkeypatch.setattr(runs, "base_student", lambda profile: encoder)
+    monkeypatch.setattr(runs.structural_teacher, "load", lambda profile: encoder)
+    monkeypatch.setattr(runs.baselines, "mean_of_chunks", lambda teacher, texts: useless(texts))
+    monkeypatch.setattr(runs.baselines, "tfidf", lambda corpus, texts: sparse.csr_array(useless(texts)))
+    frame = runs.halves(encoder, variants.parse("cosine"), profile)
     held_out = len(text_sets.corpus(profile).validation) + 2 + 10  # of the corpus; validated and tested on
     scores = dict(zip(frame["model"], frame["scores"], strict=True))
     assert {len(values) for values in scores.values()} == {held_out}
@@ -101,7 +101,7 @@ def test_a_folder_without_tasks_has_its_halves(profile, monkeypatch):
     alone = profile.model_copy(update={"tasks": profile.tasks.model_copy(update={"folders": {}})})
     halves = pd.DataFrame({"model": NAMES, "task": "halves", "metric": "MRR"})
     halves = halves.assign(scores=list(np.random.default_rng(0).random((5, 9))), groups=[np.arange(9)] * 5)
-    monkeypatch.setattr(own_student, "_halves", lambda *_: halves)
+    monkeypatch.setattr(runs, "halves", lambda *_: halves)
     monkeypatch.setattr(own_student.experiments, "run", None)
     table = own_student.compare(None, variants.parse("cosine"), 0, alone)
     assert table["measure"].unique().tolist() == ["halves MRR"] and len(table) == 5
