@@ -52,4 +52,4 @@ def _measured(names: tuple[str, str], rows: pd.DataFrame) -> pd.DataFrame:
         table = table.assign(**{name: value, f"{start}low": value - half, f"{start}high": value + half})
     better, worse = table["against_low"] > 0, table["against_high"] < 0
     verdict = np.select([better, worse], ["better than", WORSE], "not distinguishable from")
-    return table.assign(than_base=verdict)
+    return table.assign(than_base=verdict, low=table["low"].clip(0), high=table["high"].clip(upper=1))

@@ -10,7 +10,7 @@ from lib.experiments import text_sets
 
 ENGLISH = "the court of the town and the people in it were heard on the second day by a judge who had been there {}"
 CZECH = (
-    "soud ve městě a lidé v něm byli druhého dne vyslechnuti soudcem který tam už předtím několikrát byl a odešel {}"
+    "soud ve městě a lidé v něm byli druhého rána vyslechnuti soudcem který tam už předtím několikrát byl a odešel {}"
 )
 
 

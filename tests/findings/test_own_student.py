@@ -39,6 +39,11 @@ def test_intervals_are_those_of_paired_differences():
     assert table[["against_base", "against_low", "against_high"]].iloc[0].tolist() == [0, 0, 0]
 
 
+def test_an_interval_ends_where_scores_do():
+    table = measured(*[np.r_[np.zeros(20), 1.0]] * 4, np.r_[np.ones(20), 0.0])
+    assert table["low"].min() == 0 and table["high"].max() == 1
+
+
 def test_texts_of_one_group_count_as_one():
     scores = np.random.default_rng(0).random((5, 40))
     alone, twins = measured(*scores), measured(*np.tile(scores, 2), groups=np.tile(np.arange(40), 2))
