@@ -1,16 +1,16 @@
 """Whether a student of one's own documents is any good: beside what is there without it, on other texts."""
 
-import numpy as np
 import pandas as pd
-from scipy import stats
 
 from lib import experiments, tasks
 from lib.config.schema import Profile
 from lib.distillation.variants import Variant
 from lib.experiments import runs
+from lib.statistics.effects import Comparison, pair
 from lib.statistics.intervals import from_examples, task_scores
+from lib.statistics.verdicts import EQUIVALENT, HOLDS, OPEN, REVERSED, judge
 
-WORSE = "worse than"
+THAN_BASE = {HOLDS: "better than", REVERSED: "worse than", EQUIVALENT: "as good as", OPEN: "not distinguishable from"}
 MODELS = {"Longformer": "base", "SBERT": "teacher, cut", "SBERT, mean of chunks": "teacher, chunks", "TF-IDF": "TF-IDF"}
 
 
@@ -34,7 +34,9 @@ def told(table: pd.DataFrame) -> str:
     """The table as text, then a sentence for each measure on the student, whose rows are the last ones."""
     rows = table.groupby("measure", sort=False).tail(1)
     lines = [f"{row.measure}: the student is {row.than_base} the base, its start" for row in rows.itertuples()]
-    lines += ["Try another loss, or fewer documents: --set training.documents=..."] * (WORSE in {*rows["than_base"]})
+    lines += ["Try another loss, or fewer documents: --set training.documents=..."] * (
+        THAN_BASE[REVERSED] in {*rows["than_base"]}
+    )
     value = table.agg("{0[value]:.3f} [{0[low]:.3f}, {0[high]:.3f}]".format, axis=1)
     against = table.agg("{0[against_base]:+.3f} [{0[against_low]:+.3f}, {0[against_high]:+.3f}]".format, axis=1)
     cells = table[["measure", "examples", "model"]].assign(value=value, against_base=against)
@@ -44,12 +46,12 @@ def told(table: pd.DataFrame) -> str:
 def _measured(names: tuple[str, str], rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of a measure, with intervals."""
     evidence = from_examples(task_scores(rows), given=[*rows["model"]])
-    sums = np.eye(len(rows))[evidence.means.index.get_indexer(rows["model"])]
-    table = rows[["model"]].replace(MODELS).assign(measure=" ".join(names), examples=len(rows["scores"].iloc[0]))
-    for name, start, weights in (("value", "", sums), ("against_base", "against_", sums - sums[0])):
-        errors, df = evidence.errors(weights)
-        value, half = weights @ evidence.scores, np.nan_to_num(stats.t.ppf(0.975, df) * errors)
-        table = table.assign(**{name: value, f"{start}low": value - half, f"{start}high": value + half})
-    better, worse = table["against_low"] > 0, table["against_high"] < 0
-    verdict = np.select([better, worse], ["better than", WORSE], "not distinguishable from")
-    return table.assign(than_base=verdict, low=table["low"].clip(0), high=table["high"].clip(upper=1))
+    scores = [judge([[Comparison({model: 1.0}, {}, model, "0")]], evidence) for model in rows["model"]]
+    against = [judge([[pair(model, rows["model"].iloc[0])]], evidence) for model in rows["model"]]
+    table = pd.DataFrame({"measure": " ".join(names), "examples": len(rows["scores"].iloc[0]), "model": rows["model"]})
+    for (value, start), judged in zip((("value", ""), ("against_base", "against_")), (scores, against), strict=True):
+        bounds = {f"{start}{side}": [getattr(each, side) for each in judged] for side in ("low", "high")}
+        table = table.assign(**{value: [each.effect for each in judged]}, **bounds)
+        table = table.fillna({name: table[value] for name in bounds})  # what has no variance has no interval
+    table = table.assign(low=table["low"].clip(0), high=table["high"].clip(upper=1)).replace({"model": MODELS})
+    return table.assign(than_base=[THAN_BASE[each.verdict] for each in against])
