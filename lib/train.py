@@ -1,15 +1,18 @@
-"""Train one student and keep it: `python -m lib.train cosine --profile lab --out students/cosine`.
+"""Train one student and keep it: `python -m lib.train MSE --data my_texts --out students/mine --export`.
 
-Under `accelerate launch -m lib.train ...` or `torchrun -m lib.train ...` the batches spread over all processes. What
-fails is one line and exit code 1 (a bad request: 2); the checkpoint stays till the student is saved: run it again."""
+With `--data` sizes follow from what is there, and a table tells how good the student is. With `--profile`, under
+`accelerate launch -m lib.train ...` or `torchrun -m lib.train ...`, the batches spread over all processes. What fails
+is one line and exit code 1 (a bad request: 2); the checkpoint stays till the student is saved: run it again."""
 
 import argparse
+import json
 import os
+import shutil
 from pathlib import Path
 
 from tqdm import tqdm
 
-from lib.config import environment, profiles
+from lib.config import environment, paths, profiles
 from lib.distillation import variants
 from lib.store.owned_folder import check_target
 
@@ -19,7 +22,9 @@ MAIN = os.environ.get("RANK", "0") == "0"  # of several processes the one that s
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m lib.train", description="Train one student and save it.")
     parser.add_argument("model", help="a student's label, for example cosine, or max-margin;MSE;γ=1.0")
-    parser.add_argument("--profile", default="mini")
+    parser.add_argument("--data", type=Path, help="a dataset folder or a folder of them, which decides all sizes")
+    parser.add_argument("--task", nargs="*", metavar="folder/task", help="tasks of --data to judge by; all by default")
+    parser.add_argument("--profile", help="mini by default; with --data, lab")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", nargs="*", default=[], metavar="key=value", help="changes to the profile")
     parser.add_argument("--out", type=Path, required=True, help="folder for the trained student")
@@ -29,15 +34,18 @@ def main(arguments: list[str] | None = None) -> None:
         variant = variants.parse(given.model)
         if variant.kind != "student" or variant.pooling != "mean":
             raise ValueError(f"{given.model!r} is no student that can be saved; expected a loss such as cosine")
-        profile = profiles.load(given.profile, overrides=given.set, seeds=[given.seed])
-        environment.set_process_environment(offline=profile.offline)
         out = check_target(given.out)  # now, not after hours of training
+        environment.set_process_environment(offline=False)  # before NumPy is imported
+        own = _own(given, out) if given.data else []
+        name = given.profile or ("lab" if given.data else "mini")
+        profile = profiles.load(name, overrides=own + given.set, seeds=[given.seed])
+        environment.set_process_environment(offline=profile.offline)
         if profile.build is None:
             from lib.tasks import classification_names  # imports NumPy
 
             classification_names(profile)  # looks for every folder
         code = 1
-        return _train(variant, given.seed, profile, out, given.export)
+        return _train(variant, given.seed, profile, out, given.export, bool(own))
     except KeyboardInterrupt as interruption:
         problem = f"interrupted{interruption}"
     except (ValueError, OSError, ArithmeticError, MemoryError, ImportError) as error:
@@ -49,28 +57,64 @@ def main(arguments: list[str] | None = None) -> None:
     parser.exit(code, " ".join(f"{parser.prog}: {problem}".split()) + "\n")
 
 
-def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out: Path, export: bool) -> None:
-    from lib.experiments import contextual_teacher, keys, structural_teacher, student_training
+def _own(given: argparse.Namespace, out: Path) -> list[str]:
+    """What `check.suggested` changes in the profile, and bfloat16 where the processor computes in it; says so."""
+    import torch
+
+    from lib.data import check
+
+    if int(os.environ.get("WORLD_SIZE", 1)) > 1:
+        raise ValueError("--data trains in one process; for several write a profile and name it with --profile")
+    changes, told, size = check.suggested(given.data.resolve(), given.task)
+    for place in (paths.artifacts(), out.parent):
+        if (free := shutil.disk_usage(place).free) < size:
+            raise ValueError(f"{place}: {size / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free")
+    os.environ["THESIS_DATA"] = changes["data_root"]  # what is asked for here counts, whatever stood there
+    processor = torch.cpu.get_capabilities()
+    fast = torch.cuda.is_available() or any(processor.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+    changes["training.precision"] = "bf16" if fast else "fp32"
+    print(f"suggested: {told}, {changes['training.precision']}", flush=True)
+    return [f"{key}={json.dumps(value)}" for key, value in changes.items()]
+
+
+def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out: Path, export: bool, own: bool) -> None:
+    from lib.experiments import contextual_teacher, keys, structural_teacher, student_training, text_sets
     from lib.store.records import store
 
     if MAIN:
         print("reading the corpus and the teachers' embeddings; those that are missing are made", flush=True)
-    structural_teacher.embeddings("train", profile)
+    tokens = sum(map(len, text_sets.token_ids("train", profile)))
+    lengths = structural_teacher.embeddings("train", profile)["lengths"]
+    if MAIN:
+        limits = {"student": profile.student.max_positions, "teacher": profile.structural_teacher.max_tokens}
+        cut = [f"{(lengths > limit - 2).sum()} at the {name}'s {limit} tokens" for name, limit in limits.items()]
+        counts = [(name, *count) for name, each in text_sets.corpus(profile).left_out.items() for count in each.items()]
+        left_out = ", ".join(f"{name}: {count} {reason}" for name, reason, count in counts if count) or "nothing"
+        print(f"left out: {left_out}; of {len(lengths)} documents are cut {' and '.join(cut)}", flush=True)
     if variant.contextual:
         contextual_teacher.embeddings(variant.contextual, "train", profile)
     try:
-        with tqdm(desc="training", unit="update", disable=not MAIN, mininterval=1) as bar:
+        with tqdm(desc="training", unit="token", unit_scale=True, disable=not MAIN, mininterval=1) as bar:
 
             def on_update(done: int, updates: int, loss: float) -> None:
-                bar.total = updates
+                if bar.total is None:  # a training that is resumed does not begin at 0
+                    bar.total, bar.n, bar.initial = tokens, *[tokens * (done - 1) // updates] * 2
                 bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
-                bar.update(done - bar.n)
+                bar.update(tokens * done // updates - bar.n)
 
             student, _, history = student_training.train_student(variant, seed, profile, on_update=on_update)
     except KeyboardInterrupt:
         kept = store().path(keys.student(variant, seed, profile), student_training.CHECKPOINT).exists()
         raise KeyboardInterrupt("; the same command goes on from the last checkpoint" * kept) from None
-    if MAIN:
+    if not MAIN:
+        return
+    try:
+        if own:
+            from lib.findings import own_student
+
+            table = own_student.compare(student, variant, seed, profile)
+            print(own_student.told(table))
+    finally:  # whatever happens to the table, the student is kept; all that a model card can tell is here
         (student.export if export else student.save)(out)
         student_training.remove_checkpoint(variant, seed, profile)
         print(f"saved to {out}: {len(history.loss)} updates, loss {history.loss[0]:.4f} -> {history.loss[-1]:.4f}")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+from types import SimpleNamespace
+
 import pytest
 
 from lib import train
@@ -10,6 +14,7 @@ from lib.experiments import student_training
 from lib.store import owned_folder
 from lib.student import Student, export
 
+SMOKE = ["--profile", "smoke", "--set", "training.precision=fp32"]  # a process keeps the precision it began with
 SMALL = ["--profile", "smoke", "--set", "training.documents=12"]
 
 
@@ -177,3 +182,107 @@ def test_the_profile_decides_on_gradient_checkpointing(artifacts, monkeypatch):
             with pytest.raises(KeyboardInterrupt):
                 student_training.train_student(variants.parse(label), 0, profile)
     assert seen == [True, True, False, False]
+
+
+@pytest.fixture
+def notes(artifacts, monkeypatch):
+    """Forty short texts of two kinds, with a task; THESIS_DATA, which names another place, does not count."""
+    monkeypatch.setenv("THESIS_DATA", str(artifacts))
+    monkeypatch.setenv("THESIS_JOBS", "1")
+    task = artifacts.parent / "notes/tasks/kind"
+    task.mkdir(parents=True)
+    subjects = ("the river carries water past the boats", "the court heard the judge of the trial")
+    texts = [f"{subjects[n % 2]} and then {subjects[n % 2]} in note {n}" for n in range(40)]
+    rows = [json.dumps({"id": n, "text": text}) for n, text in enumerate(texts)]
+    (artifacts.parent / "notes/documents.jsonl").write_text("\n".join(rows))
+    for split, numbers in (("train", range(20)), ("test", range(20, 40))):
+        (task / f"{split}.jsonl").write_text("\n".join(json.dumps({"id": n, "label": n % 2}) for n in numbers))
+    return artifacts.parent / "notes"
+
+
+def test_documents_of_ones_own_end_with_a_table_and_an_export(notes, artifacts, monkeypatch, capsys, tmp_path):
+    """O1: no file is edited, sizes follow the data, the student is trained once and set beside its base."""
+    updates, distill = [], training.distill
+
+    def counted(*arguments, on_update=None, **keywords):
+        def count(*values):
+            updates.append(values)
+            if on_update:
+                on_update(*values)
+
+        return distill(*arguments, on_update=count, **keywords)
+
+    monkeypatch.setattr(training, "distill", counted)
+    train.main(["MSE", "--data", str(notes), *SMOKE, "--out", str(tmp_path / "out"), "--export"])
+    printed, bar = capsys.readouterr()
+    assert (
+        "suggested: train on 15 documents, hold out 3, judge by 1 tasks" in printed
+        and "left out: notes: 22 in a test; " in printed
+    )
+    assert "0 at the student's 512 tokens and 0 at the teacher's 48 tokens" in printed
+    assert "token/s" in bar and "100%" in bar
+    for measure in ("halves of documents MRR", "notes/kind accuracy"):
+        rows = re.findall(rf"{measure} +\d+ +(\D.*?) +[01]\.\d{{3}} \[[01]\.\d{{3}}", printed)
+        assert rows == ["base", "teacher, cut", "teacher, chunks", "TF-IDF", "MSE"]
+        assert sum(f"{measure}: the student is " in line for line in printed.splitlines()) == 1
+    assert [done for done, *_ in updates] == [1, 2], "15 documents in batches of 6, once"
+    assert (tmp_path / "out/modules.json").is_file() and Student.load(tmp_path / "out").dim == 384
+    assert not list(artifacts.rglob("*.pt"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--data", "{tmp}/nowhere"], "nowhere: neither a dataset folder nor a folder of them"),
+        (["--data", "{tmp}/notes", "--task", "notes/kinds"], "unknown task 'notes/kinds'; nearest: notes/kind"),
+        (["--data", "{tmp}/notes", "--set", "training.document=3"], "unknown key; nearest: training.documents"),
+    ],
+)
+def test_bad_requests_for_documents_of_ones_own(notes, untrained, capsys, tmp_path, arguments, message):
+    arguments = [argument.format(tmp=tmp_path) for argument in arguments]
+    assert message in refused(capsys, ["MSE", "--out", str(tmp_path / "out"), *arguments])
+
+
+def test_what_a_disk_or_a_launcher_cannot_do_is_said_before_any_work(notes, untrained, capsys, monkeypatch, tmp_path):
+    command = ["MSE", "--out", str(tmp_path / "out"), "--data", str(notes)]
+    with monkeypatch.context() as patch:
+        patch.setattr(train.shutil, "disk_usage", lambda place: SimpleNamespace(free=10**8))
+        assert "0.3 GB are needed, 0.1 GB are free" in refused(capsys, command)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert "--data trains in one process" in refused(capsys, command)
+
+
+def test_no_permission_is_one_line(notes, untrained, capsys, monkeypatch, tmp_path):
+    def forbidden(*arguments, **keywords):
+        raise PermissionError(13, "Permission denied", "artifacts")
+
+    monkeypatch.setattr("lib.data.written_once.FileLock", forbidden)  # for root may write everywhere
+    command = ["MSE", "--out", str(tmp_path / "out"), "--data", str(notes)]
+    assert "[Errno 13] Permission denied: 'artifacts'" in refused(capsys, command)
+
+
+def test_bfloat16_only_where_the_processor_has_it(notes, monkeypatch, tmp_path):
+    import torch
+
+    seen = []
+    monkeypatch.setattr(train, "_train", lambda variant, seed, profile, *_: seen.append(profile))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for there in ({"avx512_bf16": True}, {"avx512_f": True, "avx512_bf16": False}):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda there=there: there)
+        train.main(["cosine", "--data", str(notes), "--out", str(tmp_path / "out"), "--task"])
+    assert [profile.training.precision for profile in seen] == ["bf16", "fp32"]
+    assert {profile.name for profile in seen} == {"lab"} and seen[0].tasks.folders == {}
+
+
+def test_a_table_that_fails_loses_no_student(notes, monkeypatch, capsys, tmp_path):
+    from lib.findings import own_student
+
+    def fail(*arguments):
+        raise ValueError("no table today")
+
+    monkeypatch.setattr(own_student, "compare", fail)
+    command = ["MSE", "--data", str(notes), *SMOKE, "--out", str(tmp_path / "out")]
+    with pytest.raises(SystemExit, match="1"):
+        train.main(command)
+    assert capsys.readouterr().err.splitlines()[-1] == "python -m lib.train: no table today"
+    assert Student.load(tmp_path / "out").dim == 384

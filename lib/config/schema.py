@@ -75,7 +75,7 @@ class TaskFolder(Settings):  # where a task lies; its cross-validation folds whe
 
 
 class TaskSettings(Settings):  # the evaluation tasks by name, and how they are cut down
-    folders: Annotated[dict[Text, Annotated[TaskFolder, BeforeValidator(_folder)]], Field(min_length=1)]
+    folders: dict[Text, Annotated[TaskFolder, BeforeValidator(_folder)]]  # none: students are judged without labels
     limit: Count
     seed: Seed
 

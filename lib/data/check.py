@@ -1,29 +1,81 @@
 """`python -m lib.data.check <root or dataset folder>`: what dataset folders hold, with what a reader of results should
-know (`note`) and what must be mended first (`error`, one of each file). Exit code 2 if there is an error."""
+know (`note`), what must be mended first (`error`, one of each file), and the sizes that `lib.train --data` takes with
+what they cost (`suggested`). Exit code 2 if there is an error."""
 
 import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from lib.config.profiles import nearest
+from lib.config.profiles import nearest, unknown
 from lib.data import task_files
-from lib.data.dataset_folder import Documents, json_lines
+from lib.data.dataset_folder import Documents, content, json_lines
 
 FILES = "README.md tasks documents documents.jsonl documents.jsonl.gz documents.jsonl.xz".split()
 TASK_FILES = "train.jsonl validation.jsonl test.jsonl relevant.json clusters.jsonl".split()
+LEAST = 8  # documents to train on and to hold out, together
+TRAINED, TEXTS = 1_000_000, 1000  # words to train on and texts of a task, at most: minutes, not hours
+READ = 3000  # words that fill the 4,096 tokens of a student of `lab`, about
+ENGLISH = 0.15  # share of function words below which a text is hardly English, where it is some .45
 
 
-def findings(path: Path) -> Iterator[str]:
-    """Lines on every dataset folder in `path`, or on `path` if it is one."""
+def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str, Any], str, int]:
+    """Changes to the profile `lab` for what is there; what they come to, for a person; the bytes they write, at most.
+    tasks: `<folder>/<task>`, None for all. `ValueError` with fewer than `LEAST` documents that no task is tested on."""
+    folders, entries, seen, judged = _folders(path), {}, {0}, 0
+    places = {f"{folder.name}/{task.name}": task for folder in folders for task in sorted(folder.glob("tasks/[!.]*"))}
+    for name in places if tasks is None else tasks:
+        if name not in places:
+            raise unknown("task", name, places)
+        entries[name] = {"folder": name, "folds": _folds(places[name]), "texts": TEXTS}
+        task = task_files.fewer_texts(task_files.read(places[name], _folds(places[name])), TEXTS, seed=42)
+        seen |= {content(task.texts[text_id]) for text_id in task.held_out()}
+        judged += len(task.texts)
+    shares, words, tested = {}, [], len(seen) - 1
+    for folder in folders:
+        documents = Documents(folder.parent, folder.name)
+        words += [min(len(document.text.split()), READ) for document in documents]
+        shares[folder.name] = len({*documents.contents.tolist()} - seen)
+        seen |= {*documents.contents.tolist()}
+    if (usable := sum(shares.values())) < LEAST:
+        told = f"the others have no text, repeat one or are among the {tested} of the tests"
+        raise ValueError(f"{path}: {usable} of {len(words)} documents can be trained on, expected {LEAST}: {told}")
+    held_out = max(2, min(usable // 5, 100))
+    trained = max(6, min(usable - held_out, int(TRAINED / np.mean(words))))
+    corpus = [{"folder": name, "share": share} for name, share in shares.items() if share]
+    changes = {"build": None, "data_root": str(folders[0].parent), "corpus.folders": corpus, "tasks.folders": entries}
+    changes |= {"corpus.train_documents": usable - held_out, "corpus.validation_documents": held_out}
+    changes |= {f"{part}.documents": trained for part in ("training", "final")}
+    changes["training.cca_batch_size"] = min(50, trained)
+    # A core embeds 7,500 tokens a second in float32, 1.35 a word; training and the table's models take four times that.
+    minutes = 4 * 1.35 * np.mean(words) * (trained + min(held_out + tested, 300) + judged) / 7500 / 60
+    size = 300_000_000 + 30 * sum(words) + 4000 * (trained + judged)  # weights, texts and token ids, embeddings
+    told = f"train on {trained} documents, hold out {held_out}, judge by {len(entries)} tasks"
+    return changes, f"{told}: some {minutes:.0f} minutes of a core, {size / 1e9:.1f} GB", size
+
+
+def _folds(task: Path) -> int | None:
+    """Five where there is nothing but train to test on, as a profile may say."""
+    return 5 if (task / "train.jsonl").is_file() and not (task / "test.jsonl").is_file() else None
+
+
+def _folders(path: Path) -> list[Path]:
+    """The dataset folders in `path`, or `path` if it is one."""
     marks = ("documents*", "*/documents*", "tasks", "*/tasks")
     folders = sorted({place.parent for mark in marks for place in path.glob(mark)})
     if not folders:
         raise ValueError(f"{path}: neither a dataset folder nor a folder of them: no documents.jsonl in it")
-    for folder in [path] if path in folders else folders:
+    return [path] if path in folders else folders
+
+
+def findings(path: Path) -> Iterator[str]:
+    """Lines on every dataset folder in `path`, or on `path` if it is one."""
+    for folder in _folders(path):
         wrong = False
         for place in (folder, *sorted(folder.glob("tasks/[!.]*"))):
             name = folder.name if place == folder else f"{folder.name}/{place.name}"
@@ -41,8 +93,15 @@ def _unread(what: str, names: Iterable[str], read: Iterable[str]) -> list[str]:
 
 def _documents(folder: Path) -> Iterator[str]:
     documents = Documents(folder.parent, folder.name)
-    words, groups = zip(*((len(document.text.split()), document.group) for document in documents), strict=True)
-    yield f"{len(words)} documents of {min(words)} to {max(words)} words, {sum(map(bool, groups))} with a group"
+    texts = ((document.text.lower().split(), bool(document.group)) for document in documents)
+    rows = [(len(text), sum(word in ENGLISH_STOP_WORDS for word in text), group) for text, group in texts]
+    words, function_words, grouped = np.array(rows).T
+    lengths = f"{min(words)} to {max(words)} words, half of them up to {np.median(words):.0f}"
+    yield f"{len(words)} documents of {lengths}; {sum(grouped)} with a group"
+    if long := (words > READ).sum():
+        yield f"note: {long} documents are longer than some {READ} words, where a student of `lab` stops reading"
+    if foreign := ((words > 20) & (function_words < ENGLISH * words)).sum():
+        yield f"note: {foreign} documents hold hardly a word like 'the'; teacher and base of `lab` know English alone"
     if documents.files[0].suffix != ".parquet":
         yield from _unread("field ", next(json_lines(documents.files[0]))[1], ("id", "text", "title", "group"))
     full = documents.contents[documents.contents != 0]
@@ -53,9 +112,9 @@ def _documents(folder: Path) -> Iterator[str]:
 
 
 def _task(folder: Path) -> Iterator[str]:
-    folded = (folder / "train.jsonl").is_file() and not (folder / "test.jsonl").is_file()
-    task = task_files.read(folder, folds=5 if folded else None)  # as the profile may say
-    told = f", {len(task.relevant)} sources" if task.relevant else ": give it folds in the profile" if folded else ""
+    folds = _folds(folder)
+    task = task_files.read(folder, folds)
+    told = f", {len(task.relevant)} sources" if task.relevant else ": give it folds in the profile" if folds else ""
     yield f"{task.kind} of {len(task.texts)} documents{told}"
     for split, labels in task.labels.items():
         sizes = [f"{task.classes[label]} {size}" for label, size in Counter(labels.tolist()).most_common()]
@@ -70,11 +129,15 @@ def main(arguments: list[str] | None = None) -> int:
     """Print the findings; 2 if one of them is an error."""
     parser = argparse.ArgumentParser(prog="python -m lib.data.check", description="Check dataset folders.")
     parser.add_argument("path", type=Path, help="a dataset folder, or a folder of them")
-    errors = 0
+    path, errors = parser.parse_args(arguments).path.resolve(), 0
     try:
-        for line in findings(parser.parse_args(arguments).path.resolve()):
+        for line in findings(path):
             errors += ": error: " in line
             print(" ".join(line.split())[:500])  # an id or a label may be any text
+        try:
+            print(f"suggested: {'first mend the errors' if errors else suggested(path)[1]}")
+        except ValueError as error:
+            print(f"suggested: nothing, {error}")
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         errors += 1

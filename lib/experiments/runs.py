@@ -18,16 +18,19 @@ import numpy as np
 import pandas as pd
 
 from lib.config.schema import Profile
+from lib.data.dataset_folder import content
 from lib.distillation import variants
 from lib.distillation.variants import Variant
-from lib.evaluation import metrics
+from lib.evaluation import baselines, metrics
 from lib.experiments import accuracies, contextual_teacher, embeddings, keys, structural_teacher, text_sets
+from lib.experiments.models import base_student, device
 from lib.store import executors
 from lib.store.files import fingerprint
 from lib.store.records import store
-from lib.tasks import classification_names, retrieval_names
+from lib.tasks import classification_names, read, retrieval_names
 
 RANDOM_RANKINGS = 5  # of each source, for what chance gives
+HELD_OUT = 300  # documents at most whose halves are looked for
 MODELS_PER_JOB = 8  # models whose heads one job trains: enough to amortise the loop, few enough to occupy all processes
 Pair = tuple[Variant, int]  # a model and its seed
 
@@ -123,10 +126,40 @@ def retrieve(
 def halves_mrr(model: str | Variant, seed: int, profile: Profile) -> float:
     """Mean reciprocal rank, by cosine, of the other half of a held-out document among all other halves: a score that
     needs neither labels nor heads. The model's embeddings have to be there, or are made."""
-    vectors = embeddings.of(model, seed, profile)["halves"]
+    return float(_halves_ranks(embeddings.of(model, seed, profile)["halves"]).mean())
+
+
+def halves(student: Any, variant: Variant, profile: Profile) -> pd.DataFrame:
+    """What `halves_mrr` averages, on documents that no training reads, for a student and what is there without it.
+
+    A row for the base, the structural teacher, the mean of its chunks, TF-IDF and the student, with `scores` and
+    `groups`, arrays over documents: the corpus' validation documents, then what tasks are validated and tested on,
+    `HELD_OUT` at most. Of each as many words are read as the student reads tokens.
+    """
+    documents = [(document.text, document.group or document.id) for document in text_sets.corpus(profile).validation]
+    for task in read(profile).values():
+        documents += [(task.texts[name], task.groups.get(name, name)) for name in sorted(task.held_out())]
+    unique = {content(text): (text.split()[: student.max_positions], group) for text, group in documents}
+    words, groups = zip(*[each for each in unique.values() if len(each[0]) > 1][:HELD_OUT], strict=True)
+    texts = [" ".join(each[: len(each) // 2]) for each in words] + [" ".join(each[len(each) // 2 :]) for each in words]
+    teacher, precision = structural_teacher.load(profile), profile.training.precision
+    vectors = {
+        "Longformer": base_student(profile).to(device()).encode(texts, precision=precision),
+        "SBERT": teacher.encode(texts),
+        "SBERT, mean of chunks": baselines.mean_of_chunks(teacher, texts),
+        "TF-IDF": baselines.tfidf(text_sets.texts("train", profile), texts).toarray(),
+        variant.identity: student.encode(texts, precision=precision),
+    }
+    scores = [_halves_ranks(each).reshape(2, -1).mean(axis=0) for each in vectors.values()]
+    frame = pd.DataFrame({"model": list(vectors), "task": "halves of documents", "metric": "MRR"})
+    return frame.assign(scores=scores, groups=[np.array(groups)] * len(scores))
+
+
+def _halves_ranks(vectors: np.ndarray) -> np.ndarray:
+    """(halves,) reciprocal rank of each half's other half; vectors: all first halves before all second ones."""
     rows, middle = range(len(vectors)), len(vectors) // 2
     rankings = metrics.rank(vectors, rows, rows)
-    return float(np.mean([metrics.reciprocal_rank([(row + middle) % len(rows)], rankings[row]) for row in rows]))
+    return np.array([metrics.reciprocal_rank([(row + middle) % len(rows)], rankings[row]) for row in rows])
 
 
 def prepare(

@@ -338,7 +338,7 @@ def test_a_profile_cannot_be_changed_in_place():
 
 def test_every_label_of_the_manifest_has_a_notebook_and_every_notebook_a_label():
     entries = manifest.load()
-    notebooks = {path.stem for path in paths.NOTEBOOKS.glob("*.ipynb")}
+    notebooks = {path.stem for path in paths.NOTEBOOKS.glob("[0-9]*.ipynb")}
     assert {entry.notebook for entry in entries.values()} == notebooks
     for label, entry in entries.items():
         if label[:3] in ("fig", "tab") and label[3] in "45":

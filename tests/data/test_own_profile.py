@@ -94,8 +94,8 @@ def test_the_check_lists_what_is_there_and_finds_errors(profile, tmp_path, capsy
     assert check.main([str(tmp_path)]) == 0
     printed = capsys.readouterr().out.splitlines()
     assert printed[:2] == [
-        "diaries: 40 documents of 2 to 2 words, 0 with a group",
-        "letters: 80 documents of 3 to 3 words, 80 with a group",
+        "diaries: 40 documents of 2 to 2 words, half of them up to 2; 0 with a group",
+        "letters: 80 documents of 3 to 3 words, half of them up to 3; 80 with a group",
     ]
     assert "letters/mood: test: 20 examples, 2 classes: glad 10, sad 10" in printed
     write(tmp_path / "letters/tasks/mood/test.jsonl", {"id": "99", "label": "glad"})

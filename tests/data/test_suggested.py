@@ -1,0 +1,128 @@
+"""Sizes that follow from a person's folder, and what must be said of it: one line, or a counted note."""
+
+import json
+
+import pytest
+
+from lib.config import profiles
+from lib.data import check
+from lib.experiments import text_sets
+
+ENGLISH = "the court of the town and the people in it were heard on the second day by a judge who had been there {}"
+CZECH = (
+    "soud ve městě a lidé v něm byli druhého rána vyslechnuti soudcem který tam už předtím několikrát byl a odešel {}"
+)
+
+
+@pytest.fixture
+def folder(tmp_path, write):
+    """Forty letters, every fourth in two copies; a task tested on eight of them."""
+
+    def make(texts=None, **splits):
+        texts = texts or [ENGLISH.format(n - n % 4 // 3) for n in range(40)]
+        write(tmp_path / "root/letters/documents.jsonl", *({"id": n, "text": text} for n, text in enumerate(texts)))
+        for split, rows in splits.items():
+            labelled = ({"id": name, "label": label} for name, label in rows)
+            write(tmp_path / f"root/letters/tasks/mood/{split}.jsonl", *labelled)
+        return tmp_path / "root"
+
+    return make
+
+
+MOODS = {"train": [(n, n % 2) for n in range(16)], "test": [(n, n % 2) for n in range(16, 24)]}
+
+
+def printed(capsys, path):
+    code = check.main([str(path)])
+    output = capsys.readouterr()
+    return code, output.out + output.err
+
+
+def test_sizes_make_a_profile_whose_corpus_is_what_was_counted(folder, monkeypatch):
+    monkeypatch.delenv("THESIS_DATA", raising=False)
+    root = folder(**MOODS)
+    for path in (root, root / "letters"):
+        changes, told, size = check.suggested(path)
+        profile = profiles.load("lab", overrides=changes)
+        corpus = text_sets.corpus(profile)
+        # 30 different texts, of which the test has 6 and validation, taken from train, at least 2
+        held_out = len(
+            {
+                text
+                for task in [text_sets.task("letters/mood", profile)]
+                for text in [*task["inputs_validation"].ravel()]
+            }
+        )
+        assert len(corpus.train) + len(corpus.validation) == 30 - 6 - held_out
+        assert len(corpus.validation) == (24 - held_out) // 5
+        assert profile.training.documents == profile.final.documents == len(corpus.train)
+        assert profile.tasks.names == ("letters/mood",) and size > 3e8
+        assert told.startswith(
+            f"train on {len(corpus.train)} documents, hold out {len(corpus.validation)}, judge by 1 tasks"
+        )
+
+
+def test_tasks_are_named_or_none(folder):
+    root = folder(**MOODS)
+    assert check.suggested(root, [])[0]["tasks.folders"] == {}
+    assert check.suggested(root, [])[0]["corpus.train_documents"] == 24
+    assert [*check.suggested(root, ["letters/mood"])[0]["tasks.folders"]] == ["letters/mood"]
+    with pytest.raises(ValueError, match="unknown task 'letters/moods'; nearest: letters/mood"):
+        check.suggested(root, ["letters/moods"])
+
+
+def test_a_profile_without_tasks_has_texts_to_train_on(folder):
+    profile = profiles.load("lab", overrides=check.suggested(folder(), [])[0])
+    assert profile.tasks.names == () and len(text_sets.texts("halves", profile)) == 12
+
+
+def test_long_documents_are_fewer_and_cost_more(folder):
+    short = check.suggested(folder())
+    long = check.suggested(folder([f"{n} " + "word " * 900_000 for n in range(12)]))  # 4.5 MB each
+    assert long[0]["training.documents"] == 10 and long[2] > short[2]
+    many = check.suggested(folder([f"{n} " + "word " * 2999 for n in range(500)]))
+    assert many[0]["training.documents"] == 333, "a million words"
+    assert int(many[1].split("some ")[1].split()[0]) > 10 > int(short[1].split("some ")[1].split()[0])
+
+
+def test_what_is_there_is_counted_and_noted(folder, capsys):
+    texts = [ENGLISH.format(n) for n in range(20)] + [CZECH.format(n) for n in range(3)]
+    code, lines = printed(capsys, folder([*texts, texts[0], "", "word " * 4000]))
+    assert code == 0 and "26 documents of 0 to 4000 words, half of them up to 24; 0 with a group" in lines
+    assert "letters: note: 1 documents have no text" in lines and "letters: note: 1 documents repeat another" in lines
+    assert "letters: note: 1 documents are longer than some 3000 words" in lines
+    assert "letters: note: 4 documents hold hardly a word like 'the'" in lines, "Czech, and the one word"
+    assert "suggested: train on 20 documents, hold out 4, judge by 0 tasks" in lines
+
+
+@pytest.mark.parametrize(
+    ("texts", "splits", "message"),
+    [
+        (["only one text"], {}, "1 of 1 documents can be trained on, expected 8: the others have no text"),
+        ([" "] * 20, {}, "0 of 20 documents can be trained on, expected 8"),
+        (["the same"] * 20, {}, "1 of 20 documents can be trained on"),
+        (None, {"train": [(n, n % 2) for n in range(40)]}, "0 of 40 documents can be trained on"),
+        (None, {"train": [(n, "glad") for n in range(16)], "test": [(20, "glad")]}, "expected at least two classes"),
+        (None, {"train": [(n, n) for n in range(16)], "test": [(20, 20)]}, "label '20' does not occur in train.jsonl"),
+        (None, {"train": [(n, n % 2) for n in range(16)], "test": [("x", 0)]}, "id 'x' is no document of this folder"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_trained_on_is_one_line(folder, capsys, texts, splits, message):
+    root = folder(texts, **splits)
+    with pytest.raises(ValueError, match=message) as error:
+        check.suggested(root)
+    assert "\n" not in str(error.value)
+    code, lines = printed(capsys, root)
+    few = "can be trained on" in message  # is no error of the folder, which may be there for its tasks
+    start = "suggested: nothing, " if few else "letters/mood: error: "
+    assert code == 2 * (not few)
+    assert sum(line.startswith(start) and message in line for line in lines.splitlines()) == 1
+
+
+def test_a_folder_without_documents_is_one_line(tmp_path):
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents/mine.txt").write_text(json.dumps({"text": "a"}))
+    with pytest.raises(ValueError, match="expected one of documents.jsonl"):
+        check.suggested(tmp_path)
+    with pytest.raises(ValueError, match="neither a dataset folder nor a folder of them"):
+        check.suggested(tmp_path / "documents")

@@ -1,0 +1,116 @@
+"""The table that says whether a student of one's own documents is any good."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse, stats
+
+from lib.config import profiles
+from lib.data import check
+from lib.distillation import variants
+from lib.experiments import runs, text_sets
+from lib.findings import own_student
+
+NAMES = [*own_student.MODELS, "cosine"]
+
+
+def measured(*scores, groups=None):
+    groups = np.arange(len(scores[0])) if groups is None else groups
+    rows = pd.DataFrame({"model": NAMES, "seed": 0, "task": "t", "chance": 0.0})
+    rows = rows.assign(scores=list(scores), groups=[groups] * len(scores))
+    return own_student._measured(("t", "MRR"), rows)
+
+
+def test_intervals_are_those_of_paired_differences():
+    generator = np.random.default_rng(0)
+    scores = np.clip(generator.normal(0.5, 0.2, (5, 400)), 0, 1)
+    table = measured(*scores)
+    assert table["model"].tolist() == [*own_student.MODELS.values(), "cosine"] and set(table["examples"]) == {400}
+    for row, own in zip(table.itertuples(), scores, strict=True):
+        low, high = stats.ttest_1samp(own, 0).confidence_interval()
+        assert (row.value, row.low, row.high) == pytest.approx((own.mean(), low, high), rel=0.01)
+    low, high = stats.ttest_1samp(scores[4] - scores[0], 0).confidence_interval()
+    row = table.iloc[-1]
+    assert row["against_base"] == pytest.approx((scores[4] - scores[0]).mean())
+    assert row["against_high"] - row["against_low"] == pytest.approx(high - low, rel=0.02)
+    assert table[["against_base", "against_low", "against_high"]].iloc[0].tolist() == [0, 0, 0]
+
+
+def test_an_interval_ends_where_scores_do():
+    table = measured(*[np.r_[np.zeros(20), 1.0]] * 4, np.r_[np.ones(20), 0.0])
+    assert table["low"].min() == 0 and table["high"].max() == 1
+
+
+def test_texts_of_one_group_count_as_one():
+    scores = np.random.default_rng(0).random((5, 40))
+    alone, twins = measured(*scores), measured(*np.tile(scores, 2), groups=np.tile(np.arange(40), 2))
+    assert twins["high"].to_numpy() == pytest.approx(alone["high"].to_numpy(), abs=0.01)
+
+
+def test_it_says_plainly_when_a_student_is_worse_than_its_start():
+    base, noise = np.linspace(0.3, 0.6, 60), np.tile([0.1, -0.1], 30)
+    words = {
+        "worse than": base - 0.2,
+        "better than": base + 0.2,
+        "as good as": base + noise / 10,
+        "not distinguishable from": base + noise,
+    }
+    for word, student in words.items():
+        lines = own_student.told(measured(base, base, base, base, student + noise / 10)).splitlines()
+        assert f"t MRR: the student is {word} the base, its start" in lines
+        assert ("Try another loss" in lines[-1]) == (word == "worse than")
+
+
+@pytest.fixture
+def profile(tmp_path, monkeypatch):
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
+    monkeypatch.delenv("THESIS_DATA", raising=False)
+    task = tmp_path / "notes/tasks/kind"
+    task.mkdir(parents=True)
+    texts = [f"first {n} words and the second {n}" for n in range(30)]
+    texts += ["  ".join(texts[25].split()), "single"]  # of the test one again, and one that has no halves
+    rows = [json.dumps({"id": n, "text": text}) for n, text in enumerate(texts)]
+    (tmp_path / "notes/documents.jsonl").write_text("\n".join(rows))
+    for split, numbers in (("train", range(10)), ("validation", (10, 11)), ("test", (*range(20, 30), 30, 31))):
+        lines = [json.dumps({"id": n, "label": n % 2}) for n in numbers]
+        (task / f"{split}.jsonl").write_text("\n".join(lines))
+    return profiles.load("lab", overrides=check.suggested(tmp_path / "notes")[0])
+
+
+def test_halves_are_of_documents_that_training_does_not_read(profile, monkeypatch):
+    read = []
+
+    def perfect(texts, **_):
+        read.append(list(texts))
+        return np.eye(len(texts) // 2)[np.tile(np.arange(len(texts) // 2), 2)]  # a half has its other half's vector
+
+    def useless(texts):
+        return np.ones((len(texts), 2))  # all are one: the first of the others is the nearest
+
+    encoder = SimpleNamespace(encode=perfect, max_positions=6, to=lambda device: encoder)
+    monkeypatch.setattr(runs, "base_student", lambda profile: encoder)
+    monkeypatch.setattr(runs.structural_teacher, "load", lambda profile: encoder)
+    monkeypatch.setattr(runs.baselines, "mean_of_chunks", lambda teacher, texts: useless(texts))
+    monkeypatch.setattr(runs.baselines, "tfidf", lambda corpus, texts: sparse.csr_array(useless(texts)))
+    frame = runs.halves(encoder, variants.parse("cosine"), profile)
+    held_out = len(text_sets.corpus(profile).validation) + 2 + 10  # of the corpus; validated and tested on
+    scores = dict(zip(frame["model"], frame["scores"], strict=True))
+    assert {len(values) for values in scores.values()} == {held_out}
+    assert [np.mean(scores[name]) for name in ("Longformer", "SBERT", "cosine")] == [1, 1, 1]
+    assert np.mean(scores["SBERT, mean of chunks"]) < 0.3 and np.mean(scores["TF-IDF"]) < 0.3
+    trained = {document.text.split()[1] for document in text_sets.corpus(profile).train}
+    assert read[0][0].split()[1] not in trained and not trained & {text.split()[1] for text in read[0][:held_out]}
+    assert set(map(len, map(str.split, read[0]))) == {3}, "cut where the student stops reading, then halved"
+
+
+def test_a_folder_without_tasks_has_its_halves(profile, monkeypatch):
+    alone = profile.model_copy(update={"tasks": profile.tasks.model_copy(update={"folders": {}})})
+    halves = pd.DataFrame({"model": NAMES, "task": "halves", "metric": "MRR"})
+    halves = halves.assign(scores=list(np.random.default_rng(0).random((5, 9))), groups=[np.arange(9)] * 5)
+    monkeypatch.setattr(runs, "halves", lambda *_: halves)
+    monkeypatch.setattr(own_student.experiments, "run", None)
+    table = own_student.compare(None, variants.parse("cosine"), 0, alone)
+    assert table["measure"].unique().tolist() == ["halves MRR"] and len(table) == 5
