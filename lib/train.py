@@ -9,11 +9,13 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
 from lib.config import environment, paths, profiles
 from lib.distillation import variants
+from lib.store import provenance
 from lib.store.owned_folder import check_target
 
 MAIN = os.environ.get("RANK", "0") == "0"  # of several processes the one that speaks and saves
@@ -80,6 +82,7 @@ def _own(given: argparse.Namespace, out: Path) -> list[str]:
 def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out: Path, export: bool, own: bool) -> None:
     from lib.experiments import contextual_teacher, keys, structural_teacher, student_training, text_sets
     from lib.store.records import store
+    from lib.student import export as student_export
 
     if MAIN:
         print("reading the corpus and the teachers' embeddings; those that are missing are made", flush=True)
@@ -108,16 +111,36 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
         raise KeyboardInterrupt("; the same command goes on from the last checkpoint" * kept) from None
     if not MAIN:
         return
+    card = _card(variant, seed, profile, history.loss)
     try:
         if own:
             from lib.findings import own_student
 
             table = own_student.compare(student, variant, seed, profile)
             print(own_student.told(table))
-    finally:  # whatever happens to the table, the student is kept; all that a model card can tell is here
-        (student.export if export else student.save)(out)
+            card["scores"] = table[["measure", "examples", "model", "value", "low", "high"]].to_dict("records")
+    finally:  # whatever happens to the table, the student is kept
+        student_export.save(student, out, sentence_transformer=export, card=card)
         student_training.remove_checkpoint(variant, seed, profile)
         print(f"saved to {out}: {len(history.loss)} updates, loss {history.loss[0]:.4f} -> {history.loss[-1]:.4f}")
+
+
+def _card(variant: variants.Variant, seed: int, profile: profiles.Profile, losses: list[float]) -> dict[str, Any]:
+    """What the model card of an export tells of a training, but for its scores."""
+    shares = {folder.folder: f"share {folder.share:g} of the documents" for folder in profile.corpus.folders}
+    model, structural, settings = Path(profile.student.model), profile.structural_teacher, profile.training
+    teachers = [f"{Path(structural.model).name}, first {structural.max_tokens} tokens"] if variant.structural else []
+    teachers += [f"Paragraph Vector {variant.contextual}"] if variant.contextual else []
+    training = settings.model_dump(include={"batch_size", "learning_rate", "precision"})
+    return {
+        "title": f"{variant}, of documents from {', '.join(shares)}",
+        "base_model": model.name if model.is_dir() else profile.student.model,  # not where a person's folders lie
+        "teachers": teachers,
+        "losses": variant.losses,
+        "data": shares | {"documents": len(losses) * settings.batch_size * settings.accumulation},
+        "training": {"updates": len(losses), "loss": f"{losses[0]:.4f} -> {losses[-1]:.4f}", "seed": seed} | training,
+        "provenance": provenance.commit() | provenance.versions(),
+    }
 
 
 if __name__ == "__main__":

@@ -228,6 +228,19 @@ def test_documents_of_ones_own_end_with_a_table_and_an_export(notes, artifacts, 
     assert [done for done, *_ in updates] == [1, 2], "15 documents in batches of 6, once"
     assert (tmp_path / "out/modules.json").is_file() and Student.load(tmp_path / "out").dim == 384
     assert not list(artifacts.rglob("*.pt"))
+    card = (tmp_path / "out/README.md").read_text()
+    for told in (
+        "# MSE, of documents from notes",
+        "- documents: 12",
+        "- updates: 2",
+        "- seed: 0",
+        "- mse",
+        "first 48 tokens",
+    ):
+        assert told in card, told
+    (score,) = re.findall(r"\| halves of documents MRR \| \d+ \| MSE \| (\d\.\d{3}) ", card)
+    assert f"{score} [" in printed, "the card has the table's scores"
+    assert str(notes) not in card and str(tmp_path) not in card
 
 
 @pytest.mark.parametrize(

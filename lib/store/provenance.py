@@ -26,7 +26,7 @@ def write(label: str, *, profile: Profile, files: Iterable[Path], records: Any =
     """
     saved[label] = list(files)
     path = paths.provenance(profile) / f"{label}.json"
-    entry = {"label": label, "written": datetime.now(UTC).isoformat(timespec="seconds"), **_commit()}
+    entry = {"label": label, "written": datetime.now(UTC).isoformat(timespec="seconds"), **commit()}
     entry |= {"profile": profile.name, "parameters": profile.model_dump(mode="json"), "versions": versions()}
     entry |= {"files": _fingerprints(saved[label]), "records": 0 if records is None else len(records)}
     for column in () if records is None else records:
@@ -72,7 +72,7 @@ def _fingerprints(files: Iterable[Path]) -> dict[str, str]:
     return {file.name: file_fingerprint(file) for file in files}
 
 
-def _commit() -> dict[str, Any]:
+def commit() -> dict[str, Any]:
     """The commit as it is now, as a notebook stays open while its checkout changes; None without git or checkout."""
     command = ["git", "status", "--porcelain=v2", "--branch"]  # the commit, lines on the branch with #, then changes
     try:
