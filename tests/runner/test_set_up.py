@@ -53,7 +53,8 @@ def imported(folder: str) -> set[str]:
                 found |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.level == 0:
                 found.add(node.module.split(".")[0])
-    return {normal(DISTRIBUTIONS.get(name, name)) for name in found - sys.stdlib_module_names - {"lib", "tests"}}
+    own = {"lib", "tests", *(path.stem for path in (ROOT / "tests" / "benchmarks").glob("*.py"))}
+    return {normal(DISTRIBUTIONS.get(name, name)) for name in found - sys.stdlib_module_names - own}
 
 
 def test_the_lock_pins_every_direct_dependency_and_nothing_twice():

@@ -217,6 +217,8 @@ def test_every_model_and_tokenizer_is_loaded_without_remote_code():
     for file in Path(lib.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("from_pretrained", "from_config"):
+                if ast.unparse(node.func).startswith("nn.Embedding."):
+                    continue  # of weights at hand
                 keywords = {keyword.arg: keyword.value for keyword in node.keywords}
                 value = keywords.get("trust_remote_code")
                 assert isinstance(value, ast.Constant) and value.value is False, f"{file}:{node.lineno}"
