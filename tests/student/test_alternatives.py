@@ -81,6 +81,7 @@ def test_a_second_measurement_takes_the_place_of_the_first(alternatives, tmp_pat
     assert list(frame["case"]) == ["512", "512", "mixed"]
 
 
+@pytest.mark.smoke
 def test_runs_at_small_size(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(paths.ROOT)}
     subprocess.run([sys.executable, "-c", SMALL, str(tmp_path)], cwd=FOLDER, env=environment, check=True)
