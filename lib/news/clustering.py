@@ -1,7 +1,5 @@
 """Clusters of documents by average linkage of cosine distances, their threshold, and how well they meet the events."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -6,10 +6,8 @@ The encoder is the profile's structural teacher; it and the linear layer are tun
 paper, Section 3; margin .5 and AdamW as in the organisers' code.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,9 +22,6 @@ from lib.store.files import fingerprint
 from lib.store.records import Recipe, once, store
 from lib.store.source_keys import source_key
 
-if TYPE_CHECKING:
-    from lib.teachers.sbert import SBERT
-
 DIM = 256  # of the paper's teacher
 TOKENS = 96  # of a document while tuning: a story tells its event at once, and longer ones cost minutes
 TRIPLETS = 256  # of a step; those of one topic share their documents, each of which is embedded once
@@ -38,10 +33,11 @@ SEED = 0
 class TunedTeacher:
     """An encoder with a linear layer behind each token's state; made by `load`, used as `SBERT` is.
 
-    model: Hugging Face's encoder, in which the layer hangs as `news_head`, so that one state dict holds both.
+    encoder: an `SBERT`. model: Hugging Face's encoder, in which the layer hangs as `news_head`, so that one state dict
+    holds both.
     """
 
-    def __init__(self, encoder: SBERT):
+    def __init__(self, encoder: Any):
         self.encoder, self.tokenizer, self.model, self.dim = encoder, encoder.tokenizer, encoder.model, DIM
         if not hasattr(self.model, "news_head"):
             self.model.news_head = nn.Linear(encoder.dim, DIM)
@@ -70,7 +66,7 @@ def recipe(profile: Profile, side: Side) -> Recipe:
     return {"kind": "news_tuned", "settings": settings, "train": seen, "teacher": encoder, "code": made_by}
 
 
-def load(encoder: SBERT, profile: Profile, side: Side) -> TunedTeacher:
+def load(encoder: Any, profile: Profile, side: Side) -> TunedTeacher:
     """The teacher as tuned on a side, train; the store keeps its weights and `history`, the mean loss of each epoch.
 
     encoder: the profile's structural teacher, which reads as many tokens as the tuned one shall.
