@@ -115,12 +115,9 @@ def evidence(scores: pd.DataFrame) -> Evidence:
     evidence = from_runs(scores.pivot(index=["model", "seed"], columns="side", values="f1")[[*TESTED]])
     models = evidence.means.index
     draws = scores.groupby("model")["draws"].agg(lambda parts: np.mean([*parts], axis=0))[models]
-    return replace(
-        evidence,
-        runs=np.where(models.isin(embedders.GIVEN), np.inf, evidence.runs),
-        sampling=np.cov(np.stack(draws)),
-        groups=float(scores.groupby("side")["events"].first().sum()),
-    )
+    runs = np.where(models.isin(embedders.GIVEN), np.inf, evidence.runs)
+    groups = float(scores.groupby("side")["events"].first().sum())
+    return replace(evidence, runs=runs, sampling=np.cov(np.stack(draws)), groups=groups)
 
 
 def numbers(ours: pd.DataFrame) -> dict[str, float]:

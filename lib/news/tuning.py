@@ -33,8 +33,7 @@ SEED = 0
 class TunedTeacher:
     """An encoder with a linear layer behind each token's state; made by `load`, used as `SBERT` is.
 
-    encoder: an `SBERT`. model: Hugging Face's encoder, in which the layer hangs as `news_head`, so that one state dict
-    holds both.
+    model: Hugging Face's encoder, in which the layer hangs as `news_head`, so that one state dict holds both.
     """
 
     def __init__(self, encoder: Any):
@@ -68,9 +67,7 @@ def recipe(profile: Profile, side: Side) -> Recipe:
 
 def load(encoder: Any, profile: Profile, side: Side) -> TunedTeacher:
     """The teacher as tuned on a side, train; the store keeps its weights and `history`, the mean loss of each epoch.
-
-    encoder: the profile's structural teacher, which reads as many tokens as the tuned one shall.
-    """
+    encoder: the profile's structural teacher, an `SBERT`, which reads as many tokens as the tuned one shall."""
 
     def make() -> dict[str, np.ndarray]:
         teacher = structural_teacher.load(profile)
