@@ -7,7 +7,6 @@ noise, the published ones by normalised accuracies, with the seed's noise alone.
 
 import contextlib
 import functools
-import itertools
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -169,13 +168,10 @@ def neighbours(figure: str) -> pd.DataFrame:
     """
     means = theirs.load(figure).groupby("model", sort=False)["normalized"].mean()
     rounds = means.index.str.rpartition(";").get_level_values(2) if figure == "fig5_3" else [""] * len(means)
-    rows = []
-    for _, group in means.groupby(rounds, sort=False):
-        ranked = group.sort_values(ascending=False, kind="stable").items()
-        for (model, high), (other, low) in itertools.pairwise(ranked):
-            rows.append((model, other, high - low, verdicts.arithmetic(high, low)))
-    table = pd.DataFrame(rows, columns=["model", "ahead_of", "gap", "arithmetic"])
-    return table.assign(within_noise=table["gap"] <= rerun_noise().least_difference)
+    table = pd.concat([effects.neighbours(group) for _, group in means.groupby(rounds, sort=False)], ignore_index=True)
+    table["within_noise"] = table["gap"] <= rerun_noise().least_difference
+    table["arithmetic"] = [*map(verdicts.arithmetic, means[table["better"]], means[table["worse"]])]
+    return table.rename(columns={"better": "model", "worse": "ahead_of"})
 
 
 @functools.cache

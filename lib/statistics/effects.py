@@ -59,3 +59,10 @@ def normalized_runs(scores: pd.DataFrame, *, best: Mapping[str, float] | None = 
     for model, seed, task in values.index[values.isna()]:
         raise ValueError(f"model {model!r}, seed {seed} has no value for task {task!r}; means would not compare")
     return runs
+
+
+def neighbours(means: pd.Series) -> pd.DataFrame:
+    """A ranking, neighbour by neighbour, best first: columns better, worse, gap. means: model -> mean score."""
+    ranked = means.sort_values(ascending=False, kind="stable")
+    gaps = ranked.to_numpy()[:-1] - ranked.to_numpy()[1:]
+    return pd.DataFrame({"better": ranked.index[:-1], "worse": ranked.index[1:], "gap": gaps})

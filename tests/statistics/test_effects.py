@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.statistics.effects import Comparison, best_means, normalized_runs, pair
+from lib.statistics.effects import Comparison, best_means, neighbours, normalized_runs, pair
 
 
 def scores(values, tasks=("IMDB", "PAN")):
@@ -49,3 +49,9 @@ def test_an_effect_is_left_minus_right():
     assert (single.left, single.right, single.weights) == ("a", "b", {"a": 1, "b": -1})
     shared = Comparison({"a": 0.5, "b": 0.5}, {"b": 0.5, "c": 0.5}, "", "")
     assert shared.weights == {"a": 0.5, "b": 0, "c": -0.5}
+
+
+def test_neighbours_stand_best_first():
+    table = neighbours(pd.Series({"low": 0.1, "high": 0.9, "middle": 0.6}))
+    assert table[["better", "worse"]].to_numpy().tolist() == [["high", "middle"], ["middle", "low"]]
+    assert table["gap"].tolist() == pytest.approx([0.3, 0.5])
