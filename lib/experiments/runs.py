@@ -166,7 +166,9 @@ def prepare(
     profile: Profile, executor: Executor | None = None, teachers: Iterable[str] = (), split: str = "validation"
 ) -> None:
     """What students share: texts, token ids, the structural teacher's embeddings, and the named Paragraph Vectors."""
-    jobs: list[Any] = [(_prepare, (name, profile)) for name in ("train", "validation", "halves", keys.task_set(split))]
+    names = ("train", "validation", "halves", keys.task_set(split))
+    makers = (text_sets.token_ids, structural_teacher.embeddings)
+    jobs: list[Any] = [(make, (name, profile)) for make, name in itertools.product(makers, names)]
     jobs += [(contextual_teacher.paragraph_vector, (label, profile)) for label in teachers]
     executors.submit(jobs, executor, "texts and teachers")
 
@@ -182,11 +184,6 @@ def embed(pairs: list[Pair], profile: Profile, executor: Executor | None, split:
         # Students with a contextual teacher measure their starting point on the base's embeddings: those come first.
         missing.sort(key=lambda pair: pair[0].kind != "base")
         executors.submit([(embeddings.of, (*pair, profile, split)) for pair in missing], executor, "models")
-
-
-def _prepare(name: str, profile: Profile) -> None:
-    text_sets.token_ids(name, profile)
-    structural_teacher.embeddings(name, profile)
 
 
 def _evaluate(

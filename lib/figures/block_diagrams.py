@@ -7,12 +7,8 @@ from matplotlib.patches import FancyBboxPatch
 
 from lib.figures.style import LOOK
 
-_COLOURS = {"trained": "#cfe3f2", "frozen": "#e6e6e6", "loss": "#f8dfc4", "data": "#ffffff"}
+_PARTS = LOOK["diagram_parts"]
 _WIDTH, _HEIGHT = 1.9, 0.62  # of a box, in inches
-_EDGE = {"edgecolor": "#444444", "linewidth": 0.8}
-_CENTRED = {"ha": "center", "va": "center"}
-_BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-_ARROW = {"arrowstyle": "-|>", "color": "#444444", "linewidth": 0.9, "shrinkA": 0, "shrinkB": 1}
 
 
 def draw(label: str) -> tuple[Figure, pd.DataFrame]:
@@ -22,20 +18,21 @@ def draw(label: str) -> tuple[Figure, pd.DataFrame]:
     axes.set(xlim=(0, 7.2), ylim=(0, 4.9), aspect="equal")
     axes.axis("off")
     for box in boxes.values():
-        text, (x, y), colour = box["text"], box["at"], _COLOURS[box["role"]]
+        text, (x, y), colour = box["text"], box["at"], _PARTS["colours"][box["role"]]
         width = max(_WIDTH, 0.105 * max(map(len, text.split("\n"))))
         corner, rounded = (x - width / 2, y - _HEIGHT / 2), "round,pad=0,rounding_size=0.08"
-        axes.add_patch(FancyBboxPatch(corner, width, _HEIGHT, boxstyle=rounded, facecolor=colour, **_EDGE))
-        axes.text(x, y, text, **_CENTRED, fontsize=9)
+        axes.add_patch(FancyBboxPatch(corner, width, _HEIGHT, boxstyle=rounded, facecolor=colour, **_PARTS["edge"]))
+        axes.text(x, y, text, **_PARTS["centred"], fontsize=9)
     arrows = [(start, end, label) for end, box in boxes.items() for start, label in box["inputs"].items()]
     for start, end, label in arrows:
         (ax, ay), (bx, by) = boxes[start]["at"], boxes[end]["at"]
         tail, head = (ax + 0.15 * (bx - ax), ay + _HEIGHT / 2), (bx + 0.15 * (ax - bx), by - _HEIGHT / 2)
-        axes.annotate("", xy=head, xytext=tail, arrowprops=_ARROW)
+        axes.annotate("", xy=head, xytext=tail, arrowprops=_PARTS["arrow"])
         if label:
-            axes.text((ax + bx) / 2, (ay + by) / 2, label, **_CENTRED, fontsize=8, bbox=_BEHIND)
+            axes.text((ax + bx) / 2, (ay + by) / 2, label, **_PARTS["centred"], fontsize=8, bbox=_PARTS["behind"])
     for number, role in enumerate(("trained", "frozen", "loss")):
-        axes.add_patch(plt.Rectangle((0.1 + 1.0 * number, 4.62), 0.18, 0.18, facecolor=_COLOURS[role], **_EDGE))
+        colour = _PARTS["colours"][role]
+        axes.add_patch(plt.Rectangle((0.1 + 1.0 * number, 4.62), 0.18, 0.18, facecolor=colour, **_PARTS["edge"]))
         axes.text(0.36 + 1.0 * number, 4.71, role, va="center", fontsize=8)
     table = pd.DataFrame(arrows, columns=["from", "to", "label"])
     texts = {name: box["text"] for name, box in boxes.items()}

@@ -6,9 +6,9 @@ from lib import experiments, tasks
 from lib.config.schema import Profile
 from lib.distillation.variants import Variant
 from lib.experiments import runs
-from lib.statistics.effects import Comparison, pair
+from lib.statistics import verdicts
 from lib.statistics.intervals import from_examples, task_scores
-from lib.statistics.verdicts import EQUIVALENT, HOLDS, OPEN, REVERSED, judge
+from lib.statistics.verdicts import EQUIVALENT, HOLDS, OPEN, REVERSED
 
 THAN_BASE = {HOLDS: "better than", REVERSED: "worse than", EQUIVALENT: "as good as", OPEN: "not distinguishable from"}
 MODELS = {"Longformer": "base", "SBERT": "teacher, cut", "SBERT, mean of chunks": "teacher, chunks", "TF-IDF": "TF-IDF"}
@@ -45,13 +45,12 @@ def told(table: pd.DataFrame) -> str:
 
 def _measured(names: tuple[str, str], rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of a measure, with intervals."""
-    evidence = from_examples(task_scores(rows), given=[*rows["model"]])
-    scores = [judge([[Comparison({model: 1.0}, {}, model, "0")]], evidence) for model in rows["model"]]
-    against = [judge([[pair(model, rows["model"].iloc[0])]], evidence) for model in rows["model"]]
-    table = pd.DataFrame({"measure": " ".join(names), "examples": len(rows["scores"].iloc[0]), "model": rows["model"]})
-    for (value, start), judged in zip((("value", ""), ("against_base", "against_")), (scores, against), strict=True):
-        bounds = {f"{start}{side}": [getattr(each, side) for each in judged] for side in ("low", "high")}
-        table = table.assign(**{value: [each.effect for each in judged]}, **bounds)
-        table = table.fillna({name: table[value] for name in bounds})  # what has no variance has no interval
+    tasks, models = task_scores(rows), [*rows["model"]]
+    table = verdicts.above_chance(tasks, models).head(len(models)).rename(columns={"score": "value"})
+    against = verdicts.compare([(model, models[0]) for model in models], from_examples(tasks, given=models))
+    table["than_base"] = against["verdict"].map(THAN_BASE)
+    table[["against_base", "against_low", "against_high"]] = against[["difference", "low", "high"]]
+    for value, bounds in (("value", ["low", "high"]), ("against_base", ["against_low", "against_high"])):
+        table = table.fillna(dict.fromkeys(bounds, table[value]))  # what has no variance has no interval
     table = table.assign(low=table["low"].clip(0), high=table["high"].clip(upper=1)).replace({"model": MODELS})
-    return table.assign(than_base=[THAN_BASE[each.verdict] for each in against])
+    return table.assign(measure=" ".join(names), examples=len(rows["scores"].iloc[0])).drop(columns=["task", "passed"])

@@ -1,7 +1,5 @@
 """Clusters of documents by average linkage of cosine distances, their threshold, and how well they meet the events."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,7 +73,7 @@ def cut(merges: np.ndarray, distance: float) -> np.ndarray:
 def score(clusters: np.ndarray, side: Side) -> Score:
     """How well clusters (documents,) meet the side's labelled pairs, and its events; errors as in `threshold`."""
     _check(len(clusters), side)
-    same = together(clusters, side)
+    same = np.equal(*clusters[side.pairs].T)  # whether the two documents of each labelled pair share a cluster
     right, share = int((same & side.positive).sum()), float(side.positive.mean())
     recall, precision = right / side.positive.sum(), right / max(same.sum(), 1)
     f1, single = 2 * right / (same.sum() + side.positive.sum()), 2 * share / (1 + share)
@@ -95,12 +93,6 @@ def _check(documents: int, side: Side) -> None:
             raise ValueError(f"the side has no {kind} pair: neither a threshold nor F1 means anything")
 
 
-def together(clusters: np.ndarray, side: Side) -> np.ndarray:
-    """(pairs,) bool: whether the two documents of each labelled pair share a cluster."""
-    first, second = clusters[side.pairs].T
-    return first == second
-
-
 def drawn_f1(clusters: np.ndarray, side: Side, draws: int, seed: int) -> np.ndarray:
     """(draws,) F1 when events are drawn with replacement, as other events would give it; threshold and clusters stay.
 
@@ -111,6 +103,6 @@ def drawn_f1(clusters: np.ndarray, side: Side, draws: int, seed: int) -> np.ndar
     counts = np.random.default_rng(seed).multinomial(len(names), np.full(len(names), 1 / len(names)), draws)
     first, second = events[side.pairs].T
     weights = counts[:, first] * np.where(side.positive, 1, counts[:, second])
-    same = together(clusters, side)
+    same = np.equal(*clusters[side.pairs].T)
     hit, predicted, actual = (weights[:, rows].sum(1) for rows in (same & side.positive, same, side.positive))
     return 2 * hit / np.maximum(predicted + actual, 1)

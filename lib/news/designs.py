@@ -1,7 +1,5 @@
 """What an identity of the news paper's tables says: `BiGRU(2)+1 linear;attentive;64d;MSE;plateau`."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 
@@ -15,9 +13,7 @@ _STRUCTURES = (
     r"(?P<architecture>FFN)\((?P<layers>[23])\)",
     r"(?P<architecture>CNN-[12]|bag)",
 )
-_EXPECTED = (
-    "[Bi]LSTM, GRU or RNN with (layers), +1 linear, +2 linear, +dropout; Transformer(1x4), +ReLU; FFN(2); CNN-1; bag"
-)
+_EXPECTED = "[Bi]LSTM, GRU or RNN with (layers), +1 or +2 linear, +dropout; Transformer(1x4), +ReLU; FFN(2); CNN-1; bag"
 # Parts in the order in which they stand, of each group one at most.
 _PARTS = (
     {"attentive": {"aggregation": "attentive"}, "CLS": {"aggregation": "CLS"}},
@@ -67,7 +63,9 @@ def parse(identity: str) -> Design:
     left = list(_PARTS)
     for part in parts:
         if fields.get("loss") == "complex" and "alpha" not in fields:
-            fields["alpha"] = _alpha(part, identity)
+            if not (match := re.fullmatch(r"α=(0(\.\d+)?|1(\.0+)?)", part)):
+                raise ValueError(f"unknown part {part!r} of {identity!r}: complex needs α=<0 to 1>, as in α=0.5")
+            fields["alpha"] = float(match[1])
             continue
         place = next((number for number, group in enumerate(left) if part in group), None)
         if place is None:
@@ -86,10 +84,3 @@ def parse(identity: str) -> Design:
     if "dropout" in fields and fields.get("linear_layers") != 2:
         raise ValueError(f"{identity!r}: +dropout stands between the two layers of +2 linear")
     return Design(identity, **fields)
-
-
-def _alpha(part: str, identity: str) -> float:
-    match = re.fullmatch(r"α=(0(\.\d+)?|1(\.0+)?)", part)
-    if match is None:
-        raise ValueError(f"unknown part {part!r} of {identity!r}: complex needs α=<0 to 1>, as in α=0.5")
-    return float(match[1])

@@ -1,13 +1,13 @@
 """Training of a student: on single documents and their teacher vectors, or on triplets of documents of events."""
 
-from __future__ import annotations
-
 import copy
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lib.config.schema import NewsSettings
 from lib.losses import cosine, mse
 from lib.news.losses import complex, triplet
 from lib.news.students import Rows, Student, check_tokens, padded
@@ -17,28 +17,17 @@ SLOWER = 0.1  # what the rate is multiplied with on a plateau; PyTorch's own
 
 
 def train(
-    student: Student,
-    rows: Rows,
-    teacher: np.ndarray,
-    examples: np.ndarray,
-    held_out: np.ndarray,
-    *,
-    seed: int,
-    epochs: int,
-    batch_size: int,
-    rate: float,
-    token_rate: float,
-    patience: int,
-    plateau_patience: int,
+    student: Student, rows: Rows, teacher: np.ndarray, parts: Sequence[np.ndarray], *, seed: int, settings: NewsSettings
 ) -> list[float]:
     """Train the student as its design says; returns the held-out loss after each epoch. The best epoch's weights stay.
 
-    rows: token ids of documents. teacher: (documents, dim) their vectors, scaled to length 1 here. examples, held_out:
-    (examples, 1 or 3) rows of documents, triplets for the losses that take them. seed: of the order and of dropout; the
-    same seed gives the same bits. token_rate: of new token embeddings, most of which a step does not see. patience:
-    epochs without improvement that end the training. plateau_patience: those after which the schedule `plateau` lowers
-    the rates. Raises `ValueError` for a document without a token or without a teacher vector that has a direction, and
-    for examples that are none or not what the loss takes.
+    rows: token ids of documents. teacher: (documents, dim) their vectors, scaled to length 1 here. parts: the examples
+    to train on and those held out, (examples, 1 or 3) rows of documents, triplets for the losses that take them. seed:
+    of the order and of dropout; the same seed gives the same bits. settings: of them `epochs`, `batch_size`, `rates`
+    (that of new token embeddings apart, most of which a step does not see), `patience`, the epochs without improvement
+    that end the training, and `plateau_patience`, those after which the schedule `plateau` lowers the rates. Raises
+    `ValueError` for a document without a token or without a teacher vector that has a direction, and for examples that
+    are none or not what the loss takes.
     """
     check_tokens(rows)
     if len(teacher) != len(rows):
@@ -48,6 +37,7 @@ def train(
         raise ValueError(f"every document needs a teacher vector: NaN in vector {np.isfinite(norms).argmin()}")
     if not norms.all():
         raise ValueError(f"every document needs a teacher vector: vector {norms.argmin()} is zero")
+    examples, held_out = parts
     wanted = 3 if student.design.loss in ("triplet", "complex") else 1
     for part, name in ((examples, "examples"), (held_out, "held-out examples")):
         if not len(part) or part.shape[1:] != (wanted,):
@@ -63,25 +53,27 @@ def train(
     order = np.random.default_rng(seed)
     own = [weights for name, weights in student.named_parameters() if name != "embedding.weight"]
     tokens = [weights for weights in student.embedding.parameters() if weights.requires_grad]
-    groups = [{"params": own, "lr": rate}, {"params": tokens, "lr": token_rate}]
+    rate = settings.rates.get(student.design.architecture, settings.rates["other"])
+    groups = [{"params": own, "lr": rate}, {"params": tokens, "lr": settings.rates.get("tokens", rate)}]
     optimizer = torch.optim.Adam([group for group in groups if group["params"]], lr=rate, fused=True)
     best, weights, history = np.inf, copy.deepcopy(student.state_dict()), list[float]()
-    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=SLOWER, patience=plateau_patience)
-    for _ in range(epochs):
+    plateau = {"factor": SLOWER, "patience": settings.plateau_patience}
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, **plateau)
+    for _ in range(settings.epochs):
         student.train()
-        for batch in batches(examples, lengths, batch_size, order):
+        for batch in batches(examples, lengths, settings.batch_size, order):
             optimizer.zero_grad()
             loss(student, rows, targets, batch).mean().backward()
             optimizer.step()
         student.eval()
         with torch.no_grad():
-            parts = [loss(student, rows, targets, batch) for batch in batches(held_out, lengths, batch_size)]
-        history.append(float(torch.cat(parts).mean()))
+            losses = [loss(student, rows, targets, batch) for batch in batches(held_out, lengths, settings.batch_size)]
+        history.append(float(torch.cat(losses).mean()))
         if student.design.schedule == "plateau":
             scheduler.step(history[-1])
         if history[-1] < best:
             best, weights = history[-1], copy.deepcopy(student.state_dict())
-        elif len(history) - int(np.argmin(history)) > patience:
+        elif len(history) - int(np.argmin(history)) > settings.patience:
             break
     student.load_state_dict(weights)
     with torch.no_grad():

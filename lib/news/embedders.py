@@ -1,9 +1,4 @@
-"""What embeds documents for clustering: the teacher, students distilled from it, and what needs no training.
-
-Each is computed once and kept in the store under a recipe of all that made it, its source included.
-"""
-
-from __future__ import annotations
+"""What embeds documents for clustering: the teacher, students distilled from it, and what needs no training."""
 
 import zlib
 
@@ -71,11 +66,8 @@ def _student(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
         examples = np.unique(side.pairs)[:, None] if design.annotated else events.triplets(side, own)
         examples = np.random.default_rng(own).permutation(examples)[: None if design.annotated else section.triplets]
         held_out = events.held_out(len(examples))
-    options = section.model_dump(include={"epochs", "batch_size", "patience", "plateau_patience"})
-    rates = {"rate": section.rates.get(design.architecture, section.rates["other"])}
-    rates["token_rate"] = section.rates.get("tokens", rates["rate"])
     parts = np.split(examples, [len(examples) - held_out])
-    history = distil.train(student, ids[use], vectors[use], *parts, seed=own, **rates, **options)
+    history = distil.train(student, ids[use], vectors[use], parts, seed=own, settings=section)
     result = {use: student.encode(part) for use, part in ids.items() if use != "distilled"}
     return result | {"megabytes": np.array(student.megabytes), "held_out": np.array(history)}
 

@@ -5,8 +5,6 @@ A task folder has either `clusters.jsonl`, documents with their events, or pair 
 named after, or to each side in turn. Of pair files a document's `group` is its side.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from pathlib import Path

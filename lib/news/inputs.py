@@ -4,10 +4,8 @@ Each is computed once and kept in the store. Its recipe names the code of this m
 changes in students' code computes nothing here anew.
 """
 
-from __future__ import annotations
-
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +16,6 @@ from lib.news.widths import TOKEN_DIM, scaled
 from lib.store.files import fingerprint
 from lib.store.records import Recipe, once, store
 from lib.store.source_keys import source_key
-
-if TYPE_CHECKING:
-    from lib.teachers.sbert import SBERT
 
 SPREAD = 0.5  # standard deviation of new token embeddings that start from principal components
 PIECE = 800  # texts that one process embeds with the teacher: 20 seconds
@@ -78,8 +73,8 @@ def piece(start: int, profile: Profile) -> np.ndarray:
     return store().arrays(recipe_of("news_teacher", profile, settings), embed)["vectors"]
 
 
-def reader(profile: Profile, max_tokens: int) -> SBERT | tuning.TunedTeacher:
-    """The teacher, tuned where the profile wants it, as it reads that many tokens of a text."""
+def reader(profile: Profile, max_tokens: int) -> Any:
+    """The teacher, a `TunedTeacher` where the profile wants it, else an `SBERT`, reading so many tokens of a text."""
     encoder = _encoder(profile, max_tokens)
     if profile.news.tuned_teacher:
         return tuning.load(encoder, profile, read_sides(profile)["train"])
@@ -98,12 +93,12 @@ def untuned(profile: Profile) -> dict[str, np.ndarray]:
     return store().arrays(recipe_of("news_untuned", profile, profile.news.max_tokens), embed)
 
 
-def _encoder(profile: Profile, max_tokens: int) -> SBERT:
+def _encoder(profile: Profile, max_tokens: int) -> Any:
     section = profile.structural_teacher.model_copy(update={"max_tokens": max_tokens})
     return structural_teacher.load(profile.model_copy(update={"structural_teacher": section}))
 
 
-def _megabytes(teacher: SBERT | tuning.TunedTeacher) -> np.ndarray:
+def _megabytes(teacher: Any) -> np.ndarray:
     return np.array(4 * sum(weights.numel() for weights in teacher.model.parameters()) / 2**20)
 
 

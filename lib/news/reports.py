@@ -1,7 +1,5 @@
-"""mini's events: each Lee background story is one, its sentences are dealt in turn to reports of it.
-
-A dataset folder of its own beside those of `lib.data.builders.mini`, from the same files, written once.
-"""
+"""mini's events: each Lee background story is one, its sentences are dealt in turn to reports of it. They are a dataset
+folder of their own beside those of `lib.data.builders.mini`, from the same files, written once."""
 
 import importlib.metadata
 import zlib

@@ -1,7 +1,5 @@
 """Scores of every model on both tested sides, how sure they are, and the paper's tables with ours beside them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
@@ -27,16 +25,10 @@ TESTED = ("public", "private")
 REFERENCES = ("BiGRU(2)+1 linear;attentive;cosine", "BiLSTM(2)+1 linear;attentive;cosine")
 CHOSEN = "BiGRU(2)+1 linear;attentive;64d;MSE;plateau"  # the paper's "20 times smaller, 5 times faster, 1 % worse"
 ROUNDS, TIMED = 3, 20  # of timing; documents, one at a time and as one batch
-_TRAINING: dict[str, Any] = {
-    "identity": "",
-    "loss": "",
-    "alpha": 0.0,
-    "schedule": "",
-    "annotated": False,
-}  # what does not change its time
+# What of a design does not change its time.
+_TRAINING: dict[str, Any] = {"identity": "", "loss": "", "alpha": 0.0, "schedule": "", "annotated": False}
 DRAWS = 2000  # of the events of a side
-# In every table of ours, below the paper's rows.
-BASELINES = (*embedders.GIVEN, "bag;cosine")
+BASELINES = (*embedders.GIVEN, "bag;cosine")  # in every table of ours, below the paper's rows
 POSITIVE = {"public": 3918 / 8493, "private": 3897 / 8480}  # share of the published pairs of 27 and 29 May 2020
 _SIZELESS = {embedders.ONE: "--", embedders.TFIDF: ":", embedders.TFIDF_BEFORE: "-."}  # drawn as lines
 _FAMILIES = ("LSTM", "GRU", "RNN", "Transformer", "CNN", "FFN", "bag")
@@ -73,7 +65,9 @@ def records(profile: Profile) -> pd.DataFrame:
         distance = clustering.threshold(merges["train"], sides["train"]) if arrays else np.nan
         facts = {"model": model, "seed": seed, "threshold": distance, "megabytes": arrays.get("megabytes", np.nan)}
         facts |= dict(zip(("milliseconds", "milliseconds_batch"), clocked.get(model, [np.nan] * 2), strict=True))
-        facts["rated"] = _agreement(arrays["rated"], rated[1]) if arrays and rated else np.nan
+        facts["rated"] = np.nan
+        if arrays and rated:
+            facts["rated"] = np.corrcoef(1 - pdist(arrays["rated"], "cosine"), squareform(rated[1]))[0, 1]
         for number, name in enumerate(TESTED):
             side = sides[name]
             clusters = clustering.cut(merges[name], distance) if arrays else np.ones(len(side.texts), dtype=int)
@@ -100,9 +94,7 @@ def times(profile: Profile) -> dict[str, list[float]]:
         encoders: dict[Any, tuple[Callable, list]] = {embedders.TEACHER: (teacher.encode, texts)}
         encoders |= {structure: (Student(structure, sizes).encode, ids) for structure in {*structures.values()}}
         rounds = [{name: _milliseconds(*given) for name, given in encoders.items()} for _ in range(ROUNDS)]
-        least: dict[Any, list[float]] = {
-            name: np.min([measured[name] for measured in rounds], axis=0).tolist() for name in encoders
-        }
+        least = {name: np.min([measured[name] for measured in rounds], axis=0).tolist() for name in encoders}
         return {model: least[structures.get(model, model)] for model in (embedders.TEACHER, *names)}
 
     recipe = inputs.recipe_of("news_times", profile, [names, profile.width], "lib.news.embedders")
@@ -118,21 +110,14 @@ def recorded(profile: Profile) -> pd.DataFrame | None:
     return records(profile) if whole else None
 
 
-def _agreement(vectors: np.ndarray, ratings: np.ndarray) -> float:
-    return float(np.corrcoef(1 - pdist(vectors, "cosine"), squareform(ratings))[0, 1])
-
-
 def evidence(scores: pd.DataFrame) -> Evidence:
     """Mean F1 of both sides for `lib.statistics.verdicts`: seeds and events as noise. scores: of `records`."""
     evidence = from_runs(scores.pivot(index=["model", "seed"], columns="side", values="f1")[[*TESTED]])
     models = evidence.means.index
     draws = scores.groupby("model")["draws"].agg(lambda parts: np.mean([*parts], axis=0))[models]
-    return replace(
-        evidence,
-        runs=np.where(models.isin(embedders.GIVEN), np.inf, evidence.runs),
-        sampling=np.cov(np.stack(draws)),
-        groups=float(scores.groupby("side")["events"].first().sum()),
-    )
+    runs = np.where(models.isin(embedders.GIVEN), np.inf, evidence.runs)
+    groups = float(scores.groupby("side")["events"].first().sum())
+    return replace(evidence, runs=runs, sampling=np.cov(np.stack(draws)), groups=groups)
 
 
 def numbers(ours: pd.DataFrame) -> dict[str, float]:

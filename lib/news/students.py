@@ -5,8 +5,6 @@ CNN-2 (within the weights that their sizes leave), ReLU and dropout between two 
 positions in Transformers: these students are blind to word order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

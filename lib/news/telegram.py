@@ -55,9 +55,7 @@ def page(content: bytes) -> tuple[str, str, str] | None:
 
 def pages(archives: Path) -> Iterator[tuple[str, bytes]]:
     """(day, content) of every HTML page; `ValueError` that names a damaged archive, or a folder without any."""
-    if not archives.is_dir():
-        raise ValueError(f"{archives}: no such folder of archives")
-    places = [path for path in sorted(archives.iterdir()) if path.is_dir() or path.name.endswith((".tar.gz", ".tgz"))]
+    places = [path for path in sorted(archives.glob("*")) if path.is_dir() or path.name.endswith((".tar.gz", ".tgz"))]
     if not places:
         raise ValueError(f"{archives}: expected .tar.gz archives of the Telegram contest, or folders, found none")
     for place in places:
@@ -98,10 +96,8 @@ def annotated(pairs: Path, day: str) -> list[dict[str, str]]:
 
 
 def write(archives: Path, pairs: Path, folder: Path) -> list[str]:
-    """Write the dataset folder, and return the URLs of pairs that no archive holds; these pairs are left out.
-
-    They are listed in the folder's `missing_urls.txt` too, and counted in its README.
-    """
+    """Write the dataset folder, and return the URLs of pairs that no archive holds; these pairs are left out. They are
+    listed in the folder's `missing_urls.txt` too, and counted in its README."""
     documents: dict[str, dict[str, str]] = {}
     for day, content in pages(archives):
         url, title, text = page(content) or ("", "", "")

@@ -6,10 +6,8 @@ The encoder is the profile's structural teacher; it and the linear layer are tun
 paper, Section 3; margin .5 and AdamW as in the organisers' code.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,9 +21,6 @@ from lib.news.losses import triplet
 from lib.store.files import fingerprint
 from lib.store.records import Recipe, once, store
 from lib.store.source_keys import source_key
-
-if TYPE_CHECKING:
-    from lib.teachers.sbert import SBERT
 
 DIM = 256  # of the paper's teacher
 TOKENS = 96  # of a document while tuning: a story tells its event at once, and longer ones cost minutes
@@ -41,7 +36,7 @@ class TunedTeacher:
     model: Hugging Face's encoder, in which the layer hangs as `news_head`, so that one state dict holds both.
     """
 
-    def __init__(self, encoder: SBERT):
+    def __init__(self, encoder: Any):
         self.encoder, self.tokenizer, self.model, self.dim = encoder, encoder.tokenizer, encoder.model, DIM
         if not hasattr(self.model, "news_head"):
             self.model.news_head = nn.Linear(encoder.dim, DIM)
@@ -70,11 +65,9 @@ def recipe(profile: Profile, side: Side) -> Recipe:
     return {"kind": "news_tuned", "settings": settings, "train": seen, "teacher": encoder, "code": made_by}
 
 
-def load(encoder: SBERT, profile: Profile, side: Side) -> TunedTeacher:
+def load(encoder: Any, profile: Profile, side: Side) -> TunedTeacher:
     """The teacher as tuned on a side, train; the store keeps its weights and `history`, the mean loss of each epoch.
-
-    encoder: the profile's structural teacher, which reads as many tokens as the tuned one shall.
-    """
+    encoder: the profile's structural teacher, an `SBERT`, which reads as many tokens as the tuned one shall."""
 
     def make() -> dict[str, np.ndarray]:
         teacher = structural_teacher.load(profile)

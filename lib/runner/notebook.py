@@ -40,10 +40,8 @@ class Notebook:
         A cell that is tagged with labels runs in batch only if one of them is asked for; this is for what serves more.
         """
         if unknown := [label for label in labels if label not in self.promised]:
-            nearest = profiles.nearest(unknown[0], self.promised)
-            raise ValueError(
-                f"{unknown[0]!r} is not listed for {self.name} in params/manifest.yaml; nearest: {nearest}"
-            )
+            told = f"{unknown[0]!r} is not listed for {self.name} in params/manifest.yaml"
+            raise ValueError(f"{told}; nearest: {profiles.nearest(unknown[0], self.promised)}")
         return [label for label in labels if label in self.wanted]
 
     def versions(self) -> None:

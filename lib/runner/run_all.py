@@ -1,7 +1,4 @@
-"""Run the notebooks that make the requested figures and tables, one after another; `run_all.sh` starts this.
-
-A notebook that failed does not stop the others; the exit code tells.
-"""
+"""Run the notebooks that make the requested figures and tables, one after another; `run_all.sh` starts this."""
 
 import argparse
 import contextlib
@@ -106,7 +103,7 @@ def _position(scratch: Path) -> str:
 
 
 def run(plans: list[schedule.Plan], options: argparse.Namespace) -> None:
-    """Run what has to run, one notebook after another, and show how far it is."""
+    """Run what has to run, one notebook after another, also after one that failed, and show how far it is."""
     for number, plan in enumerate(plans, start=1):
         plan.judge(options.force)  # anew: another run, or the notebooks before it, may have made what it shows
         if not plan.reasons:

@@ -172,16 +172,10 @@ def from_examples(
         overlap = max(sum(np.trace(block) - block.mean() * len(block) for block in blocks) / noise.df, 0.0)
     runs = np.array(list(seeds.values()), dtype=float)
     average = (owner == np.array(list(seeds))[:, None]) / runs[:, None]
-    return Evidence(
-        means=pd.DataFrame(average @ values, index=list(seeds), columns=list(weights)),
-        weights=weight,
-        runs=np.where(np.isin(list(seeds), list(given)), np.inf, runs),
-        noise=noise,
-        sampling=average @ covariance @ average.T,
-        independent=average @ alone @ average.T,
-        groups=groups,
-        overlap=overlap,
-    )
+    means = pd.DataFrame(average @ values, index=list(seeds), columns=list(weights))
+    runs[np.isin(list(seeds), list(given))] = np.inf
+    sampling, independent = (average @ by_run @ average.T for by_run in (covariance, alone))
+    return Evidence(means, weight, runs, noise, sampling, independent, groups, overlap)
 
 
 def from_runs(

@@ -21,10 +21,8 @@ DAMAGED = f"damaged or changed since this project wrote it; make it again, or re
 
 
 def check_target(target: str | Path) -> Path:
-    """The path of a folder, its parents made, that may be written: absent, empty, or as `replace` wrote it.
-
-    Raises ValueError, one line, for any other and where no folder can be made beside it.
-    """
+    """The path of a folder, its parents made, that may be written: absent, empty, or as `replace` wrote it. Raises
+    ValueError, one line, for any other and where no folder can be made beside it."""
     target = Path(os.path.abspath(Path(target).expanduser()))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -75,10 +73,8 @@ def left_over(target: Path) -> list[Path]:
 
 
 def check_whole(folder: Path) -> None:
-    """Raise ValueError, one line naming the file, for a file that is not as this project wrote it there.
-
-    A student without `tokenizer.json` is whole: it reads token ids.
-    """
+    """Raise ValueError, one line naming the file, for a file that is not as this project wrote it there. A student
+    without `tokenizer.json` is whole: it reads token ids."""
     for path, digest in _listed(folder).items() if (folder / MARKER).is_file() else ():
         if sha256(path) != digest if path.is_file() else path.name != "tokenizer.json":
             raise ValueError(f"cannot read {path}: {DAMAGED}")

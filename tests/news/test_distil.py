@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 import torch
 
+from lib.config import profiles
 from lib.news import designs, distil, events
 from lib.news.events import Side
 from lib.news.students import Sizes, Student
 
 SMALL = Sizes(vocabulary=50, token=16, hidden=8, output=12, teacher_token=10, feed_forward=16)
-OPTIONS = {"epochs": 3, "batch_size": 8, "rate": 1e-2, "token_rate": 1e-2, "patience": 3, "plateau_patience": 0}
+OPTIONS = {"epochs": 3, "batch_size": 8, "rates": {"other": 1e-2}, "patience": 3, "plateau_patience": 0}
+SETTINGS = profiles.load("mini").news.model_copy(update=OPTIONS)
 
 
 def lesson(count=64):
@@ -24,7 +26,8 @@ def trained(identity="bag;cosine", seed=0, examples=None, **options):
     examples = every if examples is None else examples
     torch.manual_seed(seed)
     student = Student(designs.parse(identity), SMALL)
-    history = distil.train(student, rows, teacher, examples[:-8], examples[-8:], seed=seed, **OPTIONS | options)
+    settings = SETTINGS.model_copy(update=options)
+    history = distil.train(student, rows, teacher, (examples[:-8], examples[-8:]), seed=seed, settings=settings)
     return student, history, rows
 
 
@@ -55,7 +58,7 @@ def test_it_learns_what_the_teacher_says():
 
 
 def test_the_best_epochs_weights_stay_and_patience_ends_a_training():
-    student, history, rows = trained("BiRNN+1 linear;cosine", epochs=60, patience=2, rate=0.3, token_rate=0.3)
+    student, history, rows = trained("BiRNN+1 linear;cosine", epochs=60, patience=2, rates={"other": 0.3})
     best = int(np.argmin(history))
     assert len(history) == best + 3 < 60
     _, teacher, every = lesson()
@@ -71,7 +74,7 @@ def test_a_plateau_lowers_the_rate_and_a_fixed_schedule_does_not(monkeypatch):
     monkeypatch.setattr(torch.optim.Adam, "step", keep)
     for identity, fell in (("BiGRU;cosine", False), ("BiGRU;cosine;plateau", True)):
         rates.clear()
-        trained(identity, epochs=12, patience=12, rate=0.5, token_rate=0.5)
+        trained(identity, epochs=12, patience=12, rates={"other": 0.5})
         assert (min(rates) < 0.5) == fell
 
 
@@ -99,7 +102,8 @@ def test_only_the_tokens_of_the_documents_change_and_as_if_the_whole_table_were_
     whole.load_state_dict(student.state_dict())
     before = student.embedding.weight.detach().clone()
     unused = np.setdiff1d(np.arange(50), used)
-    distil.train(student, rows, teacher, every[:-8], every[-8:], seed=0, **OPTIONS | {"epochs": 1})
+    settings = SETTINGS.model_copy(update={"epochs": 1})
+    distil.train(student, rows, teacher, (every[:-8], every[-8:]), seed=0, settings=settings)
     assert len(unused) and torch.equal(student.embedding.weight[unused], before[unused])
     assert (student.embedding.weight[used] != before[used]).any(1).sum() > len(used) / 2
     groups = [{"params": [*whole.after.parameters()]}, {"params": [whole.embedding.weight]}]
@@ -125,7 +129,8 @@ def test_every_document_needs_a_teacher_vector(wrong):
     teacher = teacher[:-1] if wrong == "too few" else np.where(np.arange(64)[:, None] == 7, np.nan, teacher)
     told = "64 documents, 63 vectors" if wrong == "too few" else "NaN in vector 7"
     with pytest.raises(ValueError, match=told):
-        distil.train(Student(designs.parse("bag;MSE"), SMALL), rows, teacher, every, every, seed=0, **OPTIONS)
+        student = Student(designs.parse("bag;MSE"), SMALL)
+        distil.train(student, rows, teacher, (every, every), seed=0, settings=SETTINGS)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +154,7 @@ def test_what_nothing_can_be_learned_from_is_one_line(identity, change, told):
     examples, held_out = (every[: change.get(name)] for name in ("examples", "held_out"))
     student = Student(designs.parse(identity), SMALL)
     with pytest.raises(ValueError, match=f"{told}$"):
-        distil.train(student, rows, teacher, examples, held_out, seed=0, **OPTIONS)
+        distil.train(student, rows, teacher, (examples, held_out), seed=0, settings=SETTINGS)
 
 
 def test_triplets_of_pairs():

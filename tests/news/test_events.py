@@ -190,7 +190,7 @@ def test_a_damaged_archive_and_other_bad_files(contest):
         telegram.write(archives, pairs, target)
     with pytest.raises(ValueError, match="expected .tar.gz archives .* found none"):
         telegram.write(pairs, pairs, target)
-    with pytest.raises(ValueError, match="nowhere: no such folder of archives"):
+    with pytest.raises(ValueError, match="nowhere: expected .tar.gz archives"):
         telegram.write(archives / "nowhere", pairs, target)
 
 

@@ -123,9 +123,7 @@ def test_models_that_only_training_tells_apart_share_a_time(smoke, monkeypatch):
 def test_triplets_are_capped_and_annotated_documents_are_not(smoke, monkeypatch):
     profile, _ = smoke
     seen = []
-    monkeypatch.setattr(
-        embedders.distil, "train", lambda *given, **_: seen.append(len(given[3]) + len(given[4])) or [0.0]
-    )
+    monkeypatch.setattr(embedders.distil, "train", lambda *given, **_: seen.append(sum(map(len, given[3]))) or [0.0])
     monkeypatch.setattr(embedders.Student, "encode", lambda *_: np.zeros((1, 1)))
     capped = profile.model_copy(update={"news": profile.news.model_copy(update={"triplets": 10})})
     for model in ("BiGRU+1 linear;triplet", "LSTM+2 linear+dropout;MSE;annotated"):
