@@ -101,7 +101,8 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
 
             def on_update(done: int, updates: int, loss: float) -> None:
                 if bar.total is None:  # a training that is resumed does not begin at 0
-                    bar.total, bar.n, bar.initial = tokens, *[tokens * (done - 1) // updates] * 2
+                    bar.total = tokens
+                    bar.n = bar.initial = tokens * (done - 1) // updates
                 bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
                 bar.update(tokens * done // updates - bar.n)
 
@@ -129,13 +130,12 @@ def _card(variant: variants.Variant, seed: int, profile: profiles.Profile, losse
     """What the model card of an export tells of a training, but for its scores."""
     shares = {folder.folder: f"share {folder.share:g} of the documents" for folder in profile.corpus.folders}
     model, structural, settings = Path(profile.student.model), profile.structural_teacher, profile.training
-    teachers = [f"{Path(structural.model).name}, first {structural.max_tokens} tokens"] if variant.structural else []
-    teachers += [f"Paragraph Vector {variant.contextual}"] if variant.contextual else []
+    teachers = [f"{Path(structural.model).name}, first {structural.max_tokens} tokens"] * bool(variant.structural)
     training = settings.model_dump(include={"batch_size", "learning_rate", "precision"})
     return {
         "title": f"{variant}, of documents from {', '.join(shares)}",
         "base_model": model.name if model.is_dir() else profile.student.model,  # not where a person's folders lie
-        "teachers": teachers,
+        "teachers": teachers + [f"Paragraph Vector {variant.contextual}"] * bool(variant.contextual),
         "losses": variant.losses,
         "data": shares | {"documents": len(losses) * settings.batch_size * settings.accumulation},
         "training": {"updates": len(losses), "loss": f"{losses[0]:.4f} -> {losses[-1]:.4f}", "seed": seed} | training,

@@ -34,9 +34,8 @@ def told(table: pd.DataFrame) -> str:
     """The table as text, then a sentence for each measure on the student, whose rows are the last ones."""
     rows = table.groupby("measure", sort=False).tail(1)
     lines = [f"{row.measure}: the student is {row.than_base} the base, its start" for row in rows.itertuples()]
-    lines += ["Try another loss, or fewer documents: --set training.documents=..."] * (
-        THAN_BASE[REVERSED] in {*rows["than_base"]}
-    )
+    if THAN_BASE[REVERSED] in {*rows["than_base"]}:
+        lines.append("Try another loss, or fewer documents: --set training.documents=...")
     value = table.agg("{0[value]:.3f} [{0[low]:.3f}, {0[high]:.3f}]".format, axis=1)
     against = table.agg("{0[against_base]:+.3f} [{0[against_low]:+.3f}, {0[against_high]:+.3f}]".format, axis=1)
     cells = table[["measure", "examples", "model"]].assign(value=value, against_base=against)

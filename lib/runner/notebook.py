@@ -35,13 +35,9 @@ class Notebook:
         return [label for label in self.promised if not asked or label in asked]
 
     def asked(self, *labels: str) -> list[str]:
-        """Those of the labels, some of the notebook's, that this run has to make: with `run_all.sh mini fig4_2` one.
-
-        A cell that is tagged with labels runs in batch only if one of them is asked for; this is for what serves more.
-        """
+        """Those of the labels that this run has to make: for cells that serve several, as tags leave out others."""
         if unknown := [label for label in labels if label not in self.promised]:
-            told = f"{unknown[0]!r} is not listed for {self.name} in params/manifest.yaml"
-            raise ValueError(f"{told}; nearest: {profiles.nearest(unknown[0], self.promised)}")
+            raise profiles.unknown(f"label of {self.name}", unknown[0], self.promised)
         return [label for label in labels if label in self.wanted]
 
     def versions(self) -> None:

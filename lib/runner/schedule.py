@@ -99,9 +99,9 @@ def arguments(words: list[str]) -> argparse.Namespace:
     if len(named) > 1:
         raise profiles.ParameterError(f"two profiles at once: {' and '.join(named)}; run them one after the other")
     options.profile = named[0] if named else "mini"
-    if options.budget and (options.profile, options.budget) not in (("lab", "cpu"), ("lab", "gpu")):
-        given = f"{options.profile} --budget {options.budget}"
-        raise profiles.ParameterError(f"--budget: expected lab --budget cpu or lab --budget gpu, got {given}")
+    given = f"{options.profile} --budget {options.budget}"
+    if options.budget and given not in ("lab --budget cpu", "lab --budget gpu"):
+        raise profiles.ParameterError(f"expected lab --budget cpu or lab --budget gpu, got {given}")
     if part := options.size or (options.budget == "gpu" and "gpu"):
         options.profile += f"_{part}"
     options.requests = [word for word in options.requests if word not in named]

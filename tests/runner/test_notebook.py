@@ -117,7 +117,7 @@ def test_finish_notices_a_file_that_is_gone_or_that_nobody_listed(tmp_path):
 
 def test_asked_knows_the_labels_of_its_notebook():
     assert started().asked("fig4_3", "tab4_3") == ["fig4_3", "tab4_3"]
-    with pytest.raises(ValueError, match="'fig4_22' is not listed for 02_structural_loss"):
+    with pytest.raises(ValueError, match="unknown label of 02_structural_loss 'fig4_22'; nearest: fig4_2"):
         started().asked("fig4_2", "fig4_22")
 
 
