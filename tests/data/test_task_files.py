@@ -215,7 +215,7 @@ def test_what_may_make_a_result_look_better_is_said(root, write, capsys):
     write(root / "own/tasks/q", "notes")
     assert check.main([str(root / "own")]) == 2
     printed = capsys.readouterr().out.splitlines()
-    assert [line for line in printed if "error" in line] == [
+    assert [line for line in printed if ": error: " in line] == [
         f"own/q: error: {root / 'own/tasks/q'}: expected a folder with train.jsonl and test.jsonl, or relevant.json, "
         "or clusters.jsonl, found none of them"
     ]

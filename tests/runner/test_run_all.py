@@ -425,5 +425,5 @@ def test_the_status_line_names_the_cell_the_step_and_the_time(checkout):
     done = run(checkout, "01_first")
     lines = [line for line in done.stdout.splitlines() if "training students" in line]
     assert lines, done.stdout
-    assert "[1/1] 01_first  cell 4/6: training students" in lines[0]
+    assert "[1/1] 01_first  cell 4/7: training students" in lines[0]
     assert re.search(r" \d/8  00:\d\d", lines[0])
