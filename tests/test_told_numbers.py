@@ -88,6 +88,10 @@ def _ledger(read: Read) -> Told:
     yield README, f"{begin} (no difference of .02), {n['open']} stay open, {unclear}"
     yield README, f"one run each, confirm {printed['holds']} and leave {printed['open']} open."
     yield RESULTS, f"{begin}, {n['open']} are open, {n['not testable here']} are not testable, and {WORDS[n['number']]}"
+    repeated = (
+        f"Of {len(thesis)} findings {begin.partition('findings ')[2].replace(' here', '')}, {n['open']} are open and"
+    )
+    yield "docs/reproducibility.md", f"{repeated} {n['not testable here']} cannot be tested"
     yield RESULTS, f"{printed['holds']} hold, {printed['equivalent']} are equivalent and {printed['open']} are open:"
     cosine, large = thesis.loc["cosine-over-mse"], thesis.loc["pv-over-sbert"]
     yield README, f"by {span(cosine)} here and by {span(cosine, 'published_')} in the thesis."
@@ -245,3 +249,15 @@ def test_every_other_number_has_a_source(name):
         text = text.replace(phrase, "...")
     left = re.findall(r".{0,30}(?<![\w./])\d*\.\d+.{0,10}", text)
     assert not left, f"{name}: in no record: {left}"
+
+
+def test_the_log_has_its_numbers_from_the_sources_that_it_names():
+    entries = (paths.ROOT / "docs/log.md").read_text(encoding="utf-8").split("\n### ")[1:]
+    assert len(entries) > 20
+    for entry in entries:
+        said, _, named = entry.partition("*Source:*")
+        files = [paths.ROOT / "docs" / target for target in re.findall(r"\]\(([^)]+)\)", named)]
+        sources = "".join(file.read_text(encoding="utf-8") for file in files)
+        assert all(f"*{word}:*" in said for word in ("Tried", "Out", "Concluded")), entry
+        absent = [number for number in re.findall(r"(?<![\w.])\d*\.\d+", said) if number not in sources]
+        assert sources and not absent, f"{entry.splitlines()[0]}: {absent} not in {named.strip()}"
