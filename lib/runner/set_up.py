@@ -33,15 +33,14 @@ def unfit(python: Path) -> str:
     if not python.is_file():
         return "it has no Python"
     done = subprocess.run([python, "-I", __file__, "--check"], capture_output=True, text=True)
-    return (done.stderr.strip() or "it does not run").splitlines()[-1] if done.returncode else ""
+    return (done.stderr.strip() or "it cannot run").splitlines()[-1].split("Error: ")[-1] if done.returncode else ""
 
 
 def ready() -> Path | None:
     """A Python that can be used as it is: the active environment's, or that of `.venv`."""
     active = os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX")
     other, own = Path(active, "bin", "python") if active else Path(sys.executable), VENV / "bin" / "python"
-    reason = unfit(other)
-    if not reason and other != own:
+    if not (reason := unfit(other)) and other != own:
         return other
     if active and reason:
         print(f"not using the active environment ({active}): {reason}", file=sys.stderr)

@@ -193,5 +193,5 @@ def test_settings_name_the_folder(mini, capsys):
     assert sources.root(profiles.load("smoke")) != sources.root(changed)
     assert (
         build_main(["lab"]) == 2
-        and "profile 'lab': the data root None is not a folder: set THESIS_DATA" in capsys.readouterr().err
+        and "profile 'lab': it needs documents of yours: set THESIS_DATA" in capsys.readouterr().err
     )
