@@ -38,7 +38,7 @@ source "$root/lib/runner/set_up.sh"
 case " $* " in
     " --setup ") set -- -c 'import sys; print("ready:", sys.executable)' ;;
     *" --setup "*) echo "run_all.sh: --setup stands alone: it sets up and does nothing else" >&2; exit 2 ;;
-    " --lab "*) shift; set -- -m jupyterlab "${@:-$root}" ;;
+    " --lab "*) shift; set -- -m jupyterlab --ServerApp.root_dir="$root" "$@" ;; # or no link leaves a notebook's folder
     *" --dry-run "*) set -- --look -m lib.runner.run_all "$@" ;;
     *) set -- -m lib.runner.run_all "$@" ;;
 esac

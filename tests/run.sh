@@ -34,4 +34,16 @@ step "notebooks without outputs (nbstripout)" notebooks_are_clean
 echo "== tests (pytest)"
 "$python" -m pytest -q -p no:cacheprovider -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
     -m "not slow" "$@" || status=1
+
+install_browser() { # a pinned playwright, and Debian's Chromium where this is root; the test says what is missing
+    local find='import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["browser"])'
+    "$python" -c "import playwright" || "$python" -m pip install -q --disable-pip-version-check "$("$python" -c "$find")"
+    command -v chromium || { [ "$(id -u)" = 0 ] && apt-get -qq update && apt-get -qq -y install chromium; }
+}
+
+# The notebooks as people open them, some three minutes. Alone, as seconds are measured; not where tests are chosen.
+if [ "$#" = 0 ]; then
+    install_browser >/dev/null 2>&1 || true
+    step "JupyterLab in a browser" "$python" -m pytest -q -p no:cacheprovider -p no:xdist -rs -m slow tests/test_jupyterlab.py
+fi
 exit "$status"

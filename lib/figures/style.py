@@ -53,15 +53,15 @@ def rows_from_top(axis: Axes, names: list[str], **text: Any) -> None:
 
 def save(
     figure: Figure, label: str, data: pd.DataFrame, *, profile: Profile, records: pd.DataFrame | None = None
-) -> list[Path]:
-    """Save `<label>.svg`, `<label>.csv` and their provenance, return the files; the same data give the same bytes.
+) -> None:
+    """Save `<label>.svg`, `<label>.csv` and their provenance; the same data give the same bytes.
 
     data: what the figure shows, a row per drawn value, sorted as drawn. records: what it rests on, for the provenance.
     """
     picture = io.BytesIO()
     with style():
         figure.savefig(picture, format="svg", metadata={"Date": None, "Title": label})
-    return write(label, data, {".svg": picture.getvalue(), ".csv": csv_bytes(data)}, profile, records)
+    write(label, data, {".svg": picture.getvalue(), ".csv": csv_bytes(data)}, profile, records)
 
 
 def write(

@@ -7,6 +7,7 @@ papermill and `run_all.sh` alike, so a misspelt parameter never does nothing.
 import os
 import platform
 import re
+import traceback
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -80,6 +81,8 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
     environment.set_process_environment(offline=profile.offline)
     # tqdm asks for ipywidgets when some library imports its notebook bar; progress is shown without it.
     warnings.filterwarnings("ignore", message="IProgress not found")
+    if shell := namespace.get("get_ipython"):
+        shell().set_custom_exc((KeyboardInterrupt,), _interrupted)
     provenance.saved.clear()
     promised = manifest.promised(manifest.load(), name)
     if profile.only and "THESIS_PROGRESS" not in os.environ:  # run_all.sh has checked it for all its notebooks
@@ -87,3 +90,12 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
 
         profiles.check_only(profile.only, figure_models.names(promised))
     return Notebook(name, profile, promised)
+
+
+def _interrupted(shell: Any, kind: type, error: BaseException, trace: Any, tb_offset: int | None = None) -> None:
+    """Show an interrupt as one line, wherever it came, and end the workers."""
+    executors.end_workers()
+    functions = [frame.name for frame in traceback.extract_tb(trace)]  # of IPython, of the cell, of what it called
+    importing = not {"<module>", "_find_and_load"}.isdisjoint(functions[2:])  # torch cannot be imported a second time
+    told = "packages were loading: restart the kernel and run all cells" if importing else executors.GO_ON
+    shell.showtraceback((executors.Interrupted, executors.Interrupted(told), None))

@@ -18,6 +18,7 @@ from lib.config import environment
 from lib.config.profiles import OneLine, ParameterError
 from lib.store import progress
 
+GO_ON = "the workers have ended; what was computed is kept, run the cell again to go on"
 _idle = False  # in a block of `nothing_computed`
 
 
@@ -54,7 +55,7 @@ def submit(tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | N
         raise WorkerKilled(f"{told} (in a notebook: THESIS_JOBS=1); what was computed is kept") from None
     except KeyboardInterrupt:
         end_workers()
-        raise Interrupted("the workers have ended; what was computed is kept, run the cell again to go on") from None
+        raise Interrupted(GO_ON) from None
     if errors:
         raise errors[0]
 

@@ -160,6 +160,32 @@ def test_papermills_command_ends_with_our_line(tmp_path):
     assert done.stderr.strip().splitlines()[-1] == "ParameterError: unknown profile 'labb'; nearest: lab"
 
 
+def test_an_interrupt_is_one_line_wherever_it_comes_and_ends_idle_workers(tmp_path):
+    (tmp_path / "half_loaded.py").write_text("raise KeyboardInterrupt")
+    program = f"""
+import multiprocessing, os, sys
+from IPython.core.interactiveshell import InteractiveShell
+from lib.runner import notebook
+from lib.store import executors
+shell = InteractiveShell()
+notebook.start("02_structural_loss", {{**{PARAMETERS}, "get_ipython": lambda: shell}})
+executors.processes(1).submit(os.getpid).result()
+for cell in ("def work():\\n    raise KeyboardInterrupt\\nwork()", "import half_loaded"):
+    shell.run_cell(cell)
+for worker in multiprocessing.active_children():
+    worker.join(3)
+print(len(multiprocessing.active_children()), "workers")
+"""
+    path = os.pathsep.join([str(paths.ROOT), str(tmp_path)])
+    variables = {**os.environ, "PYTHONPATH": path, "IPYTHONDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [
+        "Interrupted: the workers have ended; what was computed is kept, run the cell again to go on",
+        "Interrupted: packages were loading: restart the kernel and run all cells",
+        "0 workers",
+    ], done.stderr
+
+
 def test_track_draws_a_bar_for_a_person(capsys):
     assert list(progress.track(["a", "b"], "reading", 2)) == ["a", "b"]
     assert "reading" in capsys.readouterr().err

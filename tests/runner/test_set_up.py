@@ -181,9 +181,10 @@ def test_lab_opens_jupyterlab_where_its_kernels_find_lib(clone):
     tell = "import os, sys; print(sys.argv[1:], os.environ['PYTHONPATH'].split(os.pathsep)[0])"
     (clone / "jupyterlab.py").write_text(tell)
     opened = call(clone, "--lab", VIRTUAL_ENV=sys.prefix)
-    assert opened.stdout == f"{[str(clone)]} {clone}\n", opened.stderr
+    root = f"--ServerApp.root_dir={clone}"  # that of a notebook alone would be its folder, which no link leaves
+    assert opened.stdout == f"{[root]} {clone}\n", opened.stderr
     words = ["my notebook.ipynb", "--no-browser"]
-    assert call(clone, "--lab", *words, VIRTUAL_ENV=sys.prefix).stdout == f"{words} {clone}\n"
+    assert call(clone, "--lab", *words, VIRTUAL_ENV=sys.prefix).stdout == f"{[root, *words]} {clone}\n"
 
 
 def test_somebodys_own_venv_is_never_removed(clone):
