@@ -9,6 +9,7 @@ from pydantic import Field
 from lib.config import paths, profiles
 from lib.config.schema import Profile, Settings, Text
 
+PUBLISHED = "published"  # the profile in which one notebook of that name redraws what was published
 SUFFIXES = {
     "figure": (".svg", ".csv"),
     "drawing": (".svg", ".csv"),  # shows no numbers: its CSV lists what it connects
@@ -24,6 +25,7 @@ class Entry(Settings):  # one figure, table or page
     title: Text
     section: Text
     minutes: Annotated[float, Field(ge=0)]  # what its notebook takes for it in the mini profile
+    ours: bool = False  # nothing of it was published
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -36,10 +38,15 @@ class Entry(Settings):  # one figure, table or page
         return [folder / name for name in self.files]
 
 
-def load() -> dict[str, Entry]:
-    """Label -> entry, in the order of the file; `ParameterError`, naming label and key, for one that does not fit."""
+def load(profile: str = "") -> dict[str, Entry]:
+    """Label -> entry of what a profile makes, in the order of the file; `ParameterError`, naming label and key, for one
+    that does not fit."""
     entries = profiles.entries("manifest.yaml")
-    return {label: profiles.validated(Entry, {"label": label, **fields}, where) for label, fields, where in entries}
+    checked = {label: profiles.validated(Entry, {"label": label, **fields}, where) for label, fields, where in entries}
+    if profile != PUBLISHED:
+        return checked
+    redrawn = {"notebook": PUBLISHED, "minutes": 0.01}
+    return {label: entry.model_copy(update=redrawn) for label, entry in checked.items() if not entry.ours}
 
 
 def promised(entries: dict[str, Entry], notebook: str) -> dict[str, Entry]:

@@ -18,14 +18,16 @@ from lib.figures.style import CHANCE, COLORS, DIAMOND, INK, SIZES, rows_from_top
 _DIMENSIONS = dict(zip(("100", "1024", "2048"), COLORS, strict=False))
 
 
-def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
+def score_frame(label: str, records: pd.DataFrame | None = None) -> pd.DataFrame:
     """Our scores beside the published ones, for fig5_4 (accuracy), fig5_5 and fig5_6 (MAP and MRR).
 
     records: columns model (as Chapter 5 prints it, or a further one), task, seed, value, perhaps chance, and round or
-        metric, of which the published ones are kept.
+        metric, of which the published ones are kept. None: value is the published score itself.
     """
     keys = ["round", "task", "model"] if label == "fig5_4" else ["metric", "model", "task"]
     theirs = published.load(label).rename(columns={"accuracy": "published", "score": "published"})
+    if records is None:
+        records, theirs = theirs.assign(seed=0, value=theirs["published"]), theirs.assign(published=np.nan)
     ours = seed_means(label, records[records[keys[0]].isin(theirs[keys[0]])], keys)
     frame = ours.merge(theirs[[*keys, "published"]], on=keys, how="left")
     orders = {"model": [*_palette(frame)], "task": roles.ordered(frame["task"], roles.TABLE_5_7)}
@@ -43,7 +45,7 @@ def bars(data: pd.DataFrame, *, rounds: dict[str, int | None] = roles.ROUNDS) ->
         _grouped(axis, shown.set_index("task"), tasks, palette)
         axis.set(ylabel="accuracy", title=f"{roles.printed_rounds(rounds)[size]} finetuning documents", ylim=(0, 1.03))
         ceiling = axis.axhline(1, color=INK, linewidth=0.9, label="all right")
-    _legend(figure, palette, ceiling, Line2D([], [], **CHANCE, label="chance, ours"))
+    _legend(figure, data, ceiling, Line2D([], [], **CHANCE, label="chance, ours"))
     return figure
 
 
@@ -57,7 +59,7 @@ def spans(data: pd.DataFrame) -> Figure:
     _grouped(axis, means.reset_index("model"), data["metric"].unique().tolist(), palette)
     axis.set(ylabel="mean score of the tasks", ylim=(0, None))
     span = Line2D([], [], color=INK, linewidth=1, label="span of the tasks")
-    _legend(figure, palette, span, Line2D([], [], **CHANCE, label="random rankings, ours"))
+    _legend(figure, data, span, Line2D([], [], **CHANCE, label="random rankings, ours"))
     return figure
 
 
@@ -71,9 +73,11 @@ def points(data: pd.DataFrame) -> Figure:
         for task, color, shift in zip(tasks, COLORS, np.linspace(-0.15, 0.15, len(tasks)), strict=False):
             rows = data[(data["task"] == task) & (data["metric"] == metric)].set_index("model").reindex(models)
             heights = np.arange(len(models)) + shift
-            axis.plot(rows["value"], heights, "o", color=color, markersize=5, label=f"{task}, ours")
-            axis.plot(rows["published"], heights, **DIAMOND | {"mec": color}, label=f"{task}, published")
-            axis.axvline(rows["chance"].max(), **CHANCE | {"color": color}, label=f"{task}, ours at random")
+            dots = axis.plot(rows["value"], heights, "o", color=color, markersize=5, label=task)
+            if rows["published"].notna().any():
+                dots[0].set_label(f"{task}, ours")
+                axis.plot(rows["published"], heights, **DIAMOND | {"mec": color}, label=f"{task}, published")
+                axis.axvline(rows["chance"].max(), **CHANCE | {"color": color}, label=f"{task}, ours at random")
         axis.set_xlabel(metric)
         rows_from_top(axis, models)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(tasks), fontsize=8)
@@ -167,10 +171,11 @@ def _grouped(axis: Axes, shown: pd.DataFrame, groups: list[str], palette: dict[s
     axis.grid(axis="x", visible=False)
 
 
-def _legend(figure: Figure, palette: dict[str, str], *more: Line2D) -> None:
-    handles = [Patch(facecolor=color, label=model) for model, color in palette.items()]
-    handles += [*more, Line2D([], [], label="published", **DIAMOND)]
-    figure.legend(handles=handles, loc="outside right center")
+def _legend(figure: Figure, data: pd.DataFrame, mark: Line2D, chance: Line2D) -> None:
+    handles = [*(Patch(facecolor=color, label=model) for model, color in _palette(data).items()), mark]
+    handles += [chance] if data["chance"].notna().any() else []
+    handles += [Line2D([], [], label="published", **DIAMOND)] if data["published"].notna().any() else []
+    figure.legend(handles=handles, loc="outside right center", title="from left to right")
 
 
 def _palette(frame: pd.DataFrame) -> dict[str, str]:

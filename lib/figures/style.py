@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from lib.config import paths, profiles
 from lib.config.profiles import Profile
@@ -20,10 +23,6 @@ from lib.store.files import write_atomically
 LOOK = profiles.read_yaml("figures.yaml")
 SIZES = LOOK["sizes"]
 COLORS = seaborn.color_palette("colorblind").as_hex()
-# The same colours mixed with 30 % white, so that a box's median line and triangle stand out.
-LIGHT = [mpl.colors.to_hex([0.3 + 0.7 * part for part in mpl.colors.to_rgb(color)]) for color in COLORS]
-SHADES = [*seaborn.light_palette(COLORS[0], n_colors=6).as_hex()[1:-1], *LIGHT[1:]]  # of weightings, by λ
-NEUTRAL = "#d9d9d9"  # baselines and teachers, in every figure
 INK = "#333333"
 DIAMOND = {"marker": "D", "mfc": "white", "mec": INK, "linestyle": "", "markersize": 3.5}  # a published value
 CHANCE = {"color": "#b2182b", "linestyle": "--", "linewidth": 1.1}
@@ -49,6 +48,25 @@ def rows_from_top(axis: Axes, names: list[str], **text: Any) -> None:
     """Name the rows 0, 1, ... of an axis, the first at the top."""
     axis.set_ylim(len(names) - 0.5, -0.5)
     axis.set_yticks(range(len(names)), names, **text)
+
+
+def squeeze(axis: Axes, values: np.ndarray) -> Patch | None:
+    """Draw what lies far below most of the values on a smaller scale, on grey, so that it does not flatten the rest.
+
+    Far is what Tukey's rule calls an outlier; where that would take less than half of the axis, nothing is changed.
+    """
+    low, first, third, high = np.nanquantile(values, [0, 0.25, 0.75, 1])
+    cut = np.floor(20 * (first - 1.5 * (third - first))) / 20
+    if cut - low <= high - cut:
+        return None
+    scale = 0.25 * (high - cut) / (cut - low)  # a fifth of the axis
+    ways = [lambda x, k=k: np.where(x < cut, cut + (x - cut) * k, x) for k in (scale, 1 / scale)]
+    axis.set_xscale("function", functions=ways)
+    room = 0.04 * (high - cut)
+    axis.set_xlim(low - room / scale, high + room)
+    above = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(cut, high)
+    axis.set_xticks([np.ceil(10 * low) / 10, *above[(above >= cut) & (above <= high)]])
+    return axis.axvspan(low - room / scale, cut, color="#ededed", zorder=0.1, label="smaller scale")
 
 
 def save(

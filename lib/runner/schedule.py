@@ -110,8 +110,11 @@ def arguments(words: list[str]) -> argparse.Namespace:
 
 def plans(options: argparse.Namespace, profile: Profile) -> list[Plan]:
     """The notebooks that make what is asked for, in order, each with the reasons why it must run."""
-    files = {path.stem: path for path in sorted(paths.NOTEBOOKS.glob("[0-9]*.ipynb"))}
-    present = {label: entry for label, entry in manifest.load().items() if entry.notebook in files}
+    pattern = manifest.PUBLISHED if profile.name == manifest.PUBLISHED else "[0-9]*"
+    files = {path.stem: path for path in sorted(paths.NOTEBOOKS.glob(f"{pattern}.ipynb"))}
+    present = {label: entry for label, entry in manifest.load(profile.name).items() if entry.notebook in files}
+    if ours := sorted({*options.requests} & (manifest.load().keys() - manifest.load(profile.name).keys())):
+        raise profiles.ParameterError(f"{ours[0]}: nothing of it was published; ./run_all.sh mini {ours[0]} makes it")
     all_plans: list[Plan] = []
     for name, labels in manifest.select(present, files, options.requests or profile.shown).items():
         is_page = any(entry.kind == "page" for entry in manifest.promised(present, name).values())
@@ -132,6 +135,9 @@ def summary(plans: list[Plan]) -> str:
         for entry in plan.wanted:
             file = os.path.relpath(entry.paths(plan.profile)[0])
             lines.append(line(entry.label, plan.name, plan.result, f"{plan.seconds:.0f}", file))
+    if plans[0].profile.name == manifest.PUBLISHED:
+        ours = [label for label, entry in manifest.load().items() if entry.ours]
+        lines += ["", f"ours alone, nothing of them was published: {' '.join(ours)}"]
     return "\n".join(lines)
 
 
