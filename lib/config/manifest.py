@@ -9,7 +9,7 @@ from pydantic import Field
 from lib.config import paths, profiles
 from lib.config.schema import Profile, Settings, Text
 
-PUBLISHED = "published"  # the profile in which one notebook of that name redraws what was published
+PUBLISHED = "published"  # a profile, and its only notebook
 SUFFIXES = {
     "figure": (".svg", ".csv"),
     "drawing": (".svg", ".csv"),  # shows no numbers: its CSV lists what it connects
@@ -38,20 +38,16 @@ class Entry(Settings):  # one figure, table or page
         return [folder / name for name in self.files]
 
 
-def load(profile: str = "") -> dict[str, Entry]:
-    """Label -> entry of what a profile makes, in the order of the file; `ParameterError`, naming label and key, for one
-    that does not fit."""
+def load() -> dict[str, Entry]:
+    """Label -> entry, in the order of the file; `ParameterError`, naming label and key, for one that does not fit."""
     entries = profiles.entries("manifest.yaml")
-    checked = {label: profiles.validated(Entry, {"label": label, **fields}, where) for label, fields, where in entries}
-    if profile != PUBLISHED:
-        return checked
-    redrawn = {"notebook": PUBLISHED, "minutes": 0.01}
-    return {label: entry.model_copy(update=redrawn) for label, entry in checked.items() if not entry.ours}
+    return {label: profiles.validated(Entry, {"label": label, **fields}, where) for label, fields, where in entries}
 
 
 def promised(entries: dict[str, Entry], notebook: str) -> dict[str, Entry]:
-    """What a notebook makes."""
-    return {label: entry for label, entry in entries.items() if entry.notebook == notebook}
+    """What a notebook makes; `PUBLISHED` redraws what the others make, but for what is ours alone."""
+    own = {label: entry for label, entry in entries.items() if entry.notebook == notebook}
+    return {label: entry for label, entry in entries.items() if not entry.ours} if notebook == PUBLISHED else own
 
 
 def select(entries: dict[str, Entry], notebooks: Iterable[str], requests: Iterable[str]) -> dict[str, list[str]]:

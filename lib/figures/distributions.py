@@ -1,16 +1,17 @@
 """Distributions: of lengths (Figures 4.1 and 5.1 by source, 5.2 by task), of distances (4.4)."""
 
+from itertools import cycle, product
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from scipy.stats import gaussian_kde
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import COLORS, DIAMOND, INK, LOOK, SIZES, rows_from_top, style
+from lib.figures.style import COLORS, DIAMOND, INK, LOOK, SIZES, labelled, rows_from_top, style
 
 _BIN, _COARSE = 30, 120  # tokens, as published and for scaled lengths: 120 are 15 of ours times eight
 _LIMIT, _TEACHER_LIMIT = 4096, 384  # what the student reads, longer texts are one open bin; the structural teacher
@@ -19,10 +20,10 @@ _PUBLISHED = ("wikipedia", "news")  # the sources of the thesis; a corpus has th
 _LINES = {"test": "-", "train": "--"}
 _CURVES = {"published": "#8c8c8c", "ours": COLORS[0]}
 _SPLITS = ("train", "validation")
-_ROWS = {"ours": "value", "published": "published"}
-_SIDES = {"positives": (COLORS[0], 1), "negatives": (COLORS[1], -1)}  # colour; the half above or below the row's line
+_ROWS = {"ours": ("value", "over_384"), "published": ("published", "over_384_published")}
+# Colour, the half below or above a row's line (the first row is at the top, so "low" is above), where a mean stands.
+_SIDES = {"positives": (COLORS[0], "low", -0.2), "negatives": (COLORS[1], "high", 0.2)}
 AS_PUBLISHED = "as published"
-_MODE = {"marker": "|", "color": INK, "linestyle": "", "markersize": 9}
 
 
 def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
@@ -36,46 +37,39 @@ def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) ->
     """
     theirs, shares = published.load(label), published.load(label.replace("fig", "tab")).set_index("split")
     over, frames = 100 * (lengths["sbert_tokens"] * scale > _TEACHER_LIMIT).groupby(lengths["split"]).mean(), []
-    for split in _SPLITS:
+    for split, source in product(_SPLITS, dict.fromkeys((*_PUBLISHED, *lengths["source"]))):
         first = theirs.loc[theirs["split"] == split, "bin_lo"].min()  # where the published bins begin
         edges = [0, *range(first, _LIMIT, _BIN if scale == 1 else _COARSE)]
         bins = [*edges, np.inf]
-        for source in dict.fromkeys((*_PUBLISHED, *lengths["source"])):
-            tokens = lengths.loc[(lengths["split"] == split) & (lengths["source"] == source), "longformer_tokens"]
-            curve = theirs[(theirs["split"] == split) & (theirs["source"] == source)]
-            ours = np.histogram(tokens * scale, bins)[0] / len(tokens) * 100 if len(tokens) else None
-            drawn = np.histogram(curve["bin_lo"] + 0.5, bins, weights=curve["percent"])[0] if len(curve) else None
-            frame = {"split": split, "source": source, "bin_lo": edges, "bin_hi": [*edges[1:], None], "value": ours}
-            frame |= {"published": drawn, "documents": len(tokens), "scale": scale, "over_384": over.get(split)}
-            frames.append(pd.DataFrame(frame | {"over_384_published": shares["over_384_percent"][split]}))
+        tokens = lengths.loc[(lengths["split"] == split) & (lengths["source"] == source), "longformer_tokens"]
+        curve = theirs[(theirs["split"] == split) & (theirs["source"] == source)]
+        ours = np.histogram(tokens * scale, bins)[0] / len(tokens) * 100 if len(tokens) else None
+        drawn = np.histogram(curve["bin_lo"] + 0.5, bins, weights=curve["percent"])[0] if len(curve) else None
+        frame = {"split": split, "source": source, "bin_lo": edges, "bin_hi": [*edges[1:], None], "value": ours}
+        frame |= {"published": drawn, "documents": len(tokens), "scale": scale, "over_384": over.get(split)}
+        frames.append(pd.DataFrame(frame | {"over_384_published": shares["over_384_percent"][split]}))
     return pd.concat(frames, ignore_index=True).astype({"bin_hi": "Int64", "value": float, "published": float})
 
 
 @style()
 def histogram(data: pd.DataFrame, label: str) -> Figure:
     """A panel each for train and validation, ours above, the published ones below on their own axis; no open bin."""
-    rows = {name: column for name, column in _ROWS.items() if data[column].notna().any()}
-    width, height = SIZES[label]
-    size = (width, height * (0.4 + 0.6 * len(rows)))
+    rows = {name: columns for name, columns in _ROWS.items() if data[columns[0]].notna().any()}
+    size = np.multiply(SIZES[label], [1, 0.4 + 0.6 * len(rows)])
     figure, axes = plt.subplots(len(rows), 2, figsize=size, sharex=True, sharey="row", squeeze=False)
-    colors = dict(zip(data["source"].unique(), LOOK["fills"]["others"], strict=False))
-    for line, (name, column) in zip(axes, rows.items(), strict=True):
-        for axis, split in zip(line, _SPLITS, strict=True):
-            shown = data[(data["split"] == split) & data["bin_hi"].notna() & data[column].notna()]
-            for source, bins in shown.groupby("source", sort=False):
-                edges = [*bins["bin_lo"], int(bins["bin_hi"].iloc[-1])]
-                axis.stairs(bins[column], edges, fill=True, fc=colors[source], ec=INK, linewidth=0.5, alpha=0.7)
-            counts = shown.groupby("source", sort=False)["documents"].first()
-            told = ": " + ", ".join(f"{n:,} {source}" for source, n in counts.items()) if name == "ours" else ""
-            over = shown["over_384" if name == "ours" else "over_384_published"].max()
-            axis.set_title(f"{name}, {split}{told}\nabove the limit: {over:.0f} %", fontsize=9)
-            axis.set_xlim(0, _LIMIT)
-            limit = axis.axvline(_TEACHER_LIMIT, **_MARK)
-        line[0].set_ylabel("% of the source's\ndocuments")
-    for axis in axes[-1]:
-        axis.set_xlabel(_tokens(data))
-    handles = [Patch(facecolor=color, alpha=0.7, edgecolor=INK, label=source) for source, color in colors.items()]
-    figure.legend(handles=[*handles, limit], loc="outside lower center", ncols=4)
+    colors = dict(zip(data["source"].unique(), cycle(LOOK["fills"]["others"]), strict=False))
+    for axis, ((name, (column, share)), split) in zip(axes.flat, product(rows.items(), _SPLITS), strict=True):
+        shown = data[(data["split"] == split) & data["bin_hi"].notna() & data[column].notna()]
+        for source, bins in shown.groupby("source", sort=False):
+            look = {"fc": colors[source], "ec": INK, "linewidth": 0.5, "alpha": 0.7, "label": source}
+            axis.stairs(bins[column], [*bins["bin_lo"], int(bins["bin_hi"].iloc[-1])], fill=True, **look)
+        count = f", {shown.drop_duplicates('source')['documents'].sum():,} documents" if name == "ours" else ""
+        axis.set_title(f"{name}, {split}{count}\nabove the limit: {shown[share].max():.0f} %", fontsize=9)
+        axis.axvline(_TEACHER_LIMIT, **_MARK)
+        axis.set_xlim(0, _LIMIT)
+    figure.supxlabel(f"Longformer tokens, ours × {data['scale'].iloc[0]:g}", fontsize=9)
+    figure.supylabel("percent of the source's documents", fontsize=9)
+    figure.legend(handles=labelled(axes.flat), loc="outside upper center", ncols=4)
     return figure
 
 
@@ -92,8 +86,7 @@ def ecdf_frame(lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
         curve |= {"over_384": 100 * (texts["sbert_tokens"] * scale > _TEACHER_LIMIT).mean()}
         picked = np.linspace(0, len(tokens) - 1, 200).round().astype(int)
         curves.append(pd.DataFrame(curve).iloc[picked].drop_duplicates("tokens"))
-    theirs = published.load("fig5_2").assign(curve="published", documents=None, over_384=np.nan)
-    frame = pd.concat([*curves, theirs], ignore_index=True)
+    frame = pd.concat([*curves, published.load("fig5_2").assign(curve="published", documents=None, over_384=np.nan)])
     shares = pd.concat([published.load("tab5_4"), published.load("tab5_5").assign(split="test")])
     shares = shares.rename(columns={"over_384_percent": "over_384_published"})[["task", "split", "over_384_published"]]
     return frame.merge(shares, how="left").assign(scale=scale).astype({"documents": "Int64"})
@@ -114,7 +107,7 @@ def ecdf(data: pd.DataFrame) -> Figure:
         axis.set_title(f"{task}\n{shown['split'].iloc[0]}: {told}", fontsize=8)
         axis.axvline(_TEACHER_LIMIT, **_MARK)
         axis.set_xscale("log", base=2)
-    figure.supxlabel(_tokens(data), fontsize=9)
+    figure.supxlabel(f"Longformer tokens, ours × {data['scale'].iloc[0]:g}", fontsize=9)
     figure.supylabel("proportion of documents", fontsize=9)
     handles = [Line2D([], [], color=_CURVES[curve], label=curve) for curve in data["curve"].unique()]
     handles += [Line2D([], [], color=INK, linestyle=line, label=split) for split, line in _LINES.items()]
@@ -138,9 +131,9 @@ def violin_frame(distances: pd.DataFrame) -> pd.DataFrame:
 
 @style()
 def violins(distances: pd.DataFrame) -> Figure:
-    """A row of panels per distance; a column for each way of pairing negatives of ours, the last for the published ones.
+    """A row of panels per distance; a column for each way of pairing negatives, the last for the published violins.
 
-    Positives stand above a model's line, negatives below it. Of the published violins support, mode and mean are known.
+    Positives stand above a model's line, negatives below. Of the published ones range, mode and mean are known.
     """
     theirs, ways = published.load("fig4_4"), list(dict.fromkeys(distances["negatives"]))
     models = distances["model"].unique().tolist() or theirs["model"].unique().tolist()
@@ -149,42 +142,26 @@ def violins(distances: pd.DataFrame) -> Figure:
         for axis, way in zip(row[:-1], ways, strict=True):
             shown = distances[(distances["distance"] == distance) & (distances["negatives"] == way)]
             for (model, to), values in shown.groupby(["model", "to"], sort=False)["value"]:
-                line, (color, side) = models.index(model), _SIDES[to]
-                places, density = _density(values.to_numpy())
-                outline = line - side * 0.42 * density / density.max()
-                axis.fill_between(places, line, outline, facecolor=color, edgecolor=INK, linewidth=0.6)
+                color, side, _ = _SIDES[to]
+                (body,) = axis.violinplot(values, [models.index(model)], side=side, **LOOK["violins"])["bodies"]
+                body.set(facecolor=color, edgecolor=INK, linewidth=0.6, alpha=1, label=to)
             axis.sharex(row[0])
             axis.set_title(f"ours, negatives {'shifted' if way == AS_PUBLISHED else way}", fontsize=9)
         for half in theirs[(theirs["distance"] == distance) & theirs["model"].isin(models)].itertuples():
-            color, side = _SIDES[half.to]
-            height = models.index(half.model) - 0.2 * side
-            row[-1].hlines(height, half.support_lo, half.support_hi, color=color, linewidth=3)
-            row[-1].plot(half.mode, height, **_MODE)
-            row[-1].plot(half.mean, height, **DIAMOND)
+            color, _, shift = _SIDES[half.to]
+            height = models.index(half.model) + shift
+            row[-1].hlines(height, half.support_lo, half.support_hi, color=color, linewidth=3, label=half.to)
+            row[-1].plot(half.mode, height, "|", color=INK, markersize=9, label="published mode")
+            row[-1].plot(half.mean, height, **DIAMOND, label="published mean")
         row[-1].set_title("published, negatives shifted", fontsize=9)
         for axis in row:
             axis.set_xlabel(f"{distance} distance")
         rows_from_top(row[0], models)
-    handles = [Patch(facecolor=color, edgecolor=INK, label=to) for to, (color, _) in _SIDES.items()]
-    handles += [Line2D([], [], **mark, label=f"published {name}") for name, mark in (("mean", DIAMOND), ("mode", _MODE))]
-    handles.append(Line2D([], [], color=COLORS[0], linewidth=3, label="published range"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=5)
+    figure.legend(handles=labelled(axes.flat), loc="outside lower center", ncols=4)
     return figure
 
 
-def _tokens(data: pd.DataFrame) -> str:
-    scale = data["scale"].iloc[0]
-    return "Longformer tokens" + (f", ours × {scale:g}" if scale != 1 else "")
-
-
-def _density(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A Gaussian kernel density between the extreme values; a spike where all values are one (a collapsed model)."""
-    if np.ptp(values) < 1e-12:
-        return np.array([values[0] - 1e-6, values[0], values[0] + 1e-6]), np.array([0.0, 1.0, 0.0])
-    places = np.linspace(values.min(), values.max(), 40)
-    return places, gaussian_kde(values)(places)
-
-
 def _mode(values: pd.Series) -> float:
-    places, density = _density(values.to_numpy())
-    return float(places[density.argmax()])
+    """Where a Gaussian kernel density between the extreme values is highest; the value of a collapsed model."""
+    places = np.linspace(values.min(), values.max(), 40)
+    return float(places[gaussian_kde(values)(places).argmax()] if np.ptp(values) > 1e-12 else places[0])

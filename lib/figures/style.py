@@ -2,7 +2,7 @@
 
 import contextlib
 import io
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,9 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import seaborn
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from lib.config import paths, profiles
@@ -50,15 +50,19 @@ def rows_from_top(axis: Axes, names: list[str], **text: Any) -> None:
     axis.set_yticks(range(len(names)), names, **text)
 
 
-def squeeze(axis: Axes, values: np.ndarray) -> Patch | None:
-    """Draw what lies far below most of the values on a smaller scale, on grey, so that it does not flatten the rest.
+def labelled(axes: Iterable[Axes], first: Iterable[str] = ()) -> Collection[Artist]:
+    """The handles of a legend for several axes, each label once, those named `first` before the others."""
+    pairs = (pair for axis in axes for pair in zip(*axis.get_legend_handles_labels(), strict=True))
+    handles = {label: handle for handle, label in pairs}
+    return ({label: handles[label] for label in first} | handles).values()
 
-    Far is what Tukey's rule calls an outlier; where that would take less than half of the axis, nothing is changed.
-    """
+
+def squeeze(axis: Axes, values: np.ndarray) -> None:
+    """Draw what lies far below most values (by Tukey's rule) on a smaller scale, hatched, if it takes half the axis."""
     low, first, third, high = np.nanquantile(values, [0, 0.25, 0.75, 1])
     cut = np.floor(20 * (first - 1.5 * (third - first))) / 20
     if cut - low <= high - cut:
-        return None
+        return
     scale = 0.25 * (high - cut) / (cut - low)  # a fifth of the axis
     ways = [lambda x, k=k: np.where(x < cut, cut + (x - cut) * k, x) for k in (scale, 1 / scale)]
     axis.set_xscale("function", functions=ways)
@@ -66,7 +70,7 @@ def squeeze(axis: Axes, values: np.ndarray) -> Patch | None:
     axis.set_xlim(low - room / scale, high + room)
     above = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(cut, high)
     axis.set_xticks([np.ceil(10 * low) / 10, *above[(above >= cut) & (above <= high)]])
-    return axis.axvspan(low - room / scale, cut, color="#ededed", zorder=0.1, label="smaller scale")
+    axis.axvspan(low - room / scale, cut, **LOOK["squeezed"])
 
 
 def save(

@@ -81,9 +81,9 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
     # tqdm asks for ipywidgets when some library imports its notebook bar; progress is shown without it.
     warnings.filterwarnings("ignore", message="IProgress not found")
     provenance.saved.clear()
-    if (name == manifest.PUBLISHED) != (profile.name == manifest.PUBLISHED):
-        raise profiles.ParameterError(f"{name}: profile {profile.name!r} is not for this notebook")
-    promised = manifest.promised(manifest.load(profile.name), name)
+    promised = manifest.promised(manifest.load(), name)
+    if manifest.PUBLISHED in (name, profile.name) and name != profile.name:
+        raise profiles.ParameterError(f"{name}: the profile {profile.name!r} is not for this notebook")
     if profile.only and "THESIS_PROGRESS" not in os.environ:  # run_all.sh has checked it for all its notebooks
         from lib.published import figure_models
 

@@ -112,8 +112,9 @@ def plans(options: argparse.Namespace, profile: Profile) -> list[Plan]:
     """The notebooks that make what is asked for, in order, each with the reasons why it must run."""
     pattern = manifest.PUBLISHED if profile.name == manifest.PUBLISHED else "[0-9]*"
     files = {path.stem: path for path in sorted(paths.NOTEBOOKS.glob(f"{pattern}.ipynb"))}
-    present = {label: entry for label, entry in manifest.load(profile.name).items() if entry.notebook in files}
-    if ours := sorted({*options.requests} & (manifest.load().keys() - manifest.load(profile.name).keys())):
+    entries = manifest.load()
+    present = {label: entry for name in files for label, entry in manifest.promised(entries, name).items()}
+    if ours := [label for label in options.requests if label in entries and label not in present]:
         raise profiles.ParameterError(f"{ours[0]}: nothing of it was published; ./run_all.sh mini {ours[0]} makes it")
     all_plans: list[Plan] = []
     for name, labels in manifest.select(present, files, options.requests or profile.shown).items():
@@ -135,9 +136,8 @@ def summary(plans: list[Plan]) -> str:
         for entry in plan.wanted:
             file = os.path.relpath(entry.paths(plan.profile)[0])
             lines.append(line(entry.label, plan.name, plan.result, f"{plan.seconds:.0f}", file))
-    if plans[0].profile.name == manifest.PUBLISHED:
-        ours = [label for label, entry in manifest.load().items() if entry.ours]
-        lines += ["", f"ours alone, nothing of them was published: {' '.join(ours)}"]
+    if plans[0].name == manifest.PUBLISHED:
+        lines += ["", "nothing was published of " + " ".join(name for name, e in manifest.load().items() if e.ours)]
     return "\n".join(lines)
 
 
@@ -146,7 +146,8 @@ def dry_run(plans: list[Plan]) -> str:
     lines = []
     for plan in plans:
         minutes = sum(entry.minutes for entry in plan.wanted)
-        why = f"run ({minutes:.1f} min in mini if all is new), because {'; '.join(plan.reasons)}"
+        took = "a minute" if plan.name == manifest.PUBLISHED else f"{minutes:.1f} min in mini if all is new"
+        why = f"run ({took}), because {'; '.join(plan.reasons)}"
         labels = " ".join(entry.label for entry in plan.wanted)
         lines.append(f"{plan.name} ({labels}) would {why if plan.reasons else 'be reused'}")
     return "\n".join(lines)
