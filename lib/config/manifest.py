@@ -25,7 +25,6 @@ class Entry(Settings):  # one figure, table or page
     title: Text
     section: Text
     minutes: Annotated[float, Field(ge=0)]  # what its notebook takes for it in the mini profile
-    ours: bool = False  # nothing of it was published
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -45,9 +44,9 @@ def load() -> dict[str, Entry]:
 
 
 def promised(entries: dict[str, Entry], notebook: str) -> dict[str, Entry]:
-    """What a notebook makes; `PUBLISHED` redraws what the others make, but for what is ours alone."""
-    own = {label: entry for label, entry in entries.items() if entry.notebook == notebook}
-    return {label: entry for label, entry in entries.items() if not entry.ours} if notebook == PUBLISHED else own
+    """What a notebook makes; `PUBLISHED` redraws what has a number in the thesis or stands in the news paper."""
+    redrawn = [label for label in entries if notebook == PUBLISHED and (label[3:4].isdigit() or label[:5] == "news_")]
+    return {label: entry for label, entry in entries.items() if entry.notebook == notebook or label in redrawn}
 
 
 def select(entries: dict[str, Entry], notebooks: Iterable[str], requests: Iterable[str]) -> dict[str, list[str]]:

@@ -164,4 +164,4 @@ def violins(distances: pd.DataFrame) -> Figure:
 def _mode(values: pd.Series) -> float:
     """Where a Gaussian kernel density between the extreme values is highest; the value of a collapsed model."""
     places = np.linspace(values.min(), values.max(), 40)
-    return float(places[gaussian_kde(values)(places).argmax()] if np.ptp(values) > 1e-12 else places[0])
+    return float(places[0] if np.ptp(values) < 1e-12 else places[gaussian_kde(values)(places).argmax()])

@@ -137,7 +137,9 @@ def summary(plans: list[Plan]) -> str:
             file = os.path.relpath(entry.paths(plan.profile)[0])
             lines.append(line(entry.label, plan.name, plan.result, f"{plan.seconds:.0f}", file))
     if plans[0].name == manifest.PUBLISHED:
-        lines += ["", "nothing was published of " + " ".join(name for name, e in manifest.load().items() if e.ours)]
+        entries = manifest.load()
+        ours = (label for label in entries if label not in manifest.promised(entries, manifest.PUBLISHED))
+        lines += ["", f"nothing was published of {' '.join(ours)}"]
     return "\n".join(lines)
 
 
