@@ -14,8 +14,6 @@ from lib.config import roles
 from lib.figures.boxplots import seed_means
 from lib.figures.style import CHANCE, COLORS, DIAMOND, INK, LOOK, SIZES, labelled, rows_from_top, style
 
-_DIMENSIONS = dict(zip(("100", "1024", "2048"), COLORS, strict=False))
-
 
 def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     """Our scores beside the published ones, for fig5_4 (accuracy), fig5_5 and fig5_6 (MAP and MRR).
@@ -86,8 +84,8 @@ def curves(data: pd.DataFrame) -> Figure:
     for column, (group, shown) in zip(axes.T, groups, strict=True):
         for axis, name, words in zip(column, ("embedding", "projected"), ("embeddings", "projections"), strict=True):
             for (_, dimension), line in shown.groupby(["model", "dimension"], sort=False):
-                look = {"color": _DIMENSIONS[dimension], "label": f"{dimension}-dimensional teacher"}
-                axis.plot(line["update"], line[name], "o-", linewidth=1, markersize=2, **look)
+                look = LOOK["dimensions"][dimension] | {"label": f"{dimension}-dimensional teacher"}
+                axis.plot(line["update"], line[name], linewidth=1, markersize=3.5, **look)
             axis.set(xlabel="updates", ylabel=f"mean correlation\nof the {words}")
             axis.label_outer()
         column[0].axhline(shown["chance"].mean(), **LOOK["paired_at_random"])
@@ -102,7 +100,7 @@ def gradient_shares(shares: pd.DataFrame, factors: pd.DataFrame) -> Figure:
     the contextual loss gives, and how far a student then is from the one without context."""
     figure, (over_training, by_factor, apart) = plt.subplots(1, 3, figsize=SIZES["figA_3"])
     middle = {"estimator": "median", "errorbar": ("pi", 100), "palette": COLORS[: shares["group"].nunique()]}
-    seaborn.lineplot(shares, x="update", y="share", hue="group", ax=over_training, **middle)
+    seaborn.lineplot(shares, x="update", y="share", hue="group", style="group", ax=over_training, **middle)
     over_training.set(ylabel="contextual share of the gradient", ylim=(0, None))
     for color, (loss, rows) in zip(COLORS, factors.groupby("loss", sort=False), strict=False):
         trained = rows.dropna(subset="cosine")
@@ -133,7 +131,7 @@ def length_of_training(data: pd.DataFrame) -> Figure:
         for color, marker, name in zip(COLORS, "osD^v", data["model"].unique()[1:], strict=False):
             rows = data[data["model"] == name]
             means = rows.groupby("updates")[column].mean()
-            axis.plot([0, *means.index], [start, *means], color=color, label=name)
+            axis.plot([0, *means.index], [start, *means], f"{marker}-", color=color, markersize=5, label=name)
             axis.plot(rows["updates"], rows[column], marker, color=color, markersize=3.5, mfc="none")
         axis.set(xlabel="updates", ylabel=title)
     figure.legend(handles=labelled(axes), loc="outside lower center", ncols=3)

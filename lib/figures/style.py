@@ -78,7 +78,7 @@ def save(
 ) -> list[Path]:
     """Save `<label>.svg`, `<label>.csv` and their provenance, return the files; the same data give the same bytes.
 
-    data: what the figure shows, a row per drawn value, sorted as drawn. records: what it rests on, for the provenance.
+    data: what the figure shows, a row per drawn value. records: what it rests on, for the provenance.
     """
     picture = io.BytesIO()
     with style():
