@@ -7,7 +7,8 @@ usage() {
 usage: ./run_all.sh [profile] [label or notebook ...] [options]
 
   profile   mini (default: a laptop, offline), lab (real documents, your own data in THESIS_DATA),
-            thesis (as published), smoke (what the tests use)
+            thesis (as published), smoke (what the tests use),
+            published (the published figures and tables redrawn, a minute; nothing is trained)
   label     make only these: fig4_2 tab4_3 ...; or notebooks: 02_structural_loss, 02. Default: all
 
   --budget gpu          lab at the published counts, on one GPU (the profile lab_gpu); without it some eight core-hours

@@ -9,6 +9,7 @@ from pydantic import Field
 from lib.config import paths, profiles
 from lib.config.schema import Profile, Settings, Text
 
+PUBLISHED = "published"  # a profile, and its only notebook
 SUFFIXES = {
     "figure": (".svg", ".csv"),
     "drawing": (".svg", ".csv"),  # shows no numbers: its CSV lists what it connects
@@ -43,8 +44,9 @@ def load() -> dict[str, Entry]:
 
 
 def promised(entries: dict[str, Entry], notebook: str) -> dict[str, Entry]:
-    """What a notebook makes."""
-    return {label: entry for label, entry in entries.items() if entry.notebook == notebook}
+    """What a notebook makes; `PUBLISHED` redraws what has a number in the thesis or stands in the news paper."""
+    redrawn = [label for label in entries if notebook == PUBLISHED and (label[3:4].isdigit() or label[:5] == "news_")]
+    return {label: entry for label, entry in entries.items() if entry.notebook == notebook or label in redrawn}
 
 
 def select(entries: dict[str, Entry], notebooks: Iterable[str], requests: Iterable[str]) -> dict[str, list[str]]:

@@ -67,6 +67,8 @@ def load(
     if profile.name != name:
         raise ParameterError(f"{where}: name: expected {name!r}, as the file is called, got {profile.name!r}")
     profile._departures |= {key: value for key, value in profile.flat().items() if before.get(key, ...) != value}
+    if name == "published" and profile.departures:
+        raise ParameterError(f"{where}: {[*profile.departures][0]}: what was published has no settings to change")
     return profile
 
 

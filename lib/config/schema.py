@@ -214,6 +214,7 @@ class Profile(Settings):  # everything that scales an experiment; `lib.config.pr
     only: str
     max_variants: Count | None
     repeated: Literal["compared", "references"] = "compared"  # students that run with the reference seeds
+    row_order: Literal["published", "ours"] = "published"  # of boxplots
     shown: Texts = ()  # the labels of a run that asks for none; all if there are none
     build: Annotated[MiniBuild | ThesisBuild, Field(discriminator="builder")] | None
     corpus: CorpusSettings

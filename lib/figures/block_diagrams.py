@@ -1,14 +1,14 @@
 """The thesis' two block diagrams, redrawn: Figure 3.1 (training) and Figure 4.6 (contextual loss)."""
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
+from matplotlib.patches import Patch
 
 from lib.figures.style import LOOK
 
 _PARTS = LOOK["diagram_parts"]
-_WIDTH, _HEIGHT = 1.9, 0.62  # of a box, in inches
 
 
 def draw(label: str) -> tuple[Figure, pd.DataFrame]:
@@ -17,23 +17,17 @@ def draw(label: str) -> tuple[Figure, pd.DataFrame]:
     figure, axes = plt.subplots(figsize=(7.2, 4.9))
     axes.set(xlim=(0, 7.2), ylim=(0, 4.9), aspect="equal")
     axes.axis("off")
-    for box in boxes.values():
-        text, (x, y), colour = box["text"], box["at"], _PARTS["colours"][box["role"]]
-        width = max(_WIDTH, 0.105 * max(map(len, text.split("\n"))))
-        corner, rounded = (x - width / 2, y - _HEIGHT / 2), "round,pad=0,rounding_size=0.08"
-        axes.add_patch(FancyBboxPatch(corner, width, _HEIGHT, boxstyle=rounded, facecolor=colour, **_PARTS["edge"]))
-        axes.text(x, y, text, **_PARTS["centred"], fontsize=9)
+    drawn = {}
+    for name, box in boxes.items():
+        look = _PARTS["box"] | {"facecolor": _PARTS["colours"][box["role"]]}
+        drawn[name] = axes.text(*box["at"], box["text"], bbox=look, **_PARTS["centred"], fontsize=9).get_bbox_patch()
     arrows = [(start, end, label) for end, box in boxes.items() for start, label in box["inputs"].items()]
     for start, end, label in arrows:
-        (ax, ay), (bx, by) = boxes[start]["at"], boxes[end]["at"]
-        tail, head = (ax + 0.15 * (bx - ax), ay + _HEIGHT / 2), (bx + 0.15 * (ax - bx), by - _HEIGHT / 2)
-        axes.annotate("", xy=head, xytext=tail, arrowprops=_PARTS["arrow"])
-        if label:
-            axes.text((ax + bx) / 2, (ay + by) / 2, label, **_PARTS["centred"], fontsize=8, bbox=_PARTS["behind"])
-    for number, role in enumerate(("trained", "frozen", "loss")):
-        colour = _PARTS["colours"][role]
-        axes.add_patch(plt.Rectangle((0.1 + 1.0 * number, 4.62), 0.18, 0.18, facecolor=colour, **_PARTS["edge"]))
-        axes.text(0.36 + 1.0 * number, 4.71, role, va="center", fontsize=8)
+        places, ends = [boxes[start]["at"], boxes[end]["at"]], {"patchA": drawn[start], "patchB": drawn[end]}
+        axes.annotate("", xytext=places[0], xy=places[1], arrowprops=_PARTS["arrow"] | ends)
+        axes.text(*np.mean(places, axis=0), label, **_PARTS["centred"], fontsize=8, bbox=_PARTS["behind"])
+    handles = [Patch(facecolor=colour, label=role, **_PARTS["edge"]) for role, colour in _PARTS["colours"].items()]
+    axes.legend(handles=handles, loc="upper left", ncols=4, fontsize=8, frameon=False)
     table = pd.DataFrame(arrows, columns=["from", "to", "label"])
     texts = {name: box["text"] for name, box in boxes.items()}
     return figure, table.replace({"from": texts, "to": texts}).replace({"\n": " ", r"\$": ""}, regex=True)

@@ -7,21 +7,23 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import CHANCE, COLORS, DIAMOND, INK, LIGHT, LOOK, NEUTRAL, SHADES, SIZES, rows_from_top, style
+from lib.figures.style import CHANCE, INK, LOOK, SIZES, labelled, rows_from_top, squeeze, style
 from lib.published import figure_models
 
 UNTRAINED = ("Longformer", "SBERT")  # the base checkpoint and the structural teacher
 _APPENDIX = ("figA_", "figB_")  # how labels begin of what the thesis does not show
-_BASELINE = "baseline or teacher"  # this category has the same neutral colour in every figure
+_PANELS = {  # columns of a figure -> scores, these divided by the best of their task, chance
+    "ours": ("value", "normalized", "chance"),
+    "published": ("published", "published_normalized", "published_chance"),
+}
 
 
 def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> pd.DataFrame:
-    """Our accuracies beside the published ones: the data, and the CSV, of a boxplot figure, rows as drawn.
+    """Our accuracies beside the published ones: the data, and the CSV, of a boxplot figure.
 
     records: columns model (identity), task, seed, value, perhaps chance (of the task) and collapsed (of the model).
     band: two pooled standard deviations, over seeds, of a model's mean normalised accuracy; None if unknown.
@@ -35,80 +37,74 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
     for (model, seed, task), value in runs[~runs.between(0, 1)].items():
         raise ValueError(f"{label}: {model!r}, seed {seed}, on {task} has {value}: expected an accuracy from 0 to 1")
     twins = {"accuracy": "published", "normalized": "published_normalized"}
-    names, theirs = {}, pd.DataFrame(columns=["identity", "task", *twins], dtype=object)
+    theirs = pd.DataFrame(columns=["identity", "task", *twins], dtype=object)
     if not label.startswith(_APPENDIX):
-        names = {identity: model for model, identity in figure_models.shown(label).items()}
         theirs = published.load(label)[[*theirs]]
-    names |= {identity: names.get(identity, identity) for identity in ours["model"]}
+    names = {identity: model for model, identity in figure_models.shown(label).items()}
     frame = ours.rename(columns={"model": "identity"}).merge(theirs.rename(columns=twins), how="left")
     frame["normalized"] = frame["value"] / frame.groupby("task")["value"].transform("max")
     frame["band"] = np.nan if band is None else band
-    frame["model"] = frame["identity"].map(names)
+    frame["model"] = frame["identity"].replace(names)
     frame["mean"] = frame.groupby("model")["normalized"].transform("mean").round(12)  # ties: in published order
     frame["round"] = frame["model"].str.rpartition(";")[2] if label == "fig5_3" else ""
     orders = {"round": roles.ordered(frame["round"], roles.ROUNDS), "mean": sorted(frame["mean"].unique())}
-    orders |= {"identity": list(names), "task": roles.ordered(frame["task"])}
+    orders |= {"identity": [*names, *frame["identity"]], "task": roles.ordered(frame["task"])}
     frame = frame.sort_values([*orders], key=lambda column: column.map(orders[column.name].index), ignore_index=True)
     kept = "model task value published normalized published_normalized seeds band collapsed chance identity"
     return frame[kept.split()]
 
 
 @style()
-def boxplot(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = roles.ROUNDS) -> Figure:
-    """Draw `boxplot_frame`'s data, rows in its order. rounds: the profile's, for Figure 5.3.
+def boxplot(
+    data: pd.DataFrame, label: str, *, order: str = "published", rounds: dict[str, int | None] = roles.ROUNDS
+) -> Figure:
+    """Draw `boxplot_frame`'s data: our boxes and the published ones, the same rows in two columns with an axis each.
 
-    Left: ours, a box per model over the tasks, the mean a black triangle. Right: the published means of the same models
-    as open diamonds, on their own scale. Means inside the shaded strip lie within seed noise of the best row. Dashed:
-    the tasks' mean chance, divided as accuracies are; an arrow where that is far below all boxes.
+    order: of the rows, "published", where models that the thesis lacks come first, or "ours". rounds: the profile's.
+
+    A box holds the tasks. Dashed: the tasks' mean chance, divided as accuracies are; the published one is 1 / classes.
     """
     printed = {f";{re.escape(name)}$": f";{text}" for name, text in roles.printed_rounds(rounds).items()}
     data = data.replace({"model": printed}, regex=True)
+    data["short"] = data["model"].replace(LOOK["short"].get(label, {}), regex=True)
+    data["published_chance"] = 1 / data["task"].map(published.load("tab5_3").set_index("task")["classes"])
+    places = {identity: place for place, identity in enumerate(figure_models.printed(label).values())}
+    if order == "published":
+        data = data.sort_values("identity", key=lambda names: names.map(places).fillna(-1), kind="stable")
     models = data.groupby("model", sort=False)
-    rows, boxes = zip(*models["normalized"], strict=True)
-    categories = [_category(label, row) for row in rows]
+    categories = [_category(label, row) for row, _ in models]
     colors = _palette(label, categories)
-    theirs = data.groupby("model")["published_normalized"].mean()[list(rows)]
-    columns = 2 if theirs.notna().any() else 1
-    # The published size; less high by the rows that are missing, higher by those that the thesis does not have.
-    width, height = SIZES.get(label, (7, 6))
-    count = len(rows) if label.startswith(_APPENDIX) else len(figure_models.printed(label))
-    fixed = 1.4  # inches of axis labels and legend
-    height = fixed + (height - fixed) * len(rows) / count if len(rows) > 1 else fixed + 0.6
-    narrow = width < 7
-    ratios = [2.7 if narrow else 5, 1][:columns]  # narrow figures: room for two tick labels on the right
-    figure, (axes,) = plt.subplots(1, columns, figsize=(width, height), sharey=True, width_ratios=ratios, squeeze=False)
-    drawn = axes[0].boxplot([box.to_numpy() for box in boxes], positions=range(len(rows)), **LOOK["boxes"])
-    for box, category in zip(drawn["boxes"], categories, strict=True):
-        box.set(facecolor=colors[category], edgecolor=INK, linewidth=0.8)
-    handles = [Patch(facecolor=color, edgecolor=INK, label=name) for name, color in colors.items() if name]
-    handles.append(Line2D([], [], marker="^", color="black", linestyle="", label="mean of the tasks"))
-    band = data["band"].iloc[0]
-    if np.isfinite(band):
-        strip = {"color": COLORS[8], "alpha": 0.5, "lw": 0, "label": "seed noise, 2 sd around the best row"}
-        handles.append(axes[0].axvspan(boxes[-1].mean() - band, boxes[-1].mean() + band, zorder=0.5, **strip))
-    if columns == 2:
-        low, high = theirs.min(), theirs.max()
-        room = max(0.08 * (high - low), 0.01)
-        axes[1].plot(theirs, range(len(rows)), **DIAMOND)
-        axes[1].set(xlabel="published", xlim=(low - room, high + room))
-        ends = [low, high] if high - low >= 0.02 else [high]  # two labels only where there is room for both
-        axes[1].set_xticks(ends, [f"{end:.2f}" for end in ends], fontsize=8)
-        handles.append(Line2D([], [], label="published mean", **DIAMOND))
-    handles.append(axes[0].axvline(1, color=INK, linewidth=0.9, zorder=0.6, label="best of the figure on every task"))
-    chance = (data.groupby("task")["chance"].first() / data.groupby("task")["value"].max()).mean()
-    if chance > 1.25 * data["normalized"].min() - 0.25:  # near enough: the axis need not stretch over empty space
-        handles.append(axes[0].axvline(chance, **CHANCE, label=f"mean chance ({chance:.2f})"))
-    elif np.isfinite(chance):
-        axes[0].annotate(f"← chance {chance:.2f}", (0.01, 0.01), xycoords="axes fraction", fontsize=8)
-    axes[0].set_xlabel("normalised accuracy")
-    # Long projections in a 6 inch figure: no more than 55 % of the width for the labels (0.6 em a character).
-    facts = models[["seeds", "collapsed"]].max().itertuples()
-    names = [row + " †" * bool(collapsed) + f" ×{seeds}" * (seeds > 1) for row, seeds, collapsed in facts]
-    rows_from_top(axes[0], names, fontsize=min(8.8, 0.55 * width * 72 / (0.6 * (3 + max(map(len, names))))))
-    for axis in axes:
+    panels = {name: columns for name, columns in _PANELS.items() if data[columns[0]].notna().any()}
+    # The published height, less by the rows that are missing, more by further ones.
+    width, height = SIZES.get(label, (8, 6))
+    fixed = 1.6  # inches of axis labels and legend
+    height = fixed + (height - fixed) * len(models) / (len(places) or len(models)) if len(models) > 1 else fixed + 0.6
+    figure, (axes,) = plt.subplots(1, len(panels), figsize=(width, height), sharey=True, squeeze=False)
+    for axis, (name, columns) in zip(axes, panels.items(), strict=True):
+        scores, normalized, chance = (data[column] for column in columns)
+        boxes = [box.dropna().to_numpy() for _, box in models[columns[1]]]
+        drawn = axis.boxplot(boxes, positions=range(len(models)), **LOOK["boxes"])
+        drawn["means"][0].set_label("mean of the tasks")
+        for box, category in zip(drawn["boxes"], categories, strict=True):
+            box.set(facecolor=colors[category], edgecolor=INK, linewidth=0.8)
+        best, band = models[columns[1]].mean().max(), data["band"].iloc[0]
+        if name == "ours" and np.isfinite(band):
+            axis.axvspan(best - band, best + band, **LOOK["seed_noise"])
+        axis.axvline(1, color=INK, linewidth=0.9, zorder=0.6, label="best of the figure on every task")
+        if np.isfinite(level := (chance * normalized / scores).groupby(data["task"]).first().mean()):
+            axis.axvline(level, **CHANCE, label=f"mean chance, {name}: {level:.2f}")
+        squeeze(axis, np.array([*normalized, level]))
+        axis.set(title=name, xlabel="normalised accuracy")
         axis.grid(axis="y", visible=False)
-    sizes = {"fontsize": 8, "title_fontsize": 8, "columnspacing": 1.4, "ncols": 2 if narrow else 3}
-    figure.legend(handles=handles, loc="outside lower center", title=_note(data), **sizes)
+    facts = models[["short", "seeds", "collapsed"]].max().itertuples(index=False)
+    names = [short + " †" * bool(collapsed) + f" ×{seeds}" * (seeds > 1) for short, seeds, collapsed in facts]
+    # Long names: no more than half of the width for them (0.6 em a character).
+    rows_from_top(axes[0], names, fontsize=min(8.8, 0.5 * width * 72 / (0.6 * (3 + max(map(len, names))))))
+    handles = [Patch(facecolor=color, edgecolor=INK, label=name) for name, color in colors.items() if name]
+    title = "\n".join(
+        [LOOK["orders_told"][order if places else "ours"], _note(data), *LOOK["explained"].get(label, [])]
+    )
+    figure.legend(handles=[*handles, *labelled(axes)], title=title, **LOOK["boxes_legend"])
     return figure
 
 
@@ -136,7 +132,7 @@ def _category(label: str, model: str) -> str:
 
 def _palette(label: str, drawn: list[str]) -> dict[str, str]:
     """Category -> colour, in the order of the legend; the same category has the same colour whatever rows are drawn."""
-    names = dict.fromkeys(name for name in (*LOOK["orders"].get(label, ()), *drawn) if name != _BASELINE)
-    shades = SHADES if label in figure_models.WEIGHTINGS else LIGHT
-    palette = dict(zip(names, itertools.cycle(shades), strict=False)) | {_BASELINE: NEUTRAL}
+    names = dict.fromkeys((*LOOK["orders"].get(label, ()), *drawn))
+    fills = LOOK["fills"]["weightings" if label in figure_models.WEIGHTINGS else "others"]
+    palette = dict(zip(names, itertools.cycle(fills), strict=False)) | LOOK["fills"]["fixed"]
     return {name: color for name, color in palette.items() if name in drawn}

@@ -1,19 +1,17 @@
 """Distributions: of lengths (Figures 4.1 and 5.1 by source, 5.2 by task), of distances (4.4)."""
 
-import itertools
+from itertools import cycle, product
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from scipy.stats import gaussian_kde
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import COLORS, DIAMOND, INK, SIZES, rows_from_top, style
+from lib.figures.style import COLORS, DIAMOND, INK, LOOK, SIZES, labelled, rows_from_top, style
 
 _BIN, _COARSE = 30, 120  # tokens, as published and for scaled lengths: 120 are 15 of ours times eight
 _LIMIT, _TEACHER_LIMIT = 4096, 384  # what the student reads, longer texts are one open bin; the structural teacher
@@ -22,7 +20,9 @@ _PUBLISHED = ("wikipedia", "news")  # the sources of the thesis; a corpus has th
 _LINES = {"test": "-", "train": "--"}
 _CURVES = {"published": "#8c8c8c", "ours": COLORS[0]}
 _SPLITS = ("train", "validation")
-_SIDES = {"positives": (COLORS[0], 1), "negatives": (COLORS[1], -1)}  # colour; the half above or below the row's line
+_ROWS = {"ours": ("value", "over_384"), "published": ("published", "over_384_published")}
+# Colour, the half below or above a row's line (the first row is at the top, so "low" is above), where a mean stands.
+_SIDES = {"positives": (COLORS[0], "low", -0.2), "negatives": (COLORS[1], "high", 0.2)}
 AS_PUBLISHED = "as published"
 
 
@@ -37,46 +37,39 @@ def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) ->
     """
     theirs, shares = published.load(label), published.load(label.replace("fig", "tab")).set_index("split")
     over, frames = 100 * (lengths["sbert_tokens"] * scale > _TEACHER_LIMIT).groupby(lengths["split"]).mean(), []
-    for split in _SPLITS:
+    for split, source in product(_SPLITS, dict.fromkeys((*_PUBLISHED, *lengths["source"]))):
         first = theirs.loc[theirs["split"] == split, "bin_lo"].min()  # where the published bins begin
         edges = [0, *range(first, _LIMIT, _BIN if scale == 1 else _COARSE)]
         bins = [*edges, np.inf]
-        for source in dict.fromkeys((*_PUBLISHED, *lengths["source"])):
-            tokens = lengths.loc[(lengths["split"] == split) & (lengths["source"] == source), "longformer_tokens"]
-            curve = theirs[(theirs["split"] == split) & (theirs["source"] == source)]
-            ours = np.histogram(tokens * scale, bins)[0] / len(tokens) * 100 if len(tokens) else None
-            drawn = np.histogram(curve["bin_lo"] + 0.5, bins, weights=curve["percent"])[0] if len(curve) else None
-            frame = {"split": split, "source": source, "bin_lo": edges, "bin_hi": [*edges[1:], None], "value": ours}
-            frame |= {"published": drawn, "documents": len(tokens), "scale": scale, "over_384": over.get(split)}
-            frames.append(pd.DataFrame(frame | {"over_384_published": shares["over_384_percent"][split]}))
+        tokens = lengths.loc[(lengths["split"] == split) & (lengths["source"] == source), "longformer_tokens"]
+        curve = theirs[(theirs["split"] == split) & (theirs["source"] == source)]
+        ours = np.histogram(tokens * scale, bins)[0] / len(tokens) * 100 if len(tokens) else None
+        drawn = np.histogram(curve["bin_lo"] + 0.5, bins, weights=curve["percent"])[0] if len(curve) else None
+        frame = {"split": split, "source": source, "bin_lo": edges, "bin_hi": [*edges[1:], None], "value": ours}
+        frame |= {"published": drawn, "documents": len(tokens), "scale": scale, "over_384": over.get(split)}
+        frames.append(pd.DataFrame(frame | {"over_384_published": shares["over_384_percent"][split]}))
     return pd.concat(frames, ignore_index=True).astype({"bin_hi": "Int64", "value": float, "published": float})
 
 
 @style()
 def histogram(data: pd.DataFrame, label: str) -> Figure:
-    """Two panels, train and validation: ours filled, the published curve as a step outline; no open bin."""
-    figure, axes = plt.subplots(1, 2, figsize=SIZES[label], sharex=True, sharey=True)
-    colors = dict(zip(data["source"].unique(), itertools.cycle(COLORS), strict=False))
-    handles = {}
-    for axis, split in zip(axes, _SPLITS, strict=True):
-        shown = data[data["split"] == split]
-        for source, color in colors.items():
-            closed = shown[(shown["source"] == source) & shown["bin_hi"].notna()]
-            edges = [*closed["bin_lo"], int(closed["bin_hi"].iloc[-1])]
-            if closed["value"].notna().any():
-                axis.stairs(closed["value"], edges, fill=True, color=color, alpha=0.45)
-                handles[f"{source}, ours"] = Patch(facecolor=color, alpha=0.45)
-            if closed["published"].notna().any():
-                dark = [part * 0.6 for part in to_rgb(color)]
-                axis.stairs(closed["published"], edges, color=dark, linewidth=1.2)
-                handles[f"{source}, published"] = Line2D([], [], color=dark)
-        counts = shown.groupby("source", sort=False)["documents"].first()
-        title = f"{split}: " + ", ".join(f"{n:,} {source}" for source, n in counts.items() if n)
-        axis.set_title(f"{title}\nabove the limit: {_above(shown.iloc[0])}", fontsize=9)
-        axis.set(xlabel=f"Longformer tokens, ours × {data['scale'].iloc[0]:g}", xlim=(0, _LIMIT))
-        handles[_MARK["label"]] = axis.axvline(_TEACHER_LIMIT, **_MARK)
-    axes[0].set_ylabel("percent of the source's documents")
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
+    """A panel each for train and validation, ours above, the published ones below on their own axis; no open bin."""
+    rows = {name: columns for name, columns in _ROWS.items() if data[columns[0]].notna().any()}
+    size = np.multiply(SIZES[label], [1, 0.4 + 0.6 * len(rows)])
+    figure, axes = plt.subplots(len(rows), 2, figsize=size, sharex=True, sharey="row", squeeze=False)
+    colors = dict(zip(data["source"].unique(), cycle(LOOK["fills"]["others"]), strict=False))
+    for axis, ((name, (column, share)), split) in zip(axes.flat, product(rows.items(), _SPLITS), strict=True):
+        shown = data[(data["split"] == split) & data["bin_hi"].notna() & data[column].notna()]
+        for source, bins in shown.groupby("source", sort=False):
+            look = {"fc": colors[source], "ec": INK, "linewidth": 0.5, "alpha": 0.7, "label": source}
+            axis.stairs(bins[column], [*bins["bin_lo"], int(bins["bin_hi"].iloc[-1])], fill=True, **look)
+        count = f", {shown.drop_duplicates('source')['documents'].sum():,} documents" if name == "ours" else ""
+        axis.set_title(f"{name}, {split}{count}\nabove the limit: {shown[share].max():.0f} %", fontsize=9)
+        axis.axvline(_TEACHER_LIMIT, **_MARK)
+        axis.set_xlim(0, _LIMIT)
+    figure.supxlabel(f"Longformer tokens, ours × {data['scale'].iloc[0]:g}", fontsize=9)
+    figure.supylabel("percent of the source's documents", fontsize=9)
+    figure.legend(handles=labelled(axes.flat), loc="outside upper center", ncols=4)
     return figure
 
 
@@ -93,7 +86,7 @@ def ecdf_frame(lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
         curve |= {"over_384": 100 * (texts["sbert_tokens"] * scale > _TEACHER_LIMIT).mean()}
         picked = np.linspace(0, len(tokens) - 1, 200).round().astype(int)
         curves.append(pd.DataFrame(curve).iloc[picked].drop_duplicates("tokens"))
-    frame = pd.concat([*curves, published.load("fig5_2").assign(curve="published")], ignore_index=True)
+    frame = pd.concat([*curves, published.load("fig5_2").assign(curve="published", documents=None, over_384=np.nan)])
     shares = pd.concat([published.load("tab5_4"), published.load("tab5_5").assign(split="test")])
     shares = shares.rename(columns={"over_384_percent": "over_384_published"})[["task", "split", "over_384_published"]]
     return frame.merge(shares, how="left").assign(scale=scale).astype({"documents": "Int64"})
@@ -109,12 +102,14 @@ def ecdf(data: pd.DataFrame) -> Figure:
         shown = data[data["task"] == task]
         for (curve, split), points in shown.groupby(["curve", "split"], sort=False):
             axis.plot(points["tokens"], points["proportion"], _LINES[split], color=_CURVES[curve], linewidth=1.1)
-        axis.set_title(f"{task}\n{shown['split'].iloc[0]}: {_above(shown.iloc[0])}", fontsize=8)
+        over = shown[["over_384", "over_384_published"]].iloc[0].set_axis(["", "published "]).dropna().items()
+        told = ", ".join(f"{name}{share:.0f} %" for name, share in over)
+        axis.set_title(f"{task}\n{shown['split'].iloc[0]}: {told}", fontsize=8)
         axis.axvline(_TEACHER_LIMIT, **_MARK)
         axis.set_xscale("log", base=2)
     figure.supxlabel(f"Longformer tokens, ours × {data['scale'].iloc[0]:g}", fontsize=9)
     figure.supylabel("proportion of documents", fontsize=9)
-    handles = [Line2D([], [], color=color, label=curve) for curve, color in _CURVES.items()]
+    handles = [Line2D([], [], color=_CURVES[curve], label=curve) for curve in data["curve"].unique()]
     handles += [Line2D([], [], color=INK, linestyle=line, label=split) for split, line in _LINES.items()]
     figure.legend(handles=[*handles, Line2D([], [], **_MARK)], loc="outside upper center", ncols=5)
     return figure
@@ -136,44 +131,37 @@ def violin_frame(distances: pd.DataFrame) -> pd.DataFrame:
 
 @style()
 def violins(distances: pd.DataFrame) -> Figure:
-    """A row of panels per distance, a column per way of pairing negatives; one violin per model, positives above."""
-    models = distances["model"].unique().tolist()
-    columns = dict.fromkeys([AS_PUBLISHED, *distances["negatives"]])
-    theirs = published.load("fig4_4").set_index(["distance", "model", "to"])["mean"]
-    figure, axes = plt.subplots(2, len(columns), figsize=SIZES["fig4_4"], sharey=True, sharex="row", squeeze=False)
-    for row, distance in enumerate(("squared L2", "cosine")):
-        for axis, column in zip(axes[row], columns, strict=True):
-            shown = distances[(distances["distance"] == distance) & (distances["negatives"] == column)]
+    """A row of panels per distance; a column for each way of pairing negatives, the last for the published violins.
+
+    Positives stand above a model's line, negatives below. Of the published ones range, mode and mean are known.
+    """
+    theirs, ways = published.load("fig4_4"), list(dict.fromkeys(distances["negatives"]))
+    models = distances["model"].unique().tolist() or theirs["model"].unique().tolist()
+    figure, axes = plt.subplots(2, len(ways) + 1, figsize=SIZES["fig4_4"], sharey=True, squeeze=False)
+    for row, distance in zip(axes, ("squared L2", "cosine"), strict=True):
+        for axis, way in zip(row[:-1], ways, strict=True):
+            shown = distances[(distances["distance"] == distance) & (distances["negatives"] == way)]
             for (model, to), values in shown.groupby(["model", "to"], sort=False)["value"]:
-                line, (color, side) = models.index(model), _SIDES[to]
-                places, density = _density(values.to_numpy())
-                outline = line - side * 0.42 * density / density.max()
-                axis.fill_between(places, line, outline, facecolor=color, edgecolor=INK, linewidth=0.6)
-                if column == AS_PUBLISHED and (distance, model, to) in theirs.index:
-                    axis.plot(theirs[distance, model, to], line - 0.2 * side, **DIAMOND)
+                color, side, _ = _SIDES[to]
+                (body,) = axis.violinplot(values, [models.index(model)], side=side, **LOOK["violins"])["bodies"]
+                body.set(facecolor=color, edgecolor=INK, linewidth=0.6, alpha=1, label=to)
+            axis.sharex(row[0])
+            axis.set_title(f"ours, negatives {'shifted' if way == AS_PUBLISHED else way}", fontsize=9)
+        for half in theirs[(theirs["distance"] == distance) & theirs["model"].isin(models)].itertuples():
+            color, _, shift = _SIDES[half.to]
+            height = models.index(half.model) + shift
+            row[-1].hlines(height, half.support_lo, half.support_hi, color=color, linewidth=3, label=half.to)
+            row[-1].plot(half.mode, height, "|", color=INK, markersize=9, label="published mode")
+            row[-1].plot(half.mean, height, **DIAMOND, label="published mean")
+        row[-1].set_title("published, negatives shifted", fontsize=9)
+        for axis in row:
             axis.set_xlabel(f"{distance} distance")
-            rows_from_top(axis, models)
-    for axis, column in zip(axes[0], columns, strict=True):
-        axis.set_title("negatives as published (shifted)" if column == AS_PUBLISHED else f"{column} negatives")
-    handles = [Patch(facecolor=color, edgecolor=INK, label=to) for to, (color, _) in _SIDES.items()]
-    handles.append(Line2D([], [], **DIAMOND, label="published mean"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+        rows_from_top(row[0], models)
+    figure.legend(handles=labelled(axes.flat), loc="outside lower center", ncols=4)
     return figure
 
 
-def _above(row: pd.Series) -> str:
-    ours, theirs = ("-" if pd.isna(share) else f"{share:.0f} %" for share in row[["over_384", "over_384_published"]])
-    return f"{ours} (published {theirs})"
-
-
-def _density(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A Gaussian kernel density between the extreme values; a spike where all values are one (a collapsed model)."""
-    if np.ptp(values) < 1e-12:
-        return np.array([values[0] - 1e-6, values[0], values[0] + 1e-6]), np.array([0.0, 1.0, 0.0])
-    places = np.linspace(values.min(), values.max(), 40)
-    return places, gaussian_kde(values)(places)
-
-
 def _mode(values: pd.Series) -> float:
-    places, density = _density(values.to_numpy())
-    return float(places[density.argmax()])
+    """Where a Gaussian kernel density between the extreme values is highest; the value of a collapsed model."""
+    places = np.linspace(values.min(), values.max(), 40)
+    return float(places[0] if np.ptp(values) < 1e-12 else places[gaussian_kde(values)(places).argmax()])

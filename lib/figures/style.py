@@ -2,15 +2,18 @@
 
 import contextlib
 import io
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 import seaborn
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from lib.config import paths, profiles
 from lib.config.profiles import Profile
@@ -20,10 +23,6 @@ from lib.store.files import write_atomically
 LOOK = profiles.read_yaml("figures.yaml")
 SIZES = LOOK["sizes"]
 COLORS = seaborn.color_palette("colorblind").as_hex()
-# The same colours mixed with 30 % white, so that a box's median line and triangle stand out.
-LIGHT = [mpl.colors.to_hex([0.3 + 0.7 * part for part in mpl.colors.to_rgb(color)]) for color in COLORS]
-SHADES = [*seaborn.light_palette(COLORS[0], n_colors=6).as_hex()[1:-1], *LIGHT[1:]]  # of weightings, by λ
-NEUTRAL = "#d9d9d9"  # baselines and teachers, in every figure
 INK = "#333333"
 DIAMOND = {"marker": "D", "mfc": "white", "mec": INK, "linestyle": "", "markersize": 3.5}  # a published value
 CHANCE = {"color": "#b2182b", "linestyle": "--", "linewidth": 1.1}
@@ -51,12 +50,35 @@ def rows_from_top(axis: Axes, names: list[str], **text: Any) -> None:
     axis.set_yticks(range(len(names)), names, **text)
 
 
+def labelled(axes: Iterable[Axes], first: Iterable[str] = ()) -> Collection[Artist]:
+    """The handles of a legend for several axes, each label once, those named `first` before the others."""
+    pairs = (pair for axis in axes for pair in zip(*axis.get_legend_handles_labels(), strict=True))
+    handles = {label: handle for handle, label in pairs}
+    return ({label: handles[label] for label in first} | handles).values()
+
+
+def squeeze(axis: Axes, values: np.ndarray) -> None:
+    """Draw what lies far below most values (by Tukey's rule) on a smaller scale, hatched, if it takes half the axis."""
+    low, first, third, high = np.nanquantile(values, [0, 0.25, 0.75, 1])
+    cut = np.floor(20 * (first - 1.5 * (third - first))) / 20
+    if cut - low <= high - cut:
+        return
+    scale = 0.25 * (high - cut) / (cut - low)  # a fifth of the axis
+    ways = [lambda x, k=k: np.where(x < cut, cut + (x - cut) * k, x) for k in (scale, 1 / scale)]
+    axis.set_xscale("function", functions=ways)
+    room = 0.04 * (high - cut)
+    axis.set_xlim(low - room / scale, high + room)
+    above = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(cut, high)
+    axis.set_xticks([np.ceil(10 * low) / 10, *above[(above >= cut) & (above <= high)]])
+    axis.axvspan(low - room / scale, cut, **LOOK["squeezed"])
+
+
 def save(
     figure: Figure, label: str, data: pd.DataFrame, *, profile: Profile, records: pd.DataFrame | None = None
 ) -> None:
     """Save `<label>.svg`, `<label>.csv` and their provenance; the same data give the same bytes.
 
-    data: what the figure shows, a row per drawn value, sorted as drawn. records: what it rests on, for the provenance.
+    data: what the figure shows, a row per drawn value. records: what it rests on, for the provenance.
     """
     picture = io.BytesIO()
     with style():

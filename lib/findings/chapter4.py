@@ -81,4 +81,4 @@ def draw(label: str, records: pd.DataFrame, profile: Profile) -> None:
     """Draw and save a boxplot figure."""
     shown = of_figure(records, label, profile)
     data = figures.boxplot_frame(label, shown, band=band(records, label, profile).band)
-    figures.save(figures.boxplot(data, label), label, data, profile=profile, records=shown)
+    figures.save(figures.boxplot(data, label, order=profile.row_order), label, data, profile=profile, records=shown)

@@ -85,6 +85,8 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
         shell().set_custom_exc((KeyboardInterrupt,), _interrupted)
     provenance.saved.clear()
     promised = manifest.promised(manifest.load(), name)
+    if manifest.PUBLISHED in (name, profile.name) and name != profile.name:
+        raise profiles.ParameterError(f"{name}: the profile {profile.name!r} is not for this notebook")
     if profile.only and "THESIS_PROGRESS" not in os.environ:  # run_all.sh has checked it for all its notebooks
         from lib.published import figure_models
 

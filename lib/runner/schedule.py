@@ -110,8 +110,12 @@ def arguments(words: list[str]) -> argparse.Namespace:
 
 def plans(options: argparse.Namespace, profile: Profile) -> list[Plan]:
     """The notebooks that make what is asked for, in order, each with the reasons why it must run."""
-    files = {path.stem: path for path in sorted(paths.NOTEBOOKS.glob("[0-9]*.ipynb"))}
-    present = {label: entry for label, entry in manifest.load().items() if entry.notebook in files}
+    pattern = manifest.PUBLISHED if profile.name == manifest.PUBLISHED else "[0-9]*"
+    files = {path.stem: path for path in sorted(paths.NOTEBOOKS.glob(f"{pattern}.ipynb"))}
+    entries = manifest.load()
+    present = {label: entry for name in files for label, entry in manifest.promised(entries, name).items()}
+    if ours := [label for label in options.requests if label in entries and label not in present]:
+        raise profiles.ParameterError(f"{ours[0]}: nothing of it was published; ./run_all.sh mini {ours[0]} makes it")
     all_plans: list[Plan] = []
     for name, labels in manifest.select(present, files, options.requests or profile.shown).items():
         is_page = any(entry.kind == "page" for entry in manifest.promised(present, name).values())
@@ -132,6 +136,10 @@ def summary(plans: list[Plan]) -> str:
         for entry in plan.wanted:
             file = os.path.relpath(entry.paths(plan.profile)[0])
             lines.append(line(entry.label, plan.name, plan.result, f"{plan.seconds:.0f}", file))
+    if plans[0].name == manifest.PUBLISHED:
+        entries = manifest.load()
+        ours = (label for label in entries if label not in manifest.promised(entries, manifest.PUBLISHED))
+        lines += ["", f"nothing was published of {' '.join(ours)}"]
     return "\n".join(lines)
 
 
@@ -140,7 +148,8 @@ def dry_run(plans: list[Plan]) -> str:
     lines = []
     for plan in plans:
         minutes = sum(entry.minutes for entry in plan.wanted)
-        why = f"run ({minutes:.1f} min in mini if all is new), because {'; '.join(plan.reasons)}"
+        took = "a minute" if plan.name == manifest.PUBLISHED else f"{minutes:.1f} min in mini if all is new"
+        why = f"run ({took}), because {'; '.join(plan.reasons)}"
         labels = " ".join(entry.label for entry in plan.wanted)
         lines.append(f"{plan.name} ({labels}) would {why if plan.reasons else 'be reused'}")
     return "\n".join(lines)

@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from lib.config import manifest, paths, profiles
 
-PROFILES = ("mini", "mini_medium", "smoke", "lab", "lab_gpu", "thesis")
+PROFILES = ("mini", "mini_medium", "smoke", "lab", "lab_gpu", "thesis", "published")
 
 
 @pytest.mark.parametrize("name", PROFILES)
@@ -25,7 +25,7 @@ def test_every_profile_loads_unmodified(name):
     assert paths.figures(profile) == paths.ROOT / "figures" / name
 
 
-def test_the_profiles_are_the_four_of_the_design_and_mini_s_second_size():
+def test_the_profiles_are_those_of_the_design_and_mini_s_second_size():
     assert sorted(PROFILES) == profiles.profiles()
 
 

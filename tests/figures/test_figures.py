@@ -8,7 +8,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.patches import PathPatch
 
 from lib import figures, published
 from lib.config import paths, profiles, roles
@@ -62,6 +63,15 @@ def close_figures():
 def profile(tmp_path, monkeypatch):
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
     return profiles.load("smoke", seeds=[5])
+
+
+def boxes_of(axis) -> list[PathPatch]:
+    """The boxes of a panel from top to bottom; strips are other patches."""
+    return [patch for patch in axis.patches if isinstance(patch, PathPatch)]
+
+
+def means_of(axis) -> list[float]:
+    return [float(line.get_xdata()[0]) for line in axis.get_lines() if line.get_marker() == "^"]
 
 
 class TestBoxplotFrame:
@@ -138,7 +148,9 @@ class TestBoxplotFrame:
             assert rows[["published", "published_normalized"]].isna().all(axis=None) and len(rows) == 6
             figure = figures.boxplot(data, label)
             assert own in [text.get_text() for text in figure.axes[0].get_yticklabels()]
-            assert np.isfinite(figure.axes[1].get_xlim()).all() and len(figure.axes[1].get_xticks()) == 2
+            assert figure.axes[0].get_yticklabels()[0].get_text() == own, "what the thesis does not have comes first"
+            drawn = [box for box in boxes_of(figure.axes[1]) if np.isfinite(box.get_path().vertices).all()]
+            assert len(drawn) == len(figure_models.printed(label)) and np.isfinite(figure.axes[1].get_xlim()).all()
             assert figure.get_size_inches()[1] > figures.SIZES[label][1], label
             plt.close(figure)
 
@@ -176,7 +188,7 @@ class TestBoxplotFrame:
 
 
 class TestBoxplot:
-    def test_rows_means_diamonds_and_band(self):
+    def test_rows_means_and_band(self):
         records = pd.concat([records_of({"MSE": 0.4, "SBERT": 0.6}), records_of({"cosine": 0.79}, seeds=3)])
         records["collapsed"] = records["model"] == "MSE"
         data = figures.boxplot_frame("fig4_2", records, band=0.02)
@@ -185,46 +197,99 @@ class TestBoxplot:
         assert [text.get_text() for text in ours.get_yticklabels()] == ["MSE †", "SBERT", "cosine ×3"]
         bottom, top = ours.get_ylim()
         assert bottom > top  # row 0 is at the top
-        triangles = [line for line in ours.get_lines() if line.get_marker() == "^"]
-        assert [float(line.get_xdata()[0]) for line in triangles] == pytest.approx([0.5, 0.75, 1.0])
-        diamonds = next(line for line in theirs.get_lines() if line.get_marker() == "D")
+        assert means_of(ours) == pytest.approx([0.5, 0.75, 1.0])
         means = published.load("fig4_2").groupby("model")["mean"].first()
-        assert diamonds.get_xdata() == pytest.approx(means[["MSE", "SBERT", "cosine"]].to_numpy(), abs=1e-6)
+        assert means_of(theirs) == pytest.approx(means[["MSE", "SBERT", "cosine"]].to_list(), abs=1e-6)
         strip = next(patch for patch in ours.patches if "seed noise" in str(patch.get_label()))
         assert strip.get_extents().transformed(ours.transData.inverted()).intervalx == pytest.approx([0.98, 1.02])
-        legend = figure.legends[0]
-        assert legend.get_title().get_text() == "1 seed unless marked ×3; †: collapsed, all embeddings point one way"
+        title = figure.legends[0].get_title().get_text().split("\n")
+        assert title[0] == "rows as published, their best at the bottom"
+        assert title[1] == "1 seed unless marked ×3; †: collapsed, all embeddings point one way"
+
+    @pytest.mark.parametrize("label", BOXPLOTS)
+    def test_the_published_boxes_are_those_of_the_thesis(self, label):
+        """Beside ours, on the same rows: whatever we have, their edges and means are the recovered ones."""
+        data = figures.boxplot_frame(label, all_models(label).assign(value=0.5), band=0.01)
+        ours, theirs = figures.boxplot(data, label).axes
+        drawn = pd.read_csv(published.FOLDER / "boxplots.csv", keep_default_na=False).query("label == @label")
+        drawn = drawn.sort_values("row").reset_index(drop=True)
+        assert means_of(theirs) == pytest.approx(drawn["mean"].to_list(), abs=1e-5)
+        for box, row in zip(boxes_of(theirs), drawn.itertuples(), strict=True):
+            edges = box.get_path().vertices
+            assert edges[:, 0].min() == pytest.approx(row.q1, abs=1e-5)
+            assert edges[:, 0].max() == pytest.approx(row.q3, abs=1e-5)
+            assert edges[:, 1].mean().round() == row.Index
+        first, second = (boxes[0].get_path().vertices[:, 1] for boxes in (boxes_of(ours), boxes_of(theirs)))
+        assert first == pytest.approx(second), "same rows, same width"
+        assert ours.get_position().width == pytest.approx(theirs.get_position().width, rel=0.05)
+
+    def test_the_order_of_rows_is_the_published_one_or_ours(self):
+        data = figures.boxplot_frame("fig4_2", records_of({"MSE": 0.8, "SBERT": 0.6, "cosine": 0.4}), band=None)
+        rows = {}
+        for order in ("published", "ours"):
+            figure = figures.boxplot(data, "fig4_2", order=order)
+            rows[order] = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+            assert means_of(figure.axes[0]) == pytest.approx([1, 0.75, 0.5] if order == "published" else [0.5, 0.75, 1])
+        assert rows == {"published": ["MSE", "SBERT", "cosine"], "ours": ["cosine", "SBERT", "MSE"]}
+        assert figure.legends[0].get_title().get_text().startswith("best row at the bottom\n")
+
+    def test_a_few_low_values_do_not_take_the_axis(self):
+        """Where most lie, they have four fifths of it; what is on another scale is marked, in order, and has ticks."""
+        records = records_of({"MSE": 0.9, "cosine": 0.95, "Longformer": 0.92, "SBERT": 0.94, "own": 0.2})
+        figure = figures.boxplot(figures.boxplot_frame("fig4_2", records, band=None), "fig4_2")
+        figure.draw_without_rendering()
+        ours, theirs = figure.axes
+        places = {x: ours.transAxes.inverted().transform(ours.transData.transform((x, 0)))[0] for x in (0.2, 0.9, 1)}
+        assert 0 < places[0.2] < 0.25 and places[0.9] < 0.6 < places[1] < 1
+        assert ours.get_xticks()[0] == pytest.approx(0.3) and ours.get_xticks()[-1] == pytest.approx(1)
+        assert "smaller scale" in [text.get_text() for text in figure.legends[0].get_texts()]
+        assert theirs.get_xscale() == "linear", "each column has an axis of its own"
+
+    def test_categories_stay_apart_in_grey(self):
+        fills = boxplots.LOOK["fills"]
+        for name in ("others", "weightings"):
+            colors = [*fills[name], *fills["fixed"].values()]
+            lightness = sorted(np.dot(to_rgb(color), (0.299, 0.587, 0.114)) for color in colors)
+            assert np.diff(lightness).min() > 0.09, name
+            assert lightness[0] > 0.38, "dark enough to hide the median's line"
+
+    def test_projections_have_short_names_and_a_legend(self):
+        data = figures.boxplot_frame("fig4_8", all_models("fig4_8"), band=None)
+        figure = figures.boxplot(data, "fig4_8")
+        names = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+        assert names[-1] == "2048d  S 768→4096→2048  C none" and names[0] == "DM;100d"
+        assert "2048d  S 768→4096→2048  C 2048→2048" in names and "only-structural;cosine" in names
+        assert len(set(names)) == 18 and "→ with a ReLU" in figure.legends[0].get_title().get_text()
 
     @pytest.mark.parametrize("models", [["cosine"], ["cosine", "max-margin;cosine;γ=0.5"]])
     def test_few_rows_of_a_filtered_run(self, models, profile):
         data = figures.boxplot_frame("fig4_3", records_of(dict.fromkeys(models, 0.5)), band=0.01)
         figure = figures.boxplot(data, "fig4_3")
         assert figure.get_size_inches()[0] == 8 and figure.get_size_inches()[1] < 3
-        assert len(figure.axes[1].get_xticks()) == 1  # .9253 and .9254: two labels would lie on each other
         figures.save(figure, "fig4_3", data, profile=profile)
 
-    @pytest.mark.parametrize(("chance", "drawn"), [(0.2, False), (0.35, True), (0.5, True), (None, None)])
-    def test_chance_is_marked_without_stretching_the_axis(self, chance, drawn):
-        """Normalised as accuracies are; a line where it is near the boxes, else an arrow at the edge."""
+    @pytest.mark.parametrize("chance", [0.2, 0.5, None])
+    def test_chance_is_marked_in_both_columns(self, chance):
+        """Ours from the records, the published one from the number of classes, normalised as accuracies are."""
         records = records_of({"MSE": 0.4, "cosine": 0.8})
         records = records if chance is None else records.assign(chance=chance)
         data = figures.boxplot_frame("fig4_2", records, band=None)
         assert data["chance"].isna().all() if chance is None else (data["chance"] == chance).all()
         figure = figures.boxplot(data, "fig4_2")
-        axis, legend = figure.axes[0], [text.get_text() for text in figure.legends[0].get_texts()]
-        lines = [line.get_xdata()[0] for line in axis.get_lines() if line.get_linestyle() == "--"]
-        words = [text.get_text() for text in axis.texts]
-        assert "best of the figure on every task" in legend
-        assert lines == ([pytest.approx(chance / 0.8)] if drawn else [])
-        assert words == (["← chance 0.25"] if drawn is False else [])
-        assert (f"mean chance ({chance / 0.8:.2f})" in legend) if drawn else (axis.get_xlim()[0] > 0.4)
+        drawn = [[x.get_xdata()[0] for x in axis.get_lines() if x.get_linestyle() == "--"] for axis in figure.axes]
+        best = published.load("fig4_2").groupby("task")["accuracy"].max()
+        theirs = np.mean([(1 / 11 if task == "ARXIV" else 1 / 2) / value for task, value in best.items()])
+        assert drawn == [[] if chance is None else [pytest.approx(chance / 0.8)], [pytest.approx(theirs)]]
+        legend = [text.get_text() for text in figure.legends[0].get_texts()]
+        assert "best of the figure on every task" in legend and f"mean chance, published: {theirs:.2f}" in legend
+        assert chance is None or f"mean chance, ours: {chance / 0.8:.2f}" in legend
 
     def test_chance_of_each_task_is_divided_by_its_own_best(self):
         records = records_of({"cosine": 0.8}).assign(chance=0.4)
         records.loc[records["task"] == "ARXIV", ["value", "chance"]] = [0.5, 0.1]
         data = figures.boxplot_frame("fig4_2", pd.concat([records, records.assign(model="MSE", value=0.3)]), band=None)
         labels = [text.get_text() for text in figures.boxplot(data, "fig4_2").legends[0].get_texts()]
-        assert "mean chance (0.45)" in labels  # (.1 / .5 + 5 * .4 / .8) / 6
+        assert "mean chance, ours: 0.45" in labels  # (.1 / .5 + 5 * .4 / .8) / 6
 
     def test_rounds_are_named_by_what_they_hold(self):
         records = records_of({"DM;1k": 0.3, "DM;10k": 0.4, "DM;all": 0.9})
@@ -243,7 +308,7 @@ class TestBoxplot:
     def test_a_category_keeps_its_colour_when_rows_are_missing(self):
         def colors(records):
             data = figures.boxplot_frame("fig4_11", records, band=None)
-            boxes = [patch for patch in figures.boxplot(data, "fig4_11").axes[0].patches]
+            boxes = boxes_of(figures.boxplot(data, "fig4_11", order="ours").axes[0])
             return dict(zip(data["model"].unique(), (to_hex(box.get_facecolor()) for box in boxes), strict=True))
 
         whole = all_models("fig4_11")
@@ -357,10 +422,13 @@ class TestLengths:
         assert last["value"].to_dict() == {"wikipedia": 0, "news": 50} and last["bin_lo"].max() <= 4096
         assert frame.groupby(["split", "source"]).size().max() < 200
         figure = figures.histogram(frame, "fig4_1")
-        assert [axis.get_title().split("\n")[1] for axis in figure.axes] == [
-            "above the limit: 33 % (published 71 %)",  # two of six documents have more than 384 tokens
-            "above the limit: 50 % (published 70 %)",
+        assert [axis.get_title() for axis in figure.axes] == [
+            "ours, train, 6 documents\nabove the limit: 33 %",  # two of six have more than 384 tokens
+            "ours, validation, 2 documents\nabove the limit: 50 %",
+            "published, train\nabove the limit: 71 %",
+            "published, validation\nabove the limit: 70 %",
         ]
+        assert figure.axes[0].get_ylim() != figure.axes[2].get_ylim(), "each row has an axis of its own"
 
     def test_lengths_of_a_model_at_one_eighth_lie_on_the_thesis_axis(self):
         """15 of our tokens are 120 of the thesis', so a bin of four published ones holds as many of our lengths."""
@@ -372,9 +440,9 @@ class TestLengths:
         assert ours["value"].tolist()[:4] == pytest.approx([0, 50, 50, 0])
         assert ours["published"].sum() == pytest.approx(100, abs=1e-2)
         assert ours["over_384"].iloc[0] == pytest.approx(100 / 30)  # 48 times eight is read whole
-        axis = figures.histogram(frame, "fig4_1").axes[0]
-        assert axis.get_xlabel() == "Longformer tokens, ours × 8"
-        assert [line.get_xdata()[0] for line in axis.get_lines()] == [384]
+        figure = figures.histogram(frame, "fig4_1")
+        assert figure.get_supxlabel() == "Longformer tokens, ours × 8"
+        assert [line.get_xdata()[0] for axis in figure.axes for line in axis.get_lines()] == [384] * 4
         curve = pd.DataFrame(lengths | {"task": "OC"}).drop(columns="source")
         drawn = figures.ecdf_frame(curve, scale=8).iloc[-1:], figures.ecdf_frame(curve, scale=8).iloc[:1]
         assert drawn[0]["tokens"].item() > 1000 and drawn[1]["tokens"].item() == 8  # published as they are, ours scaled
@@ -388,8 +456,10 @@ class TestLengths:
         assert ours["value"].sum() == 200 and ours["published"].isna().all()
         assert frame.loc[frame["source"] != "letters", "value"].isna().all()
         figure = figures.histogram(frame, "fig5_1")
-        titles = [axis.get_title().split("\n")[0] for axis in figure.axes]
-        assert titles == ["train: 1 letters", "validation: 1 letters"]
+        titles = [axis.get_title().split("\n")[0] for axis in figure.axes[:2]]
+        assert titles == ["ours, train, 1 documents", "ours, validation, 1 documents"]
+        legend = [text.get_text() for text in figure.legends[0].get_texts()]
+        assert {"wikipedia", "news", "letters"} < {*legend} and len(legend) == 4
 
     def test_ecdf_by_hand(self):
         lengths = pd.DataFrame({"task": "OC", "split": "test", "longformer_tokens": [30, 10, 10, 20]})
@@ -402,15 +472,15 @@ class TestLengths:
         many = pd.DataFrame({"task": "OC", "split": "test", "longformer_tokens": range(5000), "sbert_tokens": 1})
         assert (figures.ecdf_frame(many)["curve"] == "ours").sum() == 200
         titles = [axis.get_title() for axis in figures.ecdf(frame).axes]
-        assert len(titles) == 8 and titles[2] == "OC\ntest: 25 % (published 12 %)"
-        assert titles[5] == "PAN\ntest: - (published 61 %)" and titles[6] == "WINES\ntest: - (published 100 %)"
+        assert len(titles) == 8 and titles[2] == "OC\ntest: 25 %, published 12 %"
+        assert titles[5] == "PAN\ntest: published 61 %" and titles[6] == "WINES\ntest: published 100 %"
 
     def test_ecdf_of_one_s_own_tasks(self):
         """A third row of panels, taller than the thesis' figure; nothing published stands beside them."""
         names = ["letters", "minutes"]
         lengths = [{"task": name, "split": "train", "longformer_tokens": 9, "sbert_tokens": 9} for name in names]
         figure = figures.ecdf(figures.ecdf_frame(pd.DataFrame(lengths)))
-        assert figure.axes[9].get_title() == "minutes\ntrain: 0 % (published -)"
+        assert figure.axes[9].get_title() == "minutes\ntrain: 0 %"
         assert figure.get_size_inches().tolist() == [8, 6]
 
 
@@ -439,7 +509,16 @@ class TestViolins:
         assert chosen["value"] == pytest.approx(0.3791, abs=0.04) and chosen["q05"] < chosen["median"] < chosen["q95"]
         assert frame.loc[frame["negatives"] == "true", "published"].isna().all()
         figure = figures.violins(distances)
-        assert len(figure.axes) == 4
+        assert len(figure.axes) == 6 and figure.axes[2].get_title() == "published, negatives shifted"
+        theirs = published.load("fig4_4").query("distance == 'squared L2'")
+        marks = {
+            name: [line for line in figure.axes[2].get_lines() if name in line.get_label()] for name in ("mean", "mode")
+        }
+        for name, lines in marks.items():
+            assert [line.get_xdata()[0] for line in lines] == pytest.approx(theirs[name].to_list())
+        above = theirs["to"].eq("positives").to_list()
+        assert [line.get_ydata()[0] % 1 > 0.5 for line in marks["mean"]] == above
+        assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim() != figure.axes[2].get_xlim()
         figures.save(figure, "fig4_4", frame, profile=profile)
         assert (paths.figures(profile) / "fig4_4.svg").stat().st_size < 300_000
 
@@ -451,6 +530,13 @@ class TestViolins:
     def test_not_finite(self):
         with pytest.raises(ValueError, match="infs or NaNs"):
             figures.violin_frame(self.distances(np.nan))
+
+    def test_violins_stand_on_their_side_of_the_line(self):
+        for body, (to, _) in zip(
+            figures.violins(self.distances()).axes[0].collections, [("positives", 0), ("negatives", 0)], strict=False
+        ):
+            heights = body.get_paths()[0].vertices[:, 1]
+            assert (heights.max() <= 1e-9) if to == "positives" else (heights.min() >= -1e-9), to
 
 
 class TestScores:

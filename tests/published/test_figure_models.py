@@ -74,7 +74,12 @@ def test_what_is_added_to_a_grid_is_trained_and_drawn_in_its_figure(edit, grid, 
         assert data.loc[names, ["published", "published_normalized"]].isna().all(axis=None)
         assert data.drop(index=list(set(shown) - set(figure_models.printed(label))))["published"].notna().all()
         figure = figures.boxplot(data.reset_index(), label)
-        assert {*names} <= {text.get_text() for text in figure.axes[0].get_yticklabels()}
+        drawn = {
+            name.replace("S:", " S ").replace("x", "×").replace(";C:-", "  C none").replace("d;", "d ")
+            for name in names
+        }
+        drawn = drawn if label == "fig4_7" else {*names}
+        assert drawn <= {text.get_text() for text in figure.axes[0].get_yticklabels()}
         plt.close(figure)
 
 
