@@ -58,7 +58,7 @@ def readable(frame: pd.DataFrame, profile: Profile) -> Parts:
     layout = LAYOUTS.get(frame.attrs.get("label"), {})
     patterns = layout.get("columns", {})
     if not patterns or not {*re.findall("{([^:}]+)", "".join(patterns.values()))} <= {*frame}:
-        frame = frame.reset_index(drop=frame.index.nlevels == 1 and frame.index.name is None)
+        frame = frame.reset_index(drop=frame.index.name is None and is_numeric_dtype(frame.index.dtype))
         patterns, layout = _patterns(frame), {}
     groups = frame.groupby(layout["parts"], sort=False) if "parts" in layout else [("", frame)]
     return {title: _cells(part, patterns, layout.get("across")) for title, part in groups}
@@ -79,7 +79,7 @@ def render(kind: str, parts: Parts, caption: str = "", label: str = "") -> str:
 
 def _patterns(frame: pd.DataFrame) -> dict[str, str]:
     """The layout of a frame without one: header -> the place of its column and its digits; high stands beside low."""
-    names = [" ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in frame]
+    names = [" ".join(map(_words, name)) if isinstance(name, tuple) else str(name) for name in frame]
     patterns = {}
     for place, name in enumerate(names):
         digits, twin = _digits(frame.iloc[:, place]), name.replace("low", "high") if name.startswith("low") else None
