@@ -54,6 +54,7 @@ def beside(ours: pd.DataFrame, published: pd.DataFrame, *, on: str | list[str]) 
 def readable(frame: pd.DataFrame, profile: Profile) -> Parts:
     """A frame in words and with sensible digits, by the layout of its label (`frame.attrs["label"]`) in
     `params/tables.yaml`; without one, or of part of the columns, all of them, `low` and `high` as one interval."""
+    frame = frame.round(6)  # as the CSV has it, whose digits decide
     frame = frame.replace({"round": roles.printed_rounds(profile.final.rounds)}) if "round" in frame else frame
     layout = LAYOUTS.get(frame.attrs.get("label"), {})
     patterns = layout.get("columns", {})

@@ -74,7 +74,7 @@ def test_screen():
     page = tables.render("html", shown(pd.DataFrame({"finding": ["x < y " * 30], "effect": [-0.25]})))
     assert f'<td style="text-align:left">{"x &lt; y " * 30}</td>' in page
     assert '<td style="text-align:right">-0.250</td>' in page and "details" not in page
-    assert "<summary>Open the table: 21 rows</summary>" in tables.render("html", shown(pd.DataFrame({"a": range(21)})))
+    assert "<summary>Open the table: 25 rows</summary>" in tables.render("html", shown(pd.DataFrame({"a": range(25)})))
 
 
 @pytest.mark.parametrize(
