@@ -4,13 +4,14 @@
 """
 
 import re
+import string
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from pandas.api.types import is_numeric_dtype
 
 from lib.config import manifest, profiles, roles
 from lib.config.profiles import Profile
@@ -18,6 +19,7 @@ from lib.figures.style import LOOK, csv_bytes, write
 
 _LOOK = profiles.read_yaml("tables.yaml")
 WORDS, LAYOUTS = _LOOK["words"], _LOOK["layouts"]
+_NAMED = {label: {*re.findall("{([^:}]+)", "".join(layout["columns"].values()))} for label, layout in LAYOUTS.items()}
 MISSING = "–"
 _ESCAPES = {  # in cells and captions
     # A bar would end the cell; * and _ would turn part of a label into italics.
@@ -52,17 +54,19 @@ def beside(ours: pd.DataFrame, published: pd.DataFrame, *, on: str | list[str]) 
 
 
 def readable(frame: pd.DataFrame, profile: Profile) -> Parts:
-    """A frame in words and with sensible digits, by the layout of its label (`frame.attrs["label"]`) in
-    `params/tables.yaml`; without one, or of part of the columns, all of them, `low` and `high` as one interval."""
-    frame = frame.round(6)  # as the CSV has it, whose digits decide
+    """A frame in words and with sensible digits, by a layout of `params/tables.yaml`: that of `frame.attrs["label"]`,
+    else one of just these columns, else all columns as they stand."""
+    frame = frame.round(6).convert_dtypes()  # as the CSV has it, whose digits decide
     frame = frame.replace({"round": roles.printed_rounds(profile.final.rounds)}) if "round" in frame else frame
-    layout = LAYOUTS.get(frame.attrs.get("label"), {})
-    patterns = layout.get("columns", {})
-    if not patterns or not {*re.findall("{([^:}]+)", "".join(patterns.values()))} <= {*frame}:
+    own = _NAMED.get(frame.attrs.get("label"), {""})
+    wanted = own if own <= {*frame} else {*frame}
+    layout = next((LAYOUTS[label] for label, named in _NAMED.items() if named == wanted), None)
+    if layout is None:
         frame = frame.reset_index(drop=frame.index.name is None and is_numeric_dtype(frame.index.dtype))
-        patterns, layout = _patterns(frame), {}
+        names = [" ".join(map(_words, name)) if isinstance(name, tuple) else _words(str(name)) for name in frame]
+        layout = {"columns": {name.replace("_", " "): f"{{{place}}}" for place, name in enumerate(names)}}
     groups = frame.groupby(layout["parts"], sort=False) if "parts" in layout else [("", frame)]
-    return {title: _cells(part, patterns, layout.get("across")) for title, part in groups}
+    return {title: _cells(part, **layout) for title, part in groups}
 
 
 def render(kind: str, parts: Parts, caption: str = "", label: str = "") -> str:
@@ -70,42 +74,18 @@ def render(kind: str, parts: Parts, caption: str = "", label: str = "") -> str:
     which opens a long table with a click; columns of numbers to the right."""
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(Path(__file__).parent), trim_blocks=True)
     escapes = str.maketrans({"\n": " "} | _ESCAPES[kind])
-    tables = []
-    for title, cells in parts.items():
-        head, *rows = ([text.translate(escapes) for text in row] for row in [cells.columns, *cells.to_numpy()])
-        tables.append((title.translate(escapes), [_numbers(cells[name]) for name in cells], head, rows))
-    values = {"tables": tables, "caption": caption.translate(escapes), "label": label}
-    return environment.get_template(f"table.{kind}.j2").render(values)
+    environment.filters["escaped"] = lambda text: text.translate(escapes)
+    environment.tests["numbers"] = lambda texts: texts.str.fullmatch(r"[\d\s.,%()\[\]/±–-]*").all()
+    return environment.get_template(f"table.{kind}.j2").render(parts=parts, caption=caption, label=label)
 
 
-def _patterns(frame: pd.DataFrame) -> dict[str, str]:
-    """The layout of a frame without one: header -> the place of its column and its digits; high stands beside low."""
-    names = [" ".join(map(_words, name)) if isinstance(name, tuple) else str(name) for name in frame]
-    patterns = {}
-    for place, name in enumerate(names):
-        digits, twin = _digits(frame.iloc[:, place]), name.replace("low", "high") if name.startswith("low") else None
-        if twin in names:
-            interval = f"[{{{place}{digits}}}, {{{names.index(twin)}{digits}}}]"
-            patterns[_words(name.replace("low", "interval")).replace("_", " ")] = interval
-        elif name.replace("high", "low") not in names[:place]:
-            patterns[_words(name).replace("_", " ")] = f"{{{place}{digits}}}"
-    return patterns
-
-
-def _digits(values: pd.Series) -> str:
-    if is_bool_dtype(values) or not is_numeric_dtype(values):
-        return ""
-    size = values.abs().max()
-    return ":,.0f" if size >= 1000 or (values.dropna() % 1 == 0).all() else ":.1f" if size >= 10 else ":.3f"
-
-
-def _cells(frame: pd.DataFrame, patterns: dict[str, str], across: str | None) -> pd.DataFrame:
+def _cells(frame: pd.DataFrame, columns: dict[str, str], parts: str = "", across: str = "") -> pd.DataFrame:
     """A column of text for each pattern; across: the last one spread over the values of that column of the frame."""
-    rows = [[*map(_Value, row)] for row in frame.astype(object).itertuples(index=False, name=None)]
-    named = [(row, dict(zip(map(str, frame), row, strict=True))) for row in rows]
-    cells = pd.DataFrame({head: [text.format(*row, **by) for row, by in named] for head, text in patterns.items()})
+    rows = frame.astype(object).to_dict("records")
+    texts = {head: [_PEOPLE.vformat(text, [*row.values()], row) for row in rows] for head, text in columns.items()}
     # What is made of missing values alone, such as "[–, –]", is one missing value.
-    cells = cells.astype(object).map(lambda text: text.replace(" (–)", "") if re.search(r"\w", text) else MISSING)
+    cells = pd.DataFrame(texts, dtype=object)
+    cells = cells.map(lambda text: text.replace(" (–)", "") if re.search(r"\w", text) else MISSING)
     if across:
         (first, last), spread = cells, frame[across].map(_words).to_numpy()
         wide = cells.assign(across=spread).pivot(index=first, columns="across", values=last).fillna(MISSING)
@@ -113,21 +93,19 @@ def _cells(frame: pd.DataFrame, patterns: dict[str, str], across: str | None) ->
     return cells
 
 
-class _Value:
-    """A value in a pattern: `MISSING` where there is none, a text in people's words, a number in the pattern's digits."""
+class _People(string.Formatter):
+    """Values as people read them: a dash for a missing one, texts in words, numbers with a pattern's digits or few."""
 
-    def __init__(self, value: Any):
-        self.value = value
-
-    def __format__(self, digits: str) -> str:
-        value = self.value
+    def format_field(self, value: Any, format_spec: str) -> str:
         if pd.isna(value) or value in ("", "-"):
             return MISSING
         if isinstance(value, str):
             return f"{Decimal(value):f}" if re.fullmatch(r"[\d.]+e-?\d+", value) else _words(value)
         if isinstance(value, bool):
             return "yes" if value else "no"
-        return re.sub(r"^-(?=[0.]*$)", "", format(value, digits or (",.3f" if value % 1 else ",.0f")))
+        size = abs(value)
+        digits = 0 if isinstance(value, int) or size >= 1000 else 1 if size >= 10 else 3
+        return re.sub(r"^-(?=[0.]*$)", "", format(value, format_spec or f",.{digits}f"))
 
 
 def _words(name: str) -> str:
@@ -135,5 +113,4 @@ def _words(name: str) -> str:
     return WORDS.get(name) or manifest.full_name(name)
 
 
-def _numbers(texts: pd.Series) -> bool:
-    return texts.str.fullmatch(r"[\d\s.,%()\[\]/±–-]*").all()
+_PEOPLE = _People()

@@ -82,18 +82,15 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
     warnings.filterwarnings("ignore", message="IProgress not found")
     provenance.saved.clear()
     if shell := namespace.get("get_ipython"):
+        from lib.figures import tables
+
         shown = shell().display_formatter.formatters["text/html"]
-        shown.for_type_by_name("pandas", "DataFrame", lambda frame: _html(frame, profile))
+        shown.for_type_by_name(
+            "pandas", "DataFrame", lambda frame: tables.render("html", tables.readable(frame, profile))
+        )
     promised = manifest.promised(manifest.load(), name)
     if profile.only and "THESIS_PROGRESS" not in os.environ:  # run_all.sh has checked it for all its notebooks
         from lib.published import figure_models
 
         profiles.check_only(profile.only, figure_models.names(promised))
     return Notebook(name, profile, promised)
-
-
-def _html(frame: Any, profile: Profile) -> str:
-    """A data frame as people read it, instead of pandas' own view of it."""
-    from lib.figures import tables
-
-    return tables.render("html", tables.readable(frame, profile))
