@@ -17,26 +17,23 @@ from lib.config import manifest, profiles, roles
 from lib.config.profiles import Profile
 from lib.figures.style import LOOK, csv_bytes, write
 
-_LOOK = profiles.read_yaml("tables.yaml")
-WORDS, LAYOUTS = _LOOK["words"], _LOOK["layouts"]
+WORDS, LAYOUTS = profiles.read_yaml("tables.yaml").values()
 _NAMED = {label: {*re.findall("{([^:}]+)", "".join(layout["columns"].values()))} for label, layout in LAYOUTS.items()}
 MISSING = "–"
-_ESCAPES = {  # in cells and captions
-    # A bar would end the cell; * and _ would turn part of a label into italics.
+_ESCAPES = {  # a bar would end a cell of Markdown; * and _ would turn part of a label into italics
     "md": {sign: f"\\{sign}" for sign in "|\\*_<>"},
     "tex": {sign: f"\\{sign}" for sign in "&%$#_{}"} | LOOK["latex"],
     "html": {"&": "&amp;", "<": "&lt;", ">": "&gt;"},
 }
-Parts = dict[str, pd.DataFrame]  # title -> cells as text; mostly one part without a title
+Parts = dict[str, pd.DataFrame]  # title -> cells as text; mostly one, without a title
 
 
 def save(
     frame: pd.DataFrame, label: str, *, profile: Profile, caption: str = "", records: pd.DataFrame | None = None
 ) -> list[Path]:
-    """Save a table under its label, `.csv` with six decimals, `.md` and `.tex` as `readable` has it, and provenance.
+    """Save `.csv` with six decimals, `.md` and `.tex` as `readable` has it, which a notebook shows too, and provenance.
 
-    Returns the three paths. caption: for a label without one in `params/figures.yaml`. A notebook that shows the frame
-    later shows what was saved.
+    Returns the three paths. caption: for a label without one in `params/figures.yaml`.
     """
     frame.attrs["label"] = label
     parts, caption = readable(frame, profile), LOOK["texts"].get(label, {}).get("caption", caption)
@@ -81,8 +78,8 @@ def render(kind: str, parts: Parts, caption: str = "", label: str = "") -> str:
 
 def _cells(frame: pd.DataFrame, columns: dict[str, str], parts: str = "", across: str = "") -> pd.DataFrame:
     """A column of text for each pattern; across: the last one spread over the values of that column of the frame."""
-    rows = frame.astype(object).to_dict("records")
-    texts = {head: [_PEOPLE.vformat(text, [*row.values()], row) for row in rows] for head, text in columns.items()}
+    rows, people = frame.astype(object).to_dict("records"), _People()
+    texts = {head: [people.vformat(text, [*row.values()], row) for row in rows] for head, text in columns.items()}
     # What is made of missing values alone, such as "[–, –]", is one missing value.
     cells = pd.DataFrame(texts, dtype=object)
     cells = cells.map(lambda text: text.replace(" (–)", "") if re.search(r"\w", text) else MISSING)
@@ -103,14 +100,10 @@ class _People(string.Formatter):
             return f"{Decimal(value):f}" if re.fullmatch(r"[\d.]+e-?\d+", value) else _words(value)
         if isinstance(value, bool):
             return "yes" if value else "no"
-        size = abs(value)
-        digits = 0 if isinstance(value, int) or size >= 1000 else 1 if size >= 10 else 3
+        digits = 0 if isinstance(value, int) or abs(value) >= 1000 else 1 if abs(value) >= 10 else 3
         return re.sub(r"^-(?=[0.]*$)", "", format(value, format_spec or f",.{digits}f"))
 
 
 def _words(name: str) -> str:
     """What people read for the name of a column or check, or for the label of a figure."""
     return WORDS.get(name) or manifest.full_name(name)
-
-
-_PEOPLE = _People()
