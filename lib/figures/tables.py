@@ -1,6 +1,7 @@
 """Tables as people read them, in Markdown, booktabs LaTeX and HTML, beside a CSV that keeps every number.
 
-`params/tables.yaml` has the words for columns and what a table shows, `params/figures.yaml` the captions.
+`params/tables.yaml` has the words for columns and what a table shows, `params/figures.yaml` the captions. A notebook
+that imports this module shows its data frames so.
 """
 
 import re
@@ -11,6 +12,7 @@ from typing import Any
 
 import jinja2
 import pandas as pd
+from IPython import get_ipython
 from pandas.api.types import is_numeric_dtype
 
 from lib.config import manifest, profiles, roles
@@ -35,8 +37,8 @@ def save(
 
     Returns the three paths. caption: for a label without one in `params/figures.yaml`.
     """
-    frame.attrs["label"] = label
-    parts, caption = readable(frame, profile), LOOK["texts"].get(label, {}).get("caption", caption)
+    frame.attrs |= {"label": label, "rounds": roles.printed_rounds(profile.final.rounds)}
+    parts, caption = readable(frame), LOOK["texts"].get(label, {}).get("caption", caption)
     texts = {f".{kind}": render(kind, parts, caption, label).encode() for kind in ("md", "tex")}
     return write(label, frame, {".csv": csv_bytes(frame), **texts}, profile, records)
 
@@ -50,11 +52,11 @@ def beside(ours: pd.DataFrame, published: pd.DataFrame, *, on: str | list[str]) 
     return frame[[*dict.fromkeys([*twins, *theirs])]].reset_index()
 
 
-def readable(frame: pd.DataFrame, profile: Profile) -> Parts:
+def readable(frame: pd.DataFrame) -> Parts:
     """A frame in words and with sensible digits, by a layout of `params/tables.yaml`: that of `frame.attrs["label"]`,
     else one of just these columns, else all columns as they stand."""
     frame = frame.round(6).convert_dtypes()  # as the CSV has it, whose digits decide
-    frame = frame.replace({"round": roles.printed_rounds(profile.final.rounds)}) if "round" in frame else frame
+    frame = frame.replace({"round": frame.attrs.get("rounds", {})})
     own = _NAMED.get(frame.attrs.get("label"), {""})
     wanted = own if own <= {*frame} else {*frame}
     layout = next((LAYOUTS[label] for label, named in _NAMED.items() if named == wanted), None)
@@ -107,3 +109,8 @@ class _People(string.Formatter):
 def _words(name: str) -> str:
     """What people read for the name of a column or check, or for the label of a figure."""
     return WORDS.get(name) or manifest.full_name(name)
+
+
+if shell := get_ipython():
+    html = shell.display_formatter.formatters["text/html"]
+    html.for_type(pd.DataFrame, lambda frame: render("html", readable(frame)))

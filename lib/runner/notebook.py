@@ -81,13 +81,6 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
     # tqdm asks for ipywidgets when some library imports its notebook bar; progress is shown without it.
     warnings.filterwarnings("ignore", message="IProgress not found")
     provenance.saved.clear()
-    if shell := namespace.get("get_ipython"):
-        from lib.figures import tables
-
-        shown = shell().display_formatter.formatters["text/html"]
-        shown.for_type_by_name(
-            "pandas", "DataFrame", lambda frame: tables.render("html", tables.readable(frame, profile))
-        )
     promised = manifest.promised(manifest.load(), name)
     if profile.only and "THESIS_PROGRESS" not in os.environ:  # run_all.sh has checked it for all its notebooks
         from lib.published import figure_models

@@ -2,8 +2,10 @@
 
 import re
 
+import nbformat
 import pandas as pd
 import pytest
+from nbclient import NotebookClient
 
 from lib.config import paths, profiles, roles
 from lib.figures import tables
@@ -22,8 +24,8 @@ COMMITTED = sorted(path for path in paths.ROOT.glob("figures/mini*/*tab*.csv"))
 
 def shown(frame, label="", profile="smoke"):
     frame = frame.copy()
-    frame.attrs["label"] = label
-    return tables.readable(frame, profiles.load(profile))
+    frame.attrs |= {"label": label, "rounds": roles.printed_rounds(profiles.load(profile).final.rounds)}
+    return tables.readable(frame)
 
 
 def test_markdown():
@@ -139,6 +141,16 @@ def test_a_layout_is_of_a_table_whose_columns_it_names_or_of_frames_with_just_it
     assert shown(frame.drop(columns="q"))[""].loc[0, "upper end"] == "0.250"
 
 
+def test_a_notebook_shows_its_frames_so():
+    """In a kernel of its own: once the module is imported, a frame's HTML is ours."""
+    told = "from lib.figures import tables; import pandas as pd; from IPython.display import display"
+    cells = [told, "display(pd.DataFrame({'over_384_percent': [-10.666667, None]}))"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(paths.ROOT)}}).execute()
+    page = notebook.cells[1].outputs[0]["data"]["text/html"]
+    assert "over 384 percent" in page and ">-10.7<" in page and ">–<" in page
+
+
 def test_save(tmp_path, monkeypatch):
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
     monkeypatch.setattr(provenance, "saved", {})
@@ -161,7 +173,7 @@ def test_captions_live_in_one_place(tmp_path, monkeypatch):
 
 def test_nothing_to_save():
     with pytest.raises(ValueError, match="tab4_1: nothing to save"):
-        tables.save(FRAME.iloc[:0], "tab4_1", profile=None)
+        tables.save(FRAME.iloc[:0], "tab4_1", profile=profiles.load("smoke"))
 
 
 def test_beside():
