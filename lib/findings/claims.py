@@ -149,8 +149,8 @@ def rerun_noise(tasks: tuple[str, ...] = (), *, without: str = "", reruns: tuple
 
         sd^2 = mean over pairs of d^2 / 2,  d: the difference of their mean normalised accuracies, .0067 and .0047
 
-    With two degrees of freedom a difference counts from .0249. For one task: from the twelve differences of single
-    tasks. without: a figure whose pair is left out, for claims about that pair itself. reruns: or those of `TWINS`.
+    With two degrees of freedom a difference counts from .0249. For one task: from the twelve of single tasks.
+    without: a figure whose pair is left out, for claims about that pair itself. reruns: or those of `TWINS`.
     """
     pairs, values = [rerun for rerun in reruns if rerun[0] != without], "value" if reruns is TWINS else "normalized"
     tables = [theirs.load(figure).pivot(index="model", columns="task", values=values) for figure, *_ in pairs]

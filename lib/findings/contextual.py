@@ -84,10 +84,8 @@ def figure_histories(groups: dict[str, str], profile: Profile) -> pd.DataFrame:
 def factors(profile: Profile) -> pd.DataFrame:
     """What a factor on the contextual loss does to the plain sum of both: a row for each structural loss and factor.
 
-    expected: share of the gradient that the factor gives at the start of training. share: mean over a training with it.
-    cosine: mean over held-out documents, with the student of the structural loss alone; another_seed: between two seeds
-    of that student. Factors that are not trained have no share and cosine.
-    """
+    expected: share of the gradient that the factor gives at the start of training. Of factors that are trained, share:
+    its mean; cosine: with the student of the structural loss alone. another_seed: between two seeds of that student."""
     rows, seeds = [], profile.reference_seeds[:2]
     for loss, plain in NO_WEIGHTING.items():
         alone = Variant("student", structural=parse(plain).structural)
