@@ -1,5 +1,6 @@
 """Which notebook makes which figure and table: `params/manifest.yaml`, checked."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,6 +17,8 @@ SUFFIXES = {
     "table": (".csv", ".md", ".tex"),
     "page": (".html",),  # shows the others, and is made anew when one of them is
 }
+
+_WORDS = {"fig": "Figure", "tab": "Table", "news_tab": "News paper, table", "news_fig": "News paper, figure"}
 
 
 class Entry(Settings):  # one figure, table or page
@@ -41,6 +44,12 @@ def load() -> dict[str, Entry]:
     """Label -> entry, in the order of the file; `ParameterError`, naming label and key, for one that does not fit."""
     entries = profiles.entries("manifest.yaml")
     return {label: profiles.validated(Entry, {"label": label, **fields}, where) for label, fields, where in entries}
+
+
+def full_name(label: str) -> str:
+    """`fig4_10` -> "Figure 4.10", `figA_1` -> "Figure A.1", `news_tab1` -> "News paper, table 1"."""
+    match = re.fullmatch(r"(news_tab|news_fig|fig|tab)(?=[_\dA-Z])_?(.+)", label)
+    return f"{_WORDS[match[1]]} {match[2].replace('_', '.')}" if match else label
 
 
 def promised(entries: dict[str, Entry], notebook: str) -> dict[str, Entry]:

@@ -193,11 +193,8 @@ class EasierTask(Claim):
 
 
 class Alike(Claim):
-    """Each of `models` scores as well with another treatment, up to `verdicts.MARGIN`. It is checked on our runs alone.
-
-    treatment: what is added to a model's name, before the round, as in "cosine;cut" for task texts cut at the teacher's
-        limit.
-    """
+    """Each of `models` scores as well with another treatment, up to `verdicts.MARGIN`; of our runs alone. The treatment
+    is added to a model's name, before the round, as in "cosine;cut" for task texts cut at the teacher's limit."""
 
     models: Patterns
     treatment: Text

@@ -1,8 +1,7 @@
 """The thesis' findings as checks on published numbers and on ours: the ledger, and each chapter's part of it.
 
-A finding stands in `params/claims.yaml`; its kind (`lib.findings.claim_kinds`) turns it into differences of scores, and
-`lib.statistics.verdicts` judges them: ours by chance-corrected scores of single test examples, with seeds and texts as
-noise, the published ones by normalised accuracies, with the seed's noise alone.
+The kind of a finding in `params/claims.yaml` turns it into differences of scores for `lib.statistics.verdicts`: ours by
+chance-corrected scores of single examples, noise being seeds and texts, the published ones with the seed's alone.
 """
 
 import contextlib
@@ -72,15 +71,14 @@ def parse(name: str, fields: Mapping[str, Any], where: str) -> Claim:
 def check(
     scores: Scores, *, checks: Checks | None = None, numbers: Mapping[str, float] | None = None, profile: str = ""
 ) -> pd.DataFrame:
-    """The claims ledger: every finding on the published numbers and on our scores.
+    """The claims ledger: every finding, a row each, on the published numbers ("published_...") and on our scores.
 
     scores: figure -> tidy records with scores of single test examples, as of `experiments.run`; model is the identity,
         or the name as printed. Models that the figure does not print add to the seed noise.
     checks: `testability.results`; a claim is "not testable here" if a check that it needs failed, for it or for all.
-    numbers: ours, by name, for claims of the kind `number`. q is taken within each of the two documents.
+    numbers: ours, by name, for claims of the kind `number`.
 
-    A row per claim; label is its figure, checks are those that it needs. "published_..." is of the published numbers,
-    the others are ours: `Judgement`'s, "not run" where a model has no scores; q, among all that were tested.
+    label is the figure. Columns are `Judgement`'s, "not run" where a model has no scores; q, within each document.
     """
     rows = []
     for claim in load():
@@ -151,8 +149,8 @@ def rerun_noise(tasks: tuple[str, ...] = (), *, without: str = "", reruns: tuple
 
         sd^2 = mean over pairs of d^2 / 2,  d: the difference of their mean normalised accuracies, .0067 and .0047
 
-    With two degrees of freedom a difference counts from .0249. For one task: from the twelve differences of single
-    tasks. without: a figure whose pair is left out, for claims about that pair itself. reruns: or those of `TWINS`.
+    With two degrees of freedom a difference counts from .0249. For one task: from the twelve of single tasks.
+    without: a figure whose pair is left out, for claims about that pair itself. reruns: or those of `TWINS`.
     """
     pairs, values = [rerun for rerun in reruns if rerun[0] != without], "value" if reruns is TWINS else "normalized"
     tables = [theirs.load(figure).pivot(index="model", columns="task", values=values) for figure, *_ in pairs]
@@ -164,8 +162,7 @@ def rerun_noise(tasks: tuple[str, ...] = (), *, without: str = "", reruns: tuple
 def neighbours(figure: str) -> pd.DataFrame:
     """A published ranking, neighbour by neighbour, best first; in Figure 5.3 neighbours are those of one round.
 
-    gap: of mean normalised accuracy. within_noise: two published runs may differ by as much.
-    """
+    gap: of mean normalised accuracy. within_noise: two published runs may differ by as much."""
     means = theirs.load(figure).groupby("model", sort=False)["normalized"].mean()
     rounds = means.index.str.rpartition(";").get_level_values(2) if figure == "fig5_3" else [""] * len(means)
     table = pd.concat([effects.neighbours(group) for _, group in means.groupby(rounds, sort=False)], ignore_index=True)

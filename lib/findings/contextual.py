@@ -1,7 +1,5 @@
 """What Section 4.5 reports beside accuracies, and three ideas of the drafts, each beside its twin (Figure A.1)."""
 
-from collections.abc import Iterable
-
 import numpy as np
 import pandas as pd
 
@@ -15,26 +13,12 @@ from lib.experiments import contextual_teacher, embeddings, models
 from lib.findings import chapter4
 from lib.findings.teacher_distances import cosines
 from lib.published import figure_models
-from lib.statistics import verdicts
-from lib.statistics.intervals import from_examples, task_scores
 
 COLLAPSED = 0.9  # mean cosine of different documents: all embeddings point one way
 _GRID = profiles.grid("beyond")
 FACTORS, TRAINED_FACTORS = _GRID["factors"], _GRID["trained_factors"]  # on the contextual loss; with their λ
 DRAFTS, TWINS = _GRID["drafts"], _GRID["twins"]  # identity -> name in Figure A.1; ablation -> its twin, by these names
 _FIGURES = dict(zip(("tab4_6", "tab4_7", "tab4_8"), figure_models.PROJECTIONS, strict=True))
-
-
-def paragraph_vector_table(identities: Iterable[str], profile: Profile) -> pd.DataFrame:
-    """Each single Paragraph Vector among the models, compounds taken apart; gensim cuts documents at 10,000 words."""
-    variants = [variant for variant in map(parse, identities) if variant.kind == "paragraph_vector"]
-    rows = []
-    for label in dict.fromkeys(part for variant in variants for part in variant.contextual.split("+")):
-        vectors = contextual_teacher.paragraph_vector(label, profile)
-        names = "vocabulary_size", "seconds", "truncated", "documents"
-        vocabulary, seconds, cut, documents = (vectors[name].item() for name in names)
-        rows.append((label, vocabulary, seconds, 100 * cut / documents, documents))
-    return pd.DataFrame(rows, columns=["model", "vocabulary", "seconds", "percent_cut", "documents"])
 
 
 def projection_table(label: str, profile: Profile) -> pd.DataFrame:
@@ -100,10 +84,8 @@ def figure_histories(groups: dict[str, str], profile: Profile) -> pd.DataFrame:
 def factors(profile: Profile) -> pd.DataFrame:
     """What a factor on the contextual loss does to the plain sum of both: a row for each structural loss and factor.
 
-    expected: share of the gradient that the factor gives at the start of training. share: mean over a training with it.
-    cosine: mean over held-out documents, with the student of the structural loss alone; another_seed: between two seeds
-    of that student. Factors that are not trained have no share and cosine.
-    """
+    expected: share of the gradient that the factor gives at the start of training. Of factors that are trained, share:
+    its mean; cosine: with the student of the structural loss alone. another_seed: between two seeds of that student."""
     rows, seeds = [], profile.reference_seeds[:2]
     for loss, plain in NO_WEIGHTING.items():
         alone = Variant("student", structural=parse(plain).structural)
@@ -132,14 +114,3 @@ def mean_cosine(embedding: np.ndarray) -> float:
     """Mean cosine of different rows of a (rows, dim) embedding."""
     unit = embedding / np.linalg.norm(embedding, axis=1, keepdims=True)
     return float((np.square(unit.sum(0)).sum() - len(unit)) / (len(unit) * (len(unit) - 1)))
-
-
-def drafts(profile: Profile) -> pd.DataFrame:
-    """Tidy records of the ablations and their twins under their names in the figure, each with the reference seeds."""
-    return chapter4.renamed(experiments.run(DRAFTS, profile=profile, seeds=profile.reference_seeds), DRAFTS)
-
-
-def twins(records: pd.DataFrame) -> pd.DataFrame:
-    """Ablation against twin, over seeds and test texts: `verdicts.compare` of mean chance-corrected accuracies."""
-    table = verdicts.compare(TWINS.items(), from_examples(task_scores(records)))
-    return table.rename(columns={"left": "ablation", "right": "twin"})

@@ -9,8 +9,6 @@ from lib.distillation import projection
 from lib.distillation.variants import MASK_LABEL
 from lib.published import figure_models
 
-_WORDS = {"True": "Yes", "False": "No", "bf16": "Yes", "fp32": "No"}
-
 
 def table(label: str, profile: Profile) -> pd.DataFrame:
     """Table 4.3 (tab4_3), 4.4, 4.5, 4.9, 5.2 or 5.6, rows in the published order: `params/hyperparameters.yaml` says
@@ -19,7 +17,8 @@ def table(label: str, profile: Profile) -> pd.DataFrame:
     frame = published.load(label).rename(columns={"value": "published"})
     own = {**dict(profile), **_searched(profile)}
     values = [forms[name].format(**own) for name in frame["parameter"]]
-    frame.insert(1, "value", [_WORDS.get(value, value) for value in values])
+    words = {"True": "Yes", "False": "No", "bf16": "Yes", "fp32": "No"}
+    frame.insert(1, "value", [words.get(value, value) for value in values])
     return frame
 
 

@@ -5,7 +5,6 @@ without a network, and can be sent as one file. What was not made is listed as m
 """
 
 import base64
-import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +13,7 @@ import jinja2
 import pandas as pd
 
 from lib.config import manifest, paths, roles
-from lib.config.manifest import Entry
+from lib.config.manifest import Entry, full_name
 from lib.config.profiles import Profile
 from lib.findings import claims
 from lib.published import deviations
@@ -24,7 +23,6 @@ from lib.store.files import write_atomically
 from lib.store.progress import duration
 
 LEDGER = "tab_claims"  # has a section of its own
-_WORDS = {"fig": "Figure", "tab": "Table", "news_tab": "News paper, table", "news_fig": "News paper, figure"}
 
 
 def write(profile: Profile, ledger: pd.DataFrame) -> Path:
@@ -62,12 +60,6 @@ def shown_item(label: str, entry: Entry, profile: Profile) -> SimpleNamespace:
     shown = {"image": image, "alt": alt(label, entry.title, numbers), "table": _beside(numbers)}
     note = provenance.read(label, profile)
     return SimpleNamespace(label=label, entry=entry, complete=complete, provenance=note, **shown)
-
-
-def full_name(label: str) -> str:
-    """`fig4_10` -> "Figure 4.10", `figA_1` -> "Figure A.1", `news_tab1` -> "News paper, table 1"."""
-    match = re.fullmatch(r"(news_tab|news_fig|fig|tab)_?(.+)", label)
-    return f"{_WORDS[match[1]]} {match[2].replace('_', '.')}" if match else label
 
 
 def alt(label: str, title: str, numbers: pd.DataFrame) -> str:

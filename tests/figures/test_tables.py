@@ -1,7 +1,11 @@
 """Tables: three formats from one frame, published values beside ours."""
 
+import re
+
+import nbformat
 import pandas as pd
 import pytest
+from nbclient import NotebookClient
 
 from lib.config import paths, profiles, roles
 from lib.figures import tables
@@ -15,31 +19,38 @@ FRAME = pd.DataFrame(
         "tokens": [6.85e8, 1371.26],
     }
 )
+COMMITTED = sorted(path for path in paths.ROOT.glob("figures/mini*/*tab*.csv"))
+
+
+def shown(frame, label="", profile="smoke"):
+    frame = frame.copy()
+    frame.attrs |= {"label": label, "rounds": roles.printed_rounds(profiles.load(profile).final.rounds)}
+    return tables.readable(frame)
 
 
 def test_markdown():
-    assert tables.markdown(FRAME, "Two_models").splitlines() == [
+    assert tables.render("md", shown(FRAME), "Two_models").splitlines() == [
         r"Two\_models",
         "",
-        r"| model\_name | documents | accuracy | tokens |",
+        "| model name | documents | accuracy | tokens |",
         "| --- | ---: | ---: | ---: |",
-        "| max-margin;MSE;γ=1.0 | 500000 | 0.3333 | 6.85e+08 |",
-        r"| a\|b & 50% \*new\* | 12 |  | 1371 |",
+        "| max-margin;MSE;γ=1.0 | 500,000 | 0.333 | 685,000,000 |",
+        r"| a\|b & 50% \*new\* | 12 | – | 1,371 |",
     ]
 
 
 def test_latex():
-    assert tables.latex(FRAME, "tab4_1", "5 % of R&D").splitlines() == [
+    assert tables.render("tex", shown(FRAME), "5 % of R&D", "tab4_1").splitlines() == [
         r"\begin{table}",
         r"\centering",
         r"\caption{5 \% of R\&D}",
         r"\label{table:tab4_1}",
         r"\begin{tabular}{lrrr}",
         r"\toprule",
-        r"model\_name & documents & accuracy & tokens \\",
+        r"model name & documents & accuracy & tokens \\",
         r"\midrule",
-        r"max-margin;MSE;\(\gamma\)=1.0 & 500000 & 0.3333 & 6.85e+08 \\",
-        r"a\textbar{}b \& 50\% *new* & 12 &  & 1371 \\",
+        r"max-margin;MSE;\(\gamma\)=1.0 & 500,000 & 0.333 & 685,000,000 \\",
+        r"a\textbar{}b \& 50\% *new* & 12 & -- & 1,371 \\",
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",
@@ -57,27 +68,112 @@ def test_latex():
     ],
 )
 def test_latex_escapes(text, escaped):
-    assert tables.latex(pd.DataFrame({"c": [text]}), "t").splitlines()[7] == rf"{escaped} \\"
+    assert tables.render("tex", shown(pd.DataFrame({"c": [text]}))).splitlines()[7] == rf"{escaped} \\"
+
+
+def test_screen():
+    """Texts are whole and escaped, numbers stand to the right, and a long table waits for a click."""
+    page = tables.render("html", shown(pd.DataFrame({"finding": ["x < y " * 30], "effect": [-0.25]})))
+    assert f'<td style="text-align:left">{"x &lt; y " * 30}</td>' in page
+    assert '<td style="text-align:right">-0.250</td>' in page and "details" not in page
+    assert "<summary>Open the table: 25 rows</summary>" in tables.render("html", shown(pd.DataFrame({"a": range(25)})))
+
+
+@pytest.mark.parametrize(
+    ("column", "cells"),
+    [
+        ([0.5, -10.666667, None], ["0.500", "-10.7", "–"]),
+        ([0.0004, -0.0004, 1.0], ["0.000", "0.000", "1.000"]),  # no minus of a zero
+        ([3.0, None, 40.0], ["3", "–", "40"]),
+        (["1e-4", "3e-05", "None", "-", ""], ["0.0001", "0.00003", "None", "–", "–"]),
+        ([True, False, None], ["yes", "no", "–"]),
+        (["fig4_10", "news_tab3", "heads_converged"], ["Figure 4.10", "News paper, table 3", "heads have converged"]),
+    ],
+)
+def test_cells(column, cells):
+    assert shown(pd.DataFrame({"c": column}))[""]["c"].tolist() == cells
+
+
+def test_names_of_rows_are_kept_and_numbers_of_rows_are_not():
+    frame = pd.DataFrame({"value": [0.25, 12.5]}, index=["min", "max"])
+    assert shown(frame)[""].to_numpy().tolist() == [["min", "0.250"], ["max", "12.5"]]
+    assert shown(frame.rename_axis("model"))[""].columns.tolist() == ["model", "value"]
+    assert shown(frame.reset_index(drop=True))[""].columns.tolist() == ["value"]
+    wide = pd.DataFrame({("seconds", "DM"): [1], ("seconds", "DBOW"): [1234.5]})
+    assert shown(wide)[""].to_dict("list") == {"seconds DM": ["1"], "seconds DBOW": ["1,234"]}
+
+
+def test_table_5_7_has_models_by_tasks_and_a_part_for_each_round():
+    """As the thesis prints it, ours and in brackets published."""
+    frame = pd.read_csv(paths.ROOT / "figures/mini/tab5_7.csv")
+    parts = shown(frame, "tab5_7", "mini")
+    assert [*parts] == ["all", "100 (10k)", "25 (1k)", "retrieval"]
+    tasks = ["ARXIV", "IMDB", "AAN", "OC", "PAN", "S2ORC", "mean", "normalised mean"]
+    assert parts["all"].columns.tolist() == ["model", *tasks]
+    assert parts["retrieval"].columns.tolist() == ["model", "GAMES", "WINES", "mean", "normalised mean"]
+    row = frame.query("round == 'all' and model == 'SBERT' and task == 'AAN'").iloc[0]
+    cell = parts["all"].set_index("model").loc["SBERT", "AAN"]
+    assert cell == f"{row['value']:.3f} ({row['published']:.3f})"
+    assert parts["all"].set_index("model").loc["TF-IDF", "AAN"].count("(") == 0  # nothing published
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_committed_tables_are_for_people_and_show_their_csv(path):
+    frame = pd.read_csv(path, keep_default_na=False, na_values=[""])
+    caption = tables.LOOK["texts"][path.stem]["caption"]
+    parts = shown(frame, path.stem, path.parent.name)
+    markdown = path.with_suffix(".md").read_text(encoding="utf-8")
+    assert markdown == tables.render("md", parts, caption)
+    assert path.with_suffix(".tex").read_text(encoding="utf-8") == tables.render("tex", parts, caption, path.stem)
+    assert not re.search(r"_|nan\b|[1-9]\d*\.\d{4}|\d[eE][-+]?\d", markdown.replace(r"\_", " ")), path
+    assert not any("_" in name for cells in parts.values() for name in cells)
+    assert max(len(cells.columns) for cells in parts.values()) <= 9
+
+
+def test_a_layout_is_of_a_table_whose_columns_it_names_or_of_frames_with_just_its_columns():
+    known = {path.stem: pd.read_csv(path, nrows=0).columns for path in COMMITTED}
+    for label, layout in tables.LAYOUTS.items():
+        named = re.findall("{([^:}]+)", "".join(layout["columns"].values()))
+        assert named and {*named} <= {*known.get(label, named)}, label
+    frame = pd.DataFrame({"left": ["a"], "right": ["b"], "difference": [0.1], "low": [0.0], "high": [0.25]})
+    frame = frame.assign(p=0.5, q=0.5, verdict="open")
+    assert shown(frame)[""].loc[0, "95 % interval"] == "[0.000, 0.250]"
+    assert shown(frame.drop(columns="q"))[""].loc[0, "upper end"] == "0.250"
+
+
+def test_a_notebook_shows_its_frames_so():
+    """In a kernel of its own: once the module is imported, a frame's HTML is ours."""
+    told = "from lib.figures import tables; import pandas as pd; from IPython.display import display"
+    cells = [told, "display(pd.DataFrame({'over_384_percent': [-10.666667, None]}))"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(paths.ROOT)}}).execute()
+    page = notebook.cells[1].outputs[0]["data"]["text/html"]
+    assert "over 384 percent" in page and ">-10.7<" in page and ">–<" in page
 
 
 def test_save(tmp_path, monkeypatch):
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
     monkeypatch.setattr(provenance, "saved", {})
     profile = profiles.load("smoke", seeds=[5])
-    files = tables.save(FRAME, "tab4_1", profile=profile, caption="Corpus")
-    assert [file.name for file in files] == ["tab4_1.csv", "tab4_1.md", "tab4_1.tex"]
-    assert {file.parent for file in files} == {paths.figures(profile)} and provenance.saved == {"tab4_1": files}
-    assert (
-        files[0].read_text(encoding="utf-8").splitlines()[1] == "max-margin;MSE;γ=1.0,500000,0.333333,685000000.000000"
-    )
-    assert (paths.provenance(profile) / "tab4_1.json").is_file()
+    files = tables.save(FRAME, "tab9_1", profile=profile, caption="Corpus")
+    assert [file.name for file in files] == ["tab9_1.csv", "tab9_1.md", "tab9_1.tex"]
+    assert {file.parent for file in files} == {paths.figures(profile)} and provenance.saved == {"tab9_1": files}
     first = [file.read_bytes() for file in files]
-    assert [file.read_bytes() for file in tables.save(FRAME, "tab4_1", profile=profile, caption="Corpus")] == first
+    assert first[0].decode().splitlines()[1] == "max-margin;MSE;γ=1.0,500000,0.333333,685000000.000000"
+    assert first[1].decode().startswith("Corpus\n") and r"\caption{Corpus}" in first[2].decode()
+    assert (paths.provenance(profile) / "tab9_1.json").is_file()
+    assert [file.read_bytes() for file in tables.save(FRAME, "tab9_1", profile=profile, caption="Corpus")] == first
+
+
+def test_captions_live_in_one_place(tmp_path, monkeypatch):
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
+    _, markdown, _ = tables.save(FRAME.copy(), "tab4_9", profile=profiles.load("smoke"), caption="another")
+    assert markdown.read_text(encoding="utf-8").startswith(tables.LOOK["texts"]["tab4_9"]["caption"])
 
 
 def test_nothing_to_save():
     with pytest.raises(ValueError, match="tab4_1: nothing to save"):
-        tables.save(FRAME.iloc[:0], "tab4_1", profile=None)
+        tables.save(FRAME.iloc[:0], "tab4_1", profile=profiles.load("smoke"))
 
 
 def test_beside():
@@ -106,19 +202,6 @@ def test_beside_wants_distinct_rows_and_the_key():
         tables.beside(frame, frame.iloc[:1], on="split")
     with pytest.raises(KeyError, match="task"):
         tables.beside(pd.DataFrame({"task": ["OC"]}), frame, on="task")
-
-
-def test_rounds_are_printed_by_what_they_hold(tmp_path, monkeypatch):
-    """mini's smallest round has 25 examples; the CSV keeps the thesis' name, by which numbers are found."""
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
-    profile = profiles.load("mini", overrides={"final.rounds": {"1k": 25, "10k": 10000, "all": None}})
-    frame = pd.DataFrame({"round": ["1k", "10k", "all", "retrieval"], "value": [0.1, 0.2, 0.3, 0.4]})
-    monkeypatch.setattr(paths, "figures", lambda profile: tmp_path)
-    csv, markdown, latex = tables.save(frame, "tab5_7", profile=profile)
-    assert pd.read_csv(csv)["round"].tolist() == ["1k", "10k", "all", "retrieval"]
-    shown = [line.split("|")[1].strip() for line in markdown.read_text(encoding="utf-8").splitlines()[2:]]
-    assert shown == ["25 (1k)", "10k", "all", "retrieval"]
-    assert "25 (1k) & 0.1" in latex.read_text(encoding="utf-8")
 
 
 def test_a_round_s_name_stays_where_its_number_is_the_thesis():

@@ -6,8 +6,9 @@ import pytest
 
 from lib.distillation.variants import parse
 from lib.findings import contextual
+from lib.statistics import verdicts
 from lib.statistics.effects import normalized_runs
-from lib.statistics.intervals import seed_noise
+from lib.statistics.intervals import from_examples, seed_noise, task_scores
 
 TASKS = ("ARXIV", "IMDB", "OC", "AAN", "S2ORC", "PAN")
 
@@ -33,7 +34,8 @@ def test_an_ablation_differs_from_its_twin_in_one_thing():
 
 
 def test_a_shift_is_found_and_no_shift_is_not():
-    table = contextual.twins(records({"cosine, [CLS]": -0.1})).set_index("ablation")
+    scores = from_examples(task_scores(records({"cosine, [CLS]": -0.1})))  # as notebook 05 compares them
+    table = verdicts.compare(contextual.TWINS.items(), scores).set_index("left")
     assert table.loc["cosine, [CLS]", "difference"] == pytest.approx(-0.2), "half of the scale is above chance"
     assert table.loc["cosine, [CLS]", "high"] < 0 and table.loc["cosine, [CLS]", "p"] < 0.001
     assert table.loc["cosine + 2048d, MSE", "difference"] == pytest.approx(0, abs=1e-9)
