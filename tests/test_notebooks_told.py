@@ -113,7 +113,7 @@ TOLD: dict[tuple[str, str], Callable[[], list[str]]] = {
         f"and {rank('converged', MARGIN)}th with heads trained to the end",
         f"{distance(MARGIN, L2) / distance('MSE', L2):.0f} times as far from their targets as with MSE",
         f"Large ones beat small ones by {claim('pv-large-dimensions')}",
-        f"stands {claim('pv-over-sbert')}".replace("-", "", 1).replace(" [", " behind SBERT ["),
+        f"the large Paragraph Vector less SBERT is {claim('pv-over-sbert')}",
         f"Training four times as long does: MSE gains {longer('MSE')}",
         f"SBERT has a MAP of {retrieval('SBERT')}, the untrained base {retrieval('Longformer')}",
         f"the best student {best_student()}",
