@@ -10,7 +10,7 @@ import builtins
 import json
 import re
 
-from lib.config import manifest, paths
+from lib.config import manifest, paths, profiles
 from lib.runner import notebook
 
 NOTEBOOKS = {
@@ -21,6 +21,9 @@ OWN_PLACES = r"chdir|\.\./|[\"']/(home|tmp|root|usr|Users)|[A-Z]:\\\\|~/"
 LONGEST_CELL = 30
 IMPORTS = (ast.Import, ast.ImportFrom)
 FRAME = 5  # parameters, start, imports, versions, finish: cells that explain themselves
+CHAPTERS = {name: cells for name, cells in NUMBERED.items() if "00" <= name[:2] <= "07"}
+SECTIONS = ["## What we found", "## You should now know", "## Exercise"]
+SAY_NOTHING = ("What the numbers below depend on:", "The parameters are checked;")
 
 
 def code(cells) -> list[str]:
@@ -29,6 +32,28 @@ def code(cells) -> list[str]:
 
 def nodes(cells) -> list[ast.AST]:
     return [node for source in code(cells) for node in ast.walk(ast.parse(source))]
+
+
+def bound(tree: list[ast.AST]) -> set[str]:
+    """The names that a piece of code gives a value."""
+    imports = [node for node in tree if isinstance(node, IMPORTS)]
+    named = {alias.asname or alias.name.split(".")[0] for node in imports for alias in node.names}
+    named |= {node.arg for node in tree if isinstance(node, ast.arg)}
+    named |= {node.name for node in tree if isinstance(node, ast.FunctionDef)}
+    return named | {node.id for node in tree if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def read(tree: list[ast.AST]) -> set[str]:
+    return {node.id for node in tree if isinstance(node, ast.Name)}
+
+
+def text(cells) -> str:
+    return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+
+
+def code_in_text(cells) -> list[str]:
+    """Blocks of Python in the texts, solutions of exercises among them."""
+    return re.findall(r"^```python\n(.*?)^```", text(cells), re.MULTILINE | re.DOTALL)
 
 
 def breaking(rule, notebooks=NOTEBOOKS) -> dict:
@@ -103,6 +128,50 @@ def test_they_read_like_a_text():
     assert breaking(rule) == {}
 
 
+def test_chapters_end_with_what_was_found_what_to_know_and_an_exercise():
+    def rule(name, cells):
+        headings = [line for line in text(cells).splitlines() if line.startswith("## ")]
+        if headings[-3:] != SECTIONS:
+            return f"its last headings are {headings[-3:]}"
+        know, exercise = text(cells).split(SECTIONS[1] + "\n")[1].split(SECTIONS[2] + "\n")
+        asked, _, hidden = exercise.partition("<details><summary>Solution</summary>\n\n")
+        fits = {
+            "three to five bullets": 3 <= len(re.findall(r"^\* ", know, re.MULTILINE)) <= 5,
+            "a task": asked.strip() and "```" not in asked,
+            "a hidden solution": "```python\n" in hidden and hidden.rstrip().endswith("</details>"),
+        }
+        return [part for part, good in fits.items() if not good]
+
+    assert breaking(rule, CHAPTERS) == {}
+
+
+def test_code_in_texts_reads_only_names_that_its_notebook_binds():
+    def rule(name, cells):
+        known = {*dir(builtins), "get_ipython"} | bound(nodes(cells))
+        trees = [[*ast.walk(ast.parse(block))] for block in code_in_text(cells)]
+        return [missing for tree in trees for missing in read(tree) - known - bound(tree)]
+
+    assert breaking(rule) == {}
+
+
+def test_no_sentence_says_nothing():
+    assert breaking(lambda name, cells: [words for words in SAY_NOTHING if words in text(cells)], CHAPTERS) == {}
+
+
+def test_the_parameters_cell_names_knobs_that_can_be_turned():
+    """Comments show overrides as dictionaries, which are accepted, `only` as a text and `seeds` as a list."""
+
+    def rule(name, cells):
+        comments = "\n".join(re.findall(r"#(.*)", code(cells)[0]))
+        overrides = re.findall(r"{.*?}", comments)
+        for override in overrides:
+            profiles.load("mini", overrides=ast.literal_eval(override))
+        others = re.findall(r'"[^"]+"|\[[\d, ]+\]', re.sub(r"{.*?}", "", comments))
+        return (not overrides or len(overrides + others) < 2) and f"{overrides + others}"
+
+    assert breaking(rule, CHAPTERS) == {}
+
+
 def test_cells_are_tagged_with_the_labels_that_they_make():
     """In batch a tagged cell runs only where one of its labels is asked for; an untagged one always does."""
     entries = manifest.load()
@@ -125,17 +194,6 @@ def test_cells_are_tagged_with_the_labels_that_they_make():
 def test_what_a_label_needs_runs_when_it_alone_is_asked_for():
     """Every name that a cell reads is bound by an untagged cell, by one tagged with the label, or in the cell."""
 
-    def bound(tree):
-        named = {
-            alias.asname or alias.name.split(".")[0]
-            for node in tree
-            if isinstance(node, IMPORTS)
-            for alias in node.names
-        }
-        named |= {node.arg for node in tree if isinstance(node, ast.arg)}
-        named |= {node.name for node in tree if isinstance(node, ast.FunctionDef)}
-        return named | {node.id for node in tree if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-
     def rule(name, cells):
         wrong = []
         for label in manifest.promised(manifest.load(), name):
@@ -145,8 +203,7 @@ def test_what_a_label_needs_runs_when_it_alone_is_asked_for():
                 if cell["cell_type"] == "code" and (not tags or label in tags):
                     tree = [*ast.walk(ast.parse("".join(cell["source"])))]
                     known |= bound(tree)
-                    read = {node.id for node in tree if isinstance(node, ast.Name)}
-                    wrong += [f"{label}: {missing}" for missing in read - known]
+                    wrong += [f"{label}: {missing}" for missing in read(tree) - known]
         return wrong
 
     assert breaking(rule, NUMBERED) == {}

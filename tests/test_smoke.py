@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -84,6 +85,15 @@ def test_every_figure_is_shown_once_in_its_executed_notebook(first, artifacts):
         outputs = [output for cell in cells if cell["metadata"].get("tags") == [label] for output in cell["outputs"]]
         shown[label] = sum("image/png" in output.get("data", {}) for output in outputs)
     assert shown == dict.fromkeys(shown, 1)
+
+
+def test_the_line_that_00_prints_loads_its_export_from_any_folder(first, artifacts):
+    (path,) = (artifacts / "smoke" / "executed").glob("00_*.ipynb")
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    printed = "".join("".join(output.get("text", "")) for cell in cells for output in cell.get("outputs", []))
+    assert "the same embeddings: True" in printed
+    (folder,) = re.findall(r'SentenceTransformer\("(.+?)"\)\.encode', printed)
+    assert os.path.isabs(folder) and os.path.isfile(os.path.join(folder, "modules.json"))
 
 
 def test_a_second_run_reuses_everything_within_seconds(first, artifacts):
