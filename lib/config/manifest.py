@@ -1,5 +1,6 @@
 """Which notebook makes which figure and table: `params/manifest.yaml`, checked."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,26 +14,27 @@ SUFFIXES = {
     "figure": (".svg", ".csv"),
     "drawing": (".svg", ".csv"),  # shows no numbers: its CSV lists what it connects
     "table": (".csv", ".md", ".tex"),
-    "page": (".html",),  # shows the others, and is made anew when one of them is
 }
+
+_WORDS = {"fig": "Figure", "tab": "Table", "news_tab": "News paper, table", "news_fig": "News paper, figure"}
 
 
 class Entry(Settings):  # one figure, table or page
     label: Text
     notebook: Text
-    kind: Literal["figure", "drawing", "table", "page"]
+    kind: Literal["figure", "drawing", "table", "page"]  # a page shows the others: made anew when one of them is
     title: Text
     section: Text
     minutes: Annotated[float, Field(ge=0)]  # what its notebook takes for it in the mini profile
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The names of the files that saving it makes."""
-        return tuple(self.label + suffix for suffix in SUFFIXES[self.kind])
+        """The names of the files that saving it makes; of the site its first page."""
+        return ("index.html",) if self.kind == "page" else tuple(self.label + suffix for suffix in SUFFIXES[self.kind])
 
     def paths(self, profile: Profile) -> list[Path]:
-        """Where those files lie: with the figures, or for a page under the artifact root."""
-        folder = paths.run_folder(profile) if self.kind == "page" else paths.figures(profile)
+        """Where those files lie: with the figures, or for the site under the artifact root."""
+        folder = paths.run_folder(profile) / "site" if self.kind == "page" else paths.figures(profile)
         return [folder / name for name in self.files]
 
 
@@ -40,6 +42,12 @@ def load() -> dict[str, Entry]:
     """Label -> entry, in the order of the file; `ParameterError`, naming label and key, for one that does not fit."""
     entries = profiles.entries("manifest.yaml")
     return {label: profiles.validated(Entry, {"label": label, **fields}, where) for label, fields, where in entries}
+
+
+def full_name(label: str) -> str:
+    """`fig4_10` -> "Figure 4.10", `figA_1` -> "Figure A.1", `news_tab1` -> "News paper, table 1"."""
+    match = re.fullmatch(r"(news_tab|news_fig|fig|tab)(?=[_\dA-Z])_?(.+)", label)
+    return f"{_WORDS[match[1]]} {match[2].replace('_', '.')}" if match else label
 
 
 def promised(entries: dict[str, Entry], notebook: str) -> dict[str, Entry]:
