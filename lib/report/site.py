@@ -17,7 +17,6 @@ import pandas as pd
 from matplotlib.textpath import TextPath
 
 from lib.config import manifest, paths, profiles
-from lib.config.manifest import Entry
 from lib.config.profiles import Profile
 from lib.figures.style import LOOK
 from lib.findings import claims
@@ -28,7 +27,7 @@ from lib.store.files import write_atomically
 
 
 def write(profile: Profile, ledger: pd.DataFrame, copy: Path | None = None) -> Path:
-    """Write the site to `artifacts/<run>/site`, label "report", and return its first page; equal files stay untouched.
+    """Write the site to `artifacts/<run>/site`, label "report", and return its first page.
 
     ledger: `claims.check`'s. copy: another folder to write to, without what differs between two runs that give the
     same numbers: times, versions, the machine.
@@ -36,88 +35,63 @@ def write(profile: Profile, ledger: pd.DataFrame, copy: Path | None = None) -> P
     (first,) = manifest.load()["report"].paths(profile)
     first = copy / first.name if copy else first
     for name, content in files(profile, ledger, noted=copy is None).items():
-        path = first.parent / name
-        if not path.is_file() or path.read_bytes() != content:
-            write_atomically(path, content)
+        write_atomically(first.parent / name, content)
     provenance.saved["report"] = [first]
     return first
 
 
 def files(profile: Profile, ledger: pd.DataFrame, *, noted: bool = True) -> dict[str, bytes]:
     """Every file of the site by its name. noted: say when, how long and on what machine."""
-    entries = {label: entry for label, entry in manifest.load().items() if entry.kind != "page"}
-    items = {label: item(label, entry, profile) for label, entry in entries.items()}
-    notebooks = sorted({entry.notebook for entry in entries.values()})
-    values = {
-        "chapters": {name: cells(name, [i for i in items.values() if i.entry.notebook == name], profile) for name in notebooks},
-        "deviations": deviations.table(profile),
-        "items": items,
-        "ledger": ledger,
-        "margin": verdicts.MARGIN,
-        "profile": profile,
-        "rankings": {label: claims.neighbours(label) for label in claims.RANKINGS},
-        "report": manifest.load()["report"].notebook,
-        "rerun": claims.rerun_noise().least_difference,
-        "run": paths.run_name(profile),
-        "runs": {name: provenance.run_note(name, profile) for name in notebooks} if noted else {},
-        "ten": ten(ledger),
-    }
-    kinds = {"index": "index", **dict.fromkeys(notebooks, "chapter"), values["report"]: "claims", "about": "about"}
+    entries = manifest.load()
+    report = entries.pop("report").notebook
+    items = {label: item(entry, profile) for label, entry in entries.items()}
+    chapters = {entry.notebook: cells(entry.notebook, items, profile) for entry in entries.values()}
+    values = {"profile": profile, "ledger": ledger, "noted": noted, "items": items, "report": report}
+    values |= {"chapters": dict(sorted(chapters.items())), "run": paths.run_name(profile), "claims": claims}
+    values |= {"margin": verdicts.MARGIN, "deviations": deviations.table(profile), "run_note": provenance.run_note}
+    kinds = {"index": "index", **dict.fromkeys(chapters, "chapter"), report: "claims", "about": "about"}
     texts = {f"{name}.html": template(f"{kind}.html").render(values, page=name) for name, kind in kinds.items()}
     texts |= {name: template(name).render(pages=texts) for name in ("search.js", "site.js", "style.css")}
-    shown = {f"figures/{name}": path for each in items.values() for name, path in each.files.items()}
-    shown |= {f"notebooks/{name}.ipynb": paths.NOTEBOOKS / f"{name}.ipynb" for name in notebooks}
-    return {name: text.encode() for name, text in texts.items()} | {n: path.read_bytes() for n, path in shown.items()}
+    copied = {f"figures/{name}": path for each in items.values() for name, path in each.files.items()}
+    copied |= {f"notebooks/{name}.ipynb": paths.NOTEBOOKS / f"{name}.ipynb" for name in chapters}
+    return {name: text.encode() for name, text in texts.items()} | {name: copied[name].read_bytes() for name in copied}
 
 
-def ten(ledger: pd.DataFrame) -> pd.DataFrame:
-    """Ten findings for the summary, in the ledger's order: of each section the one of which our runs speak most clearly,
-    then the clearest of the others. Clear is a small p, of a difference or of its absence; untested ones are left out.
-    """
-    tested = ledger[~ledger["verdict"].isin((verdicts.NOT_TESTABLE, verdicts.NOT_RUN, verdicts.NUMBER))]
-    clearest = tested.loc[tested[["p", "p_equivalent"]].min(axis=1).sort_values(kind="stable").index]
-    later = clearest["section"].duplicated()
-    return pd.concat([clearest[~later], clearest[later]])[:10].sort_index()
-
-
-def item(label: str, entry: Entry, profile: Profile) -> SimpleNamespace:
+def item(entry: manifest.Entry, profile: Profile) -> SimpleNamespace:
     """All that is on disk about a label: its files by name, none if one is missing, the published figure among them."""
-    own = {path.name: path for path in entry.paths(profile)}
-    published = paths.ROOT / "figures" / "published" / f"{label}.svg"
-    own |= {f"published/{published.name}": published} if published.is_file() and entry.kind == "figure" else {}
+    label, own = entry.label, {path.name: path for path in entry.paths(profile)}
     own = own if all(path.is_file() for path in own.values()) else {}
-    text = {path.suffix: path.read_text(encoding="utf-8") for path in entry.paths(profile) if own}
+    text = {path.suffix: path.read_text(encoding="utf-8") for path in own.values()}
+    published = paths.ROOT / "figures" / "published" / f"{label}.svg"
+    files = own | ({f"published/{label}.svg": published} if ".svg" in text and published.is_file() else {})
     # Without pandas' list of missing values: the thesis' "None" is a label, not a gap.
     numbers = pd.read_csv(own[f"{label}.csv"], keep_default_na=False, na_values=[""]) if own else None
     words = {"alt": LOOK["alt"].get(label), **LOOK.get("texts", {}).get(label, {})}
     note = provenance.read(label, profile)
-    return SimpleNamespace(label=label, entry=entry, files=own, text=text, numbers=numbers, words=words, note=note)
+    return SimpleNamespace(label=label, entry=entry, files=files, text=text, numbers=numbers, words=words, note=note)
 
 
-def cells(name: str, items: list[SimpleNamespace], profile: Profile) -> list[SimpleNamespace]:
-    """The cells of a notebook but its frame; code has the outputs of its last run and the items that it saves.
+def cells(name: str, items: dict[str, SimpleNamespace], profile: Profile) -> list[SimpleNamespace]:
+    """The cells of a notebook; code has the outputs of its last run, unless it reads a clock, and the items it saves.
 
-    The last has the items that no cell saves. What a cell prints that reads a clock is left out.
+    A last cell without source has the items that no other saves.
     """
     ran = paths.run_folder(profile) / "executed" / f"{name}.ipynb"
     executed = nbformat.read(ran, 4).cells if ran.is_file() else []
     outputs = {cell.source: cell.get("outputs", []) for cell in executed if "perf_counter" not in cell.source}
-    source, shown = nbformat.read(paths.NOTEBOOKS / f"{name}.ipynb", 4).cells, []
-    begin = next((number for number, cell in enumerate(source) if number and cell.source.startswith("## ")), 1)
-    for cell in [source[0], *source[begin:]]:
+    left, shown = [each for each in items.values() if each.entry.notebook == name], []
+    for cell in nbformat.read(paths.NOTEBOOKS / f"{name}.ipynb", 4).cells:
         saves = cell.cell_type == "code" and re.search(r"\b(save|draw)\(", cell.source)
-        saved = [each for each in items if saves and f'"{each.label}"' in cell.source]
-        items = [each for each in items if each not in saved]
-        if not cell.source.startswith("nb.finish("):
-            shown.append(SimpleNamespace(cell=cell, outputs=outputs.get(cell.source, []), items=saved))
-    return [*shown, SimpleNamespace(cell=None, outputs=[], items=items)]
+        saved = [each for each in left if saves and f'"{each.label}"' in cell.source]
+        left = [each for each in left if each not in saved]
+        shown.append(SimpleNamespace(cell=cell, outputs=outputs.get(cell.source, []), items=saved))
+    return [*shown, SimpleNamespace(cell=None, outputs=[], items=left)]
 
 
 def outline(latex: str) -> TextPath | None:
     """A formula as matplotlib draws it, ten units an em; None where it cannot read it."""
-    other_names = {r"\lVert": r"\|", r"\rVert": r"\|", r"\lvert": "|", r"\rvert": "|", r"\tfrac": r"\frac"}
     try:
-        return TextPath((0, 0), "$" + re.sub(r"\\\w+", lambda name: other_names.get(name[0], name[0]), latex) + "$", 10)
+        return TextPath((0, 0), f"${latex}$", size=10)
     except ValueError:
         return None
 
@@ -141,9 +115,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     given = parser.parse_args()
     profile = profiles.load(given.profile)
-    if not (saved := paths.figures(profile) / "tab_claims.csv").is_file():
-        parser.error(f"there is no {saved}: first run ./run_all.sh {profile.name}")
-    print(write(profile, pd.read_csv(saved, dtype={"seeds": str}), given.folder))
+    if not (ledger := paths.figures(profile) / "tab_claims.csv").is_file():
+        parser.error(f"there is no {ledger}: first run ./run_all.sh {profile.name}")
+    print(write(profile, pd.read_csv(ledger, dtype={"seeds": str}), given.folder))
 
 
 if __name__ == "__main__":
