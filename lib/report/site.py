@@ -6,6 +6,7 @@ nothing from elsewhere. The templates beside this file say what stands where.
 """
 
 import argparse
+import functools
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -45,13 +46,15 @@ def files(profile: Profile, ledger: pd.DataFrame, *, noted: bool = True) -> dict
     entries = manifest.load()
     report = entries.pop("report").notebook
     items = {label: item(entry, profile) for label, entry in entries.items()}
-    chapters = {entry.notebook: cells(entry.notebook, items, profile) for entry in entries.values()}
+    chapters = {name: cells(name, items, profile) for name in sorted({entry.notebook for entry in entries.values()})}
     values = {"profile": profile, "ledger": ledger, "noted": noted, "items": items, "report": report}
-    values |= {"chapters": dict(sorted(chapters.items())), "run": paths.run_name(profile), "claims": claims}
+    values |= {"chapters": chapters, "run": paths.run_name(profile), "claims": claims}
     values |= {"margin": verdicts.MARGIN, "deviations": deviations.table(profile), "run_note": provenance.run_note}
+    values["home"] = str(paths.artifacts())
     kinds = {"index": "index", **dict.fromkeys(chapters, "chapter"), report: "claims", "about": "about"}
-    texts = {f"{name}.html": template(f"{kind}.html").render(values, page=name) for name, kind in kinds.items()}
-    texts |= {name: template(name).render(pages=texts) for name in ("search.js", "site.js", "style.css")}
+    load = templates().get_template
+    texts = {f"{name}.html": load(f"{kind}.html.j2").render(values, page=name) for name, kind in kinds.items()}
+    texts |= {name: load(f"{name}.j2").render(pages=texts) for name in ("search.js", "site.js", "style.css")}
     copied = {f"figures/{name}": path for each in items.values() for name, path in each.files.items()}
     copied |= {f"notebooks/{name}.ipynb": paths.NOTEBOOKS / f"{name}.ipynb" for name in chapters}
     return {name: text.encode() for name, text in texts.items()} | {name: copied[name].read_bytes() for name in copied}
@@ -96,8 +99,9 @@ def outline(latex: str) -> TextPath | None:
         return None
 
 
-def template(name: str) -> jinja2.Template:
-    """A template of this folder, with what it needs to write numbers and texts."""
+@functools.cache
+def templates() -> jinja2.Environment:
+    """The templates of this folder, with what they need to write numbers and texts."""
     settings = {"autoescape": True, "undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(Path(__file__).parent), **settings)
     markdown = mistune.create_markdown(escape=False, plugins=["table", "math"])
@@ -105,7 +109,7 @@ def template(name: str) -> jinja2.Template:
     environment.filters |= {"outline": outline, "split": lambda text, pattern: re.split(pattern, text, flags=re.DOTALL)}
     environment.filters["sub"] = lambda text, pattern, new: re.sub(pattern, new, text, flags=re.DOTALL)
     environment.tests["missing"] = pd.isna
-    return environment.get_template(f"{name}.j2")
+    return environment
 
 
 def main() -> None:
