@@ -276,5 +276,6 @@ const SECTIONS = [
 ["09_report.html#checks", "What had to be so", "What had to be so"],
 ["09_report.html#tab_checks", "What had to be so for findings to be testable", "What had to be so for findings to be testable What had to be so for the findings to be testable here Files: CSV, MD, TEX. Make it: ./run_all.sh mini tab_checks"],
 ["about.html#about", "About this run", "About this run Data and environment All parameters"],
+["about.html#notebooks", "The notebooks", "The notebooks All of them, as they are in the repository, without outputs: 00_start_here.ipynb, 01_data_stats.ipynb, 02_structural_loss.ipynb, 03_composite_analysis.ipynb, 04_pv_grid.ipynb, 05_projections.ipynb, 06_weighting.ipynb, 07_final_evaluation.ipynb, 08_news_clustering.ipynb, 09_report.ipynb, own_documents.ipynb."],
 ["about.html#deviations", "Deviations from the thesis", "Deviations from the thesis Where this run departs from the thesis\u0027 text, and why. Where text and published code differ, the code made the published numbers."],
 ];

@@ -25,7 +25,7 @@ function score(words, title, text) {
   return sum;
 }
 function excerpt(text, word) {
-  const at = Math.max(plain(text).indexOf(word), 0), from = Math.max(at - 60, 0);
+  const at = Math.max(plain(text).indexOf(word), 0), from = at > 60 ? text.indexOf(" ", at - 60) + 1 : 0;
   return (from ? "… " : "") + text.slice(from, at + 100).trim() + (text.length > at + 100 ? " …" : "");
 }
 async function search() {

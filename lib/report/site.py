@@ -47,28 +47,27 @@ def files(profile: Profile, ledger: pd.DataFrame, *, noted: bool = True) -> dict
     report = entries.pop("report").notebook
     items = {label: item(entry, profile) for label, entry in entries.items()}
     chapters = {name: cells(name, items, profile) for name in sorted({entry.notebook for entry in entries.values()})}
+    notebooks = sorted(path.name for path in paths.NOTEBOOKS.glob("*.ipynb"))
     values = {"profile": profile, "ledger": ledger, "noted": noted, "items": items, "report": report}
-    values |= {"chapters": chapters, "run": paths.run_name(profile), "claims": claims}
-    values |= {"margin": verdicts.MARGIN, "deviations": deviations.table(profile), "run_note": provenance.run_note}
-    values["home"] = str(paths.artifacts())
+    values |= {"chapters": chapters, "notebooks": notebooks}
     kinds = {"index": "index", **dict.fromkeys(chapters, "chapter"), report: "claims", "about": "about"}
     load = templates().get_template
     texts = {f"{name}.html": load(f"{kind}.html.j2").render(values, page=name) for name, kind in kinds.items()}
     texts |= {name: load(f"{name}.j2").render(pages=texts) for name in ("search.js", "site.js", "style.css")}
     copied = {f"figures/{name}": path for each in items.values() for name, path in each.files.items()}
-    copied |= {f"notebooks/{name}.ipynb": paths.NOTEBOOKS / f"{name}.ipynb" for name in chapters}
+    copied |= {f"notebooks/{name}": paths.NOTEBOOKS / name for name in notebooks}
     return {name: text.encode() for name, text in texts.items()} | {name: copied[name].read_bytes() for name in copied}
 
 
 def item(entry: manifest.Entry, profile: Profile) -> SimpleNamespace:
     """All that is on disk about a label: its files by name, none if one is missing, the published figure among them."""
     label, own = entry.label, {path.name: path for path in entry.paths(profile)}
-    own = own if all(path.is_file() for path in own.values()) else {}
-    text = {path.suffix: path.read_text(encoding="utf-8") for path in own.values()}
-    published = paths.ROOT / "figures" / "published" / f"{label}.svg"
-    files = own | ({f"published/{label}.svg": published} if ".svg" in text and published.is_file() else {})
+    whole = all(path.is_file() for path in own.values())
+    text = {path.suffix: path.read_text(encoding="utf-8") for path in own.values() if whole}
+    own |= {f"published/{label}.svg": paths.ROOT / f"figures/published/{label}.svg"} if entry.kind == "figure" else {}
+    files = {name: path for name, path in own.items() if whole and path.is_file()}
     # Without pandas' list of missing values: the thesis' "None" is a label, not a gap.
-    numbers = pd.read_csv(own[f"{label}.csv"], keep_default_na=False, na_values=[""]) if own else None
+    numbers = pd.read_csv(own[f"{label}.csv"], keep_default_na=False, na_values=[""]) if files else None
     words = {"alt": LOOK["alt"].get(label), **LOOK.get("texts", {}).get(label, {})}
     note = provenance.read(label, profile)
     return SimpleNamespace(label=label, entry=entry, files=files, text=text, numbers=numbers, words=words, note=note)
@@ -108,6 +107,8 @@ def templates() -> jinja2.Environment:
     environment.filters |= {"name": manifest.full_name, "duration": progress.duration, "markdown": markdown}
     environment.filters |= {"outline": outline, "split": lambda text, pattern: re.split(pattern, text, flags=re.DOTALL)}
     environment.filters["sub"] = lambda text, pattern, new: re.sub(pattern, new, text, flags=re.DOTALL)
+    environment.globals |= {"claims": claims, "deviations": deviations, "paths": paths, "provenance": provenance}
+    environment.globals |= {"margin": verdicts.MARGIN}
     environment.tests["missing"] = pd.isna
     return environment
 
