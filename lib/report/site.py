@@ -1,8 +1,7 @@
 """The site of a profile: a summary, a page for each notebook, the claims ledger, and how everything was made.
 
-A page is its notebook's text with outputs; figures and tables stand where they are saved, beside the verdicts that rest
-on them. All is plain files with relative links: it opens from disk, in JupyterLab and from any web server, and loads
-nothing from elsewhere. The templates beside this file say what stands where.
+A page is its notebook's text with outputs; figures and tables stand where they are saved, with the verdicts that rest
+on them. Links are relative and nothing is loaded from elsewhere: it opens from disk, in JupyterLab and from a server.
 """
 
 import argparse
@@ -33,8 +32,7 @@ def write(profile: Profile, ledger: pd.DataFrame, copy: Path | None = None) -> P
     ledger: `claims.check`'s. copy: another folder to write to, without what differs between two runs that give the
     same numbers: times, versions, the machine.
     """
-    (first,) = manifest.load()["report"].paths(profile)
-    first = copy / first.name if copy else first
+    first = (copy or paths.run_folder(profile) / "site") / "index.html"
     for name, content in files(profile, ledger, noted=copy is None).items():
         write_atomically(first.parent / name, content)
     provenance.saved["report"] = [first]
