@@ -18,12 +18,13 @@ from matplotlib.textpath import TextPath
 
 from lib.config import manifest, paths, profiles
 from lib.config.profiles import Profile
-from lib.figures.style import LOOK
 from lib.findings import claims
 from lib.published import deviations
 from lib.statistics import verdicts
 from lib.store import progress, provenance
 from lib.store.files import write_atomically
+
+_LOOK = profiles.read_yaml("figures.yaml")
 
 
 def write(profile: Profile, ledger: pd.DataFrame, copy: Path | None = None) -> Path:
@@ -66,7 +67,7 @@ def item(entry: manifest.Entry, profile: Profile) -> SimpleNamespace:
     files = {name: path for name, path in own.items() if whole and path.is_file()}
     # Without pandas' list of missing values: the thesis' "None" is a label, not a gap.
     numbers = pd.read_csv(own[f"{label}.csv"], keep_default_na=False, na_values=[""]) if files else None
-    words = {"alt": LOOK["alt"].get(label), **LOOK.get("texts", {}).get(label, {})}
+    words = {"alt": _LOOK["alt"].get(label), **_LOOK.get("texts", {}).get(label, {})}
     note = provenance.read(label, profile)
     return SimpleNamespace(label=label, entry=entry, files=files, text=text, numbers=numbers, words=words, note=note)
 
