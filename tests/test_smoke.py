@@ -42,7 +42,7 @@ def test_every_notebook_is_done(first):
 def test_every_label_is_made_with_its_provenance(first, artifacts):
     figures, wrong = paths.figures(profiles.load("smoke")), []
     for label, entry in ENTRIES.items():
-        folder = artifacts / "smoke" if entry.kind == "page" else figures
+        folder = artifacts / "smoke" / "site" if entry.kind == "page" else figures
         wrong += [name for name in entry.files if not (folder / name).is_file() or (folder / name).stat().st_size <= 50]
         note = artifacts / "smoke" / "provenance" / f"{label}.json"
         if entry.kind != "page":  # a page's provenance is what it shows

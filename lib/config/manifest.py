@@ -15,7 +15,6 @@ SUFFIXES = {
     "figure": (".svg", ".csv"),
     "drawing": (".svg", ".csv"),  # shows no numbers: its CSV lists what it connects
     "table": (".csv", ".md", ".tex"),
-    "page": (".html",),  # shows the others, and is made anew when one of them is
 }
 
 _WORDS = {"fig": "Figure", "tab": "Table", "news_tab": "News paper, table", "news_fig": "News paper, figure"}
@@ -24,19 +23,19 @@ _WORDS = {"fig": "Figure", "tab": "Table", "news_tab": "News paper, table", "new
 class Entry(Settings):  # one figure, table or page
     label: Text
     notebook: Text
-    kind: Literal["figure", "drawing", "table", "page"]
+    kind: Literal["figure", "drawing", "table", "page"]  # a page shows the others: made anew when one of them is
     title: Text
     section: Text
     minutes: Annotated[float, Field(ge=0)]  # what its notebook takes for it in the mini profile
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The names of the files that saving it makes."""
-        return tuple(self.label + suffix for suffix in SUFFIXES[self.kind])
+        """The names of the files that saving it makes; of the site its first page."""
+        return ("index.html",) if self.kind == "page" else tuple(self.label + suffix for suffix in SUFFIXES[self.kind])
 
     def paths(self, profile: Profile) -> list[Path]:
-        """Where those files lie: with the figures, or for a page under the artifact root."""
-        folder = paths.run_folder(profile) if self.kind == "page" else paths.figures(profile)
+        """Where those files lie: with the figures, or for the site under the artifact root."""
+        folder = paths.run_folder(profile) / "site" if self.kind == "page" else paths.figures(profile)
         return [folder / name for name in self.files]
 
 

@@ -1,1 +1,1 @@
-"""One page of everything that was made."""
+"""A small site of everything that was made."""

@@ -84,7 +84,7 @@ def changed(monkeypatch):
         ("lib.figures.boxplots", set()),
         ("lib.findings.chapter4", set()),
         ("lib.statistics.effects", set()),
-        ("lib.report.page", set()),
+        ("lib.report.site", set()),
         ("lib.runner.run_all", set()),
     ],
 )

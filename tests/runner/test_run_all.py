@@ -209,6 +209,7 @@ def test_what_only_looks_complete_is_not_done(checkout):
 @kernels
 def test_a_page_is_made_anew_when_what_it_shows_was_made(checkout):
     page = """path = manifest.load()["report"].paths(nb.profile)[0]
+path.parent.mkdir(exist_ok=True)
 path.write_text((paths.figures(nb.profile) / "fig2_1.csv").read_text())
 provenance.saved["report"] = [path]"""
     write_notebook(checkout, "09_report", "from lib.config import manifest", page, "nb.finish()")
@@ -220,7 +221,7 @@ provenance.saved["report"] = [path]"""
     write_notebook(checkout, "02_second", SECOND.replace("str(", "'new ' + str("), "nb.finish()")
     assert "it shows what the notebooks before it make" in run(checkout, *words, "--dry-run").stdout
     assert results(run(checkout, *words).stdout) == {"fig2_1": "made", "report": "made"}
-    assert (checkout / "artifacts/mini/report.html").read_text() == f"new {DOCUMENTS}"
+    assert (checkout / "artifacts/mini/site/index.html").read_text() == f"new {DOCUMENTS}"
 
 
 @pytest.mark.parametrize(
