@@ -163,10 +163,10 @@ def test_the_parameters_cell_names_knobs_that_can_be_turned():
 
     def rule(name, cells):
         comments = "\n".join(re.findall(r"#(.*)", code(cells)[0]))
-        overrides = re.findall(r"{.*?}", comments)
+        overrides = re.findall(r"{.*?}+", comments)
         for override in overrides:
             profiles.load("mini", overrides=ast.literal_eval(override))
-        others = re.findall(r'"[^"]+"|\[[\d, ]+\]', re.sub(r"{.*?}", "", comments))
+        others = re.findall(r'"[^"]+"|\[[\d, ]+\]', re.sub(r"{.*?}+", "", comments))
         return (not overrides or len(overrides + others) < 2) and f"{overrides + others}"
 
     assert breaking(rule, CHAPTERS) == {}

@@ -3,7 +3,6 @@
 import contextlib
 import io
 from collections.abc import Collection, Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -88,15 +87,14 @@ def save(
 
 def write(
     label: str, data: pd.DataFrame, content: dict[str, bytes], profile: Profile, records: pd.DataFrame | None
-) -> list[Path]:
-    """Write the files of a figure or table, by suffix, and its provenance; returns the files' paths."""
+) -> None:
+    """Write the files of a figure or table, by suffix, and its provenance."""
     if data.empty:
         raise ValueError(f"{label}: nothing to save, the data frame is empty; did `only` filter every variant out?")
     files = {paths.figures(profile) / f"{label}{suffix}": written for suffix, written in content.items()}
     for file, written in files.items():
         write_atomically(file, written)
     provenance.write(label, profile=profile, files=files, records=records)
-    return [*files]
 
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:

@@ -32,15 +32,15 @@ Parts = dict[str, pd.DataFrame]  # title -> cells as text; mostly one, without a
 
 def save(
     frame: pd.DataFrame, label: str, *, profile: Profile, caption: str = "", records: pd.DataFrame | None = None
-) -> list[Path]:
+) -> None:
     """Save `.csv` with six decimals, `.md` and `.tex` as `readable` has it, which a notebook shows too, and provenance.
 
-    Returns the three paths. caption: for a label without one in `params/figures.yaml`.
+    caption: for a label without one in `params/figures.yaml`.
     """
     frame.attrs |= {"label": label, "rounds": roles.printed_rounds(profile.final.rounds)}
     parts, caption = readable(frame), LOOK["texts"].get(label, {}).get("caption", caption)
     texts = {f".{kind}": render(kind, parts, caption, label).encode() for kind in ("md", "tex")}
-    return write(label, frame, {".csv": csv_bytes(frame), **texts}, profile, records)
+    write(label, frame, {".csv": csv_bytes(frame), **texts}, profile, records)
 
 
 def beside(ours: pd.DataFrame, published: pd.DataFrame, *, on: str | list[str]) -> pd.DataFrame:

@@ -328,8 +328,8 @@ def test_a_training_is_timed_once_however_often_it_is_shown(run, mini):
 
 
 def test_a_picture_says_who_is_best(texts):
-    (image,) = Reader(texts["02_structural_loss.html"]).images
-    assert image["src"] == "figures/fig4_2.svg"
+    images = Reader(texts["02_structural_loss.html"]).images
+    (image,) = [image for image in images if image["src"] == "figures/fig4_2.svg"]
     assert "Best mean here: cosine" in image["alt"] and "Published best: cosine" in image["alt"]
     assert int(image["width"]) > int(image["height"]) > 300
 
@@ -440,14 +440,14 @@ def test_a_missing_value_is_an_empty_cell_and_a_thesis_none_a_label(made, mini):
 
 
 def test_a_published_drawing_can_be_switched_to_where_there_is_one(made, mini, monkeypatch):
+    real = paths.ROOT
+    monkeypatch.setattr(paths, "ROOT", made)
+    monkeypatch.setattr(paths, "PARAMS", real / "params")
     alone = site.files(mini, claims.check({}))["02_structural_loss.html"].decode()
     assert 'class="switch"' not in alone
     theirs = made / "figures" / "published" / "fig4_2.svg"
     theirs.parent.mkdir()
     theirs.write_text("<svg/>")
-    real = paths.ROOT
-    monkeypatch.setattr(paths, "ROOT", made)
-    monkeypatch.setattr(paths, "PARAMS", real / "params")
     content = site.files(mini, claims.check({}))
     text = content["02_structural_loss.html"].decode()
     assert content["figures/published/fig4_2.svg"] == b"<svg/>"
