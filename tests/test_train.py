@@ -11,7 +11,7 @@ import pytest
 from lib import train
 from lib.distillation import training
 from lib.experiments import runs, student_training
-from lib.store import owned_folder
+from lib.store import executors, owned_folder
 from lib.student import Student, export
 
 SMOKE = ["--profile", "smoke", "--set", "training.precision=fp32"]  # a process keeps the precision it began with
@@ -190,6 +190,7 @@ def test_the_profile_decides_on_gradient_checkpointing(artifacts, monkeypatch):
 @pytest.fixture
 def notes(artifacts, monkeypatch):
     """Forty short texts of two kinds, with a task; THESIS_DATA, which names another place, does not count."""
+    executors.end_workers()  # those of an earlier test have its artifact root
     monkeypatch.setenv("THESIS_DATA", str(artifacts))
     monkeypatch.setenv("THESIS_JOBS", "1")
     task = artifacts.parent / "notes/tasks/kind"
