@@ -57,6 +57,7 @@ def main(arguments: list[str] | None = None) -> None:
         code, problem = 1, "interrupted; the same command goes on from what is kept, a training from its checkpoint"
     except (ValueError, OSError, ArithmeticError, MemoryError, ImportError) as error:
         problem = str(error) or type(error).__name__
+        problem += "; THESIS_ARTIFACTS names another folder to keep things in" * (str(paths.artifacts()) in problem)
     except RuntimeError as error:
         if "memory" not in str(error):
             raise
@@ -77,8 +78,7 @@ def _own(given: argparse.Namespace, out: Path) -> list[str]:
         if (free := shutil.disk_usage(place).free) < size:
             raise ValueError(f"{place}: {size / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free")
     os.environ["THESIS_DATA"] = changes["data_root"]  # what is asked for here counts, whatever stood there
-    processor = torch.cpu.get_capabilities()
-    fast = torch.cuda.is_available() or any(processor.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+    fast = torch.cuda.is_available() or any(map(torch.cpu.get_capabilities().get, ("avx512_bf16", "amx_bf16", "bf16")))
     changes["training.precision"] = "bf16" if fast else "fp32"
     print(f"suggested: {told}, {changes['training.precision']}", flush=True)
     return [f"{key}={json.dumps(value)}" for key, value in changes.items()]

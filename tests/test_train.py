@@ -273,13 +273,18 @@ def test_what_a_disk_or_a_launcher_cannot_do_is_said_before_any_work(notes, untr
     assert "--data trains in one process" in refused(capsys, command)
 
 
-def test_no_permission_is_one_line(notes, untrained, capsys, monkeypatch, tmp_path):
+@pytest.mark.parametrize("place", ["artifacts/data", "notes"])
+def test_no_permission_is_one_line(notes, untrained, capsys, monkeypatch, tmp_path, place):
+    """Of the artifact root it says how another is named."""
+
     def forbidden(*arguments, **keywords):
-        raise PermissionError(13, "Permission denied", "artifacts")
+        raise PermissionError(13, "Permission denied", str(tmp_path / place))
 
     monkeypatch.setattr("lib.data.written_once.FileLock", forbidden)  # for root may write everywhere
     command = ["MSE", "--out", str(tmp_path / "out"), "--data", str(notes)]
-    assert "[Errno 13] Permission denied: 'artifacts'" in refused(capsys, command)
+    message = refused(capsys, command)
+    assert f"[Errno 13] Permission denied: '{tmp_path / place}'" in message
+    assert ("THESIS_ARTIFACTS names another folder" in message) == (place != "notes")
 
 
 def test_bfloat16_only_where_the_processor_has_it(notes, monkeypatch, tmp_path):
