@@ -189,7 +189,7 @@ def test_the_profile_decides_on_gradient_checkpointing(artifacts, monkeypatch):
 
 @pytest.fixture
 def notes(artifacts, monkeypatch):
-    """Forty short texts of two kinds, with a task; THESIS_DATA, which names another place, does not count."""
+    """Forty short texts of two kinds and a blank one, with a task; THESIS_DATA, another place, does not count."""
     executors.end_workers()  # those of an earlier test have its artifact root
     monkeypatch.setenv("THESIS_DATA", str(artifacts))
     monkeypatch.setenv("THESIS_JOBS", "1")
@@ -197,9 +197,9 @@ def notes(artifacts, monkeypatch):
     task.mkdir(parents=True)
     subjects = ("the river carries water past the boats", "the court heard the judge of the trial")
     texts = [f"{subjects[n % 2]} and then {subjects[n % 2]} in note {n}" for n in range(40)]
-    rows = [json.dumps({"id": n, "text": text}) for n, text in enumerate(texts)]
+    rows = [json.dumps({"id": n, "text": text}) for n, text in enumerate([*texts, " "])]
     (artifacts.parent / "notes/documents.jsonl").write_text("\n".join(rows))
-    for split, numbers in (("train", range(20)), ("test", range(20, 40))):
+    for split, numbers in (("train", (*range(20), 40)), ("test", range(20, 40))):
         (task / f"{split}.jsonl").write_text("\n".join(json.dumps({"id": n, "label": n % 2}) for n in numbers))
     return artifacts.parent / "notes"
 
@@ -220,7 +220,8 @@ def test_documents_of_ones_own_end_with_a_table_and_an_export(notes, artifacts, 
     train.main(["MSE", "--data", str(notes), *SMOKE, "--out", str(tmp_path / "out"), "--export"])
     printed, bar = capsys.readouterr()
     assert "suggested: train on 15 documents, hold out 3, judge by 1 task: some 1 minute of a core, " in printed
-    assert "left out: notes: 22 in a test; " in printed
+    blank = "notes/kind: train.jsonl: 1 examples left out: a document without text"
+    assert f"left out: notes: 1 without text, notes: 22 in a test, {blank}; of" in printed
     assert "\ntrained; now judging it beside base, teacher and TF-IDF\n" in printed
     assert "0 at the student's 512 tokens and 0 at the teacher's 48 tokens" in printed
     assert "token/s" in bar and "100%" in bar

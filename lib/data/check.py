@@ -105,7 +105,7 @@ def _documents(folder: Path) -> Iterator[str]:
     notes = {
         f"longer than some {READ} words, where a student of `lab` stops reading": words > READ,
         "with hardly a word like 'the'; `lab` knows English alone": (words > 20) & (function_words < ENGLISH * words),
-        "without text; tasks leave out what needs them, a corpus refuses them": empty,
+        "without text, left out": empty,
         "with the text of an earlier one, taken once": ~empty & ~np.isin(range(len(words)), firsts),
     }
     for note, chosen in notes.items():

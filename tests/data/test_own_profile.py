@@ -105,9 +105,7 @@ def test_the_check_lists_what_is_there_and_finds_errors(profile, tmp_path, capsy
     assert check.main([str(tmp_path)]) == 2
     printed = capsys.readouterr().out
     assert "letters/mood: error: " in printed and "test.jsonl:1: id '99' is no document" in printed
-    assert (
-        "diaries: note: 1 document without text; tasks leave out what needs them, a corpus refuses them: 1\n" in printed
-    )
+    assert "diaries: note: 1 document without text, left out: 1\n" in printed
     assert "diaries: note: 1 document with the text of an earlier one, taken once: 3\n" in printed
     write(tmp_path / "letters/documents.jsonl", "{")
     assert check.main([str(tmp_path / "letters")]) == 2 and capsys.readouterr().out.count("error: ") == 1

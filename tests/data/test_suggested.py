@@ -91,7 +91,10 @@ def test_what_is_there_is_counted_and_noted(folder, capsys):
     texts = [ENGLISH.format(n) for n in range(20)] + [CZECH.format(n) for n in range(3)]
     code, lines = printed(capsys, folder([*texts, texts[0], "", "word " * 4000]))
     assert code == 0 and "26 documents of 0 to 4000 words, half of them up to 24; 0 with a group" in lines
-    assert "letters: note: 1 document without text; " in lines and "letters: note: 1 document with the text of" in lines
+    assert (
+        "letters: note: 1 document without text, left out: 24\n" in lines
+        and "letters: note: 1 document with the text of" in lines
+    )
     assert (
         "letters: note: 1 document longer than some 3000 words, where a student of `lab` stops reading: 25\n" in lines
     )
