@@ -4,11 +4,14 @@ import json
 import sys
 from pathlib import Path
 
-import mteb
-from datasets import Dataset, DatasetDict
-from mteb.abstasks.classification import AbsTaskClassification
-from mteb.abstasks.task_metadata import TaskMetadata
-from sentence_transformers import SentenceTransformer
+try:
+    import mteb
+    from datasets import Dataset, DatasetDict
+    from mteb.abstasks.classification import AbsTaskClassification
+    from mteb.abstasks.task_metadata import TaskMetadata
+    from sentence_transformers import SentenceTransformer
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"{missing}; needs: pip install -e '.[mteb]'") from None
 
 
 def task(folder: Path) -> AbsTaskClassification:

@@ -1,12 +1,16 @@
 """Write a student as ONNX: `python docs/to_onnx.py students/mine mine.onnx`. What it takes: docs/export.md."""
 
 import sys
+from importlib.util import find_spec
 
-import torch
-from torch import Tensor, nn
-from torch.nn.functional import pad
+try:
+    import torch
+    from torch import Tensor, nn
+    from torch.nn.functional import pad
 
-from lib.student import Student
+    from lib.student import Student
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"{missing}; needs: pip install -e '.[onnx]'") from None
 
 
 class PlainStudent(nn.Module):
@@ -64,4 +68,6 @@ def write(student: Student, path: str) -> None:
 
 
 if __name__ == "__main__":
+    if not all(map(find_spec, ("onnx", "onnxscript"))):  # which torch looks for after a minute
+        raise SystemExit("needs: pip install -e '.[onnx]'")
     write(Student.load(sys.argv[1]), sys.argv[2])

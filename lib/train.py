@@ -9,14 +9,16 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
-from tqdm import tqdm
+try:
+    from tqdm import tqdm
 
-from lib.config import environment, paths, profiles
-from lib.distillation import variants
-from lib.store import provenance
-from lib.store.owned_folder import check_target
+    from lib.config import environment, paths, profiles
+    from lib.distillation import variants
+    from lib.store import provenance
+    from lib.store.owned_folder import check_target
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"{missing}: run ./run_all.sh --setup once, then . .venv/bin/activate") from None
 
 MAIN = os.environ.get("RANK", "0") == "0"  # of several processes the one that speaks and saves
 
@@ -33,7 +35,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--export", action="store_true", help="write a stock SentenceTransformer")
     given, code = parser.parse_args(arguments), 2
     try:
-        variant = variants.parse(given.model)
+        try:
+            variant = variants.parse(given.model)
+        except ValueError:
+            raise profiles.unknown("model", given.model, variants.STRUCTURAL_LOSSES) from None
         if variant.kind != "student" or variant.pooling != "mean":
             raise ValueError(f"{given.model!r} is no student that can be saved; expected a loss such as cosine")
         out = check_target(given.out)  # now, not after hours of training
@@ -48,10 +53,11 @@ def main(arguments: list[str] | None = None) -> None:
             classification_names(profile)  # looks for every folder
         code = 1
         return _train(variant, given.seed, profile, out, given.export, bool(own))
-    except KeyboardInterrupt as interruption:
-        problem = f"interrupted{interruption}"
+    except KeyboardInterrupt:
+        code, problem = 1, "interrupted; the same command goes on from what is kept, a training from its checkpoint"
     except (ValueError, OSError, ArithmeticError, MemoryError, ImportError) as error:
         problem = str(error) or type(error).__name__
+        problem += "; THESIS_ARTIFACTS names another folder to keep things in" * (str(paths.artifacts()) in problem)
     except RuntimeError as error:
         if "memory" not in str(error):
             raise
@@ -72,17 +78,20 @@ def _own(given: argparse.Namespace, out: Path) -> list[str]:
         if (free := shutil.disk_usage(place).free) < size:
             raise ValueError(f"{place}: {size / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free")
     os.environ["THESIS_DATA"] = changes["data_root"]  # what is asked for here counts, whatever stood there
-    processor = torch.cpu.get_capabilities()
-    fast = torch.cuda.is_available() or any(processor.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+    fast = torch.cuda.is_available() or any(map(torch.cpu.get_capabilities().get, ("avx512_bf16", "amx_bf16", "bf16")))
     changes["training.precision"] = "bf16" if fast else "fp32"
     print(f"suggested: {told}, {changes['training.precision']}", flush=True)
     return [f"{key}={json.dumps(value)}" for key, value in changes.items()]
 
 
 def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out: Path, export: bool, own: bool) -> None:
-    from lib.experiments import contextual_teacher, keys, structural_teacher, student_training, text_sets
+    from transformers import AutoConfig
+
+    from lib.experiments import contextual_teacher, keys, models, structural_teacher, student_training, text_sets
+    from lib.findings import own_student
     from lib.store.records import store
     from lib.student import export as student_export
+    from lib.tasks import read
 
     if MAIN:
         print("reading the corpus and the teachers' embeddings; those that are missing are made", flush=True)
@@ -91,44 +100,51 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
     if MAIN:
         limits = {"student": profile.student.max_positions, "teacher": profile.structural_teacher.max_tokens}
         cut = [f"{(lengths > limit - 2).sum()} at the {name}'s {limit} tokens" for name, limit in limits.items()]
-        counts = [(name, *count) for name, each in text_sets.corpus(profile).left_out.items() for count in each.items()]
-        left_out = ", ".join(f"{name}: {count} {reason}" for name, reason, count in counts if count) or "nothing"
+        reasons = text_sets.corpus(profile).left_out.items()
+        told = [f"{name}: {count} {reason}" for name, each in reasons for reason, count in each.items() if count]
+        told += [f"{name}: {note}" for name, task in read(profile).items() for note in task.notes if "left out" in note]
+        left_out = ", ".join(told) or "nothing"
         print(f"left out: {left_out}; of {len(lengths)} documents are cut {' and '.join(cut)}", flush=True)
     if variant.contextual:
         contextual_teacher.embeddings(variant.contextual, "train", profile)
-    try:
-        with tqdm(desc="training", unit="token", unit_scale=True, disable=not MAIN, mininterval=1) as bar:
+    with tqdm(desc="training", total=tokens, unit="token", unit_scale=True, disable=not MAIN, mininterval=1) as bar:
 
-            def on_update(done: int, updates: int, loss: float) -> None:
-                if bar.total is None:  # a training that is resumed does not begin at 0
-                    bar.total = tokens
-                    bar.n = bar.initial = tokens * (done - 1) // updates
-                bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
-                bar.update(tokens * done // updates - bar.n)
+        def on_update(done: int, updates: int, loss: float) -> None:
+            if not bar.n:  # a training that is resumed does not begin at 0
+                bar.n = bar.initial = tokens * (done - 1) // updates
+            bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
+            bar.update(tokens * done // updates - bar.n)
 
-            student, _, history = student_training.train_student(variant, seed, profile, on_update=on_update)
-    except KeyboardInterrupt:
-        kept = store().path(keys.student(variant, seed, profile), student_training.CHECKPOINT).exists()
-        raise KeyboardInterrupt("; the same command goes on from the last checkpoint" * kept) from None
+        student, _, history = student_training.train_student(variant, seed, profile, on_update=on_update)
+        bar.initial, bar.n = bar.initial if bar.n else tokens, tokens  # where nothing was left to train, too
     if not MAIN:
         return
-    card = _card(variant, seed, profile, history.loss)
-    try:
-        if own:
-            from lib.findings import own_student
+    card, failed = _card(variant, seed, profile, history.loss, own), None
+    base = AutoConfig.from_pretrained(models.model_path(profile.student.model), revision=profile.student.revision)
+    card["training"]["layers"] = f"{student.config.num_hidden_layers} of the base's {base.num_hidden_layers}"
+    if own:
+        print("trained; now judging it beside base, teacher and TF-IDF", flush=True)
+        checkpoint = store().path(keys.student(variant, seed, profile), student_training.CHECKPOINT)
+        kept = shutil.copyfile(checkpoint, f"{checkpoint}.kept")  # embedding the texts of tasks removes it
+        try:
+            cells, sentences = own_student.told(own_student.compare(student, variant, seed, profile))
+            print(cells.to_string(index=False), *sentences, sep="\n")
+            card |= {"scores": cells.to_dict("records"), "verdict": sentences}
+        except Exception as error:  # the student is saved all the same; where a person interrupts it is not
+            failed = error
+        finally:
+            os.replace(kept, checkpoint)
+    student_export.save(student, out, sentence_transformer=export, card=card)
+    student_training.remove_checkpoint(variant, seed, profile)
+    print(f"saved to {out}: {len(history.loss)} updates, loss {history.loss[0]:.4f} -> {history.loss[-1]:.4f}")
+    if failed:
+        raise failed
 
-            table = own_student.compare(student, variant, seed, profile)
-            print(own_student.told(table))
-            card["scores"] = table[["measure", "examples", "model", "value", "low", "high"]].to_dict("records")
-    finally:  # whatever happens to the table, the student is kept
-        student_export.save(student, out, sentence_transformer=export, card=card)
-        student_training.remove_checkpoint(variant, seed, profile)
-        print(f"saved to {out}: {len(history.loss)} updates, loss {history.loss[0]:.4f} -> {history.loss[-1]:.4f}")
 
-
-def _card(variant: variants.Variant, seed: int, profile: profiles.Profile, losses: list[float]) -> dict[str, Any]:
-    """What the model card of an export tells of a training, but for its scores."""
-    shares = {folder.folder: f"share {folder.share:g} of the documents" for folder in profile.corpus.folders}
+def _card(variant: variants.Variant, seed: int, profile: profiles.Profile, losses: list[float], own: bool) -> dict:
+    """What the model card of an export tells of a training, but for how good it is. own: shares are documents."""
+    told = "{:g} documents" if own else "share {:g} of the documents"
+    shares = {folder.folder: told.format(folder.share) for folder in profile.corpus.folders}
     model, structural, settings = Path(profile.student.model), profile.structural_teacher, profile.training
     teachers = [f"{Path(structural.model).name}, first {structural.max_tokens} tokens"] * bool(variant.structural)
     training = settings.model_dump(include={"batch_size", "learning_rate", "precision"})
@@ -137,7 +153,7 @@ def _card(variant: variants.Variant, seed: int, profile: profiles.Profile, losse
         "base_model": model.name if model.is_dir() else profile.student.model,  # not where a person's folders lie
         "teachers": teachers + [f"Paragraph Vector {variant.contextual}"] * bool(variant.contextual),
         "losses": variant.losses,
-        "data": shares | {"documents": len(losses) * settings.batch_size * settings.accumulation},
+        "data": shares | {"texts read in training": len(losses) * settings.batch_size * settings.accumulation},
         "training": {"updates": len(losses), "loss": f"{losses[0]:.4f} -> {losses[-1]:.4f}", "seed": seed} | training,
         "provenance": provenance.commit() | provenance.versions(),
     }

@@ -39,4 +39,6 @@ def test_it_searches_pairs_and_maps(tmp_path, monkeypatch):
     lines = pairs.splitlines()[1:]
     assert len(lines) == 8 and all(line.count("river") in (0, 2) for line in lines), "each beside its own kind"
     assert "again" not in pairs and "and its nearest" in "".join(output.get("text", "") for output in outputs)
+    printed = "".join(output.get("text", "") for output in outputs)
+    assert f"{tmp_path / 'student'}: layers 1, texts of up to 512 tokens\n" in printed, "which encoder was read"
     assert sum("image/png" in output.get("data", {}) for output in outputs) == 1

@@ -10,11 +10,12 @@ import pytest
 
 from lib import train
 from lib.distillation import training
-from lib.experiments import student_training
-from lib.store import owned_folder
+from lib.experiments import runs, student_training
+from lib.store import executors, owned_folder
 from lib.student import Student, export
 
 SMOKE = ["--profile", "smoke", "--set", "training.precision=fp32"]  # a process keeps the precision it began with
+INTERRUPTED = "interrupted; the same command goes on from what is kept, a training from its checkpoint\n"
 SMALL = ["--profile", "smoke", "--set", "training.documents=12"]
 
 
@@ -46,7 +47,8 @@ def refused(capsys, arguments, code=2):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["cosin"], "unknown model 'cosin'"),
+        (["cosin"], "unknown model 'cosin'; nearest: cosine\n"),
+        (["max-margin"], "unknown model 'max-margin'; nearest: max-margin;{distance};γ={gamma}\n"),
         (["SBERT"], "'SBERT' is no student that can be saved"),
         (["cosine", "--profile", "minni"], "unknown profile 'minni'; nearest: mini"),
         (["cosine", "--set", "training.document=3"], "unknown key; nearest: training.documents"),
@@ -72,7 +74,7 @@ def test_a_bad_request_is_refused_before_any_work(untrained, capsys, tmp_path, a
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (KeyboardInterrupt(), "interrupted\n"),
+        (KeyboardInterrupt("the workers have ended"), INTERRUPTED),
         (OSError(28, "No space left on device", "/x"), "No space left on device"),
         (FileNotFoundError("no corpus\nhere"), "no corpus here"),
         (FloatingPointError("loss is nan at update 3 of 9"), "loss is nan"),
@@ -138,12 +140,13 @@ def test_a_student_that_cannot_be_saved_is_not_lost(artifacts, monkeypatch, caps
     assert len(list(artifacts.rglob("*.pt"))) == 1 and not (tmp_path / "out").exists()
     train.main(command)
     assert updates[0] > 0 and updates[1] == 0
+    assert "100%" in capsys.readouterr().err, "a bar that never moved ends at its total"
     assert Student.load(tmp_path / "out").dim == 384 and not list(artifacts.rglob("*.pt"))
     assert owned_folder.check_target(tmp_path / "out")  # may be replaced by the next one
 
 
-@pytest.mark.parametrize(("done", "told"), [(0, ""), (2, "; the same command goes on from the last checkpoint")])
-def test_an_interrupted_training_tells_of_a_checkpoint_where_there_is_one(artifacts, monkeypatch, capsys, done, told):
+@pytest.mark.parametrize("done", [0, 2])
+def test_an_interrupted_training_is_told_how_to_go_on_and_keeps_its_checkpoint(artifacts, monkeypatch, capsys, done):
     distill = training.distill
 
     def interrupted(*arguments, on_update, **keywords):
@@ -159,8 +162,8 @@ def test_an_interrupted_training_tells_of_a_checkpoint_where_there_is_one(artifa
     monkeypatch.setattr(training, "distill", interrupted)
     with pytest.raises(SystemExit, match="1"):
         train.main(["cosine", *SMALL, "--out", str(artifacts / "out")])
-    assert capsys.readouterr().err.splitlines()[-1] == f"python -m lib.train: interrupted{told}"
-    assert bool(list(artifacts.rglob("*.pt"))) == bool(told)
+    assert capsys.readouterr().err.endswith(f"python -m lib.train: {INTERRUPTED}")
+    assert bool(list(artifacts.rglob("*.pt"))) == bool(done)
 
 
 def test_the_profile_decides_on_gradient_checkpointing(artifacts, monkeypatch):
@@ -186,16 +189,17 @@ def test_the_profile_decides_on_gradient_checkpointing(artifacts, monkeypatch):
 
 @pytest.fixture
 def notes(artifacts, monkeypatch):
-    """Forty short texts of two kinds, with a task; THESIS_DATA, which names another place, does not count."""
+    """Forty short texts of two kinds and a blank one, with a task; THESIS_DATA, another place, does not count."""
+    executors.end_workers()  # those of an earlier test have its artifact root
     monkeypatch.setenv("THESIS_DATA", str(artifacts))
     monkeypatch.setenv("THESIS_JOBS", "1")
     task = artifacts.parent / "notes/tasks/kind"
     task.mkdir(parents=True)
     subjects = ("the river carries water past the boats", "the court heard the judge of the trial")
     texts = [f"{subjects[n % 2]} and then {subjects[n % 2]} in note {n}" for n in range(40)]
-    rows = [json.dumps({"id": n, "text": text}) for n, text in enumerate(texts)]
+    rows = [json.dumps({"id": n, "text": text}) for n, text in enumerate([*texts, " "])]
     (artifacts.parent / "notes/documents.jsonl").write_text("\n".join(rows))
-    for split, numbers in (("train", range(20)), ("test", range(20, 40))):
+    for split, numbers in (("train", (*range(20), 40)), ("test", range(20, 40))):
         (task / f"{split}.jsonl").write_text("\n".join(json.dumps({"id": n, "label": n % 2}) for n in numbers))
     return artifacts.parent / "notes"
 
@@ -215,15 +219,15 @@ def test_documents_of_ones_own_end_with_a_table_and_an_export(notes, artifacts, 
     monkeypatch.setattr(training, "distill", counted)
     train.main(["MSE", "--data", str(notes), *SMOKE, "--out", str(tmp_path / "out"), "--export"])
     printed, bar = capsys.readouterr()
-    assert (
-        "suggested: train on 15 documents, hold out 3, judge by 1 tasks" in printed
-        and "left out: notes: 22 in a test; " in printed
-    )
+    assert "suggested: train on 15 documents, hold out 3, judge by 1 task: some 1 minute of a core, " in printed
+    blank = "notes/kind: train.jsonl: 1 examples left out: a document without text"
+    assert f"left out: notes: 1 without text, notes: 22 in a test, {blank}; of" in printed
+    assert "\ntrained; now judging it beside base, teacher and TF-IDF\n" in printed
     assert "0 at the student's 512 tokens and 0 at the teacher's 48 tokens" in printed
     assert "token/s" in bar and "100%" in bar
     for measure in ("halves of documents MRR", "notes/kind accuracy"):
         rows = re.findall(rf"{measure} +\d+ +(\D.*?) +[01]\.\d{{3}} \[[01]\.\d{{3}}", printed)
-        assert rows == ["base", "teacher, cut", "teacher, chunks", "TF-IDF", "MSE"]
+        assert rows == ["base", "teacher, cut", "teacher, chunks", "TF-IDF", "student (MSE)"]
         assert sum(f"{measure}: the student is " in line for line in printed.splitlines()) == 1
     assert [done for done, *_ in updates] == [1, 2], "15 documents in batches of 6, once"
     assert (tmp_path / "out/modules.json").is_file() and Student.load(tmp_path / "out").dim == 384
@@ -231,15 +235,20 @@ def test_documents_of_ones_own_end_with_a_table_and_an_export(notes, artifacts, 
     card = (tmp_path / "out/README.md").read_text()
     for told in (
         "# MSE, of documents from notes",
-        "- documents: 12",
+        "- notes: 18 documents",
+        "- texts read in training: 12",
+        "- layers: 1 of the base's 6",
+        "## Verdict\n\n- One seed: the intervals are about other texts, not about other seeds.\n",
+        "- halves of documents MRR: the student is ",
         "- updates: 2",
         "- seed: 0",
         "- mse",
         "first 48 tokens",
     ):
         assert told in card, told
-    (score,) = re.findall(r"\| halves of documents MRR \| \d+ \| MSE \| (\d\.\d{3}) ", card)
-    assert f"{score} [" in printed, "the card has the table's scores"
+    row = r"\| halves of documents MRR \| \d+ \| student \(MSE\) \| (\d\.\d{3} \[.*?\]) \| ([+-]\d\.\d{3} \[.*?\]) \|"
+    ((score, against),) = re.findall(row, card)
+    assert f"{score} {against}" in re.sub(" +", " ", printed), "the card has the table's scores and differences"
     assert str(notes) not in card and str(tmp_path) not in card
 
 
@@ -265,13 +274,18 @@ def test_what_a_disk_or_a_launcher_cannot_do_is_said_before_any_work(notes, untr
     assert "--data trains in one process" in refused(capsys, command)
 
 
-def test_no_permission_is_one_line(notes, untrained, capsys, monkeypatch, tmp_path):
+@pytest.mark.parametrize("place", ["artifacts/data", "notes"])
+def test_no_permission_is_one_line(notes, untrained, capsys, monkeypatch, tmp_path, place):
+    """Of the artifact root it says how another is named."""
+
     def forbidden(*arguments, **keywords):
-        raise PermissionError(13, "Permission denied", "artifacts")
+        raise PermissionError(13, "Permission denied", str(tmp_path / place))
 
     monkeypatch.setattr("lib.data.written_once.FileLock", forbidden)  # for root may write everywhere
     command = ["MSE", "--out", str(tmp_path / "out"), "--data", str(notes)]
-    assert "[Errno 13] Permission denied: 'artifacts'" in refused(capsys, command)
+    message = refused(capsys, command)
+    assert f"[Errno 13] Permission denied: '{tmp_path / place}'" in message
+    assert ("THESIS_ARTIFACTS names another folder" in message) == (place != "notes")
 
 
 def test_bfloat16_only_where_the_processor_has_it(notes, monkeypatch, tmp_path):
@@ -285,6 +299,7 @@ def test_bfloat16_only_where_the_processor_has_it(notes, monkeypatch, tmp_path):
         train.main(["cosine", "--data", str(notes), "--out", str(tmp_path / "out"), "--task"])
     assert [profile.training.precision for profile in seen] == ["bf16", "fp32"]
     assert {profile.name for profile in seen} == {"lab"} and seen[0].tasks.folders == {}
+    assert seen[0].training.checkpoint_every == 5, "also a training of twenty updates is resumed"
 
 
 def test_a_table_that_fails_loses_no_student(notes, monkeypatch, capsys, tmp_path):
@@ -299,3 +314,27 @@ def test_a_table_that_fails_loses_no_student(notes, monkeypatch, capsys, tmp_pat
         train.main(command)
     assert capsys.readouterr().err.splitlines()[-1] == "python -m lib.train: no table today"
     assert Student.load(tmp_path / "out").dim == 384
+
+
+def test_an_interrupted_table_saves_nothing_and_trains_nothing_again(notes, artifacts, monkeypatch, capsys, tmp_path):
+    """The heads are interrupted, when embedding the texts of the task has removed the checkpoint."""
+    updates, distill = [], training.distill
+
+    def counted(*arguments, on_update, **keywords):
+        return distill(*arguments, on_update=lambda *values: (updates.append(values), on_update(*values)), **keywords)
+
+    def interrupt(*arguments):
+        assert not list(artifacts.rglob("*.pt"))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "distill", counted)
+    command = ["MSE", "--data", str(notes), *SMOKE, "--out", str(tmp_path / "out"), "--export"]
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "_evaluate", interrupt)
+        with pytest.raises(SystemExit, match="1"):
+            train.main(command)
+    assert capsys.readouterr().err.endswith(f"python -m lib.train: {INTERRUPTED}")
+    assert not (tmp_path / "out").exists() and len(list(artifacts.rglob("*.pt"))) == 1 and len(updates) == 2
+    train.main(command)
+    assert len(updates) == 2 and "- notes/kind accuracy: " in (tmp_path / "out/README.md").read_text()
+    assert not [path for path in artifacts.rglob("*.pt*") if path.suffix != ".lock"]

@@ -1,6 +1,6 @@
 """`python -m lib.data.check <root or dataset folder>`: what dataset folders hold, with what a reader of results should
 know (`note`), what must be mended first (`error`, one of each file), and the sizes that `lib.train --data` takes with
-what they cost (`suggested`). Exit code 2 if there is an error."""
+what they cost (`suggested`). Exit code 2 if there is an error, or nothing to train on."""
 
 import argparse
 import sys
@@ -9,12 +9,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+try:
+    import numpy as np
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from lib.config.profiles import nearest, unknown
-from lib.data import task_files
-from lib.data.dataset_folder import Documents, content, json_lines
+    from lib.config.profiles import nearest, unknown
+    from lib.data import task_files
+    from lib.data.dataset_folder import Documents, content, json_lines
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"{missing}: run ./run_all.sh --setup once, then . .venv/bin/activate") from None
 
 FILES = "README.md tasks documents documents.jsonl documents.jsonl.gz documents.jsonl.xz".split()
 TASK_FILES = "train.jsonl validation.jsonl test.jsonl relevant.json clusters.jsonl".split()
@@ -43,7 +46,7 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
         shares[folder.name] = len({*documents.contents.tolist()} - seen)
         seen |= {*documents.contents.tolist()}
     if (usable := sum(shares.values())) < LEAST:
-        told = f"the others have no text, repeat one or are among the {tested} of the tests"
+        told = "the others have no text or repeat one" + f", or are among the {tested} of the tests" * (tested > 0)
         raise ValueError(f"{path}: {usable} of {len(words)} documents can be trained on, expected {LEAST}: {told}")
     held_out = max(2, min(usable // 5, 100))
     trained = max(6, min(usable - held_out, int(TRAINED / np.mean(words))))
@@ -51,12 +54,12 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
     changes = {"build": None, "data_root": str(folders[0].parent), "corpus.folders": corpus, "tasks.folders": entries}
     changes |= {"corpus.train_documents": usable - held_out, "corpus.validation_documents": held_out}
     changes |= {f"{part}.documents": trained for part in ("training", "final")}
-    changes["training.cca_batch_size"] = min(50, trained)
-    # A core embeds 7,500 tokens a second in float32, 1.35 a word; training and the table's models take four times that.
-    minutes = 4 * 1.35 * np.mean(words) * (trained + min(held_out + tested, 300) + judged) / 7500 / 60
+    changes |= {"training.cca_batch_size": min(50, trained), "training.checkpoint_every": 5}
+    # A core embeds 7,500 tokens a second in float32, 1.35 a word; training and table take six times that and a start.
+    minutes = 0.5 + 6 * 1.35 * np.mean(words) * (trained + min(held_out + tested, 300) + judged) / 7500 / 60
     size = 300_000_000 + 30 * sum(words) + 4000 * (trained + judged)  # weights, texts and token ids, embeddings
-    told = f"train on {trained} documents, hold out {held_out}, judge by {len(entries)} tasks"
-    return changes, f"{told}: some {minutes:.0f} minutes of a core, {size / 1e9:.1f} GB", size
+    told = f"train on {trained} documents, hold out {held_out}, judge by {_counted(len(entries), 'task')}: some "
+    return changes, f"{told}{_counted(max(1, round(minutes)), 'minute')} of a core, {size / 1e9:.1f} GB", size
 
 
 def _folds(task: Path) -> int | None:
@@ -69,7 +72,7 @@ def _folders(path: Path) -> list[Path]:
     marks = ("documents*", "*/documents*", "tasks", "*/tasks")
     folders = sorted({place.parent for mark in marks for place in path.glob(mark)})
     if not folders:
-        raise ValueError(f"{path}: neither a dataset folder nor a folder of them: no documents.jsonl in it")
+        raise ValueError(f"{path}: neither a dataset folder nor a folder of them: no documents.jsonl (see README)")
     return [path] if path in folders else folders
 
 
@@ -97,49 +100,56 @@ def _documents(folder: Path) -> Iterator[str]:
     rows = [(len(text), sum(word in ENGLISH_STOP_WORDS for word in text), group) for text, group in texts]
     words, function_words, grouped = np.array(rows).T
     lengths = f"{min(words)} to {max(words)} words, half of them up to {np.median(words):.0f}"
-    yield f"{len(words)} documents of {lengths}; {sum(grouped)} with a group"
-    if long := (words > READ).sum():
-        yield f"note: {long} documents are longer than some {READ} words, where a student of `lab` stops reading"
-    if foreign := ((words > 20) & (function_words < ENGLISH * words)).sum():
-        yield f"note: {foreign} documents hold hardly a word like 'the'; teacher and base of `lab` know English alone"
+    yield f"{_counted(len(words), 'document')} of {lengths}; {sum(grouped)} with a group"
+    empty, firsts = documents.contents == 0, np.unique(documents.contents, return_index=True)[1]
+    notes = {
+        f"longer than some {READ} words, where a student of `lab` stops reading": words > READ,
+        "with hardly a word like 'the'; `lab` knows English alone": (words > 20) & (function_words < ENGLISH * words),
+        "without text, left out": empty,
+        "with the text of an earlier one, taken once": ~empty & ~np.isin(range(len(words)), firsts),
+    }
+    for note, chosen in notes.items():
+        if rows := np.flatnonzero(chosen).tolist():
+            yield f"note: {_counted(len(rows), 'document')} {note}: {', '.join(documents[row].id for row in rows[:3])}"
     if documents.files[0].suffix != ".parquet":
         yield from _unread("field ", next(json_lines(documents.files[0]))[1], ("id", "text", "title", "group"))
-    full = documents.contents[documents.contents != 0]
-    if empty := len(words) - len(full):
-        yield f"note: {empty} documents have no text; tasks leave out what needs them, a corpus refuses them"
-    if copies := len(full) - len(np.unique(full)):
-        yield f"note: {copies} documents repeat another; a corpus takes each text once"
 
 
 def _task(folder: Path) -> Iterator[str]:
     folds = _folds(folder)
     task = task_files.read(folder, folds)
-    told = f", {len(task.relevant)} sources" if task.relevant else ": give it folds in the profile" if folds else ""
-    yield f"{task.kind} of {len(task.texts)} documents{told}"
+    told = f", {_counted(len(task.relevant), 'source')}" * bool(task.relevant)
+    told += ": no test.jsonl, so five folds of train serve" * bool(folds)
+    yield f"{task.kind} of {_counted(len(task.texts), 'document')}{told}"
     for split, labels in task.labels.items():
-        sizes = [f"{task.classes[label]} {size}" for label, size in Counter(labels.tolist()).most_common()]
-        yield f"{split}: {len(labels)} examples, {len(sizes)} classes: {', '.join(sizes[:3])}"
+        sizes = Counter(task.classes[label] for label in labels).most_common()
+        told = ", ".join(f"{name} {size}" for name, size in sizes[:3])
+        yield f"{split}: {_counted(len(labels), 'example')}, {_counted(len(sizes), 'class')}: {told}"
+        if few := [name for name, size in sizes if size < (folds or 0)]:
+            yield f"note: {_counted(len(few), 'class')} with fewer examples than folds: {', '.join(few[:3])}"
         others = [label for other in task.labels if other != split for label in task.labels[other]]
         if alone := [task.classes[label] for label in np.setdiff1d(labels, others) if others]:
-            yield f"note: {len(alone)} classes are in {split} alone: {', '.join(alone[:3])}"
+            yield f"note: {_counted(len(alone), 'class')} in {split} alone: {', '.join(alone[:3])}"
     yield from (f"note: {note}" for note in task.notes)
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("es" if noun.endswith("s") else "s") * (count != 1)
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Print the findings; 2 if one of them is an error."""
+    """Print the findings; 2 if one of them is an error, or nothing can be trained on."""
     parser = argparse.ArgumentParser(prog="python -m lib.data.check", description="Check dataset folders.")
     parser.add_argument("path", type=Path, help="a dataset folder, or a folder of them")
-    path, errors = parser.parse_args(arguments).path.resolve(), 0
+    path, errors, failed = parser.parse_args(arguments).path.resolve(), 0, "error:"
     try:
         for line in findings(path):
             errors += ": error: " in line
             print(" ".join(line.split())[:500])  # an id or a label may be any text
-        try:
-            print(f"suggested: {'first mend the errors' if errors else suggested(path)[1]}")
-        except ValueError as error:
-            print(f"suggested: nothing, {error}")
+        failed = "suggested: nothing,"
+        print(f"suggested: {'first mend the errors' if errors else suggested(path)[1]}")
     except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(failed, error, file=sys.stderr)
         errors += 1
     return 2 if errors else 0
 

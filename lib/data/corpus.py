@@ -9,7 +9,7 @@ import pandas as pd
 
 from lib.config.schema import Profile
 from lib.data import sources, task_files
-from lib.data.dataset_folder import Document, Documents, content, place
+from lib.data.dataset_folder import Document, Documents, content
 
 _BATCH = 1000  # documents whose tokens are counted at once: bounds memory
 # As plain values that can be kept: "train" and "validation" [(folder, row)], "left_out" {folder: {reason: count}}.
@@ -39,8 +39,8 @@ def read(profile: Profile, selection: Selection | None = None) -> Corpus:
 def select(profile: Profile, tokenizer: Callable[[], Callable[..., Any]] | None = None) -> Selection:
     """Draws the documents of a corpus: of its folders in their shares, none twice.
 
-    A document of a task's validation or test split is left out, and so is what another document repeats, also across
-    folders; white space does not count. `order: listed` takes documents as the files list them, `shuffled` draws them.
+    A document of a task's validation or test split is left out, one without text, and what another document repeats,
+    also across folders; white space does not count. `order: listed` takes them as files list them, `shuffled` draws.
     Validation is drawn first. Every prefix of train keeps the shares until a folder runs out; then the others fill up.
     `tokenizer` makes the student's; it is called only where a folder has `min_tokens`.
     """
@@ -53,14 +53,13 @@ def select(profile: Profile, tokenizer: Callable[[], Callable[..., Any]] | None 
     draws: list[Iterator[int]] = []
     for entry, documents in zip(section.folders, folders, strict=True):
         contents = documents.contents
-        if not contents.all():
-            where, _ = place(documents.files, np.flatnonzero(contents == 0)[0])
-            raise ValueError(f"{where}: the text is empty or holds no token; give it a text or remove the line")
-        tested = np.isin(contents, held_out)
-        copied = ~tested & (pd.Index(contents).duplicated() | np.isin(contents, seen))
+        empty = contents == 0
+        tested = ~empty & np.isin(contents, held_out)
+        copied = ~empty & ~tested & (pd.Index(contents).duplicated() | np.isin(contents, seen))
         seen = np.union1d(seen, contents)
-        counts = left_out[entry.folder] = {"in a test": int(tested.sum()), "copies": int(copied.sum()), "too short": 0}
-        rows = np.flatnonzero(~tested & ~copied)
+        chosen = {"without text": empty, "in a test": tested, "copies": copied, "too short": np.zeros(0)}
+        counts = left_out[entry.folder] = {reason: int(rows.sum()) for reason, rows in chosen.items()}
+        rows = np.flatnonzero(~empty & ~tested & ~copied)
         if section.order == "shuffled":
             rows = np.random.default_rng([section.seed, len(draws)]).permutation(rows)
         draws.append(_long_enough(documents, rows.tolist(), entry.min_tokens, tokenizer, counts))

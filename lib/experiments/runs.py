@@ -4,8 +4,7 @@
 
 Documents -> token ids and teacher embeddings (`prepare`) -> trained students and their embeddings (`embed`) -> heads
 (`accuracies.evaluate`) -> records. Each step is kept in the store and reused exactly when nothing that made it changed
-(see `keys`). Independent work goes to any `concurrent.futures.Executor`: processes here by default, a cluster's
-through dask's `Client.get_executor()`.
+(see `keys`). Independent work goes to any `concurrent.futures.Executor`: processes here, or dask's `get_executor()`.
 """
 
 import itertools
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from tqdm import tqdm
 
 from lib.config.schema import Profile
 from lib.data.dataset_folder import content
@@ -33,13 +33,15 @@ RANDOM_RANKINGS = 5  # of each source, for what chance gives
 HELD_OUT = 300  # documents at most whose halves are looked for
 MODELS_PER_JOB = 8  # models whose heads one job trains: enough to amortise the loop, few enough to occupy all processes
 Pair = tuple[Variant, int]  # a model and its seed
+Place = tuple[Pair, str]  # where a record belongs: with its task
+Seeds = Sequence[int] | dict[str, Sequence[int]]  # of every model, or by identity
 
 
 def run(
     models: Iterable[str | Variant],
     *,
     profile: Profile,
-    seeds: Sequence[int] | dict[str, Sequence[int]],
+    seeds: Seeds,
     executor: Executor | None = None,
     tasks: Sequence[str] | None = None,
     split: str = "validation",
@@ -53,23 +55,21 @@ def run(
     over folds and `heads.repeats` heads. limit: training examples per head.
 
     Columns: model, the variant's fields, task, metric, split, seed, value, seconds (training and encoding), device,
-    embedding_fingerprint, fingerprint (of the record), heads_seconds, and what the statistics need: scores (array over
-    test examples), groups (array, `text_sets.groups`) and chance. Raises the first error of a failed job after all
-    others; what they made is kept.
+    embedding_fingerprint, fingerprint (of the record), heads_seconds, and what statistics need: scores (array over test
+    examples), groups (array, `text_sets.groups`), chance. The first error of a failed job is raised after all others.
     """
     pairs = _pairs(models, seeds, profile)
     if not (tasks := classification_names(profile) if tasks is None else tasks):
         raise ValueError("tasks.folders names no classification to judge models by; `retrieve` judges by retrievals")
-    places = list(dict.fromkeys(itertools.product(pairs, tasks)))
     with keys.data_at_rest():
-        recipes = [keys.record(*pair, task, profile, split, limit) for pair, task in places]
-    missing = [place for place, recipe in zip(places, recipes, strict=True) if not store().has(recipe)]
+        recipes = {(pair, task): keys.record(*pair, task, profile, split, limit) for pair in pairs for task in tasks}
+    missing = [place for place, recipe in recipes.items() if not store().has(recipe)]
     if missing:
         embed(list(dict.fromkeys(pair for pair, _ in missing)), profile, executor, split)
         _evaluate(missing, profile, executor, split, limit)
     rows, facts = [], {task: accuracies.examples(task, profile, split) for task in tasks}
     with keys.data_at_rest():
-        for (pair, task), recipe in zip(places, recipes, strict=True):
+        for (pair, task), recipe in recipes.items():
             record = store().record(recipe, _absent)
             row = _row(pair, task, "accuracy", split, record["accuracy"], profile)
             row |= {"fingerprint": fingerprint(recipe), "heads_seconds": store().note(recipe).get("seconds")}
@@ -82,7 +82,7 @@ def retrieve(
     models: Iterable[str | Variant],
     *,
     profile: Profile,
-    seeds: Sequence[int] | dict[str, Sequence[int]],
+    seeds: Seeds,
     executor: Executor | None = None,
     tasks: Sequence[str] | None = None,
     top: int | None = None,
@@ -92,8 +92,8 @@ def retrieve(
     tasks: names; None for all retrievals of the profile. top: None ranks every text (the definition of MAP); 1000
     ignores what is ranked lower, as the published numbers do.
 
-    An example of `scores` is a query with one of its targets, and has the groups of both: the precision at the target's
-    rank (MRR: the query's score), with its distance from the task's mean weighted so that queries count alike.
+    An example of `scores` is one of `queries` with one of its targets, and has the groups of both: the precision at the
+    target's rank (MRR: the query's score), its distance from the task's mean weighted so that queries count alike.
     """
     pairs = _pairs(models, seeds, profile)
     embed(pairs, profile, executor, "test")
@@ -106,7 +106,7 @@ def retrieve(
         examples = np.array([(source, target) for source, targets in relevant.items() for target in targets])
         counts = np.array([len(targets) for targets in relevant.values()])
         weights = np.repeat(len(examples) / (len(sources) * counts), counts)
-        groups = text_sets.groups(examples, profile)
+        facts = {"groups": text_sets.groups(examples, profile), "queries": len(sources)}
         chance = {metric: _chance(score, relevant, candidates, top) for metric, score in scores.items()}
         for pair in pairs:
             vectors = embeddings.of(*pair, profile, "test")["tasks"][candidates]
@@ -119,13 +119,12 @@ def retrieve(
                 if metric == "MAP" and top is None:
                     parts = np.concatenate([_precisions(relevant[source], rankings[source]) for source in sources])
                 scored = each.mean() + weights * (parts - each.mean())
-                rows.append(row | {"scores": scored, "groups": groups, "chance": chance[metric]})
+                rows.append(row | facts | {"scores": scored, "chance": chance[metric]})
     return pd.DataFrame(rows)
 
 
 def halves_mrr(model: str | Variant, seed: int, profile: Profile) -> float:
-    """Mean reciprocal rank, by cosine, of the other half of a held-out document among all other halves: a score that
-    needs neither labels nor heads. The model's embeddings have to be there, or are made."""
+    """Mean reciprocal rank, by cosine, of a held-out document's other half among all halves: no labels, no heads."""
     return float(_halves_ranks(embeddings.of(model, seed, profile)["halves"]).mean())
 
 
@@ -133,8 +132,8 @@ def halves(student: Any, variant: Variant, profile: Profile) -> pd.DataFrame:
     """What `halves_mrr` averages, on documents that no training reads, for a student and what is there without it.
 
     A row for the base, the structural teacher, the mean of its chunks, TF-IDF and the student, with `scores` and
-    `groups`, arrays over documents: the corpus' validation documents, then what tasks are validated and tested on,
-    `HELD_OUT` at most. Of each as many words are read as the student reads tokens.
+    `groups`, arrays over documents, and `chance`: the corpus' validation documents, then what tasks are validated and
+    tested on, `HELD_OUT` at most. Of each as many words are read as the student reads tokens.
     """
     documents = [(document.text, document.group or document.id) for document in text_sets.corpus(profile).validation]
     for task in read(profile).values():
@@ -143,16 +142,19 @@ def halves(student: Any, variant: Variant, profile: Profile) -> pd.DataFrame:
     words, groups = zip(*[each for each in unique.values() if len(each[0]) > 1][:HELD_OUT], strict=True)
     texts = [" ".join(each[: len(each) // 2]) for each in words] + [" ".join(each[len(each) // 2 :]) for each in words]
     teacher, precision = structural_teacher.load(profile), profile.training.precision
-    vectors = {
-        "Longformer": base_student(profile).to(device()).encode(texts, precision=precision),
-        "SBERT": teacher.encode(texts),
-        "SBERT, mean of chunks": baselines.mean_of_chunks(teacher, texts),
-        "TF-IDF": baselines.tfidf(text_sets.texts("train", profile), texts).toarray(),
-        variant.identity: student.encode(texts, precision=precision),
+    encoders = {
+        "Longformer": lambda: base_student(profile).to(device()).encode(texts, precision=precision),
+        "SBERT": lambda: teacher.encode(texts),
+        "SBERT, mean of chunks": lambda: baselines.mean_of_chunks(teacher, texts),
+        "TF-IDF": lambda: baselines.tfidf(text_sets.texts("train", profile), texts).toarray(),
+        variant.identity: lambda: student.encode(texts, precision=precision),
     }
-    scores = [_halves_ranks(each).reshape(2, -1).mean(axis=0) for each in vectors.values()]
-    frame = pd.DataFrame({"model": list(vectors), "task": "halves of documents", "metric": "MRR"})
-    return frame.assign(scores=scores, groups=[np.array(groups)] * len(scores))
+    scores = []
+    for name, encode in (bar := tqdm(encoders.items(), unit="model", leave=False)):
+        bar.set_description(f"halves of {len(words)} documents by {name}")
+        scores.append(_halves_ranks(encode()).reshape(2, -1).mean(axis=0))
+    facts = {"task": "halves of documents", "metric": "MRR", "chance": np.mean(1 / np.arange(1, len(texts)))}
+    return pd.DataFrame({"model": list(encoders), "scores": scores, "groups": [np.array(groups)] * len(scores)} | facts)
 
 
 def _halves_ranks(vectors: np.ndarray) -> np.ndarray:
@@ -186,18 +188,15 @@ def embed(pairs: list[Pair], profile: Profile, executor: Executor | None, split:
         executors.submit([(embeddings.of, (*pair, profile, split)) for pair in missing], executor, "models")
 
 
-def _evaluate(
-    missing: list[tuple[Pair, str]], profile: Profile, executor: Executor | None, split: str, limit: int | None
-) -> None:
+def _evaluate(missing: list[Place], profile: Profile, executor: Executor | None, split: str, limit: int | None) -> None:
     """Every missing record: the heads of one task are trained together."""
     groups: dict[tuple[str, str], list[Pair]] = {}
     for pair, task in missing:
         groups.setdefault((task, accuracies.classifier(pair[0], profile)), []).append(pair)
-    jobs = [
-        (accuracies.evaluate, (group[start : start + MODELS_PER_JOB], task, profile, split, limit))
-        for (task, _), group in groups.items()
-        for start in range(0, len(group), MODELS_PER_JOB)
-    ]
+    jobs = []
+    for (task, _), group in groups.items():
+        parts = (group[start : start + MODELS_PER_JOB] for start in range(0, len(group), MODELS_PER_JOB))
+        jobs += [(accuracies.evaluate, (part, task, profile, split, limit)) for part in parts]
     executors.submit(jobs, executor, "classification heads")
 
 
@@ -217,21 +216,15 @@ def _precisions(targets: list[int], ranking: list[int]) -> np.ndarray:
     return (ranks <= ranks[:, None]).sum(1) / ranks
 
 
-def _chance(
-    score: Callable[..., float], relevant: dict[int, list[int]], candidates: list[int], top: int | None
-) -> float:
+def _chance(score: Callable, relevant: dict[int, list[int]], candidates: list[int], top: int | None) -> float:
     """What random rankings score."""
     shuffle = np.random.default_rng(0).permutation
     others = {source: [row for row in candidates if row != source] for source in relevant}
-    each = [
-        score(relevant[row], shuffle(others[row]).tolist(), top) for row in relevant for _ in range(RANDOM_RANKINGS)
-    ]
-    return float(np.mean(each))
+    draws = itertools.product(relevant, range(RANDOM_RANKINGS))
+    return float(np.mean([score(relevant[row], shuffle(others[row]).tolist(), top) for row, _ in draws]))
 
 
-def _pairs(
-    models: Iterable[str | Variant], seeds: Sequence[int] | dict[str, Sequence[int]], profile: Profile
-) -> list[Pair]:
+def _pairs(models: Iterable[str | Variant], seeds: Seeds, profile: Profile) -> list[Pair]:
     wanted = dict.fromkeys(model if isinstance(model, Variant) else variants.parse(model) for model in models)
     own = seeds if isinstance(seeds, dict) else {variant.identity: seeds for variant in wanted}
     return [(variant, seed) for variant in wanted for seed in own.get(variant.identity, profile.seeds)]

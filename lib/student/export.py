@@ -21,13 +21,10 @@ MODULES = [
     {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
     {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
 ]
-# What a model card has sections about, in this order.
-SECTIONS = "base_model teachers losses data training scores provenance limits license".split()
+SECTIONS = "base_model teachers losses data training scores verdict provenance limits license".split()  # of a card
 
 
-def save(
-    student: Student, folder: str | Path, *, sentence_transformer: bool, card: Mapping[str, Any] | None = None
-) -> None:
+def save(student: Student, folder: str | Path, *, sentence_transformer: bool, card: Mapping | None = None) -> None:
     """Write config, weights, tokenizer and, for an export, its card beside `folder`, then put them in its place.
 
     card: what README.md says beyond what the student itself tells: a `title` and any of `SECTIONS`. A value is a
@@ -45,18 +42,14 @@ def save(
 
     def write(new: Path) -> None:
         with one_line(f"write {folder}"):
-            _write(student, new, sentence_transformer)
-            if sentence_transformer:
-                text = _card(student, Path(folder).name, values)
-                (new / "README.md").write_text(text, encoding="utf-8")
+            _write(student, new, sentence_transformer, name=Path(folder).name, card=values)
 
     owned_folder.replace(folder, write)
 
 
-def _write(student: Student, folder: Path, sentence_transformer: bool) -> None:
-    config = student.config.to_dict()
+def _write(student: Student, folder: Path, sentence_transformer: bool, **told: Any) -> None:
+    config = student.config.to_dict() | {"architectures": ["LongformerModel"], "dtype": "float32"}
     config.pop("_name_or_path", None)
-    config.update(architectures=["LongformerModel"], dtype="float32")
     _json(folder / "config.json", config)
     save_file(of_stock_longformer(student), folder / "model.safetensors", metadata={"format": "pt"})
     if student.tokenizer is not None:
@@ -72,14 +65,11 @@ def _write(student: Student, folder: Path, sentence_transformer: bool) -> None:
         pooling = {"word_embedding_dimension": student.dim, "pooling_mode_mean_tokens": True}
         (folder / "1_Pooling").mkdir()
         _json(folder / "1_Pooling" / "config.json", pooling)
-
-
-def _card(student: Student, name: str, card: Mapping[str, Any]) -> str:
-    """The model card in Markdown, with the metadata of the Hugging Face hub. name: of the folder."""
-    source = Path(__file__).with_name("card.md.j2").read_text(encoding="utf-8")
-    template = jinja2.Template(source, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    parameters = sum(parameter.numel() for parameter in student.parameters())
-    return template.render(student=student, name=name, card=card, sections=SECTIONS, parameters=parameters) + "\n"
+        source = Path(__file__).with_name("card.md.j2").read_text(encoding="utf-8")
+        template = jinja2.Template(source, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+        parameters = sum(parameter.numel() for parameter in student.parameters())
+        text = template.render(student=student, sections=SECTIONS, parameters=parameters, **told) + "\n"
+        (folder / "README.md").write_text(text, encoding="utf-8")
 
 
 def _json(path: Path, content: Any) -> None:

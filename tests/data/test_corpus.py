@@ -70,7 +70,7 @@ def test_where_a_folder_is_too_short_the_others_fill_up(folders, own):
     assert sources(found.train[:10]).count("cards") == 5, "the shares hold until it runs out"
     with pytest.raises(
         ValueError,
-        match=r"^8 of 30 documents .0 in a test, 0 copies, 0 too short left out.: lower corpus.train_documents$",
+        match=r"^8 of 30 documents .0 without text, 0 in a test, 0 copies, 0 too short left out.: lower corpus",
     ):
         corpus.read(own(["cards"], MOOD))
 
@@ -85,8 +85,8 @@ def test_no_validation_or_test_document_and_no_copy_is_in_it(folders, own, write
     tested = {f"letter {n}" for n in range(6, 16)}
     assert len(set(texts)) == len(texts) and not tested & set(texts) and {"letter 0", "letter 16", "own"} <= set(texts)
     assert found.left_out == {
-        "letters": {"in a test": 10, "copies": 0, "too short": 0},
-        "copies": {"in a test": 10, "copies": 11, "too short": 0},
+        "letters": {"without text": 0, "in a test": 10, "copies": 0, "too short": 0},
+        "copies": {"without text": 0, "in a test": 10, "copies": 11, "too short": 0},
     }
     everything = own(["letters"], {"mood": {"folder": "letters/mood", "folds": 2}})
     (folders / "letters/tasks/mood/validation.jsonl").unlink()
@@ -101,11 +101,14 @@ def test_short_documents_are_left_out_by_tokens(folders, own):
     assert found.left_out["diaries"]["too short"] == 19
 
 
-def test_a_document_without_a_token_names_its_line(folders, own, write):
-    rows = [{"id": n, "text": "\u200b" if n == 4 else f"t {n}"} for n in range(60)]
+def test_documents_without_a_token_are_left_out_and_counted(folders, own, write):
+    """One of them in the task's train, one in its test; they are no copies of each other."""
+    rows = [{"id": n, "text": "\u200b" if n in (4, 12, 50) else f"t {n}"} for n in range(60)]
     write(folders / "letters/documents.jsonl", *rows)
-    with pytest.raises(ValueError, match=r"letters/documents\.jsonl:5: the text is empty or holds no token"):
-        corpus.read(own(["letters"], MOOD))
+    found = corpus.read(own(["letters"], MOOD))
+    assert found.left_out == {"letters": {"without text": 3, "in a test": 9, "copies": 0, "too short": 0}}
+    assert (len(found.train), len(found.validation)) == (24, 6)
+    assert all(document.text.startswith("t ") for document in [*found.train, *found.validation])
 
 
 def test_a_corpus_is_never_held(folders, own, monkeypatch):

@@ -105,8 +105,8 @@ def test_the_check_lists_what_is_there_and_finds_errors(profile, tmp_path, capsy
     assert check.main([str(tmp_path)]) == 2
     printed = capsys.readouterr().out
     assert "letters/mood: error: " in printed and "test.jsonl:1: id '99' is no document" in printed
-    assert "diaries: note: 1 documents have no text" in printed
-    assert "diaries: note: 1 documents repeat another" in printed
+    assert "diaries: note: 1 document without text, left out: 1\n" in printed
+    assert "diaries: note: 1 document with the text of an earlier one, taken once: 3\n" in printed
     write(tmp_path / "letters/documents.jsonl", "{")
     assert check.main([str(tmp_path / "letters")]) == 2 and capsys.readouterr().out.count("error: ") == 1
     write(tmp_path / "diaries/documents.jsonl", "{")
@@ -131,7 +131,7 @@ def test_the_check_names_what_is_not_read_and_what_one_split_alone_has(profile, 
         "diaries: note: field 'groups' is not read; nearest: group",
         "diaries: note: 'task' is not read; nearest: tasks",
         "letters/mood: note: 'val.jsonl' is not read; nearest: validation.jsonl",
-        "letters/mood: note: 1 classes are in train alone: odd",
+        "letters/mood: note: 1 class in train alone: odd",
         "letters/reply: note: 'relevance.json' is not read; nearest: relevant.json",
     }
     assert "letters/reply: retrieval of 80 documents, 2 sources" in printed

@@ -1,10 +1,13 @@
 """Sizes that follow from a person's folder, and what must be said of it: one line, or a counted note."""
 
 import json
+import re
+import subprocess
+import sys
 
 import pytest
 
-from lib.config import profiles
+from lib.config import paths, profiles
 from lib.data import check
 from lib.experiments import text_sets
 
@@ -57,9 +60,8 @@ def test_sizes_make_a_profile_whose_corpus_is_what_was_counted(folder, monkeypat
         assert len(corpus.validation) == (24 - held_out) // 5
         assert profile.training.documents == profile.final.documents == len(corpus.train)
         assert profile.tasks.names == ("letters/mood",) and size > 3e8
-        assert told.startswith(
-            f"train on {len(corpus.train)} documents, hold out {len(corpus.validation)}, judge by 1 tasks"
-        )
+        sizes = f"train on {len(corpus.train)} documents, hold out {len(corpus.validation)}"
+        assert told.startswith(f"{sizes}, judge by 1 task: some 1 minute of a core, ")
 
 
 def test_tasks_are_named_or_none(folder):
@@ -89,16 +91,22 @@ def test_what_is_there_is_counted_and_noted(folder, capsys):
     texts = [ENGLISH.format(n) for n in range(20)] + [CZECH.format(n) for n in range(3)]
     code, lines = printed(capsys, folder([*texts, texts[0], "", "word " * 4000]))
     assert code == 0 and "26 documents of 0 to 4000 words, half of them up to 24; 0 with a group" in lines
-    assert "letters: note: 1 documents have no text" in lines and "letters: note: 1 documents repeat another" in lines
-    assert "letters: note: 1 documents are longer than some 3000 words" in lines
-    assert "letters: note: 4 documents hold hardly a word like 'the'" in lines, "Czech, and the one word"
+    assert (
+        "letters: note: 1 document without text, left out: 24\n" in lines
+        and "letters: note: 1 document with the text of" in lines
+    )
+    assert (
+        "letters: note: 1 document longer than some 3000 words, where a student of `lab` stops reading: 25\n" in lines
+    )
+    told = "letters: note: 4 documents with hardly a word like 'the'; `lab` knows English alone: 20, 21, 22\n"
+    assert told in lines, "Czech, and the one word; the first three ids"
     assert "suggested: train on 20 documents, hold out 4, judge by 0 tasks" in lines
 
 
 @pytest.mark.parametrize(
     ("texts", "splits", "message"),
     [
-        (["only one text"], {}, "1 of 1 documents can be trained on, expected 8: the others have no text"),
+        (["only one text"], {}, "1 of 1 documents can be trained on, expected 8: .* no text or repeat one$"),
         ([" "] * 20, {}, "0 of 20 documents can be trained on, expected 8"),
         (["the same"] * 20, {}, "1 of 20 documents can be trained on"),
         (None, {"train": [(n, n % 2) for n in range(40)]}, "0 of 40 documents can be trained on"),
@@ -113,10 +121,9 @@ def test_what_cannot_be_trained_on_is_one_line(folder, capsys, texts, splits, me
         check.suggested(root)
     assert "\n" not in str(error.value)
     code, lines = printed(capsys, root)
-    few = "can be trained on" in message  # is no error of the folder, which may be there for its tasks
-    start = "suggested: nothing, " if few else "letters/mood: error: "
-    assert code == 2 * (not few)
-    assert sum(line.startswith(start) and message in line for line in lines.splitlines()) == 1
+    start = "suggested: nothing, " if "can be trained on" in message else "letters/mood: error: "
+    assert code == 2
+    assert sum(line.startswith(start) and re.search(message, line) for line in lines.splitlines()) == 1
 
 
 def test_a_folder_without_documents_is_one_line(tmp_path):
@@ -124,5 +131,38 @@ def test_a_folder_without_documents_is_one_line(tmp_path):
     (tmp_path / "documents/mine.txt").write_text(json.dumps({"text": "a"}))
     with pytest.raises(ValueError, match="expected one of documents.jsonl"):
         check.suggested(tmp_path)
-    with pytest.raises(ValueError, match="neither a dataset folder nor a folder of them"):
+    with pytest.raises(ValueError, match=r"neither a dataset folder nor a folder of them: .*\(see README\)"):
         check.suggested(tmp_path / "documents")
+
+
+def test_minutes_are_those_of_a_run_that_was_measured(folder):
+    """250 film reviews of 200 words, a task with 60 to train on and 60 to test: 110 s of a core, imports included."""
+    labels = {"train": [(n, n % 2) for n in range(60)], "test": [(n, n % 2) for n in range(60, 120)]}
+    told = check.suggested(folder([f"{n} " + "word " * 199 for n in range(250)], **labels))[1]
+    assert ": some 2 minutes of a core" in told
+
+
+def test_train_alone_is_tested_by_folds_and_small_classes_are_named(folder, capsys):
+    root = folder(**{"train": [(n, "rare" if n < 3 else n % 2) for n in range(20)]})
+    code, lines = printed(capsys, root)
+    assert (
+        code == 0
+        and "letters/mood: classification of 20 documents: no test.jsonl, so five folds of train serve" in lines
+    )
+    assert (
+        "letters/mood: note: 1 class with fewer examples than folds: rare\n" in lines and "in the profile" not in lines
+    )
+
+
+def test_a_task_that_needs_a_document_without_text_says_what_it_leaves_out(folder, capsys):
+    texts = [ENGLISH.format(n) if n != 5 else " " for n in range(40)]
+    code, lines = printed(capsys, folder(texts, **MOODS))
+    assert code == 0 and "letters/mood: note: train.jsonl: 1 examples left out: a document without text\n" in lines
+
+
+@pytest.mark.parametrize("module", ["lib.data.check", "lib.train"])
+def test_a_python_without_the_packages_is_one_line(module, tmp_path):
+    command = [sys.executable, "-S", "-m", module, "cosine", "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith("No module named ") and done.stderr.count("\n") == 1
+    assert "run ./run_all.sh --setup once, then . .venv/bin/activate" in done.stderr

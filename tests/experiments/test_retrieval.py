@@ -42,7 +42,7 @@ def test_a_query_with_each_target_is_an_example(retrieve, top, value, scores):
     arrays |= {"targets_0": np.array([4, 2]), "targets_1": np.array([2])}
     row = retrieve(arrays, [vectors, vectors], top).iloc[0]
     assert row["value"] == value and row["scores"] == pytest.approx(scores)
-    assert np.mean(scores) == value and row["groups"].tolist() == [[0, 2], [0, 4], [1, 2]]
+    assert row["queries"] == 2 and np.mean(scores) == value and row["groups"].tolist() == [[0, 2], [0, 4], [1, 2]]
 
 
 def test_precisions_at_targets_average_to_average_precision():

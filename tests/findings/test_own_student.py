@@ -17,9 +17,9 @@ from lib.findings import own_student
 NAMES = [*own_student.MODELS, "cosine"]
 
 
-def measured(*scores, groups=None):
+def measured(*scores, groups=None, chance=0.0):
     groups = np.arange(len(scores[0])) if groups is None else groups
-    rows = pd.DataFrame({"model": NAMES, "seed": 0, "task": "t", "chance": 0.0})
+    rows = pd.DataFrame({"model": NAMES, "seed": 0, "task": "t", "chance": chance, "examples": len(groups)})
     rows = rows.assign(scores=list(scores), groups=[groups] * len(scores))
     return own_student._measured(("t", "MRR"), rows)
 
@@ -28,7 +28,9 @@ def test_intervals_are_those_of_paired_differences():
     generator = np.random.default_rng(0)
     scores = np.clip(generator.normal(0.5, 0.2, (5, 400)), 0, 1)
     table = measured(*scores)
-    assert table["model"].tolist() == [*own_student.MODELS.values(), "cosine"] and set(table["examples"]) == {400}
+    assert table["model"].tolist() == [*own_student.MODELS.values(), "student (cosine)"] and set(table["examples"]) == {
+        400
+    }
     for row, own in zip(table.itertuples(), scores, strict=True):
         low, high = stats.ttest_1samp(own, 0).confidence_interval()
         assert (row.value, row.low, row.high) == pytest.approx((own.mean(), low, high), rel=0.01)
@@ -59,9 +61,33 @@ def test_it_says_plainly_when_a_student_is_worse_than_its_start():
         "not distinguishable from": base + noise,
     }
     for word, student in words.items():
-        lines = own_student.told(measured(base, base, base, base, student + noise / 10)).splitlines()
+        cells, lines = own_student.told(measured(base, base, base, base, student + noise / 10))
+        assert lines[0] == "One seed: the intervals are about other texts, not about other seeds."
         assert f"t MRR: the student is {word} the base, its start" in lines
-        assert ("Try another loss" in lines[-1]) == (word == "worse than")
+        assert ("take the base, or try another loss" in lines[-1]) == (word != "better than")
+        assert (cells["against_base"] == "").tolist() == [True] + 4 * [False], "a base has no difference from itself"
+
+
+def test_it_names_what_is_better_than_the_student_and_which_to_take():
+    """Paired: teacher and TF-IDF are better on nearly every text, though all intervals overlap."""
+    base, noise = np.linspace(0.1, 0.8, 60), np.tile([0.01, -0.01], 30)
+    table = measured(base, base + 0.03 + noise, base + noise, base + 0.06 + noise, base + 0.01)
+    assert table["low"].max() < table["high"].min()
+    _, lines = own_student.told(table)
+    (line,) = [line for line in lines if "better than the student" in line]
+    assert (
+        line == "t MRR: better than the student: TF-IDF (0.510) and teacher, cut (0.480); for these texts take TF-IDF"
+    )
+    _, lines = own_student.told(measured(base, base, base, base, base + 0.2))
+    assert not any("better than the student" in line or "guessing" in line for line in lines)
+
+
+def test_it_says_when_no_model_is_above_guessing():
+    right = np.random.default_rng(0).permuted(np.tile(np.r_[np.ones(31), np.zeros(29)], (5, 1)), axis=1)
+    for chance, above in ((0.5, False), (0.3, True)):
+        table = measured(*right, chance=chance)
+        assert table["value"].tolist() == pytest.approx([31 / 60] * 5), "values are not corrected for chance"
+        assert ("t MRR: no model is above guessing (0.50)" in own_student.told(table)[1]) == (not above)
 
 
 @pytest.fixture
@@ -80,7 +106,7 @@ def profile(tmp_path, monkeypatch):
     return profiles.load("lab", overrides=check.suggested(tmp_path / "notes")[0])
 
 
-def test_halves_are_of_documents_that_training_does_not_read(profile, monkeypatch):
+def test_halves_are_of_documents_that_training_does_not_read(profile, monkeypatch, capsys):
     read = []
 
     def perfect(texts, **_):
@@ -97,6 +123,9 @@ def test_halves_are_of_documents_that_training_does_not_read(profile, monkeypatc
     monkeypatch.setattr(runs.baselines, "tfidf", lambda corpus, texts: sparse.csr_array(useless(texts)))
     frame = runs.halves(encoder, variants.parse("cosine"), profile)
     held_out = len(text_sets.corpus(profile).validation) + 2 + 10  # of the corpus; validated and tested on
+    bar = capsys.readouterr().err
+    assert all(f"halves of {held_out} documents by {name}: " in bar for name in frame["model"]), "nothing is silent"
+    assert frame["chance"][0] == pytest.approx(np.mean([1 / rank for rank in range(1, 2 * held_out)]))
     scores = dict(zip(frame["model"], frame["scores"], strict=True))
     assert {len(values) for values in scores.values()} == {held_out}
     assert [np.mean(scores[name]) for name in ("Longformer", "SBERT", "cosine")] == [1, 1, 1]
@@ -108,9 +137,22 @@ def test_halves_are_of_documents_that_training_does_not_read(profile, monkeypatc
 
 def test_a_folder_without_tasks_has_its_halves(profile, monkeypatch):
     alone = profile.model_copy(update={"tasks": profile.tasks.model_copy(update={"folders": {}})})
-    halves = pd.DataFrame({"model": NAMES, "task": "halves", "metric": "MRR"})
+    halves = pd.DataFrame({"model": NAMES, "task": "halves", "metric": "MRR", "chance": 0.1})
     halves = halves.assign(scores=list(np.random.default_rng(0).random((5, 9))), groups=[np.arange(9)] * 5)
     monkeypatch.setattr(runs, "halves", lambda *_: halves)
     monkeypatch.setattr(own_student.experiments, "run", None)
     table = own_student.compare(None, variants.parse("cosine"), 0, alone)
     assert table["measure"].unique().tolist() == ["halves MRR"] and len(table) == 5
+
+
+def test_a_retrieval_counts_its_queries(profile, monkeypatch):
+    """Nine pairs of a query and a target are three queries."""
+    frame = pd.DataFrame({"model": NAMES, "task": "r", "metric": "MAP", "chance": 0.1, "queries": 3})
+    frame = frame.assign(scores=list(np.random.default_rng(0).random((5, 9))), groups=[np.arange(9)] * 5)
+    monkeypatch.setattr(runs, "halves", lambda *_: frame.assign(task="halves", metric="MRR").drop(columns="queries"))
+    monkeypatch.setattr(own_student.tasks, "classification_names", lambda _: ())
+    monkeypatch.setattr(own_student.tasks, "retrieval_names", lambda _: ("r",))
+    monkeypatch.setattr(own_student.experiments, "retrieve", lambda *_, **__: frame)
+    table = own_student.compare(None, variants.parse("cosine"), 0, profile)
+    assert dict(zip(table["measure"], table["examples"], strict=True)) == {"halves MRR": 9, "r MAP": 3}
+    assert "3.0" not in own_student.told(table)[0].to_string()

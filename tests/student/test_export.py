@@ -274,6 +274,7 @@ def test_the_card_of_an_export_tells_what_it_is_given(student, tmp_path):
         "data": {"news": "0.5 of 1,400 documents"},
         "training": {"updates": 40},
         "scores": [{"model": "a|b", "WINES": 0.61249}, {"model": "TF-IDF", "WINES": "-"}],
+        "verdict": ["WINES: the student is better than the base, its start"],
         "limits": ["English alone."],
         "license": "mit",
         "provenance": {"commit": "0dc0219", "torch": "2.13.0"},
@@ -290,6 +291,7 @@ def test_the_card_of_an_export_tells_what_it_is_given(student, tmp_path):
         "## Training\n\n- updates: 40\n\n",
         "## Scores\n\n| model | WINES |\n|---|---|\n| a\\|b | 0.612 |\n| TF-IDF | - |\n\n",
         "## Provenance\n\n- commit: 0dc0219\n- torch: 2.13.0\n\n",
+        "## Verdict\n\n- WINES: the student is better than the base, its start\n\n",
         "\n- English alone.\n\n## Licence\n\nmit\n",
     ):
         assert told in text
@@ -324,6 +326,19 @@ def test_an_installed_lib_has_the_template_of_the_card(tmp_path):
     templates = {path.relative_to(paths.ROOT) for path in (paths.ROOT / "lib").rglob("*.j2")}
     assert Path("lib/student/card.md.j2") in templates
     assert {path.relative_to(tmp_path / "built/lib") for path in tmp_path.glob("built/lib/**/*.j2")} == templates
+
+
+@pytest.mark.parametrize(
+    ("script", "absent", "extra"),
+    [("to_onnx", "onnxscript", "onnx"), ("to_onnx", "lib", "onnx"), ("mteb_task", "mteb", "mteb")],
+)
+def test_a_script_without_its_extra_is_one_line(tmp_path, script, absent, extra):
+    """A name that is None in sys.modules cannot be imported."""
+    path = paths.ROOT / "docs" / f"{script}.py"
+    code = f"import runpy, sys; sys.modules[{absent!r}] = None; runpy.run_path({str(path)!r}, run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code, "student", "out"], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.endswith(f"needs: pip install -e '.[{extra}]'\n")
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.slow
