@@ -37,11 +37,8 @@ def end_children() -> None:
 
 
 def run(notebook: Path, parameters: dict[str, Any], scratch: Path) -> str:
-    """Execute a notebook as `scratch/notebook.ipynb`; why it is not done in one line, empty if it is.
-
-    The cell at work, by its number in the file, from 1, stands in `scratch/position`. A cell that is tagged with labels
-    of figures and tables is left out where `THESIS_LABELS` asks for none of them.
-    """
+    """Execute a notebook as `scratch/notebook.ipynb`; why it is not done in one line, empty if it is. The cell at work
+    stands in `scratch/position`; a cell tagged with labels is left out where `THESIS_LABELS` asks for none of them."""
     import nbformat
     import papermill
     from nbclient.exceptions import DeadKernelError
