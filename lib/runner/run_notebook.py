@@ -1,7 +1,5 @@
-"""Run one notebook through papermill and watch over its processes; `run_all` starts this in a process of its own.
-
-A kernel and its workers would outlive whoever started them: this process ends them, and ends when the runner is gone.
-"""
+"""Run one notebook through papermill, in a process of its own that `run_all` starts. A kernel and its workers would
+outlive whoever started them: this process ends them, and ends when the runner is gone."""
 
 import contextlib
 import ctypes

@@ -36,8 +36,7 @@ class Judgement:
     """effect: positive as claimed. low, high: its 95 % interval. p: two-sided. p_equivalent: of an effect of at least
     MARGIN. one_task_low, one_task_high: smallest and largest effect of the deciding comparison with one task left out.
     seeds: how many the compared models have. decided_by, arithmetic: the comparison in words and in numbers. reason:
-    of "not testable here" and of "open" without interval.
-    """
+    of "not testable here" and of "open" without interval."""
 
     verdict: str
     effect: float

@@ -52,8 +52,7 @@ class MiniTasks:
     """The tasks that are made of passages; each draws from a generator of its own, whatever else is drawn.
 
     topics: the passages of ARXIV. articles: {title: passages} of the others, which the pair tasks share. split: {title:
-    split} of these: of four next in size, two are for training. by_id: all passages by id. used: how many sentences of
-    a section are taken; the corpus takes others.
+    split} of these: of four next in size, two are for training. used: how many sentences of a section are taken.
     """
 
     def __init__(self, settings: MiniBuild):
