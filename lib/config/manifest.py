@@ -11,19 +11,14 @@ from lib.config import paths, profiles
 from lib.config.schema import Profile, Settings, Text
 
 PUBLISHED = "published"  # a profile, and its only notebook
-SUFFIXES = {
-    "figure": (".svg", ".csv"),
-    "drawing": (".svg", ".csv"),  # shows no numbers: its CSV lists what it connects
-    "table": (".csv", ".md", ".tex"),
-}
-
 _WORDS = {"fig": "Figure", "tab": "Table", "news_tab": "News paper, table", "news_fig": "News paper, figure"}
 
 
 class Entry(Settings):  # one figure, table or page
     label: Text
     notebook: Text
-    kind: Literal["figure", "drawing", "table", "page"]  # a page shows the others: made anew when one of them is
+    # A drawing shows no numbers: its CSV lists what it connects. A page shows the others: made anew when one is.
+    kind: Literal["figure", "drawing", "table", "page"]
     title: Text
     section: Text
     minutes: Annotated[float, Field(ge=0)]  # what its notebook takes for it in the mini profile
@@ -31,7 +26,8 @@ class Entry(Settings):  # one figure, table or page
     @property
     def files(self) -> tuple[str, ...]:
         """The names of the files that saving it makes; of the site its first page."""
-        return ("index.html",) if self.kind == "page" else tuple(self.label + suffix for suffix in SUFFIXES[self.kind])
+        suffixes = (".csv", ".md", ".tex") if self.kind == "table" else (".svg", ".csv")
+        return ("index.html",) if self.kind == "page" else tuple(self.label + suffix for suffix in suffixes)
 
     def paths(self, profile: Profile) -> list[Path]:
         """Where those files lie: with the figures, or for the site under the artifact root."""

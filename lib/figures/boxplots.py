@@ -26,10 +26,9 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
     """Our accuracies beside the published ones: the data, and the CSV, of a boxplot figure.
 
     records: columns model (identity), task, seed, value, perhaps chance (of the task) and collapsed (of the model).
-    band: two pooled standard deviations, over seeds, of a model's mean normalised accuracy; None if unknown.
-
-    Model is the name printed in that figure, else the grid's, else the identity; normalized divides by the best
-    accuracy of the task in its own column. Rows ascend by mean normalised accuracy, in Figure 5.3 within each round.
+    band: `SeedNoise.band` of a model's mean normalised accuracy; None if unknown. Model is the name printed in that
+    figure, else the grid's, else the identity; normalized divides by the best accuracy of the task in its own column.
+    Rows ascend by mean normalised accuracy, in Figure 5.3 within each round.
     """
     records = records.assign(collapsed=records.get("collapsed", False))
     ours = seed_means(label, records, ["model", "task"], collapsed=("collapsed", "any"))
@@ -60,9 +59,8 @@ def boxplot(
 ) -> Figure:
     """Draw `boxplot_frame`'s data: our boxes and the published ones, the same rows in two columns with an axis each.
 
-    order: of the rows, "published", where models that the thesis lacks come first, or "ours". rounds: the profile's.
-
     A box holds the tasks. Dashed: the tasks' mean chance, divided as accuracies are; the published one is 1 / classes.
+    order: of the rows, "published", where models that the thesis lacks come first, or "ours". rounds: the profile's.
     """
     printed = {f";{re.escape(name)}$": f";{text}" for name, text in roles.printed_rounds(rounds).items()}
     data = data.replace({"model": printed}, regex=True)

@@ -29,9 +29,7 @@ AS_PUBLISHED = "as published"
 def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
     """Length histograms (fig4_1 or fig5_1), ours beside the published ones, on the thesis' axis.
 
-    lengths: a row per document: source (a dataset folder), split ("train" or "validation"), longformer_tokens and
-        sbert_tokens. scale: what ours are multiplied by; if that is not 1, four published bins are one.
-
+    lengths: `data_statistics.corpus_lengths`. scale: ours are multiplied by it; if not 1, four published bins are one.
     value and published are percent of the source's documents in that split, a bin is bin_lo <= tokens < bin_hi;
     over_384 and its published twin are the percent of the split that exceeds the structural teacher's limit.
     """
@@ -75,9 +73,7 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
 
 def ecdf_frame(lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
     """Cumulative length distributions of the evaluation tasks (Figure 5.2), ours and published, on the thesis' axis.
-
-    lengths: a row per document: task, split ("train" or "test", others are left out), and as in `histogram_frame`.
-    """
+    lengths: `data_statistics.task_lengths`, of whose splits "train" and "test" are drawn. scale: of our lengths."""
     curves, shown = [], lengths[lengths["split"].isin(_LINES)]
     for (task, split), texts in shown.groupby(["task", "split"], sort=False):
         tokens = texts["longformer_tokens"].sort_values() * scale
@@ -117,10 +113,7 @@ def ecdf(data: pd.DataFrame) -> Figure:
 
 def violin_frame(distances: pd.DataFrame) -> pd.DataFrame:
     """What the violins show, beside the published ones (negatives "as published" only): the CSV of Figure 4.4.
-
-    distances: a row per pair: distance ("squared L2", a mean over dimensions, or "cosine"), model (as printed), to
-        ("positives" or "negatives"), negatives (paired "as published", from shifted features, or "true"), value.
-    """
+    distances: as of `teacher_distances.of_figure`, a row per pair of a document and a teacher's embedding."""
     keys = ["negatives", "distance", "model", "to"]
     grouped = distances.groupby(keys, sort=False)["value"]
     shares = grouped.quantile([0.05, 0.5, 0.95]).unstack().set_axis(["q05", "median", "q95"], axis=1)
@@ -131,10 +124,8 @@ def violin_frame(distances: pd.DataFrame) -> pd.DataFrame:
 
 @style()
 def violins(distances: pd.DataFrame) -> Figure:
-    """A row of panels per distance; a column for each way of pairing negatives, the last for the published violins.
-
-    Positives stand above a model's line, negatives below. Of the published ones range, mode and mean are known.
-    """
+    """A row of panels per distance, a column for each way of pairing negatives, the last for the published violins, of
+    which range, mode and mean are known. Positives stand above a model's line, negatives below."""
     theirs, ways = published.load("fig4_4"), list(dict.fromkeys(distances["negatives"]))
     models = distances["model"].unique().tolist() or theirs["model"].unique().tolist()
     figure, axes = plt.subplots(2, len(ways) + 1, figsize=SIZES["fig4_4"], sharey=True, squeeze=False)

@@ -16,11 +16,9 @@ from lib.figures.style import CHANCE, COLORS, DIAMOND, INK, LOOK, SIZES, labelle
 
 
 def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
-    """Our scores beside the published ones, for fig5_4 (accuracy), fig5_5 and fig5_6 (MAP and MRR).
-
-    records: columns model (as Chapter 5 prints it, or a further one), task, seed, value, perhaps chance, and round or
-        metric, of which the published ones are kept.
-    """
+    """Our scores beside the published ones, for fig5_4 (accuracy), fig5_5 and fig5_6 (MAP and MRR). records: columns
+    model (as Chapter 5 prints it, or a further one), task, seed, value, perhaps chance, and round or metric, of which
+    the published ones are kept."""
     keys = ["round", "task", "model"] if label == "fig5_4" else ["metric", "model", "task"]
     theirs = published.load(label).rename(columns={"accuracy": "published", "score": "published"})
     ours = seed_means(label, records[records[keys[0]].isin(theirs[keys[0]])], keys)

@@ -31,10 +31,8 @@ _RC = seaborn.axes_style("whitegrid") | seaborn.plotting_context("paper") | LOOK
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """The project's look, for a `with` block, which puts back what it sets and nothing else.
-
-    `rc_context` puts back `interactive` too, which a kernel's first figure switches on: no later one would be shown.
-    """
+    """The project's look, for a `with` block. `rc_context` would put back `interactive` too, which a kernel's first
+    figure switches on: no later one would be shown."""
     before = {key: mpl.rcParams[key] for key in _RC}
     mpl.rcParams.update(_RC)
     try:
@@ -75,10 +73,8 @@ def squeeze(axis: Axes, values: np.ndarray) -> None:
 def save(
     figure: Figure, label: str, data: pd.DataFrame, *, profile: Profile, records: pd.DataFrame | None = None
 ) -> None:
-    """Save `<label>.svg`, `<label>.csv` and their provenance; the same data give the same bytes.
-
-    data: what the figure shows, a row per drawn value. records: what it rests on, for the provenance.
-    """
+    """Save `<label>.svg`, `<label>.csv` and their provenance; the same data give the same bytes. data: a row per drawn
+    value. records: what it rests on, for the provenance."""
     picture = io.BytesIO()
     with style():
         figure.savefig(picture, format="svg", metadata={"Date": None, "Title": label})

@@ -1,7 +1,6 @@
 """Tables as people read them, in Markdown, booktabs LaTeX and HTML, beside a CSV that keeps every number.
 
-`params/tables.yaml` has the words for columns and what a table shows, `params/figures.yaml` the captions. A notebook
-that imports this module shows its data frames so.
+`params/tables.yaml` has their words and layouts. A notebook that imports this module shows its data frames so.
 """
 
 import re
@@ -19,14 +18,9 @@ from lib.config import manifest, profiles, roles
 from lib.config.profiles import Profile
 from lib.figures.style import LOOK, csv_bytes, write
 
-WORDS, LAYOUTS = profiles.read_yaml("tables.yaml").values()
+WORDS, LAYOUTS, ESCAPES = profiles.read_yaml("tables.yaml").values()
 _NAMED = {label: {*re.findall("{([^:}]+)", "".join(layout["columns"].values()))} for label, layout in LAYOUTS.items()}
 MISSING = "–"
-_ESCAPES = {  # a bar would end a cell of Markdown; * and _ would turn part of a label into italics
-    "md": {sign: f"\\{sign}" for sign in "|\\*_<>"},
-    "tex": {sign: f"\\{sign}" for sign in "&%$#_{}"} | LOOK["latex"],
-    "html": {"&": "&amp;", "<": "&lt;", ">": "&gt;"},
-}
 Parts = dict[str, pd.DataFrame]  # title -> cells as text; mostly one, without a title
 
 
@@ -72,7 +66,7 @@ def render(kind: str, parts: Parts, caption: str = "", label: str = "") -> str:
     """The parts, under their titles, as "md" (GitHub's Markdown), "tex" (floats that need only booktabs) or "html",
     which opens a long table with a click; columns of numbers to the right."""
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(Path(__file__).parent), trim_blocks=True)
-    escapes = str.maketrans({"\n": " "} | _ESCAPES[kind])
+    escapes = str.maketrans({"\n": " "} | ESCAPES[kind])
     environment.filters["escaped"] = lambda text: text.translate(escapes)
     environment.tests["numbers"] = lambda texts: texts.str.fullmatch(r"[\d\s.,%()\[\]/±–-]*").all()
     return environment.get_template(f"table.{kind}.j2").render(parts=parts, caption=caption, label=label)

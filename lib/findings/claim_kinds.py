@@ -29,11 +29,9 @@ Check = Literal[
 
 
 class Claim(Settings):
-    """A finding of the thesis, in our words.
-
-    source: the figure whose numbers it is checked on, if not `figure`. tasks: only these; none means all. checks: what
-    has to be so for our numbers to speak to the finding. note: what a reader should know beside the verdict.
-    """
+    """A finding of the thesis, in our words. source: the figure whose numbers it is checked on, if not `figure`. tasks:
+    only these; none means all. checks: what has to be so for our numbers to speak to it. note: what a reader should
+    know beside the verdict."""
 
     SIDES: ClassVar[tuple[str, ...]] = ()  # fields that name models
 

@@ -38,12 +38,9 @@ GIVEN = ("Longformer", "SBERT", "TF-IDF", "SBERT, mean of chunks")
 Scores = Mapping[str, pd.DataFrame | Evidence]  # figure -> its scores; of the news paper what its chapter makes of them
 Checks = Mapping[tuple[str, str], str]  # (failed check, figure or "") -> what failed
 _NUMBERS = ("effect", "low", "high", "p", "p_equivalent", "q")
-_COLUMNS = (
-    *("id", "section", "label", "finding"),
-    *(f"published_{name}" for name in (*_NUMBERS, "verdict", "decided_by", "arithmetic", "reason")),
-    *(*_NUMBERS, "verdict", "decided_by", "arithmetic", "one_task_low", "one_task_high", "seeds", "checks", "profile"),
-    "note",
-)
+_JUDGED = (*_NUMBERS, "verdict", "decided_by", "arithmetic")
+_COLUMNS = ["id", "section", "label", "finding", *(f"published_{name}" for name in (*_JUDGED, "reason")), *_JUDGED]
+_COLUMNS += ["one_task_low", "one_task_high", "seeds", "checks", "profile", "note"]
 
 
 @functools.cache
@@ -77,8 +74,7 @@ def check(
         or the name as printed. Models that the figure does not print add to the seed noise.
     checks: `testability.results`; a claim is "not testable here" if a check that it needs failed, for it or for all.
     numbers: ours, by name, for claims of the kind `number`.
-
-    label is the figure. Columns are `Judgement`'s, "not run" where a model has no scores; q, within each document.
+    Columns: label, the figure, `Judgement`'s, "not run" where a model has no scores, and q, within each document.
     """
     rows = []
     for claim in load():
@@ -101,7 +97,7 @@ def check(
                 row |= {prefix + name: value for name, value in columns.items()}
         row["note"] = " ".join(filter(None, (claim.note, missing, row.get("reason"))))
         rows.append(row)
-    table = pd.DataFrame(rows, columns=[*_COLUMNS])
+    table = pd.DataFrame(rows, columns=_COLUMNS)
     for prefix in ("published_", ""):
         names = [prefix + name for name in _NUMBERS]
         table[names] = table[names].astype(float)

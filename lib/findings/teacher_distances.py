@@ -12,10 +12,10 @@ from lib.experiments import embeddings, structural_teacher
 def distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -> pd.DataFrame:
     """Distances of each document's student embedding to its teacher embedding and to negatives, two ways of pairing.
 
-    "true" negatives are the teacher's embeddings of the other documents of a batch. The published ones came from
-    rolling the batch without naming an axis (author's code), so that nearly every one is the document itself, shifted.
-
-    student, teacher: (documents, dim). One row per pair: negatives, distance (squared L2 is a mean), to, value.
+    student, teacher: (documents, dim). A row per pair: negatives ("as published" or "true"), distance ("squared L2", a
+    mean over dimensions, or "cosine"), to ("positives" or "negatives"), value. "true" negatives are the teacher's
+    embeddings of the other documents of a batch. The published ones came from rolling the batch without naming an axis
+    (author's code), so that nearly every one is the document itself, shifted.
     """
     batches = len(student) // batch
     if batches == 0:

@@ -29,11 +29,9 @@ _ENCODERS = ("SBERT", "Longformer", *CONTEXTUAL_TEACHERS)
 
 
 def table(scores: Mapping[str, pd.DataFrame], profile: Profile, *, informing: bool = True) -> pd.DataFrame:
-    """What could be checked in `claims.our_results`, a row each; nothing is trained but heads.
-
-    label: the figure that a check is about, empty for all. low, high: 95 % interval, or the range over models.
-    passed: None where a row only informs. informing: also rows for which all texts of all tasks are read.
-    """
+    """What could be checked in `claims.our_results`, a row each; nothing is trained but heads. label: the figure that a
+    check is about, empty for all. low, high: 95 % interval, or the range over models. passed: None where a row only
+    informs. informing: also rows for which all texts of all tasks are read."""
     drawn = {label: frame for label, frame in scores.items() if label.startswith("fig4_")}
     rows = [*_lengths(profile, informing), *_updates(profile)]
     if judged := [frame for frame in drawn.values() if "SBERT" in {*frame["model"]}]:

@@ -32,10 +32,9 @@ def labels() -> list[str]:
 def load(label: str) -> pd.DataFrame:
     """Published rows for a label such as "fig4_5" or "tab5_7"; tables and curves as in their CSV.
 
-    Boxplots (Figures 4.2-4.12, 5.3) have row (1 is the top), model (as printed in that figure), identity, task,
-    accuracy, normalized (by the best accuracy of the task among the figure's models) and mean (over the tasks), in the
-    order drawn. Figure 5.3's models are `model;round`, and its maxima run over all three rounds, as in the thesis.
-    "news_fig1" has the F1 (value, 0 to 1) of the news paper's models by side (task), size_mb and ms_per_document.
+    Boxplots (Figures 4.2-4.12, 5.3) have the columns of `boxplot_rows`, task, accuracy, normalized (by the task's best
+    accuracy in the figure) and mean (over the tasks), in the order drawn. Figure 5.3's models are `model;round`, its
+    maxima run over all rounds. "news_fig1": F1 (value, 0 to 1) by side (task), size_mb and ms_per_document of models.
     """
     if label not in labels():
         raise profiles.unknown("label of published numbers", label, labels())

@@ -28,10 +28,8 @@ _LOOK = profiles.read_yaml("figures.yaml")
 
 
 def write(profile: Profile, ledger: pd.DataFrame, copy: Path | None = None) -> Path:
-    """Write the site to `artifacts/<run>/site`, label "report", and return its first page.
-
-    ledger: `claims.check`'s. copy: another folder to write to, without what differs between two runs that give the
-    same numbers: times, versions, the machine.
+    """Write the site to `artifacts/<run>/site`, label "report", and return its first page. ledger: `claims.check`'s.
+    copy: another folder to write to, without what differs between runs of the same numbers: times, versions, machine.
     """
     first = (copy or paths.run_folder(profile) / "site") / "index.html"
     for name, content in files(profile, ledger, noted=copy is None).items():
@@ -73,10 +71,8 @@ def item(entry: manifest.Entry, profile: Profile) -> SimpleNamespace:
 
 
 def cells(name: str, items: dict[str, SimpleNamespace], profile: Profile) -> list[SimpleNamespace]:
-    """The cells of a notebook; code has the outputs of its last run, unless it reads a clock, and the items it saves.
-
-    A last cell without source has the items that no other saves.
-    """
+    """The cells of a notebook; code has the outputs of its last run, unless it reads a clock, and the items it saves. A
+    last cell without source has the items that no other saves."""
     ran = paths.run_folder(profile) / "executed" / f"{name}.ipynb"
     executed = nbformat.read(ran, 4).cells if ran.is_file() else []
     outputs = {cell.source: cell.get("outputs", []) for cell in executed if "perf_counter" not in cell.source}

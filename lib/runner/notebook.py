@@ -1,7 +1,6 @@
 """The frame of every notebook: checked parameters first, the promised figures and tables last.
 
-It opens with `nb = notebook.start("02_structural_loss", globals())` and closes with `nb.finish()`, in JupyterLab,
-papermill and `run_all.sh` alike, so a misspelt parameter never does nothing.
+It opens with `nb = notebook.start("02_structural_loss", globals())` and closes with `nb.finish()`, however it is run.
 """
 
 import os

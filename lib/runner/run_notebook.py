@@ -1,7 +1,5 @@
-"""Run one notebook through papermill and watch over its processes; `run_all` starts this in a process of its own.
-
-A kernel and its workers would outlive whoever started them: this process ends them, and ends when the runner is gone.
-"""
+"""Run one notebook through papermill, in a process of its own that `run_all` starts. A kernel and its workers would
+outlive whoever started them: this process ends them, and ends when the runner is gone."""
 
 import contextlib
 import ctypes
@@ -37,11 +35,8 @@ def end_children() -> None:
 
 
 def run(notebook: Path, parameters: dict[str, Any], scratch: Path) -> str:
-    """Execute a notebook as `scratch/notebook.ipynb`; why it is not done in one line, empty if it is.
-
-    The cell at work, by its number in the file, from 1, stands in `scratch/position`. A cell that is tagged with labels
-    of figures and tables is left out where `THESIS_LABELS` asks for none of them.
-    """
+    """Execute a notebook as `scratch/notebook.ipynb`; why it is not done in one line, empty if it is. The cell at work
+    stands in `scratch/position`; a cell tagged with labels is left out where `THESIS_LABELS` asks for none of them."""
     import nbformat
     import papermill
     from nbclient.exceptions import DeadKernelError

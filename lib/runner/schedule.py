@@ -1,7 +1,5 @@
-"""What a run has to do: the command line, the notebooks it asks for, and why each of them has to run.
-
-A notebook is left alone while what it read and what it made are as its last complete run noted them.
-"""
+"""What a run has to do: the command line, the notebooks it asks for, and why each of them has to run: what it read or
+what it made is not as its last complete run noted it."""
 
 import argparse
 import json

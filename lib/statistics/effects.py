@@ -48,9 +48,7 @@ def best_means(scores: pd.DataFrame) -> dict[str, float]:
 def normalized_runs(scores: pd.DataFrame, *, best: Mapping[str, float] | None = None) -> pd.DataFrame:
     """Normalised accuracy of every run: a (model, seed) x task table (thesis Section 4.2).
 
-    scores: columns model, task, seed, value; one row per combination, every run with the same tasks.
-    best: the best value per task, `best_means` of the compared models; those of `scores` by default.
-
+    scores: columns model, task, seed, value. best: the best value per task, by default the `best_means` of `scores`.
     Raises `ValueError` if a run is listed twice or lacks a task, or a value is no accuracy.
     """
     frame = normalized_accuracy(scores.rename(columns={"value": "accuracy"}), best=best or best_means(scores))

@@ -47,12 +47,11 @@ def seed_noise(runs: pd.DataFrame) -> SeedNoise:
 
 @dataclass(frozen=True)
 class TaskScores:
-    """Scores of single test examples on one task.
+    """Scores of single test examples on one task, and chance, what guessing scores.
 
     scores: model -> (seeds, examples) with means in [0, 1]: the share of heads that classify the example rightly, or
         what a query and one of its targets say of MAP or MRR. A model has the same seeds in the same order everywhere.
     groups: names of what examples share (an article), the same over all tasks: (examples,), or (examples, 2) for pairs.
-    chance: what guessing scores.
     """
 
     scores: Mapping[str, np.ndarray]
@@ -86,7 +85,7 @@ class Evidence:
         return self.means.to_numpy() @ self.weights
 
     def errors(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Standard errors and degrees of freedom of weighted sums of scores, each (sums,).
+        """Standard errors and degrees of freedom, each (sums,), of weighted sums of scores; sums: (sums, models).
 
             SE^2 = T + (S - overlap) sum_m w_m^2 / runs_m,   at least T and at least S sum_m w_m^2 / runs_m
 
@@ -95,8 +94,6 @@ class Evidence:
         .03 against .008 in those with several seeds, 7.7 % of verdicts on no effect are false. Degrees of freedom are
         Satterthwaite's, of T half of (groups - 1): what T scatters by in simulations of pairs, at most. NaN where
         trained models are compared whose seed noise is unknown.
-
-        sums: (sums, models), the weights.
         """
         share = sums**2 @ (1 / self.runs)
         variance, df = (self.noise.sd**2, self.noise.df) if self.noise else (np.nan, np.nan)
@@ -139,7 +136,6 @@ def from_examples(
 
     weights: task -> weight in the score; one over their number by default. Other tasks are left out.
     given: models that nothing random made (a pretrained encoder); the others have seed noise.
-
     Raises `ValueError` if the tasks differ in models or seeds, shapes do not fit, or a mean score is not in [0, 1].
     """
     weights = weights or dict.fromkeys(tasks, 1 / len(tasks))
@@ -182,10 +178,7 @@ def from_runs(
     runs: pd.DataFrame, *, weights: Mapping[str, float] | None = None, noise: SeedNoise | None = None
 ) -> Evidence:
     """Evidence without test examples, as of published numbers: what another seed would change is all that is known.
-
-    runs: (model, seed) x task, scores. weights: as of `from_examples`. noise: of one run's score; by default measured
-    on models with several seeds.
-    """
+    runs: (model, seed) x task, scores. noise: of one run's score; by default measured on models with several seeds."""
     weights = weights or dict.fromkeys(runs.columns, 1 / runs.shape[1])
     weight, table = np.array(list(weights.values())), runs[list(weights)]
     by_model = table.groupby(level="model", sort=False)

@@ -36,8 +36,7 @@ class Judgement:
     """effect: positive as claimed. low, high: its 95 % interval. p: two-sided. p_equivalent: of an effect of at least
     MARGIN. one_task_low, one_task_high: smallest and largest effect of the deciding comparison with one task left out.
     seeds: how many the compared models have. decided_by, arithmetic: the comparison in words and in numbers. reason:
-    of "not testable here" and of "open" without interval.
-    """
+    of "not testable here" and of "open" without interval."""
 
     verdict: str
     effect: float
@@ -107,9 +106,8 @@ def judge(
 def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Evidence) -> Judgement:
     """The verdict on: the scores of `wider` have a larger standard deviation (n - 1) than those of `narrower`.
 
-    Noise alone spreads scores. So the difference is held against draws in which both groups have one true spread, what
-    is left of the observed ones without noise, and noise is added (a parametric bootstrap). MARGIN is one of scores.
-    """
+    Noise alone spreads scores, so the difference is held against draws of one true spread for both groups, the observed
+    one less its noise, to which noise is added (a parametric bootstrap). MARGIN is one of scores."""
     groups = [evidence.means.index.get_indexer(list(names)) for names in (wider, narrower)]
     scores = [evidence.scores[group] for group in groups]
     sds = [float(values.std(ddof=1)) for values in scores]
@@ -184,11 +182,9 @@ def arithmetic(left: float, right: float) -> str:
 
 @dataclass(frozen=True)
 class _Tail:
-    """Upper tail of the largest of several correlated errors.
-
-    noise: (draws, cases), the largest error of each draw; the worst case counts. members: how many errors can make a
-    verdict false: the tail is never above Bonferroni's nor below that of one error. df: of an error's t distribution.
-    """
+    """Upper tail of the largest of several correlated errors. noise: (draws, cases), the largest error of each draw;
+    the worst case counts. members: how many errors can make a verdict false: the tail is never above Bonferroni's nor
+    below that of one error. df: of an error's t distribution."""
 
     noise: np.ndarray
     members: int

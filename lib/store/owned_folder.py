@@ -34,11 +34,9 @@ def check_target(target: str | Path) -> Path:
 
 
 def replace(target: str | Path, write: Callable[[Path], None]) -> None:
-    """Call `write` on a new folder beside `target`, then put it in the place of `target`.
-
-    Killed at any moment, the old or the new folder is whole, under its name or, between two renames, as `left_over`;
-    ValueError, as of `check_target` and for a full disk, leaves the old one.
-    """
+    """Call `write` on a new folder beside `target`, then put it in its place. Killed at any moment, the old or the new
+    folder is whole, under its name or, between two renames, as `left_over`; ValueError, as of `check_target` and for a
+    full disk, leaves the old one."""
     target = check_target(target)
     for work in target.parent.glob(_pattern(target)):
         warnings.warn(f"{work} is left from a save that was cut off; remove it if you need nothing in it", stacklevel=4)

@@ -20,10 +20,8 @@ saved: dict[str, list[Path]] = {}  # by label, in the order of saving: the end o
 
 
 def write(label: str, *, profile: Profile, files: Iterable[Path], records: Any = None) -> Path:
-    """Write `<label>.json`, return its path, and enter the files in `saved`. records: a frame of what the figure shows.
-
-    `trainings` are seconds by `embedding_fingerprint`, as a model has a row per task and stands in several figures.
-    """
+    """Write `<label>.json`, return its path, and enter the files in `saved`. records: a frame of what the figure shows,
+    where a model has a row per task; so `trainings`, in seconds, go by `embedding_fingerprint`."""
     saved[label] = list(files)
     path = paths.provenance(profile) / f"{label}.json"
     entry = {"label": label, "written": datetime.now(UTC).isoformat(timespec="seconds"), **commit()}

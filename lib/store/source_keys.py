@@ -21,11 +21,9 @@ def source_key(*modules: str, stop: tuple[str, ...] = ()) -> str:
 
 
 def closure(*modules: str, stop: Collection[str] = ()) -> list[str]:
-    """The modules and all of lib that they import, directly or not, sorted.
-
-    Every `import` statement counts, inside functions too, except under `if TYPE_CHECKING:`; a name that a package only
-    passes on leads to its `home`. stop: modules or packages that are not entered, unless they are named themselves.
-    """
+    """The modules and all of lib that they import, directly or not, sorted; inside functions too, but not under `if
+    TYPE_CHECKING:`. A name that a package only passes on leads to its `home`. stop: modules or packages that are not
+    entered, unless they are named themselves."""
     ends = tuple(f"{end}." for end in stop)
     reached = list(dict.fromkeys(modules))
     for module in reached:  # grows

@@ -117,10 +117,8 @@ def published_lengths(count: int) -> np.ndarray:
 
 
 def corpus_texts(documents: int, used: Mapping[Section, int], seed: int) -> tuple[list[Row], list[Row]]:
-    """The two corpus folders: pieces of articles and of news stories, half each; one list of lengths serves both.
-
-    used: how many sentences of a section the tasks have taken, from its beginning.
-    """
+    """The two corpus folders: pieces of articles and of news stories, half each; one list of lengths serves both. used:
+    how many sentences of a section the tasks have taken, from its beginning."""
     rng = np.random.default_rng(seed)
     wanted = rng.permutation(published_lengths(documents)).tolist()
     stories = [lines(NEWS)[index] for index in without_copies(lines(NEWS))]
@@ -147,10 +145,8 @@ def _article_runs(used: Mapping[Section, int]) -> list[tuple[str, list[str]]]:
 def _pieces(
     runs: list[tuple[str, list[str]]], wanted: list[float], count: int, rng: np.random.Generator
 ) -> Iterator[Row]:
-    """Up to `count` pieces, in turn one of each run, as long as the first of `wanted` that is left of the run.
-
-    A piece ends with the sentence that comes nearest; its length is taken out of `wanted`.
-    """
+    """Up to `count` pieces, in turn one of each run, as long as the first of `wanted` that is left of the run. A piece
+    ends with the sentence that comes nearest; its length is taken out of `wanted`."""
     cumulated = [np.cumsum([0, *tokens(texts)]) for _, texts in runs]
     turns = deque((number, *runs[number], cumulated[number]) for number in rng.permutation(len(runs)).tolist())
     while count and turns:

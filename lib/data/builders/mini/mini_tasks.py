@@ -52,8 +52,7 @@ class MiniTasks:
     """The tasks that are made of passages; each draws from a generator of its own, whatever else is drawn.
 
     topics: the passages of ARXIV. articles: {title: passages} of the others, which the pair tasks share. split: {title:
-    split} of these: of four next in size, two are for training. by_id: all passages by id. used: how many sentences of
-    a section are taken; the corpus takes others.
+    split} of these: of four next in size, two are for training. used: how many sentences of a section are taken.
     """
 
     def __init__(self, settings: MiniBuild):
@@ -110,10 +109,8 @@ class MiniTasks:
         return self._balanced("S2ORC", positives, lambda a, b: a.use != b.use and a.article != b.article)
 
     def copied(self) -> tuple[list[Passage], Examples]:
-        """PAN: these texts, and: does one of them hold an obfuscated copy of a passage?
-
-        Each borrows from three passages of its article, inside words of another one.
-        """
+        """PAN: these texts, and: does one of them hold an obfuscated copy of a passage? Each borrows from three of
+        its article, inside words of another one."""
         rng, texts, positives = self._rng("PAN texts"), list[Passage](), defaultdict(list)
         for split in SPLITS:
             titles = [title for title in self.articles if self.split[title] == split]
@@ -189,11 +186,9 @@ class MiniTasks:
 def balanced(
     positives: Sequence[tuple[T, T]], wanted: int, allowed: Callable[[T, T], bool], rng: np.random.Generator
 ) -> list[tuple[tuple[T, T], str]]:
-    """About `wanted` pairs, half of them positive; their order, and that of their two texts, is random.
-
-    A negative joins the first text of one positive with the second of another, so that nothing can be read from one
-    text alone. The few positives whose first text finds no partner that is `allowed` are left out.
-    """
+    """About `wanted` pairs, half of them positive; their order, and that of their two texts, is random. A negative
+    joins the first text of one positive with the second of another, so that nothing can be read from one text alone.
+    The few positives whose first text finds no partner that is `allowed` are left out."""
     kept = [pair if rng.random() < 0.5 else pair[::-1] for pair in shuffled(positives, rng)[: wanted // 2]]
     left = Counter(shuffled([second for _, second in kept], rng))
     examples, joined = list[tuple[tuple[T, T], str]](), set[frozenset[T]]()

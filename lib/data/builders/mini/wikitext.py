@@ -18,21 +18,15 @@ from lib.config import profiles
 _GAP = "\ue000"  # a private character, which marks what was cut
 _WORDS = profiles.read_yaml("mini_texts.yaml")["wikitext"]
 _FORMULA_TAG = re.compile(r"<(math|chem|ce|hiero|score)\b[^>]*>.*?</\1\s*>", re.S | re.I)
-_DROPPED_TAG = re.compile(
-    r"<(ref|gallery|timeline|syntaxhighlight|source|pre|imagemap|graph|table|poem|references|code)\b"
-    r"(?:[^>]*/\s*>|(?:[^>]*[^>/])?>.*?</\1\s*>)",
-    re.S | re.I,
-)
+_DROPPED = "|".join(_WORDS["dropped"])
+_DROPPED_TAG = re.compile(rf"<({_DROPPED})\b(?:[^>]*/\s*>|(?:[^>]*[^>/])?>.*?</\1\s*>)", re.S | re.I)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _TEMPLATE = re.compile(r"\{\{((?:[^{}]|\{(?!\{)|\}(?!\}))*)\}\}", re.S)
 _TABLE = re.compile(r"\{\|(?:(?!\{\|).)*?\n\s*\|\}", re.S)
 _LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
 _EXTERNAL = re.compile(r"\[(?:https?:|ftp:|mailto:)?//[^\s\]]*\s*([^\]]*)\]")
 _HEADING = re.compile(r"^(={2,6})\s*(.*?)\s*=+\s*$")
-_NAMESPACE = re.compile(
-    r"^\s*:?\s*(?:file|image|category|media|template|wikipedia|help|portal|user|special|wikt|wiktionary|[a-z]{2,3}(?:-[a-z]+)?)\s*:",
-    re.I,
-)
+_NAMESPACE = re.compile(rf"^\s*:?\s*(?:{'|'.join(_WORDS['namespaces'])}|[a-z]{{2,3}}(?:-[a-z]+)?)\s*:", re.I)
 _RESIDUE = re.compile(
     _GAP + r"|[{}|<>]|\([\s)]|\[\[|\]\]|==|''|https?:|www\.|__|&#?\w+;|\bref\s*name|\bISBN\b|\bdoi:", re.I
 )
