@@ -75,7 +75,7 @@ def check(
     checks: `testability.results`; a claim is "not testable here" if a check that it needs failed, for it or for all.
     numbers: ours, by name, for claims of the kind `number`.
 
-    Columns: label (the figure), those of `Judgement`, "not run" where a model has no scores, and q within each document.
+    Columns: label (the figure), `Judgement`'s, "not run" where a model has no scores, and q within each document.
     """
     rows = []
     for claim in load():
