@@ -120,7 +120,9 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
     if not MAIN:
         return
     card, failed = _card(variant, seed, profile, history.loss, own), None
-    base = AutoConfig.from_pretrained(models.model_path(profile.student.model), revision=profile.student.revision)
+    base = AutoConfig.from_pretrained(
+        models.model_path(profile.student.model), revision=profile.student.revision, trust_remote_code=False
+    )
     card["training"]["layers"] = f"{student.config.num_hidden_layers} of the base's {base.num_hidden_layers}"
     if own:
         print("trained; now judging it beside base, teacher and TF-IDF", flush=True)

@@ -123,7 +123,7 @@ def test_what_cannot_be_trained_on_is_one_line(folder, capsys, texts, splits, me
     code, lines = printed(capsys, root)
     start = "suggested: nothing, " if "can be trained on" in message else "letters/mood: error: "
     assert code == 2
-    assert sum(line.startswith(start) and re.search(message, line) for line in lines.splitlines()) == 1
+    assert sum(bool(line.startswith(start) and re.search(message, line)) for line in lines.splitlines()) == 1
 
 
 def test_a_folder_without_documents_is_one_line(tmp_path):

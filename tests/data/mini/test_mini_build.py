@@ -75,7 +75,8 @@ def test_documents_are_sentences_of_their_source_that_follow_each_other(mini):
 def test_the_corpus_has_no_copies_and_nothing_of_the_tasks(mini):
     documents = [*mini.corpus.train, *mini.corpus.validation]
     assert len({(d.source, d.id) for d in documents}) == len({d.text for d in documents}) == 1450
-    assert mini.corpus.left_out == dict.fromkeys(("wikipedia", "news"), {"in a test": 0, "copies": 0, "too short": 0})
+    assert {*mini.corpus.left_out} == {"wikipedia", "news"}
+    assert all(not any(counts.values()) for counts in mini.corpus.left_out.values())
     distilled = set().union(*(gensim_files.shingles(d.text) for d in documents))
     used = mini_tasks.MiniTasks(mini.profile.build).used.items()
     unmasked = [" ".join(section.sentences[:count]) for section, count in used if count]
