@@ -58,7 +58,7 @@ def squeeze(axis: Axes, values: np.ndarray) -> None:
     """Draw what lies far below most values (by Tukey's rule) on a smaller scale, hatched, if it takes half the axis."""
     low, first, third, high = np.nanquantile(values, [0, 0.25, 0.75, 1])
     cut = np.floor(20 * (first - 1.5 * (third - first))) / 20
-    if cut - low <= high - cut:
+    if cut - low <= high - cut or cut >= high:
         return
     scale = 0.25 * (high - cut) / (cut - low)  # a fifth of the axis
     ways = [lambda x, k=k: np.where(x < cut, cut + (x - cut) * k, x) for k in (scale, 1 / scale)]

@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 
 from lib import figures, published
 from lib.config import paths, profiles, roles
 from lib.figures import boxplots
-from lib.figures.style import csv_bytes
+from lib.figures.style import csv_bytes, squeeze
 from lib.published import figure_models
 from lib.store import provenance
 
@@ -340,6 +341,13 @@ class TestBoxplot:
         assert all(left.x1 < right.x0 for left, right in zip(ticks, ticks[1:], strict=False))
         figures.save(figure, label, data, profile=profile, records=records)
         assert (paths.figures(profile) / f"{label}.svg").stat().st_size < 300_000
+
+
+def test_the_same_best_score_on_every_task_is_not_squeezed():
+    """The room above the cut is nothing: one model alone is the best of each task, and chance lies far below."""
+    axis = Figure().add_subplot()
+    squeeze(axis, np.array([*6 * [1.0], 0.6]))
+    assert np.isfinite(axis.get_xlim()).all()
 
 
 class TestSave:
