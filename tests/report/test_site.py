@@ -1,10 +1,12 @@
 """The site: its pages say what is on disk and what is missing, links lead somewhere, and everybody can read it."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import nbformat
@@ -482,6 +484,21 @@ def test_a_figure_stands_where_it_is_saved(content):
     text = content["02_structural_loss.html"].decode()
     order = [text.index(part) for part in ("4.3 How a student is trained", 'id="tab4_4"', 'id="fig4_2"', 'id="fig4_3"')]
     assert order == sorted(order)
+
+
+def test_the_link_of_notebook_09_leads_to_the_site_from_where_the_notebook_is_read(run, mini, monkeypatch):
+    """In JupyterLab, and in the copy that `run_all.sh` leaves in another folder; a file:// address opens in neither."""
+    cells = nbformat.read(paths.NOTEBOOKS / "09_report.ipynb", 4).cells
+    (cell,) = [cell.source for cell in cells if "report" in cell.metadata.get("tags", [])]
+    first, shown = paths.run_folder(mini) / "site" / "index.html", []
+    monkeypatch.chdir(paths.NOTEBOOKS)
+    names = {"P": mini, "ledger": None, "paths": paths, "os": os, "Markdown": str, "display": shown.append}
+    names["site"] = SimpleNamespace(write=lambda profile, ledger: first)
+    for folder in (paths.NOTEBOOKS, paths.run_folder(mini) / "executed"):
+        exec(cell, dict(names))
+        link = re.fullmatch(r"\[.+\]\((.+)\)", shown[-1])[1]
+        assert os.path.normpath(folder / link) == str(first)
+        monkeypatch.setenv("THESIS_PROGRESS", "a file")
 
 
 # ---------------------------------------------------------------- the copy to publish
