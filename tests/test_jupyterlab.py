@@ -234,20 +234,21 @@ def test_a_notebook_with_many_figures_shows_them_all(lab):
 
 def test_links_lead_out_of_the_folder_of_notebooks(lab, checkout):
     """One in a text, and the one to the page that notebook 09 makes, in its own words."""
-    page = checkout / "artifacts/smoke/report.html"
+    page = checkout / "artifacts/smoke/site/index.html"
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text("<title>The report</title><h1>Everything on one page</h1>")
+    page.write_text("<title>The site</title><h1>Everything in one place</h1>")
     report = nbformat.read(paths.NOTEBOOKS / "09_report.ipynb", 4)
-    (line,) = [line for cell in report.cells for line in cell.source.splitlines() if "FileLink(" in line]
-    imports = "import os\nfrom pathlib import Path\n\nfrom IPython.display import FileLink, display\n"
-    source = f"{imports}\npath = Path({str(page)!r})\n{line}"
+    (cell,) = [cell for cell in report.cells if "site.write(" in cell.source]
+    lines = [line for line in cell.source.splitlines() if "site.write(" not in line]
+    imports = "import os\nfrom pathlib import Path\n\nfrom IPython.display import Markdown, display\n"
+    source = "\n".join([imports, f"first = Path({str(page)!r})", *lines])
     report.cells = [nbformat.v4.new_markdown_cell("[Read me](../README.md)"), nbformat.v4.new_code_cell(source)]
     nbformat.write(report, checkout / "notebooks/links.ipynb")
     lab.open("links")
     lab.run_all()
     assert lab.errors() == []
     lab.page.locator(".jp-OutputArea-output a").click()
-    lab.page.frame_locator("iframe").get_by_text("Everything on one page").wait_for()
+    lab.page.frame_locator("iframe").get_by_text("Everything in one place").wait_for()
     lab.page.get_by_role("tab", name="links.ipynb").click()
     lab.page.get_by_role("link", name="Read me").click()
     lab.page.get_by_role("tab", name="README.md").wait_for()
