@@ -55,8 +55,9 @@ def run(
     over folds and `heads.repeats` heads. limit: training examples per head.
 
     Columns: model, the variant's fields, task, metric, split, seed, value, seconds (training and encoding), device,
-    embedding_fingerprint, fingerprint (of the record), heads_seconds, and what statistics need: scores (array over test
-    examples), groups (array, `text_sets.groups`), chance. The first error of a failed job is raised after all others.
+    embedding_fingerprint, fingerprint (of the record), heads_seconds, by_head (accuracies, all folds of a head side by
+    side), and what statistics need: scores (array over test examples), groups (array, `text_sets.groups`), chance. The
+    first error of a failed job is raised after all others.
     """
     pairs = _pairs(models, seeds, profile)
     if not (tasks := classification_names(profile) if tasks is None else tasks):
@@ -74,7 +75,8 @@ def run(
             row = _row(pair, task, "accuracy", split, record["accuracy"], profile)
             row |= {"fingerprint": fingerprint(recipe), "heads_seconds": store().note(recipe).get("seconds")}
             groups, chance = facts[task]
-            rows.append(row | {"scores": np.asarray(record["scores"]), "groups": groups, "chance": chance})
+            row |= {"by_head": record["heads"], "scores": np.asarray(record["scores"])}
+            rows.append(row | {"groups": groups, "chance": chance})
     return pd.DataFrame(rows)
 
 
