@@ -1,6 +1,6 @@
 """Whether our numbers can speak to a finding at all: was the treatment given, and can the measure see it?
 
-Limits were set before any figure was drawn at these sizes; that of heads later, before any ranking was looked at. A
+Limits were set before any figure was drawn at these sizes; that of heads later, without a look at rankings. A
 finding that needs a failed check is "not testable here".
 """
 
