@@ -25,7 +25,8 @@ def under_other_heads(label: str, profile: Profile) -> pd.DataFrame:
     names = {identity: name for name, identity in chapter4.models(label, profile).items()}
     frames = []
     for setting, changes in HEADS.items():
-        own = profile.model_copy(update={"heads": profile.heads.model_copy(update=changes)})
+        longer = {"epochs": max(changes["epochs"], profile.heads.epochs)} if setting == "converged" else {}
+        own = profile.model_copy(update={"heads": profile.heads.model_copy(update=changes | longer)})
         frames.append(experiments.run(names, profile=own, seeds=chapter4.seeds(own)).assign(heads=setting))
     return chapter4.renamed(pd.concat(frames, ignore_index=True), names)
 

@@ -125,6 +125,15 @@ def test_a_column_for_every_setting_of_the_heads(under_heads, monkeypatch):
     assert asked[4][3] == "similarity"
 
 
+def test_converged_heads_train_as_long_as_those_of_the_profile(monkeypatch):
+    asked = []
+    monkeypatch.setattr(experiments, "run", lambda models, *, profile, seeds: asked.append(profile) or pd.DataFrame())
+    monkeypatch.setattr(sensitivity.chapter4, "renamed", lambda frame, names: frame)
+    sensitivity.under_other_heads("fig4_3", profiles.load("mini", overrides={"heads.epochs": 80}))
+    epochs = {setting: profile.heads.epochs for setting, profile in zip(HEADS, asked, strict=True)}
+    assert epochs["converged"] == 80 and epochs["published"] == epochs["standardised"] == 10
+
+
 def test_two_models_are_judged_under_every_setting_of_the_heads(under_heads):
     verdict = sensitivity.heads_verdicts(under_heads[0], "MSE", "cosine").set_index("heads")
     assert verdict["verdict"].to_dict() == dict.fromkeys(HEADS, "reversed") | {"published": "holds"}
