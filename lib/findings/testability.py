@@ -39,7 +39,9 @@ def table(scores: Mapping[str, pd.DataFrame], profile: Profile, *, informing: bo
         rows += _above_chance(max(judged, key=lambda frame: len({*_ENCODERS} & {*frame["model"]})))
     rows += _final(scores)
     if "fig4_2" in drawn:
-        rows += _heads(drawn["fig4_2"]["model"].unique(), profile)
+        rows += _heads(drawn["fig4_2"]["model"].unique(), "", profile)
+    if "fig4_5" in drawn:
+        rows += _heads(list(CONTEXTUAL_TEACHERS), "fig4_5", profile)
     with keys.data_at_rest():
         for label in (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12"):
             rows += _students(label, profile) if label in drawn else ()
@@ -102,7 +104,7 @@ def _off_chance(check: str, label: str, part: str, judged: pd.DataFrame) -> Iter
         yield check, label, what, best["score"], best["low"], best["high"], "low above 0, below .97", passed
 
 
-def _heads(models: Sequence[str], profile: Profile) -> Iterator[tuple]:
+def _heads(models: Sequence[str], label: str, profile: Profile) -> Iterator[tuple]:
     """How far the models' scores on these texts move when the same heads train twice as long. Heads have converged if a
     move of MARGIN can be excluded for each model: few heads, whose luck leaves intervals wide, never have."""
     repeats = max(HEADS, profile.heads.repeats)
@@ -121,7 +123,7 @@ def _heads(models: Sequence[str], profile: Profile) -> Iterator[tuple]:
         worst, move = max(judged.items(), key=lambda item: max(-item[1].low, item[1].high))
         what = f"what twice the epochs change in a chance-corrected accuracy, most of all: {worst}"
         passed = bool(-MARGIN < move.low and move.high < MARGIN)
-        yield "heads_converged", "", what, move.effect, move.low, move.high, f"interval within ±{MARGIN}", passed
+        yield "heads_converged", label, what, move.effect, move.low, move.high, f"interval within ±{MARGIN}", passed
 
 
 def _students(label: str, profile: Profile) -> Iterator[tuple]:

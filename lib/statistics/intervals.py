@@ -155,12 +155,13 @@ def from_examples(
         rows, two = np.arange(len(first)), first != last
         entries = np.r_[np.ones(len(rows)), two], (np.r_[rows, rows], np.r_[first, last])
         belongs = sparse.csr_array(entries, shape=(len(rows), len(names)))
-        by_group += parts @ belongs
-        sizes += abs(weight[column]) / len(rows) * belongs.sum(0)
+        shares = belongs.sum(0) / len(rows)
+        sizes += abs(weight[column]) * shares
         alone += parts @ parts.T
+        parts *= np.sqrt(_effective(shares) / max(_effective(shares) - 2, 1.0))  # unbiased in simulations of pairs
+        by_group += parts @ belongs
         twice += parts[:, two] @ parts[:, two].T  # a pair has both groups in common with itself
-    groups = (sizes**2).sum() ** 2 / (sizes**4).sum()  # Carter, Schnepel and Steigerwald 2017
-    covariance = (by_group @ by_group.T - twice) * groups / max(groups - 2, 1.0)  # unbiased in simulations of pairs
+    covariance = by_group @ by_group.T - twice
     trained = ~np.isin(owner, list(given))
     noise, overlap = _pooled((values @ weight)[trained], owner[trained]), 0.0
     if noise:
@@ -171,7 +172,7 @@ def from_examples(
     means = pd.DataFrame(average @ values, index=list(seeds), columns=list(weights))
     runs[np.isin(list(seeds), list(given))] = np.inf
     sampling, independent = (average @ by_run @ average.T for by_run in (covariance, alone))
-    return Evidence(means, weight, runs, noise, sampling, independent, groups, overlap)
+    return Evidence(means, weight, runs, noise, sampling, independent, _effective(sizes), overlap)
 
 
 def from_runs(
@@ -185,6 +186,11 @@ def from_runs(
     noise = noise or _pooled(table.to_numpy() @ weight, table.index.get_level_values("model"))
     means, nothing = by_model.mean(), np.zeros((by_model.ngroups, by_model.ngroups))
     return Evidence(means, weight, by_model.size().to_numpy(float), noise, nothing, nothing)
+
+
+def _effective(sizes: np.ndarray) -> float:
+    """How many equal groups are as good as these (Carter, Schnepel and Steigerwald 2017)."""
+    return (sizes**2).sum() ** 2 / (sizes**4).sum()
 
 
 def _chance_corrected(task: TaskScores, seeds: Mapping[str, int], name: str) -> np.ndarray:

@@ -38,7 +38,7 @@ def heads_moved(monkeypatch, moves, *, luck=LUCK, common=0.4, rng=None, heads=No
 
     monkeypatch.setattr(experiments, "run", run)
     monkeypatch.setattr(testability, "HEADS", heads or testability.HEADS)
-    (row,) = testability._heads(MODELS, profile)
+    (row,) = testability._heads(MODELS, "fig4_5", profile)
     assert asked == [(40, testability.HEADS, [0]), (20, testability.HEADS, [0])] and profile.heads.epochs == 20
     return row
 
@@ -55,11 +55,21 @@ def heads_moved(monkeypatch, moves, *, luck=LUCK, common=0.4, rng=None, heads=No
 def test_heads_converged_if_no_model_moves(monkeypatch, moves, passed):
     """Each by itself: rankings change where one gains what another loses."""
     row = heads_moved(monkeypatch, moves, luck=0.001)
-    assert row[0] == "heads_converged" and row[-1] is passed
+    assert row[:2] == ("heads_converged", "fig4_5") and row[-1] is passed
     if moves:
         worst = max(moves, key=lambda model: abs(moves[model]))
         assert row[2].endswith(worst) and row[3] == pytest.approx(moves[worst], abs=0.002)
         assert row[4] < row[3] < row[5]
+
+
+def test_paragraph_vectors_are_judged_by_heads_of_their_own(monkeypatch):
+    asked = []
+    monkeypatch.setattr(testability, "_heads", lambda models, label, _: asked.append((label, [*models])) or [])
+    for name in ("_lengths", "_updates", "_above_chance", "_students"):
+        monkeypatch.setattr(testability, name, lambda *_: [])
+    frame = pd.DataFrame({"model": ["SBERT", "cosine"], "seed": 0})
+    testability.table({"fig4_2": frame, "fig4_5": frame}, profiles.load("mini"))
+    assert asked == [("", ["SBERT", "cosine"]), ("fig4_5", ["DM;100d", "DBOW;1024d", "PV;2048d"])]
 
 
 def test_few_heads_show_no_convergence(monkeypatch):

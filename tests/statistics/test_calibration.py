@@ -4,7 +4,7 @@ Rates of n verdicts have a Monte Carlo error of sqrt(rate (1 - rate) / n), .008 
 plus two such errors. Everything is seeded, so a test that passes once passes always. With 3000 verdicts (error .004) no
 effect was called one in these shares: 40 articles .044, heavy .048, ragged .014, 20 articles .039, two tasks .036, two
 heavy .044, 1 seed .040, seed .051, interaction .036. With 1500: mini, close .033, unlike .029,
-heavy .025.
+heavy .025, own articles .050 (.091 if few articles of many tasks count as many).
 """
 
 from functools import partial
@@ -56,6 +56,7 @@ def limit(judged):
         HEAVY,
         HEAVY | {"ragged": True},
         HEAVY | {"articles": 20},
+        HEAVY | {"articles": 8, "shared": False},
         {"tasks": 2},
         {"tasks": 2} | HEAVY,
         {"seeds": [1, 1, 1, 3, 3, 3]},
@@ -64,7 +65,18 @@ def limit(judged):
     ],
     ids=[
         *("mini, close", "mini, unlike", "mini, heavy"),
-        *("40 articles", "heavy", "ragged", "20 articles", "two tasks", "two heavy", "1 seed", "seed", "interaction"),
+        *(
+            "40 articles",
+            "heavy",
+            "ragged",
+            "20 articles",
+            "own articles",
+            "two tasks",
+            "two heavy",
+            "1 seed",
+            "seed",
+            "interaction",
+        ),
     ],
 )
 def test_no_effect_is_seldom_called_one(simulate, settings):
