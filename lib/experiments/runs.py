@@ -74,9 +74,8 @@ def run(
             record = store().record(recipe, _absent)
             row = _row(pair, task, "accuracy", split, record["accuracy"], profile)
             row |= {"fingerprint": fingerprint(recipe), "heads_seconds": store().note(recipe).get("seconds")}
-            groups, chance = facts[task]
             row |= {"by_head": record["heads"], "scores": np.asarray(record["scores"])}
-            rows.append(row | {"groups": groups, "chance": chance})
+            rows.append(row | dict(zip(("groups", "chance"), facts[task], strict=True)))
     return pd.DataFrame(rows)
 
 

@@ -77,14 +77,15 @@ def length_scores(records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
 
 def length_verdicts(records: pd.DataFrame) -> pd.DataFrame:
     """What more training changes, by `verdicts.compare` of chance-corrected accuracies: every student with its base, at
-    each length, and with itself at the shortest; and at each length max-margin MSE with cosine."""
+    each length, and with itself at the shortest; and at each length max-margin MSE with cosine, and cosine with MSE."""
     named = records.assign(model=records["model"] + " ×" + records["times"].astype(str))
     base, lengths = "base ×0", sorted({*records["times"]} - {0})
-    cosine, margin = (name for name, identity in STUDENTS.items() if identity in ("cosine", MM_MSE))
+    cosine, margin, plain = (name for name, identity in STUDENTS.items() if identity in ("cosine", MM_MSE, "MSE"))
     students = [name for name in STUDENTS if name in {*records["model"]}]
     pairs = [(f"{name} ×{times}", base) for name in students for times in lengths]
     pairs += [(f"{name} ×{times}", f"{name} ×{lengths[0]}") for name in students for times in lengths[1:]]
-    pairs += [(f"{margin} ×{times}", f"{cosine} ×{times}") for times in lengths if margin in students]
+    rivals = [pair for pair in ((margin, cosine), (cosine, plain)) if {*pair} <= {*students}]
+    pairs += [(f"{left} ×{times}", f"{right} ×{times}") for left, right in rivals for times in lengths]
     return verdicts.compare(pairs, from_examples(task_scores(named), given=[base]))
 
 

@@ -122,7 +122,7 @@ def _heads(models: Sequence[str], label: str, profile: Profile) -> Iterator[tupl
         judged = {model: judge([[Comparison({model: 1.0}, {}, model, "")]], evidence) for model in models}
         worst, move = max(judged.items(), key=lambda item: max(-item[1].low, item[1].high))
         what = f"what twice the epochs change in a chance-corrected accuracy, most of all: {worst}"
-        passed = bool(-MARGIN < move.low and move.high < MARGIN)
+        passed = -MARGIN < move.low and move.high < MARGIN
         yield "heads_converged", label, what, move.effect, move.low, move.high, f"interval within ±{MARGIN}", passed
 
 

@@ -63,7 +63,7 @@ def test_what_more_training_changes_is_judged_over_texts(run):
     table = sensitivity.length_verdicts(run[0]).set_index(["left", "right"])
     assert table.loc[("cosine ×4", "cosine ×1"), "difference"] == pytest.approx(-0.6)
     assert table.loc[("cosine ×4", "cosine ×1"), "verdict"] == "reversed"
-    assert len(table) == 5 * 2 + 5 + 2
+    assert len(table) == 5 * 2 + 5 + 2 * 2 and ("cosine ×4", "MSE ×4") in table.index
 
 
 def test_a_small_corpus_ends_the_lengths_early_and_max_variants_the_students(monkeypatch):
