@@ -7,6 +7,7 @@ import pytest
 from lib import experiments
 from lib.config import profiles
 from lib.findings import claims, testability
+from lib.statistics.intervals import from_runs
 
 TASKS = ("ARXIV", "PAN")
 
@@ -29,7 +30,7 @@ def heads_moved(monkeypatch, moves, *, luck=LUCK, common=0.4, rng=None, heads=No
         for model in models:
             for task, folds in FOLDS.items():
                 size = profile.heads.repeats
-                same = shared.setdefault((model, task), rng.standard_normal(size))
+                same = shared.setdefault((model, task, size), rng.standard_normal(size))
                 own = luck * (np.sqrt(common) * same + np.sqrt(1 - common) * rng.standard_normal(size))
                 score = 0.4 + own + (profile.heads.epochs > 20) * moves.get(model, 0.0)
                 spread = np.linspace(-0.1, 0.1, folds) if folds > 1 else np.zeros(1)
@@ -39,7 +40,8 @@ def heads_moved(monkeypatch, moves, *, luck=LUCK, common=0.4, rng=None, heads=No
     monkeypatch.setattr(experiments, "run", run)
     monkeypatch.setattr(testability, "HEADS", heads or testability.HEADS)
     (row,) = testability._heads(MODELS, "fig4_5", profile)
-    assert asked == [(40, testability.HEADS, [0]), (20, testability.HEADS, [0])] and profile.heads.epochs == 20
+    counts = (testability.HEADS, 2 * testability.HEADS)[: len(asked) // 2]
+    assert asked == [(epochs, count, [0]) for count in counts for epochs in (40, 20)] and profile.heads.epochs == 20
     return row
 
 
@@ -77,8 +79,18 @@ def test_few_heads_show_no_convergence(monkeypatch):
     assert heads_moved(monkeypatch, {}, heads=2)[-1] is False
 
 
+@pytest.mark.parametrize(("move", "decided_by"), [(0.001, 10), (0.013, 20), (0.04, 10)])
+def test_twice_as_many_heads_decide_where_ten_leave_it_open(monkeypatch, move, decided_by):
+    made = []
+    monkeypatch.setattr(
+        testability, "from_runs", lambda moved: made.append(len(moved) // len(MODELS)) or from_runs(moved)
+    )
+    assert heads_moved(monkeypatch, {"cosine": move}, luck=0.016)[-1] is (move < 0.02)
+    assert made[-1] == decided_by
+
+
 def test_the_check_of_heads_errs_seldom_both_ways(monkeypatch):
-    """With the luck of mini's heads. Shares of 200: no move passes in .99, one of .005 in .92."""
+    """With the luck of mini's heads."""
     rng, passed = np.random.default_rng(0), {}
     for move in (0.0, 0.005, 0.02):
         passed[move] = np.mean([heads_moved(monkeypatch, {"cosine": move}, rng=rng)[-1] for _ in range(50)])
