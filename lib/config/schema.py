@@ -166,6 +166,7 @@ class HeadSettings(Settings):  # the classification heads of the evaluation
     learning_rate: Positive
     clip: Positive
     features: Literal["raw", "unit norm", "standardized"]
+    rate_width: Count | None
     classifier: Literal["head", "similarity"]
     repeats: Count
 

@@ -77,6 +77,9 @@ class Settings:
     features: "raw" embeddings (the author's code), embeddings of "unit norm", or "standardized", to mean 0 and standard
     deviation 1 over the texts of the job's training items. The losses leave the scale of an embedding open, and with
     raw ones it decides how far a head of a few hundred steps gets.
+
+    rate_width: the width of an embedding that the learning rate is for. A step of AdamW moves every weight equally far,
+    so a narrower embedding moves the head less; its rate is higher by the ratio of the widths. None: one rate for all.
     """
 
     classes: int
@@ -89,6 +92,7 @@ class Settings:
     label_smoothing: float = 0.1
     clip: float = 1.0
     features: str = "raw"
+    rate_width: int | None = None
 
     def __post_init__(self) -> None:
         for names, expected, possible in (
@@ -176,6 +180,7 @@ def _train(data: list[_Data], settings: Settings) -> tuple[list[Tensor], Tensor]
     targets = torch.empty(heads, rows, classes)
     uniform, gates = torch.empty(units, rows), torch.empty(heads, units, rows)
     step, steps = 0, settings.epochs * -(-rows // settings.batch_size)
+    rate = settings.learning_rate * max(1.0, (settings.rate_width or 0) / data[0].features.shape[1])
     losses = torch.zeros(heads, settings.epochs)
 
     for epoch in range(settings.epochs):
@@ -208,7 +213,7 @@ def _train(data: list[_Data], settings: Settings) -> tuple[list[Tensor], Tensor]
             shrink = settings.clip / (torch.linalg.vector_norm(gradients, dim=1, keepdim=True) + 1e-6)
             if bool((shrink < 1).any()):
                 gradients.mul_(shrink.clamp_(max=1))
-            optimizer.param_groups[0]["lr"] = settings.learning_rate * 0.5 * (1 + math.cos(math.pi * step / steps))
+            optimizer.param_groups[0]["lr"] = rate * 0.5 * (1 + math.cos(math.pi * step / steps))
             optimizer.step()
             step += 1
 

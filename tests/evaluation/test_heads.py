@@ -104,6 +104,14 @@ def test_equals_a_plain_training_loop(job, classes, changes):
     assert result.accuracy == np.mean(predictions == job.labels[job.test])
 
 
+def test_a_narrow_embedding_has_a_higher_rate_and_a_wide_one_the_same():
+    for dim, rate in ((9, 4e-3), (36, 1e-3), (72, 1e-3)):
+        job = make_job(dim=dim)
+        (own,) = train_heads([job], classes=2, **SETTINGS, rate_width=36)
+        (plainly,) = train_heads([job], classes=2, **SETTINGS | {"learning_rate": rate})
+        np.testing.assert_array_equal(own.loss, plainly.loss)
+
+
 @pytest.mark.parametrize(("dim", "classes"), [(9, 2), (100, 2), (384, 11)])
 def test_a_head_is_the_same_bits_alone_and_among_any_neighbours(dim, classes):
     """Odd sizes on purpose: widths, batches and class counts that fill no vector register. 100 and 384 are real ones.
