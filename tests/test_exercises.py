@@ -1,7 +1,9 @@
-"""The hidden solutions of the exercises in notebooks 04 to 09 run, and print what the text below them says."""
+"""The hidden solutions of the exercises run, and print or leave what the text below them says."""
 
 from __future__ import annotations
 
+import ast
+import builtins
 import json
 import re
 
@@ -12,6 +14,7 @@ import torch
 
 from lib import losses
 from lib.config import paths
+from tests.test_notebooks_style import NUMBERED, bound, code, code_in_text, read
 
 PRINTED = {
     "04_pv_grid": [],
@@ -28,15 +31,15 @@ def last_cell(name: str) -> str:
     return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"][-1]
 
 
-def bound() -> dict:
+def given() -> dict:
     """What the notebooks have when a reader comes to the exercise, from the committed figures of mini."""
     grid = pd.read_csv(paths.ROOT / "figures/mini/fig4_5.csv")
     single = grid[~grid["model"].str.contains("+", regex=False)].copy()
     single[["architecture", "dimension", "pre-processing", "min_count"]] = [name.split(";") for name in single["model"]]
     table = pd.read_csv(paths.ROOT / "figures/mini/tab5_7.csv")
     decorrelated = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
-    given = {"np": np, "torch": torch, "losses": losses, "single": single, "table": table, "share": 3918 / 8493}
-    return given | {"decorrelated": decorrelated}
+    names = {"np": np, "torch": torch, "losses": losses, "single": single, "table": table, "share": 3918 / 8493}
+    return names | {"decorrelated": decorrelated}
 
 
 @pytest.mark.parametrize("name", PRINTED)
@@ -45,9 +48,9 @@ def test_the_solution_runs_and_says_what_the_text_says(name, capsys):
     assert text.startswith("## Exercise") and re.search(
         r"<details><summary>Solution</summary>\n\n.*\n\n</details>", text, re.DOTALL
     )
-    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (solution,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     shown = []
-    exec(code, bound() | {"display": shown.append})
+    exec(solution, given() | {"display": shown.append})
     told = capsys.readouterr().out
     assert [part for part in PRINTED[name] if part not in told] == [] and (told or shown)
     if name == "04_pv_grid":
@@ -56,3 +59,50 @@ def test_the_solution_runs_and_says_what_the_text_says(name, capsys):
         assert abs(ours.loc["stem", "DBOW"] - ours.loc["lowercase", "DBOW"]) < 0.002
     if name == "07_final_evaluation":
         assert (shown[0]["mean"] == shown[0]["norm_mean"]).all()
+
+
+def toys(cells) -> dict:
+    """The names after the notebook's toy examples: its untagged cells that need neither profile nor records."""
+    names: dict = {}
+    for source in (source for cell, source in zip(codes(cells), code(cells), strict=True) if "tags" not in cell):
+        tree = [*ast.walk(ast.parse(source))]
+        if "lib.runner" not in source and read(tree) <= {*dir(builtins), *names} | bound(tree):
+            exec(source, names)
+    return names
+
+
+def codes(cells) -> list[dict]:
+    return [cell["metadata"] for cell in cells if cell["cell_type"] == "code"]
+
+
+@pytest.fixture
+def solved(request, capsys):
+    """What a notebook's solution prints and what it leaves, its last value as `shown`; run after the toy examples."""
+    names, (solution,) = toys(NUMBERED[request.param]), code_in_text(NUMBERED[request.param])
+    *body, last = ast.parse(solution).body
+    capsys.readouterr()
+    exec(compile(ast.Module(body, []), "solution", "exec"), names)
+    names["shown"] = eval(compile(ast.Expression(last.value), "solution", "eval"), names)
+    return capsys.readouterr().out, names
+
+
+@pytest.mark.parametrize("solved", ["01_data_stats"], indirect=True)
+def test_the_number_of_examples_that_a_small_difference_takes(solved):
+    assert solved[0] == "2954 examples\n"
+
+
+@pytest.mark.parametrize("solved", ["02_structural_loss"], indirect=True)
+def test_every_loss_by_hand_is_the_librarys_and_a_floor_ends_growth(solved):
+    """The notebook's own assertions compare; here they are seen to have run."""
+    names = solved[1]
+    assert {"mse", "cosine", "by_hand", "printed", "gamma"} <= names.keys()
+    assert (names["shown"]["largest gradient"] == 0).all() and (names["shown"]["with a floor"] == -1).all()
+    assert names["shown"]["max-margin"].is_monotonic_decreasing
+
+
+@pytest.mark.parametrize("solved", ["03_composite_analysis"], indirect=True)
+def test_distances_by_hand_are_the_librarys_and_shifted_negatives_are_orthogonal(solved):
+    names = solved[1]
+    assert {"by_hand", "measured", "y"} <= names.keys()
+    means = names["frame"].groupby(["negatives", "to"])["value"].mean()
+    assert means["true", "negatives"] < 0.7 and abs(means["as published", "negatives"] - 1) < 0.1

@@ -26,8 +26,8 @@ def draw(label: str) -> tuple[Figure, pd.DataFrame]:
         places, ends = [boxes[start]["at"], boxes[end]["at"]], {"patchA": drawn[start], "patchB": drawn[end]}
         axes.annotate("", xytext=places[0], xy=places[1], arrowprops=_PARTS["arrow"] | ends)
         axes.text(*np.mean(places, axis=0), label, **_PARTS["centred"], fontsize=8, bbox=_PARTS["behind"])
-    handles = [Patch(facecolor=colour, label=role, **_PARTS["edge"]) for role, colour in _PARTS["colours"].items()]
+    colours = {box["role"]: _PARTS["colours"][box["role"]] for box in boxes.values()}
+    handles = [Patch(facecolor=colour, label=role, **_PARTS["edge"]) for role, colour in colours.items()]
     axes.legend(handles=handles, loc="upper left", ncols=4, fontsize=8, frameon=False)
-    table = pd.DataFrame(arrows, columns=["from", "to", "label"])
-    texts = {name: box["text"] for name, box in boxes.items()}
-    return figure, table.replace({"from": texts, "to": texts}).replace({"\n": " ", r"\$": ""}, regex=True)
+    rows = [(boxes[start]["text"], boxes[end]["text"], label) for start, end, label in arrows]
+    return figure, pd.DataFrame(rows, columns=["from", "to", "label"]).replace({"\n": " ", r"\$": ""}, regex=True)

@@ -99,10 +99,8 @@ def boxplot(
     # Long names: no more than half of the width for them (0.6 em a character).
     rows_from_top(axes[0], names, fontsize=min(8.8, 0.5 * width * 72 / (0.6 * (3 + max(map(len, names))))))
     handles = [Patch(facecolor=color, edgecolor=INK, label=name) for name, color in colors.items() if name]
-    title = "\n".join(
-        [LOOK["orders_told"][order if places else "ours"], _note(data), *LOOK["explained"].get(label, [])]
-    )
-    figure.legend(handles=[*handles, *labelled(axes)], title=title, **LOOK["boxes_legend"])
+    told = [LOOK["orders_told"][order if places else "ours"], _note(data), *LOOK["explained"].get(label, [])]
+    figure.legend(handles=[*handles, *labelled(axes)], title="\n".join(told), **LOOK["boxes_legend"])
     return figure
 
 
@@ -118,7 +116,7 @@ def seed_means(label: str, records: pd.DataFrame, keys: list[str], **more: tuple
 def _note(data: pd.DataFrame) -> str:
     least, most = data["seeds"].min(), data["seeds"].max()
     note = f"{least} seed{'s' if least > 1 else ''} " + ("each" if least == most else f"unless marked ×{most}")
-    note += "; no seed noise band" if data["band"].isna().all() else ""
+    note += "; no seed noise band" if data["band"].isna().all() and data["value"].notna().any() else ""
     return note + ("; †: collapsed, all embeddings point one way" if data["collapsed"].any() else "")
 
 

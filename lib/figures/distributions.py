@@ -107,7 +107,8 @@ def ecdf(data: pd.DataFrame) -> Figure:
     figure.supylabel("proportion of documents", fontsize=9)
     handles = [Line2D([], [], color=_CURVES[curve], label=curve) for curve in data["curve"].unique()]
     handles += [Line2D([], [], color=INK, linestyle=line, label=split) for split, line in _LINES.items()]
-    figure.legend(handles=[*handles, Line2D([], [], **_MARK)], loc="outside upper center", ncols=5)
+    handles += [Line2D([], [], **_MARK | {"label": f"{_MARK['label']}; in titles, the share above it"})]
+    figure.legend(handles=handles, loc="outside upper center", ncols=3)
     return figure
 
 

@@ -1,6 +1,7 @@
 """Scores: per task and round (Figure 5.4), of retrieval (5.5 and 5.6), and what training does (A.2 to A.4)."""
 
 import itertools
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 from lib import published
 from lib.config import roles
 from lib.figures.boxplots import seed_means
-from lib.figures.style import CHANCE, COLORS, DIAMOND, INK, LOOK, SIZES, labelled, rows_from_top, style
+from lib.figures.style import CHANCE, COLORS, INK, LOOK, SIZES, labelled, rows_from_top, style
 
 
 def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
@@ -31,11 +32,13 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
 
 @style()
 def bars(data: pd.DataFrame, *, rounds: dict[str, int | None] = roles.ROUNDS) -> Figure:
-    """Figure 5.4: accuracy per task, a bar per model, a panel per round; diamonds: published; dashed: chance."""
-    figure, axes = plt.subplots(data["round"].nunique(), 1, figsize=SIZES["fig5_4"], sharex=True, squeeze=False)
-    for axis, (size, shown) in zip(axes[:, 0], data.groupby("round", sort=False), strict=True):
-        _grouped(axis, shown.set_index("task"), roles.ordered(data["task"], roles.TABLE_5_7), _palette(data))
-        axis.set(ylabel="accuracy", title=f"{roles.printed_rounds(rounds)[size]} finetuning documents", ylim=(0, 1.03))
+    """Figure 5.4: accuracy per task, a bar per model, a row of panels per round. rounds: the profile's."""
+    classes, titles = published.load("tab5_3").set_index("task")["classes"], roles.printed_rounds(rounds)
+    figure, panels = _panels("fig5_4", data, "round", 1 / data["task"].map(classes), sharex="col", sharey=True)
+    for axis, source, size, shown in panels:
+        _grouped(axis, shown, "task", _palette(data))
+        printed = titles[size] if source == "ours" else size
+        axis.set(xlabel="", ylabel="accuracy", title=f"{source}, {printed} finetuning documents", ylim=(0, 1.03))
         axis.axhline(1, color=INK, linewidth=0.9, label="all right")
     figure.legend(handles=labelled(figure.axes, _palette(data)), loc="outside right center", title="from left to right")
     return figure
@@ -44,33 +47,28 @@ def bars(data: pd.DataFrame, *, rounds: dict[str, int | None] = roles.ROUNDS) ->
 @style()
 def spans(data: pd.DataFrame) -> Figure:
     """Figure 5.5: mean of the retrieval tasks' MAP and MRR as bars, the span between the tasks as an error bar."""
-    parts = data.groupby(["metric", "model"], sort=False)
-    means = parts[["value", "published", "chance"]].mean().assign(low=parts["value"].min(), high=parts["value"].max())
-    figure, axis = plt.subplots(figsize=SIZES["fig5_5"])
-    _grouped(axis, means.reset_index("model"), data["metric"].unique().tolist(), _palette(data))
-    axis.set(ylabel="mean score of the tasks", ylim=(0, None))
+    figure, panels = _panels("fig5_5", data.assign(row=""), "row")
+    for axis, source, _, shown in panels:
+        _grouped(axis, shown, "metric", _palette(data))
+        axis.set(xlabel="", ylabel="mean and span of the tasks", title=source, ylim=(0, None))
     figure.legend(handles=labelled(figure.axes, _palette(data)), loc="outside right center", title="from left to right")
     return figure
 
 
 @style()
 def points(data: pd.DataFrame) -> Figure:
-    """Figure 5.6: scores on each retrieval task; a panel per metric, a colour per task, the published ones open."""
-    models, metrics = [*_palette(data)], data["metric"].unique()
-    tasks = roles.ordered(data["task"], roles.TABLE_5_7)
-    ours = ", ours" if data["published"].notna().any() else ""
-    figure, axes = plt.subplots(1, len(metrics), figsize=SIZES["fig5_6"], sharey=True, squeeze=False)
-    for axis, metric in zip(axes[0], metrics, strict=True):
+    """Figure 5.6: scores on each retrieval task, a colour per task, a row of panels per metric."""
+    models, tasks = [*_palette(data)], roles.ordered(data["task"], roles.TABLE_5_7)
+    figure, panels = _panels("fig5_6", data, "metric", sharey=True)
+    for axis, source, metric, shown in panels:
         for task, color, shift in zip(tasks, COLORS, np.linspace(-0.15, 0.15, len(tasks)), strict=False):
-            rows = data[(data["task"] == task) & (data["metric"] == metric)].set_index("model").reindex(models)
-            heights = np.arange(len(models)) + shift
-            axis.plot(rows["value"], heights, "o", color=color, markersize=5, label=f"{task}{ours}")
-            if ours:
-                axis.plot(rows["published"], heights, **DIAMOND | {"mec": color}, label=f"{task}, published")
-                axis.axvline(rows["chance"].max(), **CHANCE | {"color": color}, label=f"{task}, ours at random")
-        axis.set_xlabel(metric)
+            rows = shown[shown["task"] == task].set_index("model").reindex(models)
+            axis.plot(rows["score"], np.arange(len(models)) + shift, "o", color=color, markersize=5, label=task)
+            if rows["chance"].notna().any():
+                axis.axvline(rows["chance"].max(), **CHANCE | {"color": color}, label=f"{task}, random rankings")
+        axis.set_title(f"{metric}, {source}")
         rows_from_top(axis, models)
-    figure.legend(handles=labelled(axes[0]), loc="outside lower center", ncols=len(tasks), fontsize=8)
+    figure.legend(handles=labelled(figure.axes), loc="outside lower center", ncols=len(tasks), fontsize=8)
     return figure
 
 
@@ -136,21 +134,24 @@ def length_of_training(data: pd.DataFrame) -> Figure:
     return figure
 
 
-def _grouped(axis: Axes, shown: pd.DataFrame, groups: list[str], palette: dict[str, str]) -> None:
-    """A group of bars for each of `groups`, by which `shown` is indexed."""
-    width = 0.85 / len(palette)
-    for index, (model, color) in enumerate(palette.items()):
-        rows = shown[shown["model"] == model].reindex(groups)
-        places = np.arange(len(groups)) + (index - (len(palette) - 1) / 2) * width
-        axis.bar(places, rows["value"], width, color=color, edgecolor="white", linewidth=0.3, label=model)
-        if "low" in rows:
-            axis.vlines(places, rows["low"], rows["high"], color=INK, linewidth=1, label="span of the tasks")
-        axis.plot(places, rows["published"], **DIAMOND, label="published" if any(rows["published"].notna()) else "")
-    chance, places = shown.groupby(level=0)["chance"].max().reindex(groups), np.arange(len(groups))
-    label = "by chance, ours" if any(chance.notna()) else ""
-    axis.hlines(chance, places - 0.45, places + 0.45, **CHANCE, label=label)
-    axis.set_xticks(range(len(groups)), groups)
-    axis.grid(axis="x", visible=False)
+def _panels(label: str, data: pd.DataFrame, rows: str, chance: Any = np.nan, **shared: Any) -> tuple[Figure, list[Any]]:
+    """A row of panels for each value of the column `rows`, a column for ours and one for the published scores, if there
+    are any: axis, whose, value, and the data with columns score and chance. chance: of the published scores."""
+    ours, theirs = data.assign(score=data["value"]), data.assign(score=data["published"], chance=chance)
+    frames = [(name, frame) for name, frame in (("ours", ours), ("published", theirs)) if any(frame["score"].notna())]
+    parts = [(name, value, frame[frame[rows] == value]) for value in data[rows].unique() for name, frame in frames]
+    size = np.multiply(SIZES[label], [0.4 + 0.3 * len(frames), 1])
+    figure, axes = plt.subplots(len(parts) // len(frames), len(frames), figsize=size, squeeze=False, **shared)
+    return figure, [(axis, *part) for axis, part in zip(axes.flat, parts, strict=True)]
+
+
+def _grouped(axis: Axes, shown: pd.DataFrame, group: str, palette: dict[str, str]) -> None:
+    """A group of bars for each value of the column `group`, with lines from the least to the largest of its scores."""
+    colors = {"palette": palette, "hue_order": [*palette], **LOOK["bars"]}
+    seaborn.barplot(shown, x=group, y="score", hue="model", ax=axis, **colors).get_legend().remove()
+    chance = shown.groupby(group, sort=False)["chance"].mean()
+    starts = np.arange(len(chance)) - 0.45
+    axis.hlines(chance, starts, starts + 0.9, **CHANCE, label="by chance" if any(chance.notna()) else "")
 
 
 def _palette(frame: pd.DataFrame) -> dict[str, str]:

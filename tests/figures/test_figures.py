@@ -14,7 +14,7 @@ from matplotlib.patches import PathPatch
 
 from lib import figures, published
 from lib.config import paths, profiles, roles
-from lib.figures import boxplots
+from lib.figures import block_diagrams, boxplots
 from lib.figures.style import csv_bytes, squeeze
 from lib.published import figure_models
 from lib.store import provenance
@@ -547,6 +547,11 @@ class TestViolins:
             assert (heights.max() <= 1e-9) if to == "positives" else (heights.min() >= -1e-9), to
 
 
+def bars_of(axis) -> list[float]:
+    """The heights of an axis' bars; seaborn keeps an empty patch for each name of the legend."""
+    return sorted(patch.get_height() for patch in axis.patches if patch.get_width())
+
+
 class TestScores:
     def test_figure_5_4(self):
         theirs = published.load("fig5_4")
@@ -560,30 +565,55 @@ class TestScores:
         assert frame.loc[frame["model"] == "TF-IDF", "published"].isna().all()
         figure = figures.bars(frame.assign(chance=0.3), rounds={"1k": 7, "10k": 100, "all": None})
         assert [axis.get_title() for axis in figure.axes] == [
-            "100 (10k) finetuning documents",
-            "all finetuning documents",
+            "ours, 100 (10k) finetuning documents",
+            "published, 10k finetuning documents",
+            "ours, all finetuning documents",
+            "published, all finetuning documents",
         ]
-        for axis in figure.axes:
-            (chance,) = axis.collections
-            assert [segment[0][1] for segment in chance.get_segments()] == [0.3] * 6  # a line under each task
-            assert 1 in [line.get_ydata()[0] for line in axis.get_lines()] and axis.get_ylim()[1] < 1.1
-        heights = [patch.get_height() for patch in figure.axes[0].patches]
-        assert sorted(heights) == pytest.approx(sorted(frame.loc[frame["round"] == "10k", "value"]))
+        for axis, chance in zip(figure.axes, [[0.3] * 6, [1 / 11] + [0.5] * 5] * 2, strict=True):
+            (lines,) = axis.collections
+            assert [segment[0][1] for segment in lines.get_segments()] == pytest.approx(chance)  # under each task
+            assert 1 in [line.get_ydata()[0] for line in axis.get_lines() if len(line.get_ydata())]
+            assert axis.get_ylim()[1] < 1.1
+        for axis, column in zip(figure.axes, ("value", "published"), strict=False):
+            assert bars_of(axis) == pytest.approx(sorted(frame.loc[frame["round"] == "10k", column].dropna()))
+        alone = figures.bars(frame.assign(value=np.nan))
+        assert [axis.get_title() for axis in alone.axes] == [
+            f"published, {size} finetuning documents" for size in ("10k", "all")
+        ]
 
     def test_figures_5_5_and_5_6(self):
         theirs = published.load("fig5_5")
         chances = theirs["task"].map({"WINES": 0.12, "GAMES": 0.02})
-        frame = figures.score_frame("fig5_5", theirs.assign(seed=0, value=theirs["score"], chance=chances))
-        assert frame["published"].to_numpy() == pytest.approx(frame["value"].to_numpy()) and len(frame) == 28
-        bars = [patch.get_height() for patch in figures.spans(frame).axes[0].patches]
-        marks = figures.spans(frame).axes[0].collections[-1].get_segments()
-        assert [segment[0][1] for segment in marks] == pytest.approx([0.07, 0.07])  # of MAP and of MRR
-        dashed = [line for line in figures.points(frame).axes[0].get_lines() if line.get_linestyle() == "--"]
-        assert [line.get_xdata()[0] for line in dashed] == [0.02, 0.12]
+        frame = figures.score_frame("fig5_5", theirs.assign(seed=0, value=theirs["score"] / 2, chance=chances))
+        assert frame["published"].to_numpy() == pytest.approx(2 * frame["value"].to_numpy()) and len(frame) == 28
+        ours, drawn = figures.spans(frame).axes
+        assert [ours.get_title(), drawn.get_title()] == ["ours", "published"]
         means = theirs.groupby(["metric", "model"])["score"].mean()
-        assert sorted(bars) == pytest.approx(sorted(means))
-        dots = [line.get_xdata() for line in figures.points(frame).axes[1].get_lines() if line.get_marker() == "o"]
+        assert bars_of(drawn) == pytest.approx(sorted(means)) and bars_of(ours) == pytest.approx(sorted(means / 2))
+        spans = theirs.groupby(["metric", "model"])["score"].agg(["min", "max"])
+        lines = [line.get_ydata() for line in drawn.get_lines() if len(line.get_ydata()) == 2]
+        assert np.array(sorted(map(tuple, lines))) == pytest.approx(spans.sort_values("min").to_numpy())
+        (chance,) = ours.collections
+        assert [segment[0][1] for segment in chance.get_segments()] == pytest.approx([0.07, 0.07])  # of MAP and of MRR
+        axes = figures.points(frame).axes
+        assert [axis.get_title() for axis in axes] == ["MAP, ours", "MAP, published", "MRR, ours", "MRR, published"]
+        dashed = [[line for line in axis.get_lines() if line.get_linestyle() == "--"] for axis in axes]
+        assert [line.get_xdata()[0] for line in dashed[0]] == [0.02, 0.12] and dashed[1] == []
+        dots = [line.get_xdata() for line in axes[3].get_lines() if line.get_marker() == "o"]
         assert sorted(np.concatenate(dots)) == pytest.approx(sorted(theirs.loc[theirs["metric"] == "MRR", "score"]))
+
+    @pytest.mark.parametrize("label", ["fig5_4", "fig5_5", "fig5_6"])
+    def test_ours_and_published_share_rows_colours_and_widths(self, label):
+        theirs = published.load(label).rename(columns={"accuracy": "value", "score": "value"}).assign(seed=0)
+        extra = theirs[theirs["model"] == "DM"].assign(model="TF-IDF")
+        draw = {"fig5_4": figures.bars, "fig5_5": figures.spans, "fig5_6": figures.points}[label]
+        ours, drawn = draw(figures.score_frame(label, pd.concat([theirs, extra]))).axes[:2]
+        if label == "fig5_6":
+            assert ours.get_ylim() == drawn.get_ylim() and len(ours.get_yticks()) == 8
+            return
+        bars = [{(bar.get_x(), bar.get_width(), bar.get_facecolor()) for bar in axis.patches} for axis in (ours, drawn)]
+        assert bars[1] < bars[0]
 
     def test_bad_records(self):
         theirs = published.load("fig5_5").assign(seed=0, value=0.1)
@@ -595,4 +625,19 @@ class TestScores:
     ("seeds", "said"), [([1, 1], "1 seed each"), ([3, 3], "3 seeds each"), ([1, 3], "1 seed unless marked ×3")]
 )
 def test_a_figure_says_how_many_seeds_its_rows_have(seeds, said):
-    assert boxplots._note(pd.DataFrame({"seeds": seeds, "band": 0.1, "collapsed": False})) == said
+    assert boxplots._note(pd.DataFrame({"value": 0.5, "seeds": seeds, "band": 0.1, "collapsed": False})) == said
+
+
+def test_only_what_was_run_here_can_lack_a_noise_band():
+    ran = pd.DataFrame({"value": [0.5], "seeds": 1, "band": np.nan, "collapsed": False})
+    assert boxplots._note(ran) == "1 seed each; no seed noise band"
+    assert boxplots._note(ran.assign(value=np.nan)) == "1 seed each"
+
+
+def test_a_diagram_explains_the_colours_that_it_has():
+    for label, roles_drawn in {
+        "fig3_1": ["data", "frozen", "trained", "loss"],
+        "fig4_6": ["trained", "frozen", "loss"],
+    }.items():
+        figure, _ = block_diagrams.draw(label)
+        assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == roles_drawn
