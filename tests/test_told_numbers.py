@@ -308,8 +308,8 @@ def real_documents() -> list[str]:
     found = {model: retrieval(model, "lab") for model in (*FINAL, "Longformer", "TF-IDF", "SBERT, mean of chunks")}
     return [
         f"gives {shares[0]:.0f} % of the gradient in Figure 4.10 and {shares[1]:.0f} % in Figure 4.12",
-        f"Of {run} findings {n[HOLDS] or 'none'} holds, {n[REVERSED]} are reversed, {n[OPEN]} are open, {n[NOT_TESTABLE]} are not "
-        f"testable, and {WORDS[n[NUMBER]]} is a number.",
+        f"Of {run} findings {n[HOLDS] or 'none'} holds, {n[REVERSED]} are reversed, {n[OPEN]} are open, "
+        f"{n[NOT_TESTABLE]} are not testable, and {WORDS[n[NUMBER]]} is a number.",
         f"Cosine is ahead of MSE by {claim('cosine-over-mse', size='lab')}, which is {verdict['cosine-over-mse']}",
         f"is {ORDINALS[rank('published', 'lab')]} of {WORDS[len(figure('tab_heads', 'lab'))]} here too, "
         f"{short(ahead('published', 'lab'))} ahead of cosine",
