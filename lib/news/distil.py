@@ -84,15 +84,17 @@ def train(
 
 
 def loss(student: Student, rows: Rows, targets: Tensor, batch: np.ndarray) -> Tensor:
-    """(examples,) losses of a batch of examples, (examples, 1 or 3) rows of documents."""
-    places = batch.T.ravel()  # all anchors, all positives, all negatives
-    vectors = student(*padded([rows[place] for place in places])).split(len(batch))
-    wanted = targets[places].split(len(batch))
+    """(examples,) losses of a batch of examples, (examples, 1 or 3) rows of documents, each embedded once."""
+    documents, places = batch[:, 0], None
+    if batch.shape[1] == 3:  # neighbouring triplets share documents
+        documents, places = np.unique(batch.T, return_inverse=True)
+    vectors = student(*padded([rows[document] for document in documents]))
+    if places is None:
+        return (mse if student.design.loss == "MSE" else cosine)(vectors, targets[documents])
+    embedded = vectors[places.reshape(3, -1)].unbind()  # anchors, positives, negatives
     if student.design.loss == "triplet":
-        return triplet(*vectors)
-    if student.design.loss == "complex":
-        return complex(vectors, wanted, alpha=student.design.alpha)
-    return (mse if student.design.loss == "MSE" else cosine)(vectors[0], wanted[0])
+        return triplet(*embedded)
+    return complex(embedded, targets[batch.T].unbind(), alpha=student.design.alpha)
 
 
 def batches(

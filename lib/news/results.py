@@ -74,8 +74,7 @@ def records(profile: Profile) -> pd.DataFrame:
             draws = clustering.drawn_f1(clusters, side, DRAWS, seed=number)
             facts["events"] = len(np.unique(side.events))
             rows.append(facts | {"side": name, **asdict(clustering.score(clusters, side)), "draws": draws})
-    frame = pd.DataFrame(rows)
-    return frame.assign(megabytes=frame["megabytes"].astype(float))
+    return pd.DataFrame(rows).astype({"megabytes": float})
 
 
 def times(profile: Profile) -> dict[str, list[float]]:
@@ -103,10 +102,9 @@ def times(profile: Profile) -> dict[str, list[float]]:
 
 def recorded(profile: Profile) -> pd.DataFrame | None:
     """`records`, if the store has all of them: nothing is trained. None if something is missing."""
-    wanted = [(model, seed) for model, seeds in models(profile).items() for seed in seeds]
-    students = [pair for pair in wanted if pair[0] not in embedders.GIVEN]
+    runs = ((model, seed) for model, seeds in models(profile).items() for seed in seeds if model not in embedders.GIVEN)
     drawn = (paths.figures(profile) / f"{published.NEWS}.csv").is_file()
-    whole = drawn and all(store().has(embedders.student_recipe(*pair, profile)) for pair in students)
+    whole = drawn and all(store().has(embedders.student_recipe(*pair, profile)) for pair in runs)
     return records(profile) if whole else None
 
 
@@ -179,8 +177,7 @@ def figure_frame(ours: pd.DataFrame) -> pd.DataFrame:
     theirs = pd.concat([theirs, pd.DataFrame([single])])
     frame = pd.concat([theirs.assign(source="published"), ours.assign(source="ours")], ignore_index=True)
     frame["f1"] = frame[["f1_public", "f1_private"]].mean(axis=1)
-    structures = frame["model"].str.partition(";")[0]
-    frame["family"] = structures.str.extract(f"({'|'.join(_FAMILIES)})", expand=False).fillna("encoder")
+    frame["family"] = frame["model"].str.extract(f"^[^;]*?({'|'.join(_FAMILIES)})", expand=False).fillna("encoder")
     columns = ["source", "model", "family", "size_mb", "f1_public", "f1_private", "f1", "ms_per_document"]
     drawn = frame["f1"].notna() & (frame["size_mb"].notna() | frame["model"].isin(_SIZELESS))
     return frame.loc[drawn, columns].reset_index(drop=True)

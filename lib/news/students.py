@@ -128,7 +128,8 @@ class Recurrent(nn.Module):
         self.cells = getattr(nn, design.architecture)(token, hidden, **options)
 
     def forward(self, vectors: Tensor, inside: Tensor, lengths: Tensor) -> Tensor:
-        if bool(inside.all()):  # nothing is padded; PyTorch's GRU is 1.3 to 2 times as fast without packing
+        # One direction meets padding only behind a document; packed, PyTorch's LSTM and GRU are far slower.
+        if not self.cells.bidirectional or bool(inside.all()):
             return self.cells(vectors)[0]
         packed = pack_padded_sequence(vectors, lengths.cpu(), batch_first=True, enforce_sorted=False)
         return pad_packed_sequence(self.cells(packed)[0], batch_first=True, total_length=vectors.shape[1])[0]
@@ -199,7 +200,7 @@ def _linear(design: Design, sizes: Sizes, width: int) -> tuple[nn.Module, nn.Mod
         return nn.Sequential(*([nn.ReLU()] if design.relu else []), *mapping), nn.Identity()
     if design.linear_layers == 2:
         between = [nn.ReLU(), nn.Dropout(DROPOUT if design.dropout else 0.0)]
-        return nn.Sequential(nn.Linear(width, output), *between, nn.Linear(output, output)), nn.Identity()
+        return nn.Sequential(nn.Linear(width, output), *between), nn.Linear(output, output)
     if design.architecture in RECURRENT and not design.linear_layers:
         return nn.Identity(), nn.Identity()
     return nn.Identity(), nn.Linear(width, output)

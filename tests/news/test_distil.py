@@ -7,6 +7,7 @@ import torch
 from lib.config import profiles
 from lib.news import designs, distil, events
 from lib.news.events import Side
+from lib.news.losses import complex, triplet
 from lib.news.students import Sizes, Student
 
 SMALL = Sizes(vocabulary=50, token=16, hidden=8, output=12, teacher_token=10, feed_forward=16)
@@ -84,6 +85,23 @@ def test_mse_compares_with_the_normalised_teacher():
     targets = torch.nn.functional.normalize(torch.from_numpy(teacher))
     expected = (torch.from_numpy(student.encode(rows)) - targets).square().mean(1)
     torch.testing.assert_close(distil.loss(student, rows, targets, every).detach(), expected)
+
+
+@pytest.mark.parametrize("identity", ["BiGRU+1 linear;attentive;triplet", "LSTM+2 linear+dropout;complex;α=0.3"])
+def test_a_document_of_several_triplets_is_embedded_once(identity):
+    """And the losses are those of the triplets one by one."""
+    rows, teacher, _ = lesson()
+    student = Student(designs.parse(identity), SMALL).eval()
+    vectors, targets = torch.from_numpy(student.encode(rows)), torch.nn.functional.normalize(torch.from_numpy(teacher))
+    batch = np.array([[3, 5, 9], [9, 3, 5], [60, 60, 3]])
+    wanted = []
+    for a, p, n in batch:
+        three = tuple(vectors[[row]] for row in (a, p, n)), tuple(targets[[row]] for row in (a, p, n))
+        wanted.append(complex(*three, alpha=0.3) if "complex" in identity else triplet(*three[0]))
+    embedded = []
+    student.register_forward_pre_hook(lambda _, given: embedded.append(len(given[0])))
+    torch.testing.assert_close(distil.loss(student, rows, targets, batch).detach(), torch.cat(wanted))
+    assert embedded == [4]
 
 
 def test_teacher_tokens_are_not_trained():

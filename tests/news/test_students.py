@@ -131,6 +131,25 @@ def test_packed_students_equal_a_loop_over_documents(identity):
     assert_close(model(*padded(rows)), torch.stack(looped), atol=1e-5, rtol=0)
 
 
+def test_one_direction_is_read_without_packing_and_two_are_packed(monkeypatch):
+    packed = []
+    pack = students.pack_padded_sequence
+    monkeypatch.setattr(students, "pack_padded_sequence", lambda *a, **b: packed.append(1) or pack(*a, **b))
+    for identity, times in (("LSTM+2 linear+dropout;MSE", 0), ("BiLSTM+2 linear+dropout;MSE", 1)):
+        packed.clear()
+        student(identity)(*padded([[3, 4], [5, 6, 7, 8, 9]]))
+        assert len(packed) == times
+
+
+def test_the_second_linear_layer_means_the_same_behind_the_mean():
+    model, rows = student("BiLSTM+2 linear+dropout;MSE"), [[3, 4, 9, 9], [5, 6, 7]]
+    for row in rows:
+        states = model.per_token(model.body.cells(model.embedding(torch.tensor([row])))[0])
+        assert_close(model(*padded([row])), model.after(states).mean(1))
+    widths = [layer.weight.shape for layer in (model.per_token[0], model.after)]
+    assert widths == [(12, 16), (12, 12)], "one for each token, one for a document"
+
+
 def test_without_the_padding_mask_the_test_above_fails(monkeypatch):
     """A deliberate mistake: every position counts, padding too."""
     for identity in (
