@@ -42,9 +42,11 @@ NAMES = (
 ELSEWHERE = {
     "docs/results.md": {
         "a margin in lib/statistics/verdicts.py": ["a difference of .02 or more"],
+        "names of figures": ["seven findings of Figure 4.5"],
         "notebook 02 prints it for mini": ["[.025, .097]", "[-.057, .000]", "[-.161, -.042]"],
         "notebook 02 prints it for the second size": ["[.018, .106]", "[-.065, .041]", "[-.143, -.055]"],
         "notebook 06 prints it for mini": ["[-.004, .072]"],
+        "a run with one learning rate for all heads": ["by .045 [.023, .067]"],
         "notebook 06 prints it for the second size": ["[-.027, .095]"],
         "notebook 02 prints it for lab": ["[-.017, .041]", "[-.089, -.020]", "[-.134, -.055]"],
         "notebook 07 prints it for lab": ["loses .034 of accuracy and each student some .03"],
@@ -223,7 +225,8 @@ def readme() -> list[str]:
         f"{verdicts_begin()} (no difference of .02), {n[OPEN]} stay open, {n[NOT_TESTABLE]} cannot be tested at this "
         f"size, and {WORDS[n[NUMBER]]} is a plain number.",
         f"one run each, confirm {printed[HOLDS]} and leave {printed[OPEN]} open.",
-        f"by {claim('cosine-over-mse')} here and by {claim('cosine-over-mse', prefix='published_')} in the thesis.",
+        f"by {claim('cosine-over-mse')} here",
+        f"and by {claim('cosine-over-mse', prefix='published_')} in the thesis, where 1 is the best model.",
         f"That is after {few} updates: after {many} it is ahead by {short(lead)}, which is *open*.",
         f"max-margin MSE with γ = 1 is {short(ahead('published'))} ahead of plain cosine.",
         f"until they converge it is {short(-ahead('converged'))} behind, and without any head "
@@ -262,7 +265,7 @@ def results() -> list[str]:
     gain = ledger("mini_medium").loc["pv-preprocessing"]
     lead = larger["margin"] - larger["cosine"]
     known, own = TFIDF[::-1]
-    assert (news().loc[AIMED, SIDES].max() < news().loc[known, SIDES]).all(), "missed on both sides"
+    missed = (news().loc[AIMED, SIDES].max() < news().loc[known, SIDES]).sum()
     f1 = ["{:.1f} / {:.1f}".format(*news().loc[model, SIDES]) for model in (*AIMED, known, own)]
     second = [short(way * ahead(column, "mini_medium")) for way, column in zip((1, -1, -1), HEADS, strict=True)]
     papers = {name: WORDS[count] for name, count in counts(ledger().drop(thesis().index)["verdict"]).items()}
@@ -271,9 +274,8 @@ def results() -> list[str]:
         f"{printed[HOLDS]} hold, {printed[EQUIVALENT]} are equivalent and {printed[OPEN]} are open:",
         f"Cosine beats MSE by {claim('cosine-over-mse')}.",
         f"beat those of 100 by {claim('pv-large-dimensions')}",
-        f"beat plain ones by {claim('pv-preprocessing')}",
         "SBERT is {} ahead of the large one {}".format(*claim("pv-over-sbert", turned=0).split(" ", 1)),
-        f"{WORDS[(thesis()['q'] <= 0.05).sum()].capitalize()} verdicts, all about large Paragraph Vectors, survive",
+        f"{WORDS[(thesis()['q'] <= 0.05).sum()].capitalize()} verdicts, both about large Paragraph Vectors, survive",
         f"It gives {both.notna().sum()} of the {len(both)} findings the same verdict",
         f"All {WORDS[(both == EQUIVALENT).sum()]} equivalences stand.",
         f"What stemming and lowercasing gain, {short(effect('pv-preprocessing'))} at the first size, is "
@@ -283,7 +285,9 @@ def results() -> list[str]:
         f"is {effect('news-twenty-times-smaller'):.1f} times smaller and {effect('news-five-times-faster'):.1f} times "
         f"faster here, but {100 * effect('news-one-percent'):.1f} points",
         "F1 is {} and {}, against {} of a TF-IDF".format(*f1),
-        f"and {f1[3]} of one that counts the reports' own. It is missed on both.",
+        f"and {f1[3]} of one that counts the reports' own.",
+        f"It is missed on {('neither', 'one', 'both')[missed]}.",
+        f"of `DM;100` still gain {short(checked('heads_converged', 'fig4_5')['value'])} when",
         f"it gives {shares[0]:.0f} to {shares[1]:.0f} % of the gradient",
         f"(mean cosine above {same_students()}",
         f"a contextual loss {heavy['factor']:.0f} times heavier moves the student less than another seed does: a mean "
@@ -384,7 +388,7 @@ def start_here() -> list[str]:
         f"is {rank('published')}st of {len(figure('tab_heads'))} with the thesis' heads",
         f"and {rank('converged')}th with heads trained to the end",
         f"{distance(BEST, 'squared L2') / distance('MSE', 'squared L2'):.0f} times as far from their targets as with",
-        f"Large ones beat small ones by {claim('pv-large-dimensions')}",
+        f"large ones are ahead of small ones by {claim('pv-large-dimensions')}",
         f"the large Paragraph Vector is {claim('pv-over-sbert', turned=0)} behind SBERT",
         f"Training four times as long does: MSE gains {short(longer.iloc[-1] - longer.iloc[0])}",
         f"SBERT has a MAP of {short(retrieval('SBERT'))}, the untrained base {short(retrieval('Longformer'))}",
@@ -444,6 +448,7 @@ def composite() -> list[str]:
 def pv_grid() -> list[str]:
     return [
         "by {} of chance-corrected accuracy {}".format(*claim("pv-large-dimensions").split(" ", 1)),
+        f"still gain {short(checked('heads_converged', 'fig4_5')['value'])} when",
         "better than plain, by {} {}".format(*claim("pv-preprocessing").split(" ", 1)),
         f"({claim('pv-compounds-better')}, *{ledger()['verdict']['pv-compounds-better']}*)",
         f"is ahead by {claim('pv-low-min-count')}: *{ledger()['verdict']['pv-low-min-count']}*",
@@ -603,17 +608,18 @@ def test_every_other_number_has_a_source(name):
 
 
 VERDICTS = {  # of the thesis' findings in mini: all of the first three, and those that texts name of the others
-    HOLDS: "cosine-over-mse pv-large-dimensions pv-preprocessing pv-dbow-first-and-last pv-compounds-alike "
-    "contextual-small-over-largest-teacher",
+    HOLDS: "cosine-over-mse contextual-small-over-largest-teacher",
     REVERSED: "contextual-below-own-teacher pv-over-sbert arxiv-pv-best retrieval-mrr-cosine-masked",
     EQUIVALENT: "contrastive-behind-cosine cosine-hurt-by-negatives weighting-halved-gradients-cosine "
     "weighting-halved-gradients-mm",
-    OPEN: "pv-compounds-better pv-low-min-count pv-dbow-varies-more contextual-small-over-large-teacher "
+    OPEN: "contextual-small-over-large-teacher "
     "contextual-1024-over-2048 both-mm-mse-below-structural weighting-masked-over-plain-sum "
     "weighting-masking-helps-cosine weighting-masking-hurts-mm weighting-mm-below-structural "
     "summary-students-over-sbert summary-mm-over-cosine all-data-sbert-best "
     "all-data-students-over-context long-context-matters-little retrieval-map-only-mse",
-    NOT_TESTABLE: "both-cosine-over-structural weighting-masked-over-structural few-shot-over-baselines",
+    NOT_TESTABLE: "pv-large-dimensions pv-preprocessing pv-dbow-first-and-last pv-compounds-alike pv-compounds-better "
+    "pv-low-min-count pv-dbow-varies-more both-cosine-over-structural weighting-masked-over-structural "
+    "few-shot-over-baselines",
 }
 NEWS_VERDICTS = {
     HOLDS: "recurrent-over-transformers below-teacher half-width-costs more-texts distillation-needed",
@@ -622,7 +628,7 @@ NEWS_VERDICTS = {
 AT_BOTH_SIZES = (
     "cosine-over-mse pv-large-dimensions pv-compounds-alike pv-over-sbert arxiv-pv-best " + VERDICTS[EQUIVALENT]
 )
-SURE = {"pv-over-sbert", "arxiv-pv-best", "pv-large-dimensions"}  # over the whole ledger
+SURE = {"pv-over-sbert", "arxiv-pv-best"}  # over the whole ledger
 
 
 def test_verdicts_that_are_told_in_words():
@@ -664,7 +670,7 @@ def test_words_of_01_to_04():
     assert single[single.index.str.startswith("DBOW;")].min() > single[single.index.str.startswith("DM;")].max()
     assert all(score < scores[name.split("+")[1]] for name, score in pairs.items())
     weak = figure("fig4_5").query("model == 'DM;100;lowercase;2'")
-    assert (weak["value"] - weak["chance"] < 0.0255).sum() == 3 and len(weak) == 6
+    assert (weak["value"] - weak["chance"] < 0.0255).sum() == 2 and len(weak) == 6
 
 
 def test_words_of_05_and_06():
