@@ -262,7 +262,7 @@ def results() -> list[str]:
     heavy = figure("figA_3").query("loss == 'cosine'").nlargest(1, "factor").iloc[0]
     scores, larger = lengths(), lengths("mini_medium")
     few, many = sorted({*scores["MSE"].index})
-    gain = ledger("mini_medium").loc["pv-preprocessing"]
+    gain = ledger("mini_medium").loc["pv-large-dimensions", "effect"]
     lead = larger["margin"] - larger["cosine"]
     known, own = TFIDF[::-1]
     missed = (news().loc[AIMED, SIDES].max() < news().loc[known, SIDES]).sum()
@@ -278,8 +278,7 @@ def results() -> list[str]:
         f"{WORDS[(thesis()['q'] <= 0.05).sum()].capitalize()} verdicts, both about large Paragraph Vectors, survive",
         f"It gives {both.notna().sum()} of the {len(both)} findings the same verdict",
         f"All {WORDS[(both == EQUIVALENT).sum()]} equivalences stand.",
-        f"What stemming and lowercasing gain, {short(effect('pv-preprocessing'))} at the first size, is "
-        f"{short(gain['effect'])} and *{gain['verdict']}* at the second.",
+        f"over small ones, {short(effect('pv-large-dimensions'))} at the first size, is {short(gain)} at the second.",
         f"Of {WORDS[len(ledger()) - len(thesis())]} findings {papers[HOLDS]} hold: more texts help",
         f"{papers[OPEN].capitalize()} are open, {papers[NUMBER]} are numbers, and {papers['not run']} needs models",
         f"is {effect('news-twenty-times-smaller'):.1f} times smaller and {effect('news-five-times-faster'):.1f} times "
@@ -625,9 +624,7 @@ NEWS_VERDICTS = {
     HOLDS: "recurrent-over-transformers below-teacher half-width-costs more-texts distillation-needed",
     OPEN: "both-directions cosine-over-mse attentive-lstm linear-layer teacher-tokens",
 }
-AT_BOTH_SIZES = (
-    "cosine-over-mse pv-large-dimensions pv-compounds-alike pv-over-sbert arxiv-pv-best " + VERDICTS[EQUIVALENT]
-)
+AT_BOTH_SIZES = "cosine-over-mse pv-over-sbert arxiv-pv-best " + VERDICTS[EQUIVALENT]
 SURE = {"pv-over-sbert", "arxiv-pv-best"}  # over the whole ledger
 
 
