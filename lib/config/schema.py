@@ -248,10 +248,13 @@ class Profile(Settings):  # everything that scales an experiment; `lib.config.pr
         """Dotted keys whose values are not those of the profile's file, with their values."""
         return self._departures
 
+    def changed(self, section: str, **values: Any) -> Self:
+        """The profile with other values in one section, which nothing checks."""
+        return self.model_copy(update={section: getattr(self, section).model_copy(update=values)})
+
     def reseeded(self, seed: int) -> Self:
         """The profile in which Paragraph Vectors are trained with a seed that is `seed` higher."""
-        moved = {"seed": (self.contextual_teacher.seed + seed) % 2**32}
-        return self.model_copy(update={"contextual_teacher": self.contextual_teacher.model_copy(update=moved)})
+        return self.changed("contextual_teacher", seed=(self.contextual_teacher.seed + seed) % 2**32)
 
     def flat(self) -> dict[str, Any]:
         """The profile as dotted key -> plain value; a field that holds a mapping is one value."""

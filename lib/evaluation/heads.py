@@ -78,8 +78,8 @@ class Settings:
     deviation 1 over the texts of the job's training items. The losses leave the scale of an embedding open, and with
     raw ones it decides how far a head of a few hundred steps gets.
 
-    rate_width: the width of an embedding that the learning rate is for. A step of AdamW moves every weight equally far,
-    so a narrower embedding moves the head less; its rate is higher by the ratio of the widths. None: one rate for all.
+    rate_width: the embedding's width that the learning rate is for. As AdamW moves every weight equally far, heads on
+    narrower ones have a rate that is higher by the ratio of the widths. None: one rate for all.
     """
 
     classes: int

@@ -55,9 +55,8 @@ def run(
     over folds and `heads.repeats` heads. limit: training examples per head.
 
     Columns: model, the variant's fields, task, metric, split, seed, value, seconds (training and encoding), device,
-    embedding_fingerprint, fingerprint (of the record), heads_seconds, by_head (accuracies, all folds of a head side by
-    side), and what statistics need: scores (array over test examples), groups (array, `text_sets.groups`), chance. The
-    first error of a failed job is raised after all others.
+    embedding_fingerprint, fingerprint, by_head (accuracies, a head's folds side by side), and what statistics need:
+    scores (array over test examples), groups (`text_sets.groups`), chance. A job's error is raised after the others.
     """
     pairs = _pairs(models, seeds, profile)
     if not (tasks := classification_names(profile) if tasks is None else tasks):
@@ -73,8 +72,11 @@ def run(
         for (pair, task), recipe in recipes.items():
             record = store().record(recipe, _absent)
             row = _row(pair, task, "accuracy", split, record["accuracy"], profile)
-            row |= {"fingerprint": fingerprint(recipe), "heads_seconds": store().note(recipe).get("seconds")}
-            row |= {"by_head": record["heads"], "scores": np.asarray(record["scores"])}
+            row |= {
+                "fingerprint": fingerprint(recipe),
+                "by_head": record["heads"],
+                "scores": np.array(record["scores"]),
+            }
             rows.append(row | dict(zip(("groups", "chance"), facts[task], strict=True)))
     return pd.DataFrame(rows)
 

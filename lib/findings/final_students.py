@@ -28,9 +28,7 @@ def final_profile(profile: Profile) -> Profile:
         raise ValueError(f"final.documents={final.documents} are fewer than one update of final.accumulation batches")
     scheme = final.model_dump(include={"documents", "learning_rate", "accumulation"})
     scheme["warmup_share"] = min(final.warmup_updates / updates, 0.5)
-    teacher = profile.contextual_teacher.model_copy(update={"seed": final.contextual_seed})
-    training = profile.training.model_copy(update=scheme)
-    return profile.model_copy(update={"training": training, "contextual_teacher": teacher})
+    return profile.changed("training", **scheme).changed("contextual_teacher", seed=final.contextual_seed)
 
 
 def classification(profile: Profile) -> pd.DataFrame:

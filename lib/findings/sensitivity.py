@@ -26,7 +26,7 @@ def under_other_heads(label: str, profile: Profile) -> pd.DataFrame:
     frames = []
     for setting, changes in HEADS.items():
         longer = {"epochs": max(changes["epochs"], profile.heads.epochs)} if setting == "converged" else {}
-        own = profile.model_copy(update={"heads": profile.heads.model_copy(update=changes | longer)})
+        own = profile.changed("heads", **changes | longer)
         frames.append(experiments.run(names, profile=own, seeds=chapter4.seeds(own)).assign(heads=setting))
     return chapter4.renamed(pd.concat(frames, ignore_index=True), names)
 
@@ -90,5 +90,4 @@ def length_verdicts(records: pd.DataFrame) -> pd.DataFrame:
 
 
 def _longer(profile: Profile, times: int) -> Profile:
-    training = profile.training.model_copy(update={"documents": times * profile.training.documents})
-    return profile.model_copy(update={"training": training})
+    return profile.changed("training", documents=times * profile.training.documents)

@@ -110,8 +110,7 @@ def _heads(models: Sequence[str], label: str, profile: Profile) -> list[tuple]:
     heads leave it open, twice as many decide."""
 
     def by_head(epochs: int, repeats: int) -> pd.DataFrame:
-        heads = profile.heads.model_copy(update={"epochs": epochs, "repeats": repeats})
-        own = profile.model_copy(update={"heads": heads})
+        own = profile.changed("heads", epochs=epochs, repeats=repeats)
         records = experiments.run(models, profile=own, seeds=profile.seeds[:1]).set_index(["model", "task"])
         values = np.stack([np.reshape(folds, (repeats, -1)).mean(1) for folds in records["by_head"]])
         return pd.DataFrame(values, records.index).div(1 - records["chance"], axis=0)

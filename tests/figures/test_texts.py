@@ -92,7 +92,9 @@ def test_paragraph_vectors_are_as_said():
         scores.index[0].startswith("DBOW")
         and scores[scores.index.str.match("DBOW;")].min() > scores[scores.index.str.match("DM;[^+]*$")].max()
     )
-    assert verdict("pv-large-dimensions") == verdicts.HOLDS
+    assert verdict("pv-large-dimensions") == verdicts.NOT_TESTABLE
+    claims = data("tab_claims").set_index("id")
+    assert abs(claims.loc["pv-large-dimensions", "effect"]) < 0.01, "size hardly matters"
 
 
 def test_projections_are_as_said():
@@ -202,4 +204,5 @@ def test_the_ledger_is_as_said():
     assert turned == {"pv-over-sbert", "arxiv-pv-best", "contextual-below-own-teacher", "retrieval-mrr-cosine-masked"}
     failed = data("tab_checks").query("passed == False").groupby("check")["label"].agg(set)
     assert failed["treatment_given"] >= {"fig4_8", "fig4_10"} and failed["round_not_at_chance"] == {"fig5_3"}
+    assert failed.pop("heads_converged") == {"fig4_5"}, "those of students do"
     assert {*failed.index} <= {"treatment_given", "students_differ", "not_collapsed", "round_not_at_chance"}

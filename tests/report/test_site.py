@@ -569,7 +569,9 @@ def test_runs_in_the_store_are_results_with_every_seed_and_nothing_is_computed(r
             recipe = keys.record(variants.parse(one.model), seed, one.task, mini, "validation", None)
             value = max(one.value - 0.01 * seed, 0)
             scores = [value] * len(accuracies.examples(one.task, mini, "validation")[0])
-            store().record(recipe, lambda value=value, scores=scores: {"accuracy": value, "heads": [value], "scores": scores})
+            store().record(
+                recipe, lambda value=value, scores=scores: {"accuracy": value, "heads": [value], "scores": scores}
+            )
     found = claims.our_results(mini)
     assert set(found) == {"fig4_2"}
     cosine = found["fig4_2"].query("model == 'cosine' and task == 'PAN'").sort_values("seed")
