@@ -78,8 +78,7 @@ class Settings:
     deviation 1 over the texts of the job's training items. The losses leave the scale of an embedding open, and with
     raw ones it decides how far a head of a few hundred steps gets.
 
-    rate_width: the embedding's width that the learning rate is for. As AdamW moves every weight equally far, heads on
-    narrower ones have a rate that is higher by the ratio of the widths. None: one rate for all.
+    rate_width: the width that the rate is for; as AdamW moves all weights equally far, narrower ones have a higher one.
     """
 
     classes: int

@@ -58,7 +58,8 @@ def trained_longer(profile: Profile) -> pd.DataFrame:
     frames = [experiments.run(["Longformer"], profile=profile, seeds=seeds).assign(times=0)]
     for times in (times for times in TIMES if times * training.documents <= profile.corpus.train_documents):
         students = list(STUDENTS.values())[: profile.max_variants]
-        frames.append(experiments.run(students, profile=_longer(profile, times), seeds=seeds).assign(times=times))
+        own = profile.changed("training", documents=times * training.documents)
+        frames.append(experiments.run(students, profile=own, seeds=seeds).assign(times=times))
     records = pd.concat(frames, ignore_index=True)
     names = {identity: name for name, identity in _IDENTITIES.items()}
     updates = records["times"] * training.documents // (training.batch_size * training.accumulation)
@@ -71,8 +72,9 @@ def length_scores(records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     keys = ["model", "times", "updates", "seed"]
     table = records.assign(accuracy=chance_corrected).groupby(keys, sort=False)["accuracy"].mean().reset_index()
     runs = zip(table["model"].map(_IDENTITIES), table["seed"], table.pop("times"), strict=True)
-    halves = [experiments.halves_mrr(model, seed, _longer(profile, max(times, 1))) for model, seed, times in runs]
-    return table.assign(halves=halves)
+    counts = {times: max(times, 1) * profile.training.documents for times in records["times"]}
+    own = {times: profile.changed("training", documents=count) for times, count in counts.items()}
+    return table.assign(halves=[experiments.halves_mrr(model, seed, own[times]) for model, seed, times in runs])
 
 
 def length_verdicts(records: pd.DataFrame) -> pd.DataFrame:
@@ -87,7 +89,3 @@ def length_verdicts(records: pd.DataFrame) -> pd.DataFrame:
     rivals = [pair for pair in ((margin, cosine), (cosine, plain)) if {*pair} <= {*students}]
     pairs += [(f"{left} ×{times}", f"{right} ×{times}") for left, right in rivals for times in lengths]
     return verdicts.compare(pairs, from_examples(task_scores(named), given=[base]))
-
-
-def _longer(profile: Profile, times: int) -> Profile:
-    return profile.changed("training", documents=times * profile.training.documents)

@@ -105,9 +105,8 @@ def _off_chance(check: str, label: str, part: str, judged: pd.DataFrame) -> Iter
 
 
 def _heads(models: Sequence[str], label: str, profile: Profile) -> list[tuple]:
-    """How far the models' scores on these texts move when the same heads train twice as long. Heads have converged if a
-    move of MARGIN can be excluded for each model: few heads, whose luck leaves intervals wide, never have. Where ten
-    heads leave it open, twice as many decide."""
+    """How far the models' scores on these texts move when the same heads train twice as long. They have converged if a
+    move of MARGIN can be excluded for each model; where ten heads leave it open, twice as many decide."""
 
     def by_head(epochs: int, repeats: int) -> pd.DataFrame:
         own = profile.changed("heads", epochs=epochs, repeats=repeats)
