@@ -202,7 +202,7 @@ def draw(frame: pd.DataFrame, colors: Iterable[str]) -> Figure:
             axis.axhline(value, color="#b2182b", linestyle=_SIZELESS[name], linewidth=1.1, label=name)
     axes[0].set_ylabel("mean F1 of both sides, %")
     entries = {name: handle for axis in axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
-    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=5, markerscale=0.6)
+    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=5, markerscale=0.9)
     return figure
 
 
