@@ -177,3 +177,16 @@ def test_twins_of_the_paper_are_what_its_noise_comes_from():
     noise = claims.rerun_noise(reruns=claims.TWINS)
     # BiLSTM(2) 93.5 and 93.55, BiGRU(2) 93.45 and 93.4, BiGRU 93.3 and 93.0, in percent, means of both sides.
     assert noise.df == 3 and 100 * noise.sd == pytest.approx(((0.05**2 + 0.05**2 + 0.3**2) / 3 / 2) ** 0.5)
+
+
+def test_what_takes_long_is_begun_first(monkeypatch):
+    """So that no core waits for one long training at the end."""
+    profile, submitted = profiles.load("smoke", overrides=TINY), []
+    monkeypatch.setattr(embedders.executors, "submit", lambda tasks, *_: submitted.append(tasks))
+    names = ["bag;cosine", "BiGRU;cosine", "BiLSTM;cosine", "Transformer(2x4);cosine", "CNN-1;MSE", "teacher"]
+    embedders.prepare([(name, 9) for name in names], profile)
+    (*pieces, (last, _)), students = submitted
+    starts = [start for _, (start, _) in pieces]
+    assert starts == sorted(starts, reverse=True) and starts[-1] == 0 and last is inputs.inputs_of
+    order = [model for _, (model, _, _) in students]
+    assert order == ["BiGRU;cosine", "Transformer(2x4);cosine", "BiLSTM;cosine", "bag;cosine", "CNN-1;MSE"]
