@@ -190,3 +190,16 @@ def test_a_family_has_a_shape_and_a_colour_of_its_own_on_both_sides():
     assert looks.keys() == {*frame["family"]} and all(len(look) == 1 for look in looks.values())
     shapes, colors = zip(*(look.pop() for look in looks.values()), strict=True)
     assert len(set(shapes)) == len(set(colors)) == len(shapes) == 8
+
+
+def test_what_takes_long_is_begun_first(monkeypatch):
+    """So that no core waits for one long training at the end."""
+    profile, submitted = profiles.load("smoke", overrides=TINY), []
+    monkeypatch.setattr(embedders.executors, "submit", lambda tasks, *_: submitted.append(tasks))
+    names = ["bag;cosine", "BiGRU;cosine", "BiLSTM;cosine", "Transformer(2x4);cosine", "CNN-1;MSE", "teacher"]
+    embedders.prepare([(name, 9) for name in names], profile)
+    (*pieces, (last, _)), students = submitted
+    starts = [start for _, (start, _) in pieces]
+    assert starts == sorted(starts, reverse=True) and starts[-1] == 0 and last is inputs.inputs_of
+    order = [model for _, (model, _, _) in students]
+    assert order == ["BiGRU;cosine", "Transformer(2x4);cosine", "BiLSTM;cosine", "bag;cosine", "CNN-1;MSE"]
