@@ -12,6 +12,8 @@ from lib.experiments import contextual_teacher, keys, models, structural_teacher
 from lib.store.records import store
 
 CHECKPOINT = ".pt"  # ends the name of the file that a training is resumed from
+# Settings of a profile that `distill` has under the same names.
+PASSED_ON = {"learning_rate", "weight_decay", "clip", "accumulation", "precision", "length_bucket", "checkpoint_every"}
 WATCHED_PARTS = 4  # held-out documents are looked at so often; before training and at the end, `embeddings` asks
 
 
@@ -50,25 +52,20 @@ def train_student(
     recipe, watch = keys.student(variant, seed, profile), held_out_watch(variant, profile)
     measured = [] if watch is None or start is None else [(0, *watch.measure(start, objective))]
     batch_size = settings.cca_batch_size if variant.contextual_loss == "cca" else settings.batch_size
-    processes = int(os.environ.get("WORLD_SIZE", 1))
+    processes = models.processes()
     updates = settings.documents // (batch_size * settings.accumulation * processes)
     # The processes of one training must not wait for each other.
-    with store().lock(recipe) if processes == 1 else nullcontext():
+    with store().lock(recipe) if os.environ.get("RANK", "0") == "0" else nullcontext():
         history = training.distill(
             student,
             objective,
             data,
             seed=seed,
             batch_size=batch_size,
-            learning_rate=settings.learning_rate,
             warmup_updates=round(settings.warmup_share * updates),
-            weight_decay=settings.weight_decay,
-            clip=settings.clip,
-            accumulation=settings.accumulation,
-            precision=settings.precision,
-            length_bucket=settings.length_bucket,
+            negatives=settings.negatives if "max_margin" in variant.losses else None,
             checkpoint=store().path(recipe, CHECKPOINT),
-            checkpoint_every=settings.checkpoint_every,
+            **settings.model_dump(include=PASSED_ON),
             watch=watch,
             watch_every=-(-updates // WATCHED_PARTS),
             on_update=on_update,
