@@ -276,7 +276,7 @@ def test_what_a_disk_or_a_launcher_cannot_do_is_said_before_any_work(notes, untr
 
 @pytest.mark.parametrize("launched", [["WORLD_SIZE"], ["MASTER_ADDR", "MASTER_PORT"]])
 def test_half_a_launcher_is_refused_before_any_work(artifacts, capsys, monkeypatch, tmp_path, launched):
-    """WORLD_SIZE without torchrun would wait for ever; `accelerate launch --cpu` starts one process, whatever is asked."""
+    """WORLD_SIZE without torchrun would wait for ever; `accelerate launch --cpu` starts one process, however asked."""
     names = ["LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"]
     for name in names:
         monkeypatch.setenv(name, "2") if name in launched else monkeypatch.delenv(name, raising=False)

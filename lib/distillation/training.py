@@ -3,7 +3,6 @@
 `distill` is the loop, on Hugging Face accelerate: one process on a laptop, many under torchrun (docs/scale.md).
 """
 
-import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -132,7 +131,8 @@ def distill(
     mixed = {"fp32": "no", "bf16": "bf16"}[precision]
     accelerator = Accelerator(mixed_precision=mixed, cpu=not torch.cuda.is_available())
     processes, rank = accelerator.num_processes, accelerator.process_index
-    order = length_mixed_order(np.asarray([len(ids) for ids in data.token_ids]), bucket=length_bucket, seed=seed)
+    sizes = np.asarray([len(ids) for ids in data.token_ids])
+    order = length_mixed_order(sizes, bucket=length_bucket, seed=seed)
     per_update = batch_size * accumulation * processes
     updates = len(order) // per_update
     if updates == 0:
@@ -151,7 +151,10 @@ def distill(
     settings |= dict(batch_size=batch_size, learning_rate=learning_rate, weight_decay=weight_decay)
     settings |= dict(warmup_updates=warmup_updates, accumulation=accumulation, length_bucket=length_bucket)
     shapes = {name: list(tensor.shape) for name, tensor in _trained(trained).items()}
-    settings |= dict(precision=precision, weights=fingerprint(shapes), negatives=negatives, data=_digest(data, order))
+    settings |= dict(precision=precision, weights=fingerprint(shapes), negatives=negatives)
+    # Of the data the length of each document, and what the teachers say of some hundred.
+    teachers = _batch(data, order[None, :: 1 + len(order) // 100], rank=0, device=torch.device("cpu"))[1:]
+    settings["data"] = fingerprint([sizes.tolist(), *(None if rows is None else rows.tolist() for rows in teachers)])
     ranks.agree(settings)
     model, optimizer = accelerator.prepare(trained, optimizer)  # `model` may be a wrapper that synchronises `trained`
     if checkpoint is not None:
@@ -213,10 +216,3 @@ def _batch(data: DistillationData, rows: np.ndarray, rank: int, device: torch.de
 
 def _rows(values: np.ndarray | None, rows: np.ndarray, device: torch.device) -> Tensor | None:
     return None if values is None else torch.from_numpy(np.ascontiguousarray(values[rows])).to(device)
-
-
-def _digest(data: DistillationData, order: np.ndarray) -> str:
-    """Names the data: by the order, which follows from all lengths, and some thousand documents with their teachers."""
-    token_ids, *teachers = _batch(data, order[None, :: 1 + len(order) // 1000], 0, torch.device("cpu"))
-    parts = [np.asarray(values).tobytes() for values in (order, *token_ids, *teachers) if values is not None]
-    return hashlib.sha256(b"".join(parts)).hexdigest()[:16]

@@ -45,7 +45,7 @@ def test_first_gradients_are_those_of_the_double_batch(ranks, label):
 
 @pytest.mark.parametrize("label", two_processes.LABELS)
 def test_weights_statistics_and_losses_are_those_of_the_double_batch(ranks, label):
-    """In float64: in float32 rounding that AdamW divides by its own size comes to more than 1e-5 (docs/scale.md)."""
+    """In float64: in float32 two losses differ by more than 1e-5, for AdamW magnifies rounding (docs/scale.md)."""
     weights, losses = two_processes.train(label, **two_processes.LABELS[label] | DOUBLE)
     assert len(losses) == two_processes.UPDATES // two_processes.LABELS[label].get("accumulation", 1)
     assert any("phi" in name for name in weights) == (
