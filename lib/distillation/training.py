@@ -128,7 +128,7 @@ def distill(
     watch: called every `watch_every` updates, for held-out measures. on_update: called after each update with its
         number, the number of updates, and its loss.
     """
-    mixed = {"fp32": "no", "bf16": "bf16"}[precision]
+    mixed = "bf16" if precision == "bf16" else "no"
     accelerator = Accelerator(mixed_precision=mixed, cpu=not torch.cuda.is_available())
     processes, rank = accelerator.num_processes, accelerator.process_index
     sizes = np.asarray([len(ids) for ids in data.token_ids])
