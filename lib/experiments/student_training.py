@@ -12,8 +12,6 @@ from lib.experiments import contextual_teacher, keys, models, structural_teacher
 from lib.store.records import store
 
 CHECKPOINT = ".pt"  # ends the name of the file that a training is resumed from
-# Settings of a profile that `distill` has under the same names.
-PASSED_ON = {"learning_rate", "weight_decay", "clip", "accumulation", "precision", "length_bucket", "checkpoint_every"}
 WATCHED_PARTS = 4  # held-out documents are looked at so often; before training and at the end, `embeddings` asks
 
 
@@ -61,10 +59,16 @@ def train_student(
             data,
             seed=seed,
             batch_size=batch_size,
+            learning_rate=settings.learning_rate,
             warmup_updates=round(settings.warmup_share * updates),
+            weight_decay=settings.weight_decay,
+            clip=settings.clip,
+            accumulation=settings.accumulation,
+            precision=settings.precision,
+            length_bucket=settings.length_bucket,
             negatives=settings.negatives if "max_margin" in variant.losses else None,
             checkpoint=store().path(recipe, CHECKPOINT),
-            **settings.model_dump(include=PASSED_ON),
+            checkpoint_every=settings.checkpoint_every,
             watch=watch,
             watch_every=-(-updates // WATCHED_PARTS),
             on_update=on_update,
