@@ -32,23 +32,21 @@ def everything(sources: Mapping[str, str], root: Path, target: Path, room: int) 
     place of the hub, see `hub`, is both. For each byte of the hub's `room` bytes are written to `target`. That all fits
     on the disks is checked before anything comes.
     """
-    needed, problems = Counter[int](), list[str]()
-    disk, cache = dict[Path, int](), Path(constants.HF_HUB_CACHE)
-    for folder in (cache, root, target):
-        folder.mkdir(parents=True, exist_ok=True)
-        disk[folder] = folder.stat().st_dev
+    cache, needed, problems = Path(constants.HF_HUB_CACHE), Counter[Path](), list[str]()
     for url in dict.fromkeys(url for name, url in sources.items() if name == url or not _found(root, name)):
         with contextlib.suppress(*_FAILURES):  # without network nothing can be asked; what is missing is told below
             if url.startswith("hf://"):
                 files = _snapshot(url, dry_run=True)
-                needed[disk[cache]] += sum(file.file_size for file in files if file.will_download)
-                needed[disk[target]] += sum(file.file_size for file in files) * room
+                needed[cache] += sum(file.file_size for file in files if file.will_download)
+                needed[target] += sum(file.file_size for file in files) * room
             else:
-                needed[disk[root]] += 2 * sum(size or 0 for _, _, size, _ in _listed(url, root, ""))  # packed, unpacked
-    for folder, number in disk.items():
-        if needed[number] > (free := shutil.disk_usage(folder).free):
-            told = f"{needed[number] / 1e9:.1f} GB are needed on its disk, {free / 1e9:.1f} GB are free"
-            raise ValueError(f"{folder}: {told}")
+                needed[root] += 2 * sum(size or 0 for _, _, size, _ in _listed(url, root, ""))  # packed, unpacked
+    for folder in needed:
+        folder.mkdir(parents=True, exist_ok=True)
+    for folder in needed:
+        count = sum(needed[other] for other in needed if other.stat().st_dev == folder.stat().st_dev)
+        if count > (free := shutil.disk_usage(folder).free):
+            raise ValueError(f"{folder}: {count / 1e9:.1f} GB are needed on its disk, {free / 1e9:.1f} GB are free")
     for name, url in sources.items():
         try:
             hub(url) if name == url else pinned(root, name, url)
@@ -91,15 +89,15 @@ def pinned(root: Path, name: str, url: str) -> Path:
 
     `ValueError` if it is not to be had, or is not the one that was first read.
     """
+    path, recorded = _found(root, name), sums(root)
     try:
-        for file in [] if _found(root, name) else _listed(url, root, name):
+        for file in [] if path else _listed(url, root, name):
             _download(*file)
+        if (path := path or _found(root, name)) is None:
+            raise ValueError("it does not hold the file")
     except _FAILURES as error:
         page = url.replace("/api/", "/")
         raise ValueError(f"missing: {name}: put it into {root}, from {page} ({_line(error)})") from error
-    path, recorded = _found(root, name), sums(root)
-    if path is None:
-        raise ValueError(f"missing: {name}: {url} does not hold it")
     digest = sha256(path)
     if recorded.setdefault(name, digest) != digest:
         told = f"{path}: its sha256 is {digest}, {root / SUMS} says {recorded[name]}"

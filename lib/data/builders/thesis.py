@@ -63,12 +63,12 @@ def downloads(profile: Profile) -> Path:
 
 def sources(profile: Profile) -> dict[str, str]:
     """{file: URL} of all that a profile is made of, as `fetch.everything` wants it; with the two models of the hub."""
-    files = [(name, url) for role in profile.tasks.folders for name, url in profile.build.tasks.get(role, {}).items()]
-    places = [place for place in (*profile.build.wikipedia, *profile.build.news) if place.startswith("hf://")]
+    tasks = [profile.build.tasks.get(role, {}) for role in profile.tasks.folders]
     models = [model for model in (profile.structural_teacher, profile.student) if model.revision]
+    places = [*profile.build.wikipedia, *profile.build.news, *(url for files in tasks for url in files.values())]
     places += [f"hf://{model.model}@{model.revision}/{MODEL_FILES}" for model in models]
-    places += [url for _, url in files if url.startswith("hf://")]
-    return {place: place for place in places} | {name: url for name, url in files if url not in places}
+    others = {name: url for files in tasks for name, url in files.items() if not url.startswith("hf://")}
+    return {place: place for place in places if place.startswith("hf://")} | others
 
 
 def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
