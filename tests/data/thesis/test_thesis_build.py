@@ -16,6 +16,7 @@ from lib.config import profiles
 from lib.data import build, builders, check, corpus, sources
 from lib.data.builders import thesis
 from lib.data.dataset_folder import Documents
+from lib.experiments import keys
 from tests import thesis_files
 
 FILES = profiles.load("thesis").build.tasks
@@ -160,6 +161,14 @@ def test_the_whole_profile_is_built_and_read(true_files, monkeypatch):
     assert list(held) == list(true_files.tasks.names)
     assert (held["IMDB"].folds, held["IMDB"].classes, list(held["IMDB"].inputs)) == (5, ["0", "1"], ["train", "test"])
     assert held["ARXIV"].texts["validation/0"].startswith("[] ") and len(held["PAN"].inputs["test"]) == 24
+
+
+def test_recipes_name_what_was_built(true_files):
+    """Looked at once for many keys, by the builder's settings, whatever these are made of."""
+    with keys.one_look():
+        assert (
+            keys._files(true_files, ["imdb"]) == keys._files(true_files, ["imdb"]) != keys._files(true_files, ["aan"])
+        )
 
 
 def test_what_is_built_is_not_asked_for_again(true_files, tmp_path):
