@@ -104,6 +104,7 @@ class ThesisBuild(Settings):  # from which files the dataset folders of thesis a
     builder: Literal["thesis"]
     wikipedia: Filled[Annotated[Text, _PINNED]]
     news: Filled[Annotated[Text, _PINNED]]
+    tasks: dict[Text, dict[Text, Annotated[Text, _PINNED]]]  # {role: {split or file: place of the hub or URL}}
 
 
 class StructuralTeacherSettings(Settings):  # SBERT

@@ -144,15 +144,15 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _rows(files: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(file:line, fields) of every document; in a Parquet file a line is a row."""
+def rows(files: list[Path], wanted: Sequence[str] = _COLUMNS) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(file:line, fields) of every row of Parquet files, of which only the wanted fields are read, or JSON Lines."""
     for path in files:
         if path.suffix != ".parquet":
             yield from json_lines(path)
             continue
         try:
             with parquet.ParquetFile(path) as file:
-                columns = [name for name in _COLUMNS if name in file.schema_arrow.names]
+                columns = [name for name in wanted if name in file.schema_arrow.names]
                 batches = (batch.to_pylist() for batch in file.iter_batches(_BATCH, columns=columns))
                 for number, fields in enumerate(itertools.chain.from_iterable(batches), start=1):
                     yield f"{path}:{number}", fields
@@ -165,7 +165,7 @@ def _write_arrow(files: list[Path], folder: Path) -> None:
     schema = pyarrow.schema([*((key, pyarrow.string()) for key in _COLUMNS), ("content", pyarrow.uint64())])
     ids = array("q")  # hashes: eight bytes a document, where a set of ids would take a hundred
     with ipc.new_file(folder / "documents.arrow", schema) as writer:
-        read = (checked(at, _DOCUMENT, fields(at, row, _COLUMNS[:2], _COLUMNS[2:])) for at, row in _rows(files))
+        read = (checked(at, _DOCUMENT, fields(at, row, _COLUMNS[:2], _COLUMNS[2:])) for at, row in rows(files))
         while batch := list(itertools.islice(read, _BATCH)):
             ids.extend(hash(document.id) for document in batch)
             full = [{**document.model_dump(), "content": content(document.text)} for document in batch]
@@ -178,4 +178,4 @@ def _write_arrow(files: list[Path], folder: Path) -> None:
 
 def place(files: list[Path], number: int) -> tuple[str, dict[str, Any]]:
     """file:line and fields of a document, for a message."""
-    return next(itertools.islice(_rows(files), number, None))
+    return next(itertools.islice(rows(files), number, None))

@@ -164,7 +164,7 @@ def _weights(model: str) -> list[list[str]]:
 
 def _files(profile: Profile, datasets: Iterable[str]) -> str:
     looked_at = {} if _looked_at is None else _looked_at
-    place = (profile.build, profile.data_root, *sorted(datasets))
+    place = (repr(profile.build), profile.data_root, *sorted(datasets))
     if place not in looked_at:
         looked_at[place] = sources.fingerprint(profile, datasets)
     return looked_at[place]

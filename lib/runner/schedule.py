@@ -4,6 +4,7 @@ what it made is not as its last complete run noted it."""
 import argparse
 import json
 import os
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -142,7 +143,7 @@ def summary(plans: list[Plan]) -> str:
 
 
 def dry_run(plans: list[Plan]) -> str:
-    """A line for each notebook: what would run and why, and what would be reused."""
+    """A line for each notebook: what would run and why, and what would be reused; then what the profile costs."""
     lines = []
     for plan in plans:
         minutes = sum(entry.minutes for entry in plan.wanted)
@@ -150,4 +151,7 @@ def dry_run(plans: list[Plan]) -> str:
         why = f"run ({took}), because {'; '.join(plan.reasons)}"
         labels = " ".join(entry.label for entry in plan.wanted)
         lines.append(f"{plan.name} ({labels}) would {why if plan.reasons else 'be reused'}")
+    if (costs := paths.PARAMS / f"{plans[0].profile.name}_costs.md").is_file():
+        root = next(folder for folder in (paths.artifacts(), *paths.artifacts().parents) if folder.is_dir())
+        lines += ["", costs.read_text(encoding="utf-8"), f"free now: {shutil.disk_usage(root).free / 1e9:.0f} GB"]
     return "\n".join(lines)

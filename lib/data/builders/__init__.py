@@ -1,7 +1,7 @@
 """Builders write dataset folders: mini from the files of installed packages, thesis from hub and Zenodo files.
 
 A builder is a module with `key_files(profile)`, what besides its settings and source decides the result, and
-`writers(profile)`: {dataset folder: a function that fills it}. `python -m lib.data.builders <profile>` builds by hand.
+`writers(profile)`: {dataset folder: a function that fills it}. `python -m lib.data.build <profile>` builds by hand.
 """
 
 import importlib

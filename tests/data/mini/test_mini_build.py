@@ -14,7 +14,7 @@ import pytest
 
 from lib.config import paths, profiles
 from lib.data import builders, check, sources
-from lib.data.builders.__main__ import main as build_main
+from lib.data.build import main as build_main
 from lib.data.builders.mini import gensim_files, mini_tasks
 from lib.experiments import text_sets
 from lib.store import source_keys
@@ -142,7 +142,7 @@ def files(root):
 @pytest.mark.smoke
 def test_two_processes_at_once_write_the_same_folder_once(tmp_path):
     """Both begin while nothing is there; hash seeds differ."""
-    code = "import sys; from lib.data.builders.__main__ import main; sys.exit(main(['smoke']))"
+    code = "import sys; from lib.data.build import main; sys.exit(main(['smoke']))"
     roots = []
     for artifacts in ("together", "alone"):
         environment = {**os.environ, "THESIS_ARTIFACTS": str(tmp_path / artifacts)}

@@ -1,10 +1,11 @@
 """The thesis' sources, on tiny files in their formats, become dataset folders that read without an error."""
 
 import csv
-import hashlib
+import gzip
 import io
 import json
 import pickle
+import shutil
 import tarfile
 
 import pandas as pd
@@ -12,18 +13,13 @@ import pytest
 
 from lib import tasks
 from lib.config import profiles
-from lib.data import builders, check, corpus, sources
+from lib.data import build, builders, check, corpus, sources
 from lib.data.builders import thesis
 from lib.data.dataset_folder import Documents
+from lib.experiments import keys
+from tests import thesis_files
 
-
-def pin(root):
-    sums = [
-        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}"
-        for path in sorted(root.iterdir())
-        if path.name != "SHA256SUMS"
-    ]
-    (root / "SHA256SUMS").write_text("\n".join(sums) + "\n")
+FILES = profiles.load("thesis").build.tasks
 
 
 def write_csv(path, rows):
@@ -33,8 +29,8 @@ def write_csv(path, rows):
 
 @pytest.fixture
 def root(tmp_path):
-    for name, pattern in thesis.PAIR_STEMS.items():
-        for split in ("train", "dev", "test"):
+    for name in thesis.PAIRS:
+        for file, split in zip(FILES[name], ("train", "dev", "test"), strict=True):
             rows = [
                 [1, f"{name} shared, text", f"cited \001aligned\001 {split}"],
                 [0, f"{name} shared, text", f"other\n{split}"],
@@ -43,7 +39,7 @@ def root(tmp_path):
                 [0, f"cited \001aligned\001 {split}", f"{name} shared, text"],  # and the other way round
                 [1, f"{name} shared, text", "cited  aligned  train"],  # a pair of another split, or the first again
             ]
-            write_csv(tmp_path / f"{pattern.format(split=split)}.csv", rows)
+            write_csv(tmp_path / file, rows)
     for stem in ("wines", "video_games"):
         articles = [["title", "sections"]] + [
             [t, str([("", f"Lead of {t}."), ("Empty", ""), ("Taste", "It is dry.")])] for t in "ABC"
@@ -51,14 +47,13 @@ def root(tmp_path):
         write_csv(tmp_path / f"{stem}.txt", articles)
         gold = {"A": {"B": 1, "Gone": 1}, "C": {"Gone": 1}, "Lost": {"A": 1}, "B": {"A": 1, "C": 1}}
         (tmp_path / f"{stem}.gt").write_bytes(pickle.dumps(gold, protocol=4))
-    pin(tmp_path)
     return tmp_path
 
 
 def written(role, folder, root):
     """One task's folder, and what its README says."""
     folder.mkdir()
-    thesis.write_task(role, "task", root, folder)
+    thesis.write_task(role, FILES[role], "task", root, folder)
     readme = (folder / "README.md").read_text()
     assert readme.startswith(f"# {role}\n\nSource: ") and readme.endswith(".\n")
     return folder, readme
@@ -68,11 +63,15 @@ def lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-@pytest.mark.parametrize("role", list(thesis.PAIR_STEMS))
+def documents(folder):
+    return pd.read_parquet(folder / "documents").to_dict("records")
+
+
+@pytest.mark.parametrize("role", thesis.PAIRS)
 def test_pairs(root, tmp_path, role):
     folder, readme = written(role, tmp_path / "out", root)
     (task,) = (folder / "tasks").iterdir()
-    texts = {row["id"]: row["text"] for row in lines(folder / "documents.jsonl")}
+    texts = {row["id"]: row["text"] for row in documents(folder)}
     first, second, twins = lines(task / "validation.jsonl")
     assert (first["label"], second["label"]) == ("1", "0") and first["a"] == second["a"], "equal texts are one text"
     assert texts[first["a"]] == f"{role} shared, text" and texts[second["b"]] == "other\ndev"
@@ -87,9 +86,8 @@ def test_pairs(root, tmp_path, role):
 def test_retrieval(root, tmp_path, protocol):
     gold = pickle.loads((root / "wines.gt").read_bytes())
     (root / "wines.gt").write_bytes(pickle.dumps(gold, protocol=protocol))
-    pin(root)
     folder, readme = written("WINES", tmp_path / "out", root)
-    assert lines(folder / "documents.jsonl")[0] == {"id": "A", "text": "A\nLead of A.\nTaste\nIt is dry."}
+    assert documents(folder)[0] == {"id": "A", "text": "A\nLead of A.\nTaste\nIt is dry.", "title": ""}
     assert json.loads((folder / "tasks/task/relevant.json").read_text()) == {"A": ["B"], "B": ["A", "C"]}
     assert "\n2 of 4 gold sources dropped: they or all their targets have no text.\n" in readme
     assert not any(": error: " in line for line in check.findings(folder))
@@ -102,81 +100,153 @@ def test_a_pickle_with_code_is_refused_unexecuted(root, tmp_path):
 
     for content in (pickle.dumps({"A": Evil()}), b"no pickle", b""):
         (root / "video_games.gt").write_bytes(content)
-        pin(root)
+        (root / "SHA256SUMS").unlink(missing_ok=True)
         with pytest.raises(ValueError, match=r"video_games\.gt: expected a pickle of .* and nothing else: "):
-            thesis.write_task("GAMES", "task", root, tmp_path)
+            thesis.write_task("GAMES", FILES["GAMES"], "task", root, tmp_path)
     assert not (tmp_path / "executed").exists()
 
 
-def test_files_are_pinned(root, tmp_path):
+def test_a_file_that_changed_is_refused(root, tmp_path):
+    written("AAN", tmp_path / "out", root)
     with (root / "train_cite.csv").open("a") as stream:
         stream.write("1,more,text\n")
-    with pytest.raises(ValueError, match=r"train_cite\.csv: sha256 is [0-9a-f]{64}, SHA256SUMS has another"):
-        thesis.write_task("AAN", "task", root, tmp_path)
-    (root / "SHA256SUMS").unlink()
-    with pytest.raises(ValueError, match=r"SHA256SUMS is missing; download and pin it"):
-        thesis.write_task("AAN", "task", root, tmp_path)
-    (root / "train_ai2_ab.csv").unlink()
-    with pytest.raises(ValueError, match=r"train_ai2_ab\.csv or .* is missing; download and pin it"):
-        thesis.write_task("OC", "task", root, tmp_path)
+    (tmp_path / "again").mkdir()
+    with pytest.raises(ValueError, match=r"train_cite\.csv: its sha256 is \w{64}, .*SHA256SUMS says \w{64}; del"):
+        thesis.write_task("AAN", FILES["AAN"], "task", root, tmp_path / "again")
 
 
 @pytest.mark.parametrize("row, what", [(["2", "a", "b"], "expected label"), (["1", "a"], "got .'1', 'a'")])
 def test_bad_rows(root, tmp_path, row, what):
     write_csv(root / "pla_dev.csv", [["1", "two\nlines", "b"], row])
-    pin(root)
     with pytest.raises(ValueError, match=rf"pla_dev\.csv:3: .*{what}"):
-        thesis.write_task("PAN", "task", root, tmp_path)
+        thesis.write_task("PAN", FILES["PAN"], "task", root, tmp_path)
+
+
+SIZES = {
+    "corpus.folders": ["wikipedia", {"folder": "news", "min_tokens": 150}],
+    "corpus.train_documents": 24,
+    "corpus.validation_documents": 4,
+    "training.documents": 12,
+    "training.cca_batch_size": 6,
+    "final.documents": 12,
+}
 
 
 @pytest.fixture
-def hub(tmp_path, monkeypatch):
-    """IMDB, ARXIV and Wikipedia as the hub serves them, RealNews as its authors send it."""
-    import datasets
+def true_files(tmp_path, monkeypatch):
+    """The profile, with everything it downloads in the true formats: a hub cache, and the folder of the others."""
+    profile = profiles.load("thesis", overrides=SIZES)
+    (tmp_path / "data").mkdir()
+    thesis_files.hub(tmp_path / "hub", profile)
+    for files in thesis_files.archives(profile).values():
+        for name, content in files.items():
+            (tmp_path / "data" / name).write_bytes(content)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("THESIS_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(builders, "home", lambda: tmp_path / "home")
+    return profile
 
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    for place in (thesis.IMDB_FILES, thesis.ARXIV_FILES):
-        assert len(place.partition("@")[2].partition("/")[0]) == 40
-    for split in ("train", "test"):
-        frame = pd.DataFrame({"text": [f"{split} bad", f"{split} good"] * 5, "label": [0, 1] * 5})
-        frame.to_parquet(tmp_path / f"{split}-0.parquet")
-    for split in ("train", "val", "test"):
-        rows = [
-            {"text": f"[cs.CV] about images in math.AC {split}", "label": "cs.CV"},
-            {"text": "x", "label": "math.AC"},
-        ]
-        (tmp_path / f"{split}_data.txt").write_text("\n".join(map(json.dumps, rows)))
-    titles, texts = [f"T{n}" for n in range(30)], [f"article {n}" for n in range(29)] + [" \n"]
-    frame = pd.DataFrame({"id": "1", "url": "u", "title": titles, "text": texts})
-    frame.to_parquet(tmp_path / "wiki-0.parquet")
-    rows = [{"title": None, "text": "news " * n, "url": "u", "domain": "d", "publish_date": "x"} for n in range(1, 31)]
-    data = "\n".join(json.dumps(row) for row in rows).encode()
+
+def test_the_whole_profile_is_built_and_read(true_files, monkeypatch):
+    monkeypatch.setattr(thesis, "PIECE", 8)
+    place = sources.root(true_files)
+    assert check.main([str(place)]) == 0 and {path.name for path in place.glob("[a-z]*/")} >= {"s2orc", "pan", "games"}
+    assert len(list((place / "wikipedia/documents").iterdir())) == 8 and len(Documents(place, "wikipedia")) == 60
+    split = lambda texts, **_: {"input_ids": [text.split() for text in texts]}  # noqa: E731
+    selection = corpus.select(true_files, tokenizer=lambda: split)
+    found = corpus.read(true_files, selection)
+    assert [d.source for d in found.train[:4]] == ["wikipedia", "news"] * 2
+    assert min(len(d.text.split()) for d in found.train if d.source == "news") >= 150
+    held = tasks.read(true_files)
+    assert list(held) == list(true_files.tasks.names)
+    assert (held["IMDB"].folds, held["IMDB"].classes, list(held["IMDB"].inputs)) == (5, ["0", "1"], ["train", "test"])
+    assert held["ARXIV"].texts["validation/0"].startswith("[] ") and len(held["PAN"].inputs["test"]) == 24
+
+
+def test_recipes_name_what_was_built(true_files):
+    """Looked at once for many keys, by the builder's settings, whatever these are made of."""
+    with keys.data_at_rest():
+        assert keys._files(true_files, ["imdb"]) != keys._files(true_files, ["aan"])
+
+
+def test_what_is_built_is_not_asked_for_again(true_files, tmp_path):
+    place = sources.root(true_files)
+    shutil.rmtree(tmp_path / "hub")
+    for path in (tmp_path / "data").glob("*.csv"):
+        path.unlink()
+    assert sources.root(true_files) == place
+
+
+def test_the_door_says_what_is_missing(true_files, tmp_path, capsys):
+    (tmp_path / "data" / "wines.txt").unlink()
+    assert build.main(["thesis"]) == 2
+    told = capsys.readouterr().err.partition("error: ")[2]  # behind the bars of the hub's library
+    assert told.startswith(
+        f"missing: wines.txt: put it into {tmp_path / 'data'}, from https://zenodo.org/records/4812960"
+    )
+    assert told.count("\n") == 1
+
+
+def test_realnews_of_its_authors(tmp_path, monkeypatch):
+    rows = [{"title": None, "text": f"news {n}", "url": "u", "domain": "d", "publish_date": "x"} for n in range(30)]
+    data = thesis_files.json_lines(rows)
     with tarfile.open(tmp_path / "realnews.tar.gz", "w:gz") as archive:
         member = tarfile.TarInfo("realnews/realnews.jsonl")
         member.size = len(data)
         archive.addfile(member, io.BytesIO(data))
-    return tmp_path
+    (tmp_path / "news").mkdir()
+    thesis.write_corpus([str(tmp_path / "realnews.tar.gz")], tmp_path / "news")
+    assert [document.text for document in Documents(tmp_path, "news")] == [row["text"] for row in rows]
 
 
-def test_the_whole_profile_is_built_and_read(root, hub, monkeypatch):
-    monkeypatch.setenv("THESIS_DATA", str(root))
-    monkeypatch.setattr(builders, "home", lambda: hub / "home")
-    monkeypatch.setattr(thesis, "PIECE", 8)
-    monkeypatch.setattr(thesis, "IMDB_FILES", str(hub / "{split}-*.parquet"))
-    monkeypatch.setattr(thesis, "ARXIV_FILES", str(hub / "{split}_data.txt"))
-    files = {"build.wikipedia": [str(hub / "wiki-*.parquet")], "build.news": [str(hub / "realnews.tar.gz")]}
-    sizes = {"corpus.train_documents": 24, "corpus.validation_documents": 4, "training.documents": 12}
-    sizes |= {"training.cca_batch_size": 6, "final.documents": 12}
-    sizes["corpus.folders"] = ["wikipedia", {"folder": "news", "min_tokens": 15}]
-    profile = profiles.load("thesis", overrides={**files, **sizes})
-    place = sources.root(profile)
-    assert check.main([str(place)]) == 0
-    assert len(list((place / "wikipedia/documents").iterdir())) == 4 and len(Documents(place, "wikipedia")) == 29
-    selection = corpus.select(profile, tokenizer=lambda: lambda texts, **_: {"input_ids": [t.split() for t in texts]})
-    found = corpus.read(profile, selection)
-    assert [d.source for d in found.train[:4]] == ["wikipedia", "news"] * 2
-    assert min(len(d.text.split()) for d in found.train if d.source == "news") >= 15
-    held = tasks.read(profile)
-    assert list(held) == list(profile.tasks.names)
-    assert (held["IMDB"].folds, held["IMDB"].classes, list(held["IMDB"].inputs)) == (5, ["0", "1"], ["train", "test"])
-    assert held["ARXIV"].texts["validation/0"] == "[] about images in  val" and len(held["PAN"].inputs["test"]) == 3
+def cut(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
+
+
+def spoilt(path):
+    path.write_bytes(path.read_bytes().replace(b'"', b"\xff"))
+
+
+@pytest.mark.parametrize(
+    "name, spoil, told",
+    [
+        ("part.parquet", cut, r"part\.parquet: not a whole Parquet file"),
+        ("part.json.gz", cut, r"part\.json\.gz:\d+: after it the archive is cut off or damaged"),
+        ("part.jsonl", spoilt, r"part\.jsonl:1: not JSON"),
+        ("realnews.tar.gz", cut, r"realnews\.tar\.gz: the archive is cut off or damaged"),
+        ("no text.jsonl", None, r"no text\.jsonl:1: 'text': missing; found: title"),
+        ("nothing.jsonl", None, r"nothing\.jsonl: no such file"),
+    ],
+)
+def test_a_damaged_file_of_a_corpus_is_refused_by_its_name(tmp_path, name, spoil, told):
+    rows = [{"text": thesis_files.words("topic", 50, number)} for number in range(200)]
+    lines = thesis_files.json_lines(rows)
+    path = tmp_path / name
+    if name.endswith(".tar.gz"):
+        with tarfile.open(path, "w:gz") as archive:
+            member = tarfile.TarInfo("realnews.jsonl")
+            member.size = len(lines)
+            archive.addfile(member, io.BytesIO(lines))
+    elif not name.startswith("nothing"):
+        forms = {".parquet": thesis_files.parquet(rows), ".gz": gzip.compress(lines)}
+        path.write_bytes(b'{"title": "x"}\n' if name.startswith("no") else forms.get(path.suffix, lines))
+    if spoil:
+        spoil(path)
+    (tmp_path / "news").mkdir()
+    with pytest.raises(ValueError, match=told):
+        thesis.write_corpus([str(path)], tmp_path / "news")
+
+
+@pytest.mark.parametrize(
+    "role, name, content, told",
+    [
+        ("OC", "dev_ai2_ab.csv", b"1,a,\xff\n", r"dev_ai2_ab\.csv:0: not a CSV file in UTF-8 after it"),
+        ("WINES", "wines.txt", b"Title,Sections\nA\n", r"wines\.txt:2: expected a title and its \[\(heading, text\)\]"),
+        ("WINES", "wines.txt", b"Title,Sections\nA,[(1\n", r"wines\.txt:2: expected a title"),
+        ("GAMES", "video_games.gt", b"\x80\x04", r"video_games\.gt: expected a pickle"),
+    ],
+)
+def test_a_damaged_file_of_a_task_is_refused_by_its_name(root, tmp_path, role, name, content, told):
+    (root / name).write_bytes(content)
+    with pytest.raises(ValueError, match=told):
+        thesis.write_task(role, FILES[role], "task", root, tmp_path)

@@ -1,4 +1,4 @@
-"""`python -m lib.data.builders <profile>`: write the dataset folders of a profile where they are missing; say where."""
+"""`python -m lib.data.build <profile>`: download what is missing, write the profile's dataset folders, say where."""
 
 import argparse
 import sys
@@ -8,8 +8,8 @@ from lib.data import sources
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit code 0, or 2 with one line on what is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m lib.data.builders", description=__doc__)
+    """Exit code 0, or 2 with what is wrong, a line for each thing."""
+    parser = argparse.ArgumentParser(prog="python -m lib.data.build", description=__doc__)
     parser.add_argument("profile", help="a profile with a section build: mini, smoke, thesis")
     try:
         print(sources.root(profiles.load(parser.parse_args(arguments).profile)))

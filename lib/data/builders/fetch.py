@@ -1,0 +1,144 @@
+"""Downloads, each once: files of the hub at a commit, those of a Zenodo record, single files of other servers.
+
+Hub files lie in the hub's own cache (`HF_HOME`), the others in one folder, whose `SHA256SUMS` holds a file's SHA-256
+from the first time it was read on. The hub's library gets both, and goes on with what was cut off.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import zipfile
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import constants, errors, file_download, snapshot_download
+from huggingface_hub.utils import get_session
+
+from lib.data.written_once import sha256
+from lib.store.files import write_atomically
+
+SUMS = "SHA256SUMS"
+_FAILURES = (OSError, RuntimeError, ValueError, errors.HTTPError, zipfile.BadZipFile)
+
+
+def everything(sources: Mapping[str, str], root: Path, target: Path, room: int) -> None:
+    """Download what is missing and check all of it; `ValueError` with a line for each thing that is not to be had.
+
+    sources: {file name: URL of the file, or of the API of the Zenodo record that holds it}, files that go to `root`; a
+    place of the hub, see `hub`, is both. For each byte of the hub's `room` bytes are written to `target`. That all fits
+    on the disks is checked before anything comes.
+    """
+    cache, needed, problems = Path(constants.HF_HUB_CACHE), Counter[Path](), list[str]()
+    for url in dict.fromkeys(url for name, url in sources.items() if name == url or not _found(root, name)):
+        with contextlib.suppress(*_FAILURES):  # without network nothing can be asked; what is missing is told below
+            if url.startswith("hf://"):
+                files = _snapshot(url, dry_run=True)
+                needed[cache] += sum(file.file_size for file in files if file.will_download)
+                needed[target] += sum(file.file_size for file in files) * room
+            else:
+                needed[root] += 2 * sum(size or 0 for _, _, size, _ in _listed(url, root, ""))  # packed, unpacked
+    for folder in needed:
+        folder.mkdir(parents=True, exist_ok=True)
+    for folder in needed:
+        count = sum(needed[other] for other in needed if other.stat().st_dev == folder.stat().st_dev)
+        if count > (free := shutil.disk_usage(folder).free):
+            raise ValueError(f"{folder}: {count / 1e9:.1f} GB are needed on its disk, {free / 1e9:.1f} GB are free")
+    for name, url in sources.items():
+        try:
+            hub(url) if name == url else pinned(root, name, url)
+        except ValueError as error:
+            problems.append(str(error))
+    if problems:
+        raise ValueError("\n".join(problems))
+
+
+def hub(place: str) -> list[Path]:
+    """The files of `hf://[datasets/]<id>@<commit>/<pattern>[,<pattern>]`, downloaded where the cache lacks them.
+
+    `ValueError` if one cannot be had, is missing in a numbered set, or has another checksum than its name says.
+    """
+    try:
+        files = _snapshot(place)
+    except errors.RevisionNotFoundError:
+        raise ValueError(f"{place}: the hub has no such commit any more; name another in its place") from None
+    except _FAILURES as error:
+        told = f"missing: {place}: build where there is a network, then copy {constants.HF_HUB_CACHE} from there"
+        raise ValueError(f"{told} ({_line(error)})") from error
+    parts = {int(match[1]) for path in files if (match := re.search(r"-of-(\d+)\.", path.name))}
+    if not files or parts - {len(files)}:
+        raise ValueError(f"missing: {place}: {len(files)} of {max(parts, default='its')} files are there; build again")
+    for blob in map(Path.resolve, files):  # a large file is stored under its SHA-256
+        if re.fullmatch("[0-9a-f]{64}", blob.name) and sha256(blob) != blob.name:
+            raise ValueError(f"{place}: the sha256 of {blob} is {sha256(blob)}; delete the file and build again")
+    return files
+
+
+def _snapshot(place: str, **options: Any) -> list[Any]:
+    kind, repository, commit, named = re.fullmatch("hf://(?:(dataset)s/)?([^@]+)@([^/]+)/(.+)", place).groups()
+    patterns = named.split(",")
+    snapshot = snapshot_download(repository, repo_type=kind, revision=commit, allow_patterns=patterns, **options)
+    return snapshot if options else sorted(path for pattern in patterns for path in Path(snapshot).glob(pattern))
+
+
+def pinned(root: Path, name: str, url: str) -> Path:
+    """The file `name`, wherever in `root` it lies, else from `url`, see `everything`.
+
+    `ValueError` if it is not to be had, or is not the one that was first read.
+    """
+    path, recorded = _found(root, name), sums(root)
+    try:
+        for file in [] if path else _listed(url, root, name):
+            _download(*file)
+        if (path := path or _found(root, name)) is None:
+            raise ValueError("it does not hold the file")
+    except _FAILURES as error:
+        page = url.replace("/api/", "/")
+        raise ValueError(f"missing: {name}: put it into {root}, from {page} ({_line(error)})") from error
+    digest = sha256(path)
+    if recorded.setdefault(name, digest) != digest:
+        told = f"{path}: its sha256 is {digest}, {root / SUMS} says {recorded[name]}"
+        raise ValueError(f"{told}; delete the file and build again, or the line if the file is right")
+    write_atomically(root / SUMS, "".join(f"{recorded[key]}  {key}\n" for key in sorted(recorded)).encode())
+    return path
+
+
+def _listed(url: str, root: Path, name: str) -> list[tuple[str, Path, int | None, str]]:
+    """(URL, path, bytes, checksum) of every file of a Zenodo record; another URL is a file, of unknown size."""
+    if "/api/records/" not in url:
+        return [(url, root / name, None, "")]
+    answer = get_session().get(url, follow_redirects=True).raise_for_status().json()
+    listed = [(file, root / url.rpartition("/")[2] / Path(file["key"]).name) for file in answer["files"]]
+    return [(file["links"]["self"], path, file["size"], file["checksum"]) for file, path in listed]
+
+
+def _download(url: str, path: Path, size: int | None, checksum: str) -> None:
+    """Get a file, going on with the `.part` of a download that was cut off, and unpack a .zip. checksum: `md5:...`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.part")
+    with part.open("ab" if size else "wb") as file:
+        file_download.http_get(url, file, resume_size=file.tell(), expected_size=size)
+    with part.open("rb") as file:
+        if checksum and f"md5:{hashlib.file_digest(file, 'md5').hexdigest()}" != checksum:
+            part.unlink()
+            raise ValueError(f"what came from {url} has not the {checksum} of its record; build again")
+    os.replace(part, path)
+    if path.suffix == ".zip":
+        zipfile.ZipFile(path).extractall(path.parent)
+
+
+def sums(root: Path) -> dict[str, str]:
+    """{name: SHA-256} of the files that have been read, as `sha256sum` writes it."""
+    lines = (root / SUMS).read_text(encoding="utf-8").splitlines() if (root / SUMS).is_file() else []
+    return {name: digest for digest, name in map(str.split, lines)}
+
+
+def _found(root: Path, name: str) -> Path | None:
+    return min(root.rglob(name), default=None)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:160]

@@ -1,0 +1,223 @@
+"""Downloads of the thesis' files: from a server that answers as Zenodo does, from a hub cache in the true format."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+
+import huggingface_hub
+import pytest
+from huggingface_hub import constants
+
+from lib.config import paths, profiles
+from lib.data.builders import fetch, thesis
+from tests import thesis_files
+
+TEXT = b"title,sections\n" + b"0123456789" * 300
+
+
+class Zenodo(BaseHTTPRequestHandler):
+    """The record 1, with the files of `files`; ranges are served, unless `ranges` is off; a body ends at `cut`."""
+
+    def do_GET(self):
+        self.server.asked.append((self.path, self.headers.get("Range")))
+        host, files = f"http://{self.headers['Host']}", self.server.files
+        if self.path == "/api/records/1":
+            listed = [
+                {
+                    "key": name,
+                    "size": len(content),
+                    "checksum": f"md5:{hashlib.md5(content).hexdigest()}",
+                    "links": {"self": f"{host}/api/records/1/files/{name}/content"},
+                }
+                for name, content in files.items()
+            ]
+            return self.answer(200, json.dumps({"id": 1, "files": listed}).encode())
+        name = re.fullmatch("/api/records/1/files/(.+)/content|/raw/(.+)", self.path)
+        content = files.get(name[1] or name[2]) if name else None
+        if content is None:
+            return self.answer(404, b'{"status": 404}')
+        content = self.server.sent.get(name[1], content)
+        begin = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range") or "")
+        if begin and self.server.ranges:
+            if int(begin[1]) >= len(content):
+                return self.answer(416, b"")
+            span = f"bytes {begin[1]}-{len(content) - 1}/{len(content)}"
+            return self.answer(206, content[int(begin[1]) :], {"Content-Range": span})
+        self.answer(200, content)
+
+    def answer(self, status, content, headers=()):
+        self.send_response(status)
+        for key, value in {"Content-Length": str(len(content)), **dict(headers)}.items():
+            self.send_header(key, value)
+        self.end_headers()
+        self.wfile.write(content[: self.server.cut] if status in (200, 206) and b"{" not in content else content)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def zenodo(tmp_path, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)  # the tests are offline; this server is not far
+    huggingface_hub.close_session()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Zenodo)
+    server.files, server.sent, server.asked, server.ranges, server.cut = {"wines.txt": TEXT}, {}, [], True, None
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    server.record = f"{server.url}/api/records/1"
+    yield server
+    server.shutdown()
+    server.server_close()
+    huggingface_hub.close_session()
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "data").mkdir()
+    return tmp_path / "data"
+
+
+def test_a_record_is_downloaded_once_and_its_checksum_kept(zenodo, root):
+    zenodo.files["gt"] = b"gold"
+    get = partial(fetch.everything, {"wines.txt": zenodo.record, "wines.gt": f"{zenodo.url}/raw/gt"}, root, root, 4)
+    get()
+    assert (root / "1" / "wines.txt").read_bytes() == TEXT and (root / "wines.gt").read_bytes() == b"gold"
+    assert fetch.sums(root)["wines.txt"] == hashlib.sha256(TEXT).hexdigest()
+    assert subprocess.run(["sha256sum", "-c", "../SHA256SUMS", "--ignore-missing"], cwd=root / "1").returncode == 0
+    asked = len(zenodo.asked)
+    get()
+    assert len(zenodo.asked) == asked and not list(root.rglob("*.part"))
+
+
+def test_a_half_download_goes_on(zenodo, root):
+    (root / "1").mkdir()
+    (root / "1" / "wines.txt.part").write_bytes(TEXT[:1000])
+    fetch.everything({"wines.txt": zenodo.record}, root, root, 4)
+    assert zenodo.asked[-1][1] == "bytes=1000-" and (root / "1" / "wines.txt").read_bytes() == TEXT
+
+
+def test_a_server_that_begins_anew_gives_the_same_file(zenodo, root):
+    zenodo.ranges = False
+    (root / "1").mkdir()
+    (root / "1" / "wines.txt.part").write_bytes(b"x" * 1000)
+    fetch.everything({"wines.txt": zenodo.record}, root, root, 4)
+    assert (root / "1" / "wines.txt").read_bytes() == TEXT
+
+
+def test_what_is_cut_off_again_and_again_is_told_and_kept(zenodo, root, monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    zenodo.cut = 100
+    with pytest.raises(ValueError, match=r"missing: wines\.txt: put it into .*without sending complete"):
+        fetch.everything({"wines.txt": zenodo.record}, root, root, 4)
+    assert not (root / "1" / "wines.txt").exists()
+    zenodo.cut = None
+    fetch.everything({"wines.txt": zenodo.record}, root, root, 4)
+    assert (root / "1" / "wines.txt").read_bytes() == TEXT
+
+
+def test_a_wrong_checksum_is_refused_at_the_download(zenodo, root):
+    zenodo.sent["wines.txt"] = b"!" * len(TEXT)
+    with pytest.raises(ValueError, match=r"wines\.txt/content has not the md5:[0-9a-f]{32} of its record"):
+        fetch.everything({"wines.txt": zenodo.record}, root, root, 4)
+    assert not list(root.rglob("wines.txt*"))
+
+
+def test_a_wrong_checksum_is_refused_ever_after(root):
+    (root / "by hand").mkdir()
+    (root / "by hand" / "wines.txt").write_bytes(TEXT)
+    assert fetch.pinned(root, "wines.txt", "https://x").parent.name == "by hand"
+    (root / "by hand" / "wines.txt").write_bytes(TEXT + b"!")
+    with pytest.raises(
+        ValueError, match=r"wines\.txt: its sha256 is [0-9a-f]{64}, .*SHA256SUMS says [0-9a-f]{64}; del"
+    ):
+        fetch.pinned(root, "wines.txt", "https://x")
+
+
+def test_an_archive_is_unpacked(zenodo, root, tmp_path):
+    (tmp_path / "in" / "benchmark").mkdir(parents=True)
+    (tmp_path / "in" / "benchmark" / "dev_cite.csv").write_text("1,a,b\n")
+    zenodo.files = {"benchmark.zip": open(shutil.make_archive(tmp_path / "a", "zip", tmp_path / "in"), "rb").read()}
+    fetch.everything({"dev_cite.csv": zenodo.record}, root, root, 4)
+    assert fetch.pinned(root, "dev_cite.csv", zenodo.record) == root / "1" / "benchmark" / "dev_cite.csv"
+
+
+def test_without_network_every_missing_thing_has_a_line(root, tmp_path, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    profile = profiles.load("thesis")
+    with pytest.raises(ValueError) as caught:
+        fetch.everything(thesis.sources(profile), root, root, 4)
+    missing = str(caught.value).splitlines()
+    assert all(line.startswith("missing: ") for line in missing)
+    assert len(missing) == len(thesis.sources(profile)) == 16 + 2 + 5 + 2
+    told = f"missing: wines.txt: put it into {root}, from https://zenodo.org/records/4812960 ("
+    assert [line for line in missing if line.startswith(told)]
+    assert any(line.startswith(f"missing: {profile.build.news[0]}: build where there is a network") for line in missing)
+    assert not [path for path in root.rglob("*") if path.suffix != ".part"]
+
+
+def test_a_full_disk_is_told_before_anything_comes(zenodo, root, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2 * len(TEXT) - 1))
+    with pytest.raises(ValueError, match=r": 0\.0 GB are needed on its disk, 0\.0 GB are free"):
+        fetch.everything({"wines.txt": zenodo.record}, root, root, 4)
+    assert not list(root.iterdir()) and len(zenodo.asked) == 1
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2 * len(TEXT)))
+    fetch.everything({"wines.txt": zenodo.record}, root, root, 4)
+
+
+PLACE = "hf://datasets/a/b@" + "1" * 40 + "/data/*.parquet"
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    folder = tmp_path / "hub"
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(folder))
+    files = {f"data/train-0000{part}-of-00002.parquet": b"PAR1" * (part + 1) for part in range(2)}
+    thesis_files.put(folder, "datasets", "a/b", "1" * 40, files)
+    return folder
+
+
+def test_files_of_the_hubs_cache(cache):
+    assert [path.name[:11] for path in fetch.hub(PLACE)] == ["train-00000", "train-00001"]
+
+
+def test_a_damaged_blob_is_refused_by_its_checksum(cache):
+    path = fetch.hub(PLACE)[0].resolve()
+    path.write_bytes(b"PAR0")
+    with pytest.raises(ValueError, match=rf"parquet: the sha256 of {path} is [0-9a-f]{{64}}; delete the file"):
+        fetch.hub(PLACE)
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_half_a_set_is_refused(cache, listed):
+    """By the list of files in the cache; a cache without, as older libraries left it, by the number in the names."""
+    fetch.hub(PLACE)[1].unlink()
+    (listing,) = cache.glob("*/trees/*.json")
+    if not listed:
+        listing.unlink()
+        sys.modules["huggingface_hub._tree_cache"]._IN_MEMORY_TREE_CACHE.clear()
+    with pytest.raises(ValueError, match="missing: .*: build where" if listed else "1 of 2 files are there; build"):
+        fetch.hub(PLACE)
+
+
+def test_a_moved_revision_is_one_line(zenodo, tmp_path):
+    """The hub answers a commit that it does not have with an error code of its own."""
+
+    def answer(self):
+        self.answer(404, b"{}", {"X-Error-Code": "RevisionNotFound"})
+
+    zenodo.RequestHandlerClass = type("Hub", (Zenodo,), {"do_GET": answer, "do_HEAD": answer})
+    environment = {**os.environ, "HF_ENDPOINT": zenodo.url, "HF_HOME": str(tmp_path), "PYTHONPATH": str(paths.ROOT)}
+    environment |= {"THESIS_DATA": str(tmp_path / "data"), "HF_HUB_OFFLINE": "0"}
+    code = f"from lib.data.builders import fetch; fetch.hub({PLACE!r})"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    told = f"ValueError: {PLACE}: the hub has no such commit any more; name another in its place"
+    assert done.stderr.strip().endswith(told)

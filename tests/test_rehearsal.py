@@ -1,0 +1,81 @@
+"""The dress rehearsal of `thesis`: its two commands, offline, on everything that it downloads in the true formats.
+
+A few dozen texts, and two models of the true kinds with two thin layers; the profile is cut by its own settings alone.
+It takes minutes: `tests/run.sh` runs it on its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from lib.config import manifest, paths, profiles
+from lib.news import telegram
+from tests import thesis_files
+
+pytestmark = pytest.mark.slow
+ENTRIES = manifest.load()
+CUT = [
+    "corpus.folders=[{folder: wikipedia, share: 0.5}, {folder: news, share: 0.5, min_tokens: 60}]",
+    *("corpus.train_documents=80", "corpus.validation_documents=10", "tasks.limit=200"),
+    *("reference_seeds=[0, 1]", "width=0.05", "max_variants=2"),
+    *("contextual_teacher.epochs=2", "contextual_teacher.min_count_share=0.02"),
+    *("training.documents=24", "training.cca_batch_size=12", "training.checkpoint_every=2", "heads.epochs=2"),
+    *("final.documents=24", "final.accumulation=2", "final.warmup_updates=1"),
+    'final.rounds={"1k": 20, "10k": 30, "all": null}',
+    *("news.documents=40", "news.epochs=1", "news.batch_size=16", "news.triplets=40"),
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """What two downloads leave: a hub cache, and a folder of other files; with the news folder that 08 reads."""
+    place = tmp_path_factory.mktemp("rehearsal")
+    profile = profiles.load("thesis")
+    thesis_files.hub(place / "home" / "hub", profile)
+    for files in thesis_files.archives(profile).values():
+        for name, content in files.items():
+            (place / "data").mkdir(exist_ok=True)
+            (place / "data" / name).write_bytes(content)
+    telegram.write(*thesis_files.telegram_files(place / "contest"), place / "data" / "telegram")
+    return place
+
+
+def command(place, *words):
+    environment = {"HF_HOME": place / "home", "THESIS_DATA": place / "data", "THESIS_ARTIFACTS": place / "artifacts"}
+    environment = {key: str(value) for key, value in environment.items()} | {"HF_HUB_OFFLINE": "1"}
+    environment = {**os.environ, **environment, "PYTHONPATH": str(paths.ROOT)}
+    done = subprocess.run([sys.executable, "-P", "-m", *words], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def rehearsed(place):
+    command(place, "lib.data.build", "thesis")
+    return command(place, "lib.runner.run_all", "thesis", "--jobs", "2", "--set", *CUT)
+
+
+def test_every_notebook_ends_and_every_label_is_made(rehearsed, place):
+    assert "10 of 10 notebooks done" in rehearsed and "failed" not in rehearsed
+    (run,) = (place / "artifacts").glob("thesis-*")
+    for label, entry in ENTRIES.items():
+        folder = run / "site" if entry.kind == "page" else place / "artifacts" / "figures" / run.name
+        if entry.notebook != manifest.PUBLISHED:
+            assert [name for name in entry.files if not (folder / name).is_file()] == [], label
+
+
+def test_no_network_was_asked_for_and_no_executed_cell_failed(rehearsed, place):
+    for path in (place / "artifacts").glob("thesis-*/executed/*.ipynb"):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        outputs = [output for cell in cells for output in cell.get("outputs", [])]
+        assert outputs and not [output for output in outputs if output["output_type"] == "error"], path
+
+
+def test_the_largest_process_stays_under_three_gigabytes(rehearsed):
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 3 * 2**20
