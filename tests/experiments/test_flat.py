@@ -83,7 +83,7 @@ def train(profile):
     variant = parse("MSE")
     student = models.base_student(profile)
     student.forward = lambda ids: student.embeddings.LayerNorm.weight.expand(len(ids), -1)
-    settings = {"batch_size": 500, "learning_rate": 0.1, "seed": 0, "warmup_updates": 0}
+    settings = {"batch_size": 100, "learning_rate": 0.1, "seed": 0, "warmup_updates": 0}
     training.distill(student, Objective(variant, student.dim, width=1.0, max_structural_len=None), data, **settings)
 
 
