@@ -48,7 +48,7 @@ class TokenIds(Sequence[np.ndarray]):
     """Documents as token ids, int32 (tokens,) each. ids: of all, one after another. lengths: (documents,)."""
 
     def __init__(self, ids: np.ndarray, lengths: np.ndarray):
-        self.ids, self.ends = ids, np.cumsum(lengths)
+        self.ids, self.lengths, self.ends = ids, lengths, np.cumsum(lengths)
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -56,7 +56,7 @@ class TokenIds(Sequence[np.ndarray]):
     def __getitem__(self, row: int | slice) -> Any:
         if isinstance(row, slice):
             return [self[each] for each in range(len(self))[row]]
-        return self.ids[self.ends[row - 1] if row % len(self) else 0 : self.ends[row]]
+        return self.ids[self.ends[row] - self.lengths[row] : self.ends[row]]
 
 
 def texts(name: str, profile: Profile) -> Sequence[str]:

@@ -21,7 +21,7 @@ from lib.teachers.paragraph_vector import ParagraphVector
 from lib.teachers.sbert import SBERT
 
 WORDS = 100  # of a document, some 600 bytes
-SMALL, LARGE = 500, 2500
+SMALL, LARGE = 300, 1500
 BYTES = 100  # a document may keep in memory: numbers about it, not its text, token ids or embeddings
 
 
@@ -83,7 +83,7 @@ def train(profile):
     variant = parse("MSE")
     student = models.base_student(profile)
     student.forward = lambda ids: student.embeddings.LayerNorm.weight.expand(len(ids), -1)
-    settings = {"batch_size": 100, "learning_rate": 0.1, "seed": 0, "warmup_updates": 0}
+    settings = {"batch_size": 50, "learning_rate": 0.1, "seed": 0, "warmup_updates": 0}
     training.distill(student, Objective(variant, student.dim, width=1.0, max_structural_len=None), data, **settings)
 
 
@@ -98,9 +98,11 @@ STAGES = {
 def test_no_stage_holds_the_corpus(tmp_path, model, monkeypatch):
     """NumPy and Python tell tracemalloc what they hold; a text has 400 bytes, its token ids have 800, its vector 64."""
     pieces_of(100, monkeypatch)
+    monkeypatch.setattr(text_sets, "_PIECE", 100)
+    monkeypatch.setattr(dataset_folder, "_BATCH", 100)
     monkeypatch.setattr(SBERT, "embed", lambda self, ids, batch: np.ones((len(ids), self.dim), np.float32))
     peaks = {}
-    for count in (200, SMALL, LARGE):  # the first pays for what is loaded once
+    for count in (150, SMALL, LARGE):  # the first pays for what is loaded once
         root = tmp_path / str(count)
         write_documents(root, count)
         monkeypatch.setenv("THESIS_ARTIFACTS", str(root / "artifacts"))
@@ -118,7 +120,7 @@ def test_no_stage_holds_the_corpus(tmp_path, model, monkeypatch):
 @pytest.fixture
 def thousand(tmp_path, model, monkeypatch):
     """A profile of 1,000 documents, in pieces of 300, and a function that gives it another, empty artifact root."""
-    write_documents(tmp_path / "data", SMALL)
+    write_documents(tmp_path / "data", 1000)
     pieces_of(300, monkeypatch)
 
     def empty(name):
@@ -126,7 +128,7 @@ def thousand(tmp_path, model, monkeypatch):
         monkeypatch.setattr(records, "_held", {})
 
     empty("artifacts")
-    return profile_of(tmp_path / "data", model, SMALL), empty
+    return profile_of(tmp_path / "data", model, 1000), empty
 
 
 def killed(make, syncs):
@@ -154,7 +156,7 @@ def test_the_teacher_pass_goes_on_behind_the_last_finished_piece(thousand, monke
     embed, rows = SBERT.embed, []
     monkeypatch.setattr(SBERT, "embed", lambda self, ids, size: rows.append(len(ids)) or embed(self, ids, size))
     after = structural_teacher.embeddings("train", profile)
-    assert rows == [records.SAMPLE, 300, 90] and len(after["embeddings"]) == SMALL - 10
+    assert rows == [records.SAMPLE, 300, 90] and len(after["embeddings"]) == 990
     files = {suffix: note.with_suffix(suffix).read_bytes() for suffix in (".embeddings", ".lengths")}
     empty("undisturbed")
     structural_teacher.embeddings("train", profile)
@@ -175,7 +177,7 @@ def test_a_paragraph_vector_is_not_trained_again_when_it_was_killed_embedding(th
     monkeypatch.setattr(ParagraphVector, "train", train)
     empty("undisturbed")
     before = contextual_teacher.paragraph_vector(label, profile)
-    assert after["documents"] == SMALL - 10 and after["train"].shape == before["train"].shape
+    assert after["documents"] == 990 and after["train"].shape == before["train"].shape
     assert all(np.array_equal(after[name], before[name]) for name in ("train", "validation", "all_tasks"))
 
 
