@@ -70,13 +70,13 @@ def _own(given: argparse.Namespace, out: Path) -> list[str]:
     import torch
 
     from lib.data import check
+    from lib.store.files import check_room
 
     if int(os.environ.get("WORLD_SIZE", 1)) > 1:
         raise ValueError("--data trains in one process; for several write a profile and name it with --profile")
     changes, told, size = check.suggested(given.data.resolve(), given.task)
     for place in (paths.artifacts(), out.parent):
-        if (free := shutil.disk_usage(place).free) < size:
-            raise ValueError(f"{place}: {size / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free")
+        check_room(place, size)
     os.environ["THESIS_DATA"] = changes["data_root"]  # what is asked for here counts, whatever stood there
     fast = torch.cuda.is_available() or any(map(torch.cpu.get_capabilities().get, ("avx512_bf16", "amx_bf16", "bf16")))
     changes["training.precision"] = "bf16" if fast else "fp32"

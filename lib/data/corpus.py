@@ -1,5 +1,7 @@
 """The distillation corpus, drawn from dataset folders (thesis, Sections 4.1 and 5.1.1)."""
 
+import json
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +14,8 @@ from lib.data import sources, task_files
 from lib.data.dataset_folder import Document, Documents, content
 
 _BATCH = 1000  # documents whose tokens are counted at once: bounds memory
-# As plain values that can be kept: "train" and "validation" [(folder, row)], "left_out" {folder: {reason: count}}.
-Selection = dict[str, Any]
+# As arrays that can be kept: "train" and "validation" (documents, 2), folder and row, and "left_out", JSON.
+Selection = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ def read(profile: Profile, selection: Selection | None = None) -> Corpus:
     selection = selection or select(profile)
     folders = [Documents(sources.root(profile), name) for name in profile.corpus.names]
     train, validation = (_Picked(folders, selection[split]) for split in ("train", "validation"))
-    return Corpus(train, validation, selection["left_out"])
+    return Corpus(train, validation, json.loads(str(selection["left_out"])))
 
 
 def select(profile: Profile, tokenizer: Callable[[], Callable[..., Any]] | None = None) -> Selection:
@@ -62,18 +64,18 @@ def select(profile: Profile, tokenizer: Callable[[], Callable[..., Any]] | None 
         rows = np.flatnonzero(~empty & ~tested & ~copied)
         if section.order == "shuffled":
             rows = np.random.default_rng([section.seed, len(draws)]).permutation(rows)
-        draws.append(_long_enough(documents, rows.tolist(), entry.min_tokens, tokenizer, counts))
+        draws.append(_long_enough(documents, rows, entry.min_tokens, tokenizer, counts))
     shares = [entry.share for entry in section.folders]
     picks = [_interleaved(draws, shares, n) for n in (section.validation_documents, section.train_documents)]
     usable, wanted = sum(map(len, picks)), section.validation_documents + section.train_documents
     if usable < wanted:
         reasons = ", ".join(f"{count} {reason}" for reason, count in pd.DataFrame(left_out).sum(axis=1).items())
         raise ValueError(f"{usable} of {wanted} documents ({reasons} left out): lower corpus.train_documents")
-    return {"validation": picks[0], "train": picks[1], "left_out": left_out}
+    return {"validation": picks[0], "train": picks[1], "left_out": np.array(json.dumps(left_out))}
 
 
 def _long_enough(
-    documents: Documents, rows: list[int], wanted: int | None, tokenizer: Any, left_out: dict[str, int]
+    documents: Documents, rows: np.ndarray, wanted: int | None, tokenizer: Any, left_out: dict[str, int]
 ) -> Iterator[int]:
     """The rows whose text has at least `wanted` tokens, counted as far as they are asked for."""
     if not wanted:
@@ -89,19 +91,19 @@ def _long_enough(
                 yield row
 
 
-def _interleaved(draws: list[Iterator[int]], shares: list[float], wanted: int) -> list[tuple[int, int]]:
+def _interleaved(draws: list[Iterator[int]], shares: list[float], wanted: int) -> np.ndarray:
     """`wanted` (folder, row), the next always from the folder furthest below its share (Webster's rule, first wins)."""
     taken = dict.fromkeys(range(len(draws)), 0)
-    picks: list[tuple[int, int]] = []
-    while taken and len(picks) < wanted:
+    picks = array("q")
+    while taken and len(picks) < 2 * wanted:
         folder = min(taken, key=lambda folder: (taken[folder] + 0.5) / shares[folder])
         row = next(draws[folder], None)
         if row is None:
             del taken[folder]
         else:
             taken[folder] += 1
-            picks.append((folder, row))
-    return picks
+            picks.extend((folder, row))
+    return np.array(picks, dtype=np.int64).reshape(-1, 2)
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class _Picked(Sequence[Document]):
     """Documents of several folders, read when they are asked for."""
 
     folders: list[Documents]
-    picks: list[tuple[int, int]]
+    picks: np.ndarray
 
     def __len__(self) -> int:
         return len(self.picks)
@@ -117,5 +119,5 @@ class _Picked(Sequence[Document]):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return _Picked(self.folders, self.picks[index])
-        folder, row = self.picks[index]
+        folder, row = self.picks[index].tolist()
         return self.folders[folder][row]

@@ -25,7 +25,7 @@ from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationE
 
 from lib.config import paths
 from lib.data.written_once import sha256, written
-from lib.store.files import fingerprint
+from lib.store.files import check_room, fingerprint
 from lib.store.source_keys import source_key
 
 _OPENERS = {"": open, ".gz": gzip.open, ".xz": lzma.open}
@@ -163,6 +163,8 @@ def rows(files: list[Path], wanted: Sequence[str] = _COLUMNS) -> Iterator[tuple[
 def _write_arrow(files: list[Path], folder: Path) -> None:
     """All documents, checked, with the checksum of each text beside it."""
     schema = pyarrow.schema([*((key, pyarrow.string()) for key in _COLUMNS), ("content", pyarrow.uint64())])
+    packed = {".jsonl": 1}  # times that a file grows, some four where it is compressed
+    check_room(folder, sum(path.stat().st_size * packed.get(path.suffix, 4) for path in files))
     ids = array("q")  # hashes: eight bytes a document, where a set of ids would take a hundred
     with ipc.new_file(folder / "documents.arrow", schema) as writer:
         read = (checked(at, _DOCUMENT, fields(at, row, _COLUMNS[:2], _COLUMNS[2:])) for at, row in rows(files))

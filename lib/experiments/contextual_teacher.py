@@ -1,20 +1,38 @@
 """The contextual teachers, Paragraph Vectors: trained on the corpus, their embeddings kept in the store."""
 
-from collections.abc import Iterator, Sequence
+import functools
+import pickle
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from lib.config.schema import Profile
 from lib.experiments import keys, text_sets
+from lib.store.files import write_atomically
 from lib.store.records import store
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 
 
-def embeddings(label: str, name: str, profile: Profile) -> np.ndarray:
+@dataclass(frozen=True)
+class SideBySide:
+    """Arrays with the same rows, put side by side where rows are asked for: they may be larger than memory."""
+
+    parts: Sequence[np.ndarray]
+
+    def __len__(self) -> int:
+        return len(self.parts[0])
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        return np.concatenate([part[rows] for part in self.parts], axis=-1)
+
+
+def embeddings(label: str, name: str, profile: Profile) -> np.ndarray | SideBySide:
     """(texts, dim) embeddings of a Paragraph Vector for a set of texts; a compound is its two parts side by side."""
-    parts = [paragraph_vector(part, profile, name == "all_tasks") for part in label.split("+")]
-    return np.concatenate([part[name] for part in parts], axis=1)
+    parts = [paragraph_vector(part, profile, name == "all_tasks")[name] for part in label.split("+")]
+    return SideBySide(parts) if name == "train" else np.concatenate(parts, axis=1)
 
 
 def paragraph_vector(label: str, profile: Profile, everything: bool = False) -> dict[str, np.ndarray]:
@@ -22,28 +40,31 @@ def paragraph_vector(label: str, profile: Profile, everything: bool = False) -> 
     `documents` it saw and how many of them gensim `truncated`. One that teaches no student embeds task texts alone."""
     teaches = any(label in teacher.split("+") for teacher in CONTEXTUAL_TEACHERS.values())
     sets = ("train", "validation", "all_tasks") if teaches else ("all_tasks" if everything else "tasks",)
-    return store().arrays(keys.paragraph_vector(label, profile, sets), lambda: _train(label, sets, profile))
+    recipe = keys.paragraph_vector(label, profile)
+    model = functools.cache(lambda: _model(label, store().path(recipe, ".model"), profile))
+    numbers = ("vocabulary_size", "seconds", "truncated", "documents")
+    arrays = store().arrays(recipe, lambda: {name: np.array(getattr(model(), name)) for name in numbers})
+
+    def embed(texts: Sequence[str]) -> dict[str, np.ndarray]:
+        return {"vectors": model().encode(texts) if texts else np.empty((0, model().dim), np.float32)}
+
+    for name in sets:
+        texts = functools.partial(text_sets.texts, name, profile)
+        arrays[name] = store().mapped(keys.paragraph_vector(label, profile, (name,)), texts, embed)["vectors"]
+    if "all_tasks" in arrays:  # the others of which begin with them
+        arrays["tasks"] = arrays["all_tasks"][: len(text_sets.texts("tasks", profile))]
+    store().path(recipe, ".model").unlink(missing_ok=True)
+    return arrays
 
 
-def _train(label: str, sets: tuple[str, ...], profile: Profile) -> dict[str, np.ndarray]:
+def _model(label: str, path: Path, profile: Profile) -> Any:
+    """The Paragraph Vector as trained; its file is for who is killed before all texts are embedded."""
     from lib.teachers.paragraph_vector import ParagraphVector
 
+    if path.is_file():
+        return pickle.loads(path.read_bytes())
     section = profile.contextual_teacher
+    texts = text_sets.Texts(text_sets.corpus(profile).train[: section.documents])
     model = ParagraphVector.parse(label, width=profile.width)
-    documents = text_sets.corpus(profile).train[: section.documents]
-    model = model.train(_Texts(documents), **section.model_dump(exclude={"documents"}))
-    numbers = {name: getattr(model, name) for name in ("vocabulary_size", "seconds", "truncated")}
-    vectors = {name: model.encode(text_sets.texts(name, profile)) for name in sets}
-    if "all_tasks" in vectors:  # the others of which begin with them
-        vectors["tasks"] = vectors["all_tasks"][: len(text_sets.texts("tasks", profile))]
-    return {name: np.asarray(value) for name, value in (vectors | numbers | {"documents": len(documents)}).items()}
-
-
-@dataclass
-class _Texts:
-    """The texts of documents, read one at a time, as often as asked for."""
-
-    documents: Sequence
-
-    def __iter__(self) -> Iterator[str]:
-        return (document.text for document in self.documents)
+    write_atomically(path, pickle.dumps(model.train(texts, **section.model_dump(exclude={"documents"}))))
+    return model

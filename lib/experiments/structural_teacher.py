@@ -1,5 +1,8 @@
 """The structural teacher and its embeddings of all texts, computed once and kept in the store."""
 
+import functools
+from collections.abc import Sequence
+
 import numpy as np
 
 from lib.config.schema import Profile
@@ -18,11 +21,11 @@ def load(profile: Profile):
 
 def embeddings(name: str, profile: Profile) -> dict[str, np.ndarray]:
     """Of a set of texts: `embeddings` (texts, dim) and `lengths` (texts,), in its tokens before truncation."""
+    teacher = functools.cache(lambda: load(profile))
 
-    def embed() -> dict[str, np.ndarray]:
-        teacher, texts = load(profile), text_sets.texts(name, profile)
-        vectors = teacher.encode(texts, batch_size=profile.structural_teacher.batch_size)
-        return {"embeddings": vectors, "lengths": teacher.lengths(texts)}
+    def embed(texts: Sequence[str]) -> dict[str, np.ndarray]:
+        ids, lengths = teacher().tokenize(texts)
+        return {"embeddings": teacher().embed(ids, profile.structural_teacher.batch_size), "lengths": lengths}
 
     recipe = {"kind": "structural", "teacher": keys.structural_teacher(profile), "texts": keys.text_set(name, profile)}
-    return store().arrays(recipe, embed)
+    return store().mapped(recipe, lambda: text_sets.texts(name, profile), embed)

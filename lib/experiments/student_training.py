@@ -45,7 +45,7 @@ def train_student(
         student.freeze_token_embeddings()
     torch.manual_seed(seed)
     options = {"width": profile.width, "max_structural_len": settings.max_structural_len}
-    options |= {"contextual_dim": None if contextual is None else contextual.shape[1]}
+    options |= {"contextual_dim": None if contextual is None else len(contextual[0])}
     objective = Objective(variant, student.dim, **options, **profile.soft_cca.model_dump()).to(models.device())
     recipe, watch = keys.student(variant, seed, profile), held_out_watch(variant, profile)
     measured = [] if watch is None or start is None else [(0, *watch.measure(start, objective))]

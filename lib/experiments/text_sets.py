@@ -6,7 +6,8 @@ validation documents cut in two, all first halves before all second ones. "all_t
 
 import functools
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,45 +15,74 @@ import numpy as np
 from lib.config.schema import Profile
 from lib.data import corpus as dataset_corpus
 from lib.data.corpus import Corpus
+from lib.data.dataset_folder import Document
 from lib.experiments import keys, models
 from lib.store.records import once, store
 from lib.tasks import Task, downsample, read
 
 NAMES = ("train", "validation", "halves", "tasks", "all_tasks")
+_PIECE = 1000  # texts whose token ids are in memory at once
 
 
 def corpus(profile: Profile) -> Corpus:
     """The distillation corpus, all of it. The store keeps which documents it draws; texts stay in their folders."""
     recipe = keys.corpus(profile)
     select = functools.partial(dataset_corpus.select, profile, lambda: models.base_student(profile).tokenizer)
-    return once(recipe, lambda: dataset_corpus.read(profile, store().record(recipe, select)))
+    return once(recipe, lambda: dataset_corpus.read(profile, store().arrays(recipe, select)))
 
 
-def texts(name: str, profile: Profile) -> list[str]:
-    """The texts of a set, in the order of its rows."""
+@dataclass(frozen=True)
+class Texts(Sequence[str]):
+    """The texts of documents, read from disk when they are asked for."""
+
+    documents: Sequence[Document]
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def __getitem__(self, row: int | slice) -> Any:
+        return Texts(self.documents[row]) if isinstance(row, slice) else self.documents[row].text
+
+
+class TokenIds(Sequence[np.ndarray]):
+    """Documents as token ids, int32 (tokens,) each. ids: of all, one after another. lengths: (documents,)."""
+
+    def __init__(self, ids: np.ndarray, lengths: np.ndarray):
+        self.ids, self.lengths, self.ends = ids, lengths, np.cumsum(lengths)
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, row: int | slice) -> Any:
+        if isinstance(row, slice):
+            return [self[each] for each in range(len(self))[row]]
+        return self.ids[self.ends[row] - self.lengths[row] : self.ends[row]]
+
+
+def texts(name: str, profile: Profile) -> Sequence[str]:
+    """The texts of a set, in the order of its rows; those of documents stay on disk."""
     if name in ("tasks", "all_tasks"):
         of_tasks = _of_tasks(profile)
         return of_tasks["texts"][: of_tasks["validation"] if name == "tasks" else None]
     whole = corpus(profile)
     if name == "train":
-        return [document.text for document in whole.train[: profile.training.documents]]
-    validation = [document.text for document in whole.validation]
+        return Texts(whole.train[: profile.training.documents])
     if name == "validation":
-        return validation
-    halves = [_halves(text) for text in validation]
+        return Texts(whole.validation)
+    halves = [_halves(document.text) for document in whole.validation]
     return [first for first, _ in halves] + [second for _, second in halves]
 
 
-def token_ids(name: str, profile: Profile) -> list[list[int]]:
+def token_ids(name: str, profile: Profile) -> TokenIds:
     """The texts of a set as the student's token ids, truncated at its maximum, special tokens included."""
+    student = functools.cache(lambda: models.base_student(profile))
 
-    def tokenize() -> dict[str, np.ndarray]:
-        ids = models.base_student(profile).tokenize(texts(name, profile))
+    def tokenize(part: Sequence[str]) -> dict[str, np.ndarray]:
+        ids = student().tokenize(part)
         flat = np.fromiter(itertools.chain.from_iterable(ids), dtype=np.int32)
         return {"ids": flat, "lengths": np.array([len(row) for row in ids], dtype=np.int64)}
 
-    arrays = store().arrays(keys.tokens(name, profile), tokenize)
-    return [row.tolist() for row in np.split(arrays["ids"], np.cumsum(arrays["lengths"]))[:-1]]
+    return TokenIds(**store().mapped(keys.tokens(name, profile), lambda: texts(name, profile), tokenize, piece=_PIECE))
 
 
 def _halves(text: str) -> tuple[str, str]:

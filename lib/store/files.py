@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,12 @@ def write_atomically(path: Path, content: bytes) -> None:
             os.unlink(temporary)
         told = f"cannot write {path}: {error.strerror}; nothing was lost, free space and run again"
         raise OSError(error.errno, told) from None
+
+
+def check_room(folder: Path, size: float) -> None:
+    """Raise `OSError`, one line with what is needed and free, unless so many bytes are free where a folder is."""
+    if (free := shutil.disk_usage(folder).free) < size:
+        raise OSError(f"{folder}: {size / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free")
 
 
 def sha256(path: Path) -> str:

@@ -7,9 +7,12 @@ import contextlib
 import hashlib
 import io
 import json
+import math
+import os
 import time
 import warnings
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,9 +20,12 @@ import numpy as np
 from filelock import FileLock
 
 from lib.config import paths
-from lib.store.files import fingerprint, write_atomically
+from lib.store.files import check_room, fingerprint, write_atomically
 
+PIECE = 8192  # items between two writes; what is in memory at once
+SAMPLE = 10  # items that tell what all of them will take of the disk
 T = TypeVar("T")
+Pieces = Callable[[Sequence[Any]], dict[str, np.ndarray]]
 Recipe = dict[str, Any]
 READ = {".npz": lambda content: dict(np.load(io.BytesIO(content), allow_pickle=False)), ".json": json.loads}
 _held: dict[tuple[str, str], Any] = {}
@@ -54,6 +60,23 @@ class Store:
         """The JSON value of an entry; `make` gives it if the entry is missing or damaged."""
         return json.loads(self._content(recipe, ".json", lambda: json.dumps(make(), ensure_ascii=False).encode(), note))
 
+    def mapped(
+        self, recipe: Recipe, items: Callable[[], Sequence[Any]], make: Pieces, *, piece: int = PIECE
+    ) -> dict[str, np.ndarray]:
+        """The named arrays of an entry that may be larger than memory, mapped from disk.
+
+        `make` gives those of `piece` items at a time, which are put one behind another. After each its note says how
+        far the files are whole: who was killed goes on there, and ends with the same bytes. Raises `OSError` before the
+        work if the disk has no room for it.
+        """
+        path = self.path(recipe, ".note")
+        note, arrays = self._whole_pieces(path)
+        if not note.get("complete"):
+            with self.lock(recipe):
+                self._add_pieces(path, items(), make, piece)
+                _, arrays = self._whole_pieces(path)
+        return arrays
+
     def has(self, recipe: Recipe) -> bool:
         """True if a whole, undamaged entry is there."""
         return any(self._whole(recipe, suffix) is not None for suffix in (".npz", ".json"))
@@ -80,6 +103,42 @@ class Store:
                 READ[suffix](content)
                 return content
         return None
+
+    def _whole_pieces(self, path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """The note of a `mapped` entry and the arrays; those of an empty one if the arrays are not what it says."""
+        with contextlib.suppress(Exception):  # what somebody else wrote raises errors of any type
+            note, arrays = json.loads(path.read_bytes()), dict[str, np.ndarray]()
+            for name, (dtype, shape, checksum) in note["arrays"].items():  # nothing cannot be mapped
+                file, empty = path.with_suffix(f".{name}"), not math.prod(shape)
+                whole = np.empty(shape, dtype) if empty else np.memmap(file, dtype, "c", shape=tuple(shape))
+                assert zlib.crc32(whole) == checksum
+                arrays[name] = np.asarray(whole)
+            return note, arrays
+        if path.exists():
+            warnings.warn(f"{path.with_suffix('')} was damaged: computing it again", stacklevel=3)
+        return {"items": 0, "arrays": {}, "seconds": 0.0}, {}
+
+    def _add_pieces(self, path: Path, items: Sequence[Any], make: Pieces, piece: int) -> None:
+        """Make the pieces that are missing, if any: another process may have made them while this one waited."""
+        note, _ = self._whole_pieces(path)
+        if (left := len(items) - note["items"]) > piece:
+            size = sum(values.nbytes for values in make(items[:SAMPLE]).values()) / SAMPLE
+            check_room(self.folder, left * size)
+        while not note.get("complete"):
+            began, done = time.perf_counter(), min(note["items"] + piece, len(items))
+            for name, values in make(items[note["items"] : done]).items():
+                dtype, shape, checksum = note["arrays"].get(name, (values.dtype.str, [0, *values.shape[1:]], 0))
+                content = np.ascontiguousarray(values, dtype)
+                with open(path.with_suffix(f".{name}"), "ab") as file:
+                    file.truncate(math.prod(shape) * content.itemsize)  # of what a killed process wrote beyond
+                    file.write(content.data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                shape = [shape[0] + len(content), *shape[1:]]
+                note["arrays"][name] = dtype, shape, zlib.crc32(content, checksum)
+            note |= {"items": done, "complete": done == len(items)}
+            note["seconds"] = round(note["seconds"] + time.perf_counter() - began, 3)
+            write_atomically(path, json.dumps(note).encode())
 
     def _content(self, recipe: Recipe, suffix: str, make: Callable[[], bytes], note: dict[str, Any]) -> bytes:
         if (content := self._whole(recipe, suffix)) is not None:

@@ -41,7 +41,7 @@ class ClsStudent(nn.Module):
 
     def _padded(self, ids: Sequence[Sequence[int]]) -> Tensor:
         device = self.longformer.device
-        rows = [torch.tensor(document, device=device) for document in ids]
+        rows = [torch.tensor(document, dtype=torch.long, device=device) for document in ids]
         padded = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=self.padding)
         attended = nn.utils.rnn.pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
         first = torch.zeros_like(padded)

@@ -20,7 +20,7 @@ from transformers.activations import ACT2FN
 from lib.student import weights
 from lib.student.attention import sliding_window
 from lib.student.linear import Linear
-from lib.student.packing import Packed, TokenIds, encoded, listed, pack, tokenize
+from lib.student.packing import Packed, TokenIds, checked, encoded, listed, pack, tokenize
 
 # Rows that pass the feed-forward layers at once without gradients on a CPU: wide activations stay in reused memory.
 FEED_FORWARD_ROWS = 1024
@@ -152,7 +152,7 @@ class Student(nn.Module):
         dropout: float | None = None,
         attention_dropout: float | None = None,
     ) -> Student:
-        """Make a Longformer of a short BERT or RoBERTa encoder the way the Longformer authors made theirs.
+        """Make a Longformer of a short encoder (`weights.SHORT_ENCODERS`) the way the Longformer authors made theirs.
 
         The chosen layers (indices in order, None for all) are taken as they are, the position embeddings are tiled up
         to max_positions, the longest document in tokens. window: the two-sided total in tokens, for all layers or one
@@ -235,8 +235,8 @@ class Student(nn.Module):
         documents = listed(inputs)
         if any(isinstance(document, str) for document in documents):
             documents = self.tokenize(documents)
-        elif documents:  # a bad document fails before the work, not after half of it
-            pack(documents, self.config.vocab_size, self.padding, self.max_positions)
+        for _ in checked(documents, self.config.vocab_size, self.max_positions):
+            pass  # a bad document fails before the work, not after half of it
         batches = _batches([len(document) for document in documents], batch_tokens)
         shape = (len(documents), self.dim)
         return encoded(self, lambda rows: self([documents[row] for row in rows]), batches, shape, precision)

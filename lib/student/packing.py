@@ -1,12 +1,13 @@
 """What the student reads: texts to token ids, token ids to one packed batch, and the errors of both."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+_BATCH = 100  # texts tokenised at once: the tokenizer keeps some 200 bytes for each token
 # Token ids of several documents: lists or integer arrays.
 TokenIds = Sequence[Sequence[int] | np.ndarray | Tensor]
 
@@ -57,15 +58,26 @@ def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> list[l
             raise ValueError(f"expected texts with words, document {index} is {str(text)[:60]!r}")
     if tokenizer is None:
         raise ValueError("this student's checkpoint has no tokenizer; pass token ids, or set student.tokenizer")
-    if not texts:
-        return []
-    options = {"truncation": True, "max_length": max_positions, "return_attention_mask": False}
-    ids = tokenizer([str(text) for text in texts], **options)["input_ids"]
+    options, ids = {"truncation": True, "max_length": max_positions, "return_attention_mask": False}, list[list[int]]()
+    for start in range(0, len(texts), _BATCH):
+        ids += tokenizer([str(text) for text in texts[start : start + _BATCH]], **options)["input_ids"]
     least = tokenizer.num_special_tokens_to_add() + 1
     for index, row in enumerate(ids):
         if len(row) < least:
             raise ValueError(f"document {index} has no token but the special ones: {texts[index][:60]!r}")
     return ids
+
+
+def checked(documents: TokenIds, vocab_size: int, max_positions: int) -> Iterator[np.ndarray]:
+    """The documents as integer arrays; `ValueError` for the first that a student cannot read."""
+    for index, document in enumerate(documents):
+        ids = np.asarray(document)
+        if ids.ndim != 1 or ids.dtype.kind not in "iu" or not len(ids):
+            raise ValueError(f"expected a list of token id lists, document {index} is {str(document)[:60]!r}")
+        if len(ids) > max_positions or ids.min() < 0 or ids.max() >= vocab_size:
+            has = f"{len(ids)} tokens from {ids.min()} to {ids.max()}"
+            raise ValueError(f"document {index} has {has}, expected at most {max_positions} below {vocab_size}")
+        yield ids
 
 
 def pack(documents: TokenIds, vocab_size: int, padding: int, max_positions: int) -> Packed:
@@ -75,13 +87,7 @@ def pack(documents: TokenIds, vocab_size: int, padding: int, max_positions: int)
     it, has position `padding` and is not counted, exactly as in `transformers.LongformerModel`.
     """
     arrays, positions = [], []
-    for index, document in enumerate(documents):
-        ids = np.asarray(document)
-        if ids.ndim != 1 or ids.dtype.kind not in "iu" or not len(ids):
-            raise ValueError(f"expected a list of token id lists, document {index} is {str(document)[:60]!r}")
-        if len(ids) > max_positions or ids.min() < 0 or ids.max() >= vocab_size:
-            has = f"{len(ids)} tokens from {ids.min()} to {ids.max()}"
-            raise ValueError(f"document {index} has {has}, expected at most {max_positions} below {vocab_size}")
+    for ids in checked(documents, vocab_size, max_positions):
         counted = ids != padding
         arrays.append(ids.astype(np.int64))
         positions.append(np.cumsum(counted) * counted + padding)

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from lib.student.encoder import Student
 
 # Encoders whose layers are those of a Longformer; the value tells whether positions start after the padding id.
-SHORT_ENCODERS = {"bert": False, "roberta": True, "xlm-roberta": True}
+SHORT_ENCODERS = {"bert": False, "electra": False, "roberta": True, "xlm-roberta": True, "camembert": True}
+SHORT_ENCODERS |= {"data2vec-text": True}
+WHY_NOT = {"mpnet": "a bias by relative position", "deberta-v2": "attention by relative position"}  # docs/scale.md
+WHY_NOT |= dict.fromkeys(("modernbert", "nomic_bert", "eurobert", "gte"), "rotary positions")
 # The files that hold a tokenizer's vocabulary, any one set of them.
 VOCABULARIES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"), ("sentencepiece.bpe.model",))
 _TAKEN_OVER = (  # all that a Longformer takes over from a short encoder
@@ -44,9 +47,13 @@ def from_encoder(
 ) -> Checkpoint:
     """Read chosen layers of a short encoder as a Longformer with tiled positions."""
     config = _config(source, revision)
-    if config.model_type not in SHORT_ENCODERS or getattr(config, "position_embedding_type", "absolute") != "absolute":
+    narrow = getattr(config, "embedding_size", config.hidden_size) != config.hidden_size
+    relative = getattr(config, "position_embedding_type", "absolute") != "absolute"
+    if config.model_type not in SHORT_ENCODERS or relative or narrow:
+        other = "relative positions" if relative else "an architecture of its own"
+        why = WHY_NOT.get(config.model_type, "narrow token embeddings" if narrow else other)
         kinds = f"{', '.join(SHORT_ENCODERS)} with absolute positions"
-        raise ValueError(f"{source} is a {config.model_type}, a student can be made of {kinds}")
+        raise ValueError(f"{source} is a {config.model_type}, with {why}; a student can be made of {kinds}")
     available = range(config.num_hidden_layers)
     layers = list(available if layers is None else layers)
     if not layers or not {*layers} <= {*available}:

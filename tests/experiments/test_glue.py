@@ -15,7 +15,7 @@ import torch
 from scipy import sparse
 
 from lib import losses
-from lib.config import profiles
+from lib.config import paths, profiles
 from lib.distillation import training
 from lib.distillation.training import History
 from lib.distillation.variants import NO_WEIGHTING, parse
@@ -376,6 +376,12 @@ class Memory:
     def arrays(self, recipe, make, **note):
         return make()
 
+    def mapped(self, recipe, items, make, **piece):
+        return make(items())
+
+    def path(self, recipe, suffix):
+        return paths.artifacts() / f"entry{suffix}"
+
 
 def documents(name, number):
     return [SimpleNamespace(text=f"{name} {row}") for row in range(number)]
@@ -389,7 +395,7 @@ def test_a_paragraph_vector_learns_the_training_documents_as_the_profile_says():
     calls = []
 
     class ParagraphVector:
-        vocabulary_size, seconds, truncated = 5, 1.5, 2
+        vocabulary_size, seconds, truncated, documents = 5, 1.5, 2, 30
 
         @classmethod
         def parse(cls, label, width):
@@ -403,6 +409,9 @@ def test_a_paragraph_vector_learns_the_training_documents_as_the_profile_says():
 
         def encode(self, texts):
             return np.full((len(texts), 3), len(texts[0]), np.float32)
+
+        def __reduce__(self):  # what is kept for who is killed
+            return dict, ()
 
     with fakes() as patch:
         module = SimpleNamespace(ParagraphVector=ParagraphVector)
@@ -439,12 +448,12 @@ def test_the_structural_teacher_is_checked_and_reads_as_the_profile_says():
             calls.append((source, settings))
             return cls()
 
-        def encode(self, texts, batch_size=None):
+        def tokenize(self, texts):
+            return texts, np.arange(len(texts))
+
+        def embed(self, texts, batch_size=None):
             calls.append((texts, batch_size))
             return np.ones((len(texts), 2), np.float32)
-
-        def lengths(self, texts):
-            return np.arange(len(texts))
 
     with fakes() as patch:
         patch.setitem(sys.modules, "lib.teachers.sbert", SimpleNamespace(SBERT=SBERT))
@@ -501,7 +510,7 @@ def test_sets_of_texts_are_cut_as_the_profile_says():
         sets = [TEXTS(name, PROFILE) for name in text_sets.NAMES]
     halves = ["validation"] * 12 + [f"{row}" for row in range(12)]
     validation = [f"validation {row}" for row in range(12)]
-    assert sets == [[f"train {row}" for row in range(40)], validation, halves, every[:4], every]
+    assert [[*texts] for texts in sets] == [[f"train {row}" for row in range(40)], validation, halves, every[:4], every]
     assert text_sets._halves("one two three") == ("one", "two three") and text_sets._halves("one") == ("one", "one")
 
 
@@ -557,7 +566,8 @@ def test_token_ids_are_the_students_of_the_set_s_texts():
         student = SimpleNamespace(tokenize=lambda texts: [[row] * (row % 3 + 1) for row in range(len(texts))])
         patch.setattr(models, "base_student", lambda profile: student)
         patch.setattr(text_sets, "store", Memory)
-        assert TOKEN_IDS("validation", PROFILE) == student.tokenize(range(12))
+        ids = TOKEN_IDS("validation", PROFILE)
+        assert [row.tolist() for row in ids] == student.tokenize(range(12))
 
 
 def test_retrieval_ranks_the_task_s_candidates_up_to_the_top():

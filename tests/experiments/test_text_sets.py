@@ -78,4 +78,9 @@ def test_token_ids_come_back_from_the_store(profile, monkeypatch):
         student = SimpleNamespace(tokenize=lambda texts, expected=expected: expected)
         monkeypatch.setattr(models, "base_student", lambda profile, student=student: student)
         monkeypatch.setattr(keys, "tokens", lambda name, profile, expected=expected: {"kind": "tokens", "of": expected})
-        assert [text_sets.token_ids("all_tasks", profile) for _ in range(2)] == [expected] * 2
+        for ids in (text_sets.token_ids("all_tasks", profile) for _ in range(2)):
+            assert [row.tolist() for row in ids] == [row.tolist() for row in ids[:]] == expected
+            assert (
+                [row.tolist() for row in (ids[-1], ids[0])] == [expected[-1], expected[0]] if expected else not len(ids)
+            )
+            assert all(row.dtype == np.int32 for row in ids)
