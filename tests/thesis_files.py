@@ -96,13 +96,13 @@ def hub(folder, profile):
     put(folder, "datasets", *place(c4), files)
     files = {}
     for split in ("train", "test"):
-        rows = [{"text": words(f"film {n // 20}", 60, f"{split} {n}"), "label": n // 20} for n in range(40)]
+        rows = [{"text": words(f"film {n // 20}", 30, f"{split} {n}"), "label": n // 20} for n in range(40)]
         files[f"plain_text/{split}-00000-of-00001.parquet"] = parquet(rows)
     put(folder, "datasets", *place(profile.build.tasks["IMDB"]["test"]), files)
     files = {}
     for split, count in {"train": 66, "val": 22, "test": 22}.items():
         labels = [thesis.ARXIV_CLASSES[number % 11] for number in range(count)]
-        texts = [f"[{label}] {words(label, 150, f'{split} {n}')}" for n, label in enumerate(labels)]
+        texts = [f"[{label}] {words(label, 60, f'{split} {n}')}" for n, label in enumerate(labels)]
         rows = [{"text": text, "label": label} for text, label in zip(texts, labels, strict=True)]
         files[f"{split}_data.txt"] = json_lines(rows)
     put(folder, "datasets", *place(profile.build.tasks["ARXIV"]["test"]), files)
@@ -185,7 +185,7 @@ def _file(name):
     if kind == "csv":  # label, two texts; the aligned sentence is marked
         split = next(split for split in ("train", "dev", "test") if split in stem)
         rows = []
-        for number in range(48 if split == "train" else 24):
+        for number in range(24 if split == "train" else 12):
             topic = f"{stem.replace(split, '')} {number % 6}"
             other = topic if number % 2 else f"{topic} other"
             cited = f"{words(other, 20, (stem, number, 'b'))}\001{words(other, 8, (stem, number, 'c'))}\001"
