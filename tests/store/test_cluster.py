@@ -1,0 +1,262 @@
+"""A real Dask scheduler and its workers on this machine's loopback: same records, and one line for what is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from lib.config import environment, paths, profiles
+from lib.store import executors, provenance
+
+dask = pytest.mark.slow  # starts processes; tests/run.sh has a step for these, and installs Dask
+LOOPBACK = ["--host", "127.0.0.1", "--no-dashboard"]
+# What a worker of the tests does besides: it notes each task that it ends, and one stops for good in a training.
+NOTING = """
+import os, time
+from pathlib import Path
+from lib.store import executors
+
+notes = Path(os.environ["NOTES"])
+if not hasattr(executors, "call"):  # Dask reads a preload twice
+    executors.call = executors._call
+
+def noting(function, arguments, *given):
+    executors._join(*given)
+    from lib.distillation import checkpoint
+
+    write = checkpoint.write
+
+    def stop_once(*arguments):
+        write(*arguments)
+        try:
+            (notes / "stopped").open("x").close()
+        except FileExistsError:
+            return
+        (notes / "pid").write_text(str(os.getpid()))
+        time.sleep(600)
+
+    checkpoint.write = stop_once
+    executors.call(function, arguments, *given)
+    checkpoint.write = write
+    with open(notes / "done", "a") as file:
+        file.write(f"{os.getpid()} {function.__qualname__} {[str(each)[:200] for each in arguments[:2]]}\\n")
+
+executors._call = noting
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_cluster_is_kept():
+    yield
+    executors.end_workers()
+
+
+@contextlib.contextmanager
+def process(*words: str, **changed: str):
+    """A process of Dask, without the variables that make numbers repeat."""
+    kept = {
+        name: value for name, value in os.environ.items() if name not in environment.process_variables(offline=True)
+    }
+    variables = kept | {"PYTHONPATH": str(paths.ROOT)} | changed
+    with subprocess.Popen([sys.executable, "-P", "-m", *words], env=variables, stderr=subprocess.DEVNULL) as started:
+        try:
+            yield started
+        finally:
+            started.kill()
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    """(address, process) of a scheduler."""
+    pytest.importorskip("distributed", reason="Dask is not installed (pip install -e '.[dask]')")
+    file = tmp_path / "scheduler.json"
+    words = ["distributed.cli.dask_scheduler", *LOOPBACK, "--port", "0", "--scheduler-file", str(file)]
+    with process(*words) as started:
+        wait(file.exists)
+        yield json.loads(file.read_text())["address"], started
+
+
+def worker(address: str, *words: str, **changed: str):
+    """One more worker, in a context; it has no nanny, so that killing it ends it."""
+    words = [*LOOPBACK, "--no-nanny", "--nthreads", "1", "--death-timeout", "60", *words]
+    return process("distributed.cli.dask_worker", address, *words, **changed)
+
+
+def wait(condition, seconds: float = 300) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "nothing happened"
+        time.sleep(0.05)
+
+
+def wait_for_workers(address: str, count: int) -> None:
+    from distributed import Client
+
+    with Client(address, set_as_default=False) as client:
+        client.wait_for_workers(count, timeout=60)
+
+
+@dask
+def test_three_workers_of_which_one_is_killed_in_a_training_make_the_same_records(scheduler, tmp_path, monkeypatch):
+    """Nothing is lost, nothing is done twice, and every entry of the store has the bytes that one process makes."""
+    from lib.experiments import runs
+
+    address, _ = scheduler
+    profile = profiles.load("smoke", overrides={"training.documents": 24})
+    asked = dict(models=["SBERT", "cosine", "MSE"], profile=profile, seeds=[0, 1], tasks=["OC"])
+    (tmp_path / "preload.py").write_text(NOTING)
+    (tmp_path / "notes").mkdir()
+    frames, sums = [], []
+    with contextlib.ExitStack() as stack:
+        for _ in range(3):
+            stack.enter_context(
+                worker(address, "--preload", str(tmp_path / "preload.py"), NOTES=str(tmp_path / "notes"))
+            )
+
+        def kill():
+            wait((tmp_path / "notes" / "pid").exists)
+            os.kill(int((tmp_path / "notes" / "pid").read_text()), signal.SIGKILL)
+
+        for where, variables in (("cluster", {"THESIS_DASK": address}), ("here", {"THESIS_JOBS": "1"})):
+            with monkeypatch.context() as patch:
+                patch.setenv("THESIS_ARTIFACTS", str(tmp_path / where))
+                for name, value in variables.items():
+                    patch.setenv(name, value)
+                if where == "cluster":
+                    wait_for_workers(address, 3)
+                    threading.Thread(target=kill).start()
+                frames.append(runs.run(**asked).drop(columns="seconds"))
+            notes = [*(tmp_path / where / "store").rglob("*.note")]
+            sums.append(
+                {str(note.relative_to(tmp_path / where)): json.loads(note.read_text())["sha256"] for note in notes}
+            )
+            executors.end_workers()
+    done = [line.partition(" ") for line in (tmp_path / "notes" / "done").read_text().splitlines()]
+    killed = (tmp_path / "notes" / "pid").read_text()
+    assert len({pid for pid, _, _ in done} - {killed}) == 2
+    twice = [task for task, times in Counter(task for _, _, task in done).items() if times > 1]
+    assert not twice and sum("cosine" in task or "MSE" in task for _, _, task in done) >= 4
+    assert sums[0] == sums[1] and not [*(tmp_path / "cluster").glob(".dask-*")]
+    assert frames[0].to_json() == frames[1].to_json()
+
+
+def refused() -> str:
+    """What `submit` says in one line, at once."""
+    begin = time.monotonic()
+    with pytest.raises((executors.ClusterError, profiles.ParameterError)) as error:
+        executors.submit([(time.sleep, (60,))] * 4, None, "sleeping")
+    (line,) = error.value._render_traceback_()
+    assert "\n" not in line and time.monotonic() - begin < 30
+    return line
+
+
+@dask
+def test_a_worker_that_cannot_take_part_is_refused_in_one_line_also_one_that_joins_later(
+    scheduler, tmp_path, monkeypatch
+):
+    address, _ = scheduler
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
+    monkeypatch.setenv("THESIS_DASK", address)
+    shutil.copytree(paths.ROOT / "lib", tmp_path / "other" / "lib", ignore=shutil.ignore_patterns("__pycache__"))
+    with open(tmp_path / "other" / "lib" / "losses" / "mse.py", "a") as file:
+        file.write("# a change\n")
+    with worker(address, PYTHONPATH=str(tmp_path / "other")):
+        wait_for_workers(address, 1)
+        own = executors.identity()["lib"]
+        assert re.search(rf"has lib: [0-9a-f]{{16}}, not {own}; mend it, start it anew", refused())
+    with worker(address, "--nthreads", "4"):
+        wait_for_workers(address, 1)
+        assert "has threads: 4, not 1" in refused()
+    executors.cluster(address)  # nobody is there, so nobody is unfit
+    with worker(address, "--nthreads", "4"):
+        assert "has threads: 4, not 1" in refused()
+
+
+@dask
+def test_a_worker_tells_versions_and_a_folder_that_it_does_not_see(tmp_path, monkeypatch):
+    pytest.importorskip("distributed", reason="Dask is not installed (pip install -e '.[dask]')")
+    one = SimpleNamespace(address="tcp://10.0.0.7:4711", state=SimpleNamespace(nthreads=1))
+    expected = executors.identity() | {"threads": 1, "sight of /shared": True}
+    (tmp_path / "beacon").touch()
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    executors._join(expected, str(tmp_path / "beacon"), {"THESIS_DATA": "/texts"}, one)
+    assert os.environ["THESIS_DATA"] == "/texts"
+    with pytest.raises(executors.ClusterError, match="10.0.0.7:4711 has sight of /shared: False, not True; mend it"):
+        executors._join(expected, str(tmp_path / "nothing"), {}, one)
+    ours = provenance.versions()["torch"]
+    with pytest.raises(executors.ClusterError, match=f"has torch: {re.escape(ours)}, not 1.0"):
+        executors._join(expected | {"torch": "1.0"}, str(tmp_path / "beacon"), {}, one)
+
+
+@dask
+def test_a_task_that_fails_tells_its_error_and_a_scheduler_that_dies_is_one_line(scheduler, tmp_path, monkeypatch):
+    address, started = scheduler
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
+    monkeypatch.setenv("THESIS_DASK", address)
+    with worker(address):
+        wait_for_workers(address, 1)
+        with pytest.warns(UserWarning, match="two tasks: x failed"), pytest.raises(ValueError, match="'x'"):
+            executors.submit([(int, ("x",)), (os.mkdir, (tmp_path / "kept",))], None, "two tasks")
+        assert (tmp_path / "kept").is_dir()
+        threading.Timer(2, started.kill).start()
+        assert f"ClusterError: the Dask scheduler {address} is gone; what was computed is kept" in refused()
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "here", "tcp://", "http://127.0.0.1:1", "127.0.0.1:1"])
+def test_where_no_scheduler_answers_it_is_one_line(address, monkeypatch):
+    pytest.importorskip("distributed", reason="Dask is not installed (pip install -e '.[dask]')")
+    monkeypatch.setenv("THESIS_DASK", address)
+    assert f"--dask: no scheduler answers at '{address}', expected tcp://host:port" in refused()
+
+
+def test_without_dask_it_is_one_line(monkeypatch):
+    monkeypatch.setenv("THESIS_DASK", "tcp://127.0.0.1:1")
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert "--dask: Dask is not installed: pip install -e '.[dask]'" in refused()
+
+
+def test_run_all_begins_nothing_where_no_scheduler_answers(tmp_path):
+    command = [sys.executable, "-P", "-m", "lib.runner.run_all", "smoke", "fig4_2", "--dask", "tcp://127.0.0.1:1"]
+    variables = {**os.environ, "THESIS_ARTIFACTS": str(tmp_path), "PYTHONPATH": str(paths.ROOT)}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "run_all.sh: --dask: " in done.stderr
+    assert not [*tmp_path.rglob("*.ipynb")]
+
+
+def test_a_gpu_that_is_too_small_is_one_line_that_names_what_to_change():
+    def fail() -> None:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    with pytest.raises(profiles.ParameterError, match="training.gradient_checkpointing=true, or lower training.batch_"):
+        executors._call(fail, ())
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        executors._call(exec, ("raise RuntimeError('shapes differ')",))
+
+
+@dask
+def test_the_slurm_example_asks_for_workers_of_one_thread_and_one_gpu(monkeypatch, capsys):
+    """The code of docs/scale.md, but for Slurm itself."""
+    jobqueue = pytest.importorskip("dask_jobqueue", reason="Dask is not installed (pip install -e '.[dask]')")
+    (code,) = re.findall(r"```python\n(.*?)```", (paths.ROOT / "docs/scale.md").read_text(encoding="utf-8"), re.DOTALL)
+    monkeypatch.setattr(jobqueue.SLURMCluster, "scale", lambda self, jobs: None)
+    monkeypatch.setattr("builtins.input", lambda _: "")
+    variables = {"__name__": "__main__"}
+    exec(code, variables)
+    variables["cluster"].close()
+    script, address = capsys.readouterr().out.rstrip().rsplit("\n", 1)
+    assert address.startswith("tcp://") and {"#SBATCH -p gpu", "#SBATCH --gres=gpu:1"} <= {*script.splitlines()}
+    assert re.search(r"distributed.cli.dask_worker tcp://\S+ .*--nthreads 1 .*--memory-limit 0", script)
+    assert "--nworkers" not in script
