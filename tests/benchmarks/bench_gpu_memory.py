@@ -29,7 +29,7 @@ TOLERANCE = {"cpu": 1e-6, "cuda": 1e-2}  # of the loss, relative
 def step(options: argparse.Namespace, checkpointing: bool) -> dict:
     """One case: the peak in bytes, the seconds of a step, the loss of the last, and the weights in millions."""
     import torch
-    from transformers import LongformerConfig, LongformerModel
+    from transformers import LongformerConfig
 
     from lib.student import Student
 
@@ -46,7 +46,7 @@ def step(options: argparse.Namespace, checkpointing: bool) -> dict:
         hidden_dropout_prob=0.1,
         attention_probs_dropout_prob=0.0,
     )
-    student = Student.from_longformer(LongformerModel(config, add_pooling_layer=False)).to(options.device).train()
+    student = Student(config).to(options.device).train()
     student.gradient_checkpointing = checkpointing
     generator = torch.Generator().manual_seed(1)
     rows = [torch.randint(5, 1000, (options.tokens,), generator=generator).tolist() for _ in range(options.documents)]

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from concurrent.futures import Executor, Future
 from types import SimpleNamespace
 
 import pytest
@@ -95,7 +96,16 @@ def worker(address: str, *words: str, **changed: str):
     return process("distributed.cli.dask_worker", address, *words, **changed)
 
 
-def wait(condition, seconds: float = 300) -> None:
+class Inline(Executor):
+    """An executor that works at once, in this process."""
+
+    def submit(self, function, /, *arguments):
+        future = Future()
+        future.set_result(function(*arguments))
+        return future
+
+
+def wait(condition, seconds: float = 600) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "nothing happened"
@@ -119,7 +129,6 @@ def test_three_workers_of_which_one_is_killed_in_a_training_make_the_same_record
     asked = dict(models=["SBERT", "cosine", "MSE"], profile=profile, seeds=[0, 1], tasks=["OC"])
     (tmp_path / "preload.py").write_text(NOTING)
     (tmp_path / "notes").mkdir()
-    frames, sums = [], []
     with contextlib.ExitStack() as stack:
         for _ in range(3):
             stack.enter_context(
@@ -130,27 +139,25 @@ def test_three_workers_of_which_one_is_killed_in_a_training_make_the_same_record
             wait((tmp_path / "notes" / "pid").exists)
             os.kill(int((tmp_path / "notes" / "pid").read_text()), signal.SIGKILL)
 
-        for where, variables in (("cluster", {"THESIS_DASK": address}), ("here", {"THESIS_JOBS": "1"})):
-            with monkeypatch.context() as patch:
-                patch.setenv("THESIS_ARTIFACTS", str(tmp_path / where))
-                for name, value in variables.items():
-                    patch.setenv(name, value)
-                if where == "cluster":
-                    wait_for_workers(address, 3)
-                    threading.Thread(target=kill).start()
-                frames.append(runs.run(**asked).drop(columns="seconds"))
-            notes = [*(tmp_path / where / "store").rglob("*.note")]
-            sums.append(
-                {str(note.relative_to(tmp_path / where)): json.loads(note.read_text())["sha256"] for note in notes}
-            )
-            executors.end_workers()
+        monkeypatch.setenv("THESIS_DASK", address)
+        monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "cluster"))
+        wait_for_workers(address, 3)
+        threading.Thread(target=kill).start()
+        there = runs.run(**asked).drop(columns="seconds")
+        executors.end_workers()
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "here"))
+    here = runs.run(**asked, executor=Inline()).drop(columns="seconds")
     done = [line.partition(" ") for line in (tmp_path / "notes" / "done").read_text().splitlines()]
     killed = (tmp_path / "notes" / "pid").read_text()
     assert len({pid for pid, _, _ in done} - {killed}) == 2
     twice = [task for task, times in Counter(task for _, _, task in done).items() if times > 1]
     assert not twice and sum("cosine" in task or "MSE" in task for _, _, task in done) >= 4
-    assert sums[0] == sums[1] and not [*(tmp_path / "cluster").glob(".dask-*")]
-    assert frames[0].to_json() == frames[1].to_json()
+    assert there.to_json() == here.to_json()
+    sums = {}
+    for root in ("cluster", "here"):
+        notes = (tmp_path / root / "store").rglob("*.note")
+        sums[root] = {note.relative_to(tmp_path / root): json.loads(note.read_text())["sha256"] for note in notes}
+    assert sums["cluster"] == sums["here"] and not [*(tmp_path / "cluster").glob(".dask-*")]
 
 
 def refused() -> str:

@@ -1,14 +1,11 @@
-"""What a GPU would run, checked without one: on torch's fake CUDA tensors, which have a device and shapes but no
-numbers, on the CPU in bfloat16, and with `torch.cuda` replaced."""
-
-import contextlib
+"""What a GPU would run, checked without one: by tensors that say that they are on a GPU, on the `meta` device, which
+has shapes but no numbers, on the CPU in bfloat16, and with `torch.cuda` replaced."""
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
-from torch._subclasses.fake_tensor import FakeTensorMode
-from transformers import LongformerConfig, LongformerModel
+from accelerate.state import AcceleratorState
+from transformers import LongformerConfig
 
 from lib.config import profiles
 from lib.distillation import training
@@ -16,8 +13,6 @@ from lib.distillation.objective import Objective
 from lib.distillation.variants import parse
 from lib.experiments import models, structural_teacher
 from lib.student import Student, attention, encoder
-
-LENGTHS = [700, 1, 1500]
 
 
 def tiny_student(attention_dropout: float = 0.0) -> Student:
@@ -33,7 +28,7 @@ def tiny_student(attention_dropout: float = 0.0) -> Student:
         type_vocab_size=1,
         attention_probs_dropout_prob=attention_dropout,
     )
-    return Student.from_longformer(LongformerModel(config, add_pooling_layer=False))
+    return Student(config)
 
 
 @pytest.fixture
@@ -48,54 +43,49 @@ def fast_attention(monkeypatch):
     attention._edges.cache_clear()
 
 
-@contextlib.contextmanager
-def on_fake_cuda(student: Student):
-    """The student as if it were on a GPU, and all that is computed in the block."""
-    with FakeTensorMode(allow_non_fake_inputs=True), torch.autocast("cuda", torch.bfloat16):
-        for module in student.modules():
-            for name, parameter in module._parameters.items():
-                if parameter is not None:
-                    fake = torch.empty(parameter.shape, device="cuda")
-                    module._parameters[name] = nn.Parameter(fake)
-        yield [torch.arange(5, 5 + length).remainder(90).tolist() for length in LENGTHS]
+class OnCuda(torch.Tensor):
+    """Says that it is on a GPU, and is not; so does all that is computed from it."""
+
+    is_cuda = True
 
 
-def test_training_on_cuda_in_bfloat16_goes_to_the_fast_attention_if_attention_has_no_dropout(fast_attention):
-    student = tiny_student().train()
-    with on_fake_cuda(student) as documents:
-        embeddings = student(documents)
-    assert embeddings.shape == (3, 32) and embeddings.device.type == "cuda" and embeddings.requires_grad
-    assert len(fast_attention) == 2  # layers
-    for q, k, v, edges, same, longest, _, named in fast_attention:
-        assert {q.shape, k.shape, v.shape} == {(2201, 2, 16)} and {q.dtype, k.dtype, v.dtype} == {torch.bfloat16}
-        assert edges is same and edges.shape == (4,) and edges.dtype == torch.int32 and edges.device == q.device
-        assert longest == 1500 and named == {"window_size": (32, 32)}
+def bfloat16_qkv() -> list[torch.Tensor]:
+    return [torch.randn(10, 2, 4).bfloat16().as_subclass(OnCuda) for _ in range(3)]
 
 
-def test_with_attention_dropout_training_does_not(fast_attention, monkeypatch):
-    monkeypatch.setattr(attention._Blocks, "apply", lambda q, k, v, *_: q * 1)
-    student = tiny_student(attention_dropout=0.1).train()
-    with on_fake_cuda(student) as documents:
-        student(documents)
+def test_bfloat16_on_cuda_goes_to_the_fast_attention(fast_attention):
+    q, k, v = bfloat16_qkv()
+    assert attention.sliding_window(q, k, v, [3, 7], 4).shape == q.shape
+    ((*given, edges, same, longest, longest_too, named),) = fast_attention
+    assert all(ours is theirs for ours, theirs in zip(given, (q, k, v), strict=True))
+    assert edges is same and edges.dtype == torch.int32 and edges.tolist() == [0, 3, 10]
+    assert longest == longest_too == 7 and named == {"window_size": (2, 2)}
+
+
+def test_attention_dropout_keeps_training_from_it(fast_attention):
+    """O4: the base's .1 stayed on, and no parameter turned it off."""
+    attention.sliding_window(*bfloat16_qkv(), [3, 7], 4, dropout=0.1)
     assert not fast_attention
-    student.eval()
-    with on_fake_cuda(student) as documents:
-        student(documents)
-    assert len(fast_attention) == 2
+    assert profiles.load("lab_gpu").training.attention_dropout == 0
 
 
-@pytest.mark.parametrize(("device", "pieces"), [("cuda", [2201]), ("cpu", [1024, 1024, 153])])
-def test_the_feed_forward_is_cut_into_pieces_on_a_cpu_alone(fast_attention, monkeypatch, device, pieces):
+@pytest.mark.parametrize(("kind", "pieces"), [(OnCuda, [2201]), (torch.Tensor, [1024, 1024, 153])])
+def test_the_feed_forward_is_cut_into_pieces_on_a_cpu_alone(monkeypatch, kind, pieces):
     rows, feed_forward = [], encoder.Layer.feed_forward
     monkeypatch.setattr(encoder.Layer, "feed_forward", lambda self, x: rows.append(len(x)) or feed_forward(self, x))
-    student = tiny_student().eval()
+    layer = tiny_student().eval().encoder["layer"][0]
     with torch.no_grad():
-        if device == "cuda":
-            with on_fake_cuda(student) as documents:
-                student(documents)
-        else:
-            student([torch.arange(5, 5 + length).remainder(90).tolist() for length in LENGTHS])
-    assert rows == 2 * pieces
+        layer(torch.randn(2201, 32).as_subclass(kind), [700, 1, 1500])
+    assert rows == pieces
+
+
+def test_shapes_and_devices_of_all_layers_on_the_meta_device(monkeypatch):
+    """A tensor made on the CPU in between would be an error, as it would on a GPU."""
+    monkeypatch.setattr(encoder, "sliding_window", lambda q, *_, **__: q * 1)
+    student = tiny_student().to("meta").train()
+    for student.gradient_checkpointing in (False, True):
+        embeddings = student([[5 + place % 90 for place in range(length)] for length in (700, 1, 1500)])
+        assert embeddings.shape == (3, 32) and embeddings.device.type == "meta" and embeddings.requires_grad
 
 
 def test_what_encoding_caches_can_be_kept_for_a_backward_pass():
@@ -140,9 +130,11 @@ def test_training_in_bfloat16_keeps_weights_and_losses_in_float32():
         student = tiny_student()
         objective = Objective(parse("cosine"), student.dim, contextual_dim=None, width=1.0, max_structural_len=64)
         objective.register_forward_pre_hook(lambda _, arguments: seen.add(arguments[0].dtype))
+        AcceleratorState._reset_state(reset_partial_state=True)  # it holds one precision for good
         options = dict(batch_size=6, learning_rate=1e-3, seed=0, warmup_updates=1, precision=precision)
         losses[precision] = training.distill(student, objective, data, **options).loss
         assert {parameter.dtype for parameter in student.parameters()} == {torch.float32}
+    AcceleratorState._reset_state(reset_partial_state=True)
     assert seen == {torch.float32}
     assert losses["bf16"] != losses["fp32"]
     np.testing.assert_allclose(losses["bf16"], losses["fp32"], rtol=0.02)
