@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import CHANCE, INK, LOOK, SIZES, labelled, rows_from_top, squeeze, style
+from lib.figures.style import INK, LOOK, SIZES, labelled, rows_from_top, squeeze, style
 from lib.published import figure_models
 
 UNTRAINED = ("Longformer", "SBERT")  # the base checkpoint and the structural teacher
@@ -90,7 +90,7 @@ def boxplot(
             axis.axvspan(best - band, best + band, **LOOK["seed_noise"])
         axis.axvline(1, color=INK, linewidth=0.9, zorder=0.6, label="best of the figure on every task")
         if np.isfinite(level := (chance * normalized / scores).groupby(data["task"]).first().mean()):
-            axis.axvline(level, **CHANCE, label=f"mean chance, {name}: {level:.2f}")
+            axis.axvline(level, **LOOK["chance"], label=f"mean chance, {name}: {level:.2f}")
         squeeze(axis, np.array([*normalized, level]))
         axis.set(title=name, xlabel="normalised accuracy")
         axis.grid(axis="y", visible=False)

@@ -11,18 +11,14 @@ from scipy.stats import gaussian_kde
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import COLORS, DIAMOND, INK, LOOK, SIZES, labelled, rows_from_top, style
+from lib.figures.style import INK, LOOK, SIZES, labelled, rows_from_top, style
 
 _BIN, _COARSE = 30, 120  # tokens, as published and for scaled lengths: 120 are 15 of ours times eight
 _LIMIT, _TEACHER_LIMIT = 4096, 384  # what the student reads, longer texts are one open bin; the structural teacher
-_MARK = {"color": INK, "linestyle": ":", "linewidth": 1.2, "label": "limit of the structural teacher (384)"}
 _PUBLISHED = ("wikipedia", "news")  # the sources of the thesis; a corpus has the folders that it has
 _LINES = {"test": "-", "train": "--"}
-_CURVES = {"published": "#8c8c8c", "ours": COLORS[0]}
 _SPLITS = ("train", "validation")
 _ROWS = {"ours": ("value", "over_384"), "published": ("published", "over_384_published")}
-# Colour, the half below or above a row's line (the first row is at the top, so "low" is above), where a mean stands.
-_SIDES = {"positives": (COLORS[0], "low", -0.2), "negatives": (COLORS[1], "high", 0.2)}
 AS_PUBLISHED = "as published"
 
 
@@ -63,7 +59,7 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
             axis.stairs(bins[column], [*bins["bin_lo"], int(bins["bin_hi"].iloc[-1])], fill=True, **look)
         count = f", {shown.drop_duplicates('source')['documents'].sum():,} documents" if name == "ours" else ""
         axis.set_title(f"{name}, {split}{count}\nabove the limit: {shown[share].max():.0f} %", fontsize=9)
-        axis.axvline(_TEACHER_LIMIT, **_MARK)
+        axis.axvline(_TEACHER_LIMIT, **LOOK["limit"])
         axis.set_xlim(0, _LIMIT)
     figure.supxlabel(f"Longformer tokens, ours × {data['scale'].iloc[0]:g}", fontsize=9)
     figure.supylabel("percent of the source's documents", fontsize=9)
@@ -93,21 +89,22 @@ def ecdf(data: pd.DataFrame) -> Figure:
     """Figure 5.2: a panel per task, ours over the published curve; test solid, train dashed, tokens on a log2 axis."""
     tasks = roles.ordered(data["task"])
     rows, (width, height) = -(-len(tasks) // 4), SIZES["fig5_2"]
+    colors = LOOK["length_curves"]
     figure, axes = plt.subplots(rows, 4, figsize=(width, height / 2 * max(rows, 2)), sharex=True, sharey=True)
     for axis, task in zip(axes.flat, tasks, strict=False):
         shown = data[data["task"] == task]
         for (curve, split), points in shown.groupby(["curve", "split"], sort=False):
-            axis.plot(points["tokens"], points["proportion"], _LINES[split], color=_CURVES[curve], linewidth=1.1)
+            axis.plot(points["tokens"], points["proportion"], _LINES[split], color=colors[curve], linewidth=1.1)
         over = shown[["over_384", "over_384_published"]].iloc[0].set_axis(["", "published "]).dropna().items()
         told = ", ".join(f"{name}{share:.0f} %" for name, share in over)
         axis.set_title(f"{task}\n{shown['split'].iloc[0]}: {told}", fontsize=8)
-        axis.axvline(_TEACHER_LIMIT, **_MARK)
+        axis.axvline(_TEACHER_LIMIT, **LOOK["limit"])
         axis.set_xscale("log", base=2)
     figure.supxlabel(f"Longformer tokens, ours × {data['scale'].iloc[0]:g}", fontsize=9)
     figure.supylabel("proportion of documents", fontsize=9)
-    handles = [Line2D([], [], color=_CURVES[curve], label=curve) for curve in data["curve"].unique()]
+    handles = [Line2D([], [], color=colors[curve], label=curve) for curve in data["curve"].unique()]
     handles += [Line2D([], [], color=INK, linestyle=line, label=split) for split, line in _LINES.items()]
-    handles += [Line2D([], [], **_MARK | {"label": f"{_MARK['label']}; in titles, the share above it"})]
+    handles += [Line2D([], [], **LOOK["limit"] | {"label": f"{LOOK['limit']['label']}; in titles, the share above it"})]
     figure.legend(handles=handles, loc="outside upper center", ncols=3)
     return figure
 
@@ -134,17 +131,16 @@ def violins(distances: pd.DataFrame) -> Figure:
         for axis, way in zip(row[:-1], ways, strict=True):
             shown = distances[(distances["distance"] == distance) & (distances["negatives"] == way)]
             for (model, to), values in shown.groupby(["model", "to"], sort=False)["value"]:
-                color, side, _ = _SIDES[to]
+                color, side = LOOK["halves"][to]["color"], LOOK["halves"][to]["side"]
                 (body,) = axis.violinplot(values, [models.index(model)], side=side, **LOOK["violins"])["bodies"]
                 body.set(facecolor=color, edgecolor=INK, linewidth=0.6, alpha=1, label=to)
             axis.sharex(row[0])
             axis.set_title(f"ours, negatives {'shifted' if way == AS_PUBLISHED else way}", fontsize=9)
         for half in theirs[(theirs["distance"] == distance) & theirs["model"].isin(models)].itertuples():
-            color, _, shift = _SIDES[half.to]
-            height = models.index(half.model) + shift
+            color, height = LOOK["halves"][half.to]["color"], models.index(half.model) + LOOK["halves"][half.to]["mean"]
             row[-1].hlines(height, half.support_lo, half.support_hi, color=color, linewidth=3, label=half.to)
             row[-1].plot(half.mode, height, "|", color=INK, markersize=9, label="published mode")
-            row[-1].plot(half.mean, height, **DIAMOND, label="published mean")
+            row[-1].plot(half.mean, height, **LOOK["published_mean"])
         row[-1].set_title("published, negatives shifted", fontsize=9)
         for axis in row:
             axis.set_xlabel(f"{distance} distance")

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from lib import published
 from lib.config import roles
 from lib.figures.boxplots import seed_means
-from lib.figures.style import CHANCE, COLORS, INK, LOOK, SIZES, labelled, rows_from_top, style
+from lib.figures.style import COLORS, INK, LOOK, SIZES, labelled, rows_from_top, style
 
 
 def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
@@ -65,7 +65,8 @@ def points(data: pd.DataFrame) -> Figure:
             rows = shown[shown["task"] == task].set_index("model").reindex(models)
             axis.plot(rows["score"], np.arange(len(models)) + shift, "o", color=color, markersize=5, label=task)
             if rows["chance"].notna().any():
-                axis.axvline(rows["chance"].max(), **CHANCE | {"color": color}, label=f"{task}, random rankings")
+                look = LOOK["chance"] | {"color": color, "label": f"{task}, random rankings"}
+                axis.axvline(rows["chance"].max(), **look)
         axis.set_title(f"{metric}, {source}")
         rows_from_top(axis, models)
     figure.legend(handles=labelled(figure.axes), loc="outside lower center", ncols=len(tasks), fontsize=8)
@@ -151,7 +152,7 @@ def _grouped(axis: Axes, shown: pd.DataFrame, group: str, palette: dict[str, str
     seaborn.barplot(shown, x=group, y="score", hue="model", ax=axis, **colors).get_legend().remove()
     chance = shown.groupby(group, sort=False)["chance"].mean()
     starts = np.arange(len(chance)) - 0.45
-    axis.hlines(chance, starts, starts + 0.9, **CHANCE, label="by chance" if any(chance.notna()) else "")
+    axis.hlines(chance, starts, starts + 0.9, **LOOK["chance"], label="by chance" if any(chance.notna()) else "")
 
 
 def _palette(frame: pd.DataFrame) -> dict[str, str]:

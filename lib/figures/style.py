@@ -23,8 +23,6 @@ LOOK = profiles.read_yaml("figures.yaml")
 SIZES = LOOK["sizes"]
 COLORS = seaborn.color_palette("colorblind").as_hex()
 INK = "#333333"
-DIAMOND = {"marker": "D", "mfc": "white", "mec": INK, "linestyle": "", "markersize": 3.5}  # a published value
-CHANCE = {"color": "#b2182b", "linestyle": "--", "linewidth": 1.1}
 
 _RC = seaborn.axes_style("whitegrid") | seaborn.plotting_context("paper") | LOOK["style"]
 

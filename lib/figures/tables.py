@@ -78,7 +78,7 @@ def _cells(frame: pd.DataFrame, columns: dict[str, str], parts: str = "", across
     texts = {head: [people.vformat(text, [*row.values()], row) for row in rows] for head, text in columns.items()}
     # What is made of missing values alone, such as "[–, –]", is one missing value.
     cells = pd.DataFrame(texts, dtype=object)
-    cells = cells.map(lambda text: text.replace(" (–)", "") if re.search(r"\w", text) else MISSING)
+    cells = cells.map(lambda text: re.sub(r" \(–\)|(?<=–) ± –", "", text) if re.search(r"\w", text) else MISSING)
     if across:
         (first, last), spread = cells, frame[across].map(_words).to_numpy()
         wide = cells.assign(across=spread).pivot(index=first, columns="across", values=last).fillna(MISSING)

@@ -5,15 +5,14 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from lib import experiments, figures
-from lib.config import profiles
-from lib.config.profiles import Profile
+from lib.config.profiles import Profile, grid, matches
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, Variant, parse
 from lib.figures.boxplots import UNTRAINED
 from lib.published import figure_models
 from lib.statistics.effects import best_means, normalized_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
 
-STRUCTURAL_REFERENCES = profiles.grid("structural")["reference"]
+STRUCTURAL_REFERENCES = grid("structural")["reference"]
 REFERENCES = (*STRUCTURAL_REFERENCES, *NO_WEIGHTING.values())
 # What students of these figures gain is compared one by one, elsewhere over groups of them: they run with more seeds.
 COMPARED_CLOSELY = ("fig4_3", "fig4_12")
@@ -31,7 +30,7 @@ def models(label: str, profile: Profile) -> dict[str, str]:
     `profile.max_variants` keep them; `ValueError` for a variant in a grid that nobody can train."""
     shown = {name: parse(identity).identity for name, identity in figure_models.shown(label).items()}
     if wanted := profile.only:
-        shown = {name: model for name, model in shown.items() if model in UNTRAINED or profiles.matches(name, wanted)}
+        shown = {name: model for name, model in shown.items() if model in UNTRAINED or matches(name, wanted)}
     if profile.max_variants is not None:
         kept = [*UNTRAINED, *references(label)]
         kept += [model for model in shown.values() if model not in kept][: profile.max_variants]

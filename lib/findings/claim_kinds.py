@@ -67,18 +67,13 @@ class Claim(Settings):
 
 
 class Beats(Claim):
-    """Each of `better` has a higher score than each of `worse`, or the best of them than the best; in all `rounds`."""
+    """Each of `better` has a higher score than each of `worse`, in all `rounds`. share: of `better`'s scores, when this
+    much of each is still more: `worse` has collapsed. One of `better` may be its untrained base."""
 
     better: Patterns
     worse: Patterns
     rounds: Texts = ()
-    best: bool = False
-
-    @model_validator(mode="after")
-    def _one_best(self) -> Self:
-        if self.best and len(self.rounds) > 1:
-            raise ValueError("best: each of several rounds has a best of its own; write one claim for each")
-        return self
+    share: Annotated[float, Field(gt=0, le=1)] = 1.0
 
     def sides(self, models: Sequence[str]) -> list[list[str]]:
         suffixes = [f";{name}" for name in self.rounds] or [""]
@@ -86,11 +81,10 @@ class Beats(Claim):
 
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         sides = self.sides(models)
-        if self.best:
-            return judge([[pair(a, b) for b in sides[1]] for a in sides[0]], evidence, at_least=1)
         rounds = zip(sides[::2], sides[1::2], strict=True)
-        units = [[pair(a, b)] for left, right in rounds for a in left if a not in right for b in right]
-        return judge(units, evidence)
+        pairs = [(a, b) for left, right in rounds for a in left if a not in right for b in right]
+        words = f"{self.share:g} x " * (self.share < 1)
+        return judge([[Comparison({a: self.share}, {b: 1.0}, words + a, b)] for a, b in pairs], evidence)
 
 
 class BeatsOnAverage(Claim):
@@ -110,7 +104,8 @@ class BeatsOnAverage(Claim):
 
 
 class CountBeating(Claim):
-    """At least, at most, or exactly so many models of `group` have a higher score than every one of `baselines`."""
+    """At least, at most, or exactly so many models of `group` have a higher score than every one of `baselines`; with
+    at_least 1, the best of the group has a higher score than the best of these."""
 
     SIDES = ("group", "baselines")
     group: Patterns
@@ -155,20 +150,6 @@ class Spread(Claim):
 
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         return verdicts.judge_spread(*self.sides(models), evidence)
-
-
-class Collapsed(Claim):
-    """The model keeps less than the share `keeps` of what each `reference` scores: one may be its untrained base."""
-
-    SIDES = ("model", "reference")
-    model: Text
-    reference: Patterns
-    keeps: Annotated[float, Field(gt=0, le=1)]
-
-    def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        shares = {name: f"{self.keeps:g} x {name}" for name in resolve(self.reference, models)}
-        parts = [Comparison({name: self.keeps}, {self.model: 1.0}, words, self.model) for name, words in shares.items()]
-        return judge([[part] for part in parts], evidence)
 
 
 class EasierTask(Claim):

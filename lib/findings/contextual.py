@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 
 from lib import experiments, figures, published
-from lib.config import profiles
-from lib.config.profiles import Profile
+from lib.config.profiles import Profile, grid
 from lib.distillation import projection
 from lib.distillation.held_out_cca import chance_cca
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, TEACHER_OF_DIMENSION, Variant, parse
@@ -15,7 +14,7 @@ from lib.findings.teacher_distances import cosines
 from lib.published import figure_models
 
 COLLAPSED = 0.9  # mean cosine of different documents: all embeddings point one way
-_GRID = profiles.grid("beyond")
+_GRID = grid("beyond")
 FACTORS, TRAINED_FACTORS = _GRID["factors"], _GRID["trained_factors"]  # on the contextual loss; with their λ
 DRAFTS, TWINS = _GRID["drafts"], _GRID["twins"]  # identity -> name in Figure A.1; ablation -> its twin, by these names
 _FIGURES = dict(zip(("tab4_6", "tab4_7", "tab4_8"), figure_models.PROJECTIONS, strict=True))

@@ -3,15 +3,15 @@
 import pandas as pd
 
 from lib import experiments, published
-from lib.config import profiles, roles
-from lib.config.profiles import Profile
+from lib.config import roles
+from lib.config.profiles import Profile, grid
 from lib.distillation.variants import parse
 from lib.experiments import structural_teacher
 from lib.findings import chapter4
 from lib.statistics.effects import best_means, normalized_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
 
-MODELS = profiles.grid("beyond")["final"]  # by the names of Chapter 5
+MODELS = grid("beyond")["final"]  # by the names of Chapter 5
 _NAMES = {identity: name for name, identity in MODELS.items()}
 STUDENTS = tuple(name for name, identity in MODELS.items() if parse(identity).kind == "student")
 PUBLISHED = published.CHAPTER_5

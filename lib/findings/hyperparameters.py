@@ -3,17 +3,15 @@
 import pandas as pd
 
 from lib import published
-from lib.config import profiles
-from lib.config.profiles import Profile
+from lib.config.profiles import Profile, grid, read_yaml
 from lib.distillation import projection
 from lib.distillation.variants import MASK_LABEL
-from lib.published import figure_models
 
 
 def table(label: str, profile: Profile) -> pd.DataFrame:
     """Table 4.3 (tab4_3), 4.4, 4.5, 4.9, 5.2 or 5.6, rows in the published order: `params/hyperparameters.yaml` says
     what of the profile, or of the grids that were searched, stands in them."""
-    forms = profiles.read_yaml("hyperparameters.yaml")[label]
+    forms = read_yaml("hyperparameters.yaml")[label]
     frame = published.load(label).rename(columns={"value": "published"})
     own = {**dict(profile), **_searched(profile)}
     values = [forms[name].format(**own) for name in frame["parameter"]]
@@ -24,19 +22,16 @@ def table(label: str, profile: Profile) -> pd.DataFrame:
 
 def _searched(profile: Profile) -> dict[str, str]:
     """What the grids of Paragraph Vector and of weightings hold, as the thesis prints it."""
-    singles = [name.split(";") for name in figure_models.listed("fig4_5") if "+" not in name]
-    architectures, dimensions, preparations, min_counts = (dict.fromkeys(part) for part in zip(*singles, strict=True))
-    weightings = [name.split(";λ=") for name in figure_models.listed("fig4_10") if ";λ=" in name]
-    masks, lambdas = (", ".join(dict.fromkeys(parts)) for parts in zip(*weightings, strict=True))
+    searched = {name: ", ".join(map(str, values)) for name, values in (grid("pv") | grid("weighting")).items()}
     limit = str(profile.training.max_structural_len)
     limit += "" if limit == MASK_LABEL else f" (label {MASK_LABEL})"
     share = f"{profile.contextual_teacher.min_count_share:.0%} of training corpus (label 10%)"
     return {
-        "dm": ", ".join(architectures).replace("DM", "true").replace("DBOW", "false"),
-        "vector_size": ", ".join(projection.scale(dimension, profile.width) for dimension in dimensions),
-        "min_count": ", ".join(min_counts).replace("10%", share),
-        "text_pre_process": ", ".join(preparations).lower(),
+        "dm": searched["architectures"].replace("DM", "true").replace("DBOW", "false"),
+        "vector_size": ", ".join(projection.scale(part, profile.width) for part in searched["dimensions"].split(", ")),
+        "min_count": searched["min_count"].replace("10%", share),
+        "text_pre_process": searched["preprocessing"].lower(),
         "dbow_words": str(profile.contextual_teacher.dbow_words).lower(),
-        "masks": masks.replace(MASK_LABEL, limit),
-        "lambdas": lambdas,
+        "masks": searched["max_structural_len"].replace(MASK_LABEL, limit),
+        "lambdas": searched["lam"],
     }

@@ -3,8 +3,7 @@
 import pandas as pd
 
 from lib import experiments
-from lib.config import profiles
-from lib.config.profiles import Profile
+from lib.config.profiles import Profile, grid
 from lib.distillation.variants import MM_MSE
 from lib.figures.boxplots import UNTRAINED
 from lib.findings import chapter4
@@ -12,7 +11,7 @@ from lib.statistics import verdicts
 from lib.statistics.effects import chance_corrected
 from lib.statistics.intervals import from_examples, task_scores
 
-_GRID = profiles.grid("beyond")
+_GRID = grid("beyond")
 HEADS = _GRID["heads"]  # changes of the profile's section
 STUDENTS = _GRID["students"]
 _IDENTITIES = {"base": "Longformer"} | STUDENTS

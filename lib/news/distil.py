@@ -13,7 +13,6 @@ from lib.news.losses import complex, triplet
 from lib.news.students import Rows, Student, check_tokens, padded
 
 SORTED = 16  # batches whose documents are sorted by length together, so that hardly any is padded
-SLOWER = 0.1  # what the rate is multiplied with on a plateau; PyTorch's own
 
 
 def train(
@@ -57,8 +56,7 @@ def train(
     groups = [{"params": own, "lr": rate}, {"params": tokens, "lr": settings.rates.get("tokens", rate)}]
     optimizer = torch.optim.Adam([group for group in groups if group["params"]], lr=rate, fused=True)
     best, weights, history = np.inf, copy.deepcopy(student.state_dict()), list[float]()
-    plateau = {"factor": SLOWER, "patience": settings.plateau_patience}
-    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, **plateau)
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=settings.plateau_patience)  # by 10
     for _ in range(settings.epochs):
         student.train()
         for batch in batches(examples, lengths, settings.batch_size, order):

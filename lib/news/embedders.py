@@ -28,12 +28,14 @@ def of(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
 
 def prepare(pairs: list[tuple[str, int]], profile: Profile) -> None:
     """Compute what is missing of the (model, seed) in processes: first the teacher's vectors, then students."""
-    trained = [pair for pair in pairs if pair[0] not in GIVEN]
-    missing = [pair for pair in trained if not store().has(student_recipe(*pair, profile))]
+    missing = [pair for pair in pairs if pair[0] not in GIVEN and not store().has(student_recipe(*pair, profile))]
     if missing:
-        inputs.inputs_of(profile)
-        count = sum(map(len, inputs.texts(profile).values()))
-        executors.submit([(inputs.piece, (start, profile)) for start in range(0, count, inputs.PIECE)], None, "teacher")
+        inputs.reader(profile, profile.news.max_tokens)  # a teacher to be tuned is tuned here, once
+        starts = range(0, sum(map(len, inputs.texts(profile).values())), inputs.PIECE)
+        # What takes long goes first, so that no core waits at the end: reports, which stand last, and slow students.
+        pieces = [(inputs.piece, (start, profile)) for start in starts[::-1]]
+        executors.submit([*pieces, (inputs.inputs_of, (profile,))], None, "teacher")
+        missing.sort(key=lambda pair: [name in pair[0] for name in ("GRU", "Transformer(2", "BiLSTM")], reverse=True)
         executors.submit([(of, (*pair, profile)) for pair in missing], None, "students")
 
 

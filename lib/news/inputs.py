@@ -54,8 +54,7 @@ def read_sides(profile: Profile) -> dict[str, events.Side]:
 def teacher_vectors(profile: Profile) -> dict[str, np.ndarray]:
     """The teacher's vectors by use, (texts, dim), each computed once."""
     uses = texts(profile)
-    count = sum(map(len, uses.values()))
-    rows = np.concatenate([piece(start, profile) for start in range(0, count, PIECE)])
+    rows = np.concatenate([piece(start, profile) for start in range(0, sum(map(len, uses.values())), PIECE)])
     borders = np.cumsum([len(part) for part in uses.values()])[:-1]
     return dict(zip(uses, np.split(rows, borders), strict=True))
 

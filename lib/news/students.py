@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from lib.news.designs import RECURRENT, Design
 from lib.news.widths import TOKEN_DIM
@@ -100,8 +100,10 @@ def check_tokens(rows: Rows) -> None:
 
 def padded(rows: Rows) -> tuple[Int[Tensor, "batch tokens"], Int[Tensor, " batch"]]:
     """Token ids of documents, none empty, as one tensor, filled up with 0, and their lengths."""
-    lengths = torch.tensor([len(row) for row in rows])
-    return pad_sequence([torch.as_tensor(row) for row in rows], batch_first=True), lengths
+    lengths = np.array([len(row) for row in rows])
+    ids = np.zeros((len(rows), lengths.max()), dtype=np.int64)
+    ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.concatenate(rows)
+    return torch.from_numpy(ids), torch.from_numpy(lengths)
 
 
 def static_embedding(student: Student, tokenizer: Any) -> Any:
@@ -196,8 +198,7 @@ def _linear(design: Design, sizes: Sizes, width: int) -> tuple[nn.Module, nn.Mod
     if design.aggregation == "CLS":
         return nn.Identity(), nn.Sequential(nn.Linear(width, output), nn.Tanh(), nn.Linear(output, output))
     if design.architecture == "Transformer":
-        mapping = [nn.Linear(width, output)]
-        return nn.Sequential(*([nn.ReLU()] if design.relu else []), *mapping), nn.Identity()
+        return nn.Sequential(*([nn.ReLU()] if design.relu else []), nn.Linear(width, output)), nn.Identity()
     if design.linear_layers == 2:
         between = [nn.ReLU(), nn.Dropout(DROPOUT if design.dropout else 0.0)]
         return nn.Sequential(nn.Linear(width, output), *between), nn.Linear(output, output)

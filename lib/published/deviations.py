@@ -4,14 +4,13 @@ from typing import Any
 
 import pandas as pd
 
-from lib.config import profiles
-from lib.config.profiles import Profile
+from lib.config.profiles import Profile, read_yaml
 
 
 def table(profile: Profile) -> pd.DataFrame:
     """What applies to a profile: columns topic, thesis, here, reason; no parameter that has the thesis' value."""
     values, rows = profile.flat(), []
-    for entry in profiles.read_yaml("deviations.yaml").values():
+    for entry in read_yaml("deviations.yaml").values():
         here = values[entry["key"]] if "key" in entry else entry["here"]
         if here != entry["thesis"] and profile.name in entry.get("profiles", [profile.name]):
             rows.append((entry["topic"], _text(entry["thesis"]), _text(here), entry["reason"]))

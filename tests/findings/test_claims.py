@@ -82,10 +82,7 @@ def test_every_figure_of_the_experiments_has_a_finding():
         ({"kind": "beats", "beter": ["cosine"], "better": ["cosine"], "worse": ["MSE"]}, "nearest: better"),
         ({"kind": "count_beating", "group": ["*"], "baselines": ["MSE"]}, "needs at_least, at_most"),
         ({"kind": "beats", "better": ["cosine"], "worse": ["MSE"], "checks": ["weather"]}, "checks"),
-        (
-            {"kind": "beats", "better": ["*"], "worse": ["*"], "best": True, "rounds": ["1k", "all"]},
-            "a best of its own",
-        ),
+        ({"kind": "beats", "better": ["cosine"], "worse": ["MSE"], "share": 1.1}, "share"),
         ({"kind": "alike", "models": ["cosin"], "treatment": "cut"}, "'cosin' matches no model"),
         ({"kind": "number", "number": "share"}, "published: is missing"),
     ],
@@ -130,12 +127,14 @@ MEANS = {"cosine": 0.9, "MSE": 0.7, "Longformer": 0.6, "SBERT": 0.8}
 
 
 def test_the_best_is_the_best_of_this_run():
-    fields = {"kind": "beats", "better": ["cosine", "MSE"], "worse": ["Longformer", "SBERT"]}
-    every, best = judged(fields, **MEANS), judged(fields | {"best": True}, **MEANS)
+    left, right = ["cosine", "MSE"], ["Longformer", "SBERT"]
+    every = judged({"kind": "beats", "better": left, "worse": right}, **MEANS)
+    fields = {"kind": "count_beating", "group": left, "baselines": right, "at_least": 1}
+    best = judged(fields, **MEANS)
     assert (every.verdict, every.decided_by) == (verdicts.REVERSED, "MSE against SBERT")
     assert (best.verdict, best.decided_by) == (verdicts.HOLDS, "cosine against SBERT")
     swapped = MEANS | {"cosine": 0.7, "MSE": 0.9}
-    assert judged(fields | {"best": True}, **swapped).decided_by == "MSE against SBERT"
+    assert judged(fields, **swapped).decided_by == "MSE against SBERT"
 
 
 def test_the_kth_model_decides_a_count():
@@ -166,10 +165,10 @@ def test_spread_is_a_difference_of_standard_deviations():
 
 
 def test_collapsed_is_below_a_share_of_the_reference():
-    fields = {"kind": "collapsed", "model": "MSE", "reference": ["Longformer"], "keeps": 0.9}
+    fields = {"kind": "beats", "better": ["Longformer"], "worse": ["MSE"], "share": 0.9}
     assert judged(fields, **MEANS).verdict == verdicts.REVERSED
     assert judged(fields, **MEANS | {"MSE": 0.5}).effect == pytest.approx(0.04)
-    every = judged(fields | {"reference": ["Longformer", "SBERT"]}, **MEANS | {"MSE": 0.5, "SBERT": 0.57})
+    every = judged(fields | {"better": ["Longformer", "SBERT"]}, **MEANS | {"MSE": 0.5, "SBERT": 0.57})
     assert every.effect == pytest.approx(0.9 * 0.57 - 0.5) and every.decided_by == "0.9 x SBERT against MSE"
 
 
@@ -289,7 +288,7 @@ def test_best_is_worded_as_best():
     """REVIEW V8: these once tested the thesis' winner, whatever won here."""
     wording = {claim.id: claim for claim in claims.load()}
     for name in ("pv-compounds-better", "pv-dbow-first-and-last", "both-cosine-large-projection"):
-        assert "best" in wording[name].finding and wording[name].best
+        assert "best" in wording[name].finding and wording[name].at_least == 1
 
 
 # ---------------------------------------------------------------- the ledger

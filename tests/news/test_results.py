@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from lib import published
-from lib.config import profiles
+from lib.config import paths, profiles
+from lib.figures.style import COLORS
 from lib.findings import claims
 from lib.news import clustering, embedders, events, inputs, results
 from lib.published import figure_models
@@ -177,3 +178,28 @@ def test_twins_of_the_paper_are_what_its_noise_comes_from():
     noise = claims.rerun_noise(reruns=claims.TWINS)
     # BiLSTM(2) 93.5 and 93.55, BiGRU(2) 93.45 and 93.4, BiGRU 93.3 and 93.0, in percent, means of both sides.
     assert noise.df == 3 and 100 * noise.sd == pytest.approx(((0.05**2 + 0.05**2 + 0.3**2) / 3 / 2) ** 0.5)
+
+
+def test_a_family_has_a_shape_and_a_colour_of_its_own_on_both_sides():
+    frame = pd.read_csv(paths.ROOT / "figures/mini/news_fig1.csv")
+    looks = {}
+    for axis in results.draw(frame, COLORS).axes:
+        for dots in axis.collections:
+            shape = np.round(dots.get_paths()[0].vertices, 3).tobytes()
+            looks.setdefault(dots.get_label(), set()).add((shape, tuple(dots.get_facecolor()[0].round(3))))
+    assert looks.keys() == {*frame["family"]} and all(len(look) == 1 for look in looks.values())
+    shapes, colors = zip(*(look.pop() for look in looks.values()), strict=True)
+    assert len(set(shapes)) == len(set(colors)) == len(shapes) == 8
+
+
+def test_what_takes_long_is_begun_first(monkeypatch):
+    """So that no core waits for one long training at the end."""
+    profile, submitted = profiles.load("smoke", overrides=TINY), []
+    monkeypatch.setattr(embedders.executors, "submit", lambda tasks, *_: submitted.append(tasks))
+    names = ["bag;cosine", "BiGRU;cosine", "BiLSTM;cosine", "Transformer(2x4);cosine", "CNN-1;MSE", "teacher"]
+    embedders.prepare([(name, 9) for name in names], profile)
+    (*pieces, (last, _)), students = submitted
+    starts = [start for _, (start, _) in pieces]
+    assert starts == sorted(starts, reverse=True) and starts[-1] == 0 and last is inputs.inputs_of
+    order = [model for _, (model, _, _) in students]
+    assert order == ["BiGRU;cosine", "Transformer(2x4);cosine", "BiLSTM;cosine", "bag;cosine", "CNN-1;MSE"]
