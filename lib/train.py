@@ -1,7 +1,7 @@
 """Train one student and keep it: `python -m lib.train MSE --data my_texts --out students/mine --export`.
 
 With `--data` sizes follow from what is there, and a table tells how good the student is. With `--profile`, under
-`accelerate launch -m lib.train ...` or `torchrun -m lib.train ...`, the batches spread over all processes. What fails
+`torchrun --nproc_per_node 2 -m lib.train ...`, the batches spread over all processes (docs/scale.md). What fails
 is one line and exit code 1 (a bad request: 2); the checkpoint stays till the student is saved: run it again."""
 
 import argparse
@@ -93,6 +93,7 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
     from lib.student import export as student_export
     from lib.tasks import read
 
+    models.processes()  # refuses half a launcher before any work
     if MAIN:
         print("reading the corpus and the teachers' embeddings; those that are missing are made", flush=True)
     tokens = sum(map(len, text_sets.token_ids("train", profile)))
@@ -123,6 +124,7 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
     base = AutoConfig.from_pretrained(
         models.model_path(profile.student.model), revision=profile.student.revision, trust_remote_code=False
     )
+    card["data"]["texts read in training"] *= models.processes()
     card["training"]["layers"] = f"{student.config.num_hidden_layers} of the base's {base.num_hidden_layers}"
     if own:
         print("trained; now judging it beside base, teacher and TF-IDF", flush=True)

@@ -274,6 +274,36 @@ def test_what_a_disk_or_a_launcher_cannot_do_is_said_before_any_work(notes, untr
     assert "--data trains in one process" in refused(capsys, command)
 
 
+@pytest.mark.parametrize("launched", [["WORLD_SIZE"], ["MASTER_ADDR", "MASTER_PORT"]])
+def test_half_a_launcher_is_refused_before_any_work(artifacts, capsys, monkeypatch, tmp_path, launched):
+    """WORLD_SIZE without torchrun would wait for ever; `accelerate launch --cpu` starts one process, however asked."""
+    names = ["LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"]
+    for name in names:
+        monkeypatch.setenv(name, "2") if name in launched else monkeypatch.delenv(name, raising=False)
+    message = refused(capsys, ["cosine", *SMOKE, "--out", str(tmp_path / "out")], code=1)
+    rest = ", ".join(name for name in names if name not in launched)
+    assert f"{', '.join(launched)} set without {rest}: start several processes by torchrun" in message
+    assert not list(artifacts.rglob("*.npz"))
+
+
+def test_each_process_has_its_own_gpu(monkeypatch):
+    import torch
+
+    from lib.experiments import models
+
+    taken = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    for rank in ("0", "1"):
+        monkeypatch.setenv("LOCAL_RANK", rank)
+        assert models.device.__wrapped__() == "cuda"
+    assert taken == [0, 1]
+    monkeypatch.setenv("LOCAL_RANK", "2")
+    with pytest.raises(ValueError, match="process 2 of this machine has no GPU, it has 2: start as many processes as"):
+        models.device.__wrapped__()
+
+
 @pytest.mark.parametrize("place", ["artifacts/data", "notes"])
 def test_no_permission_is_one_line(notes, untrained, capsys, monkeypatch, tmp_path, place):
     """Of the artifact root it says how another is named."""

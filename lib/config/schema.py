@@ -154,6 +154,7 @@ class TrainingSettings(Settings):  # how every student of Chapter 4 is trained
     checkpoint_every: Count
     length_bucket: Count
     max_structural_len: Count
+    negatives: Count | None
 
 
 class HeadSettings(Settings):  # the classification heads of the evaluation

@@ -1,6 +1,7 @@
 """What is watched on held-out documents while a student learns from a contextual teacher (thesis Section 4.5.2)."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -26,6 +27,7 @@ def chance_cca(student: np.ndarray, teacher: np.ndarray) -> float:
     return float(np.mean([held_out_cca(student, generator.permutation(teacher)) for _ in range(20)]))
 
 
+@dataclass
 class Watch:
     """What `training.distill` calls to watch a student of a contextual teacher on held-out documents.
 
@@ -33,16 +35,11 @@ class Watch:
     structural one. lengths: as in `DistillationData`. batch_size: as in training, for the share of the gradient.
     """
 
-    def __init__(
-        self,
-        token_ids: Sequence[list[int]],
-        contextual: np.ndarray,
-        structural: np.ndarray | None,
-        lengths: np.ndarray,
-        batch_size: int,
-    ):
-        self.token_ids, self.contextual, self.structural = token_ids, contextual, structural
-        self.lengths, self.batch_size = lengths, batch_size
+    token_ids: Sequence[list[int]]
+    contextual: np.ndarray
+    structural: np.ndarray | None
+    lengths: np.ndarray
+    batch_size: int
 
     def __call__(self, student, objective) -> tuple[float, float, float]:
         return self.measure(student.encode(self.token_ids), objective)

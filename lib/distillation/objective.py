@@ -11,6 +11,7 @@ from lib import losses
 from lib.distillation import projection, variants
 from lib.distillation.variants import CONTEXTUAL_LOSSES, Variant
 
+Rows = Tensor | None  # (rows, dim)
 Functions = dict[str, Callable[..., Any]]  # of `lib.losses`, by name
 
 
@@ -52,23 +53,27 @@ class Objective(nn.Module):
             loss = self.losses[CONTEXTUAL_LOSSES[variant.contextual_loss]]
             self.contextual_loss = loss(out, **soft_cca) if variant.contextual_loss == "soft_cca" else loss
 
-    def forward(self, student: Tensor, structural: Tensor | None, contextual: Tensor | None, lengths: Tensor) -> Tensor:
-        return self.combined(*self.terms(student, structural, contextual, lengths), lengths)
+    def forward(
+        self, student: Tensor, structural: Rows, contextual: Rows, lengths: Tensor, negatives: Rows = None
+    ) -> Tensor:
+        return self.combined(*self.terms(student, structural, contextual, lengths, negatives), lengths)
 
     def terms(
-        self, student: Tensor, structural: Tensor | None, contextual: Tensor | None, lengths: Tensor
-    ) -> tuple[Tensor | None, Tensor | None]:
-        """S and C of a batch, (batch,) each; None for a teacher that the student does not have."""
+        self, student: Tensor, structural: Rows, contextual: Rows, lengths: Tensor, negatives: Rows = None
+    ) -> tuple[Rows, Rows]:
+        """S and C of a batch, (batch,) each; None for a teacher that the student does not have. negatives: of a
+        max-margin loss, (negatives, dim), instead of the batch's own."""
         s = c = None
         if self.structural_loss is not None:
             limit = self.max_structural_len
             mask = None if limit is None else self.losses["structural_mask"](lengths, limit)
-            s = self.structural_loss(student, structural, mask=mask)
+            bank = {} if negatives is None else {"negatives": negatives}
+            s = self.structural_loss(student, structural, mask=mask, **bank)
         if self.contextual_loss is not None:
             c = self.contextual_loss(self.student_projection(student), self.contextual_projection(contextual))
         return s, c
 
-    def combined(self, structural: Tensor | None, contextual: Tensor | None, lengths: Tensor) -> Tensor:
+    def combined(self, structural: Rows, contextual: Rows, lengths: Tensor) -> Tensor:
         """The loss from its two terms, (batch,)."""
         if structural is None or contextual is None:
             (only,) = (term for term in (structural, contextual) if term is not None)

@@ -1,6 +1,6 @@
 """Distillation: train a student to mimic its teachers' embeddings (thesis, Chapter 3 and Listing 4.1).
 
-`distill` is the loop, on Hugging Face accelerate: one process on a laptop, many under `accelerate launch`.
+`distill` is the loop, on Hugging Face accelerate: one process on a laptop, many under torchrun (docs/scale.md).
 """
 
 from collections.abc import Callable, Sequence
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from transformers import get_cosine_schedule_with_warmup
 
 from lib.distillation import checkpoint as checkpoints
+from lib.distillation import ranks
 from lib.distillation.objective import Objective
 from lib.store.files import fingerprint
 
@@ -27,7 +28,8 @@ class DistillationData:
 
     token_ids: the documents as the student's token ids, special tokens included.
     lengths: (documents,) the structural teacher's tokens without special tokens: the masking rule counts these.
-    structural, contextual: (documents, dim) float32 teacher embeddings; None for a teacher that is not used.
+    structural, contextual: (documents, dim) float32 teacher embeddings, perhaps memory-mapped, as batches read rows;
+        None for a teacher that is not used.
     """
 
     token_ids: Sequence[list[int]]
@@ -43,7 +45,7 @@ class DistillationData:
 
 
 class Distillation(nn.Module):
-    """Student and objective as one module, so that one process group synchronises both."""
+    """Student and objective as one module that processes synchronise, each with its own token ids; teachers: of all."""
 
     def __init__(self, student: nn.Module, objective: Objective):
         super().__init__()
@@ -53,7 +55,8 @@ class Distillation(nn.Module):
     def forward(self, token_ids: list[list[int]], *teachers: Tensor | None) -> Tensor:
         embedding = self.student(token_ids)
         with torch.autocast(embedding.device.type, enabled=False):  # correlations of a handful of rows need float32
-            return self.objective(embedding.float(), *teachers)
+            embedding = embedding.to(torch.promote_types(embedding.dtype, torch.float32))  # float64 stays float64
+            return self.objective(ranks.gathered(embedding), *teachers)
 
 
 def length_mixed_order(lengths: np.ndarray, *, bucket: int, seed: int) -> np.ndarray:
@@ -102,6 +105,7 @@ def distill(
     accumulation: int = 1,
     precision: str = "fp32",
     length_bucket: int = 512,
+    negatives: int | None = None,
     checkpoint: Path | None = None,
     checkpoint_every: int = 0,
     watch: Watch | None = None,
@@ -110,11 +114,15 @@ def distill(
 ) -> History:
     """Train `student` in place for one epoch over `data`, aside from the last incomplete update.
 
+    Several processes are one with their batches joined: every loss, SoftCCA's statistics and the history are of all.
+
     batch_size: documents per batch and process, which max-margin and contrastive losses take their negatives from.
     learning_rate: peak rate, reached linearly in `warmup_updates`, then cosine to 0 (Table 4.4).
     weight_decay: 0.01 made the published numbers (code); Table 4.4 prints 0.1.
     accumulation: batches per update. clip: maximum norm of the gradient. precision: "fp32" or "bf16" (autocast).
-    seed: of data order and dropout; the projections, which exist before training starts, are the caller's to seed.
+    seed: of data order, negatives and dropout; the projections, which exist before, are the caller's to seed.
+    negatives: of a max-margin loss, drawn for each batch from all that its mask leaves in `data.structural`, less the
+        batch's rows; None takes these.
     checkpoint: file to resume from if it exists, written every `checkpoint_every` updates and after the last. It stays:
         whoever has saved the student deletes it.
     watch: called every `watch_every` updates, for held-out measures. on_update: called after each update with its
@@ -122,42 +130,52 @@ def distill(
     """
     mixed = "bf16" if precision == "bf16" else "no"
     accelerator = Accelerator(mixed_precision=mixed, cpu=not torch.cuda.is_available())
-    processes = accelerator.num_processes
-    order = length_mixed_order(np.asarray([len(ids) for ids in data.token_ids]), bucket=length_bucket, seed=seed)
+    processes, rank = accelerator.num_processes, accelerator.process_index
+    sizes = np.asarray([len(ids) for ids in data.token_ids])
+    order = length_mixed_order(sizes, bucket=length_bucket, seed=seed)
     per_update = batch_size * accumulation * processes
     updates = len(order) // per_update
     if updates == 0:
         raise ValueError(f"{len(order)} documents do not fill one update of {per_update}: use more, or smaller batches")
     batches = order[: updates * per_update].reshape(updates, accumulation, processes, batch_size)
-    batches = batches[:, :, accelerator.process_index]  # of this process: (updates, accumulation, batch_size)
+    bank = np.flatnonzero(data.lengths <= (objective.max_structural_len or np.inf))  # documents that may be negatives
+    negatives = negatives and min(negatives, len(bank))
 
-    torch.manual_seed(seed)
+    torch.manual_seed(seed + (rank << 32))  # beyond all seeds: no two processes drop the same units
     trained = Distillation(student, objective)
     optimizer = torch.optim.AdamW(parameter_groups(trained, weight_decay), lr=learning_rate)
     schedule = get_cosine_schedule_with_warmup(optimizer, warmup_updates, updates)
-    model, optimizer = accelerator.prepare(trained, optimizer)  # `model` may be a wrapper that synchronises `trained`
     history = History([], [])
     # What another training would have otherwise: a checkpoint with other settings is not resumed.
     settings = dict(processes=processes, device=accelerator.device.type, seed=seed, documents=len(order), clip=clip)
     settings |= dict(batch_size=batch_size, learning_rate=learning_rate, weight_decay=weight_decay)
     settings |= dict(warmup_updates=warmup_updates, accumulation=accumulation, length_bucket=length_bucket)
     shapes = {name: list(tensor.shape) for name, tensor in _trained(trained).items()}
-    settings |= dict(precision=precision, weights=fingerprint(shapes))
+    settings |= dict(precision=precision, weights=fingerprint(shapes), negatives=negatives)
+    # Of the data the length of each document, and what the teachers say of some hundred.
+    teachers = _batch(data, order[None, :: 1 + len(order) // 100], rank=0, device=torch.device("cpu"))[1:]
+    settings["data"] = fingerprint([sizes.tolist(), *(None if rows is None else rows.tolist() for rows in teachers)])
+    ranks.agree(settings)
+    model, optimizer = accelerator.prepare(trained, optimizer)  # `model` may be a wrapper that synchronises `trained`
     if checkpoint is not None:
-        state = checkpoints.read(checkpoint, settings, put_aside=accelerator.is_main_process)
-        accelerator.wait_for_everyone()
+        state = checkpoints.read(checkpoint, settings, rank=rank)
         if state is not None:
             trained.load_state_dict(state["model"], strict=False)  # what is frozen is not in the checkpoint
             optimizer.load_state_dict(state["optimizer"])
             schedule.load_state_dict(state["schedule"])
             history = History(*state["history"])
+        ranks.agree({"updates in their checkpoint": len(history.loss)})
 
     model.train()
     for update in range(len(history.loss), updates):
         mean_loss = 0.0
         for number, rows in enumerate(batches[update], 1):
             with nullcontext() if number == accumulation else accelerator.no_sync(model):
-                loss = model(*_batch(data, rows, accelerator.device)).mean()
+                batch = _batch(data, rows, rank, accelerator.device)
+                if negatives is not None:
+                    chosen = np.random.default_rng((seed, update, number)).choice(bank, negatives, replace=False)
+                    batch += (_rows(data.structural, np.setdiff1d(chosen, rows), accelerator.device),)
+                loss = model(*batch).mean()
                 accelerator.backward(loss / accumulation)
             mean_loss += loss.item() / accumulation
         done = update + 1
@@ -175,9 +193,9 @@ def distill(
                 history.watched.append((done, *watch(student, objective)))
             model.train()
         due = done == updates or (checkpoint_every and done % checkpoint_every == 0)
-        if checkpoint is not None and due and accelerator.is_main_process:
+        if checkpoint is not None and due:
             parts = {"model": _trained(trained), "optimizer": optimizer.state_dict(), "schedule": schedule.state_dict()}
-            checkpoints.write(checkpoint, settings, parts | {"history": (history.loss, history.watched)})
+            checkpoints.write(checkpoint, settings, parts | {"history": (history.loss, history.watched)}, rank=rank)
         if on_update is not None:
             on_update(done, updates, mean_loss)
     model.eval()
@@ -190,8 +208,11 @@ def _trained(model: nn.Module) -> dict[str, Tensor]:
     return {name: value for name, value in model.state_dict().items() if name not in frozen}
 
 
-def _batch(data: DistillationData, rows: np.ndarray, device: torch.device) -> tuple:
-    def tensor(values: np.ndarray | None) -> Tensor | None:
-        return None if values is None else torch.from_numpy(np.ascontiguousarray(values[rows])).to(device)
+def _batch(data: DistillationData, rows: np.ndarray, rank: int, device: torch.device) -> tuple:
+    """One batch, `rows` (processes, batch_size): the token ids of this process' rows, what the teachers say of all."""
+    teachers = (_rows(values, rows.ravel(), device) for values in (data.structural, data.contextual, data.lengths))
+    return [data.token_ids[row] for row in rows[rank]], *teachers
 
-    return [data.token_ids[row] for row in rows], tensor(data.structural), tensor(data.contextual), tensor(data.lengths)
+
+def _rows(values: np.ndarray | None, rows: np.ndarray, device: torch.device) -> Tensor | None:
+    return None if values is None else torch.from_numpy(np.ascontiguousarray(values[rows])).to(device)

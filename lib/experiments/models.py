@@ -7,6 +7,8 @@ import os
 
 from lib.config.schema import Profile
 
+_LAUNCHED = {"WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}
+
 
 def base_student(profile: Profile):
     """A fresh copy of the student before training."""
@@ -42,5 +44,17 @@ def device() -> str:
 
     if not torch.cuda.is_available():
         return "cpu"
-    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+    rank, count = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.device_count()
+    if rank >= count:
+        raise ValueError(f"process {rank} of this machine has no GPU, it has {count}: start as many processes as GPUs")
+    torch.cuda.set_device(rank)
     return "cuda"
+
+
+def processes() -> int:
+    """How many processes train one student, by what torchrun sets. Raises ValueError if only some of that is set."""
+    given = os.environ.keys() & _LAUNCHED
+    if given and given != _LAUNCHED:
+        told = f"{', '.join(sorted(given))} set without {', '.join(sorted(_LAUNCHED - given))}"
+        raise ValueError(f"{told}: start several processes by torchrun, and unset these for one (docs/scale.md)")
+    return int(os.environ.get("WORLD_SIZE", 1))

@@ -50,10 +50,9 @@ def train_student(
     recipe, watch = keys.student(variant, seed, profile), held_out_watch(variant, profile)
     measured = [] if watch is None or start is None else [(0, *watch.measure(start, objective))]
     batch_size = settings.cca_batch_size if variant.contextual_loss == "cca" else settings.batch_size
-    processes = int(os.environ.get("WORLD_SIZE", 1))
-    updates = settings.documents // (batch_size * settings.accumulation * processes)
+    updates = settings.documents // (batch_size * settings.accumulation * models.processes())
     # The processes of one training must not wait for each other.
-    with store().lock(recipe) if processes == 1 else nullcontext():
+    with store().lock(recipe) if os.environ.get("RANK", "0") == "0" else nullcontext():
         history = training.distill(
             student,
             objective,
@@ -67,6 +66,7 @@ def train_student(
             accumulation=settings.accumulation,
             precision=settings.precision,
             length_bucket=settings.length_bucket,
+            negatives=settings.negatives if "max_margin" in variant.losses else None,
             checkpoint=store().path(recipe, CHECKPOINT),
             checkpoint_every=settings.checkpoint_every,
             watch=watch,

@@ -7,6 +7,7 @@ from pathlib import PurePath
 import numpy as np
 import pytest
 import torch
+from accelerate import Accelerator
 from torch import nn
 
 from lib.distillation import checkpoint as checkpoints
@@ -14,6 +15,7 @@ from lib.distillation import training
 from lib.distillation.objective import Objective
 from lib.distillation.training import DistillationData
 from lib.distillation.variants import parse
+from lib.losses import max_margin
 
 VOCABULARY, DIM, DOCUMENTS = 50, 8, 48
 
@@ -65,7 +67,7 @@ def test_training_lowers_the_loss_of_its_own_objective(data, label):
         objective.eval()
         with torch.no_grad():
             rows = torch.arange(12)
-            batch = training._batch(data, rows.numpy(), torch.device("cpu"))
+            batch = training._batch(data, rows.numpy()[None], 0, torch.device("cpu"))
             losses.append(objective(encoder(batch[0]), *batch[1:]).mean().item())
     assert losses[1] < losses[0]
 
@@ -148,7 +150,7 @@ DAMAGES = [
     foreign([1]),
     foreign({"settings": [1]}),
     foreign({"settings": {}, "state": PurePath("x")}),  # refused: not tensors and plain values
-    *(without(part) for part in ("settings", "state", "rng", "cuda_rng")),
+    *(without(part) for part in ("settings", "state", "rng")),
 ]
 
 
@@ -184,15 +186,17 @@ def test_a_folder_in_the_place_of_a_checkpoint_is_named_and_left_aside(data, tmp
     assert checkpoint.is_file() and (tmp_path / "checkpoint.pt.aside" / "notes.txt").read_text() == "work"
 
 
-def test_a_checkpoint_of_a_machine_with_more_gpus_is_resumed(tmp_path, monkeypatch):
+def test_a_checkpoint_keeps_the_random_state_of_the_gpu_of_each_process(tmp_path, monkeypatch):
+    Accelerator(cpu=True)
     states = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_rng_state_all", lambda: ["of the first", "of the second"])
-    monkeypatch.setattr(torch.cuda, "set_rng_state_all", states.extend)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda: torch.tensor([7]))
+    monkeypatch.setattr(torch.cuda, "set_rng_state", states.append)
+    monkeypatch.setattr(checkpoints, "gather_object", lambda states: [*states, [states[0][0], torch.tensor([8])]])
     checkpoints.write(tmp_path / "checkpoint.pt", {"seed": 0}, {"model": 1})
-    assert checkpoints.read(tmp_path / "checkpoint.pt", {"seed": 0}, put_aside=True) == {"model": 1}
-    assert states == ["of the first"]
+    for rank in range(2):
+        assert checkpoints.read(tmp_path / "checkpoint.pt", {"seed": 0}, rank=rank) == {"model": 1}
+    assert [state.item() for state in states] == [7, 8]
 
 
 @pytest.mark.parametrize(
@@ -212,19 +216,23 @@ def test_a_checkpoint_of_another_training_is_named_and_left_aside(data, tmp_path
     assert same_bits(expected, again)
 
 
-def test_a_checkpoint_of_another_number_of_processes_is_named_and_left_aside(data, tmp_path, monkeypatch):
+def test_a_checkpoint_of_another_number_of_processes_is_refused_and_kept(data, tmp_path, monkeypatch):
     """Two processes would see every other batch: going on with one would give other weights and say nothing."""
     checkpoint = tmp_path / "checkpoint.pt"
     write = checkpoints.write
     monkeypatch.setattr(
-        checkpoints, "write", lambda path, settings, *rest: write(path, settings | {"processes": 2}, *rest)
+        checkpoints,
+        "write",
+        lambda path, settings, *rest, **rank: write(path, settings | {"processes": 2}, *rest, **rank),
     )
     interrupted(data, checkpoint)
     monkeypatch.undo()
-    whole, _, _ = train(data)
-    with pytest.warns(UserWarning, match="was written with processes 2, this training has 1"):
-        again, _, _ = train(data, checkpoint=checkpoint)
-    assert same_bits(whole, again)
+    with pytest.raises(
+        ValueError, match="checkpoint.pt was written with processes 2, this training has 1: start as many"
+    ):
+        train(data, checkpoint=checkpoint)
+    with pytest.warns(UserWarning, match="training starts again"):  # of another training, which it does not hinder
+        train(data, checkpoint=checkpoint, seed=1)
 
 
 def test_seeds_change_the_order_and_equal_seeds_do_not(data):
@@ -255,6 +263,60 @@ def test_accumulated_batches_are_one_larger_batch(data):
     one, _, _ = train(data, batch_size=6)
     two, _, _ = train(data, batch_size=3, accumulation=2)
     torch.testing.assert_close(one.table.weight, two.table.weight, atol=1e-6, rtol=1e-4)
+
+
+MASKED = CONTEXTUAL.replace("cosine", "mm-MSE")
+
+
+class Rows(np.ndarray):
+    """Stored embeddings that note which of their rows are read."""
+
+    def __getitem__(self, rows):
+        type(self).read.append(rows)
+        return super().__getitem__(rows)
+
+
+@pytest.mark.parametrize(("label", "limit"), [("max-margin;MSE;γ=0.5", None), (MASKED, 20)])
+def test_negatives_are_stored_teacher_embeddings(data, label, limit, tmp_path):
+    """Drawn for each batch, none of it or masked; rows are read from the file, a batch's and no more than asked for."""
+    file = np.memmap(tmp_path / "stored", np.float32, "w+", shape=data.structural.shape)
+    file[:] = data.structural
+    Rows.read, given = [], []
+
+    class Noting(Objective):
+        def forward(self, student, structural, contextual, lengths, negatives=None):
+            given.append((structural.numpy(), lengths.numpy(), negatives.numpy()))
+            loss = super().forward(student, structural, contextual, lengths, negatives)
+            teacher, mask = structural, None if limit is None else lengths <= limit
+            expected = max_margin(student, teacher, gamma=0.5 if limit is None else 1.0, mask=mask, negatives=negatives)
+            if limit is None:
+                torch.testing.assert_close(loss, expected)
+            torch.testing.assert_close(self.terms(student, structural, contextual, lengths, negatives)[0], expected)
+            return loss
+
+    torch.manual_seed(0)
+    objective = Noting(parse(label), DIM, 4, width=8 / 768, max_structural_len=limit)
+    stored = DistillationData(data.token_ids, data.lengths, file.view(Rows), data.contextual)
+    settings = {"batch_size": 6, "learning_rate": 1e-2, "seed": 0, "warmup_updates": 1}
+    training.distill(Bag(), objective, stored, negatives=5, **settings)
+    row_of = {row.tobytes(): number for number, row in enumerate(data.structural)}
+    drawn = [[row_of[row.tobytes()] for row in negatives] for _, _, negatives in given]
+    assert len(given) == 8 and all(0 < len(rows) <= 5 for rows in drawn) and len(set(map(tuple, drawn))) == 8
+    for (structural, _, _), rows in zip(given, drawn, strict=True):
+        assert not {row_of[row.tobytes()] for row in structural} & set(rows)
+        assert limit is None or (data.lengths[rows] <= limit).all()
+    assert {len(rows) for rows in Rows.read[1:]} <= {1, 2, 3, 4, 5, 6}, "the first is the digest of the data"
+
+
+def test_a_training_with_a_bank_is_resumed_with_the_same_negatives(data, tmp_path):
+    label, bank = "max-margin;MSE;γ=0.5", {"negatives": 5}
+    whole, _, _ = train(data, label, **bank)
+    plain, _, _ = train(data, label)
+    interrupted(data, tmp_path / "checkpoint.pt", label, **bank)
+    resumed, _, _ = train(data, label, checkpoint=tmp_path / "checkpoint.pt", **bank)
+    assert same_bits(whole, resumed) and not same_bits(whole, plain)
+    with pytest.warns(UserWarning, match="was written with negatives 5, this training has None"):
+        train(data, label, checkpoint=tmp_path / "checkpoint.pt")
 
 
 def test_order_keeps_the_mix_of_lengths_in_every_stretch():

@@ -38,6 +38,7 @@ CHANGES = {
     "training.documents": 40,
     "training.batch_size": 4,
     "training.cca_batch_size": 20,
+    "training.negatives": 5,
     "training.accumulation": 2,
     "training.learning_rate": 0.03,
     "training.warmup_share": 0.4,
@@ -144,6 +145,7 @@ def test_training_gets_what_the_profile_says():
     expected |= {"weight_decay": 0.07, "clip": 0.9, "accumulation": 2, "precision": "fp32", "length_bucket": 17}
     expected |= {"checkpoint_every": PROFILE.training.checkpoint_every, "watch": None, "watch_every": 2}
     assert {name: settings[name] for name in expected} == expected
+    assert settings["negatives"] is None and handed_over("max-margin;MSE;γ=1.0")[3]["negatives"] == 5
     assert settings["checkpoint"].match("store/student/*.pt") and student.frozen and student.gradient_checkpointing
     assert len(data.token_ids) == len(data.lengths) == 40 and data.lengths[:2].tolist() == [3, 9]
 

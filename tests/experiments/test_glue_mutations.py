@@ -71,6 +71,8 @@ EDITS = {
     "no accumulation": (TRAINING, "accumulation=settings.accumulation", "accumulation=1"),
     "learning rate": (TRAINING, "learning_rate=settings.learning_rate", "learning_rate=1e-3"),
     "length buckets": (TRAINING, "length_bucket=settings.length_bucket", "length_bucket=512"),
+    "no bank of negatives": (TRAINING, "negatives=settings.negatives if", "negatives=None if"),
+    "negatives for every loss": (TRAINING, 'if "max_margin" in variant.losses else None', ""),
     "no gradient checkpointing": (TRAINING, "= settings.gradient_checkpointing", "= False"),
     "trained embeddings": (TRAINING, "if settings.freeze_token_embeddings:", "if False:"),
     "CCA's batch": (TRAINING, 'variant.contextual_loss == "cca"', "False"),

@@ -1,0 +1,96 @@
+"""One training in two processes is one training in one process with the double batch (torchrun, gloo, on the CPU)."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from lib.config import paths
+
+sys.path.insert(0, str(Path(__file__).parent))  # tests are no package
+import two_processes  # noqa: E402
+
+DOUBLE = {"batch_size": 2 * two_processes.BATCH}
+LAUNCHED = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("ranks")
+
+
+@pytest.fixture(scope="module")
+def ranks(folder):
+    """What the two processes saw, by rank. One launch for all tests, as it takes longer than all trainings."""
+    script = str(Path(__file__).with_name("two_processes.py"))
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", script, folder]
+    environment = {name: value for name, value in os.environ.items() if name not in LAUNCHED}
+    environment |= {"PYTHONPATH": str(paths.ROOT), "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
+
+
+@pytest.mark.parametrize("label", two_processes.LABELS)
+def test_first_gradients_are_those_of_the_double_batch(ranks, label):
+    one = two_processes.first_gradients(label, **two_processes.LABELS[label] | DOUBLE)
+    assert any(gradient.abs().max() > 1e-3 for gradient in one)
+    for two in ranks:
+        assert_close(two["gradients"][label], one, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("label", two_processes.LABELS)
+def test_weights_statistics_and_losses_are_those_of_the_double_batch(ranks, label):
+    """In float64: in float32 two losses differ by more than 1e-5, for AdamW magnifies rounding (docs/scale.md)."""
+    weights, losses = two_processes.train(label, **two_processes.LABELS[label] | DOUBLE)
+    assert len(losses) == two_processes.UPDATES // two_processes.LABELS[label].get("accumulation", 1)
+    assert any("phi" in name for name in weights) == (
+        two_processes.TWO_TEACHERS in label and label[-3:] not in ("mse", "cca")
+    )
+    for two in ranks:
+        assert_close(two["trained"][label][0], weights, atol=1e-5, rtol=0)
+        assert two["trained"][label][1] == pytest.approx(losses, abs=1e-5), "the loss of all rows, in both processes"
+
+
+@pytest.mark.parametrize("label", two_processes.UNEQUAL)
+def test_processes_may_hold_different_numbers_of_rows(ranks, label):
+    rows = list(range(2 * two_processes.BATCH))
+    for two in ranks:
+        assert_close(two["unequal"][label], two_processes.gradients_of(label, rows, rows), atol=1e-6, rtol=0)
+
+
+def test_masks_differ_between_the_processes():
+    data = two_processes.documents("float32")
+    order = two_processes.training.length_mixed_order(data.lengths, bucket=512, seed=0)
+    masked = (data.lengths[order] > two_processes.LIMIT).reshape(-1, 2, two_processes.BATCH).sum(axis=2)
+    assert (masked[:, 0] != masked[:, 1]).sum() > 10
+
+
+def test_two_processes_resume_with_the_same_bits_each_with_its_own_dropout(ranks):
+    for two in ranks:
+        (weights, losses), (again, losses_again), _ = two["resumed"]
+        assert losses == losses_again and all(torch.equal(value, again[name]) for name, value in weights.items())
+    assert ranks[0]["resumed"][2] != ranks[1]["resumed"][2]
+
+
+def test_one_process_does_not_go_on_from_two(ranks, folder):
+    written = (folder / "half.pt").read_bytes()
+    with pytest.raises(ValueError) as refused:
+        two_processes.train("cosine", checkpoint=folder / "half.pt")
+    told = "half.pt was written with processes 2, this training has 1: start as many, or remove it to train from the"
+    assert told in str(refused.value) and "\n" not in str(refused.value)
+    assert (folder / "half.pt").read_bytes() == written
+
+
+def test_processes_that_disagree_say_in_what(ranks):
+    for two in ranks:
+        teacher, documents, rate, checkpoint = two["messages"]
+        assert all(
+            told.startswith("the processes of this training have different data: ") for told in (teacher, documents)
+        )
+        assert rate == "the processes of this training have different learning_rate: 0.01, 0.02"
+        assert checkpoint == "the processes of this training have different updates in their checkpoint: 10, 0"
