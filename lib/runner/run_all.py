@@ -151,7 +151,7 @@ def main(words: list[str]) -> int:
             print(f"\n{plan.name} failed\n{textwrap.indent(plan.problem, '    ')}")
         print(f"\n{len(plans) - len(failed)} of {len(plans)} notebooks done in {duration(time.monotonic() - begin)}")
         return 1 if failed else 0
-    except (ValueError, OSError, executors.ClusterError) as error:  # a ParameterError is a ValueError
+    except (ValueError, OSError, executors.WorkerError) as error:  # a ParameterError is a ValueError
         hint = " (another artifact root: THESIS_ARTIFACTS)" if isinstance(error, OSError) else ""
         print(f"run_all.sh: {error}{hint}", file=sys.stderr)
         return 1 if hint else 2

@@ -12,6 +12,7 @@ import socket
 import tempfile
 import threading
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, ProcessPoolExecutor, as_completed
@@ -25,15 +26,15 @@ from lib.store.files import file_fingerprint, fingerprint
 
 GO_ON = "the workers have ended; what was computed is kept, run the cell again to go on"
 GPU_TOO_SMALL = "the GPU has too little memory: set training.gradient_checkpointing=true, or lower training.batch_size"
+KILLED = (
+    "a worker process was killed, most likely for want of memory: close other programs, or run with --jobs 1 "
+    "(in a notebook: THESIS_JOBS=1)"
+)
 _idle = False  # in a block of `nothing_computed`
 
 
-class WorkerKilled(OneLine, BrokenExecutor):
-    """A worker ended without an answer."""
-
-
-class ClusterError(OneLine, BrokenExecutor):
-    """A worker of Dask is not fit for the work, or the scheduler is gone."""
+class WorkerError(OneLine, BrokenExecutor):
+    """A worker ended without an answer, the scheduler is gone, or a worker is not fit for the work."""
 
 
 class NotComputed(OneLine, LookupError):
@@ -55,21 +56,19 @@ def submit(tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | N
     try:
         futures = {executor.submit(_call, *task, *given): task for task in tasks}
         for future in progress.track(as_completed(futures), description, total=len(futures)):
+            task = futures.pop(future)  # Dask repeats what is held, if the worker that did it ends
             error = future.exception()
             if isinstance(error, BrokenExecutor):
                 raise error
             if error is not None:
                 errors.append(error)
-                warnings.warn(f"{description}: {futures[future][1][0]} failed: {error}", stacklevel=2)
-    except CancelledError:
+                warnings.warn(f"{description}: {task[1][0]} failed: {error}", stacklevel=2)
+    except (BrokenExecutor, CancelledError) as error:
         end_workers()
-        raise ClusterError(f"the Dask scheduler {address} is gone; what was computed is kept, run again") from None
-    except BrokenExecutor as error:
-        end_workers()
-        if isinstance(error, ClusterError):
+        if isinstance(error, WorkerError):
             raise
-        told = "a worker process was killed, most likely for want of memory: close other programs, or run with --jobs 1"
-        raise WorkerKilled(f"{told} (in a notebook: THESIS_JOBS=1); what was computed is kept") from None
+        told = "the Dask scheduler is gone" if isinstance(error, CancelledError) else KILLED
+        raise WorkerError(f"{told}; what was computed is kept") from None
     except KeyboardInterrupt:
         end_workers()
         executor.shutdown(wait=False)  # Dask drops what has not begun
@@ -100,7 +99,7 @@ def processes(count: int) -> Executor:
 def cluster(address: str) -> tuple[Executor, tuple]:
     """The workers of a Dask scheduler, and what `_join` is to be given there with each task, as workers may come later.
 
-    `ParameterError` if no scheduler answers, `ClusterError` if one of its workers is not fit.
+    `ParameterError` if no scheduler answers, `WorkerError` if one of its workers is not fit.
     """
     try:
         from distributed import Client
@@ -122,7 +121,7 @@ def cluster(address: str) -> tuple[Executor, tuple]:
     given = (expected, executor.beacon.name, variables)
     for worker, error in client.run(_join, *given, on_error="return").items():
         if error:
-            raise error if isinstance(error, ClusterError) else ClusterError(f"worker {worker}: {error}")
+            raise error if isinstance(error, WorkerError) else WorkerError(f"worker {worker}: {error}")
     return executor, given
 
 
@@ -134,7 +133,7 @@ def identity() -> dict[str, Any]:
 
 
 def _join(expected: dict[str, Any], beacon: str, variables: dict[str, str], dask_worker: Any = None) -> None:
-    """On a worker of Dask: take over the variables of who has work for it, or raise `ClusterError` if it is not fit."""
+    """On a worker of Dask: take over the variables of who has work for it, or raise `WorkerError` if it is not fit."""
     from distributed import get_worker
 
     worker = dask_worker or get_worker()  # the former outside a task
@@ -142,7 +141,7 @@ def _join(expected: dict[str, Any], beacon: str, variables: dict[str, str], dask
     for name, value in expected.items():
         if (own := here.get(name, os.path.exists(beacon))) != value:
             told = f"worker {worker.address} has {name}: {own}, not {value}"
-            raise ClusterError(f"{told}; mend it, start it anew and run again (docs/scale.md)")
+            raise WorkerError(f"{told}; mend it, start it anew and run again (docs/scale.md)")
     os.environ.update(variables)
     environment.set_process_environment(offline=False)
 
@@ -182,9 +181,11 @@ def _call(function: Callable[..., Any], arguments: tuple, *given: Any) -> None:
         _join(*given)
     try:
         function(*arguments)
-    except RuntimeError as error:
+    except Exception as error:
         if type(error).__name__ == "OutOfMemoryError":  # torch's
             raise ParameterError(GPU_TOO_SMALL) from None
+        if given and len([*traceback.walk_tb(error.__traceback__)]) > 100:  # Dask's client hangs on hundreds of frames
+            raise error.with_traceback(None) from None
         raise
     with contextlib.suppress(AttributeError):  # glibc keeps what a training has freed, a gigabyte after some jobs
         ctypes.CDLL(None).malloc_trim(0)

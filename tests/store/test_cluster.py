@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -24,9 +23,10 @@ from lib.store import executors, provenance
 
 dask = pytest.mark.slow  # starts processes; tests/run.sh has a step for these, and installs Dask
 LOOPBACK = ["--host", "127.0.0.1", "--no-dashboard"]
-# What a worker of the tests does besides: it notes each task that it ends, and one stops for good in a training.
+# What a worker of the tests does besides: it notes each task that it ends, and the first that has written a checkpoint
+# of a training kills itself.
 NOTING = """
-import os, time
+import os, signal
 from pathlib import Path
 from lib.store import executors
 
@@ -38,22 +38,23 @@ def noting(function, arguments, *given):
     executors._join(*given)
     from lib.distillation import checkpoint
 
-    write = checkpoint.write
-
-    def stop_once(*arguments):
-        write(*arguments)
-        try:
-            (notes / "stopped").open("x").close()
-        except FileExistsError:
-            return
-        (notes / "pid").write_text(str(os.getpid()))
-        time.sleep(600)
-
-    checkpoint.write = stop_once
+    if not hasattr(checkpoint, "write_one"):
+        checkpoint.write_one = checkpoint.write
+    checkpoint.write = write_and_die
     executors.call(function, arguments, *given)
-    checkpoint.write = write
     with open(notes / "done", "a") as file:
         file.write(f"{os.getpid()} {function.__qualname__} {[str(each)[:200] for each in arguments[:2]]}\\n")
+
+def write_and_die(*arguments, **named):
+    from lib.distillation import checkpoint
+
+    checkpoint.write_one(*arguments, **named)
+    try:
+        with (notes / "killed").open("x") as file:
+            file.write(str(os.getpid()))
+    except FileExistsError:
+        return
+    os.kill(os.getpid(), signal.SIGKILL)
 
 executors._call = noting
 """
@@ -86,14 +87,28 @@ def scheduler(tmp_path):
     file = tmp_path / "scheduler.json"
     words = ["distributed.cli.dask_scheduler", *LOOPBACK, "--port", "0", "--scheduler-file", str(file)]
     with process(*words) as started:
-        wait(file.exists)
+        wait(lambda: (file.exists() and file.read_text().endswith("}")) or started.poll() is not None)
         yield json.loads(file.read_text())["address"], started
 
 
 def worker(address: str, *words: str, **changed: str):
     """One more worker, in a context; it has no nanny, so that killing it ends it."""
-    words = [*LOOPBACK, "--no-nanny", "--nthreads", "1", "--death-timeout", "60", *words]
+    words = [*LOOPBACK, "--no-nanny", "--nthreads", "1", "--death-timeout", "600", *words]
     return process("distributed.cli.dask_worker", address, *words, **changed)
+
+
+DEEP = "def deep(): deep()\ndeep()"
+# Ends as soon as the scheduler holds the result of no task.
+FORGOTTEN = """
+import time
+from distributed import get_client
+for _ in range(300):
+    states = get_client().run_on_scheduler(lambda dask_scheduler: {task.state for task in dask_scheduler.tasks.values()})
+    if "memory" not in states:
+        file.touch()
+        break
+    time.sleep(0.1)
+"""
 
 
 class Inline(Executor):
@@ -116,7 +131,7 @@ def wait_for_workers(address: str, count: int) -> None:
     from distributed import Client
 
     with Client(address, set_as_default=False) as client:
-        client.wait_for_workers(count, timeout=60)
+        client.wait_for_workers(count, timeout=600)
 
 
 @dask
@@ -125,48 +140,41 @@ def test_three_workers_of_which_one_is_killed_in_a_training_make_the_same_record
     from lib.experiments import runs
 
     address, _ = scheduler
-    profile = profiles.load("smoke", overrides={"training.documents": 24})
-    asked = dict(models=["SBERT", "cosine", "MSE"], profile=profile, seeds=[0, 1], tasks=["OC"])
+    small = {"tasks.folders": {"OC": "passages/same_article"}, "tasks.limit": 24, "corpus.train_documents": 30}
+    profile = profiles.load("smoke", overrides=small)
+    asked = dict(models=["SBERT", "cosine", "MSE"], profile=profile, seeds=[0])
+    notes = tmp_path / "notes"
+    notes.mkdir()
     (tmp_path / "preload.py").write_text(NOTING)
-    (tmp_path / "notes").mkdir()
     with contextlib.ExitStack() as stack:
         for _ in range(3):
-            stack.enter_context(
-                worker(address, "--preload", str(tmp_path / "preload.py"), NOTES=str(tmp_path / "notes"))
-            )
-
-        def kill():
-            wait((tmp_path / "notes" / "pid").exists)
-            os.kill(int((tmp_path / "notes" / "pid").read_text()), signal.SIGKILL)
-
+            stack.enter_context(worker(address, "--preload", str(tmp_path / "preload.py"), NOTES=str(notes)))
+        monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "here"))
+        here = runs.run(**asked, executor=Inline()).drop(columns="seconds")  # while the workers begin
         monkeypatch.setenv("THESIS_DASK", address)
         monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "cluster"))
         wait_for_workers(address, 3)
-        threading.Thread(target=kill).start()
         there = runs.run(**asked).drop(columns="seconds")
         executors.end_workers()
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "here"))
-    here = runs.run(**asked, executor=Inline()).drop(columns="seconds")
-    done = [line.partition(" ") for line in (tmp_path / "notes" / "done").read_text().splitlines()]
-    killed = (tmp_path / "notes" / "pid").read_text()
-    assert len({pid for pid, _, _ in done} - {killed}) == 2
-    twice = [task for task, times in Counter(task for _, _, task in done).items() if times > 1]
-    assert not twice and sum("cosine" in task or "MSE" in task for _, _, task in done) >= 4
+    done = [line.partition(" ") for line in (notes / "done").read_text().splitlines()]
+    assert len({pid for pid, _, _ in done} - {(notes / "killed").read_text()}) == 2
+    times = Counter(task for _, _, task in done)
+    assert set(times.values()) == {1} and sum("cosine" in task or "MSE" in task for task in times) >= 2
     assert there.to_json() == here.to_json()
     sums = {}
     for root in ("cluster", "here"):
-        notes = (tmp_path / root / "store").rglob("*.note")
-        sums[root] = {note.relative_to(tmp_path / root): json.loads(note.read_text())["sha256"] for note in notes}
+        entries = (tmp_path / root / "store").rglob("*.note")
+        sums[root] = {entry.relative_to(tmp_path / root): json.loads(entry.read_text())["sha256"] for entry in entries}
     assert sums["cluster"] == sums["here"] and not [*(tmp_path / "cluster").glob(".dask-*")]
 
 
-def refused() -> str:
-    """What `submit` says in one line, at once."""
+def refused(task=(time.sleep, (600,))) -> str:
+    """What `submit` says in one line, long before the tasks would end."""
     begin = time.monotonic()
-    with pytest.raises((executors.ClusterError, profiles.ParameterError)) as error:
-        executors.submit([(time.sleep, (60,))] * 4, None, "sleeping")
+    with pytest.raises((executors.WorkerError, profiles.ParameterError)) as error:
+        executors.submit([task] * 4, None, "sleeping")
     (line,) = error.value._render_traceback_()
-    assert "\n" not in line and time.monotonic() - begin < 30
+    assert "\n" not in line and time.monotonic() - begin < 500
     return line
 
 
@@ -201,10 +209,10 @@ def test_a_worker_tells_versions_and_a_folder_that_it_does_not_see(tmp_path, mon
     monkeypatch.setattr(os, "environ", dict(os.environ))
     executors._join(expected, str(tmp_path / "beacon"), {"THESIS_DATA": "/texts"}, one)
     assert os.environ["THESIS_DATA"] == "/texts"
-    with pytest.raises(executors.ClusterError, match="10.0.0.7:4711 has sight of /shared: False, not True; mend it"):
+    with pytest.raises(executors.WorkerError, match="10.0.0.7:4711 has sight of /shared: False, not True; mend it"):
         executors._join(expected, str(tmp_path / "nothing"), {}, one)
     ours = provenance.versions()["torch"]
-    with pytest.raises(executors.ClusterError, match=f"has torch: {re.escape(ours)}, not 1.0"):
+    with pytest.raises(executors.WorkerError, match=f"has torch: {re.escape(ours)}, not 1.0"):
         executors._join(expected | {"torch": "1.0"}, str(tmp_path / "beacon"), {}, one)
 
 
@@ -218,8 +226,21 @@ def test_a_task_that_fails_tells_its_error_and_a_scheduler_that_dies_is_one_line
         with pytest.warns(UserWarning, match="two tasks: x failed"), pytest.raises(ValueError, match="'x'"):
             executors.submit([(int, ("x",)), (os.mkdir, (tmp_path / "kept",))], None, "two tasks")
         assert (tmp_path / "kept").is_dir()
-        threading.Timer(2, started.kill).start()
-        assert f"ClusterError: the Dask scheduler {address} is gone; what was computed is kept" in refused()
+        for raised in (DEEP, "def deep(n): return deep(n - 1) if n else int('y')\ndeep(450)"):
+            with pytest.warns(UserWarning), pytest.raises((RecursionError, ValueError), match="recursion depth|'y'"):
+                executors.submit([(exec, (raised, {}))], None, "a traceback of hundreds of frames")
+        executors.submit([(abs, (1,)), (exec, (FORGOTTEN, {"file": tmp_path / "forgotten"}))], None, "two tasks")
+        assert (tmp_path / "forgotten").exists()  # else the first would be done again, if this worker ended now
+
+        def kill():
+            wait((tmp_path / "begun").is_dir)
+            started.kill()
+
+        threading.Thread(target=kill).start()
+        sleeping = (
+            f"import os, time; os.path.isdir(name := {str(tmp_path / 'begun')!r}) or os.mkdir(name); time.sleep(600)"
+        )
+        assert "WorkerError: the Dask scheduler is gone; what was computed is kept" in refused((exec, (sleeping, {})))
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "here", "tcp://", "http://127.0.0.1:1", "127.0.0.1:1"])
