@@ -56,13 +56,12 @@ def submit(tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | N
     try:
         futures = {executor.submit(_call, *task, *given): task for task in tasks}
         for future in progress.track(as_completed(futures), description, total=len(futures)):
-            task = futures.pop(future)  # Dask repeats what is held, if the worker that did it ends
             error = future.exception()
             if isinstance(error, BrokenExecutor):
                 raise error
             if error is not None:
                 errors.append(error)
-                warnings.warn(f"{description}: {task[1][0]} failed: {error}", stacklevel=2)
+                warnings.warn(f"{description}: {futures[future][1][0]} failed: {error}", stacklevel=2)
     except (BrokenExecutor, CancelledError) as error:
         end_workers()
         if isinstance(error, WorkerError):

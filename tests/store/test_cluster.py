@@ -98,17 +98,6 @@ def worker(address: str, *words: str, **changed: str):
 
 
 DEEP = "def deep(): deep()\ndeep()"
-# Ends as soon as the scheduler holds the result of no task.
-FORGOTTEN = """
-import time
-from distributed import get_client
-for _ in range(300):
-    states = get_client().run_on_scheduler(lambda dask_scheduler: {task.state for task in dask_scheduler.tasks.values()})
-    if "memory" not in states:
-        file.touch()
-        break
-    time.sleep(0.1)
-"""
 
 
 class Inline(Executor):
@@ -157,8 +146,10 @@ def test_three_workers_of_which_one_is_killed_in_a_training_make_the_same_record
         there = runs.run(**asked).drop(columns="seconds")
         executors.end_workers()
     done = [line.partition(" ") for line in (notes / "done").read_text().splitlines()]
-    assert len({pid for pid, _, _ in done} - {(notes / "killed").read_text()}) == 2
-    times = Counter(task for _, _, task in done)
+    killed = (notes / "killed").read_text()
+    assert len({pid for pid, _, _ in done} - {killed}) == 2
+    # What the killed one had ended may be called again, and is read.
+    times = Counter(task for pid, _, task in done if pid != killed)
     assert set(times.values()) == {1} and sum("cosine" in task or "MSE" in task for task in times) >= 2
     assert there.to_json() == here.to_json()
     sums = {}
@@ -229,8 +220,6 @@ def test_a_task_that_fails_tells_its_error_and_a_scheduler_that_dies_is_one_line
         for raised in (DEEP, "def deep(n): return deep(n - 1) if n else int('y')\ndeep(450)"):
             with pytest.warns(UserWarning), pytest.raises((RecursionError, ValueError), match="recursion depth|'y'"):
                 executors.submit([(exec, (raised, {}))], None, "a traceback of hundreds of frames")
-        executors.submit([(abs, (1,)), (exec, (FORGOTTEN, {"file": tmp_path / "forgotten"}))], None, "two tasks")
-        assert (tmp_path / "forgotten").exists()  # else the first would be done again, if this worker ended now
 
         def kill():
             wait((tmp_path / "begun").is_dir)
