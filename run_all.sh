@@ -17,6 +17,7 @@ usage: ./run_all.sh [profile] [label or notebook ...] [options]
   --seeds 0,1           seeds of every student, instead of the profile's
   --only PATTERN        only these variants, comma separated: --only 'cosine,max-margin;MSE*'
   --jobs N              processes that train at once (default: the cores, at most 4)
+  --dask ADDRESS        instead of --jobs: the workers of a Dask scheduler, tcp://host:8786 (docs/scale.md)
   --force               run notebooks although nothing changed; trained models still valid are kept
   --dry-run             say what would run, and why, and do nothing
   --setup               alone: make the environment, if none is ready, and do nothing else

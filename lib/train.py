@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> None:
     except RuntimeError as error:
         if "memory" not in str(error):
             raise
-        problem = f"out of memory, make training.batch_size smaller: {error}"
+        problem = f"out of memory, set training.gradient_checkpointing=true or lower training.batch_size: {error}"
     parser.exit(code, " ".join(f"{parser.prog}: {problem}".split()) + "\n")
 
 

@@ -41,6 +41,17 @@ install_browser() { # a pinned playwright, and Debian's Chromium where this is r
     command -v chromium || { [ "$(id -u)" = 0 ] && apt-get -qq update && apt-get -qq -y install chromium; }
 }
 
+install_dask() { # pinned; the test says what is missing
+    local find='import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["dask"])'
+    "$python" -c "import distributed, dask_jobqueue" ||
+        "$python" -m pip install -q --disable-pip-version-check $("$python" -c "$find")
+}
+
+if [ "$#" = 0 ]; then
+    install_dask >/dev/null 2>&1 || true
+    step "Dask on loopback" "$python" -m pytest -q -p no:cacheprovider -p no:xdist -rs tests/store/test_cluster.py
+fi
+
 # The notebooks as people open them, some three minutes. Alone, as seconds are measured; not where tests are chosen.
 if [ "$#" = 0 ]; then
     install_browser >/dev/null 2>&1 || true

@@ -162,9 +162,9 @@ def test_8_another_kernel(tmp_path):
 def test_9_no_memory(tmp_path, monkeypatch):
     future = Future()
     future.set_exception(BrokenExecutor())
-    with pytest.raises(executors.WorkerKilled) as killed:
+    with pytest.raises(executors.WorkerError) as killed:
         executors.submit([(print, ("a model",))], SimpleNamespace(submit=lambda *_: future), "models")
-    check(run_notebook.one_line("WorkerKilled", str(killed.value)), 9, 0)
+    check(run_notebook.one_line("WorkerError", str(killed.value)), 9, 0)
 
     def died(*_, **__):
         raise DeadKernelError

@@ -46,7 +46,8 @@ class Notebook:
 
         device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU ({platform.machine()})"
         print(*(f"{name} {version}" for name, version in provenance.versions().items()), sep=", ")
-        print(f"device: {device}, {torch.get_num_threads()} thread a process, {executors.jobs()} processes")
+        work = os.environ.get("THESIS_DASK") or f"{executors.jobs()} processes"
+        print(f"device: {device}, {torch.get_num_threads()} thread a process, {work}")
         changed = [f"changed: {key} = {value!r}" for key, value in self.profile.departures.items()]
         print(f"profile: {self.profile.name}", *changed, sep="\n  ")
 

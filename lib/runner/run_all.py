@@ -22,7 +22,7 @@ from lib.published import figure_models
 from lib.runner import schedule
 from lib.runner.notebook import PARAMETERS
 from lib.runner.run_notebook import adopt_orphans, end_children
-from lib.store import provenance
+from lib.store import executors, provenance
 from lib.store.files import write_atomically
 from lib.store.progress import duration
 
@@ -139,6 +139,9 @@ def main(words: list[str]) -> int:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _stop)
         adopt_orphans()
+        if options.dask:
+            os.environ["THESIS_DASK"] = options.dask  # for the notebooks too
+            executors.cluster(options.dask)  # if it cannot be worked with, nothing begins
         begin = time.monotonic()
         with only_run(paths.run_folder(profile)):
             run(plans, options)
@@ -148,7 +151,7 @@ def main(words: list[str]) -> int:
             print(f"\n{plan.name} failed\n{textwrap.indent(plan.problem, '    ')}")
         print(f"\n{len(plans) - len(failed)} of {len(plans)} notebooks done in {duration(time.monotonic() - begin)}")
         return 1 if failed else 0
-    except (ValueError, OSError) as error:  # a ParameterError is a ValueError
+    except (ValueError, OSError, executors.WorkerError) as error:  # a ParameterError is a ValueError
         hint = " (another artifact root: THESIS_ARTIFACTS)" if isinstance(error, OSError) else ""
         print(f"run_all.sh: {error}{hint}", file=sys.stderr)
         return 1 if hint else 2

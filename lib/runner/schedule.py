@@ -85,7 +85,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("requests", nargs="*")
     parser.add_argument("--set", dest="assignments", nargs="+", action="extend", default=[])
     parser.add_argument("--only", default="")
-    for option in ("--size", "--budget", "--seeds", "--jobs"):
+    for option in ("--size", "--budget", "--seeds", "--jobs", "--dask"):
         parser.add_argument(option)
     for option in ("--force", "--dry-run"):
         parser.add_argument(option, action="store_true")
@@ -93,6 +93,8 @@ def arguments(words: list[str]) -> argparse.Namespace:
     # `--set a=1 b=2 fig4_2`: what holds no "=" is a request
     options.overrides = [word for word in options.assignments if "=" in word]
     options.requests += [word for word in options.assignments if "=" not in word]
+    if options.dask and options.jobs:
+        raise profiles.ParameterError("--jobs counts processes of this machine; --dask has as many as workers join")
     options.jobs = executors.jobs(options.jobs)
     named = [word for word in options.requests if word in profiles.profiles()]
     if len(named) > 1:

@@ -54,7 +54,7 @@ def sleeping(action) -> float:
 
 
 ENDS = {
-    "a killed worker": (lambda workers: workers[0].kill(), executors.WorkerKilled, "want of memory.*--jobs 1"),
+    "a killed worker": (lambda workers: workers[0].kill(), executors.WorkerError, "want of memory.*--jobs 1"),
     "an interrupt": (lambda workers: os.kill(os.getpid(), signal.SIGINT), KeyboardInterrupt, "workers have ended"),
 }
 
