@@ -65,8 +65,8 @@ def piece(start: int, profile: Profile) -> np.ndarray:
     def embed() -> dict[str, np.ndarray]:
         every = list(itertools.chain(*texts(profile).values()))[start : start + PIECE]
         border = max(0, min(PIECE, len(texts(profile)["distilled"]) - start))
-        parts = {window_tokens(profile): every[:border], profile.news.max_tokens: every[border:]}
-        return {"vectors": np.concatenate([reader(profile, n).encode(part) for n, part in parts.items() if part])}
+        parts = ((window_tokens(profile), every[:border]), (profile.news.max_tokens, every[border:]))
+        return {"vectors": np.concatenate([reader(profile, n).encode(part) for n, part in parts if part])}
 
     settings = [start, PIECE, profile.news.max_tokens, window_tokens(profile)]
     return store().arrays(recipe_of("news_teacher", profile, settings), embed)["vectors"]

@@ -1,5 +1,6 @@
 """What the names of teacher vectors and token ids depend on."""
 
+import numpy as np
 import pytest
 
 from lib.config import profiles
@@ -51,3 +52,26 @@ def test_the_key_covers_the_code_that_runs_and_no_student(edited, monkeypatch):
     for module in ("lib.news.embedders", "lib.news.students", "lib.news.designs", "lib.news.distil", "lib.news.tuning"):
         edited(module)
         assert _codes(profile, monkeypatch) == before, module
+
+
+@pytest.mark.parametrize("max_tokens", [256, 8])
+def test_windows_and_documents_are_embedded_however_short_documents_are_cut(max_tokens, monkeypatch):
+    class Reader:
+        def __init__(self, limit):
+            self.limit = limit
+
+        def encode(self, texts):
+            return np.array([[self.limit, len(text)] for text in texts])
+
+    class Store:
+        def arrays(self, recipe, make):
+            return make()
+
+    profile = profiles.load("smoke").changed("news", words=10, max_tokens=max_tokens)
+    uses = {"distilled": ["a", "bb"], "train": ["ccc", "dddd"]}
+    for name, value in {"store": Store, "recipe_of": lambda *_: {}, "texts": lambda _: uses}.items():
+        monkeypatch.setattr(inputs, name, value)
+    monkeypatch.setattr(inputs, "reader", lambda _, limit: Reader(limit))
+    windows = min(12, max_tokens)
+    expected = [[windows, 1], [windows, 2], [max_tokens, 3], [max_tokens, 4]]
+    assert inputs.piece(0, profile).tolist() == expected
