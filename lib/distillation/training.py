@@ -3,6 +3,7 @@
 `distill` is the loop, on Hugging Face accelerate: one process on a laptop, many under torchrun (docs/scale.md).
 """
 
+import zlib
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -154,7 +155,8 @@ def distill(
     settings |= dict(precision=precision, weights=fingerprint(shapes), negatives=negatives)
     # Of the data the length of each document, and what the teachers say of some hundred.
     teachers = _batch(data, order[None, :: 1 + len(order) // 100], rank=0, device=torch.device("cpu"))[1:]
-    settings["data"] = fingerprint([sizes.tolist(), *(None if rows is None else rows.tolist() for rows in teachers)])
+    seen = [None if rows is None else rows.tolist() for rows in teachers]
+    settings["data"] = fingerprint([zlib.crc32(sizes.tobytes()), seen])
     ranks.agree(settings)
     model, optimizer = accelerator.prepare(trained, optimizer)  # `model` may be a wrapper that synchronises `trained`
     if checkpoint is not None:

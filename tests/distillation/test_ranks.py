@@ -10,9 +10,7 @@ import torch
 from torch.testing import assert_close
 
 from lib.config import paths
-
-sys.path.insert(0, str(Path(__file__).parent))  # tests are no package
-import two_processes  # noqa: E402
+from tests.distillation import two_processes
 
 DOUBLE = {"batch_size": 2 * two_processes.BATCH}
 LAUNCHED = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
