@@ -57,7 +57,7 @@ if [ "$#" = 0 ]; then
     install_browser >/dev/null 2>&1 || true
     step "JupyterLab in a browser" "$python" -m pytest -q -p no:cacheprovider -p no:xdist -rs -m slow tests/test_jupyterlab.py
 fi
-# The thesis' two commands on small files in the true formats, some five minutes.
+# The thesis' two commands on small files in the true formats, some ten minutes.
 if [ "$#" = 0 ]; then
     step "dress rehearsal of the profile thesis" "$python" -m pytest -q -p no:cacheprovider -p no:xdist -m slow tests/test_rehearsal.py
 fi

@@ -1,7 +1,7 @@
 """The dress rehearsal of `thesis`: its two commands, offline, on everything that it downloads in the true formats.
 
 A few dozen texts, and two models of the true kinds with two thin layers; the profile is cut by its own settings alone.
-It takes minutes: `tests/run.sh` runs it on its own.
+It takes some ten minutes: `tests/run.sh` runs it on its own.
 """
 
 from __future__ import annotations

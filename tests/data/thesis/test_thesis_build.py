@@ -160,7 +160,7 @@ def test_the_whole_profile_is_built_and_read(true_files, monkeypatch):
     held = tasks.read(true_files)
     assert list(held) == list(true_files.tasks.names)
     assert (held["IMDB"].folds, held["IMDB"].classes, list(held["IMDB"].inputs)) == (5, ["0", "1"], ["train", "test"])
-    assert held["ARXIV"].texts["validation/0"].startswith("[] ") and len(held["PAN"].inputs["test"]) == 24
+    assert held["ARXIV"].texts["validation/0"].startswith("[] ") and len(held["PAN"].inputs["test"]) == 12
 
 
 def test_recipes_name_what_was_built(true_files):
