@@ -78,7 +78,7 @@ def test_a_bad_request_is_refused_before_any_work(untrained, capsys, tmp_path, a
         (OSError(28, "No space left on device", "/x"), "No space left on device"),
         (FileNotFoundError("no corpus\nhere"), "no corpus here"),
         (FloatingPointError("loss is nan at update 3 of 9"), "loss is nan"),
-        (RuntimeError("not enough memory: you tried to allocate 9 bytes"), "make training.batch_size smaller"),
+        (RuntimeError("not enough memory: you tried to allocate 9 bytes"), "lower training.batch_size"),
         (MemoryError(), "MemoryError"),
     ],
 )

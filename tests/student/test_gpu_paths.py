@@ -105,6 +105,7 @@ def test_each_of_several_processes_has_a_gpu_of_its_own(monkeypatch, rank, gpu):
     if rank:
         monkeypatch.setenv("LOCAL_RANK", rank)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
     models.device.cache_clear()
     assert models.device() == "cuda" and chosen == [gpu]
