@@ -169,6 +169,7 @@ class HeadSettings(Settings):  # the classification heads of the evaluation
     clip: Positive
     features: Literal["raw", "unit norm", "standardized"]
     rate_width: Count | None
+    narrow_epochs: Count
     classifier: Literal["head", "similarity"]
     repeats: Count
 

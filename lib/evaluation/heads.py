@@ -78,7 +78,8 @@ class Settings:
     deviation 1 over the texts of the job's training items. The losses leave the scale of an embedding open, and with
     raw ones it decides how far a head of a few hundred steps gets.
 
-    rate_width: the width that the rate is for; as AdamW moves all weights equally far, narrower ones have a higher one.
+    rate_width: the width that the rate is for; as AdamW moves all weights equally far, narrower ones have a higher one,
+    and of epochs `narrow_epochs`.
     """
 
     classes: int
@@ -92,6 +93,7 @@ class Settings:
     clip: float = 1.0
     features: str = "raw"
     rate_width: int | None = None
+    narrow_epochs: int | None = None
 
     def __post_init__(self) -> None:
         for names, expected, possible in (
@@ -178,11 +180,13 @@ def _train(data: list[_Data], settings: Settings) -> tuple[list[Tensor], Tensor]
     batch = torch.empty(heads, min(settings.batch_size, rows), width)
     targets = torch.empty(heads, rows, classes)
     uniform, gates = torch.empty(units, rows), torch.empty(heads, units, rows)
-    step, steps = 0, settings.epochs * -(-rows // settings.batch_size)
-    rate = settings.learning_rate * max(1.0, (settings.rate_width or 0) / data[0].features.shape[1])
-    losses = torch.zeros(heads, settings.epochs)
+    narrower = (settings.rate_width or 0) / data[0].features.shape[1]
+    rate = settings.learning_rate * max(1.0, narrower)
+    epochs = (settings.narrow_epochs if narrower > 1 else None) or settings.epochs
+    step, steps = 0, epochs * -(-rows // settings.batch_size)
+    losses = torch.zeros(heads, epochs)
 
-    for epoch in range(settings.epochs):
+    for epoch in range(epochs):
         texts: list[Any] = [None] * heads
         for row, (item, generator) in enumerate(zip(data, generators, strict=True)):
             order = torch.randperm(rows, generator=generator)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from lib import experiments
 from lib.config.profiles import Profile
-from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant
+from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
 from lib.experiments import embeddings, keys
 from lib.findings import chapter4, data_statistics, final_students
 from lib.findings.contextual import COLLAPSED, mean_cosine
@@ -39,9 +39,9 @@ def table(scores: Mapping[str, pd.DataFrame], profile: Profile, *, informing: bo
         rows += _above_chance(max(judged, key=lambda frame: len({*_ENCODERS} & {*frame["model"]})))
     rows += _final(scores)
     if "fig4_2" in drawn:
-        rows += _heads(drawn["fig4_2"]["model"].unique(), "", profile)
+        rows += _heads({model: [model] for model in drawn["fig4_2"]["model"].unique()}, "", profile)
     if "fig4_5" in drawn:
-        rows += _heads(list(CONTEXTUAL_TEACHERS), "fig4_5", profile)
+        rows += _heads(_by_size(drawn["fig4_5"]["model"].unique()), "fig4_5", profile)
     with keys.data_at_rest():
         for label in (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12"):
             rows += _students(label, profile) if label in drawn else ()
@@ -104,21 +104,39 @@ def _off_chance(check: str, label: str, part: str, judged: pd.DataFrame) -> Iter
         yield check, label, what, best["score"], best["low"], best["high"], "low above 0, below .97", passed
 
 
-def _heads(models: Sequence[str], label: str, profile: Profile) -> list[tuple]:
-    """How far the models' scores on these texts move when the same heads train twice as long. They have converged if a
-    move of MARGIN can be excluded for each model; where ten heads leave it open, twice as many decide."""
+def _by_size(models: Iterable[str]) -> dict[str, list[str]]:
+    """The smallest and the largest single Paragraph Vectors: findings compare them, and other sizes lie between."""
+    groups: dict[str, list[str]] = {}
+    for model in models:
+        parts = parse(model).contextual and CONTEXTUAL_TEACHERS.get(model, model).split(";")
+        if parts and len(parts) == 4 and parts[1] in ("100", "1024"):
+            groups.setdefault(f"single models of {parts[1]} dimensions", []).append(model)
+    return groups
 
-    def by_head(epochs: int, repeats: int) -> pd.DataFrame:
-        own = profile.changed("heads", epochs=epochs, repeats=repeats)
-        records = experiments.run(models, profile=own, seeds=profile.seeds[:1]).set_index(["model", "task"])
+
+def _heads(groups: Mapping[str, Sequence[str]], label: str, profile: Profile) -> list[tuple]:
+    """How far the groups' mean scores on these texts move when the same heads train twice as long. They have converged
+    if a move of MARGIN can be excluded for each group. Where groups are single models, heads are the sample; if ten
+    leave it open, twice as many decide. Otherwise models are, with the profile's heads: findings are of such groups."""
+    settings, single = profile.heads, all(len(models) == 1 for models in groups.values())
+    group_of = {model: name for name, models in groups.items() for model in models}
+
+    def by_head(factor: int, repeats: int) -> pd.DataFrame:
+        longer = {"epochs": factor * settings.epochs, "narrow_epochs": factor * settings.narrow_epochs}
+        own = profile.changed("heads", repeats=repeats, **longer)
+        records = experiments.run(group_of, profile=own, seeds=profile.seeds[:1]).set_index(["model", "task"])
         values = np.stack([np.reshape(folds, (repeats, -1)).mean(1) for folds in records["by_head"]])
         return pd.DataFrame(values, records.index).div(1 - records["chance"], axis=0)
 
     rows: list[tuple] = []
-    for repeats in (HEADS, 2 * HEADS) if profile.heads.classifier == "head" else ():
-        moved = by_head(2 * profile.heads.epochs, repeats) - by_head(profile.heads.epochs, repeats)
-        evidence = from_runs(moved.rename_axis(columns="seed").stack().unstack("task"))
-        judged = {model: judge([[Comparison({model: 1.0}, {}, model, "")]], evidence) for model in models}
+    tried = (HEADS, 2 * HEADS) if single else (settings.repeats,)
+    for repeats in tried if groups and settings.classifier == "head" else ():
+        moved = by_head(2, repeats) - by_head(1, repeats)
+        moved = moved.rename_axis(columns="seed").stack() if single else moved.mean(axis=1)
+        runs = moved.unstack("task").reset_index()
+        runs = runs.assign(seed=runs.get("seed", runs["model"]), model=runs["model"].map(group_of))
+        evidence = from_runs(runs.set_index(["model", "seed"]))
+        judged = {name: judge([[Comparison({name: 1.0}, {}, name, "")]], evidence) for name in groups}
         worst, move = max(judged.items(), key=lambda item: max(-item[1].low, item[1].high))
         what = f"what twice the epochs change in a chance-corrected accuracy, most of all: {worst}"
         passed = -MARGIN < move.low and move.high < MARGIN

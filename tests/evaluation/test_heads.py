@@ -104,12 +104,14 @@ def test_equals_a_plain_training_loop(job, classes, changes):
     assert result.accuracy == np.mean(predictions == job.labels[job.test])
 
 
-def test_a_narrow_embedding_has_a_higher_rate_and_a_wide_one_the_same():
+def test_a_narrow_embedding_has_a_rate_and_epochs_of_its_own_and_a_wide_one_the_same():
     for dim, rate in ((9, 4e-3), (36, 1e-3), (72, 1e-3)):
         job = make_job(dim=dim)
         (own,) = train_heads([job], classes=2, **SETTINGS, rate_width=36)
         (plainly,) = train_heads([job], classes=2, **SETTINGS | {"learning_rate": rate})
         np.testing.assert_array_equal(own.loss, plainly.loss)
+        (longer,) = train_heads([job], classes=2, **SETTINGS, rate_width=36, narrow_epochs=5)
+        assert len(longer.loss) == (5 if dim < 36 else SETTINGS["epochs"])
 
 
 @pytest.mark.parametrize(("dim", "classes"), [(9, 2), (100, 2), (384, 11)])

@@ -1,5 +1,7 @@
 """Whether numbers can speak to a finding: each check on cases that it must let pass and on cases that it must not."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -39,7 +41,7 @@ def heads_moved(monkeypatch, moves, *, luck=LUCK, common=0.4, rng=None, heads=No
 
     monkeypatch.setattr(experiments, "run", run)
     monkeypatch.setattr(testability, "HEADS", heads or testability.HEADS)
-    (row,) = testability._heads(MODELS, "fig4_5", profile)
+    (row,) = testability._heads({model: [model] for model in MODELS}, "fig4_5", profile)
     counts = (testability.HEADS, 2 * testability.HEADS)[: len(asked) // 2]
     assert asked == [(epochs, count, [0]) for count in counts for epochs in (40, 20)] and profile.heads.epochs == 20
     return row
@@ -64,14 +66,44 @@ def test_heads_converged_if_no_model_moves(monkeypatch, moves, passed):
         assert row[4] < row[3] < row[5]
 
 
-def test_paragraph_vectors_are_judged_by_heads_of_their_own(monkeypatch):
+PARTS = list(itertools.product(("DM", "DBOW"), range(2, 8)))
+SINGLES = {size: [f"{kind};{size};None;{count}" for kind, count in PARTS] for size in ("100", "1024")}
+
+
+def test_paragraph_vectors_are_judged_by_size(monkeypatch):
     asked = []
-    monkeypatch.setattr(testability, "_heads", lambda models, label, _: asked.append((label, [*models])) or [])
+    monkeypatch.setattr(testability, "_heads", lambda groups, label, _: asked.append((label, groups)) or [])
     for name in ("_lengths", "_updates", "_above_chance", "_students"):
         monkeypatch.setattr(testability, name, lambda *_: [])
     frame = pd.DataFrame({"model": ["SBERT", "cosine"], "seed": 0})
-    testability.table({"fig4_2": frame, "fig4_5": frame}, profiles.load("mini"))
-    assert asked == [("", ["SBERT", "cosine"]), ("fig4_5", ["DM;100d", "DBOW;1024d", "PV;2048d"])]
+    vectors = ["SBERT", "DM;100d", "DM;100;stem;2", "DM;768;None;2", "DBOW;1024d", "PV;2048d"]
+    both = {"fig4_2": frame, "fig4_5": pd.DataFrame({"model": vectors, "seed": 0})}
+    testability.table(both, profiles.load("mini"))
+    sizes = {"100": ["DM;100d", "DM;100;stem;2"], "1024": ["DBOW;1024d"]}
+    sizes = {f"single models of {size} dimensions": models for size, models in sizes.items()}
+    assert asked == [("", {"SBERT": ["SBERT"], "cosine": ["cosine"]}), ("fig4_5", sizes)]
+    assert testability._by_size(["SBERT", "DM;768;None;2"]) == {}
+
+
+@pytest.mark.parametrize(("move", "passed"), [(0.0, True), (0.03, False)])
+def test_a_group_of_models_has_converged_if_its_mean_has(monkeypatch, move, passed):
+    """Single models scatter by .013 around what their group does, as runs of DM;100 do, and that is no fault."""
+    rng, asked = np.random.default_rng(1), []
+
+    def run(models, *, profile, seeds):
+        asked.append((profile.heads.epochs, profile.heads.narrow_epochs, profile.heads.repeats))
+        longer = profile.heads.epochs > 20
+        rows = []
+        for model in models:
+            own = longer * (move * (";100;" in model) + 0.013 * np.sqrt(2) * rng.standard_normal(len(TASKS)))
+            rows += [(model, task, 0.5, [0.7 + x / 2] * 2) for task, x in zip(TASKS, own, strict=True)]
+        return pd.DataFrame(rows, columns=["model", "task", "chance", "by_head"])
+
+    monkeypatch.setattr(experiments, "run", run)
+    (row,) = testability._heads(SINGLES, "fig4_5", profiles.load("mini"))
+    assert asked == [(40, 160, 2), (20, 80, 2)] and row[-1] is passed
+    assert move == 0 or (row[2].endswith(": 100") and row[3] == pytest.approx(move, abs=0.015))
+    assert testability._heads({}, "fig4_5", profiles.load("mini")) == []
 
 
 def test_few_heads_show_no_convergence(monkeypatch):
