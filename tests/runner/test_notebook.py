@@ -163,18 +163,17 @@ def test_papermills_command_ends_with_our_line(tmp_path):
 def test_an_interrupt_is_one_line_wherever_it_comes_and_ends_idle_workers(tmp_path):
     (tmp_path / "half_loaded.py").write_text("raise KeyboardInterrupt")
     program = f"""
-import multiprocessing, os, sys
+import os
+import psutil
 from IPython.core.interactiveshell import InteractiveShell
 from lib.runner import notebook
 from lib.store import executors
 shell = InteractiveShell()
 notebook.start("02_structural_loss", {{**{PARAMETERS}, "get_ipython": lambda: shell}})
-executors.processes(1).submit(os.getpid).result()
+workers = [psutil.Process(executors.processes(1).submit(os.getpid).result())]
 for cell in ("def work():\\n    raise KeyboardInterrupt\\nwork()", "import half_loaded"):
     shell.run_cell(cell)
-for worker in multiprocessing.active_children():
-    worker.join(3)
-print(len(multiprocessing.active_children()), "workers")
+print(len(psutil.wait_procs(workers, timeout=10)[1]), "workers")
 """
     path = os.pathsep.join([str(paths.ROOT), str(tmp_path)])
     variables = {**os.environ, "PYTHONPATH": path, "IPYTHONDIR": str(tmp_path)}
