@@ -54,7 +54,7 @@ def told(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 def _measured(names: tuple[str, str], rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of a measure, with intervals."""
     tasks, models = task_scores(rows.assign(chance=0.0)), [*rows["model"]]
-    table = verdicts.above_chance(tasks, models).head(len(models)).rename(columns={"score": "value"})
+    table = verdicts.above_chance(tasks, models).rename(columns={"score": "value"})
     evidence = from_examples(tasks, given=models)
     against, ours = (verdicts.compare([(name, than) for name in models], evidence) for than in (models[0], models[-1]))
     table["than_base"], table["than_student"] = against["verdict"].map(THAN), ours["verdict"].map(THAN)
@@ -63,4 +63,4 @@ def _measured(names: tuple[str, str], rows: pd.DataFrame) -> pd.DataFrame:
         table = table.fillna(dict.fromkeys(bounds, table[value]))  # what has no variance has no interval
     table = table.replace({"model": MODELS | {models[-1]: f"student ({models[-1]})"}}).assign(measure=" ".join(names))
     table["examples"], table["guessing"] = rows["examples"].to_numpy(), rows["chance"].to_numpy()
-    return table.assign(low=table["low"].clip(0), high=table["high"].clip(upper=1)).drop(columns=["task", "passed"])
+    return table.assign(low=table["low"].clip(0), high=table["high"].clip(upper=1)).drop(columns="passed")

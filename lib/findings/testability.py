@@ -18,10 +18,11 @@ from lib.findings.contextual import COLLAPSED, mean_cosine
 from lib.findings.teacher_distances import cosines
 from lib.published import figure_models
 from lib.statistics.effects import Comparison
-from lib.statistics.intervals import from_runs, task_scores
-from lib.statistics.verdicts import MARGIN, above_chance, judge
+from lib.statistics.intervals import TaskScores, from_runs, task_scores
+from lib.statistics.verdicts import MARGIN, above_chance, judge, learnable
 
 SHARE = 0.1  # of the gradient: with less from the contextual teacher, nine tenths of a step go where the other points
+LEFT = 0.5  # of the contextual loss: a student of this loss alone that keeps more has hardly been taught
 ALIKE = 0.99  # mean cosine of two students' embeddings; another seed's student is less like a student than that
 HEADS = 10  # a model in the check of heads, at least: the luck of a single one moves a mean over tasks by .01
 UPDATES = 50  # of the final students, at least
@@ -74,13 +75,13 @@ def _updates(profile: Profile) -> Iterator[tuple]:
 
 
 def _above_chance(frame: pd.DataFrame) -> Iterator[tuple]:
-    judged = _judged(frame, _ENCODERS)
-    for row in judged[judged["task"] == "all"].itertuples():
+    tasks, encoders = _scores(frame, _ENCODERS)
+    for row in above_chance(tasks, encoders).itertuples():
         name = "contextual" if row.model in CONTEXTUAL_TEACHERS else "structural"
         check = "base" if row.model == "Longformer" else f"{name}_teacher"
         what = f"{row.model} on all tasks, chance-corrected"
         yield f"{check}_above_chance", "", what, row.score, row.low, row.high, "low above 0", row.low > 0
-    yield from _off_chance("task_not_at_chance", "", "", judged)
+    yield from _learnable("task_not_at_chance", "", "", frame, _ENCODERS)
 
 
 def _final(scores: Mapping[str, pd.DataFrame]) -> Iterator[tuple]:
@@ -88,20 +89,19 @@ def _final(scores: Mapping[str, pd.DataFrame]) -> Iterator[tuple]:
     for label, part in {"fig5_3": "round", "fig5_5": "metric", "fig5_6": "metric"}.items():
         check, words = ("round_not_at_chance", "in round") if part == "round" else ("task_not_at_chance", "by")
         for name, frame in scores[label].groupby(part, sort=False) if label in scores else ():
-            judged = _judged(frame, final_students.PUBLISHED)
-            yield from _off_chance(check, label, f" {words} {name}", judged)
+            yield from _learnable(check, label, f" {words} {name}", frame, final_students.PUBLISHED)
 
 
-def _judged(frame: pd.DataFrame, models: Iterable[str]) -> pd.DataFrame:
+def _scores(frame: pd.DataFrame, models: Iterable[str]) -> tuple[dict[str, TaskScores], list[str]]:
+    """By task, and which of the models they are of."""
     names = [model for model in models if model in set(frame["model"])]
-    return above_chance(task_scores(frame[frame["model"].isin(names)]), names)
+    return task_scores(frame[frame["model"].isin(names)]), names
 
 
-def _off_chance(check: str, label: str, part: str, judged: pd.DataFrame) -> Iterator[tuple]:
-    for task, rows in judged[judged["task"] != "all"].groupby("task", sort=False):
-        best, passed = rows.loc[rows["low"].idxmax()], bool(rows["passed"].any())
-        what = f"{best['model']} on {task}{part}, chance-corrected"
-        yield check, label, what, best["score"], best["low"], best["high"], "low above 0, below .97", passed
+def _learnable(check: str, label: str, part: str, frame: pd.DataFrame, models: Iterable[str]) -> Iterator[tuple]:
+    for row in learnable(*_scores(frame, models)).itertuples():
+        what = f"{row.model} on {row.task}{part}, chance-corrected"
+        yield check, label, what, row.score, row.low, row.high, "low above 0, below .97", row.passed
 
 
 def _by_size(models: Iterable[str]) -> dict[str, list[str]]:
@@ -149,12 +149,16 @@ def _heads(groups: Mapping[str, Sequence[str]], label: str, profile: Profile) ->
 
 def _students(label: str, profile: Profile) -> Iterator[tuple]:
     """What a figure's students were given by a contextual teacher, and what it made of them."""
-    shares, rises, alike, spreads = [], [], [], {}
+    left, shares, rises, alike, spreads = [], [], [], [], {}
     for name, variant in chapter4.students(chapter4.models(label, profile)).items():
         arrays = embeddings.of(variant, profile.seeds[0], profile)
         spreads[name] = mean_cosine(arrays["validation"])
         if variant.contextual:
-            shares.append(arrays["watched"][:, 3].mean())
+            if variant.structural:
+                shares.append(arrays["watched"][:, 3].mean())
+            else:  # all of the gradient is the contextual teacher's, however little of it there is
+                start, *_, end = np.array_split(arrays["loss"], 4)
+                left.append(end.mean() / start.mean())
             rises.append(arrays["watched"][-1, 1] - arrays["watched"][0, 1])
         if variant.contextual and variant.structural:
             alone = embeddings.of(Variant("student", structural=variant.structural), profile.seeds[0], profile)
@@ -162,6 +166,10 @@ def _students(label: str, profile: Profile) -> Iterator[tuple]:
     if shares:
         what, value = "contextual share of the gradient, median", float(np.median(shares))
         yield "treatment_given", label, what, value, min(shares), max(shares), f"at least {SHARE}", value >= SHARE
+    if left:
+        what, value = "contextual loss, last quarter of the updates over the first, median", float(np.median(left))
+        yield "treatment_given", label, what, value, min(left), max(left), f"at most {LEFT}", value <= LEFT
+    if rises:
         what = "rise of held-out CCA with the contextual teacher, median"
         yield "cca_rises", label, what, float(np.median(rises)), min(rises), max(rises), "", None
     if alike:

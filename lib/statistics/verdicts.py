@@ -12,6 +12,7 @@ The effect is positive as claimed, and selection is part of the interval: see `j
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -139,19 +140,32 @@ def compare(pairs: Iterable[tuple[str, str]], evidence: Evidence) -> pd.DataFram
 
 
 def above_chance(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> pd.DataFrame:
-    """Every model on every task against guessing, and (task "all") on their mean.
+    """Every model against guessing, on the mean over tasks.
 
-    score: chance-corrected. low, high: 95 % interval over test texts. passed: the interval lies above chance and the
-    score below the ceiling. Seeds are left aside."""
+    score: chance-corrected. low, high: 95 % interval over test texts; seeds are left aside. passed: the interval lies
+    above chance and the score below the ceiling."""
+    evidence = from_examples(tasks, given=[*next(iter(tasks.values())).scores])
+    return pd.DataFrame([_against_chance([model], evidence) for model in models])
+
+
+def learnable(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> pd.DataFrame:
+    """Task by task (column task), the best of the models below the ceiling against guessing, else as `above_chance`.
+
+    It is picked by its score, so its interval is simultaneous over the models: chance has as many tries (`judge`)."""
     rows = []
-    for task, names in [*((name, [name]) for name in tasks), ("all", list(tasks))]:
-        weights, given = dict.fromkeys(names, 1 / len(names)), list(tasks[names[0]].scores)
-        evidence = from_examples(tasks, weights=weights, given=given)
-        for model in models:
-            judged = judge([[Comparison({model: 1.0}, {}, model, "chance")]], evidence)
-            passed = judged.verdict == HOLDS and judged.effect < CEILING
-            rows.append((model, task, judged.effect, judged.low, judged.high, passed))
-    return pd.DataFrame(rows, columns=["model", "task", "score", "low", "high", "passed"])
+    for task in tasks:
+        evidence = from_examples(tasks, weights={task: 1.0}, given=[*tasks[task].scores])
+        below = [model for model in models if evidence.means.loc[model, task] < CEILING]
+        rows.append(_against_chance(below or models, evidence) | {"task": task})
+    return pd.DataFrame(rows)
+
+
+def _against_chance(models: Sequence[str], evidence: Evidence) -> dict[str, Any]:
+    units = [[Comparison({model: 1.0}, {}, model, "chance")] for model in models]
+    judged = judge(units, evidence, at_least=1)
+    best = judged.decided_by.removesuffix(" against chance")
+    passed = judged.verdict == HOLDS and judged.effect < CEILING
+    return {"model": best, "score": judged.effect, "low": judged.low, "high": judged.high, "passed": passed}
 
 
 def weakest(judgements: Sequence[Judgement]) -> Judgement:

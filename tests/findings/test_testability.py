@@ -157,3 +157,14 @@ def test_retrieval_is_held_against_chance_too(best, passed):
 def test_findings_over_the_smallest_round_need_that_it_is_not_at_chance():
     needed = {claim.id for claim in claims.load() if "round_not_at_chance" in claim.needed}
     assert needed == {claim.id for claim in claims.load() if "1k" in getattr(claim, "rounds", ())} and len(needed) == 4
+
+
+@pytest.mark.parametrize(("end", "passed"), [(0.9, False), (0.3, True)])
+def test_students_of_the_contextual_loss_alone_were_taught_if_it_falls(monkeypatch, end, passed):
+    """Their share of the gradient is 1 whatever happens."""
+    rng = np.random.default_rng(0)
+    arrays = {"loss": np.linspace(1, end, 40), "watched": np.ones((5, 4)), "validation": rng.standard_normal((9, 4))}
+    monkeypatch.setattr(testability.embeddings, "of", lambda *_: arrays)
+    for label, expected in (("fig4_7", passed), ("fig4_8", True)):
+        rows = {row[0]: row for row in testability._students(label, profiles.load("mini"))}
+        assert rows["treatment_given"][-1] is expected and rows["cca_rises"][-1] is None

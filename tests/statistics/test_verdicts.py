@@ -11,7 +11,7 @@ from scipy import stats
 from lib.config import paths
 from lib.statistics import verdicts
 from lib.statistics.effects import Comparison, pair
-from lib.statistics.intervals import SeedNoise, from_examples, from_runs
+from lib.statistics.intervals import SeedNoise, TaskScores, from_examples, from_runs
 from lib.statistics.verdicts import (
     EQUIVALENT,
     HOLDS,
@@ -24,6 +24,7 @@ from lib.statistics.verdicts import (
     compare,
     judge,
     judge_spread,
+    learnable,
     q_values,
     weakest,
 )
@@ -200,12 +201,40 @@ def test_q_values_leave_out_what_was_not_tested():
 
 def test_a_model_that_guesses_and_one_at_the_ceiling(simulate):
     scores = simulate(np.random.default_rng(0), 3, effects=[0.0, -0.5, 0.25], seeds=1)
-    table = above_chance(scores, ["m0", "m1", "m2"]).set_index(["model", "task"])
+    table = above_chance(scores, ["m0", "m1"]).set_index("model")
+    assert table["passed"].to_dict() == {"m0": True, "m1": False}
     # Accuracy of three in four: .5 of the way from chance to 1 on a pair task, .725 on the one with eleven classes.
-    assert table.loc[("m0", "task 5"), "score"] == pytest.approx(0.5, abs=0.15) and table.loc[("m0", "all"), "passed"]
-    assert not table.loc[("m1", "task 5"), "passed"] and table.loc[("m1", "task 5"), "low"] < 0
+    alone = above_chance({"task 5": scores["task 5"]}, ["m0", "m1"]).set_index("model")
+    assert alone.loc["m0", "score"] == pytest.approx(0.5, abs=0.15) and alone.loc["m1", "low"] < 0
     top = {name: type(task)({"m0": np.ones((1, 250))}, task.groups, task.chance) for name, task in scores.items()}
-    assert not above_chance(top, ["m0"])["passed"].any()
+    assert not above_chance(top, ["m0"])["passed"].any() and not learnable(top, ["m0"])["passed"].any()
+
+
+def test_a_task_is_learnable_if_one_model_that_is_not_at_the_ceiling_learns_it(simulate):
+    scores = simulate(np.random.default_rng(0), 3, effects=[-0.25, 0.0, 0.0], seeds=1)
+    full = {name: task.scores | {"m2": np.ones((1, 250))} for name, task in scores.items()}
+    scores = {name: type(task)(full[name], task.groups, task.chance) for name, task in scores.items()}
+    table = learnable(scores, ["m0", "m1", "m2"])
+    assert table["task"].tolist() == [*scores] and set(table["model"]) == {"m1"} and table["passed"].all()
+
+
+def test_of_many_models_that_guess_the_best_is_not_above_chance(monkeypatch):
+    """By an interval of its own one of 24 would be, in half of all tasks."""
+    monkeypatch.setattr(verdicts, "DRAWS", 4000)
+    rng, passed, alone = np.random.default_rng(0), [], []
+    models = [f"m{number}" for number in range(24)]
+
+    def task(learned=()):
+        guesses = rng.random((len(models), 1, 200)) < 0.5
+        return {"task": TaskScores(dict(zip(models, guesses, strict=True)) | dict(learned), np.arange(200), 0.5)}
+
+    for _ in range(100):
+        guessed = task()
+        passed.append(learnable(guessed, models)["passed"].item())
+        alone.append(above_chance(guessed, models)["passed"].any())
+    assert np.mean(passed) <= 0.05 and np.mean(alone) > 0.3
+    learned = {"m7": np.arange(200)[None] % 10 < 7}
+    assert learnable(task(learned), models)[["model", "passed"]].values.tolist() == [["m7", True]]
 
 
 def test_arithmetic():
