@@ -1,10 +1,10 @@
 """Null data through the whole engine: how often its words are wrong, and how often it says anything.
 
-Rates of n verdicts have a Monte Carlo error of sqrt(rate (1 - rate) / n), .008 at 5 % for 750. A test fails beyond 5 %
-plus two such errors. Everything is seeded, so a test that passes once passes always. With 3000 verdicts (1000 data
-sets, error .004) no effect was called one in these shares: mini, close .036, unlike .032, heavy .025; 40 articles .043, heavy
-.046, ragged .013, 20 articles .036, own articles .049 (.091 if few articles of many tasks count as many), two tasks
-.037, two heavy .043, 1 seed .040, seed .049, interaction .036.
+Rates of n verdicts have a Monte Carlo error of sqrt(rate (1 - rate) / n), .008 at 5 % for 750. A test fails beyond 5
+% plus two such errors. Everything is seeded, so a test that passes once passes always. With 3000 verdicts (1000 data
+sets, error .004) no effect was called one in these shares: mini, close .036, unlike .032, heavy .025; 40 articles
+.043, heavy .046, ragged .013, 20 articles .036, own articles .049 (.091 if few articles of many tasks count as many),
+two tasks .037, two heavy .043, 1 seed .040, seed .049, interaction .036.
 """
 
 from functools import partial
