@@ -8,8 +8,8 @@
 One process and one thread, in an artifact root of its own that begins empty and is removed. What all students share is
 timed once: token ids, the teacher pass (the structural teacher over all texts), the Paragraph Vector, the base. Then
 for each student its training, the embedding of all texts, and its heads on all tasks. Seconds are of the wall. Last
-comes this device's line of `params/costs.yaml`, by which `./run_all.sh <profile> --dry-run` reckons: operations a second
-in the training of the first student and in its embedding.
+comes this device's line of `params/costs.yaml`, by which `./run_all.sh <profile> --dry-run` reckons: operations in a
+second of training the first student and of embedding with it.
 """
 
 from __future__ import annotations
