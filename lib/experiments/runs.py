@@ -58,7 +58,7 @@ def run(
     embedding_fingerprint, fingerprint, by_head (accuracies, a head's folds side by side), and what statistics need:
     scores (array over test examples), groups (`text_sets.groups`), chance. A job's error is raised after the others.
     """
-    pairs = _pairs(models, seeds, profile)
+    pairs = models_and_seeds(models, seeds, profile)
     if not (tasks := classification_names(profile) if tasks is None else tasks):
         raise ValueError("tasks.folders names no classification to judge models by; `retrieve` judges by retrievals")
     with keys.data_at_rest():
@@ -98,7 +98,7 @@ def retrieve(
     An example of `scores` is one of `queries` with one of its targets, and has the groups of both: the precision at the
     target's rank (MRR: the query's score), its distance from the task's mean weighted so that queries count alike.
     """
-    pairs = _pairs(models, seeds, profile)
+    pairs = models_and_seeds(models, seeds, profile)
     embed(pairs, profile, executor, "test")
     scores = {"MAP": metrics.average_precision, "MRR": metrics.reciprocal_rank}
     rows = []
@@ -227,7 +227,8 @@ def _chance(score: Callable, relevant: dict[int, list[int]], candidates: list[in
     return float(np.mean([score(relevant[row], shuffle(others[row]).tolist(), top) for row, _ in draws]))
 
 
-def _pairs(models: Iterable[str | Variant], seeds: Seeds, profile: Profile) -> list[Pair]:
+def models_and_seeds(models: Iterable[str | Variant], seeds: Seeds, profile: Profile) -> list[Pair]:
+    """Each model, by its label or variant, with each of its seeds; see `run`."""
     wanted = dict.fromkeys(model if isinstance(model, Variant) else variants.parse(model) for model in models)
     own = seeds if isinstance(seeds, dict) else {variant.identity: seeds for variant in wanted}
     return [(variant, seed) for variant in wanted for seed in own.get(variant.identity, profile.seeds)]

@@ -29,6 +29,7 @@ from lib.tasks import classification_names, retrieval_names
 
 RANKINGS = theirs.BOXPLOTS
 RETRIEVAL = ("fig5_5", "fig5_6")  # rows per metric
+MARGIN = verdicts.MARGIN  # for pages that tell of findings
 # Section 4.5.3: `no-weighting` sums the losses, λ = 0.5 halves that sum, which AdamW hardly notices.
 RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting", "None;λ=0.5"))
 _TWICE = [f"{body}+1 linear;cosine" for body in ("BiLSTM(2)", "BiGRU(2)", "BiGRU")]  # in the news paper: two schedules

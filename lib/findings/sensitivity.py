@@ -50,14 +50,20 @@ def heads_verdicts(records: pd.DataFrame, left: str, right: str) -> pd.DataFrame
     return pd.concat(tables, names=["heads", None]).reset_index("heads").drop(columns="q")
 
 
+def longer(profile: Profile) -> dict[int, Profile]:
+    """By how many times longer students train than in Chapter 4, as far as the corpus goes: such profiles."""
+    counts = {times: times * profile.training.documents for times in TIMES}
+    kept = {times: count for times, count in counts.items() if count <= profile.corpus.train_documents}
+    return {times: profile.changed("training", documents=count) for times, count in kept.items()}
+
+
 def trained_longer(profile: Profile) -> pd.DataFrame:
     """Records, as of `experiments.run`, of the students at each length of training and of the "base", all with three
     reference seeds; with `times` (0 for the base) and `updates`."""
     training, seeds = profile.training, profile.reference_seeds[:3]
     frames = [experiments.run(["Longformer"], profile=profile, seeds=seeds).assign(times=0)]
-    for times in (times for times in TIMES if times * training.documents <= profile.corpus.train_documents):
+    for times, own in longer(profile).items():
         students = list(STUDENTS.values())[: profile.max_variants]
-        own = profile.changed("training", documents=times * training.documents)
         frames.append(experiments.run(students, profile=own, seeds=seeds).assign(times=times))
     records = pd.concat(frames, ignore_index=True)
     names = {identity: name for name, identity in _IDENTITIES.items()}

@@ -20,7 +20,6 @@ from lib.config import manifest, paths, profiles
 from lib.config.profiles import Profile
 from lib.findings import claims
 from lib.published import deviations
-from lib.statistics import verdicts
 from lib.store import progress, provenance
 from lib.store.files import write_atomically
 
@@ -103,7 +102,7 @@ def templates() -> jinja2.Environment:
     environment.filters |= {"outline": outline, "split": lambda text, pattern: re.split(pattern, text, flags=re.DOTALL)}
     environment.filters["sub"] = lambda text, pattern, new: re.sub(pattern, new, text, flags=re.DOTALL)
     environment.globals |= {"claims": claims, "deviations": deviations, "paths": paths, "provenance": provenance}
-    environment.globals |= {"margin": verdicts.MARGIN, "sections": _LOOK["sections"]}
+    environment.globals |= {"margin": claims.MARGIN, "sections": _LOOK["sections"]}
     environment.tests["missing"] = pd.isna
     return environment
 

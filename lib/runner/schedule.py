@@ -4,7 +4,6 @@ what it made is not as its last complete run noted it."""
 import argparse
 import json
 import os
-import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,7 +152,7 @@ def dry_run(plans: list[Plan]) -> str:
         why = f"run ({took}), because {'; '.join(plan.reasons)}"
         labels = " ".join(entry.label for entry in plan.wanted)
         lines.append(f"{plan.name} ({labels}) would {why if plan.reasons else 'be reused'}")
-    if (costs := paths.PARAMS / f"{plans[0].profile.name}_costs.md").is_file():
-        root = next(folder for folder in (paths.artifacts(), *paths.artifacts().parents) if folder.is_dir())
-        lines += ["", costs.read_text(encoding="utf-8"), f"free now: {shutil.disk_usage(root).free / 1e9:.0f} GB"]
-    return "\n".join(lines)
+    from lib.findings import costs  # seconds of imports, which a run does without
+
+    labels = [entry.label for plan in plans if plan.reasons for entry in plan.wanted]
+    return "\n".join([*lines, *costs.table(labels, plans[0].profile)])

@@ -3,15 +3,19 @@
     THESIS_DATA=... python tests/benchmarks/bench_lab.py                          # lab, this machine
     THESIS_DATA=... python tests/benchmarks/bench_lab.py --profile lab_gpu        # the published counts, on a GPU
     python tests/benchmarks/bench_lab.py --profile smoke --out results.md         # checks the code, in a minute or two
+    python tests/benchmarks/bench_lab.py --profile mini --paragraph-vectors       # minutes for a million words, by size
 
 One process and one thread, in an artifact root of its own that begins empty and is removed. What all students share is
 timed once: token ids, the teacher pass (the structural teacher over all texts), the Paragraph Vector, the base. Then
-for each student its training, the embedding of all texts, and its heads on all tasks. Seconds are of the wall.
+for each student its training, the embedding of all texts, and its heads on all tasks. Seconds are of the wall. Last
+comes this device's line of `params/costs.yaml`, by which `./run_all.sh <profile> --dry-run` reckons: operations in a
+second of training the first student and of embedding with it.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import tempfile
 import time
@@ -67,6 +71,48 @@ def stages(profile) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
     return shared, students
 
 
+def rate(profile, device: str, seconds: dict[str, float]) -> str:
+    """The device's line of `rates` in params/costs.yaml: operations by `costs.operations`. seconds: of one student."""
+    from lib.experiments import text_sets
+    from lib.findings import costs
+
+    forwards, training, _ = costs.operations(profile)
+    sizes = {name: text_sets.token_ids(name, profile).lengths.sum() for name in SETS}
+    trained = sizes.pop("train") * training / seconds["training"]
+    encoded = sum(sizes.values()) * forwards / seconds["embedding"]
+    name = f"core {profile.training.precision}" if device == "cpu" else "GPU"
+    source = f"measured on {device}, bench_lab.py --profile {profile.name}"
+    return f"  {name}: {{training: {trained:.2g}, encoding: {encoded:.2g}, source: '{source}'}}"
+
+
+def paragraph_vectors(profile) -> str:
+    """The lines of `paragraph_vectors` in params/costs.yaml: minutes of processor time for a million words, a straight
+    line over the published dimensions. Trained on 1,000 documents of the corpus, a fifth of which are embedded."""
+    import numpy as np
+
+    from lib.experiments import text_sets
+    from lib.teachers.paragraph_vector import ParagraphVector
+
+    def minutes(call: Callable, texts: list[str]) -> float:
+        begin = time.process_time()
+        call(texts)
+        return (time.process_time() - begin) / 60 * 1e6 / sum(len(text.split()) for text in texts)
+
+    texts = [document.text for document in text_sets.corpus(profile).train[:1000]]
+    train = functools.partial(ParagraphVector.train, **profile.contextual_teacher.model_dump(exclude={"documents"}))
+    sizes, lines = (100, 768, 1024), {"training": {}, "inference": {}}
+    for architecture in ("DM", "DBOW"):
+        measured = []
+        for size in sizes:
+            model = ParagraphVector.parse(f"{architecture};{size};lowercase;2")
+            measured.append((minutes(functools.partial(train, model), texts), minutes(model.encode, texts[::5])))
+            print(architecture, size, *(f"{each:.2f}" for each in measured[-1]), flush=True)
+        for step, values in zip(lines, zip(*measured, strict=True), strict=True):
+            slope, fixed = np.polyfit(sizes, values, 1)
+            lines[step][architecture] = [float(f"{fixed:.2g}"), float(f"{slope:.2g}")]
+    return "\n".join(f"  {step}: {values}".replace("'", "") for step, values in lines.items())
+
+
 def table(title: str, shared: dict[str, float], students: dict[str, dict[str, float]]) -> str:
     """Markdown: seconds, and in brackets the share of the row's sum in percent."""
 
@@ -96,6 +142,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--profile", default="lab")
     parser.add_argument("--set", nargs="*", default=[], metavar="key=value", help="changes to the profile")
+    parser.add_argument("--paragraph-vectors", action="store_true", help="only these, by architecture and dimension")
     parser.add_argument("--out", type=Path, help="a Markdown file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=os.environ.get("THESIS_ARTIFACTS"), prefix="bench-lab-") as folder:
@@ -105,14 +152,18 @@ def main() -> None:
         from lib.experiments import models
 
         profile = profiles.load(options.profile, overrides=options.set)
+        if options.paragraph_vectors:
+            print(paragraph_vectors(profile))
+            return
         device = models.device()
         if device == "cuda":
             import torch
 
             device = torch.cuda.get_device_name()
         title = f"One student of each kind of `{' '.join([options.profile, *options.set])}`, {device}"
-        text = table(title, *stages(profile))
-    print(text)
+        shared, students = stages(profile)
+        text = table(title, shared, students)
+        print(f"{text}\n{rate(profile, device, next(iter(students.values())))}")
     if options.out:
         options.out.write_text(text, encoding="utf-8")
 

@@ -586,6 +586,6 @@ def test_retrieval_ranks_the_task_s_candidates_up_to_the_top():
 
 
 def test_a_model_has_its_own_seeds_and_otherwise_the_profile_s():
-    pairs = runs._pairs(["cosine", "MSE"], {"cosine": [4, 5]}, PROFILE)
+    pairs = runs.models_and_seeds(["cosine", "MSE"], {"cosine": [4, 5]}, PROFILE)
     assert [(variant.identity, seed) for variant, seed in pairs] == [("cosine", 4), ("cosine", 5), ("MSE", 0)]
-    assert [seed for _, seed in runs._pairs(["cosine", "cosine"], [7], PROFILE)] == [7]
+    assert [seed for _, seed in runs.models_and_seeds(["cosine", "cosine"], [7], PROFILE)] == [7]
