@@ -38,6 +38,7 @@ TWINS = tuple((theirs.NEWS, name, f"{name};plateau") for name in _TWICE)
 GIVEN = ("Longformer", "SBERT", "TF-IDF", "SBERT, mean of chunks")
 Scores = Mapping[str, pd.DataFrame | Evidence]  # figure -> its scores; of the news paper what its chapter makes of them
 Checks = Mapping[tuple[str, str], str]  # (failed check, figure or "") -> what failed
+Numbers = Mapping[str, float]  # ours, by name
 _NUMBERS = ("effect", "low", "high", "p", "p_equivalent", "q")
 _JUDGED = (*_NUMBERS, "verdict", "decided_by", "arithmetic")
 _COLUMNS = ["id", "section", "label", "finding", *(f"published_{name}" for name in (*_JUDGED, "reason")), *_JUDGED]
@@ -67,19 +68,20 @@ def parse(name: str, fields: Mapping[str, Any], where: str) -> Claim:
 
 
 def check(
-    scores: Scores, *, checks: Checks | None = None, numbers: Mapping[str, float] | None = None, profile: str = ""
+    scores: Scores, *, checks: Checks | None = None, numbers: Numbers | None = None, profile: str = "", label: str = ""
 ) -> pd.DataFrame:
     """The claims ledger: every finding, a row each, on the published numbers ("published_...") and on our scores.
 
     scores: figure -> tidy records with scores of single test examples, as of `experiments.run`; model is the identity,
         or the name as printed. Models that the figure does not print add to the seed noise.
     checks: `testability.results`; a claim is "not testable here" if a check that it needs failed, for it or for all.
-    numbers: ours, by name, for claims of the kind `number`.
+    numbers: for claims of the kind `number`.
+    label: with what the labels of the findings begin, such as "news".
 
     Columns: label (the figure), `Judgement`'s, "not run" where a model has no scores, and q within each document.
     """
     rows = []
-    for claim in load():
+    for claim in (claim for claim in load() if claim.figure.startswith(label)):
         row: dict[str, Any] = claim.model_dump(include={"id", "section", "finding", "note"})
         row |= {"label": claim.figure, "profile": profile}
         absent = f"No records: make {claim.source} first."
@@ -110,7 +112,7 @@ def check(
 
 def of_figure(figure: str, scores: pd.DataFrame, checks: Checks | None = None) -> pd.DataFrame:
     """The ledger's rows of one figure, short; published and ours are effects. Arguments are as entries of `check`'s."""
-    rows = check({claim.source: scores for claim in load() if claim.figure == figure}, checks=checks)
+    rows = check({claim.source: scores for claim in load() if claim.figure == figure}, checks=checks, label=figure)
     rows = rows[(rows["label"] == figure) & (rows["published_verdict"] != verdicts.NUMBER)]
     decided = rows["decided_by"].fillna(rows["published_decided_by"])
     short = rows.assign(decided_by=decided, published=rows["published_effect"], ours=rows["effect"])

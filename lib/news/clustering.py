@@ -93,16 +93,19 @@ def _check(documents: int, side: Side) -> None:
             raise ValueError(f"the side has no {kind} pair: neither a threshold nor F1 means anything")
 
 
-def drawn_f1(clusters: np.ndarray, side: Side, draws: int, seed: int) -> np.ndarray:
-    """(draws,) F1 when events are drawn with replacement, as other events would give it; threshold and clusters stay.
+def drawn_pairs(side: Side, draws: int, seed: int) -> np.ndarray:
+    """(draws, pairs) how often each pair counts when events are drawn with replacement, as other events would come.
 
     A positive pair counts as often as its event is drawn, a negative one as often as its two events are, multiplied.
-    The same seed gives the same draws to every model.
     """
     names, events = np.unique(side.events, return_inverse=True)
     counts = np.random.default_rng(seed).multinomial(len(names), np.full(len(names), 1 / len(names)), draws)
     first, second = events[side.pairs].T
-    weights = counts[:, first] * np.where(side.positive, 1, counts[:, second])
+    return (counts[:, first] * np.where(side.positive, 1, counts[:, second])).astype(float)
+
+
+def drawn_f1(clusters: np.ndarray, side: Side, weights: np.ndarray) -> np.ndarray:
+    """(draws,) F1 with the weights of `drawn_pairs`, the same for every model; threshold and clusters stay."""
     same = np.equal(*clusters[side.pairs].T)
-    hit, predicted, actual = (weights[:, rows].sum(1) for rows in (same & side.positive, same, side.positive))
+    hit, predicted, actual = (weights @ np.stack([same & side.positive, same, side.positive], 1)).T
     return 2 * hit / np.maximum(predicted + actual, 1)

@@ -58,6 +58,7 @@ def records(profile: Profile) -> pd.DataFrame:
     wanted = [(model, seed) for model, seeds in models(profile).items() for seed in seeds]
     embedders.prepare(wanted, profile)
     sides, rated, clocked = events.read(profile), events.rated_stories(profile), times(profile)
+    weights = {name: clustering.drawn_pairs(sides[name], DRAWS, seed=number) for number, name in enumerate(TESTED)}
     rows = []
     for model, seed in wanted:
         arrays = {} if model == embedders.ONE else embedders.of(model, seed, profile)
@@ -68,10 +69,10 @@ def records(profile: Profile) -> pd.DataFrame:
         facts["rated"] = np.nan
         if arrays and rated:
             facts["rated"] = np.corrcoef(1 - pdist(arrays["rated"], "cosine"), squareform(rated[1]))[0, 1]
-        for number, name in enumerate(TESTED):
+        for name in TESTED:
             side = sides[name]
             clusters = clustering.cut(merges[name], distance) if arrays else np.ones(len(side.texts), dtype=int)
-            draws = clustering.drawn_f1(clusters, side, DRAWS, seed=number)
+            draws = clustering.drawn_f1(clusters, side, weights[name])
             facts["events"] = len(np.unique(side.events))
             rows.append(facts | {"side": name, **asdict(clustering.score(clusters, side)), "draws": draws})
     return pd.DataFrame(rows).astype({"megabytes": float})

@@ -98,11 +98,12 @@ def test_one_cluster_and_what_is_near_it_are_marked():
 def test_draws_of_events():
     given = side(EVENTS, share=0.46)
     clusters = np.where(np.arange(30) % 5 == 0, 99, EVENTS)
-    draws = clustering.drawn_f1(clusters, given, 4000, seed=1)
+    weights = clustering.drawn_pairs(given, 4000, seed=1)
+    draws = clustering.drawn_f1(clusters, given, weights)
     whole = clustering.score(clusters, given).f1
     assert draws.mean() == pytest.approx(whole, abs=0.03) and 0.01 < draws.std() < 0.2
-    assert (clustering.drawn_f1(clusters, given, 4000, seed=1) == draws).all()
-    assert (clustering.drawn_f1(EVENTS, given, 50, seed=1) == 1).all()
+    assert (clustering.drawn_pairs(given, 4000, seed=1) == weights).all()
+    assert (clustering.drawn_f1(EVENTS, given, weights) == 1).all()
     # By hand, the first draw: every pair as often as its events came up.
     counts = np.random.default_rng(1).multinomial(10, np.full(10, 0.1), 4000)[0]
     hit = predicted = actual = 0

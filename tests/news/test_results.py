@@ -147,8 +147,11 @@ def test_evidence_speaks_to_the_ledger(smoke):
     _, scores = smoke
     evidence = results.evidence(scores)
     assert evidence.noise.df == 2 and np.isinf(evidence.runs[evidence.means.index == "teacher"]).all()
-    ledger = claims.check({published.NEWS: evidence}, numbers=results.numbers(results.summary(scores)))
+    numbers = results.numbers(results.summary(scores))
+    ledger = claims.check({published.NEWS: evidence}, numbers=numbers)
     news = ledger[ledger["label"].str.startswith("news")].set_index("id")
+    alone = claims.check({published.NEWS: evidence}, numbers=numbers, label="news").set_index("id")
+    pd.testing.assert_frame_equal(alone, news)
     assert len(news) >= 16 and news.loc["news-over-small-berts", "verdict"] == verdicts.NOT_RUN
     assert (news["published_verdict"] != verdicts.NOT_RUN).all()
     assert ledger[~ledger["label"].str.startswith("news")]["verdict"].isin([verdicts.NOT_RUN]).all()
@@ -161,9 +164,8 @@ def test_the_teachers_draws_are_shared_with_every_model(smoke):
     profile, scores = smoke
     sides = events.read(profile)
     one = scores[(scores["model"] == embedders.ONE) & (scores["side"] == "private")]["draws"].iloc[0]
-    assert (
-        clustering.drawn_f1(np.ones(len(sides["private"].texts), int), sides["private"], results.DRAWS, 1) == one
-    ).all()
+    weights = clustering.drawn_pairs(sides["private"], results.DRAWS, 1)
+    assert (clustering.drawn_f1(np.ones(len(sides["private"].texts), int), sides["private"], weights) == one).all()
 
 
 def test_only_and_max_variants_choose_students():
