@@ -26,6 +26,7 @@ Check = Literal[
     "heads_converged", "task_not_at_chance", "texts_above_limit", "structural_teacher_above_chance",
     "contextual_teacher_above_chance", "treatment_given", "students_differ", "not_collapsed", "round_not_at_chance",
 ]  # fmt: skip
+AT_CHANCE = {"MAP": "map_not_at_chance", "MRR": "mrr_not_at_chance"}  # of rankings, by metric
 
 
 class Claim(Settings):
@@ -49,8 +50,10 @@ class Claim(Settings):
     @property
     def needed(self) -> tuple[str, ...]:
         """Its checks, and those of all claims of its metric."""
-        heads = ["heads_converged"] if self.metric == "accuracy" else []
-        return self.checks if self.metric == "F1" else (*heads, "task_not_at_chance", *self.checks)
+        if self.metric == "F1":
+            return self.checks
+        own = ("heads_converged", "task_not_at_chance") if self.metric == "accuracy" else (AT_CHANCE[self.metric],)
+        return (*own, *self.checks)
 
     def weights(self, tasks: Sequence[str]) -> dict[str, float]:
         """Task -> its weight in a score, of those at hand."""

@@ -14,6 +14,7 @@ from lib.config.profiles import Profile
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
 from lib.experiments import embeddings, keys
 from lib.findings import chapter4, data_statistics, final_students
+from lib.findings.claim_kinds import AT_CHANCE
 from lib.findings.contextual import COLLAPSED, mean_cosine
 from lib.findings.teacher_distances import cosines
 from lib.published import figure_models
@@ -87,8 +88,9 @@ def _above_chance(frame: pd.DataFrame) -> Iterator[tuple]:
 def _final(scores: Mapping[str, pd.DataFrame]) -> Iterator[tuple]:
     """The same of every round of Chapter 5, where heads may have too few examples, and of retrieval."""
     for label, part in {"fig5_3": "round", "fig5_5": "metric", "fig5_6": "metric"}.items():
-        check, words = ("round_not_at_chance", "in round") if part == "round" else ("task_not_at_chance", "by")
+        words = "in round" if part == "round" else "by"
         for name, frame in scores[label].groupby(part, sort=False) if label in scores else ():
+            check = AT_CHANCE.get(name, "round_not_at_chance")
             yield from _learnable(check, label, f" {words} {name}", frame, final_students.PUBLISHED)
 
 

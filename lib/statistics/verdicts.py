@@ -149,23 +149,21 @@ def above_chance(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> pd.D
 
 
 def learnable(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> pd.DataFrame:
-    """Task by task (column task), the best of the models below the ceiling against guessing, else as `above_chance`.
+    """Task by task (column task), the mean of the models against guessing, else as `above_chance`.
 
-    It is picked by its score, so its interval is simultaneous over the models: chance has as many tries (`judge`)."""
+    The best of them looks learned wherever chance had many tries; their mean is one question, picked by nothing."""
     rows = []
     for task in tasks:
         evidence = from_examples(tasks, weights={task: 1.0}, given=[*tasks[task].scores])
-        below = [model for model in models if evidence.means.loc[model, task] < CEILING]
-        rows.append(_against_chance(below or models, evidence) | {"task": task})
+        rows.append(_against_chance(models, evidence) | {"task": task})
     return pd.DataFrame(rows)
 
 
 def _against_chance(models: Sequence[str], evidence: Evidence) -> dict[str, Any]:
-    units = [[Comparison({model: 1.0}, {}, model, "chance")] for model in models]
-    judged = judge(units, evidence, at_least=1)
-    best = judged.decided_by.removesuffix(" against chance")
+    name = models[0] if len(models) == 1 else f"mean of {len(models)} models"
+    judged = judge([[Comparison(dict.fromkeys(models, 1 / len(models)), {}, name, "chance")]], evidence)
     passed = judged.verdict == HOLDS and judged.effect < CEILING
-    return {"model": best, "score": judged.effect, "low": judged.low, "high": judged.high, "passed": passed}
+    return {"model": name, "score": judged.effect, "low": judged.low, "high": judged.high, "passed": passed}
 
 
 def weakest(judgements: Sequence[Judgement]) -> Judgement:

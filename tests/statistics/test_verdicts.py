@@ -210,17 +210,8 @@ def test_a_model_that_guesses_and_one_at_the_ceiling(simulate):
     assert not above_chance(top, ["m0"])["passed"].any() and not learnable(top, ["m0"])["passed"].any()
 
 
-def test_a_task_is_learnable_if_one_model_that_is_not_at_the_ceiling_learns_it(simulate):
-    scores = simulate(np.random.default_rng(0), 3, effects=[-0.25, 0.0, 0.0], seeds=1)
-    full = {name: task.scores | {"m2": np.ones((1, 250))} for name, task in scores.items()}
-    scores = {name: type(task)(full[name], task.groups, task.chance) for name, task in scores.items()}
-    table = learnable(scores, ["m0", "m1", "m2"])
-    assert table["task"].tolist() == [*scores] and set(table["model"]) == {"m1"} and table["passed"].all()
-
-
-def test_of_many_models_that_guess_the_best_is_not_above_chance(monkeypatch):
-    """By an interval of its own one of 24 would be, in half of all tasks."""
-    monkeypatch.setattr(verdicts, "DRAWS", 4000)
+def test_of_many_models_that_guess_none_makes_a_task_look_learned():
+    """By an interval of its own one of 24 would, in half of all tasks."""
     rng, passed, alone = np.random.default_rng(0), [], []
     models = [f"m{number}" for number in range(24)]
 
@@ -233,8 +224,8 @@ def test_of_many_models_that_guess_the_best_is_not_above_chance(monkeypatch):
         passed.append(learnable(guessed, models)["passed"].item())
         alone.append(above_chance(guessed, models)["passed"].any())
     assert np.mean(passed) <= 0.05 and np.mean(alone) > 0.3
-    learned = {"m7": np.arange(200)[None] % 10 < 7}
-    assert learnable(task(learned), models)[["model", "passed"]].values.tolist() == [["m7", True]]
+    learned = {model: rng.random((1, 200)) < 0.6 for model in models[:12]}
+    assert learnable(task(learned), models)[["model", "passed"]].values.tolist() == [["mean of 24 models", True]]
 
 
 def test_arithmetic():
