@@ -7,6 +7,7 @@ is one line and exit code 1 (a bad request: 2); the checkpoint stays till the st
 import argparse
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -59,9 +60,11 @@ def main(arguments: list[str] | None = None) -> None:
         problem = str(error) or type(error).__name__
         problem += "; THESIS_ARTIFACTS names another folder to keep things in" * (str(paths.artifacts()) in problem)
     except RuntimeError as error:
-        if "memory" not in str(error):
+        if not re.search("memory|gloo|nccl|connection", str(error), re.IGNORECASE):
             raise
-        problem = f"out of memory, set training.gradient_checkpointing=true or lower training.batch_size: {error}"
+        problem = f"a process of this training has ended; the same command goes on: {error}"
+        if "memory" in str(error):
+            problem = f"out of memory, set training.gradient_checkpointing=true or lower training.batch_size: {error}"
     parser.exit(code, " ".join(f"{parser.prog}: {problem}".split()) + "\n")
 
 

@@ -79,6 +79,7 @@ def test_a_bad_request_is_refused_before_any_work(untrained, capsys, tmp_path, a
         (FileNotFoundError("no corpus\nhere"), "no corpus here"),
         (FloatingPointError("loss is nan at update 3 of 9"), "loss is nan"),
         (RuntimeError("not enough memory: you tried to allocate 9 bytes"), "lower training.batch_size"),
+        (RuntimeError("[../gloo/transport/tcp/pair.cc:534] Connection closed by peer"), "a process of this training"),
         (MemoryError(), "MemoryError"),
     ],
 )

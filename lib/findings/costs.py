@@ -162,7 +162,7 @@ def table(labels: Collection[str], profile: Profile) -> list[str]:
     """Lines for a person; none for a profile or models of which `params/costs.yaml` says nothing."""
     facts, models, student = FACTS["profiles"].get(profile.name), FACTS["models"], profile.student
     if facts is None or not {student.model, profile.structural_teacher.model} <= models.keys():
-        return []
+        return [] if facts is None else ["", "Costs: not reckoned, as the sizes of these models are not known"]
     stages = asked(labels, profile)
     counts = Counter(f"{own.training.documents:,} documents" for own, _, pairs in stages for _ in _students(pairs))
     trained, read, taught, stored = encoders(stages)
@@ -171,8 +171,8 @@ def table(labels: Collection[str], profile: Profile) -> list[str]:
     disk |= {"store": 4e-9 * (stored + numbers)}
     root = next(folder for folder in (paths.artifacts(), *paths.artifacts().parents) if folder.is_dir())
     free, needed = shutil.disk_usage(root).free / 1e9, sum(disk.values())
-    lines = ["", "Costs if nothing is stored yet, without heads, drawing and notebook 08 (params/costs.yaml):"]
-    if trained:
+    lines = ["", "Costs if nothing is stored yet, without heads, drawing and notebook 08, which has no GPU (params/costs.yaml):"]
+    if trained or read:
         rate = FACTS["rates"][f"core {profile.training.precision}" if facts["device"] == "core" else facts["device"]]
         forwards, training, teacher = operations(profile)
         seconds = trained * training / rate["training"] + (read * forwards + taught * teacher) / rate["encoding"]

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from lib.config import paths, profiles
 from lib.config.environment import process_variables
-from lib.data import task_files
+from lib.data import sources, task_files
 from lib.published import figure_models
 from lib.runner import schedule
 from lib.runner.notebook import PARAMETERS
@@ -139,7 +139,13 @@ def main(words: list[str]) -> int:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _stop)
         adopt_orphans()
-        if options.dask:
+        wanted = [entry.label for plan in plans if plan.reasons for entry in plan.wanted]
+        if wanted and profile.build and not profile.offline:  # what is missing is told once, not by every notebook
+            from lib.findings import costs
+
+            sources.root(profile)
+            print("\n".join(line for line in costs.table(wanted, profile) if line.endswith("too little")))
+        if options.dask is not None:
             os.environ["THESIS_DASK"] = options.dask  # for the notebooks too
             executors.cluster(options.dask)  # if it cannot be worked with, nothing begins
         begin = time.monotonic()

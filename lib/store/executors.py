@@ -16,6 +16,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, ProcessPoolExecutor, as_completed
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,7 +26,11 @@ from lib.store import progress, provenance
 from lib.store.files import file_fingerprint, fingerprint
 
 GO_ON = "the workers have ended; what was computed is kept, run the cell again to go on"
-GPU_TOO_SMALL = "the GPU has too little memory: set training.gradient_checkpointing=true, or lower training.batch_size"
+GPU_TOO_SMALL = (
+    "the GPU has too little memory: give it one process (--jobs 1), set training.gradient_checkpointing=true, or lower "
+    "training.batch_size (of students with plain CCA: training.cca_batch_size)"
+)
+DRIVER = Path("/dev/nvidiactl")  # where it is, torch is asked for GPUs; elsewhere nobody waits for the import
 KILLED = (
     "a worker process was killed, most likely for want of memory: close other programs, or run with --jobs 1 "
     "(in a notebook: THESIS_JOBS=1)"
@@ -154,8 +159,13 @@ def end_workers() -> None:
 
 
 def jobs(asked: str | None = None) -> int:
-    """How many processes work at once: as `--jobs` asked, as `THESIS_JOBS` says, or the cores, at most four."""
+    """How many processes work at once: as `--jobs` asked, as `THESIS_JOBS` says, or the cores, at most four; one if
+    there is a GPU, as a training has it to itself."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if asked is None and not os.environ.get("THESIS_JOBS") and DRIVER.exists():
+        import torch
+
+        usable = 1 if torch.cuda.is_available() else usable
     text = os.environ.get("THESIS_JOBS") or str(min(4, usable)) if asked is None else asked
     if not re.fullmatch("[1-9][0-9]*", text):  # str.isdigit would take a superscript two
         name = "THESIS_JOBS" if asked is None else "--jobs"

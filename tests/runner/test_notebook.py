@@ -10,6 +10,7 @@ from pathlib import Path
 import nbformat
 import papermill
 import pytest
+import torch
 
 from lib.config import manifest, paths, profiles
 from lib.runner import notebook
@@ -121,8 +122,15 @@ def test_asked_knows_the_labels_of_its_notebook():
         started().asked("fig4_2", "fig4_22")
 
 
-def test_jobs_follow_the_environment_and_start_refuses_what_is_no_number(monkeypatch):
+def test_jobs_follow_the_environment_and_start_refuses_what_is_no_number(monkeypatch, tmp_path):
     assert 1 <= executors.jobs() <= 4
+    with pytest.MonkeyPatch.context() as gpu:  # a training has it to itself
+        gpu.setattr(executors, "DRIVER", tmp_path)
+        gpu.setattr(torch.cuda, "is_available", lambda: True)
+        gpu.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
+        assert executors.jobs() == 1 and executors.jobs("3") == 3
+        gpu.setattr(torch.cuda, "is_available", lambda: False)
+        assert executors.jobs() == 3
     monkeypatch.setenv("THESIS_JOBS", "7")
     assert executors.jobs() == 7
     for wrong in ("abc", "0", "-1", "1.5", "²"):

@@ -17,7 +17,7 @@ import nbformat
 import psutil
 import pytest
 
-from lib.config import profiles
+from lib.config import paths, profiles
 from lib.runner import run_notebook, schedule
 
 kernels = pytest.mark.smoke  # starts notebooks' kernels: seconds each
@@ -428,3 +428,12 @@ def test_the_status_line_names_the_cell_the_step_and_the_time(checkout):
     assert lines, done.stdout
     assert "[1/1] 01_first  cell 4/7: training students" in lines[0]
     assert re.search(r" \d/8  00:\d\d", lines[0])
+
+
+def test_what_the_data_of_thesis_lack_is_told_once_and_nothing_begins(tmp_path):
+    variables = {"THESIS_ARTIFACTS": tmp_path / "artifacts", "HF_HOME": tmp_path / "home", "HF_HUB_OFFLINE": "1"}
+    variables = {**os.environ, **{key: str(value) for key, value in variables.items()}, "PYTHONPATH": str(paths.ROOT)}
+    command = [sys.executable, "-P", "-m", "lib.runner.run_all", "thesis", "01", "02"]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True)
+    assert done.returncode == 2 and "runs, because" not in done.stdout, done.stdout + done.stderr
+    assert done.stderr.count("hf://datasets/legacy-datasets/wikipedia") == 1
