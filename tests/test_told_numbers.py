@@ -60,7 +60,7 @@ ELSEWHERE = {
         "the paper": ['"20 times smaller, 1 % worse"'],
     },
     "02_structural_loss": {"of intervals": ["95 %"]},
-    "04_pv_grid": {"as near as that to chance": ["within .025 of chance"]},
+    "04_pv_grid": {"as near as that to chance": ["within .035 of chance"]},
     "05_projections": {
         "names of teachers": [
             "teacher with 100 dimensions",
@@ -617,9 +617,10 @@ VERDICTS = {  # of the thesis' findings in mini: all of the first three, and tho
     "contextual-1024-over-2048 both-mm-mse-below-structural weighting-masked-over-plain-sum "
     "weighting-masking-helps-cosine weighting-masking-hurts-mm weighting-mm-below-structural "
     "summary-students-over-sbert summary-mm-over-cosine all-data-sbert-best "
-    "all-data-students-over-context long-context-matters-little retrieval-map-only-mse pv-large-dimensions "
+    "all-data-students-over-context long-context-matters-little pv-large-dimensions "
     "pv-dbow-first-and-last pv-compounds-better pv-low-min-count pv-dbow-varies-more",
-    NOT_TESTABLE: "both-cosine-over-structural weighting-masked-over-structural few-shot-over-baselines",
+    NOT_TESTABLE: "both-cosine-over-structural weighting-masked-over-structural few-shot-over-baselines "
+    "retrieval-map-only-mse retrieval-students-over-context retrieval-games-easier",
 }
 NEWS_VERDICTS = {
     HOLDS: "recurrent-over-transformers below-teacher half-width-costs more-texts distillation-needed",
@@ -668,7 +669,7 @@ def test_words_of_01_to_04():
     assert single[single.index.str.startswith("DBOW;")].min() > single[single.index.str.startswith("DM;")].max()
     assert all(score < scores[name.split("+")[1]] for name, score in pairs.items())
     weak = figure("fig4_5").query("model == 'DM;100;lowercase;2'")
-    assert (weak["value"] - weak["chance"] < 0.0255).sum() == 2 and len(weak) == 6
+    assert (weak["value"] - weak["chance"] < 0.0345).sum() == 3 and len(weak) == 6
 
 
 def test_words_of_05_and_06():
