@@ -280,7 +280,8 @@ def test_an_empty_source_is_refused_by_its_name(tmp_path):
         (tmp_path / f"news {name}").mkdir()
         with pytest.raises(ValueError, match=f"{name}: expected rows, it has none that can be used"):
             thesis.write_corpus([str(tmp_path / name)], tmp_path / f"news {name}")
-    places = dict.fromkeys(("train", "test"), str(tmp_path / "none.parquet"))
+    (tmp_path / "some.jsonl").write_bytes(thesis_files.json_lines([{"text": "words", "label": 1}]))
+    places = {"train": str(tmp_path / "some.jsonl"), "test": str(tmp_path / "none.parquet")}
     with pytest.raises(ValueError, match=r"none\.parquet: expected rows, it has none that can be used"):
         thesis.write_task("IMDB", places, "sentiment", tmp_path, tmp_path)
 
@@ -294,7 +295,9 @@ def test_another_number_of_rows_than_the_thesis_printed_is_told(root, tmp_path):
         f"{root}/pla_test.csv has 6 rows, published: 2,906",
         f"{root}/wines.txt has 3 rows, published: 1,662",
     ]
-    write_csv(root / "pla_test.csv", [[number % 2, f"a {number}", "b"] for number in range(2906)])
+    write_csv(
+        root / "pla_test.csv", [["1", f"a {number // 2}", "b"] for number in range(2904)] + [["0", "a 0", "b"]] * 2
+    )
     (root / "SHA256SUMS").unlink()
     with pytest.warns(UserWarning) as caught:
         written("PAN", tmp_path / "again", root)
