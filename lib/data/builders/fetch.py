@@ -6,9 +6,11 @@ from the first time it was read on. The hub's library gets both, and goes on wit
 
 import contextlib
 import hashlib
+import logging
 import os
 import re
 import shutil
+import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Mapping
@@ -22,17 +24,20 @@ from lib.data.written_once import sha256
 from lib.store.files import write_atomically
 
 SUMS = "SHA256SUMS"
+_MISSING = "missing: ...:"
 _FAILURES = (OSError, RuntimeError, ValueError, errors.HTTPError, zipfile.BadZipFile)
+_unreached: list[BaseException] = []  # why the hub did not answer: it takes half a minute to find out, once a build
 
 
 def everything(sources: Mapping[str, str], root: Path, target: Path, room: int) -> None:
-    """Download what is missing and check all of it; `ValueError` with a line for each thing that is not to be had.
+    """Download what is missing and check all of it; `ValueError` with a line for each source that fails.
 
     sources: {file name: URL of the file, or of the API of the Zenodo record that holds it}, files that go to `root`; a
     place of the hub, see `hub`, is both. For each byte of the hub's `room` bytes are written to `target`. That all fits
     on the disks is checked before anything comes.
     """
-    cache, needed, problems = Path(constants.HF_HUB_CACHE), Counter[Path](), list[str]()
+    _unreached.clear()
+    cache, needed, problems = Path(constants.HF_HUB_CACHE), Counter[Path](), dict[tuple[str, str], list[str]]()
     for url in dict.fromkeys(url for name, url in sources.items() if name == url or not _found(root, name)):
         with contextlib.suppress(*_FAILURES):  # without network nothing can be asked; what is missing is told below
             if url.startswith("hf://"):
@@ -51,9 +56,11 @@ def everything(sources: Mapping[str, str], root: Path, target: Path, room: int) 
         try:
             hub(url) if name == url else pinned(root, name, url)
         except ValueError as error:
-            problems.append(str(error))
+            told = str(error).replace(f"missing: {name}:", _MISSING, 1)
+            problems.setdefault((url, told), []).append(name)
     if problems:
-        raise ValueError("\n".join(problems))
+        lines = (told.replace(_MISSING, f"missing: {', '.join(of)}:", 1) for (_, told), of in problems.items())
+        raise ValueError("\n".join(lines))
 
 
 def hub(place: str) -> list[Path]:
@@ -61,27 +68,48 @@ def hub(place: str) -> list[Path]:
 
     `ValueError` if one cannot be had, is missing in a numbered set, or has another checksum than its name says.
     """
+    cache = constants.HF_HUB_CACHE
     try:
         files = _snapshot(place)
     except errors.RevisionNotFoundError:
         raise ValueError(f"{place}: the hub has no such commit any more; name another in its place") from None
     except _FAILURES as error:
-        told = f"missing: {place}: build where there is a network, then copy {constants.HF_HUB_CACHE} from there"
-        raise ValueError(f"{told} ({_line(error)})") from error
+        told = f"missing: {place}: build where there is a network, then copy {cache} from there"
+        raise ValueError(f"{told} ({_line(*_unreached or [error])})") from error
     parts = {int(match[1]) for path in files if (match := re.search(r"-of-(\d+)\.", path.name))}
     if not files or parts - {len(files)}:
         raise ValueError(f"missing: {place}: {len(files)} of {max(parts, default='its')} files are there; build again")
-    for blob in map(Path.resolve, files):  # a large file is stored under its SHA-256
-        if re.fullmatch("[0-9a-f]{64}", blob.name) and sha256(blob) != blob.name:
-            raise ValueError(f"{place}: the sha256 of {blob} is {sha256(blob)}; delete the file and build again")
+    for blob in map(Path.resolve, files):  # a large file is stored under its SHA-256, a small one as git names it
+        check = {64: sha256, 40: git_sha1}.get(len(blob.name) if re.fullmatch("[0-9a-f]*", blob.name) else 0)
+        if check is None:  # a text that is the same for all of them is told once
+            warnings.warn(f"{cache}: files without a checksum as name, as copied links, are not verified", stacklevel=1)
+        elif (digest := check(blob)) != blob.name:
+            raise ValueError(f"{place}: the {check.__name__} of {blob} is {digest}; delete the file and build again")
     return files
 
 
-def _snapshot(place: str, **options: Any) -> list[Any]:
+def git_sha1(path: Path) -> str:
+    """What git calls a file of this content."""
+    return hashlib.sha1(b"blob %d\0" % path.stat().st_size + path.read_bytes()).hexdigest()
+
+
+def _snapshot(place: str, dry_run: bool = False) -> list[Any]:
     kind, repository, commit, named = re.fullmatch("hf://(?:(dataset)s/)?([^@]+)@([^/]+)/(.+)", place).groups()
     patterns = named.split(",")
-    snapshot = snapshot_download(repository, repo_type=kind, revision=commit, allow_patterns=patterns, **options)
-    return snapshot if options else sorted(path for pattern in patterns for path in Path(snapshot).glob(pattern))
+    options = {"repo_type": kind, "revision": commit, "allow_patterns": patterns, "dry_run": dry_run}
+    logger = logging.getLogger("huggingface_hub")  # tells every second try
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        snapshot = snapshot_download(repository, local_files_only=bool(_unreached), **options)
+    except _FAILURES as error:
+        cause = error.__cause__ or error
+        if isinstance(cause, errors.HTTPError) and not isinstance(cause, errors.HfHubHTTPError):  # not an answer
+            _unreached[:] = [cause]
+        raise
+    finally:
+        logger.setLevel(level)
+    return snapshot if dry_run else sorted(path for pattern in patterns for path in Path(snapshot).glob(pattern))
 
 
 def pinned(root: Path, name: str, url: str) -> Path:
@@ -97,7 +125,7 @@ def pinned(root: Path, name: str, url: str) -> Path:
             raise ValueError("it does not hold the file")
     except _FAILURES as error:
         page = url.replace("/api/", "/")
-        raise ValueError(f"missing: {name}: put it into {root}, from {page} ({_line(error)})") from error
+        raise ValueError(f"missing: {name}: expected in {root}, from {page} ({_line(error)})") from error
     digest = sha256(path)
     if recorded.setdefault(name, digest) != digest:
         told = f"{path}: its sha256 is {digest}, {root / SUMS} says {recorded[name]}"
@@ -131,9 +159,14 @@ def _download(url: str, path: Path, size: int | None, checksum: str) -> None:
 
 
 def sums(root: Path) -> dict[str, str]:
-    """{name: SHA-256} of the files that have been read, as `sha256sum` writes it."""
-    lines = (root / SUMS).read_text(encoding="utf-8").splitlines() if (root / SUMS).is_file() else []
-    return {name: digest for digest, name in map(str.split, lines)}
+    """{name: SHA-256} of the files that have been read, as `sha256sum` or a person writes it."""
+    lines, recorded = (root / SUMS).read_text(encoding="utf-8").splitlines() if (root / SUMS).is_file() else [], {}
+    for number, line in enumerate(lines, start=1):
+        if match := re.fullmatch(r"\s*([0-9a-fA-F]{64})\s+\*?(?:\./)?(\S+)\s*", line):
+            recorded[match[2]] = match[1].lower()
+        elif line.strip():
+            raise ValueError(f"{root / SUMS}:{number}: expected 64 hex digits and a name, got {line[:80]!r}")
+    return recorded
 
 
 def _found(root: Path, name: str) -> Path | None:

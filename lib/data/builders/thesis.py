@@ -15,8 +15,10 @@ import os
 import pickle
 import sys
 import tarfile
+import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,7 @@ ARXIV_CLASSES = "math.AC cs.CV cs.AI cs.SY math.GR cs.CE cs.PL cs.IT cs.DS cs.NE
 ALIGNED = "\001"  # marks the aligned sentence: a leak of the label
 MODEL_FILES = "*.json,*.txt,*.safetensors,pytorch_model.bin"
 ROOM = 4  # bytes written for each one downloaded: Parquet, and Arrow, where all text is unpacked (docs/scale.md)
+PRINTED = [paths.PARAMS / "published" / f"{table}.csv" for table in ("tab5_4", "tab5_5")]
 _OTHERS = ["title", "label"]  # what a row may have besides its text
 PIECE = 20_000  # documents of one Parquet file, and in memory at once
 _SCHEMA = pyarrow.schema([(key, pyarrow.string()) for key in ("id", "text", "title")])
@@ -45,8 +48,10 @@ _SCHEMA = pyarrow.schema([(key, pyarrow.string()) for key in ("id", "text", "tit
 
 def key_files(profile: Profile) -> str:
     """The checksums of the files that no hub serves; if one is not known yet, everything is downloaded first."""
-    root, wanted = downloads(profile), sources(profile)
+    root, wanted, folder = downloads(profile), sources(profile), profile.news.events.partition("/")[0]
     names = [name for name in wanted if not name.startswith("hf://")]
+    if not paths.ROOT.joinpath(os.environ.get("THESIS_DATA") or profile.data_root or "", folder).is_dir():
+        warnings.warn(f"THESIS_DATA/{folder}, for notebook 08, is not there; lib.news.telegram makes it", stacklevel=2)
     root.mkdir(parents=True, exist_ok=True)
     with FileLock(root / ".lock"):
         if not fetch.sums(root).keys() >= {*names}:
@@ -95,6 +100,7 @@ def _write_documents(folder: Path, rows: Iterator[dict[str, str]], title: str, s
     for piece, batch in enumerate(iter(lambda: list(itertools.islice(rows, PIECE)), [])):
         table = pyarrow.Table.from_pylist(batch, schema=_SCHEMA)
         parquet.write_table(table, folder / "documents" / f"{piece:05d}.parquet")
+    _compare(", ".join(source), [*(folder / "documents").iterdir()])
     write_folder(folder, None, title, f"Source: {', '.join(source)}. Licence: as stated there.", how)
 
 
@@ -129,16 +135,19 @@ def write_task(role: str, files: dict[str, str], task: str, root: Path, folder: 
     `role` is its name in the thesis, `task` in the dataset folder `folder`, which is there; `root` holds the downloads.
     """
     if role in SINGLES:
-        texts, gold, note = _singles(files, cut=ARXIV_CLASSES if role == "ARXIV" else ())
+        texts, gold, note = _singles(role, files, cut=ARXIV_CLASSES if role == "ARXIV" else ())
     else:
         places = [fetch.pinned(root, name, url) for name, url in files.items()]
-        texts, gold, note = _pairs(places) if role in PAIRS else _retrieval(*places)
+        try:
+            texts, gold, note = _pairs(role, places) if role in PAIRS else _retrieval(role, *places)
+        except ValueError as error:
+            raise ValueError(f"{error}; for another copy delete the line in {root / fetch.SUMS} too") from error
     (write_examples if role in SINGLES + PAIRS else write_relevant)(folder / "tasks" / task, gold)
     rows = ({"id": text_id, "text": text, "title": ""} for text_id, text in texts.items())
     _write_documents(folder, rows, role, dict.fromkeys(url.replace("/api/", "/") for url in files.values()), note)
 
 
-def _singles(places: dict[str, str], cut: Sequence[str]) -> tuple[dict[str, str], Examples, str]:
+def _singles(role: str, places: dict[str, str], cut: Sequence[str]) -> tuple[dict[str, str], Examples, str]:
     """Single documents, of each split those of a place; strings in `cut` are taken out of the texts."""
     texts: dict[str, str] = {}
     examples: Examples = {split: [] for split in places}
@@ -147,10 +156,11 @@ def _singles(places: dict[str, str], cut: Sequence[str]) -> tuple[dict[str, str]
             text_id = f"{split}/{number}"
             texts[text_id] = functools.reduce(lambda text, name: text.replace(name, ""), cut, row["text"])
             examples[split].append(((text_id,), str(row["label"])))
+        _compare(place, examples[split], role, split)
     return texts, examples, ""
 
 
-def _pairs(files: list[Path]) -> tuple[dict[str, str], Examples, str]:
+def _pairs(role: str, files: list[Path]) -> tuple[dict[str, str], Examples, str]:
     """Headerless CSV: label, first text, second text. Equal texts get one id, so that each is embedded once.
 
     A dataset folder refuses three things that such files may hold: a pair of one text gets two ids; a pair that stands
@@ -159,7 +169,7 @@ def _pairs(files: list[Path]) -> tuple[dict[str, str], Examples, str]:
     texts: dict[str, str] = {}
     examples: Examples = {split: [] for split in SPLITS}
     first: dict[tuple[str, str], tuple[str, str]] = {}
-    left_out = 0
+    left_out = Counter[str]()
     for split, path in zip(SPLITS, files, strict=True):
         for where, row in _csv_rows(path):
             if len(row) != 3 or row[0] not in ("0", "1"):
@@ -170,15 +180,16 @@ def _pairs(files: list[Path]) -> tuple[dict[str, str], Examples, str]:
             given = (split, row[0])
             turned = first.get(ids[::-1], given)
             if (turned[0] == split and turned != given) or first.setdefault(ids, given) != given:
-                left_out += 1
+                left_out[split] += 1
                 continue
             texts.update(zip(ids, pair, strict=True))
             examples[split].append((ids, row[0]))
-    note = f"{left_out} pairs left out: they stand there before, with the other label or in another split."
+        _compare(path, examples[split], role, split, left_out[split])
+    note = f"{left_out.total()} pairs left out: they stand there before, with the other label or in another split."
     return texts, examples, note if left_out else ""
 
 
-def _retrieval(articles: Path, gold_lists: Path) -> tuple[dict[str, str], dict[str, list[str]], str]:
+def _retrieval(role: str, articles: Path, gold_lists: Path) -> tuple[dict[str, str], dict[str, list[str]], str]:
     """An article is its title, then its sections' titles and texts, empty ones left out. Gold: {title: {title: 1}}."""
     texts: dict[str, str] = {}
     for where, row in itertools.islice(_csv_rows(articles), 1, None):  # below the header
@@ -198,15 +209,27 @@ def _retrieval(articles: Path, gold_lists: Path) -> tuple[dict[str, str], dict[s
         ) from error
     kept = {a: [b for b in targets if b in texts and b != a] for a, targets in gold.items() if a in texts}
     relevant = {source: targets for source, targets in kept.items() if targets}
+    _compare(articles, texts, role)
+    _compare(gold_lists, relevant)
     dropped = len(gold) - len(relevant)
     return texts, relevant, f"{dropped} of {len(gold)} gold sources dropped: they or all their targets have no text."
+
+
+def _compare(place: str | Path, rows: Sized, role: str = "", split: str = "", left_out: int = 0) -> None:
+    """`ValueError` without any usable row; a warning if Tables 5.4 and 5.5 print another number of rows in the file."""
+    if not rows:
+        raise ValueError(f"{place}: expected rows, it has none that can be used")
+    lines = (line for table in PRINTED for line in csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
+    printed = [int(line["documents"]) for line in lines if (line["task"], line.get("split", "")) == (role, split)]
+    if printed not in ([], [len(rows) + left_out]):
+        warnings.warn(f"{place} has {len(rows) + left_out:,} rows, published: {printed[0]:,}", stacklevel=2)
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[str, list[str]]]:
     """(file:line where it ends, row), texts of any length; `ValueError` with the line where they are no UTF-8 text."""
     csv.field_size_limit(sys.maxsize)
     with path.open(encoding="utf-8", newline="") as stream:
-        reader = csv.reader(stream)
+        reader = csv.reader(stream, strict=True)  # a text cut off inside quotation marks is an error
         try:
             for row in reader:
                 yield f"{path}:{reader.line_num}", row

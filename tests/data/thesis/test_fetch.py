@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import os
 import re
 import shutil
@@ -12,9 +13,10 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
+import httpx2
 import huggingface_hub
 import pytest
-from huggingface_hub import constants
+from huggingface_hub import constants, errors
 
 from lib.config import paths, profiles
 from lib.data.builders import fetch, thesis
@@ -116,7 +118,7 @@ def test_a_server_that_begins_anew_gives_the_same_file(zenodo, root):
 def test_what_is_cut_off_again_and_again_is_told_and_kept(zenodo, root, monkeypatch):
     monkeypatch.setattr("time.sleep", lambda _: None)
     zenodo.cut = 100
-    with pytest.raises(ValueError, match=r"missing: wines\.txt: put it into .*without sending complete"):
+    with pytest.raises(ValueError, match=r"missing: wines\.txt: expected in .*without sending complete"):
         fetch.everything({"wines.txt": zenodo.record}, root, root, 4)
     assert not (root / "1" / "wines.txt").exists()
     zenodo.cut = None
@@ -131,7 +133,7 @@ def test_a_wrong_checksum_is_refused_at_the_download(zenodo, root):
     assert not list(root.rglob("wines.txt*"))
 
 
-def test_a_wrong_checksum_is_refused_ever_after(root):
+def test_another_content_than_was_first_read_is_refused(root):
     (root / "by hand").mkdir()
     (root / "by hand" / "wines.txt").write_bytes(TEXT)
     assert fetch.pinned(root, "wines.txt", "https://x").parent.name == "by hand"
@@ -140,6 +142,28 @@ def test_a_wrong_checksum_is_refused_ever_after(root):
         ValueError, match=r"wines\.txt: its sha256 is [0-9a-f]{64}, .*SHA256SUMS says [0-9a-f]{64}; del"
     ):
         fetch.pinned(root, "wines.txt", "https://x")
+
+
+@pytest.mark.parametrize("form", ["{}  wines.txt\n", "\n{} *./wines.txt\n\n", "{}  ./wines.txt\r\n", " {}\twines.txt"])
+@pytest.mark.parametrize("case", [str.lower, str.upper])
+def test_checksums_that_a_person_wrote(root, form, case):
+    (root / "wines.txt").write_bytes(TEXT)
+    (root / "SHA256SUMS").write_text(form.format(case(hashlib.sha256(TEXT).hexdigest())))
+    assert fetch.pinned(root, "wines.txt", "https://x") == root / "wines.txt"
+    assert (root / "SHA256SUMS").read_text() == f"{hashlib.sha256(TEXT).hexdigest()}  wines.txt\n"
+    (root / "wines.txt").write_bytes(TEXT[1:])
+    (root / "SHA256SUMS").write_text(form.format(case(hashlib.sha256(TEXT).hexdigest())))
+    with pytest.raises(ValueError, match="SHA256SUMS says"):
+        fetch.pinned(root, "wines.txt", "https://x")
+
+
+@pytest.mark.parametrize("line", ["wines.txt", "0" * 63 + "  wines.txt", "wines.txt  " + "0" * 64, "0" * 64])
+def test_a_checksum_that_cannot_be_read_is_told_with_its_line(root, line, monkeypatch):
+    (root / "SHA256SUMS").write_text("0" * 64 + f"  games.txt\n\n{line}\n")
+    monkeypatch.setenv("THESIS_DATA", str(root))
+    with pytest.raises(ValueError) as caught:
+        thesis.key_files(profiles.load("thesis"))
+    assert str(caught.value) == f"{root}/SHA256SUMS:3: expected 64 hex digits and a name, got {line[:80]!r}"
 
 
 def test_an_archive_is_unpacked(zenodo, root, tmp_path):
@@ -157,11 +181,39 @@ def test_without_network_every_missing_thing_has_a_line(root, tmp_path, monkeypa
         fetch.everything(thesis.sources(profile), root, root, 4)
     missing = str(caught.value).splitlines()
     assert all(line.startswith("missing: ") for line in missing)
-    assert len(missing) == len(thesis.sources(profile)) == 16 + 2 + 5 + 2
-    told = f"missing: wines.txt: put it into {root}, from https://zenodo.org/records/4812960 ("
+    records, files, places = 3, 2, 2 + 5 + 2
+    assert len(missing) == records + files + places and len(thesis.sources(profile)) == 14 + files + places
+    told = f"missing: wines.txt: expected in {root}, from https://zenodo.org/records/4812960 ("
     assert [line for line in missing if line.startswith(told)]
+    (pairs,) = (line for line in missing if "https://zenodo.org/records/4361695 (" in line)
+    names = {name for task in thesis.PAIRS for name in profile.build.tasks[task]}
+    assert {*pairs.split(": ")[1].split(", ")} == names, "one line a record"
     assert any(line.startswith(f"missing: {profile.build.news[0]}: build where there is a network") for line in missing)
     assert not [path for path in root.rglob("*") if path.suffix != ".part"]
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_a_hub_that_cannot_be_reached_is_asked_once_and_its_library_is_quiet(root, tmp_path, monkeypatch, answers):
+    """One place that the hub refuses says nothing of the others; no connection does, until the next build."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    asked, logger = [], logging.getLogger("huggingface_hub")
+    before = logger.level
+
+    def fail(_, repo_id, **__):
+        asked.append((repo_id, logger.isEnabledFor(logging.WARNING)))
+        if answers:
+            raise errors.HfHubHTTPError("a gated place", response=httpx2.Response(403))
+        raise httpx2.ConnectError("no route to host")
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_tree", fail)
+    places = [f"hf://{name}@{'1' * 40}/*.json" for name in ("a/b", "c/d", "e/f")]
+    for build in (1, 2):
+        with pytest.raises(ValueError) as caught:
+            fetch.everything({place: place for place in places}, root, root, 4)
+        assert len(asked) == build * (6 if answers else 1), "first for the sizes, then for the files"
+        if not answers:
+            assert str(caught.value).count("\n") == 2 and str(caught.value).count("(no route to host)") == 3
+    assert not any(loud for _, loud in asked) and logger.level == before
 
 
 def test_a_full_disk_is_told_before_anything_comes(zenodo, root, monkeypatch):
@@ -194,6 +246,25 @@ def test_a_damaged_blob_is_refused_by_its_checksum(cache):
     path.write_bytes(b"PAR0")
     with pytest.raises(ValueError, match=rf"parquet: the sha256 of {path} is [0-9a-f]{{64}}; delete the file"):
         fetch.hub(PLACE)
+
+
+def test_a_small_blob_is_compared_with_the_name_that_git_gives_it(cache):
+    place = "hf://datasets/a/b@" + "1" * 40 + "/README.md"
+    thesis_files.put(cache, "datasets", "a/b", "1" * 40, {"README.md": b"words"})
+    blob = fetch.hub(place)[0].resolve()
+    git = subprocess.run(["git", "hash-object", blob], capture_output=True, text=True, check=True)
+    assert blob.name == git.stdout.strip()
+    blob.write_bytes(b"sword")
+    with pytest.raises(ValueError, match=rf"README\.md: the git_sha1 of {blob} is [0-9a-f]{{40}}; delete the file"):
+        fetch.hub(place)
+
+
+def test_a_cache_copied_without_links_is_taken_with_a_warning(cache, recwarn):
+    for path in fetch.hub(PLACE):
+        path.resolve().replace(path)
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="hub: files without a checksum as name, as copied links, are not verified"):
+        assert len(fetch.hub(PLACE)) == 2
 
 
 @pytest.mark.parametrize("listed", [True, False])

@@ -7,6 +7,7 @@ import json
 import pickle
 import shutil
 import tarfile
+import warnings
 
 import pandas as pd
 import pytest
@@ -177,12 +178,22 @@ def test_what_is_built_is_not_asked_for_again(true_files, tmp_path):
     assert sources.root(true_files) == place
 
 
+def test_the_door_says_that_the_news_are_missing(true_files, tmp_path):
+    told = r"THESIS_DATA/telegram, for notebook 08, is not there; lib\.news\.telegram makes it"
+    with pytest.warns(UserWarning, match=told):
+        sources.root(true_files)
+    (tmp_path / "data" / "telegram").mkdir()
+    with warnings.catch_warnings(record=True) as caught:
+        sources.root(true_files)
+    assert not caught
+
+
 def test_the_door_says_what_is_missing(true_files, tmp_path, capsys):
     (tmp_path / "data" / "wines.txt").unlink()
     assert build.main(["thesis"]) == 2
     told = capsys.readouterr().err.partition("error: ")[2]  # behind the bars of the hub's library
     assert told.startswith(
-        f"missing: wines.txt: put it into {tmp_path / 'data'}, from https://zenodo.org/records/4812960"
+        f"missing: wines.txt: expected in {tmp_path / 'data'}, from https://zenodo.org/records/4812960"
     )
     assert told.count("\n") == 1
 
@@ -244,9 +255,50 @@ def test_a_damaged_file_of_a_corpus_is_refused_by_its_name(tmp_path, name, spoil
         ("WINES", "wines.txt", b"Title,Sections\nA\n", r"wines\.txt:2: expected a title and its \[\(heading, text\)\]"),
         ("WINES", "wines.txt", b"Title,Sections\nA,[(1\n", r"wines\.txt:2: expected a title"),
         ("GAMES", "video_games.gt", b"\x80\x04", r"video_games\.gt: expected a pickle"),
+        (
+            "OC",
+            "dev_ai2_ab.csv",
+            b'1,a,b\n0,c,"cut',
+            r"dev_ai2_ab\.csv:2: .*: unexpected end of data; .*SHA256SUMS too",
+        ),
+        ("OC", "dev_ai2_ab.csv", b"", r"dev_ai2_ab\.csv: expected rows, it has none"),
+        ("WINES", "wines.txt", b'Title,Sections\nA,"[(', r"wines\.txt:2: .*: unexpected end of data"),
+        ("WINES", "wines.txt", b"Title,Sections\n", r"wines\.txt: expected rows, it has none"),
+        ("GAMES", "video_games.gt", pickle.dumps({"A": {}}), r"video_games\.gt: expected rows, it has none"),
     ],
 )
 def test_a_damaged_file_of_a_task_is_refused_by_its_name(root, tmp_path, role, name, content, told):
     (root / name).write_bytes(content)
     with pytest.raises(ValueError, match=told):
         thesis.write_task(role, FILES[role], "task", root, tmp_path)
+
+
+def test_an_empty_source_is_refused_by_its_name(tmp_path):
+    (tmp_path / "none.parquet").write_bytes(thesis_files.parquet({"text": [], "label": []}))
+    (tmp_path / "blank.jsonl").write_bytes(thesis_files.json_lines([{"text": " "}]))
+    for name in ("none.parquet", "blank.jsonl"):
+        (tmp_path / f"news {name}").mkdir()
+        with pytest.raises(ValueError, match=f"{name}: expected rows, it has none that can be used"):
+            thesis.write_corpus([str(tmp_path / name)], tmp_path / f"news {name}")
+    (tmp_path / "some.jsonl").write_bytes(thesis_files.json_lines([{"text": "words", "label": 1}]))
+    places = {"train": str(tmp_path / "some.jsonl"), "test": str(tmp_path / "none.parquet")}
+    with pytest.raises(ValueError, match=r"none\.parquet: expected rows, it has none that can be used"):
+        thesis.write_task("IMDB", places, "sentiment", tmp_path, tmp_path)
+
+
+def test_another_number_of_rows_than_the_thesis_printed_is_told(root, tmp_path):
+    with pytest.warns(UserWarning) as caught:
+        written("PAN", tmp_path / "out", root)
+        written("WINES", tmp_path / "wines", root)
+    assert [str(warning.message) for warning in caught] == [
+        f"{root}/pla_train.csv has 6 rows, published: 17,968",
+        f"{root}/pla_test.csv has 6 rows, published: 2,906",
+        f"{root}/wines.txt has 3 rows, published: 1,662",
+    ]
+    write_csv(
+        root / "pla_test.csv", [["1", f"a {number // 2}", "b"] for number in range(2904)] + [["0", "a 0", "b"]] * 2
+    )
+    (root / "SHA256SUMS").unlink()
+    with pytest.warns(UserWarning) as caught:
+        written("PAN", tmp_path / "again", root)
+    assert len(caught) == 1, "the training file alone"
