@@ -161,8 +161,10 @@ def encoders(stages: Iterable[Stage]) -> tuple[float, float, float, float]:
 def table(labels: Collection[str], profile: Profile) -> list[str]:
     """Lines for a person; none for a profile or models of which `params/costs.yaml` says nothing."""
     facts, models, student = FACTS["profiles"].get(profile.name), FACTS["models"], profile.student
-    if facts is None or not {student.model, profile.structural_teacher.model} <= models.keys():
-        return [] if facts is None else ["", "Costs: not reckoned, as the sizes of these models are not known"]
+    if facts is None or not labels:
+        return []
+    if not {student.model, profile.structural_teacher.model} <= models.keys():
+        return ["", "Costs: not reckoned, as the sizes of these models are not known"]
     stages = asked(labels, profile)
     counts = Counter(f"{own.training.documents:,} documents" for own, _, pairs in stages for _ in _students(pairs))
     trained, read, taught, stored = encoders(stages)
