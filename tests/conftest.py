@@ -86,8 +86,7 @@ def with_examples():
 def pytest_collection_modifyitems(items):
     """What takes longest begins first, all notebooks above all, so that no process waits for another at the end. Tests
     marked `gpu` are skipped, and said to be, where there is none."""
-    longest = ("test_rehearsal.py", "test_smoke.py")
-    items.sort(key=lambda item: (item.path.name not in longest, item.get_closest_marker("smoke") is None))
+    items.sort(key=lambda item: (item.path.name != "test_smoke.py", item.get_closest_marker("smoke") is None))
     if not torch.cuda.is_available():
         for item in items:
             if item.get_closest_marker("gpu"):

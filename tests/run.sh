@@ -30,12 +30,10 @@ step "spelling (codespell)" "$python" -m codespell_lib lib tests docs notebooks 
 step "notebooks without outputs (nbstripout)" notebooks_are_clean
 # Without the notebooks (two minutes instead of ten): tests/run.sh -m "not smoke and not slow"
 # Files go to as many processes as there are cores, at most four, in the order of tests/conftest.py; the tests of one
-# file stay together. All of them: with the dress rehearsal of the profile thesis, which leaves most cores idle.
-chosen="not slow"
-[ "$#" -gt 0 ] || chosen="not slow or rehearsal"
+# file stay together.
 echo "== tests (pytest)"
 "$python" -m pytest -q -p no:cacheprovider -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
-    -m "$chosen" "$@" || status=1
+    -m "not slow" "$@" || status=1
 
 install_browser() { # a pinned playwright, and Debian's Chromium where this is root; the test says what is missing
     local find='import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["browser"])'
@@ -58,5 +56,9 @@ fi
 if [ "$#" = 0 ]; then
     install_browser >/dev/null 2>&1 || true
     step "JupyterLab in a browser" "$python" -m pytest -q -p no:cacheprovider -p no:xdist -rs -m slow tests/test_jupyterlab.py
+fi
+# The thesis' two commands on small files in the true formats, some ten minutes.
+if [ "$#" = 0 ]; then
+    step "dress rehearsal of the profile thesis" "$python" -m pytest -q -p no:cacheprovider -p no:xdist -m slow tests/test_rehearsal.py
 fi
 exit "$status"

@@ -1,7 +1,7 @@
 """The dress rehearsal of `thesis`: its two commands, offline, on everything that it downloads in the true formats.
 
 A few dozen texts, and two models of the true kinds with two thin layers; the profile is cut by its own settings alone.
-It takes some ten minutes, of one core or two: `tests/run.sh` begins with it.
+It takes some ten minutes: `tests/run.sh` runs it on its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lib.config import manifest, paths, profiles
 from lib.news import telegram
 from tests import thesis_files
 
-pytestmark = [pytest.mark.slow, pytest.mark.rehearsal]
+pytestmark = pytest.mark.slow
 ENTRIES = manifest.load()
 CUT = [
     "corpus.folders=[{folder: wikipedia, share: 0.5}, {folder: news, share: 0.5, min_tokens: 60}]",
