@@ -41,7 +41,7 @@ def train(
     for part, name in ((examples, "examples"), (held_out, "held-out examples")):
         if not len(part) or part.shape[1:] != (wanted,):
             raise ValueError(f"expected {name} of {wanted} documents for {student.design.loss}, got {part.shape}")
-    targets = nn.functional.normalize(torch.from_numpy(teacher))
+    targets = nn.functional.normalize(torch.from_numpy(teacher)).to(student.embedding.weight.device)
     lengths = np.array([len(row) for row in rows])
     # Adam leaves a token that no document has as it is; without those a step has less to do and gives the same bits.
     table = student.embedding

@@ -5,6 +5,7 @@ import zlib
 import numpy as np
 
 from lib.config.profiles import Profile
+from lib.experiments import models
 from lib.news import designs, distil, events, inputs
 from lib.news.students import Sizes, Student
 from lib.news.widths import TOKEN_DIM, scaled
@@ -62,6 +63,7 @@ def _student(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
     if start:
         with torch.no_grad():
             student.embedding.weight.copy_(torch.from_numpy(given[start])[:, : student.embedding.embedding_dim])
+    student.to(models.device())
     use = "train" if design.annotated or design.loss in ("triplet", "complex") else "distilled"
     examples, held_out = np.arange(len(ids[use]))[:, None], events.held_out(section.documents)
     if use == "train":

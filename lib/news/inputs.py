@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lib.config.profiles import Profile
-from lib.experiments import keys, structural_teacher
+from lib.experiments import keys, models, structural_teacher
 from lib.news import events, tuning
 from lib.news.widths import TOKEN_DIM, scaled
 from lib.store.files import fingerprint
@@ -38,7 +38,7 @@ def recipe_of(kind: str, profile: Profile, settings: Any, module: str = "lib.new
     data = once({"kind": "news_texts", "profile": profile.model_dump(mode="json")}, read)
     stop = (*keys.NOT_ENTERED, "lib.published", "lib.news.tuning")  # tuning's recipe, in this one, has its code
     made_by = [source_key(module, "lib.config.environment", stop=stop)]
-    made_by.append(keys.versions("torch", "transformers", "numpy", "scikit-learn"))
+    made_by.append([models.device(), keys.versions("torch", "transformers", "numpy", "scikit-learn")])
     teacher = keys.structural_teacher(profile)
     if profile.news.tuned_teacher:
         teacher = tuning.recipe(profile, read_sides(profile)["train"])
@@ -120,7 +120,7 @@ def inputs_of(profile: Profile) -> dict[str, np.ndarray]:
         for use, part in texts(profile).items():
             limit = window_tokens(profile) if use == "distilled" else profile.news.max_tokens
             rows += teacher.tokenizer(part, max_length=limit, truncation=True, verbose=False)["input_ids"]
-        tokens = teacher.model.get_input_embeddings().weight.numpy()
+        tokens = teacher.model.get_input_embeddings().weight.cpu().numpy()
         width = scaled(TOKEN_DIM, profile.width)
         reduced = PCA(width, svd_solver="covariance_eigh").fit_transform(tokens)
         vectors = {"tokens": tokens, "reduced": (SPREAD * reduced / reduced.std()).astype(np.float32)}

@@ -91,6 +91,7 @@ def times(profile: Profile) -> dict[str, list[float]]:
         sizes = embedders.sizes(profile, inputs.inputs_of(profile))
         structures = {model: replace(designs.parse(model), **_TRAINING) for model in names}
         teacher = inputs.reader(profile, profile.news.max_tokens)
+        teacher.model.to("cpu")  # on a GPU, too: the paper gives times of a processor
         encoders: dict[Any, tuple[Callable, list]] = {embedders.TEACHER: (teacher.encode, texts)}
         encoders |= {structure: (Student(structure, sizes).encode, ids) for structure in {*structures.values()}}
         rounds = [{name: _milliseconds(*given) for name, given in encoders.items()} for _ in range(ROUNDS)]

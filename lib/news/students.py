@@ -61,14 +61,16 @@ class Student(nn.Module):
     def forward(
         self, ids: Int[Tensor, "batch tokens"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch output"]:
-        """lengths: tokens of each document, at least 1; ids behind them may be anything."""
-        inside = torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]
+        """lengths: tokens of each document, at least 1; ids behind them may be anything. Both on the CPU: ids are moved
+        to the student's device, lengths are also read, for which a GPU would have to be waited for."""
+        ids, counts = (given.to(self.embedding.weight.device) for given in (ids, lengths[:, None]))
+        inside = torch.arange(ids.shape[1], device=ids.device) < counts
         states = self.body(self.embedding(ids * inside), inside, lengths)
         states = self.per_token(states)
         if self.design.aggregation == "CLS":
             pooled = states[:, 0]
         else:
-            weights = inside / lengths[:, None]
+            weights = inside / counts
             if self.scorer is not None:
                 weights = self.scorer(states).squeeze(2).masked_fill(~inside, -torch.inf).softmax(1)
             pooled = (states * weights[:, :, None]).sum(1)  # of weight 0 behind a document's length
@@ -82,7 +84,7 @@ class Student(nn.Module):
         self.eval()
         order = np.argsort([len(row) for row in rows], kind="stable")
         batches = np.split(order, range(batch_size, len(rows), batch_size))
-        vectors = [self(*padded([rows[row] for row in batch])).numpy() for batch in batches]
+        vectors = [self(*padded([rows[row] for row in batch])).cpu().numpy() for batch in batches]
         self.train(training)
         return np.concatenate(vectors)[np.argsort(order)]
 
@@ -117,7 +119,7 @@ def static_embedding(student: Student, tokenizer: Any) -> Any:
     if student.design.architecture != "bag":
         raise ValueError(f"{student.design.identity!r} is no bag: only averaged token vectors are a StaticEmbedding")
     with torch.no_grad():
-        table = student.after(student.embedding.weight).numpy()
+        table = student.after(student.embedding.weight).cpu().numpy()
     return StaticEmbedding(tokenizer.backend_tokenizer, embedding_weights=table)
 
 
@@ -131,9 +133,9 @@ class Recurrent(nn.Module):
 
     def forward(self, vectors: Tensor, inside: Tensor, lengths: Tensor) -> Tensor:
         # One direction meets padding only behind a document; packed, PyTorch's LSTM and GRU are far slower.
-        if not self.cells.bidirectional or bool(inside.all()):
+        if not self.cells.bidirectional or bool((lengths == vectors.shape[1]).all()):
             return self.cells(vectors)[0]
-        packed = pack_padded_sequence(vectors, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
         return pad_packed_sequence(self.cells(packed)[0], batch_first=True, total_length=vectors.shape[1])[0]
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.config.schema import Profile
-from lib.experiments import keys, structural_teacher
+from lib.experiments import keys, models, structural_teacher
 from lib.news import events
 from lib.news.events import Side
 from lib.news.losses import triplet
@@ -39,12 +39,12 @@ class TunedTeacher:
     def __init__(self, encoder: Any):
         self.encoder, self.tokenizer, self.model, self.dim = encoder, encoder.tokenizer, encoder.model, DIM
         if not hasattr(self.model, "news_head"):
-            self.model.news_head = nn.Linear(encoder.dim, DIM)
+            self.model.news_head = nn.Linear(encoder.dim, DIM).to(self.model.device)
 
     def embed(self, texts: Sequence[str]) -> Tensor:
         """(texts, 256) vectors of length 1, with gradients."""
         options = {"truncation": True, "max_length": self.encoder.max_tokens, "padding": True, "verbose": False}
-        batch = self.tokenizer(list(texts), return_tensors="pt", **options)
+        batch = self.tokenizer(list(texts), return_tensors="pt", **options).to(self.model.device)
         states = self.model.news_head(self.model(**batch).last_hidden_state)
         counted = batch["attention_mask"].unsqueeze(2)
         return nn.functional.normalize((states * counted).sum(1) / counted.sum(1))
@@ -52,15 +52,15 @@ class TunedTeacher:
     @torch.inference_mode()
     def encode(self, texts: Sequence[str], batch_size: int = 32) -> np.ndarray:
         """(texts, 256) float32 vectors of length 1. The mean of a linear layer's values is the layer of the mean."""
-        means = torch.from_numpy(self.encoder.encode(texts, batch_size))
-        return nn.functional.normalize(self.model.news_head(means)).numpy()
+        means = torch.from_numpy(self.encoder.encode(texts, batch_size)).to(self.model.device)
+        return nn.functional.normalize(self.model.news_head(means)).cpu().numpy()
 
 
 def recipe(profile: Profile, side: Side) -> Recipe:
     """All that makes the tuned teacher: its encoder, the train side and the code. No other side is in it."""
     seen = fingerprint([list(side.texts), side.pairs.tolist(), side.positive.tolist()])
     made_by = [source_key("lib.news.tuning", "lib.config.environment", stop=keys.NOT_ENTERED)]
-    made_by.append(keys.versions("torch", "transformers", "numpy"))
+    made_by.append([models.device(), keys.versions("torch", "transformers", "numpy")])
     settings, encoder = [min(TOKENS, profile.news.max_tokens)], keys.structural_teacher(profile)
     return {"kind": "news_tuned", "settings": settings, "train": seen, "teacher": encoder, "code": made_by}
 
@@ -74,7 +74,7 @@ def load(encoder: Any, profile: Profile, side: Side) -> TunedTeacher:
         teacher.max_tokens = min(TOKENS, profile.news.max_tokens)
         torch.manual_seed(SEED)
         history = tune(tuned := TunedTeacher(teacher), side)
-        state = {name: values.numpy() for name, values in tuned.model.state_dict().items()}
+        state = {name: values.cpu().numpy() for name, values in tuned.model.state_dict().items()}
         return state | {"history": np.array(history)}
 
     key, teacher = recipe(profile, side), TunedTeacher(encoder)

@@ -68,6 +68,20 @@ def test_the_best_epochs_weights_stay_and_patience_ends_a_training():
         assert float(distil.loss(student, rows, targets, every[-8:]).mean()) == pytest.approx(history[best], rel=1e-5)
 
 
+@pytest.mark.parametrize(("identity", "examples"), [("CNN-1;MSE", None), ("LSTM;complex;α=0.5", TRIPLETS)])
+def test_training_stays_on_the_students_device(monkeypatch, identity, examples):
+    """A teacher vector left on the CPU would be an error, as it would with a GPU. A meta tensor has no value: 0."""
+    devices, loss, adam = [], distil.loss, torch.optim.Adam
+    monkeypatch.setattr(torch.optim, "Adam", lambda groups, lr, fused: adam(groups, lr))  # fused knows no meta device
+    monkeypatch.setattr(distil, "loss", lambda *given: devices.append((found := loss(*given)).device.type) or found)
+    monkeypatch.setattr(distil, "float", lambda value: 0.0, raising=False)
+    rows, teacher, every = lesson()
+    parts = np.split(every if examples is None else examples, [56])
+    student = Student(designs.parse(identity), SMALL).to("meta")
+    assert distil.train(student, rows, teacher, parts, seed=0, settings=SETTINGS) == [0.0] * 3
+    assert {*devices, student.embedding.weight.device.type} == {"meta"} and len(devices) == 3 * (7 + 1)
+
+
 def test_a_plateau_lowers_the_rate_and_a_fixed_schedule_does_not(monkeypatch):
     rates = []
     step = torch.optim.Adam.step

@@ -118,6 +118,13 @@ def test_padding_never_changes_an_embedding(identity):
     assert alone.std(0).max() > 1e-3, "different documents differ"
 
 
+@pytest.mark.parametrize("identity", STRUCTURES)
+def test_devices_of_all_layers_on_the_meta_device(identity):
+    """A tensor made on the CPU in between would be an error, as it would on a GPU. Packing knows no meta device."""
+    embeddings = student(identity).train().to("meta")(*padded([[3, 4, 5], [6, 7, 8]]))
+    assert embeddings.shape == (2, 12) and embeddings.device.type == "meta" and embeddings.requires_grad
+
+
 @pytest.mark.parametrize("identity", [name for name in STRUCTURES if "LSTM(" in name or "GRU" in name or "RNN" in name])
 def test_packed_students_equal_a_loop_over_documents(identity):
     model = student(identity)

@@ -2,12 +2,14 @@
 
 import itertools
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from lib.config import profiles
+from lib.experiments import models
 from lib.news import embedders, events, inputs, results, tuning
 from lib.store.records import store
 
@@ -78,6 +80,19 @@ def test_a_vector_is_the_mean_of_the_layer_over_the_real_tokens(own):
             ids = torch.tensor([teacher.tokenizer(text)["input_ids"]])
             layer = teacher.model.news_head(teacher.model(ids).last_hidden_state)[0].mean(0)
             assert np.allclose(layer / layer.norm(), vector, atol=1e-6)
+
+
+def test_the_tuned_teacher_computes_where_its_encoder_does(own, monkeypatch):
+    """Its layer, or a batch, left on the CPU would be an error, as it would with a GPU."""
+    monkeypatch.setattr(models, "device", lambda: "meta")
+    teacher = tuning.TunedTeacher(inputs._encoder(own(documents(TOPICS)), 32))
+
+    def words(model, input_ids, **_):
+        return SimpleNamespace(last_hidden_state=model.get_input_embeddings()(input_ids))
+
+    monkeypatch.setattr(type(teacher.model), "forward", words)  # BERT's own looks into its mask, and meta has no values
+    vectors = teacher.embed(["One.", "A text of several more words than the other one."])
+    assert vectors.shape == (2, 256) and vectors.device.type == "meta"
 
 
 def test_no_tested_text_label_or_order_of_it_reaches_the_tuned_weights(own):
