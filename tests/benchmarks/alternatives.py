@@ -182,7 +182,7 @@ def one_pass(model: torch.nn.Module, embed: Embed, precision: str, step: str, le
     return min(seconds(documents) for _ in range(PASSES)), peak() - before
 
 
-def rates() -> dict[tuple[str, str, str], float]:
+def rates(precisions: Sequence[str]) -> dict[tuple[str, str, str], float]:
     """The rates of matrix products in GFLOP/s by (precision, library, product)."""
     measured = {}
     for product, (rows, inner, columns) in PRODUCTS.items():
@@ -194,6 +194,8 @@ def rates() -> dict[tuple[str, str, str], float]:
             ("bf16", "oneDNN", product): lambda x=half, weight=half_weight: torch.mm(x, weight.t()),
         }
         for key, multiply in by.items():
+            if key[0] not in precisions:
+                continue
             seconds = []
             for _ in range(4):
                 started = time.process_time()
@@ -231,14 +233,16 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def measure(models: dict, case: str, lengths: list[int], step: str, rounds: int) -> tuple[list[dict], list[dict]]:
+def measure(
+    models: dict, case: str, lengths: list[int], step: str, precisions: Sequence[str], rounds: int
+) -> tuple[list[dict], list[dict]]:
     """Rows of all models, and of the rates of products, for one batch and step."""
     batch = {"case": case, "date": str(datetime.date.today()), "documents": len(lengths), "tokens": sum(lengths)}
     batch |= {"step": step, "rounds": rounds}
-    passes: dict[tuple[str, str], list] = {(name, precision): [] for precision in PRECISIONS for name in models}
-    measured = []
+    passes: dict[tuple[str, str], list] = {(name, precision): [] for precision in precisions for name in models}
+    products = []
     for _ in range(rounds):
-        measured.append(alone(rates))
+        products.append(alone(rates, precisions))
         for name, precision in passes:
             passes[name, precision].append(alone(one_pass, *models[name], precision, step, lengths))
     rows = []
@@ -253,12 +257,18 @@ def measure(models: dict, case: str, lengths: list[int], step: str, rounds: int)
         row |= {"needed_gflop": needed(name, lengths) * (3 if step == "training" else 1) / 1e9}
         rows.append(batch | row)
     columns = ("precision", "library", "product")
-    best = {key: max(answer[key] for answer in measured) for key in measured[0]}
+    best = {key: max(answer[key] for answer in products) for key in products[0]}
     return rows, [batch | dict(zip(columns, key, strict=True)) | {"gflops": value} for key, value in best.items()]
 
 
 def run(
-    names: Sequence[str], lengths: list[int], mixed: list[int], steps: Sequence[str], rounds: int, results: Path
+    names: Sequence[str],
+    lengths: list[int],
+    mixed: list[int],
+    steps: Sequence[str],
+    precisions: Sequence[str],
+    rounds: int,
+    results: Path,
 ) -> None:
     """Measure models and batches; after each batch the files in `results` have these numbers in place of their own."""
     torch.set_num_threads(1)
@@ -270,9 +280,9 @@ def run(
     results.mkdir(parents=True, exist_ok=True)
     for step in steps:
         for case, batch in cases.items():
-            measured, measured_rates = measure(models, case, batch, step, rounds)
-            rows = replaced(results / "alternatives.csv", measured)
-            products = replaced(results / "product_rates.csv", measured_rates)
+            speeds, product_rates = measure(models, case, batch, step, precisions, rounds)
+            rows = replaced(results / "alternatives.csv", speeds)
+            products = replaced(results / "product_rates.csv", product_rates)
             (results / "alternatives.md").write_text(table(rows, products), encoding="utf-8")
             if (rows["case"] != "mixed").any():
                 draw(rows[rows["case"] != "mixed"], results / "alternatives.svg")
@@ -326,7 +336,7 @@ def table(frame: pd.DataFrame, products: pd.DataFrame) -> str:
     ]
     best = products.groupby(["product", "precision", "library"])["gflops"].max()
     for product, (rows, inner, columns) in PRODUCTS.items():
-        values = [f"{best[product, precision, library]:.0f}" for precision, library in RATES]
+        values = [f"{best[key]:.0f}" if (key := (product, *column)) in best else "-" for column in RATES]
         lines.append(f"| {rows} x {inner} by {inner} x {columns} | " + " | ".join(values) + " |")
     return "\n".join(lines) + "\n"
 
@@ -334,11 +344,16 @@ def table(frame: pd.DataFrame, products: pd.DataFrame) -> str:
 RATES = (("fp32", "MKL"), ("fp32", "oneDNN"), ("bf16", "oneDNN"))
 
 
+def measured(frame: pd.DataFrame) -> list[str]:
+    """The precisions that a frame has, in our order."""
+    return [precision for precision in PRECISIONS if precision in set(frame["precision"])]
+
+
 def markdown(part: pd.DataFrame) -> list[str]:
     """A row per precision and model, a column per batch."""
     cases = list(dict.fromkeys(part["case"]))
     lines = ["| | " + " | ".join(cases) + " |", "|---" * (1 + len(cases)) + "|"]
-    for precision in PRECISIONS:
+    for precision in measured(part):
         for name in NAMES.values():
             chosen = part[(part["precision"] == precision) & (part["model"] == name)].set_index("case")["cell"]
             lines.append(f"| {name}, {precision} | " + " | ".join(chosen.get(case, "-") for case in cases) + " |")
@@ -359,11 +374,12 @@ def draw(frame: pd.DataFrame, file: Path) -> None:
     steps = [step for step in STEPS if step in set(frame["step"])]
     frame = frame.assign(length=frame["case"].astype(int), cost=1e6 / frame["tokens_per_second"])
     lengths = sorted(frame["length"].unique())
-    size = {"figsize": (8.5, 0.6 + 3.2 * len(steps)), "sharex": True, "sharey": "row", "squeeze": False}
+    precisions = measured(frame)
+    size = {"figsize": (4.25 * len(precisions), 0.6 + 3.2 * len(steps)), "squeeze": False}
     with style():
-        figure, grid = plt.subplots(len(steps), len(PRECISIONS), **size)
+        figure, grid = plt.subplots(len(steps), len(precisions), sharex=True, sharey="row", **size)
         panels = {
-            (step, precision): grid[i, j] for i, step in enumerate(steps) for j, precision in enumerate(PRECISIONS)
+            (step, precision): grid[i, j] for i, step in enumerate(steps) for j, precision in enumerate(precisions)
         }
         for (step, precision), axis in panels.items():
             part = frame[(frame["step"] == step) & (frame["precision"] == precision)]

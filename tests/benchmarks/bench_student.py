@@ -215,6 +215,8 @@ def main() -> int:
     parser.add_argument("--lengths", type=int, nargs="+", help="of the alternatives: only these, no mixed batch")
     parser.add_argument("--models", nargs="+", help="of the alternatives: only these of the names in alternatives.py")
     parser.add_argument("--steps", nargs="+", default=["inference", "training"], help="of the alternatives")
+    parser.add_argument("--precisions", nargs="+", default=["fp32", "bf16"], help="of the alternatives")
+    parser.add_argument("--results", type=Path, help="of the alternatives: a folder in place of the committed one")
     options = parser.parse_args()
     environment.set_process_environment(offline=True)
     if options.alternatives:
@@ -223,7 +225,8 @@ def main() -> int:
         mixed = [] if options.lengths else alternatives.MIXED
         lengths = options.lengths or [512, 1024, 2048, 4096]
         names = options.models or list(alternatives.NAMES)
-        alternatives.run(names, lengths, mixed, options.steps, options.rounds, alternatives.RESULTS)
+        results = options.results or alternatives.RESULTS
+        alternatives.run(names, lengths, mixed, options.steps, options.precisions, options.rounds, results)
         return 0
 
     rows, failed = [], []
