@@ -96,9 +96,12 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
     from lib.student import export as student_export
     from lib.tasks import read
 
-    models.processes()  # refuses half a launcher before any work
+    count = models.processes()  # refuses half a launcher before any work
     if MAIN:
         print("reading the corpus and the teachers' embeddings; those that are missing are made", flush=True)
+        if count > 1:
+            place = ":".join(map(os.environ.get, ("MASTER_ADDR", "MASTER_PORT")))
+            print(f"then the training begins, as soon as all {count} processes are at {place}", flush=True)
     tokens = sum(map(len, text_sets.token_ids("train", profile)))
     lengths = structural_teacher.embeddings("train", profile)["lengths"]
     if MAIN:
@@ -127,7 +130,7 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
     base = AutoConfig.from_pretrained(
         models.model_path(profile.student.model), revision=profile.student.revision, trust_remote_code=False
     )
-    card["data"]["texts read in training"] *= models.processes()
+    card["data"]["texts read in training"] *= count
     card["training"]["layers"] = f"{student.config.num_hidden_layers} of the base's {base.num_hidden_layers}"
     if own:
         print("trained; now judging it beside base, teacher and TF-IDF", flush=True)

@@ -287,6 +287,18 @@ def test_half_a_launcher_is_refused_before_any_work(artifacts, capsys, monkeypat
     assert not list(artifacts.rglob("*.npz"))
 
 
+def test_what_it_waits_for_is_told(artifacts, capsys, monkeypatch, tmp_path):
+    """A process whose peers were never started waits for them, half an hour by default."""
+    from lib.experiments import text_sets
+
+    for name, value in {"LOCAL_RANK": 0, "RANK": 0, "WORLD_SIZE": 2, "MASTER_ADDR": "n1", "MASTER_PORT": 29}.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setattr(text_sets, "token_ids", lambda *_: 1 / 0)
+    with pytest.raises(SystemExit):
+        train.main(["cosine", *SMOKE, "--out", str(tmp_path / "out")])
+    assert "then the training begins, as soon as all 2 processes are at n1:29\n" in capsys.readouterr().out
+
+
 def test_each_process_has_its_own_gpu(monkeypatch):
     import torch
 

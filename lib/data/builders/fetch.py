@@ -13,7 +13,7 @@ import shutil
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -97,19 +97,27 @@ def _snapshot(place: str, dry_run: bool = False) -> list[Any]:
     kind, repository, commit, named = re.fullmatch("hf://(?:(dataset)s/)?([^@]+)@([^/]+)/(.+)", place).groups()
     patterns = named.split(",")
     options = {"repo_type": kind, "revision": commit, "allow_patterns": patterns, "dry_run": dry_run}
-    logger = logging.getLogger("huggingface_hub")  # tells every second try
-    level = logger.level
-    logger.setLevel(logging.ERROR)
     try:
-        snapshot = snapshot_download(repository, local_files_only=bool(_unreached), **options)
+        with _quiet():
+            snapshot = snapshot_download(repository, local_files_only=bool(_unreached), **options)
     except _FAILURES as error:
         cause = error.__cause__ or error
         if isinstance(cause, errors.HTTPError) and not isinstance(cause, errors.HfHubHTTPError):  # not an answer
             _unreached[:] = [cause]
         raise
+    return snapshot if dry_run else sorted(path for pattern in patterns for path in Path(snapshot).glob(pattern))
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the hub library's line for every second try: what does not come is told once, at the end."""
+    logger = logging.getLogger("huggingface_hub")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
     finally:
         logger.setLevel(level)
-    return snapshot if dry_run else sorted(path for pattern in patterns for path in Path(snapshot).glob(pattern))
 
 
 def pinned(root: Path, name: str, url: str) -> Path:
@@ -147,7 +155,7 @@ def _download(url: str, path: Path, size: int | None, checksum: str) -> None:
     """Get a file, going on with the `.part` of a download that was cut off, and unpack a .zip. checksum: `md5:...`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
-    with part.open("ab" if size else "wb") as file:
+    with part.open("ab" if size else "wb") as file, _quiet():
         file_download.http_get(url, file, resume_size=file.tell(), expected_size=size)
     with part.open("rb") as file:
         if checksum and f"md5:{hashlib.file_digest(file, 'md5').hexdigest()}" != checksum:

@@ -118,9 +118,12 @@ def test_a_server_that_begins_anew_gives_the_same_file(zenodo, root):
 
 def test_what_is_cut_off_again_and_again_is_told_and_kept(zenodo, root, monkeypatch):
     monkeypatch.setattr("time.sleep", lambda _: None)
+    logger, tries = fetch.file_download.logger, []
+    monkeypatch.setattr(logger, "warning", lambda *_: tries.append(logger.isEnabledFor(logging.WARNING)))
     zenodo.cut = 100
     with pytest.raises(ValueError, match=r"missing: wines\.txt: expected in .*without sending complete"):
         fetch.everything({"wines.txt": zenodo.record}, root, root, 4)
+    assert tries and not any(tries), "one line tells it"
     assert not (root / "1" / "wines.txt").exists()
     zenodo.cut = None
     fetch.everything({"wines.txt": zenodo.record}, root, root, 4)
