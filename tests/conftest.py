@@ -1,9 +1,11 @@
 """Set-up that every test shares: no network, one thread, and shape annotations that are checked."""
 
+import errno
 import functools
 import inspect
 import os
 import re
+from pathlib import Path
 
 from lib.config import environment
 
@@ -65,6 +67,24 @@ def dataset_folders_are_built_once(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         home = tmp_path_factory.mktemp("data")
         patch.setattr(builders, "home", lambda: home)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def figures_are_left_to_notebooks():
+    """No test draws into the checkout's `figures`: the notebook run beside it would find its figures changed, and make
+    them again. A profile with a changed setting draws under the artifact root."""
+    from lib.config import paths
+
+    figures, replace = paths.ROOT / "figures", os.replace
+
+    def checked(source, target, **folders):
+        if figures in Path(os.path.abspath(target)).parents:
+            raise OSError(errno.EPERM, "a test draws into the checkout; load a profile with a changed setting")
+        replace(source, target, **folders)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "replace", checked)
         yield
 
 

@@ -49,7 +49,7 @@ class Plan:
 
 
 def inputs(notebook: Path, profile: Profile, shown: list[manifest.Entry]) -> dict[str, str]:
-    """What a notebook's results depend on, as named fingerprints. shown: the figures and tables that it reads."""
+    """What a notebook's results depend on, as named fingerprints. shown: what it reads, with other profiles' claims."""
     try:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         sources = [[cell["cell_type"], "".join(cell["source"])] for cell in cells]
@@ -58,6 +58,7 @@ def inputs(notebook: Path, profile: Profile, shown: list[manifest.Entry]) -> dic
     modules = [path for path in (paths.ROOT / "lib").rglob("*.*") if path.suffix in (".py", ".j2")]
     results = [path for entry in shown for path in entry.paths(profile)]
     results += [paths.provenance(profile) / f"{entry.label}.json" for entry in shown]  # tells how, and when, too
+    results += [csv for csv in paths.ROOT.glob("figures/*/tab_claims.csv") if shown and csv.parts[-2] != profile.name]
     # A dataset that code writes depends on nothing else; of others the size and time count, as reading takes long.
     names = {*corpus_datasets(profile), profile.news.events.partition("/")[0], *profile.news.texts}
     folders = [] if profile.build else [paths.data_root(profile) / name for name in names]

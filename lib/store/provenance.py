@@ -46,9 +46,10 @@ def run_note(notebook: str, profile: Profile) -> dict[str, Any]:
     return _read(paths.run_folder(profile) / "runs" / f"{notebook}.json")
 
 
-def note_run(notebook: str, profile: Profile, *, inputs: dict[str, Any], files: Iterable[Path], seconds: float) -> None:
-    """Note a complete run. files: those that it made."""
-    note = {"inputs": inputs, "files": _fingerprints(files), "seconds": round(seconds, 1)}
+def note_run(notebook: str, profile: Profile, *, inputs: dict[str, Any], files: list[Path], seconds: float) -> None:
+    """Note a complete run. files: those that it made, as it saved them: another run may have drawn over them since."""
+    as_saved = {name: key for file in files for name, key in read(file.stem, profile).get("files", {}).items()}
+    note = {"inputs": inputs, "files": _fingerprints(files) | as_saved, "seconds": round(seconds, 1)}
     _write(paths.run_folder(profile) / "runs" / f"{notebook}.json", note)
 
 

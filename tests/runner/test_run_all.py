@@ -222,6 +222,10 @@ provenance.saved["report"] = [path]"""
     assert "it shows what the notebooks before it make" in run(checkout, *words, "--dry-run").stdout
     assert results(run(checkout, *words).stdout) == {"fig2_1": "made", "report": "made"}
     assert (checkout / "artifacts/mini/site/index.html").read_text() == f"new {DOCUMENTS}"
+    for profile, told in (("mini", "would be reused"), ("lab", "changed: results")):  # a page shows others' claims, too
+        (checkout / f"figures/{profile}").mkdir(exist_ok=True)
+        (checkout / f"figures/{profile}/tab_claims.csv").write_text("id,verdict\n")
+        assert told in run(checkout, "report", "--dry-run").stdout
 
 
 @pytest.mark.parametrize(

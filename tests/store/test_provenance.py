@@ -65,6 +65,18 @@ def test_a_run_note_with_a_damaged_value_counts_as_none(profile, change):
     assert provenance.run_note("01_first", profile) == {}
 
 
+def test_a_run_note_holds_files_as_its_run_saved_them(profile, tmp_path):
+    """As what another run of the profile, under another artifact root, has drawn over them is not this run's."""
+    figure, page = tmp_path / "fig4_2.csv", tmp_path / "index.html"
+    for file in (figure, page):
+        file.write_text("of this run")
+    saved = file_fingerprint(figure)
+    provenance.write("fig4_2", profile=profile, files=[figure])
+    figure.write_text("of another run")
+    provenance.note_run("02_second", profile, inputs={}, files=[figure, page], seconds=1.0)
+    assert provenance.run_note("02_second", profile)["files"] == {"fig4_2.csv": saved, "index.html": saved}
+
+
 def test_a_damaged_provenance_says_nothing(profile):
     entry = written(profile)
     del entry["entry_fingerprint"]
