@@ -26,7 +26,7 @@ Check = Literal[
     "heads_converged", "task_not_at_chance", "texts_above_limit", "structural_teacher_above_chance",
     "contextual_teacher_above_chance", "treatment_given", "students_differ", "not_collapsed", "round_not_at_chance",
 ]  # fmt: skip
-AT_CHANCE = {"MAP": "map_not_at_chance", "MRR": "mrr_not_at_chance"}  # of rankings, by metric
+RANKING = "ranking_not_at_chance"  # what claims about retrieval need
 
 
 class Claim(Settings):
@@ -52,7 +52,7 @@ class Claim(Settings):
         """Its checks, and those of all claims of its metric."""
         if self.metric == "F1":
             return self.checks
-        own = ("heads_converged", "task_not_at_chance") if self.metric == "accuracy" else (AT_CHANCE[self.metric],)
+        own = ("heads_converged", "task_not_at_chance") if self.metric == "accuracy" else (RANKING,)
         return (*own, *self.checks)
 
     def weights(self, tasks: Sequence[str]) -> dict[str, float]:

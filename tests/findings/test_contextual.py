@@ -125,8 +125,9 @@ def test_what_failed_of_a_check_is_said_in_words():
     checked = pd.DataFrame(rows, columns=columns)
     assert testability.results(checked) == {
         ("updates", ""): "updates of a final student is 49.00, needed 50",
-        ("treatment_given", "fig4_8"): "share is 0.05, needed at least 0.1",
-        ("task_not_at_chance", ""): "DM on PAN is 0.00, needed low above 0; PV on OC is 0.01, needed low above 0",
+        ("treatment_given", "fig4_8"): "share is 0.05 [0.01, 0.10], needed at least 0.1",
+        ("task_not_at_chance", ""): "DM on PAN is 0.00 [-0.10, 0.10], needed low above 0; "
+        "PV on OC is 0.01 [-0.10, 0.10], needed low above 0",
     }
     assert testability.results(checked.iloc[[0, 2]]) == {}
 
