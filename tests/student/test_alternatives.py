@@ -19,7 +19,9 @@ import alternatives
 alternatives.SIZE |= {"vocab_size": 50, "hidden_size": 24, "intermediate_size": 96, "num_hidden_layers": 2}
 alternatives.PRODUCTS = {name: (32, 32, 32) for name in alternatives.PRODUCTS}
 alternatives.TOKENS = 32
-alternatives.run(list(alternatives.NAMES), [32], [10, 20], ["training", "inference"], 1, Path(sys.argv[1]))
+alternatives.run(list(alternatives.NAMES), [32], [10, 20], ["training", "inference"], ["fp32", "bf16"], 1,
+    Path(sys.argv[1]))
+alternatives.run(["student"], [32], [], ["inference"], ["fp32"], 1, Path(sys.argv[1]) / "one")
 """
 
 
@@ -90,4 +92,6 @@ def test_runs_at_small_size(tmp_path):
     assert list(dict.fromkeys(zip(frame["step"], frame["case"], strict=True))) == batches
     assert len(frame) == 4 * 5 * 2 and (frame[["seconds", "needed_gflop"]] > 0).all(axis=None)
     assert "| student, bf16 |" in (tmp_path / "alternatives.md").read_text(encoding="utf-8")
+    one = (tmp_path / "one/alternatives.md").read_text(encoding="utf-8")
+    assert "| student, fp32 |" in one and "| student, bf16 |" not in one and one.count(" | - |") == 4 + 2 * 4
     assert (tmp_path / "alternatives.svg").stat().st_size > 1000
