@@ -16,6 +16,7 @@ from lib.config import environment
 environment.set_process_environment(offline=True)  # before torch loads
 
 import argparse  # noqa: E402
+import multiprocessing  # noqa: E402
 import os  # noqa: E402
 from pathlib import Path  # noqa: E402
 
@@ -44,24 +45,31 @@ def dealt(label: str, name: str, profile: profiles.Profile) -> np.ndarray:
 TRUE = contextual_teacher.embeddings
 
 
+def train(model: str, side: str, folder: Path) -> None:
+    """Train, embed and judge a student; print its row."""
+    os.environ["THESIS_ARTIFACTS"] = str(folder / side.partition(" ")[0])
+    contextual_teacher.embeddings = TRUE if side == "own" else dealt
+    profile = profiles.load("mini")
+    student = chapter4.students(chapter4.models("fig4_7", profile), contextual=True)[model]
+    records = experiments.run([student], profile=profile, seeds=profile.seeds[:1])
+    arrays = embeddings.of(student, profile.seeds[0], profile)
+    first, *_, last = np.array_split(arrays["loss"], 4)
+    before, after = arrays["watched"][[0, -1], 1]
+    cells = f"{last.mean() / first.mean():.3f} | {before:.3f}, {after:.3f}"
+    print(f"| {model} | {side} | {cells} | {chance_corrected(records).mean():.3f} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", help="names of Figure 4.7, such as 100d;S:768;C:768")
     parser.add_argument("--folder", type=Path, required=True, help="for two artifact roots, some 100 MB")
     given = parser.parse_args()
-    profile = profiles.load("mini")
-    students = chapter4.students(chapter4.models("fig4_7", profile), contextual=True)
-    print("| student | rows | loss left | CCA before, after | accuracy |\n|---|---|---|---|---|")
+    print("| student | rows | loss left | CCA before, after | accuracy |\n|---|---|---|---|---|", flush=True)
     for model in given.models:
-        for side in SIDES:
-            os.environ["THESIS_ARTIFACTS"] = str(given.folder / side.partition(" ")[0])
-            contextual_teacher.embeddings = TRUE if side == "own" else dealt
-            records = experiments.run([students[model]], profile=profile, seeds=profile.seeds[:1])
-            arrays = embeddings.of(students[model], profile.seeds[0], profile)
-            first, *_, last = np.array_split(arrays["loss"], 4)
-            before, after = arrays["watched"][[0, -1], 1]
-            cells = f"{last.mean() / first.mean():.3f} | {before:.3f}, {after:.3f}"
-            print(f"| {model} | {side} | {cells} | {chance_corrected(records).mean():.3f} |", flush=True)
+        for side in SIDES:  # in a process each: what one root holds is remembered
+            process = multiprocessing.get_context("spawn").Process(target=train, args=(model, side, given.folder))
+            process.start()
+            process.join()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from lib.config import manifest, paths
 from lib.figures import tables
 from lib.statistics import verdicts
 from lib.statistics.effects import chance_corrected
+from tests import verdicts_page
 
 TEXTS = tables.LOOK["texts"]
 LABELS = [label for label, entry in manifest.load().items() if entry.kind != "page"]
@@ -206,3 +207,9 @@ def test_the_ledger_is_as_said():
     assert failed["treatment_given"] >= {"fig4_7", "fig4_8", "fig4_10"} and failed["round_not_at_chance"] == {"fig5_3"}
     assert failed["students_differ"] >= {"fig4_8", "fig4_9", "fig4_10"}, "and heads converge, rankings are not random"
     assert {*failed.index} <= {"treatment_given", "students_differ", "not_collapsed", "round_not_at_chance"}
+
+
+def test_the_page_of_verdicts_is_that_of_the_committed_ledgers():
+    assert verdicts_page.PAGE.read_text(encoding="utf-8") == verdicts_page.page()
+    row = next(line for line in verdicts_page.page().splitlines() if line.startswith("| Of the two simple"))
+    assert row.endswith("| Figure 4.2 | holds | holds | holds | open |")
