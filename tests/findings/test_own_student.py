@@ -90,8 +90,8 @@ def test_one_model_is_advised_over_all_measures():
     base, noise = np.linspace(0.1, 0.8, 60), np.tile([0.02, -0.02], 30)
     ahead, behind, level = base + 0.1 + noise, base - 0.05 + noise, base + 3 * noise
 
-    def advised(*measures):
-        tables = [measured(base, *scores).assign(measure=f"m{n}") for n, scores in enumerate(measures)]
+    def advised(*measures, chance=0.0):
+        tables = [measured(base, *scores, chance=chance).assign(measure=f"m{n}") for n, scores in enumerate(measures)]
         _, lines = own_student.told(pd.concat(tables, ignore_index=True), [])
         assert sum("take" in line for line in lines) == 1
         return lines[-1].removeprefix("Over all measures: take ").split(", ")[0]
@@ -102,6 +102,7 @@ def test_one_model_is_advised_over_all_measures():
     assert advised((level, level, ahead + 0.001 + 2 * noise, ahead)) == "student (cosine)", "not told from the best"
     assert advised((level, level, ahead + 0.02 + noise, ahead)) == "TF-IDF"
     assert advised((level, level, level, level)) == "base"
+    assert advised((level, level, level, ahead), chance=0.99) == "base", "all guess"
 
 
 @pytest.mark.parametrize("model", [*own_student.CODE])
