@@ -137,7 +137,7 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
         checkpoint = store().path(keys.student(variant, seed, profile), student_training.CHECKPOINT)
         kept = shutil.copyfile(checkpoint, f"{checkpoint}.kept")  # embedding the texts of tasks removes it
         try:
-            cells, sentences = own_student.told(own_student.compare(student, variant, seed, profile))
+            cells, sentences = own_student.told(*own_student.compare(student, variant, seed, profile))
             print(cells.to_string(index=False), *sentences, sep="\n")
             card |= {"scores": cells.to_dict("records"), "verdict": sentences}
         except Exception as error:  # the student is saved all the same; where a person interrupts it is not

@@ -24,47 +24,64 @@ TASK_FILES = "train.jsonl validation.jsonl test.jsonl relevant.json clusters.jso
 LEAST = 8  # documents to train on and to hold out, together
 TRAINED, TEXTS = 1_000_000, 1000  # words to train on and texts of a task, at most: minutes, not hours
 READ = 3000  # words that fill the 4,096 tokens of a student of `lab`, about
+REMEDY = "give the task a small test.jsonl, or judge by others (`--task <names>`) or without labels (`--task` alone)"
 ENGLISH = 0.15  # share of function words below which a text is hardly English, where it is some .45
 
 
 def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str, Any], str, int]:
     """Changes to the profile `lab` for what is there; what they come to, for a person; the bytes they write, at most.
-    tasks: `<folder>/<task>`, None for all. `ValueError` with fewer than `LEAST` documents that no task is tested on."""
-    folders, entries, seen, judged = _folders(path), {}, {0}, 0
+    tasks: `<folder>/<task>`, None for all; of clusterings none. `ValueError` where no class of a task has an example
+    for each fold, and with fewer than `LEAST` documents that no task is tested on."""
+    folders, entries, tested, judged = _folders(path), {}, set[int](), 0
     places = {f"{folder.name}/{task.name}": task for folder in folders for task in sorted(folder.glob("tasks/[!.]*"))}
-    for name in places if tasks is None else tasks:
+    for name in (names := [*(places if tasks is None else tasks)]):
         if name not in places:
             raise unknown("task", name, places)
-        entries[name] = {"folder": name, "folds": _folds(places[name]), "texts": TEXTS}
-        task = task_files.fewer_texts(task_files.read(places[name], _folds(places[name])), TEXTS, seed=42)
-        seen |= {content(task.texts[text_id]) for text_id in task.held_out()}
+        if task_files.kind(places[name]) == "clustering":
+            continue
+        task = task_files.fewer_texts(_read(places[name]), TEXTS, seed=42)
+        if task.folds and max(sizes := np.bincount(task.labels["train"]).tolist()) < task.folds:
+            told = f"the smallest class, {task.classes[np.argmin(sizes)]!r:.40}, has {_counted(min(sizes), 'example')}"
+            raise ValueError(f"{name}: no class has {task.folds} examples, one for each fold, {told}: {REMEDY}")
+        entries[name] = {"folder": name, "folds": task.folds, "texts": TEXTS}
+        tested |= {content(task.texts[text_id]) for text_id in task.held_out()}
         judged += len(task.texts)
-    shares, words, tested = {}, [], len(seen) - 1
+    shares, words, contents = {}, list[int](), list[int]()
     for folder in folders:
         documents = Documents(folder.parent, folder.name)
         words += [min(len(document.text.split()), READ) for document in documents]
-        shares[folder.name] = len({*documents.contents.tolist()} - seen)
-        seen |= {*documents.contents.tolist()}
-    if (usable := sum(shares.values())) < LEAST:
-        told = "the others have no text or repeat one" + f", or are among the {tested} of the tests" * (tested > 0)
-        raise ValueError(f"{path}: {usable} of {len(words)} documents can be trained on, expected {LEAST}: {told}")
+        shares[folder.name] = len({*documents.contents.tolist()} - {0, *tested, *contents})
+        contents += documents.contents.tolist()
+    usable, in_tests = sum(shares.values()), sum(each in tested for each in contents)
     held_out = max(2, min(usable // 5, 100))
-    trained = max(6, min(usable - held_out, int(TRAINED / np.mean(words))))
+    trained = max(6, min(usable - held_out, int(TRAINED / max(np.mean(words), 1))))
+    counts = {"in tests": in_tests, "without text or repeating another": len(words) - usable - in_tests}
+    counts[f"beyond {TRAINED:,} words"] = usable - held_out - trained
+    left_out = ", ".join(f"{count} {reason}" for reason, count in counts.items() if count > 0) or "none"
+    if usable < LEAST:
+        told = f"{usable} of {len(words)} documents can be trained on, expected {LEAST} (left out: {left_out})"
+        raise ValueError(f"{path}: {told}" + f": {REMEDY}" * (in_tests > 0))
     corpus = [{"folder": name, "share": share} for name, share in shares.items() if share]
     changes = {"build": None, "data_root": str(folders[0].parent), "corpus.folders": corpus, "tasks.folders": entries}
     changes |= {"corpus.train_documents": usable - held_out, "corpus.validation_documents": held_out}
     changes |= {f"{part}.documents": trained for part in ("training", "final")}
     changes |= {"training.cca_batch_size": min(50, trained), "training.checkpoint_every": 5}
     # A core embeds 7,500 tokens a second in float32, 1.35 a word; training and table take six times that and a start.
-    minutes = 0.5 + 6 * 1.35 * np.mean(words) * (trained + min(held_out + tested, 300) + judged) / 7500 / 60
+    minutes = 0.5 + 6 * 1.35 * np.mean(words) * (trained + min(held_out + len(tested), 300) + judged) / 7500 / 60
     size = 300_000_000 + 30 * sum(words) + 4000 * (trained + judged)  # weights, texts and token ids, embeddings
-    told = f"train on {trained} documents, hold out {held_out}, judge by {_counted(len(entries), 'task')}: some "
-    return changes, f"{told}{_counted(max(1, round(minutes)), 'minute')} of a core, {size / 1e9:.1f} GB", size
+    told = f"train on {trained} documents, hold out {held_out} (left out: {left_out}), judge by "
+    told += ", ".join([_counted(len(entries), "task"), *(f"not the clustering {n}" for n in names if n not in entries)])
+    return changes, f"{told}: some {_counted(max(1, round(minutes)), 'minute')} of a core, {size / 1e9:.1f} GB", size
 
 
-def _folds(task: Path) -> int | None:
-    """Five where there is nothing but train to test on, as a profile may say."""
-    return 5 if (task / "train.jsonl").is_file() and not (task / "test.jsonl").is_file() else None
+def _read(path: Path) -> task_files.Task:
+    """With five folds where there is nothing but train to test on, as a profile may say."""
+    folded = (path / "train.jsonl").is_file() and not (path / "test.jsonl").is_file()
+    try:
+        return task_files.read(path, 5 if folded else None)
+    except ValueError as error:  # a class of one example, too, has no tenth to give
+        more = ", or label a second example where a class has one" * ("add validation.jsonl" in str(error))
+        raise ValueError(f"{error}{more}") from error
 
 
 def _folders(path: Path) -> list[Path]:
@@ -116,16 +133,15 @@ def _documents(folder: Path) -> Iterator[str]:
 
 
 def _task(folder: Path) -> Iterator[str]:
-    folds = _folds(folder)
-    task = task_files.read(folder, folds)
+    task = _read(folder)
     told = f", {_counted(len(task.relevant), 'source')}" * bool(task.relevant)
-    told += ": no test.jsonl, so five folds of train serve" * bool(folds)
+    told += ": no test.jsonl, so five folds of train serve" * bool(task.folds)
     yield f"{task.kind} of {_counted(len(task.texts), 'document')}{told}"
     for split, labels in task.labels.items():
         sizes = Counter(task.classes[label] for label in labels).most_common()
         told = ", ".join(f"{name} {size}" for name, size in sizes[:3])
         yield f"{split}: {_counted(len(labels), 'example')}, {_counted(len(sizes), 'class')}: {told}"
-        if few := [name for name, size in sizes if size < (folds or 0)]:
+        if few := [name for name, size in sizes if size < (task.folds or 0)]:
             yield f"note: {_counted(len(few), 'class')} with fewer examples than folds: {', '.join(few[:3])}"
         others = [label for other in task.labels if other != split for label in task.labels[other]]
         if alone := [task.classes[label] for label in np.setdiff1d(labels, others) if others]:

@@ -142,7 +142,9 @@ def halves(student: Any, variant: Variant, profile: Profile) -> pd.DataFrame:
     for task in read(profile).values():
         documents += [(task.texts[name], task.groups.get(name, name)) for name in sorted(task.held_out())]
     unique = {content(text): (text.split()[: student.max_positions], group) for text, group in documents}
-    words, groups = zip(*[each for each in unique.values() if len(each[0]) > 1][:HELD_OUT], strict=True)
+    if not (whole := [each for each in unique.values() if len(each[0]) > 1][:HELD_OUT]):
+        raise ValueError(f"none of {len(unique)} held-out documents has two words, hence no halves")
+    words, groups = zip(*whole, strict=True)
     texts = [" ".join(each[: len(each) // 2]) for each in words] + [" ".join(each[len(each) // 2 :]) for each in words]
     teacher, precision = structural_teacher.load(profile), profile.training.precision
     encoders = {

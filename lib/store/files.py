@@ -33,7 +33,8 @@ def write_atomically(path: Path, content: bytes) -> None:
 def check_room(folder: Path, size: float) -> None:
     """Raise `OSError`, one line with what is needed and free, unless so many bytes are free where a folder is."""
     if (free := shutil.disk_usage(folder).free) < size:
-        raise OSError(f"{folder}: {size / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free")
+        told = (f"{n / 1e9:.1f} GB" if n >= 1e9 else f"{n / 1e6:.0f} MB" for n in (size, free))
+        raise OSError(f"{folder}: {' are needed, '.join(told)} are free")
 
 
 def sha256(path: Path) -> str:

@@ -61,7 +61,10 @@ def test_sizes_make_a_profile_whose_corpus_is_what_was_counted(folder, monkeypat
         assert profile.training.documents == profile.final.documents == len(corpus.train)
         assert profile.tasks.names == ("letters/mood",) and size > 3e8
         sizes = f"train on {len(corpus.train)} documents, hold out {len(corpus.validation)}"
-        assert told.startswith(f"{sizes}, judge by 1 task: some 1 minute of a core, ")
+        reasons = corpus.left_out["letters"]
+        told_of = f"{reasons['in a test']} in tests, {reasons['copies']} without text or repeating another"
+        assert told.startswith(f"{sizes} (left out: {told_of}), judge by 1 task: some 1 minute of a core, ")
+        assert len(corpus.train) + len(corpus.validation) + reasons["in a test"] + reasons["copies"] == 40
 
 
 def test_tasks_are_named_or_none(folder):
@@ -84,6 +87,7 @@ def test_long_documents_are_fewer_and_cost_more(folder):
     assert long[0]["training.documents"] == 10 and long[2] > short[2]
     many = check.suggested(folder([f"{n} " + "word " * 2999 for n in range(500)]))
     assert many[0]["training.documents"] == 333, "a million words"
+    assert many[1].startswith("train on 333 documents, hold out 100 (left out: 67 beyond 1,000,000 words), judge by")
     assert int(many[1].split("some ")[1].split()[0]) > 10 > int(short[1].split("some ")[1].split()[0])
 
 
@@ -100,17 +104,28 @@ def test_what_is_there_is_counted_and_noted(folder, capsys):
     )
     told = "letters: note: 4 documents with hardly a word like 'the'; `lab` knows English alone: 20, 21, 22\n"
     assert told in lines, "Czech, and the one word; the first three ids"
-    assert "suggested: train on 20 documents, hold out 4, judge by 0 tasks" in lines
+    left_out = "(left out: 2 without text or repeating another)"
+    assert f"suggested: train on 20 documents, hold out 4 {left_out}, judge by 0 tasks" in lines
 
 
 @pytest.mark.parametrize(
     ("texts", "splits", "message"),
     [
-        (["only one text"], {}, "1 of 1 documents can be trained on, expected 8: .* no text or repeat one$"),
+        (["only one text"], {}, r"1 of 1 documents can be trained on, expected 8 \(left out: none\)$"),
         ([" "] * 20, {}, "0 of 20 documents can be trained on, expected 8"),
-        (["the same"] * 20, {}, "1 of 20 documents can be trained on"),
-        (None, {"train": [(n, n % 2) for n in range(40)]}, "0 of 40 documents can be trained on"),
+        (["the same"] * 20, {}, r"1 of 20 documents can be trained on, .*: 19 without text or repeating another\)$"),
+        (
+            None,
+            {"train": [(n, n % 2) for n in range(40)]},
+            r"0 of 40 documents can be trained on, expected 8 \(left out: 40 in tests\): "
+            r"give the task a small test.jsonl, or judge by others \(`--task <names>`\) or without labels \(",
+        ),
         (None, {"train": [(n, "glad") for n in range(16)], "test": [(20, "glad")]}, "expected at least two classes"),
+        (
+            None,
+            {"train": [(n, min(n, 1)) for n in range(16)], "test": [(20, 0)]},
+            "add validation.jsonl, or label a second example where a class has one$",
+        ),
         (None, {"train": [(n, n) for n in range(16)], "test": [(20, 20)]}, "label '20' does not occur in train.jsonl"),
         (None, {"train": [(n, n % 2) for n in range(16)], "test": [("x", 0)]}, "id 'x' is no document of this folder"),
     ],
@@ -152,6 +167,43 @@ def test_train_alone_is_tested_by_folds_and_small_classes_are_named(folder, caps
     assert (
         "letters/mood: note: 1 class with fewer examples than folds: rare\n" in lines and "in the profile" not in lines
     )
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([(n, f"kind {n}") for n in range(20)], "the smallest class, 'kind 0', has 1 example:"),
+        ([(n, n % 4) for n in range(11)], "the smallest class, '3', has 2 examples:"),
+    ],
+)
+def test_classes_that_are_too_small_for_folds_are_said_before_training(folder, write, capsys, rows, message):
+    """As scikit-learn would say after it; one class of five is enough for it. The other task goes on by its name."""
+    root = folder(train=rows)
+    good = ({"id": n, "label": n % 2} for n in range(20, 32))
+    write(root / "letters/tasks/good/train.jsonl", *good)
+    code, lines = printed(capsys, root)
+    start = (
+        f"suggested: nothing, letters/mood: no class has 5 examples, one for each fold, {message} give the task a small"
+    )
+    assert (
+        code == 2
+        and start in lines
+        and "judge by others (`--task <names>`) or without labels (`--task` alone)" in lines
+    )
+    assert [*check.suggested(root, ["letters/good"])[0]["tasks.folders"]] == ["letters/good"]
+    assert check.suggested(root, [])[0]["tasks.folders"] == {}
+    write(root / "letters/tasks/mood/train.jsonl", *({"id": n, "label": max(n, 4)} for n in range(12)))
+    assert ", judge by 2 tasks: " in check.suggested(root)[1]
+
+
+def test_a_clustering_is_left_out_and_its_documents_are_trained_on(folder, write, capsys):
+    root = folder(**MOODS)
+    alone = check.suggested(root)
+    write(root / "letters/tasks/events/clusters.jsonl", *({"id": n, "label": n % 3} for n in range(24, 40)))
+    changes, told, _ = check.suggested(root)
+    assert changes == alone[0] and told == alone[1].replace("1 task", "1 task, not the clustering letters/events")
+    named = check.suggested(root, ["letters/events"])
+    assert named[0]["tasks.folders"] == {} and "judge by 0 tasks, not the clustering letters/events: " in named[1]
 
 
 def test_a_task_that_needs_a_document_without_text_says_what_it_leaves_out(folder, capsys):
