@@ -60,9 +60,9 @@ def main(arguments: list[str] | None = None) -> None:
         problem = str(error) or type(error).__name__
         problem += "; THESIS_ARTIFACTS names another folder to keep things in" * (str(paths.artifacts()) in problem)
     except RuntimeError as error:
-        if not re.search("memory|gloo|nccl|connection", str(error), re.IGNORECASE):
+        if not re.search("memory|gloo|nccl|connection|socket|clients", str(error), re.IGNORECASE):
             raise
-        problem = f"a process of this training has ended; the same command goes on: {error}"
+        problem = f"a process of this training has ended or never came; the same command goes on: {error}"
         if "memory" in str(error):
             problem = f"out of memory, set training.gradient_checkpointing=true or lower training.batch_size: {error}"
     parser.exit(code, " ".join(f"{parser.prog}: {problem}".split()) + "\n")

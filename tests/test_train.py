@@ -81,6 +81,11 @@ def test_a_bad_request_is_refused_before_any_work(untrained, capsys, tmp_path, a
         (FloatingPointError("loss is nan at update 3 of 9"), "loss is nan"),
         (RuntimeError("not enough memory: you tried to allocate 9 bytes"), "lower training.batch_size"),
         (RuntimeError("[../gloo/transport/tcp/pair.cc:534] Connection closed by peer"), "a process of this training"),
+        (
+            RuntimeError("Timed out after 601 seconds waiting for clients. 1/2 clients joined."),
+            "ended or never came",
+        ),
+        (RuntimeError("The client socket has timed out after 600000ms"), "ended or never came"),
         (MemoryError(), "MemoryError"),
     ],
 )

@@ -173,7 +173,7 @@ def table(labels: Collection[str], profile: Profile) -> list[str]:
     disk |= {"store": 4e-9 * (stored + numbers)}
     root = next(folder for folder in (paths.artifacts(), *paths.artifacts().parents) if folder.is_dir())
     free, needed = shutil.disk_usage(root).free / 1e9, sum(disk.values())
-    lines = ["", "Costs from nothing, without heads, drawing and notebook 08, which has no GPU (params/costs.yaml):"]
+    lines = ["", "Costs from nothing, without heads, drawing and notebook 08 (params/costs.yaml):"]
     if trained or read:
         rate = FACTS["rates"][f"core {profile.training.precision}" if facts["device"] == "core" else facts["device"]]
         forwards, training, teacher = operations(profile)

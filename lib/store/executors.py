@@ -131,9 +131,11 @@ def cluster(address: str) -> tuple[Executor, tuple]:
 
 @functools.cache  # when first asked: what a process has imported does not change with the files
 def identity() -> dict[str, Any]:
-    """What must be alike wherever the results of one run are computed: versions, and the sources of `lib`."""
+    """What must be alike wherever the results of one run are computed: versions, sources of `lib`, a GPU or none."""
+    import torch
+
     sources = {str(path.relative_to(paths.ROOT)): file_fingerprint(path) for path in paths.ROOT.glob("lib/**/*.py")}
-    return provenance.versions() | {"platform": "any", "lib": fingerprint(sources)}
+    return provenance.versions() | {"platform": "any", "lib": fingerprint(sources), "GPU": torch.cuda.is_available()}
 
 
 def _join(expected: dict[str, Any], beacon: str, variables: dict[str, str], dask_worker: Any = None) -> None:

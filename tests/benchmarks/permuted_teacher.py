@@ -51,8 +51,8 @@ def train(model: str, side: str, folder: Path) -> None:
     contextual_teacher.embeddings = TRUE if side == "own" else dealt
     profile = profiles.load("mini")
     student = chapter4.students(chapter4.models("fig4_7", profile), contextual=True)[model]
+    arrays = embeddings.of(student, profile.seeds[0], profile)  # here: a process of `run` would deal nothing
     records = experiments.run([student], profile=profile, seeds=profile.seeds[:1])
-    arrays = embeddings.of(student, profile.seeds[0], profile)
     first, *_, last = np.array_split(arrays["loss"], 4)
     before, after = arrays["watched"][[0, -1], 1]
     cells = f"{last.mean() / first.mean():.3f} | {before:.3f}, {after:.3f}"

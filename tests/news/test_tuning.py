@@ -10,7 +10,8 @@ import torch
 
 from lib.config import profiles
 from lib.experiments import models
-from lib.news import embedders, events, inputs, results, tuning
+from lib.news import distil, embedders, events, inputs, results, tuning
+from lib.news.students import Student
 from lib.store.records import store
 
 TOPICS = {12: "fire smoke forest", 15: "court judge trial", 18: "match goal team"}
@@ -93,6 +94,30 @@ def test_the_tuned_teacher_computes_where_its_encoder_does(own, monkeypatch):
     monkeypatch.setattr(type(teacher.model), "forward", words)  # BERT's own looks into its mask, and meta has no values
     vectors = teacher.embed(["One.", "A text of several more words than the other one."])
     assert vectors.shape == (2, 256) and vectors.device.type == "meta"
+
+
+def test_students_are_trained_on_the_gpu_and_timed_on_the_processor(own, monkeypatch):
+    profile = own(documents(TOPICS)).changed("news", tuned_teacher=False)
+    devices, moved = [], []
+    monkeypatch.setattr(embedders, "models", SimpleNamespace(device=lambda: "meta"))
+    monkeypatch.setattr(distil, "train", lambda student, *_, **__: devices.append(student.embedding.weight.device.type))
+    monkeypatch.setattr(Student, "encode", lambda self, rows: np.zeros((len(rows), 2)))
+    embedders._student("CNN-1;MSE", 0, profile)
+    assert devices == ["meta"]
+    teacher = SimpleNamespace(model=SimpleNamespace(to=moved.append), encode=lambda texts: None)
+    inputs.inputs_of(profile)
+    monkeypatch.setattr(inputs, "reader", lambda *_: teacher)
+    results.times(profile.model_copy(update={"only": "bag;cosine"}))
+    assert moved == ["cpu"]
+
+
+def test_what_a_gpu_computed_is_not_what_a_processor_did(own, monkeypatch):
+    profile = own(documents(TOPICS))
+    side = events.read(profile)["train"]
+    on_cpu = inputs.recipe_of("news_student", profile, []), tuning.recipe(profile, side)
+    monkeypatch.setattr(models, "device", lambda: "cuda")
+    on_gpu = inputs.recipe_of("news_student", profile, []), tuning.recipe(profile, side)
+    assert all(one["code"] != other["code"] for one, other in zip(on_cpu, on_gpu, strict=True))
 
 
 def test_no_tested_text_label_or_order_of_it_reaches_the_tuned_weights(own):

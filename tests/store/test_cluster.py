@@ -203,6 +203,8 @@ def test_a_worker_tells_versions_and_a_folder_that_it_does_not_see(tmp_path, mon
     assert os.environ["THESIS_DATA"] == "/texts"
     with pytest.raises(executors.WorkerError, match="10.0.0.7:4711 has sight of /shared: False, not True; mend it"):
         executors._join(expected, str(tmp_path / "nothing"), {}, one)
+    with pytest.raises(executors.WorkerError, match="has GPU: (True, not False|False, not True); mend it"):
+        executors._join(expected | {"GPU": not expected["GPU"]}, str(tmp_path / "beacon"), {}, one)
     ours = provenance.versions()["torch"]
     with pytest.raises(executors.WorkerError, match=f"has torch: {re.escape(ours)}, not 1.0"):
         executors._join(expected | {"torch": "1.0"}, str(tmp_path / "beacon"), {}, one)
