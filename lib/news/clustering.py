@@ -5,8 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import psutil
 from scipy.cluster import hierarchy
-from scipy.spatial.distance import pdist
+from scipy.sparse import csr_array, issparse
+from scipy.spatial.distance import pdist, squareform
 from sklearn.metrics.cluster import pair_confusion_matrix
+from sklearn.metrics.pairwise import cosine_distances
+from sklearn.utils.extmath import row_norms
 
 from lib.news.events import Side
 
@@ -29,22 +32,28 @@ class Score:
     collapsed: bool
 
 
-def tree(vectors: np.ndarray) -> np.ndarray:
-    """The (documents - 1, 4) merges of scipy's average linkage. vectors: (documents, dim).
+def distances(vectors: np.ndarray | csr_array) -> np.ndarray:
+    """Cosine distances of all pairs, in scipy's condensed form. vectors: (documents, dim), dense or sparse.
 
     Raises `ValueError` for fewer than two documents, NaN, a vector without direction, and more documents than fit.
     """
-    count = len(vectors)
-    if count < 2:
+    if (count := vectors.shape[0]) < 2:
         raise ValueError(f"clustering needs at least two documents, got {count}")
-    lengths = np.linalg.norm(np.asarray(vectors, dtype=np.float64), axis=1)
+    lengths = row_norms(vectors)
     if not np.isfinite(lengths).all():
         raise ValueError(f"the vector of document {int(np.argmin(np.isfinite(lengths)))} holds NaN or infinity")
     if not lengths.all():
         raise ValueError(f"the vector of document {int(lengths.argmin())} is zero: it has no cosine distance")
     if count > (fits := int((2 * psutil.virtual_memory().available / 8 / _COPIES) ** 0.5)):
         raise ValueError(f"the distances of {count} documents do not fit in memory, those of {fits} do")
-    return hierarchy.linkage(np.maximum(pdist(vectors, "cosine"), 0), "average")
+    if issparse(vectors):
+        return squareform(cosine_distances(vectors), checks=False)
+    return np.maximum(pdist(vectors, "cosine"), 0)
+
+
+def tree(vectors: np.ndarray | csr_array) -> np.ndarray:
+    """The (documents - 1, 4) merges of scipy's average linkage; vectors and errors as in `distances`."""
+    return hierarchy.linkage(distances(vectors), "average")
 
 
 def threshold(merges: np.ndarray, side: Side) -> float:

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from lib.config.schema import NewsSettings
 from lib.losses import cosine, mse
 from lib.news.losses import complex, triplet
-from lib.news.students import Rows, Student, check_tokens, padded
+from lib.news.students import Made, Rows, Student, check_tokens, padded
 
 SORTED = 16  # batches whose documents are sorted by length together, so that hardly any is padded
+CHECKED = 8192  # teacher vectors that are looked at together
 
 
 def train(
@@ -31,22 +32,25 @@ def train(
     check_tokens(rows)
     if len(teacher) != len(rows):
         raise ValueError(f"every document needs a teacher vector: {len(rows)} documents, {len(teacher)} vectors")
-    norms = np.linalg.norm(teacher, axis=1)
-    if not np.isfinite(norms).all():
-        raise ValueError(f"every document needs a teacher vector: NaN in vector {np.isfinite(norms).argmin()}")
-    if not norms.all():
-        raise ValueError(f"every document needs a teacher vector: vector {norms.argmin()} is zero")
+    for start in range(0, len(teacher), CHECKED):
+        norms = np.linalg.norm(teacher[start : start + CHECKED], axis=1)
+        for fine, told in ((np.isfinite(norms), "NaN in vector {}"), (norms > 0, "vector {} is zero")):
+            if not fine.all():
+                raise ValueError(f"every document needs a teacher vector: {told.format(start + fine.argmin())}")
     examples, held_out = parts
     wanted = 3 if student.design.loss in ("triplet", "complex") else 1
     for part, name in ((examples, "examples"), (held_out, "held-out examples")):
         if not len(part) or part.shape[1:] != (wanted,):
             raise ValueError(f"expected {name} of {wanted} documents for {student.design.loss}, got {part.shape}")
-    targets = nn.functional.normalize(torch.from_numpy(teacher)).to(student.embedding.weight.device)
+    device = student.embedding.weight.device
+    targets = Made(teacher, lambda part: nn.functional.normalize(torch.from_numpy(part), dim=-1).to(device))
     lengths = np.array([len(row) for row in rows])
     # Adam leaves a token that no document has as it is; without those a step has less to do and gives the same bits.
     table = student.embedding
-    present, places = np.unique(np.concatenate(rows), return_inverse=True)
-    rows = np.split(places, np.cumsum(lengths)[:-1])
+    seen = np.zeros(table.num_embeddings, dtype=bool)
+    for row in rows:
+        seen[row] = True
+    rows, present = Made(rows, (np.cumsum(seen) - 1).__getitem__), np.flatnonzero(seen)
     student.embedding = nn.Embedding.from_pretrained(table.weight.detach()[present], not table.weight.requires_grad)
     torch.manual_seed(seed)
     order = np.random.default_rng(seed)
@@ -81,7 +85,7 @@ def train(
     return history
 
 
-def loss(student: Student, rows: Rows, targets: Tensor, batch: np.ndarray) -> Tensor:
+def loss(student: Student, rows: Rows, targets: Made | Tensor, batch: np.ndarray) -> Tensor:
     """(examples,) losses of a batch of examples, (examples, 1 or 3) rows of documents, each embedded once."""
     documents, places = batch[:, 0], None
     if batch.shape[1] == 3:  # neighbouring triplets share documents

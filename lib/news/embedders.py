@@ -1,13 +1,15 @@
 """What embeds documents for clustering: the teacher, students distilled from it, and what needs no training."""
 
+import itertools
 import zlib
+from typing import Any
 
 import numpy as np
 
 from lib.config.profiles import Profile
 from lib.experiments import models
 from lib.news import designs, distil, events, inputs
-from lib.news.students import Sizes, Student
+from lib.news.students import Made, Rows, Sizes, Student
 from lib.news.widths import TOKEN_DIM, scaled
 from lib.store import executors
 from lib.store.records import Recipe, store
@@ -18,9 +20,9 @@ TFIDF_BEFORE = "TF-IDF, words of the texts distilled on"  # knows what students 
 GIVEN = (ONE, TFIDF, TFIDF_BEFORE, TEACHER, UNTUNED, TOKENS)  # trained by nobody here
 
 
-def of(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
-    """A model's vectors of "train", "public", "private" and perhaps "rated" texts, (documents, dim), and its
-    `megabytes`; students have `held_out`, the loss by epoch."""
+def of(model: str, seed: int, profile: Profile) -> dict[str, Any]:
+    """A model's vectors of "train", "public", "private" and perhaps "rated" texts, (documents, dim), TF-IDF's as sparse
+    rows, and its `megabytes`; students have `held_out`, the loss by epoch."""
     if model in GIVEN:
         return _given(model, profile)
     recipe = student_recipe(model, seed, profile)
@@ -31,11 +33,11 @@ def prepare(pairs: list[tuple[str, int]], profile: Profile) -> None:
     """Compute what is missing of the (model, seed) in processes: first the teacher's vectors, then students."""
     missing = [pair for pair in pairs if pair[0] not in GIVEN and not store().has(student_recipe(*pair, profile))]
     if missing:
-        inputs.reader(profile, profile.news.max_tokens)  # a teacher to be tuned is tuned here, once
-        starts = range(0, sum(map(len, inputs.texts(profile).values())), inputs.PIECE)
-        # What takes long goes first, so that no core waits at the end: reports, which stand last, and slow students.
-        pieces = [(inputs.piece, (start, profile)) for start in starts[::-1]]
-        executors.submit([*pieces, (inputs.inputs_of, (profile,))], None, "teacher")
+        if profile.news.tuned_teacher:  # once, before many processes want it
+            executors.submit([(inputs.reader, (profile, profile.news.max_tokens))], None, "teacher, tuned")
+        reading = [(inputs.read, (use, profile)) for use in inputs.texts(profile)]
+        executors.submit([*reading, (inputs.inputs_of, (profile,))], None, "teacher")
+        # What takes long goes first, so that no core waits at the end.
         missing.sort(key=lambda pair: [name in pair[0] for name in ("GRU", "Transformer(2", "BiLSTM")], reverse=True)
         executors.submit([(of, (*pair, profile)) for pair in missing], None, "students")
 
@@ -51,9 +53,10 @@ def _student(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
     import torch
 
     section, design = profile.news, designs.parse(model)
-    given, ids, vectors = inputs.inputs_of(profile), inputs.token_ids(profile), inputs.teacher_vectors(profile)
+    given, vectors = inputs.inputs_of(profile), inputs.teacher_vectors(profile)
+    ids: dict[str, Rows] = {**inputs.token_ids(profile)}
     if design.architecture == "bag":  # what holds it, sentence-transformers' StaticEmbedding, knows no special tokens
-        ids = {use: [row[1:-1] for row in rows] for use, rows in ids.items()}
+        ids = {use: Made(rows, lambda row: row[1:-1]) for use, rows in ids.items()}
     side = inputs.read_sides(profile)["train"]
     # Another identity is another run, as in the paper: twins of two schedules share no random number.
     own = int(np.random.SeedSequence([seed, zlib.crc32(model.encode())]).generate_state(1)[0])
@@ -83,7 +86,7 @@ def sizes(profile: Profile, given: dict[str, np.ndarray]) -> Sizes:
     return Sizes(vocabulary, token, hidden, int(given["output"]), wide, feed_forward)
 
 
-def _given(model: str, profile: Profile) -> dict[str, np.ndarray]:
+def _given(model: str, profile: Profile) -> dict[str, Any]:
     uses = {use: part for use, part in inputs.texts(profile).items() if use != "distilled"}
     if model in (TFIDF, TFIDF_BEFORE):
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -91,9 +94,9 @@ def _given(model: str, profile: Profile) -> dict[str, np.ndarray]:
         # Words of the texts to be clustered need no label either, and news are full of new names.
         words = TfidfVectorizer(stop_words="english", sublinear_tf=True)
         if model == TFIDF:
-            return {use: words.fit_transform(part).toarray() for use, part in uses.items()}
-        words.fit([*inputs.texts(profile)["distilled"], *uses["train"]])
-        return {use: words.transform(part).toarray() for use, part in uses.items()}
+            return {use: words.fit_transform(part) for use, part in uses.items()}
+        words.fit(itertools.chain(inputs.texts(profile)["distilled"], uses["train"]))
+        return {use: words.transform(part) for use, part in uses.items()}
     if model == UNTUNED:
         return inputs.untuned(profile)
     given = inputs.inputs_of(profile)

@@ -5,9 +5,13 @@ A task folder has either `clusters.jsonl`, documents with their events, or pair 
 named after, or to each side in turn. Of pair files a document's `group` is its side.
 """
 
+import math
 import warnings
-from dataclasses import dataclass
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -136,8 +140,34 @@ def triplets(side: Side, seed: int) -> np.ndarray:
     return np.array(rows)
 
 
-def distillation_texts(profile: Profile, sides: dict[str, Side]) -> list[str]:
-    """Windows of the documents of the profile's text folders, in a random order, without words of the tested sides.
+@dataclass(frozen=True)
+class Windows(Sequence[str]):
+    """Windows of documents' words, read from disk when they are asked for.
+
+    folders: of text. rows: (windows, 3) int64, a window's folder, document and first word. words: of a window at most.
+    """
+
+    folders: Sequence[Documents]
+    rows: np.ndarray
+    words: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, row: int | slice) -> Any:
+        if isinstance(row, slice):
+            return replace(self, rows=self.rows[row])
+        folder, document, start = self.rows[row].tolist()
+        return " ".join(self.folders[folder][document].text.split()[start : start + self.words])
+
+
+def text_folders(profile: Profile) -> list[Documents]:
+    """The folders whose documents are distilled on."""
+    return [Documents(root(profile, name), name) for name in profile.news.texts]
+
+
+def drawn_windows(profile: Profile, sides: dict[str, Side]) -> np.ndarray:
+    """The rows of `Windows` to distil on, in a random order, held-out ones last: no words of the tested sides.
 
     A document is left out if its text is one of the public or private side's, or if it shares a group with one. A last
     window is kept if it has at least half the words, or if it is the whole document.
@@ -146,20 +176,20 @@ def distillation_texts(profile: Profile, sides: dict[str, Side]) -> list[str]:
     tested = [side for name, side in sides.items() if name != "train"]
     contents = {content(text) for side in tested for text in side.texts}
     groups = {group for side in tested for group in side.groups} - {""}
-    windows = []
-    for name in section.texts:
-        for document in Documents(root(profile, name), name):
-            if document.group not in groups and content(document.text) not in contents:
-                words = document.text.split()
-                parts = [words[start : start + section.words] for start in range(0, len(words), section.words)]
-                kept = [part for part in parts if len(part) >= section.words / 2] or parts[:1]
-                windows += [" ".join(part) for part in kept]
+    cut = array("q")
+    for number, folder in enumerate(text_folders(profile)):
+        for row, document in enumerate(folder):
+            if document.group not in groups and int(folder.contents[row]) not in contents:
+                count = len(document.text.split())
+                last = count - math.ceil(section.words / 2)  # where a window of half the words begins
+                starts = range(0, max(last + 1, min(count, 1)), section.words)
+                cut.extend(value for start in starts for value in (number, row, start))
+    windows = np.array(cut, dtype=np.int64).reshape(-1, 3)
     wanted = section.documents + held_out(section.documents)
     if len(windows) < wanted:
         told = f"the folders {', '.join(section.texts)} hold {len(windows)} windows of {section.words} words"
         raise ValueError(f"{told}, {wanted} are wanted; lower news.documents or add a folder to news.texts")
-    order = np.random.default_rng(profile.corpus.seed).permutation(len(windows))
-    return [windows[row] for row in order[:wanted]]
+    return windows[np.random.default_rng(profile.corpus.seed).permutation(len(windows))[:wanted]]
 
 
 def held_out(count: int) -> int:

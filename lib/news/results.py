@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from scipy.spatial.distance import pdist, squareform
+from scipy.spatial.distance import squareform
 
 from lib import published
 from lib.config import paths, profiles
@@ -68,7 +68,7 @@ def records(profile: Profile) -> pd.DataFrame:
         facts |= dict(zip(("milliseconds", "milliseconds_batch"), clocked.get(model, [np.nan] * 2), strict=True))
         facts["rated"] = np.nan
         if arrays and rated:
-            facts["rated"] = np.corrcoef(1 - pdist(arrays["rated"], "cosine"), squareform(rated[1]))[0, 1]
+            facts["rated"] = np.corrcoef(1 - clustering.distances(arrays["rated"]), squareform(rated[1]))[0, 1]
         for name in TESTED:
             side = sides[name]
             clusters = clustering.cut(merges[name], distance) if arrays else np.ones(len(side.texts), dtype=int)

@@ -5,7 +5,7 @@ CNN-2 (within the weights that their sizes leave), ReLU and dropout between two 
 positions in Transformers: these students are blind to word order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,20 @@ DROPOUT = 0.1  # not stated; PyTorch's own in its Transformer
 FILTERS = 30  # of CNN-1: with a kernel of 3, 19,486 weights beside the embedding, published 20,000 at most
 BATCH = 32  # documents embedded at once
 Rows = Sequence[Sequence[int] | np.ndarray]  # token ids of documents
+
+
+@dataclass(frozen=True)
+class Made(Sequence[Any]):
+    """What `make` gives for values, which may stay on disk, each time that some are asked for."""
+
+    values: Any
+    make: Callable[[Any], Any]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self.make(self.values[rows])
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,9 @@ those of other days are the texts to distil on.
 
 import csv
 import gzip
+import json
 import tarfile
+import tempfile
 import zlib
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -98,22 +100,29 @@ def annotated(pairs: Path, day: str) -> list[dict[str, str]]:
 def write(archives: Path, pairs: Path, folder: Path) -> list[str]:
     """Write the dataset folder, and return the URLs of pairs that no archive holds; these pairs are left out. They are
     listed in the folder's `missing_urls.txt` too, and counted in its README."""
-    documents: dict[str, dict[str, str]] = {}
-    for day, content in pages(archives):
-        url, title, text = page(content) or ("", "", "")
-        row = {"id": url, "text": f"{title} {text}".strip(), "title": title, "group": DAYS.get(day, "")}
-        if url and (url not in documents or row["group"]):
-            documents[url] = row
-    missing, counts = dict[str, None](), []
-    for day, side in DAYS.items():
-        every, kept = annotated(pairs, day), []
-        for row in every:
-            absent = [row[end] for end in ("a", "b") if documents.get(row[end], {}).get("group") != side]
-            missing.update(dict.fromkeys(absent))
-            kept += [] if absent else [row]
-        counts.append(f"{side}: {len(kept)} of {len(every)} pairs")
-        write_lines(folder / "tasks" / "pairs" / f"{side}.jsonl", kept)
-    counts.append(f"{len(missing)} URLs of pairs are in no archive of their day (missing_urls.txt)")
-    write_folder(folder, documents.values(), "News of the Telegram contest", "; ".join(counts))
+    chosen = dict[str, tuple[int, str]]()  # URL: which of all pages is kept, and its side; annotated days come first
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile("w+", encoding="utf-8", dir=folder) as held:  # all pages, more than memory holds
+        for number, (day, content) in enumerate(pages(archives)):
+            url, title, text = page(content) or ("", "", "")
+            side = DAYS.get(day, "")
+            row = {"id": url, "text": f"{title} {text}".strip(), "title": title, "group": side}
+            held.write(json.dumps(row) + "\n")
+            if url and (url not in chosen or side):
+                chosen[url] = number, side
+        missing, counts = dict[str, None](), []
+        for day, side in DAYS.items():
+            every, kept = annotated(pairs, day), []
+            for row in every:
+                absent = [row[end] for end in ("a", "b") if chosen.get(row[end], (0, ""))[1] != side]
+                missing.update(dict.fromkeys(absent))
+                kept += [] if absent else [row]
+            counts.append(f"{side}: {len(kept)} of {len(every)} pairs")
+            write_lines(folder / "tasks" / "pairs" / f"{side}.jsonl", kept)
+        counts.append(f"{len(missing)} URLs of pairs are in no archive of their day (missing_urls.txt)")
+        held.seek(0)
+        rows = ((number, json.loads(line)) for number, line in enumerate(held))
+        documents = (row for number, row in rows if chosen.get(row["id"], (-1,))[0] == number)
+        write_folder(folder, documents, "News of the Telegram contest", "; ".join(counts))
     (folder / "missing_urls.txt").write_text("".join(f"{url}\n" for url in missing), encoding="utf-8")
     return list(missing)

@@ -49,6 +49,10 @@ class TunedTeacher:
         counted = batch["attention_mask"].unsqueeze(2)
         return nn.functional.normalize((states * counted).sum(1) / counted.sum(1))
 
+    def tokenize(self, texts: Sequence[str]) -> tuple[list[np.ndarray], np.ndarray]:
+        """As `SBERT.tokenize`."""
+        return self.encoder.tokenize(texts)
+
     @torch.inference_mode()
     def encode(self, texts: Sequence[str], batch_size: int = 32) -> np.ndarray:
         """(texts, 256) float32 vectors of length 1. The mean of a linear layer's values is the layer of the mean."""

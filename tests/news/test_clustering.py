@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 import psutil
 import pytest
+from scipy.sparse import csr_array
 from sklearn.cluster import AgglomerativeClustering
 
 from lib.news import clustering
@@ -28,6 +29,14 @@ def vectors(count=30, seed=0, dim=6):
 
 
 EVENTS = np.repeat(np.arange(10), 3)
+
+
+def test_sparse_vectors_have_the_distances_of_dense_ones():
+    rows = np.random.default_rng(0).random((40, 300)) * (np.random.default_rng(1).random((40, 300)) < 0.1)
+    np.testing.assert_allclose(clustering.distances(csr_array(rows)), clustering.distances(rows), atol=1e-12)
+    rows[5] = 0
+    with pytest.raises(ValueError, match="the vector of document 5 is zero"):
+        clustering.tree(csr_array(rows))
 
 
 def test_scores_by_hand():

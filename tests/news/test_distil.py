@@ -1,10 +1,13 @@
 """Training: it learns, repeats bit for bit, stops early, keeps the best weights; triplets are what pairs say."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import torch
 
 from lib.config import profiles
+from lib.experiments.text_sets import TokenIds
 from lib.news import designs, distil, events
 from lib.news.events import Side
 from lib.news.losses import complex, triplet
@@ -155,6 +158,22 @@ def test_batches_hold_every_example_once_and_documents_of_one_length():
     assert [len(part) for part in distil.batches(examples, lengths, 32)].count(32) >= 30
 
 
+def test_documents_and_teacher_vectors_stay_on_disk(tmp_path):
+    """Private memory does not grow with their number: 20,000 of 100 tokens, 256 of which train, and their vectors."""
+    count, order = 20_000, np.random.default_rng(0)
+    ids = np.memmap(tmp_path / "ids", np.int32, "w+", shape=(100 * count,))
+    ids[:] = order.integers(1, 50, len(ids))
+    teacher = np.memmap(tmp_path / "teacher", np.float32, "w+", shape=(count, 12))
+    teacher[:] = order.standard_normal(teacher.shape)
+    rows, examples = TokenIds(ids, np.full(count, 100)), order.permutation(count)[:256, None]
+    student = Student(designs.parse("bag;cosine"), SMALL)
+    tracemalloc.start()
+    distil.train(student, rows, teacher, (examples, examples), seed=0, settings=SETTINGS)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3e6  # the ids alone are 8 MB
+
+
 @pytest.mark.parametrize("wrong", ["too few", "NaN"])
 def test_every_document_needs_a_teacher_vector(wrong):
     rows, teacher, every = lesson()
@@ -177,7 +196,8 @@ def test_every_document_needs_a_teacher_vector(wrong):
         ("bag;triplet", {}, r"expected examples of 3 documents for triplet, got \(64, 1\)"),
     ],
 )
-def test_what_nothing_can_be_learned_from_is_one_line(identity, change, told):
+def test_what_nothing_can_be_learned_from_is_one_line(identity, change, told, monkeypatch):
+    monkeypatch.setattr(distil, "CHECKED", 5)
     rows, teacher, every = lesson()
     if "rows" in change:
         rows[change["rows"]] = []

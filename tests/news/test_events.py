@@ -3,6 +3,8 @@
 import io
 import json
 import tarfile
+import tracemalloc
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 
 from lib.config import profiles
 from lib.data.builders.mini import gensim_files
-from lib.news import events, reports, telegram
+from lib.news import events, inputs, reports, telegram
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +50,7 @@ def test_no_story_is_on_two_sides(mini):
 
 
 def test_nothing_of_a_tested_story_is_distilled_on(mini):
-    texts = events.distillation_texts(mini.profile, mini.sides)
+    texts = inputs.texts(mini.profile)["distilled"]
     assert len(texts) == 11 * mini.profile.news.documents // 10 == len(set(texts))
     distilled = set().union(*(gensim_files.shingles(text) for text in texts))
     stories = reports.stories()
@@ -108,7 +110,23 @@ def test_a_document_without_words_is_left_out_and_said(tmp_path, monkeypatch):
 def test_too_few_windows_say_how_many_there_are():
     profile = profiles.load("mini", overrides={"news.documents": 10**6, "news.words": 40})
     with pytest.raises(ValueError, match="hold 3[0-9]+ windows of 40 words, 1100000 are wanted"):
-        events.distillation_texts(profile, events.read(profile))
+        events.drawn_windows(profile, events.read(profile))
+
+
+def test_windows_are_words_of_their_documents(tmp_path, monkeypatch):
+    """All of them, and once: a last one from half the words on, or where it is the whole document."""
+    words = [f"w{n}" for n in range(25)]
+    rows = [{"id": f"{n}", "text": "  ".join(words[:n])} for n in (3, 4, 7, 10, 14, 15, 25)]
+    rows += [{"id": "blank", "text": " "}, {"id": "tested", "text": " ".join(words[:7]) + " "}]
+    folder(tmp_path, rows, [])
+    profile = own(tmp_path, monkeypatch, events="own/events", texts=["own"], words=10, documents=8)
+    nothing = events.Side((), (), np.zeros((0, 2), int), np.zeros(0, bool), np.zeros(0, int), True)
+    sides = {"train": nothing, "public": replace(nothing, texts=(rows[2]["text"], "else")), "private": nothing}
+    drawn = events.Windows(events.text_folders(profile), events.drawn_windows(profile, sides), 10)
+    expected = [words[:3], words[:4], words[:10], words[:10], words[:10], words[10:15]]
+    expected += [words[:10], words[10:20], words[20:25]]
+    assert sorted(drawn) == sorted(" ".join(part) for part in expected) and [*drawn[2:4]] == [drawn[2], drawn[3]]
+    assert [*drawn] != sorted(drawn) and len(drawn) == 9 and not set(drawn) & {rows[2]["text"], ""}
 
 
 def test_every_mini_report_is_of_its_storys_sentences():
@@ -164,7 +182,26 @@ def test_the_published_pairs_are_joined_by_url(contest, monkeypatch):
         assert side.events[0] == side.events[1] and len(set(side.events)) == 3 and not side.complete
     assert sides["train"].texts[1] == "Заголовок & 1 Первый абзац 1. Второй."
     with pytest.raises(ValueError, match="wanted"):  # every text of the public and private days is left out, here all
-        events.distillation_texts(profile, sides)
+        events.drawn_windows(profile, sides)
+
+
+def test_of_pages_of_one_address_the_annotated_one_is_kept_and_few_are_in_memory(contest):
+    archives, pairs, target = contest
+    again = archives / "20200599"  # not annotated, and read behind the rest
+    again.mkdir()
+    for number, url in enumerate(["https://0525.ru/0?a=1&amp;b=2", *(f"https://more.ru/{n // 2}" for n in range(400))]):
+        page = PAGE.format(url=url, n=number).replace("Второй", "Другой " * 2000)
+        (again / f"{number:03d}.html").write_text(page, encoding="utf-8")
+    tracemalloc.start()
+    telegram.write(archives, pairs, target)
+    assert tracemalloc.get_traced_memory()[1] < 2e6  # all texts are 10 MB
+    tracemalloc.stop()
+    rows = [json.loads(line) for line in (target / "documents.jsonl").open(encoding="utf-8")]
+    kept = {row["id"]: row for row in rows}
+    assert len(kept) == len(rows) == 16 + 200 and {row["group"] for row in rows} == {"", *events.SIDES}
+    assert "Другой" not in kept["https://0525.ru/0?a=1&b=2"]["text"]  # that of the annotated day
+    assert kept["https://more.ru/7"]["title"] == "Заголовок & 15"  # the first of two
+    assert {path.name for path in target.iterdir()} == {"documents.jsonl", "README.md", "missing_urls.txt", "tasks"}
 
 
 def test_a_damaged_archive_and_other_bad_files(contest):
