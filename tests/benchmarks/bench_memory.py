@@ -11,6 +11,9 @@ stage reads what those before it left in the folder, as the processes of a run d
     teacher            the structural teacher's embeddings and lengths of them, by a stand-in (one layer, 32 wide)
     paragraph vector   a Paragraph Vector of 16 numbers, one epoch, and its embeddings of them
     training           a student of one layer, 32 wide, window 32, by MSE on all of them, batches of 64
+    news teacher       of the news chapter: the texts to distil on (ten elevenths of the documents to train on, the rest
+                       held out) and to cluster, their token ids and vectors, by the stand-in
+    news student       its bag of tokens, distilled on them in one epoch, batches of 64
 
 `private_mb` is the peak of RssAnon of /proc, what the process alone holds, looked at every 10 ms: libraries and models
 are in it. `resident_mb` is the peak of all resident pages, with those of files that are mapped, which the system takes
@@ -35,7 +38,7 @@ import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results"
-STAGES = ("corpus", "tokens", "teacher", "paragraph vector", "training")
+STAGES = ("corpus", "tokens", "teacher", "paragraph vector", "training", "news teacher", "news student")
 HELD_OUT, BATCH, WORDS = 100, 64, 150
 
 
@@ -62,6 +65,11 @@ def write(folder: Path, documents: int) -> None:
         for number in range(documents):
             text = " ".join(words[np.searchsorted(cumulated, generator.random(WORDS)).clip(max=len(words) - 1)])
             file.write(json.dumps({"id": str(number), "text": text}) + "\n")
+    reports = [{"id": str(number), "text": " ".join(generator.choice(words, WORDS))} for number in range(60)]
+    labels = [{"id": str(number), "label": f"{number % 3}_{number // 6}"} for number in range(60)]
+    (folder / "data" / "reports" / "tasks" / "events").mkdir(parents=True, exist_ok=True)
+    for name, rows in (("documents.jsonl", reports), ("tasks/events/clusters.jsonl", labels)):
+        (folder / "data" / "reports" / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
     os.replace(unfinished, folder / "data" / "synthetic" / "documents.jsonl")
 
 
@@ -73,6 +81,7 @@ def stage(name: str, folder: Path, documents: int) -> None:
     from lib.config import profiles
     from lib.distillation.variants import parse
     from lib.experiments import contextual_teacher, structural_teacher, student_training, text_sets
+    from lib.news import embedders, inputs
 
     torch.set_num_threads(1)
     model, trained = str(folder / "model"), documents - HELD_OUT
@@ -82,6 +91,8 @@ def stage(name: str, folder: Path, documents: int) -> None:
     changes |= {"structural_teacher.model": model, "structural_teacher.sha256": None, "student.model": model}
     changes |= {"structural_teacher.max_tokens": 128, "training.batch_size": BATCH, "training.cca_batch_size": BATCH}
     changes |= {"contextual_teacher.epochs": 1, "training.checkpoint_every": 500}
+    changes |= {"news.events": "reports/events", "news.texts": ["synthetic"], "news.documents": trained * 10 // 11}
+    changes |= {"news.words": WORDS, "news.max_tokens": 128, "news.tokens": "random", "news.batch_size": BATCH}
     profile = profiles.load("smoke", overrides=changes)
     if name == "corpus":
         text_sets.corpus(profile)
@@ -91,8 +102,14 @@ def stage(name: str, folder: Path, documents: int) -> None:
         structural_teacher.embeddings("train", profile)
     elif name == "paragraph vector":
         contextual_teacher.paragraph_vector("DM;100;lowercase;2", profile)
-    else:
+    elif name == "training":
         student_training.train_student(parse("MSE"), 0, profile)
+    elif name == "news teacher":
+        for use in inputs.texts(profile):
+            inputs.read(use, profile)
+        inputs.inputs_of(profile)
+    else:
+        embedders.of("bag;cosine", 0, profile)
     print(time.perf_counter() - began)
 
 
@@ -124,7 +141,7 @@ def draw(table: pd.DataFrame) -> None:
     matplotlib.rcParams["svg.hashsalt"] = "memory"
     with style():
         figure, axis = pyplot.subplots(figsize=(5.5, 3.2), layout="constrained")
-        for color, name, marker in zip(COLORS, STAGES, "osD^v", strict=False):
+        for color, name, marker in zip(COLORS, STAGES, "osD^vPX", strict=False):
             rows = table[table["stage"] == name].sort_values("documents")
             axis.plot(rows["documents"], rows["private_mb"], color=color, marker=marker, label=name)
         axis.set(xscale="log", xlabel="documents of 150 words", ylabel="private memory at its peak, MB", ylim=(0, None))
