@@ -26,6 +26,7 @@ SHARE = 0.1  # of the gradient: with less from the contextual teacher, nine tent
 HEADS = 10  # a model in the check of heads, at least: the luck of a single one moves a mean over tasks by .01
 UPDATES = 50  # of the final students, at least
 LENGTHS = 0.05  # distance from the published 71 % of documents above the structural teacher's limit
+FINAL = "fig5_3"  # the figure of the final students
 _ENCODERS = ("SBERT", "Longformer", *CONTEXTUAL_TEACHERS)
 
 
@@ -43,8 +44,8 @@ def table(scores: Mapping[str, pd.DataFrame], profile: Profile, *, informing: bo
     if "fig4_5" in drawn:
         rows += _heads(_by_size(drawn["fig4_5"]["model"].unique()), "fig4_5", profile)
     with keys.data_at_rest():
-        for label in (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12"):
-            rows += _students(label, profile) if label in drawn else ()
+        for label in (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12", FINAL):
+            rows += _students(label, profile) if label in scores else ()
     return pd.DataFrame(rows, columns=["check", "label", "what", "value", "low", "high", "needed", "passed"])
 
 
@@ -152,19 +153,25 @@ def _heads(groups: Mapping[str, Sequence[str]], label: str, profile: Profile) ->
 
 def _students(label: str, profile: Profile) -> Iterator[tuple]:
     """What a figure's students were given by a contextual teacher, and what it made of them. Students of the contextual
-    loss alone have all of its gradient, and their loss falls with a wrong teacher, too: held-out CCA has to rise."""
-    shares, rises, alike, spreads = [], [], [], {}
+    loss alone have all of its gradient, and their loss falls with a wrong teacher, too: held-out CCA has to rise. Of
+    final students one has its twin without context among them, and is compared with that."""
+    shares, rises, alike, spreads, split = [], [], [], {}, "validation"
+    models = chapter4.models(label, profile) if label != FINAL else final_students.MODELS
+    students = chapter4.students(models)
+    if label == FINAL:
+        profile, split = final_students.final_profile(profile), "test"
     seeds = [profile.seeds[0], next(seed for seed in profile.reference_seeds if seed != profile.seeds[0])]
-    for name, variant in chapter4.students(chapter4.models(label, profile)).items():
-        arrays = embeddings.of(variant, profile.seeds[0], profile)
+    for name, variant in students.items():
+        arrays = embeddings.of(variant, profile.seeds[0], profile, split)
         spreads[name] = mean_cosine(arrays["validation"])
         if variant.contextual:
             rises.append(arrays["watched"][-1, 1] - arrays["watched"][0, 1])
         if variant.contextual and variant.structural:
             shares.append(arrays["watched"][:, 3].mean())
             alone = Variant("student", structural=variant.structural)
-            without, again = (embeddings.of(alone, seed, profile)["validation"] for seed in seeds)
-            alike.append([cosines(rows, without).mean() for rows in (arrays["validation"], again)])
+            if label != FINAL or alone in students.values():
+                without, again = (embeddings.of(alone, seed, profile, split)["validation"] for seed in seeds)
+                alike.append([cosines(rows, without).mean() for rows in (arrays["validation"], again)])
     if shares:
         what, value = "contextual share of the gradient, median", float(np.median(shares))
         yield "treatment_given", label, what, value, min(shares), max(shares), f"at least {SHARE}", value >= SHARE

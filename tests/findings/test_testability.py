@@ -8,7 +8,7 @@ import pytest
 
 from lib import experiments
 from lib.config import profiles
-from lib.findings import claims, testability
+from lib.findings import claims, final_students, testability
 from lib.statistics.intervals import from_runs
 
 TASKS = ("ARXIV", "PAN")
@@ -181,13 +181,34 @@ def test_students_differ_from_those_without_context_more_than_a_second_seed(monk
     rows, noise = rng.standard_normal((2, 9, 50))
     moved = {True: context, False: 0.1}
 
-    def of(variant, seed, _):
+    def of(variant, seed, *_):
         far = moved[bool(variant.contextual)] if variant.contextual or seed else 0
         return {"watched": np.ones((5, 4)), "validation": rows + far * noise}
 
     monkeypatch.setattr(testability.embeddings, "of", of)
     differ = {row[0]: row for row in testability._students("fig4_8", profiles.load("mini"))}["students_differ"]
     assert differ[-1] is passed and differ[3] > 0.95 and differ[6].startswith("below another seed's, 0.99")
+
+
+@pytest.mark.parametrize("context", [0.01, 0.2])
+def test_a_final_student_is_held_against_its_twin_without_context(monkeypatch, context):
+    """MSE-contextual against only-MSE, trained as final students are; cosine-masked has no such twin."""
+    asked, noise = [], np.random.default_rng(0).standard_normal((2, 9, 50))
+    final = final_students.final_profile(profiles.load("mini"))
+
+    def of(variant, seed, profile, split):
+        asked.append((variant.identity, seed))
+        assert profile == final and split == "test"
+        far = context if variant.contextual else 0.1 if seed else 0
+        return {"watched": np.full((5, 4), 0.3), "validation": noise[0] + far * noise[1]}
+
+    monkeypatch.setattr(testability.embeddings, "of", of)
+    rows = {row[0]: row for row in testability._students("fig5_3", profiles.load("mini"))}
+    names = {identity: name for name, identity in final_students.MODELS.items()}
+    assert [(names[model], seed) for model, seed in asked if seed] == [("only-MSE", 1)]
+    assert {names[model] for model, _ in asked} == {*final_students.STUDENTS}
+    assert rows["treatment_given"][-1] is True and rows["students_differ"][-1] is (context > 0.1)
+    assert {*rows} == {"treatment_given", "students_differ", "cca_rises", "not_collapsed"}
 
 
 def test_claims_about_rankings_need_that_these_are_not_random():
