@@ -533,8 +533,12 @@ def weighting() -> list[str]:
 
 
 def final_students() -> list[str]:
+    differ = checked("students_differ", "fig5_3")
     return [
         f"by {short(-effect('arxiv-pv-best'), 2)}",
+        f"give {short(checked('treatment_given', 'fig5_3')['value'])} of the gradient",
+        f"(cosine {short(differ['value'])}) than another seed of `only-MSE` is "
+        f"({short(float(differ['needed'].split()[-1]))})",
         claim("long-context-matters-little", turned=MARGIN),
         f"({claim('retrieval-mrr-cosine-masked', 2)})",
         f"({claim('retrieval-map-only-mse', 2)})",
