@@ -6,14 +6,15 @@ import numpy as np
 import psutil
 from scipy.cluster import hierarchy
 from scipy.sparse import csr_array, issparse
-from scipy.spatial.distance import pdist, squareform
+from scipy.spatial.distance import pdist
 from sklearn.metrics.cluster import pair_confusion_matrix
-from sklearn.metrics.pairwise import cosine_distances
+from sklearn.metrics.pairwise import pairwise_distances_chunked
 from sklearn.utils.extmath import row_norms
 
 from lib.news.events import Side
 
 NEAR_ONE_CLUSTER = 0.02  # of the one-cluster F1: a model within it is marked as collapsed
+_CHUNK = 16  # MiB of distances of sparse vectors, to all documents, that are made at a time
 _COPIES = 3  # of the distances that are in memory at once: scipy's, its own work, the heights of all pairs
 
 
@@ -39,16 +40,22 @@ def distances(vectors: np.ndarray | csr_array) -> np.ndarray:
     """
     if (count := vectors.shape[0]) < 2:
         raise ValueError(f"clustering needs at least two documents, got {count}")
-    lengths = row_norms(vectors)
+    lengths = row_norms(vectors.astype(np.float64, copy=False))
     if not np.isfinite(lengths).all():
         raise ValueError(f"the vector of document {int(np.argmin(np.isfinite(lengths)))} holds NaN or infinity")
     if not lengths.all():
         raise ValueError(f"the vector of document {int(lengths.argmin())} is zero: it has no cosine distance")
     if count > (fits := int((2 * psutil.virtual_memory().available / 8 / _COPIES) ** 0.5)):
         raise ValueError(f"the distances of {count} documents do not fit in memory, those of {fits} do")
-    if issparse(vectors):
-        return squareform(cosine_distances(vectors), checks=False)
-    return np.maximum(pdist(vectors, "cosine"), 0)
+    if not issparse(vectors):
+        return np.maximum(pdist(vectors, "cosine"), 0)
+    condensed, row, end = np.empty(count * (count - 1) // 2), 0, 0
+    for chunk in pairwise_distances_chunked(vectors, metric="cosine", working_memory=_CHUNK):
+        for near in chunk:
+            row += 1
+            start, end = end, end + count - row
+            condensed[start:end] = near[row:]
+    return condensed
 
 
 def tree(vectors: np.ndarray | csr_array) -> np.ndarray:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from lib.config.schema import NewsSettings
 from lib.losses import cosine, mse
 from lib.news.losses import complex, triplet
-from lib.news.students import Made, Rows, Student, check_tokens, padded
+from lib.news.students import LazyRows, Rows, Student, check_tokens, padded
 
 SORTED = 16  # batches whose documents are sorted by length together, so that hardly any is padded
 CHECKED = 8192  # teacher vectors that are looked at together
@@ -43,14 +43,14 @@ def train(
         if not len(part) or part.shape[1:] != (wanted,):
             raise ValueError(f"expected {name} of {wanted} documents for {student.design.loss}, got {part.shape}")
     device = student.embedding.weight.device
-    targets = Made(teacher, lambda part: nn.functional.normalize(torch.from_numpy(part), dim=-1).to(device))
+    targets = LazyRows(teacher, lambda part: nn.functional.normalize(torch.from_numpy(part), dim=-1).to(device))
     lengths = np.array([len(row) for row in rows])
     # Adam leaves a token that no document has as it is; without those a step has less to do and gives the same bits.
     table = student.embedding
     seen = np.zeros(table.num_embeddings, dtype=bool)
     for row in rows:
         seen[row] = True
-    rows, present = Made(rows, (np.cumsum(seen) - 1).__getitem__), np.flatnonzero(seen)
+    known, present = LazyRows(rows, (np.cumsum(seen) - 1).__getitem__), np.flatnonzero(seen)
     student.embedding = nn.Embedding.from_pretrained(table.weight.detach()[present], not table.weight.requires_grad)
     torch.manual_seed(seed)
     order = np.random.default_rng(seed)
@@ -65,12 +65,15 @@ def train(
         student.train()
         for batch in batches(examples, lengths, settings.batch_size, order):
             optimizer.zero_grad()
-            loss(student, rows, targets, batch).mean().backward()
+            loss(student, known, targets, batch).mean().backward()
             optimizer.step()
         student.eval()
         with torch.no_grad():
-            losses = [loss(student, rows, targets, batch) for batch in batches(held_out, lengths, settings.batch_size)]
-        history.append(float(torch.cat(losses).mean()))
+            losses, end = torch.empty(len(held_out), device=device), 0  # of batches, each would keep its memory apart
+            for batch in batches(held_out, lengths, settings.batch_size):
+                start, end = end, end + len(batch)
+                losses[start:end] = loss(student, known, targets, batch)
+        history.append(float(losses.mean()))
         if student.design.schedule == "plateau":
             scheduler.step(history[-1])
         if history[-1] < best:
@@ -85,7 +88,7 @@ def train(
     return history
 
 
-def loss(student: Student, rows: Rows, targets: Made | Tensor, batch: np.ndarray) -> Tensor:
+def loss(student: Student, rows: Rows, targets: LazyRows | Tensor, batch: np.ndarray) -> Tensor:
     """(examples,) losses of a batch of examples, (examples, 1 or 3) rows of documents, each embedded once."""
     documents, places = batch[:, 0], None
     if batch.shape[1] == 3:  # neighbouring triplets share documents

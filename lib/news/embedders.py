@@ -9,7 +9,7 @@ import numpy as np
 from lib.config.profiles import Profile
 from lib.experiments import models
 from lib.news import designs, distil, events, inputs
-from lib.news.students import Made, Rows, Sizes, Student
+from lib.news.students import LazyRows, Rows, Sizes, Student
 from lib.news.widths import TOKEN_DIM, scaled
 from lib.store import executors
 from lib.store.records import Recipe, store
@@ -56,7 +56,7 @@ def _student(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
     given, vectors = inputs.inputs_of(profile), inputs.teacher_vectors(profile)
     ids: dict[str, Rows] = {**inputs.token_ids(profile)}
     if design.architecture == "bag":  # what holds it, sentence-transformers' StaticEmbedding, knows no special tokens
-        ids = {use: Made(rows, lambda row: row[1:-1]) for use, rows in ids.items()}
+        ids = {use: LazyRows(rows, lambda row: row[1:-1]) for use, rows in ids.items()}
     side = inputs.read_sides(profile)["train"]
     # Another identity is another run, as in the paper: twins of two schedules share no random number.
     own = int(np.random.SeedSequence([seed, zlib.crc32(model.encode())]).generate_state(1)[0])

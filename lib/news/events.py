@@ -6,6 +6,7 @@ named after, or to each side in turn. Of pair files a document's `group` is its 
 """
 
 import math
+import re
 import warnings
 from array import array
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from scipy.sparse.csgraph import connected_components
 from lib.config import paths
 from lib.config.profiles import Profile
 from lib.data import sources, task_files
-from lib.data.dataset_folder import Documents, content, json_lines
+from lib.data.dataset_folder import Documents, content, has_token, json_lines
 from lib.news import reports
 
 SIDES = ("train", "public", "private")
@@ -144,12 +145,11 @@ def triplets(side: Side, seed: int) -> np.ndarray:
 class Windows(Sequence[str]):
     """Windows of documents' words, read from disk when they are asked for.
 
-    folders: of text. rows: (windows, 3) int64, a window's folder, document and first word. words: of a window at most.
+    folders: of text. rows: (windows, 4) int64, a window's folder and document, where it begins and ends in the text.
     """
 
     folders: Sequence[Documents]
     rows: np.ndarray
-    words: int
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -157,8 +157,8 @@ class Windows(Sequence[str]):
     def __getitem__(self, row: int | slice) -> Any:
         if isinstance(row, slice):
             return replace(self, rows=self.rows[row])
-        folder, document, start = self.rows[row].tolist()
-        return " ".join(self.folders[folder][document].text.split()[start : start + self.words])
+        folder, document, start, end = self.rows[row].tolist()
+        return " ".join(self.folders[folder][document].text[start:end].split())
 
 
 def text_folders(profile: Profile) -> list[Documents]:
@@ -170,7 +170,7 @@ def drawn_windows(profile: Profile, sides: dict[str, Side]) -> np.ndarray:
     """The rows of `Windows` to distil on, in a random order, held-out ones last: no words of the tested sides.
 
     A document is left out if its text is one of the public or private side's, or if it shares a group with one. A last
-    window is kept if it has at least half the words, or if it is the whole document.
+    window is kept if it has at least half the words, or if it is the whole document; none is without a token.
     """
     section = profile.news
     tested = [side for name, side in sides.items() if name != "train"]
@@ -180,11 +180,14 @@ def drawn_windows(profile: Profile, sides: dict[str, Side]) -> np.ndarray:
     for number, folder in enumerate(text_folders(profile)):
         for row, document in enumerate(folder):
             if document.group not in groups and int(folder.contents[row]) not in contents:
-                count = len(document.text.split())
+                words = [word.start() for word in re.finditer(r"\S+", document.text)]
+                count, words = len(words), [*words, len(document.text)]
                 last = count - math.ceil(section.words / 2)  # where a window of half the words begins
-                starts = range(0, max(last + 1, min(count, 1)), section.words)
-                cut.extend(value for start in starts for value in (number, row, start))
-    windows = np.array(cut, dtype=np.int64).reshape(-1, 3)
+                for first in range(0, max(last + 1, min(count, 1)), section.words):
+                    start, end = words[first], words[min(first + section.words, count)]
+                    if has_token(document.text[start:end]):
+                        cut.extend((number, row, start, end))
+    windows = np.array(cut, dtype=np.int64).reshape(-1, 4)
     wanted = section.documents + held_out(section.documents)
     if len(windows) < wanted:
         told = f"the folders {', '.join(section.texts)} hold {len(windows)} windows of {section.words} words"

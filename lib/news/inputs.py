@@ -44,14 +44,14 @@ def _windows(profile: Profile) -> events.Windows:
     def read() -> events.Windows:
         draw = functools.partial(events.drawn_windows, profile, read_sides(profile))
         rows = store().arrays(_windows_recipe(profile), lambda: {"rows": draw()})["rows"]
-        return events.Windows(events.text_folders(profile), rows, profile.news.words)
+        return events.Windows(events.text_folders(profile), rows)
 
     return once({"kind": "news_texts", "profile": profile.model_dump(mode="json")}, read)
 
 
 def _windows_recipe(profile: Profile) -> Recipe:
     settings = [profile.news.model_dump(mode="json", include={"documents", "words"}), profile.corpus.seed]
-    files = [sha256(path) for folder in events.text_folders(profile) for path in folder.files]
+    files = [[sha256(path) for path in folder.files] for folder in events.text_folders(profile)]
     tested = [[side.texts, side.groups] for name, side in read_sides(profile).items() if name != "train"]
     code = source_key("lib.news.events", stop=_STOP)
     return {"kind": "news_windows", "settings": settings, "files": files, "tested": fingerprint(tested), "code": code}

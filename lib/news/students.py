@@ -25,7 +25,7 @@ Rows = Sequence[Sequence[int] | np.ndarray]  # token ids of documents
 
 
 @dataclass(frozen=True)
-class Made(Sequence[Any]):
+class LazyRows(Sequence[Any]):
     """What `make` gives for values, which may stay on disk, each time that some are asked for."""
 
     values: Any

@@ -102,7 +102,12 @@ def test_data_that_changes_makes_everything_anew(unkept):
     assert before == inputs.recipe_of("any", profile, [])
     for change in changed:
         assert inputs.recipe_of("any", profile.changed("news", **change), [])["data"] != before["data"], change
+    other = profile.changed("corpus", seed=profile.corpus.seed + 1)  # in which windows are drawn
+    assert inputs._windows_recipe(other) != inputs._windows_recipe(profile)
     windows, sides = inputs._windows_recipe(profile), inputs.read_sides(profile)
+    sides["train"] = replace(sides["train"], texts=("another", *sides["train"].texts[1:]))
+    records._held.clear()
+    assert inputs._windows_recipe(profile) == windows and inputs.recipe_of("any", profile, [])["data"] != before["data"]
     sides["public"] = replace(sides["public"], groups=("another", *sides["public"].groups[1:]))
     assert inputs._windows_recipe(profile) != windows
 
