@@ -2,6 +2,7 @@
 
 import contextlib
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -110,6 +111,19 @@ def test_data_that_changes_makes_everything_anew(unkept):
     assert inputs._windows_recipe(profile) == windows and inputs.recipe_of("any", profile, [])["data"] != before["data"]
     sides["public"] = replace(sides["public"], groups=("another", *sides["public"].groups[1:]))
     assert inputs._windows_recipe(profile) != windows
+
+
+def test_a_file_that_moves_to_another_folder_makes_windows_anew(unkept, monkeypatch, tmp_path):
+    """They name a document by its folder and its row."""
+    files = [tmp_path / name for name in ("a.parquet", "b.parquet", "c.parquet")]
+    for file in files:
+        file.write_text(file.name)
+    recipes = []
+    for border in (1, 2):
+        folders = [SimpleNamespace(files=files[:border]), SimpleNamespace(files=files[border:])]
+        monkeypatch.setattr(events, "text_folders", lambda _, folders=folders: folders)
+        recipes.append(inputs._windows_recipe(profiles.load("smoke")))
+    assert recipes[0] != recipes[1]
 
 
 @pytest.mark.parametrize("max_tokens", [256, 8])
