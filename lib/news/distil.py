@@ -50,7 +50,7 @@ def train(
     seen = np.zeros(table.num_embeddings, dtype=bool)
     for row in rows:
         seen[row] = True
-    known, present = LazyRows(rows, (np.cumsum(seen) - 1).__getitem__), np.flatnonzero(seen)
+    renumbered, present = LazyRows(rows, (np.cumsum(seen) - 1).__getitem__), np.flatnonzero(seen)
     student.embedding = nn.Embedding.from_pretrained(table.weight.detach()[present], not table.weight.requires_grad)
     torch.manual_seed(seed)
     order = np.random.default_rng(seed)
@@ -65,14 +65,14 @@ def train(
         student.train()
         for batch in batches(examples, lengths, settings.batch_size, order):
             optimizer.zero_grad()
-            loss(student, known, targets, batch).mean().backward()
+            loss(student, renumbered, targets, batch).mean().backward()
             optimizer.step()
         student.eval()
         with torch.no_grad():
             losses, end = torch.empty(len(held_out), device=device), 0  # of batches, each would keep its memory apart
             for batch in batches(held_out, lengths, settings.batch_size):
                 start, end = end, end + len(batch)
-                losses[start:end] = loss(student, known, targets, batch)
+                losses[start:end] = loss(student, renumbered, targets, batch)
         history.append(float(losses.mean()))
         if student.design.schedule == "plateau":
             scheduler.step(history[-1])
