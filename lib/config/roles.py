@@ -15,7 +15,8 @@ def ordered(names: Iterable[str], order: Iterable[str] = tuple(ROLES)) -> list[s
     return sorted(set(names), key=lambda name: (places.get(name, len(places)), name))
 
 
-def printed_rounds(rounds: Mapping[str, int | None]) -> dict[str, str]:
-    """Round -> what people read: "25 (1k)" where a profile's number of examples is not the thesis', else "1k"."""
+def printed_rounds(rounds: Mapping[str, float | None]) -> dict[str, str]:
+    """Round -> what people read: "25 (1k)" or "25% (1k)" where a profile's examples are not the thesis', else "1k"."""
     other = {name: size for name, size in rounds.items() if ROUNDS.get(name, size) != size}
-    return {name: f"{other[name] or 'all'} ({name})" if name in other else name for name in rounds}
+    sizes = {name: f"{size:.0%}" if size and size < 1 else size or "all" for name, size in other.items()}
+    return {name: f"{sizes[name]} ({name})" if name in sizes else name for name in rounds}

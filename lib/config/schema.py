@@ -156,6 +156,8 @@ class TrainingSettings(Settings):  # how every student of Chapter 4 is trained
     length_bucket: Count
     max_structural_len: Count
     negatives: Count | None
+    contextual_features: Literal["raw", "standardized"]
+    contextual_rows: Literal["own", "dealt"]
 
 
 class HeadSettings(Settings):  # the classification heads of the evaluation
@@ -186,7 +188,7 @@ class FinalSettings(Settings):  # Chapter 5: longer training, and evaluation wit
     accumulation: Count
     warmup_updates: Annotated[int, Field(ge=0)]
     contextual_seed: Seed
-    rounds: Annotated[dict[Text, Count | None], Field(min_length=1)]
+    rounds: Annotated[dict[Text, Count | Annotated[float, Field(gt=0, lt=1)] | None], Field(min_length=1)]
 
 
 class NewsSettings(Settings):  # the second paper: events, texts to distil on, training of its students

@@ -45,14 +45,14 @@ def run(
     executor: Executor | None = None,
     tasks: Sequence[str] | None = None,
     split: str = "validation",
-    limit: int | None = None,
+    limit: float | None = None,
 ) -> pd.DataFrame:
     """Tidy records of the models: one row per model, task and seed.
 
     models: identity labels (`lib.distillation.variants.parse`) or variants. seeds: the same for every model, or a dict
     {identity: seeds} whose missing models get `profile.seeds`. tasks: names; None for all classifications. split:
     "validation" (Chapter 4) or "test" (Chapter 5); a task without that split is cross-validated. The value is the mean
-    over folds and `heads.repeats` heads. limit: training examples per head.
+    over folds and `heads.repeats` heads. limit: training examples per head; below 1, the share of a task's.
 
     Columns: model, the variant's fields, task, metric, split, seed, value, seconds (training and encoding), device,
     embedding_fingerprint, fingerprint, by_head (accuracies, a head's folds side by side), and what statistics need:
@@ -61,12 +61,14 @@ def run(
     pairs = models_and_seeds(models, seeds, profile)
     if not (tasks := classification_names(profile) if tasks is None else tasks):
         raise ValueError("tasks.folders names no classification to judge models by; `retrieve` judges by retrievals")
+    limits = {task: _examples(task, profile, split, limit) for task in tasks}
     with keys.data_at_rest():
-        recipes = {(pair, task): keys.record(*pair, task, profile, split, limit) for pair in pairs for task in tasks}
+        places = itertools.product(pairs, tasks)
+        recipes = {(pair, task): keys.record(*pair, task, profile, split, limits[task]) for pair, task in places}
     missing = [place for place, recipe in recipes.items() if not store().has(recipe)]
     if missing:
         embed(list(dict.fromkeys(pair for pair, _ in missing)), profile, executor, split)
-        _evaluate(missing, profile, executor, split, limit)
+        _evaluate(missing, profile, executor, split, limits)
     rows, facts = [], {task: accuracies.examples(task, profile, split) for task in tasks}
     with keys.data_at_rest():
         for (pair, task), recipe in recipes.items():
@@ -193,7 +195,18 @@ def embed(pairs: list[Pair], profile: Profile, executor: Executor | None, split:
         executors.submit([(embeddings.of, (*pair, profile, split)) for pair in missing], executor, "models")
 
 
-def _evaluate(missing: list[Place], profile: Profile, executor: Executor | None, split: str, limit: int | None) -> None:
+def _examples(task: str, profile: Profile, split: str, limit: float | None) -> int | None:
+    """The limit as a number of examples: a share is one of what heads of the task train on without a limit."""
+    if limit is None or limit >= 1:
+        return limit if limit is None else int(limit)
+    arrays = text_sets.task(task, profile)
+    folds = 0 if f"labels_{split}" in arrays else int(arrays["folds"])
+    return round(limit * len(arrays["labels_train"]) * (1 - 1 / folds if folds else 1))
+
+
+def _evaluate(
+    missing: list[Place], profile: Profile, executor: Executor | None, split: str, limits: dict[str, int | None]
+) -> None:
     """Every missing record: the heads of one task are trained together."""
     groups: dict[tuple[str, str], list[Pair]] = {}
     for pair, task in missing:
@@ -201,7 +214,7 @@ def _evaluate(missing: list[Place], profile: Profile, executor: Executor | None,
     jobs = []
     for (task, _), group in groups.items():
         parts = (group[start : start + MODELS_PER_JOB] for start in range(0, len(group), MODELS_PER_JOB))
-        jobs += [(accuracies.evaluate, (part, task, profile, split, limit)) for part in parts]
+        jobs += [(accuracies.evaluate, (part, task, profile, split, limits[task])) for part in parts]
     executors.submit(jobs, executor, "classification heads")
 
 

@@ -3,6 +3,8 @@
 import os
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +15,46 @@ from lib.store.records import store
 
 CHECKPOINT = ".pt"  # ends the name of the file that a training is resumed from
 WATCHED_PARTS = 4  # held-out documents are looked at so often; before training and at the end, `embeddings` asks
+FITTED = 10_000  # training documents, at most, whose contextual embeddings give means and standard deviations
+DEAL_SEED = 7  # of the order in which a control's documents get each other's contextual embeddings
+
+
+@dataclass(frozen=True)
+class ContextualRows:
+    """(documents, dim) embeddings by a contextual teacher as students learn from them, made where rows are asked for.
+
+    values: as the teacher gives them, perhaps on disk. scaler: scikit-learn's, or None. order: (documents,), whose row
+    a document has, or None for its own.
+    """
+
+    values: Any
+    scaler: Any
+    order: np.ndarray | None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        values = self.values[rows if self.order is None else self.order[rows]]
+        return values if self.scaler is None else self.scaler.transform(np.atleast_2d(values)).reshape(values.shape)
+
+
+def contextual_rows(variant: Variant, name: str, profile: Profile) -> ContextualRows:
+    """What the variant's contextual teacher says of a set of texts, as `training.contextual_features` and `_rows` ask.
+
+    "standardized": each feature with mean 0 and standard deviation 1 over the training documents. SoftCCA compares
+    projections as they are, and most of a raw row is what all documents share: students learn that, or to shrink it.
+    "dealt": training documents have each other's rows, from which nothing can be learned; a control.
+    """
+    from sklearn.preprocessing import StandardScaler
+
+    settings, label = profile.training, str(variant.contextual)
+    values, scaler, order = contextual_teacher.embeddings(label, name, profile), None, None
+    if settings.contextual_features == "standardized":
+        scaler = StandardScaler().fit(contextual_teacher.embeddings(label, "train", profile)[:FITTED])
+    if settings.contextual_rows == "dealt" and name == "train":
+        order = np.random.default_rng(DEAL_SEED).permutation(len(values))
+    return ContextualRows(values, scaler, order)
 
 
 def train_student(
@@ -34,7 +76,7 @@ def train_student(
 
     settings = profile.training
     structural = structural_teacher.embeddings("train", profile)
-    contextual = contextual_teacher.embeddings(variant.contextual, "train", profile) if variant.contextual else None
+    contextual = contextual_rows(variant, "train", profile) if variant.contextual else None
     vectors = structural["embeddings"] if variant.structural else None
     token_ids = text_sets.token_ids("train", profile)
     data = training.DistillationData(token_ids, structural["lengths"], vectors, contextual)
@@ -88,7 +130,7 @@ def held_out_watch(variant: Variant, profile: Profile):
         return None
     from lib.distillation.held_out_cca import Watch
 
-    contextual = contextual_teacher.embeddings(variant.contextual, "validation", profile)
+    contextual = contextual_rows(variant, "validation", profile)[:]
     structural = structural_teacher.embeddings("validation", profile)
     vectors = structural["embeddings"] if variant.structural else None
     ids = text_sets.token_ids("validation", profile)
