@@ -4,6 +4,7 @@ A finding that needs a failed check is "not testable here". Which limits were se
 later: params/mini_sizes.md.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -194,10 +195,10 @@ def _control(label: str, students: Iterable[Variant], profile: Profile) -> tuple
     """Whether students of the contextual loss alone learn from their teacher. All the gradient is its, and their loss
     falls with any teacher, so some are trained once more with the teacher's rows dealt to other documents, and have to
     end above these twins in held-out CCA. The interval is Student's t over them: they are the sample."""
-    by_teacher: dict[str | None, list[Variant]] = {}
-    for variant in students:
-        by_teacher.setdefault(variant.contextual, []).append(variant)
-    chosen, seed = [variant for own in by_teacher.values() for variant in own[:CONTROLS]], profile.seeds[0]
+    taught = [variant for variant in students if variant.contextual]
+    teachers = dict.fromkeys(variant.contextual for variant in taught)
+    first = ([variant for variant in taught if variant.contextual == name][:CONTROLS] for name in teachers)
+    chosen, seed = [*itertools.chain(*first)], profile.seeds[0]
     dealt = profile.changed("training", contextual_rows="dealt")
     runs.embed([(variant, seed) for variant in chosen], dealt, None, "validation")
     ends = [[embeddings.of(variant, seed, own)["watched"][-1, 1] for own in (profile, dealt)] for variant in chosen]

@@ -33,8 +33,9 @@ def main() -> None:
     given = parser.parse_args()
     profile = profiles.load("mini", overrides=given.set)
     print("| student | rows | loss left | CCA before, after | accuracy |\n|---|---|---|---|---|", flush=True)
+    students = chapter4.students(chapter4.models("fig4_7", profile), contextual=True)
     for model in given.models:
-        student, seeds = chapter4.students(chapter4.models("fig4_7", profile), contextual=True)[model], profile.seeds[:1]
+        student, seeds = students[model], profile.seeds[:1]
         for rows in ("own", "dealt"):
             own = profile.changed("training", contextual_rows=rows)
             records = experiments.run([student], profile=own, seeds=seeds)

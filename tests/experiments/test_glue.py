@@ -186,6 +186,39 @@ def test_softcca_gets_what_the_profile_says():
     assert (objective.contextual_loss.beta, objective.contextual_loss.delta) == (settings.beta, settings.delta)
 
 
+def contextual_rows(**changes):
+    """What a student is trained on and watched with, and the teacher's own rows of these documents."""
+    profile = PROFILE.changed("training", **changes)
+    with fakes():
+        own = [contextual_teacher.embeddings("DM;100d", name, profile) for name in ("train", "validation")]
+        rows = handed_over(CONTEXTUAL, profile=profile)[2].contextual[np.arange(40)]
+        return rows, student_training.held_out_watch(parse(CONTEXTUAL), profile).contextual, *own
+
+
+def test_contextual_embeddings_are_standardized_by_the_training_documents_or_as_they_are():
+    rows, watched, train, validation = contextual_rows()
+    np.testing.assert_allclose(rows, (train - train.mean(0)) / train.std(0), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(watched, (validation - train.mean(0)) / train.std(0), rtol=1e-4, atol=1e-6)
+    assert rows.dtype == watched.dtype == np.float32
+    rows, watched, train, validation = contextual_rows(contextual_features="raw")
+    assert np.array_equal(rows, train) and np.array_equal(watched, validation)
+
+
+def test_in_a_control_training_documents_have_each_other_s_contextual_embeddings():
+    rows, watched, train, validation = contextual_rows(contextual_features="raw", contextual_rows="dealt")
+    places = [int(np.flatnonzero((train == row).all(axis=1))[0]) for row in rows]
+    assert sorted(places) == [*range(40)] and sum(place == row for row, place in enumerate(places)) < 5
+    assert np.array_equal(watched, validation)
+
+
+def test_a_share_of_a_task_s_examples_is_one_of_what_its_heads_train_on():
+    arrays = {"labels_train": np.zeros(200), "labels_test": np.zeros(9), "folds": np.array(5)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_sets, "task", lambda *_: arrays)
+        assert [runs._examples("OC", PROFILE, "test", limit) for limit in (None, 30, 0.25)] == [None, 30, 50]
+        assert runs._examples("OC", PROFILE, "validation", 0.25) == 40  # four of five folds train
+
+
 def test_held_out_cca_is_measured_before_half_way_and_at_the_end():
     with fakes() as patch:
         patch.setattr(training, "distill", lambda *_, **__: History([0.5, 0.25], [(1, 0.1, 0.2, 0.3)]))

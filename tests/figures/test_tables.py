@@ -215,4 +215,4 @@ def test_a_round_s_name_stays_where_its_number_is_the_thesis():
         "all": "50 (all)",
         "few": "few",
     }
-    assert roles.printed_rounds({"1k": None}) == {"1k": "all (1k)"}
+    assert roles.printed_rounds({"1k": None, "10k": 0.25}) == {"1k": "all (1k)", "10k": "25% (10k)"}

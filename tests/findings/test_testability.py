@@ -1,6 +1,7 @@
 """Whether numbers can speak to a finding: each check on cases that it must let pass and on cases that it must not."""
 
 import itertools
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -160,15 +161,27 @@ def test_findings_over_the_smallest_round_need_that_it_is_not_at_chance():
     assert needed == {claim.id for claim in claims.load() if "1k" in getattr(claim, "rounds", ())} and len(needed) == 4
 
 
-@pytest.mark.parametrize("end", [0.4, 0.6])
-def test_students_of_the_contextual_loss_alone_were_taught_if_held_out_cca_rises(monkeypatch, end):
-    """Their share of the gradient is 1 whatever happens, and their loss falls with the rows of other documents, too."""
-    watched = np.ones((5, 4)) * np.linspace(0.5, end, 5)[:, None]
-    arrays = {"loss": np.linspace(1, 0.1, 40), "watched": watched, "validation": np.eye(9)}
-    monkeypatch.setattr(testability.embeddings, "of", lambda *_: arrays)
-    alone, both = ({row[0]: row for row in testability._students(name, profiles.load("mini"))} for name in LABELS)
-    assert alone["treatment_given"][-1] is (end > 0.5) and "cca_rises" not in alone
-    assert both["treatment_given"][-1] is True and both["cca_rises"][-1] is None
+@pytest.mark.parametrize("gain", [-0.02, 0.0, 0.02])
+def test_students_of_the_contextual_loss_alone_were_taught_if_they_end_above_their_twins(monkeypatch, gain):
+    """Their share of the gradient is 1 whatever happens, and their loss falls with the rows of other documents, too.
+    CCA falls by .1 in all of them, with luck of .01; two students of each of three teachers have a twin."""
+    trained, luck, profile = [], np.random.default_rng(0), profiles.load("mini")
+
+    def of(variant, seed, own, *_):
+        dealt = own.training.contextual_rows == "dealt"
+        end = 0.4 + luck.normal(0, 0.01) + gain * (not dealt)
+        return {"watched": np.ones((5, 4)) * np.linspace(0.5, end, 5)[:, None], "validation": np.eye(9)}
+
+    monkeypatch.setattr(testability.embeddings, "of", of)
+    monkeypatch.setattr(
+        testability.runs, "embed", lambda pairs, own, *_: trained.extend((own, *pair) for pair in pairs)
+    )
+    alone, both = ({row[0]: row for row in testability._students(name, profile)} for name in LABELS)
+    _, _, what, value, low, high, needed, passed = alone["treatment_given"]
+    assert passed is (gain > 0) and low < value < high and "mean of 6" in what and needed == "low above 0"
+    assert both["treatment_given"][-1] is True and alone["cca_rises"][-1] is both["cca_rises"][-1] is None
+    assert {own.training.contextual_rows for own, *_ in trained} == {"dealt"} and len(trained) == 6
+    assert [*Counter(variant.contextual for _, variant, _ in trained).values()] == [2, 2, 2]
 
 
 LABELS = ("fig4_7", "fig4_8")
