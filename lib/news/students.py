@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from lib.news import recurrence
 from lib.news.designs import RECURRENT, Design
 from lib.news.widths import TOKEN_DIM
 
@@ -146,6 +147,8 @@ class Recurrent(nn.Module):
         self.cells = getattr(nn, design.architecture)(token, hidden, **options)
 
     def forward(self, vectors: Tensor, inside: Tensor, lengths: Tensor) -> Tensor:
+        if self.training and isinstance(self.cells, nn.GRU) and vectors.is_cpu:
+            return recurrence.gru(self.cells, vectors, lengths)
         # One direction meets padding only behind a document; packed, PyTorch's LSTM and GRU are far slower.
         if not self.cells.bidirectional or bool((lengths == vectors.shape[1]).all()):
             return self.cells(vectors)[0]
