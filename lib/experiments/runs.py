@@ -201,7 +201,7 @@ def _examples(task: str, profile: Profile, split: str, limit: float | None) -> i
         return limit if limit is None else int(limit)
     arrays = text_sets.task(task, profile)
     folds = 0 if f"labels_{split}" in arrays else int(arrays["folds"])
-    return round(limit * len(arrays["labels_train"]) * (1 - 1 / folds if folds else 1))
+    return max(1, round(limit * len(arrays["labels_train"]) * (1 - 1 / folds if folds else 1)))
 
 
 def _evaluate(

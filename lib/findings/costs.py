@@ -49,6 +49,10 @@ def asked(labels: Collection[str], profile: Profile) -> list[Stage]:
         for box in _WATCHED.get(label, ()):
             shown = chapter4.students(chapter4.models(box, profile), contextual=True)
             want(shown.values(), profile.seeds[:1])
+    if "fig4_7" in labels:  # whose students have twins (testability)
+        stages[-1] = Stage(profile.changed("training", contextual_rows="dealt"), "validation", set())
+        twins = chapter4.students(chapter4.models("fig4_7", profile), contextual=True)
+        want(twins.values(), profile.seeds[:1], stages[-1])
     if "fig4_4" in labels:
         want(teacher_distances.models(), profile.seeds)
     if "figA_1" in labels:

@@ -9,7 +9,7 @@ import pytest
 from lib import experiments
 from lib.config import manifest, profiles
 from lib.experiments import runs
-from lib.findings import chapter4, contextual, costs, final_students, sensitivity, teacher_distances
+from lib.findings import chapter4, contextual, costs, final_students, sensitivity, teacher_distances, testability
 from lib.published import CHAPTER_4
 from lib.runner import run_all
 
@@ -96,7 +96,7 @@ def test_the_same_models_are_reckoned_as_the_notebooks_ask_for(monkeypatch):
 
     def run(models, *, profile, seeds, split="validation", **_):
         pairs = runs.models_and_seeds(models, seeds, profile)
-        wanted.setdefault((profile.training.documents, split), set()).update(
+        wanted.setdefault((profile.training.documents, split, profile.training.contextual_rows), set()).update(
             (model, seed) for model, seed in pairs if model.kind in ("student", "paragraph_vector")
         )
         return pd.DataFrame({"model": ["cosine"], "times": [0]})
@@ -107,15 +107,22 @@ def test_the_same_models_are_reckoned_as_the_notebooks_ask_for(monkeypatch):
 
     monkeypatch.setattr(experiments, "run", run)
     monkeypatch.setattr(contextual.embeddings, "of", of)
+    monkeypatch.setattr(testability.runs, "embed", lambda pairs, profile, *_: [of(*pair, profile) for pair in pairs])
+    monkeypatch.setattr(testability.contextual_teacher, "embeddings", lambda *_: np.ones((3, 2)))
+    monkeypatch.setattr(testability, "chance_cca", lambda *_: 0.4)
     chapter4.records(CHAPTER_4, profile=profile)
     sensitivity.under_other_heads("fig4_3", profile)
     run(teacher_distances.models(), profile=profile, seeds=profile.seeds)  # notebook 03
     run(contextual.DRAFTS, profile=profile, seeds=profile.reference_seeds)  # notebook 05
     contextual.factors(profile)
+    students = chapter4.students(chapter4.models("fig4_7", profile)).values()
+    assert len([*testability._control("fig4_7", students, profile)]) == 2
     sensitivity.trained_longer(profile)
     final_students.classification(profile)
-    stages = {(own.training.documents, split): pairs for own, split, pairs in costs.asked(ALL, profile)}
-    assert stages.keys() == {(15_000, "validation"), (60_000, "validation"), (490_000, "test")}
+    asked = costs.asked(ALL, profile)
+    stages = {(own.training.documents, split, own.training.contextual_rows): pairs for own, split, pairs in asked}
+    assert {stage[:2] for stage in stages} == {(15_000, "validation"), (60_000, "validation"), (490_000, "test")}
+    assert (15_000, "validation", "dealt") in stages and len(stages) == 4
     for stage, pairs in stages.items():
         assert {(model, seed) for model, seed in pairs if model.kind in ("student", "paragraph_vector")} == wanted[
             stage

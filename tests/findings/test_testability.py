@@ -160,8 +160,8 @@ def test_findings_over_the_smallest_round_need_that_it_is_not_at_chance():
     assert needed == {claim.id for claim in claims.load() if "1k" in getattr(claim, "rounds", ())} and len(needed) == 4
 
 
-@pytest.mark.parametrize("gain", [-0.02, 0.0, 0.02])
-def test_students_of_the_contextual_loss_alone_were_taught_if_they_end_above_their_twins(monkeypatch, gain):
+@pytest.mark.parametrize(("gain", "chance"), [(-0.02, 0.3), (0.0, 0.3), (0.02, 0.3), (0.02, 0.42), (0.02, 0.5)])
+def test_students_of_context_alone_were_taught_if_they_end_above_twins_and_chance(monkeypatch, gain, chance):
     """Their share of the gradient is 1 whatever happens, and their loss falls with the rows of other documents, too.
     CCA falls by .1 in all of them, with luck of .01; each of the sixteen has a twin."""
     trained, luck, profile = [], np.random.default_rng(0), profiles.load("mini")
@@ -172,18 +172,36 @@ def test_students_of_the_contextual_loss_alone_were_taught_if_they_end_above_the
         return {"watched": np.ones((5, 4)) * np.linspace(0.5, end, 5)[:, None], "validation": np.eye(9)}
 
     monkeypatch.setattr(testability.embeddings, "of", of)
+    monkeypatch.setattr(testability.contextual_teacher, "embeddings", lambda *_: None)
+    monkeypatch.setattr(testability, "chance_cca", lambda *_: chance)
     monkeypatch.setattr(
         testability.runs, "embed", lambda pairs, own, *_: trained.extend((own, *pair) for pair in pairs)
     )
-    alone, both = ({row[0]: row for row in testability._students(name, profile)} for name in LABELS)
-    _, _, what, value, low, high, needed, passed = alone["treatment_given"]
+    rows = [*testability._students("fig4_7", profile)]
+    (_, _, what, value, low, high, needed, passed), above = [row for row in rows if row[0] == "treatment_given"]
     assert passed is (gain > 0) and low < value < high and "mean of 16" in what and needed == "low above 0"
-    assert both["treatment_given"][-1] is True and alone["cca_rises"][-1] is both["cca_rises"][-1] is None
+    assert above[-1] is (chance < 0.4) and "paired at random" in above[2]
+    assert dict((row[0], row[-1]) for row in rows)["cca_rises"] is None
     assert {own.training.contextual_rows for own, *_ in trained} == {"dealt"} and len(trained) == 16
     assert all(variant.contextual and not variant.structural for _, variant, _ in trained)
 
 
-LABELS = ("fig4_7", "fig4_8")
+def test_one_student_and_its_twin_tell_nothing(monkeypatch):
+    profile = profiles.load("mini", only="100d;S:768;C:768")
+    arrays = {"watched": np.ones((5, 4)), "validation": np.eye(9)}
+    monkeypatch.setattr(testability.embeddings, "of", lambda *_: arrays)
+    monkeypatch.setattr(testability.contextual_teacher, "embeddings", lambda *_: None)
+    monkeypatch.setattr(testability, "chance_cca", lambda *_: 0.0)
+    monkeypatch.setattr(testability.runs, "embed", lambda *_: None)
+    rows = [row for row in testability._students("fig4_7", profile) if row[0] == "treatment_given"]
+    assert [(row[4], row[-1]) for row in rows] == [(-np.inf, False)] * 2
+
+
+def test_students_of_both_losses_were_taught_if_the_contextual_one_has_its_share(monkeypatch):
+    arrays = {"watched": np.full((5, 4), 0.3), "validation": np.eye(9)}
+    monkeypatch.setattr(testability.embeddings, "of", lambda *_: arrays)
+    both = {row[0]: row for row in testability._students("fig4_8", profiles.load("mini"))}
+    assert both["treatment_given"][-1] is True and both["cca_rises"][-1] is None
 
 
 @pytest.mark.parametrize(("context", "passed"), [(0.01, False), (0.2, True)])
