@@ -110,7 +110,7 @@ def test_projections_are_as_said():
         and drafts.drop("cosine, [CLS]").max() - drafts.drop("cosine, [CLS]").min() < 0.02
     )
     history = data("figA_2").query("group == 'contextual loss alone'").groupby("model")["embedding"]
-    assert (history.last() >= history.first()).sum() == 1
+    assert (history.last() >= history.first()).sum() == 4, "falls for most"
 
 
 def test_weightings_are_as_said():
@@ -124,8 +124,9 @@ def test_weightings_are_as_said():
     table = data("tab4_10")
     ours = {name.removeprefix("ours: ") for name in table if name.startswith("ours")}
     assert ours != {*table.columns[1:5]} and len(ours) == 4
-    factors = data("figA_3").dropna(subset="cosine").query("loss == 'cosine'")
-    assert (factors["cosine"] > factors["another_seed"]).all() and factors["factor"].max() > 10
+    factors = data("figA_3").dropna(subset="cosine")
+    assert ((factors["cosine"] < factors["another_seed"]) == (factors["factor"] >= 4)).all()
+    assert [name.split(";")[0] for name in weighted.index if "λ" in name][:2] == ["384", "384"]
     lengths = data("figA_4").groupby(["model", "updates"])["accuracy"].mean()
     assert (
         lengths["MSE"].iloc[0] < lengths["base"].iloc[0] - 0.05
@@ -138,12 +139,12 @@ def test_final_students_are_as_said():
     close = scores["all"][["Longformer", "SBERT", "cosine-masked", "MSE-contextual", "only-MSE"]]
     assert close.max() - close.min() < 0.03 and scores["all"][["DM", "PV"]].max() < close.min() - 0.1
     students = ["cosine-masked", "MSE-contextual", "only-MSE"]
-    between = scores["all"][students].mean() - scores["10k"][students].mean()
-    assert between > 5 * max(
+    between = scores["all"][students].mean() - scores["1k"][students].mean()
+    assert between > 2 * max(
         scores[name][students].max() - scores[name][students].min() for name in ("all", "10k", "1k")
     )
-    pairs = data("fig5_4").query("round == '10k' and task in ['OC', 'AAN', 'S2ORC', 'PAN']")
-    assert (pairs["value"] - pairs["chance"]).max() < 0.11
+    labels = data("fig5_4").pivot_table(index="task", columns="round", values="value")
+    assert (labels["10k"] < labels["all"]).all()
     retrieval = data("fig5_5").dropna(subset="published")
     means, theirs = (retrieval.groupby(["metric", "model"])[name].mean() for name in ("value", "published"))
     for metric in ("MAP", "MRR"):
@@ -202,11 +203,14 @@ def test_the_ledger_is_as_said():
     for column in ("verdict", "published_verdict"):
         assert ledger[column].value_counts().idxmax() == verdicts.OPEN
     turned = {*ledger.loc[ledger["verdict"] == verdicts.REVERSED, "id"]}
-    assert turned == {"pv-over-sbert", "arxiv-pv-best", "retrieval-mrr-cosine-masked", "news-cls-below-mean"}
+    assert turned == {
+        *("pv-over-sbert", "arxiv-pv-best", "contextual-below-own-teacher"),
+        *("retrieval-mrr-cosine-masked", "retrieval-students-over-context", "news-cls-below-mean"),
+    }
     failed = data("tab_checks").query("passed == False").groupby("check")["label"].agg(set)
-    assert failed["treatment_given"] >= {"fig4_7", "fig4_8", "fig4_10"} and failed["round_not_at_chance"] == {"fig5_3"}
-    assert failed["students_differ"] >= {"fig4_8", "fig4_9", "fig4_10"}, "and heads converge, rankings are not random"
-    assert {*failed.index} <= {"treatment_given", "students_differ", "not_collapsed", "round_not_at_chance"}
+    assert failed["treatment_given"] == {"fig4_8"}, "teachers teach, but beside cosine"
+    assert failed["students_differ"] == {"fig4_8", "fig4_9", "fig4_12"}
+    assert {*failed.index} == {"treatment_given", "students_differ", "not_collapsed"}
 
 
 def test_the_page_of_verdicts_is_that_of_the_committed_ledgers():
