@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from lib import experiments
 from lib.config.profiles import Profile
@@ -21,7 +20,7 @@ from lib.findings.contextual import COLLAPSED, mean_cosine
 from lib.findings.teacher_distances import cosines
 from lib.published import figure_models
 from lib.statistics.effects import Comparison
-from lib.statistics.intervals import TaskScores, from_runs, task_scores
+from lib.statistics.intervals import TaskScores, from_runs, paired, task_scores
 from lib.statistics.verdicts import MARGIN, above_chance, judge, learnable
 
 SHARE = 0.1  # of the gradient: with less from the contextual teacher, nine tenths of a step go where the other points
@@ -207,8 +206,6 @@ def _control(label: str, students: Iterable[Variant], profile: Profile) -> Itera
         twins.append(other["watched"][-1, 1])
         chance.append(chance_cca(own["validation"], teacher))
     for others, name in ((twins, "twins taught with other documents' rows"), (chance, "documents paired at random")):
-        mean, low, high = float(np.subtract(ends, others).mean()), -np.inf, np.inf
-        if len(chosen) > 1:
-            low, high = map(float, stats.ttest_rel(ends, others).confidence_interval(CONFIDENCE))
+        mean, low, high = paired(ends, others, CONFIDENCE)
         what = f"held-out CCA above that of {name}, mean of {len(chosen)}"
         yield "treatment_given", label, what, mean, low, high, "low above 0", low > 0

@@ -6,7 +6,7 @@ estimate has a closed form, which is used here: exact where a bootstrap has Mont
 seeds and forty articles, where its percentiles are too narrow. Tasks are fixed: a finding is about these tasks.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -210,3 +210,11 @@ def _pooled(values: np.ndarray, models: Collection[str]) -> SeedNoise | None:
     df = len(values) - by_model.ngroups
     deviations = values - by_model.transform("mean")
     return SeedNoise(float(np.sqrt((deviations**2).sum() / df)), df) if df else None
+
+
+def paired(ours: Sequence[float], others: Sequence[float], confidence: float) -> tuple[float, float, float]:
+    """Mean difference of pairs, and Student's interval of it over pairs; without bounds if there is one pair."""
+    mean, bounds = float(np.subtract(ours, others).mean()), (-np.inf, np.inf)
+    if len(ours) > 1:
+        bounds = stats.ttest_rel(ours, others).confidence_interval(confidence)
+    return mean, float(bounds[0]), float(bounds[1])

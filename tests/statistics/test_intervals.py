@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.statistics.intervals import SeedNoise, TaskScores, from_examples, from_runs, seed_noise
+from lib.statistics.intervals import SeedNoise, TaskScores, from_examples, from_runs, paired, seed_noise
 
 # Means of the runs: a 1, .8, .9; b .5, .6; c .1.
 VALUES = {"a": {0: (0.9, 1.1), 1: (0.8, 0.8), 2: (0.9, 0.9)}, "b": {0: (0.5, 0.5), 1: (0.7, 0.5)}, "c": {0: (0.1, 0.1)}}
@@ -189,3 +189,12 @@ def test_draws_have_the_covariance_of_the_errors(simulate):
         error = evidence.errors(np.array([weights]))[0][0]
         assert (draws @ weights).std() == pytest.approx(error, rel=0.03)
     assert (evidence.draws(5) == evidence.draws(5)).all()
+
+
+def test_the_interval_of_pairs_by_hand():
+    """Differences 1, 2, 3: mean 2, standard error 1 / sqrt(3); t with 2 degrees of freedom is 4.3027 at 95 %."""
+    mean, low, high = paired([4, 6, 8], [3, 4, 5], 0.95)
+    half = 4.3027 / np.sqrt(3)
+    assert mean == 2 and low == pytest.approx(2 - half, abs=1e-3) and high == pytest.approx(2 + half, abs=1e-3)
+    assert paired([4, 6, 8], [3, 4, 5], 0.99)[1] < low
+    assert paired([4], [3], 0.95) == (1, -np.inf, np.inf)
