@@ -11,14 +11,15 @@ from lib.experiments import contextual_teacher, keys, models, structural_teacher
 from lib.store.records import store
 
 
-def of(variant: Variant | str, seed: int, profile: Profile, split: str = "validation") -> dict[str, np.ndarray]:
+def of(variant: Variant | str, seed: int, profile: Profile, split: str | None = "validation") -> dict[str, np.ndarray]:
     """One model's arrays: "tasks" (texts, dim), "validation" (documents, dim), "halves" of these (first halves, then
     second ones), and a student's training history. The mean of chunks, Paragraph Vectors and TF-IDF have "tasks" alone.
 
     The history: "loss" (updates,), and with a contextual teacher "watched" (measurements, 4): update, held-out CCA of
     the embeddings and of their projections, and the contextual share of the gradient. split: asked for "validation",
     "tasks" has rows for the texts of training and validation only; for "test" for all, and base and students
-    have them once more, as "cut", embedded up to the structural teacher's limit. TF-IDF's "tasks" are sparse.
+    have them once more, as "cut", embedded up to the structural teacher's limit; None leaves "tasks" out, for students
+    that no task judges. TF-IDF's "tasks" are sparse.
     """
     variant = variants.parse(variant) if isinstance(variant, str) else variant
     recipe = keys.embeddings(variant, seed, profile, split)
@@ -36,17 +37,17 @@ def of(variant: Variant | str, seed: int, profile: Profile, split: str = "valida
     return arrays
 
 
-def _compute(variant: Variant, seed: int, profile: Profile, split: str) -> dict[str, np.ndarray]:
-    texts = keys.task_set(split)
+def _compute(variant: Variant, seed: int, profile: Profile, split: str | None) -> dict[str, np.ndarray]:
+    sets = keys.embedded_sets(split)
     if variant.kind == "sbert":
-        sets = {"tasks": texts, "validation": "validation", "halves": "halves"}
         return {name: structural_teacher.embeddings(text_set, profile)["embeddings"] for name, text_set in sets.items()}
     if variant.kind == "paragraph_vector":
-        return {"tasks": contextual_teacher.embeddings(variant.contextual, texts, profile.reseeded(seed))}
+        return {"tasks": contextual_teacher.embeddings(variant.contextual, sets["tasks"], profile.reseeded(seed))}
     if variant.kind == "sbert_chunks":
-        return {"tasks": baselines.mean_of_chunks(structural_teacher.load(profile), text_sets.texts(texts, profile))}
+        texts = text_sets.texts(sets["tasks"], profile)
+        return {"tasks": baselines.mean_of_chunks(structural_teacher.load(profile), texts)}
     if variant.kind == "tfidf":
-        vectors = baselines.tfidf(text_sets.texts("train", profile), text_sets.texts(texts, profile))
+        vectors = baselines.tfidf(text_sets.texts("train", profile), text_sets.texts(sets["tasks"], profile))
         arrays = {name: getattr(vectors, name) for name in ("data", "indices", "indptr")}
         return arrays | {"shape": np.array(vectors.shape)}
     arrays = {}
@@ -56,8 +57,7 @@ def _compute(variant: Variant, seed: int, profile: Profile, split: str) -> dict[
         start = of(Variant("base"), 0, profile)["validation"] if variant.contextual is not None else None
         student, objective, history = student_training.train_student(variant, seed, profile, start)
         arrays["loss"] = np.asarray(history.loss)
-    ids = {"tasks": texts, "validation": "validation", "halves": "halves"}
-    ids = {name: text_sets.token_ids(text_set, profile) for name, text_set in ids.items()}
+    ids = {name: text_sets.token_ids(text_set, profile) for name, text_set in sets.items()}
     arrays |= {name: student.encode(rows, precision=profile.training.precision) for name, rows in ids.items()}
     if split == "test":
         limit = profile.structural_teacher.max_tokens

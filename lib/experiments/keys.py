@@ -25,6 +25,7 @@ NOT_ENTERED = (
 )
 # What only students with a contextual teacher run: the others need not be trained again for it.
 _CONTEXTUAL = ("lib.distillation.projection", "lib.distillation.held_out_cca")
+_CONTEXTUAL_SETTINGS = ("contextual_features", "contextual_rows")
 _LOADED = (".safetensors", ".bin", ".json", ".txt", ".model")  # weights, configurations, vocabularies
 _BASELINES = "lib.evaluation.baselines"  # TF-IDF and the mean of SBERT's pieces alone run it
 
@@ -95,14 +96,16 @@ def student(variant: Variant, seed: int, profile: Profile) -> Recipe:
     general = code("student_training", stop=("lib.losses", *(() if variant.contextual else _CONTEXTUAL)))
     recipe: Recipe = {"kind": "student", "variant": settings, "seed": seed}
     recipe["documents"] = tokens("train", profile)
-    recipe["training"] = profile.training.model_dump(mode="json", exclude={"checkpoint_every"})
+    unread = {"checkpoint_every"} if variant.contextual else {"checkpoint_every", *_CONTEXTUAL_SETTINGS}
+    recipe["training"] = profile.training.model_dump(mode="json", exclude=unread)
     recipe["losses"] = variant.losses, variant.structural and variants.structural_loss(variant.structural)
     recipe["code"] = [general, source_key(*own, stop=NOT_ENTERED)]
     recipe["versions"] = [device(), versions("torch", "transformers", "accelerate")]
     if variant.structural is not None or variant.masked:
         recipe["structural"] = structural_teacher(profile)
     if variant.contextual is not None:
-        recipe["contextual"] = [paragraph_vector(variant.contextual, profile), tokens("validation", profile)]
+        taught = [paragraph_vector(variant.contextual, profile), tokens("validation", profile)]
+        recipe["contextual"] = [*taught, versions("scikit-learn")]
         if variant.contextual_loss == "soft_cca":
             recipe["soft_cca"] = profile.soft_cca.model_dump(mode="json")
     return recipe
@@ -113,9 +116,15 @@ def task_set(split: str) -> str:
     return "tasks" if split == "validation" else "all_tasks"
 
 
-def embeddings(variant: Variant, seed: int, profile: Profile, split: str = "validation") -> Recipe:
+def embedded_sets(split: str | None) -> dict[str, str]:
+    """The set of texts that each array of a model's embeddings is of. split None: of held-out documents alone."""
+    held_out = {"validation": "validation", "halves": "halves"}
+    return held_out if split is None else {"tasks": task_set(split), **held_out}
+
+
+def embeddings(variant: Variant, seed: int, profile: Profile, split: str | None = "validation") -> Recipe:
     """A model's embeddings, those of cut texts among them. Only students and Paragraph Vectors depend on the seed."""
-    texts = [text_set(name, profile) for name in (task_set(split), "validation", "halves")]
+    texts = [text_set(name, profile) for name in embedded_sets(split).values()]
     recipe = {"kind": "embeddings", "of": variant.kind, "texts": texts, "code": code("embeddings", stop=(_BASELINES,))}
     if split == "test" and variant.kind in ("base", "student"):
         recipe["cut"] = profile.structural_teacher.max_tokens

@@ -172,18 +172,18 @@ def _halves_ranks(vectors: np.ndarray) -> np.ndarray:
 
 
 def prepare(
-    profile: Profile, executor: Executor | None = None, teachers: Iterable[str] = (), split: str = "validation"
+    profile: Profile, executor: Executor | None = None, teachers: Iterable[str] = (), split: str | None = "validation"
 ) -> None:
     """What students share: texts, token ids, the structural teacher's embeddings, and the named Paragraph Vectors."""
-    names = ("train", "validation", "halves", keys.task_set(split))
+    names = ("train", *keys.embedded_sets(split).values())
     makers = (text_sets.token_ids, structural_teacher.embeddings)
     jobs: list[Any] = [(make, (name, profile)) for make, name in itertools.product(makers, names)]
     jobs += [(contextual_teacher.paragraph_vector, (label, profile)) for label in teachers]
     executors.submit(jobs, executor, "texts and teachers")
 
 
-def embed(pairs: list[Pair], profile: Profile, executor: Executor | None, split: str) -> None:
-    """Shared inputs first, then every model whose embeddings are missing."""
+def embed(pairs: list[Pair], profile: Profile, executor: Executor | None, split: str | None) -> None:
+    """Shared inputs first, then every model whose embeddings are missing; see `embeddings.of`."""
     recipes = [(pair, keys.embeddings(*pair, profile, split)) for pair in pairs]
     # Most other models depend on no seed: they are there once.
     missing = list({fingerprint(recipe): pair for pair, recipe in recipes if not store().has(recipe)}.values())
@@ -201,7 +201,8 @@ def _examples(task: str, profile: Profile, split: str, limit: float | None) -> i
         return limit if limit is None else int(limit)
     arrays = text_sets.task(task, profile)
     folds = 0 if f"labels_{split}" in arrays else int(arrays["folds"])
-    return max(1, round(limit * len(arrays["labels_train"]) * (1 - 1 / folds if folds else 1)))
+    whole = min(len(arrays["labels_train"]), profile.tasks.limit if split == "validation" else np.inf)
+    return max(1, round(limit * whole * (1 - 1 / folds if folds else 1)))
 
 
 def _evaluate(

@@ -16,7 +16,7 @@ from lib.store.records import store
 CHECKPOINT = ".pt"  # ends the name of the file that a training is resumed from
 WATCHED_PARTS = 4  # held-out documents are looked at so often; before training and at the end, `embeddings` asks
 FITTED = 10_000  # training documents, at most, whose contextual embeddings give means and standard deviations
-DEAL_SEED = 7  # of the order in which a control's documents get each other's contextual embeddings
+DEAL_SEED = 7  # of the orders in which controls' documents get each other's contextual embeddings
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,8 @@ def contextual_rows(variant: Variant, name: str, profile: Profile) -> Contextual
 
     "standardized": each feature with mean 0 and standard deviation 1 over the training documents. SoftCCA compares
     projections as they are, and most of a raw row is what all documents share: students learn that, or to shrink it.
-    "dealt": training documents have each other's rows, from which nothing can be learned; a control.
+    "dealt": training documents have each other's rows, from which nothing can be learned; a control. Each variant has
+    an order of its own, so that a mean over controls does not rest on one.
     """
     from sklearn.preprocessing import StandardScaler
 
@@ -53,7 +54,7 @@ def contextual_rows(variant: Variant, name: str, profile: Profile) -> Contextual
     if settings.contextual_features == "standardized":
         scaler = StandardScaler().fit(contextual_teacher.embeddings(label, "train", profile)[:FITTED])
     if settings.contextual_rows == "dealt" and name == "train":
-        order = np.random.default_rng(DEAL_SEED).permutation(len(values))
+        order = np.random.default_rng([DEAL_SEED, *variant.identity.encode()]).permutation(len(values))
     return ContextualRows(values, scaler, order)
 
 

@@ -28,7 +28,7 @@ class Stage(NamedTuple):
     """Models with their seeds, and the profile and the split that they are trained and evaluated with."""
 
     profile: Profile
-    split: str
+    split: str | None
     pairs: set[runs.Pair]
 
 
@@ -50,7 +50,7 @@ def asked(labels: Collection[str], profile: Profile) -> list[Stage]:
             shown = chapter4.students(chapter4.models(box, profile), contextual=True)
             want(shown.values(), profile.seeds[:1])
     if "fig4_7" in labels:  # whose students have twins (testability)
-        stages[-1] = Stage(profile.changed("training", contextual_rows="dealt"), "validation", set())
+        stages[-1] = Stage(profile.changed("training", contextual_rows="dealt"), None, set())
         twins = chapter4.students(chapter4.models("fig4_7", profile), contextual=True)
         want(twins.values(), profile.seeds[:1], stages[-1])
     if "fig4_4" in labels:
@@ -78,10 +78,12 @@ def document(profile: Profile, limit: float) -> float:
     return float(np.average((bins[["bin_lo", "bin_hi"]].mean(axis=1)).clip(upper=limit), weights=bins["percent"]))
 
 
-def task_texts(profile: Profile, split: str, limit: float) -> tuple[float, float, float]:
+def task_texts(profile: Profile, split: str | None, limit: float) -> tuple[float, float, float]:
     """How many texts of tasks models embed for a split, their tokens, of each at most `limit`, and how many are longer.
 
-    Of pairs both texts count, as if no other had them; a validation split is as large as the test's."""
+    Of pairs both texts count, as if no other had them; a validation split is as large as the test's. None: none."""
+    if split is None:
+        return 0, 0, 0
     if facts := FACTS["profiles"][profile.name].get(keys.task_set(split)):
         return facts["texts"], min(facts["tokens"], facts["texts"] * limit), facts["long"]
     sizes = load("tab5_4").set_index(["task", "split"])["documents"].to_dict()

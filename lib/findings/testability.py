@@ -197,10 +197,10 @@ def _control(label: str, students: Iterable[Variant], profile: Profile) -> Itera
     over students, at 99 % (see mini_sizes.md); one student has none."""
     chosen, seed = [variant for variant in students if variant.contextual], profile.seeds[0]
     dealt = profile.changed("training", contextual_rows="dealt")
-    runs.embed([(variant, seed) for variant in chosen], dealt, None, "validation")
+    runs.embed([(variant, seed) for variant in chosen], dealt, None, split=None)
     ends, twins, chance = [], [], []
     for variant in chosen:
-        own, other = (embeddings.of(variant, seed, each) for each in (profile, dealt))
+        own, other = embeddings.of(variant, seed, profile), embeddings.of(variant, seed, dealt, split=None)
         teacher = contextual_teacher.embeddings(str(variant.contextual), "validation", profile)
         ends.append(own["watched"][-1, 1])
         twins.append(other["watched"][-1, 1])

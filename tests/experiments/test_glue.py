@@ -186,13 +186,13 @@ def test_softcca_gets_what_the_profile_says():
     assert (objective.contextual_loss.beta, objective.contextual_loss.delta) == (settings.beta, settings.delta)
 
 
-def contextual_rows(**changes):
+def contextual_rows(model=CONTEXTUAL, **changes):
     """What a student is trained on and watched with, and the teacher's own rows of these documents."""
     profile = PROFILE.changed("training", **changes)
     with fakes():
         own = [contextual_teacher.embeddings("DM;100d", name, profile) for name in ("train", "validation")]
-        rows = handed_over(CONTEXTUAL, profile=profile)[2].contextual[np.arange(40)]
-        return rows, student_training.held_out_watch(parse(CONTEXTUAL), profile).contextual, *own
+        rows = handed_over(model, profile=profile)[2].contextual[np.arange(40)]
+        return rows, student_training.held_out_watch(parse(model), profile).contextual, *own
 
 
 def test_contextual_embeddings_are_standardized_by_the_training_documents_or_as_they_are():
@@ -209,6 +209,18 @@ def test_in_a_control_training_documents_have_each_other_s_contextual_embeddings
     places = [int(np.flatnonzero((train == row).all(axis=1))[0]) for row in rows]
     assert sorted(places) == [*range(40)] and sum(place == row for row, place in enumerate(places)) < 5
     assert np.array_equal(watched, validation)
+    again, other = (
+        contextual_rows(model, contextual_rows="dealt")[0] for model in (CONTEXTUAL, "only-contextual;100d;S:5;C:5")
+    )
+    assert (again == contextual_rows(contextual_rows="dealt")[0]).all()
+    assert (again == other).all(axis=1).mean() < 0.2, "each student's documents are dealt in an order of its own"
+
+
+def test_embeddings_for_no_split_are_of_held_out_documents_alone():
+    with fakes() as patch:
+        patch.setattr(training, "distill", lambda *_, **__: History([0.5, 0.25], []))
+        arrays = {split: embeddings._compute(parse("cosine"), 0, PROFILE, split) for split in (None, "validation")}
+    assert arrays[None].keys() == {"validation", "halves", "loss"} == arrays["validation"].keys() - {"tasks"}
 
 
 def test_a_share_of_a_task_s_examples_is_one_of_what_its_heads_train_on():
@@ -216,7 +228,9 @@ def test_a_share_of_a_task_s_examples_is_one_of_what_its_heads_train_on():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_sets, "task", lambda *_: arrays)
         assert [runs._examples("OC", PROFILE, "test", limit) for limit in (None, 30, 0.25)] == [None, 30, 50]
-        assert runs._examples("OC", PROFILE, "validation", 0.25) == 40  # four of five folds train
+        for cut, share in {1000: 40, 100: 20}.items():  # four of five folds train
+            profile = PROFILE.changed("tasks", limit=cut)
+            assert [runs._examples("OC", profile, split, 0.25) for split in ("validation", "test")] == [share, 50]
 
 
 def test_held_out_cca_is_measured_before_half_way_and_at_the_end():

@@ -20,11 +20,11 @@ from lib.experiments import keys
 from lib.store import source_keys
 from lib.store.source_keys import source_key
 
-TRAINING, ACCURACIES, EMBEDDINGS, CONTEXTUAL, STRUCTURAL, STUDENT, TEXTS, RUNS = (
+TRAINING, ACCURACIES, EMBEDDINGS, CONTEXTUAL, STRUCTURAL, STUDENT, TEXTS, RUNS, KEYS = (
     f"lib.experiments.{name}"
     for name in (
         "student_training", "accuracies", "embeddings", "contextual_teacher", "structural_teacher", "models",
-        "text_sets", "runs",
+        "text_sets", "runs", "keys",
     )
 )  # fmt: skip
 VARIANTS = "lib.distillation.variants"
@@ -72,6 +72,7 @@ EDITS = {
     "raw contextual features": (TRAINING, '== "standardized"', '== "standard"'),
     "standardised by each set": (TRAINING, 'embeddings(label, "train", profile)[', "embeddings(label, name, profile)["),
     "dealt rows always": (TRAINING, 'settings.contextual_rows == "dealt" and', ""),
+    "one order of dealing": (TRAINING, "[DEAL_SEED, *variant.identity.encode()]", "DEAL_SEED"),
     "no row dealt": (TRAINING, 'settings.contextual_rows == "dealt"', "False"),
     "held-out rows dealt": (TRAINING, ' and name == "train"', ""),
     "share of all folds": (RUNS, "(1 - 1 / folds if folds else 1)", "1"),
@@ -96,7 +97,11 @@ EDITS = {
     "stop words count": (BASELINES, 'stop_words="english", ', ""),
     "a score of another example": (ACCURACIES, ".mean(0)[np.argsort(tested)]", ".mean(0)"),
     "groups of other texts": (TEXTS, '["groups"])[inputs]', '["groups"])[inputs * 0]'),
-    "TF-IDF of the tasks": (EMBEDDINGS, 'text_sets.texts("train", profile), ', "text_sets.texts(texts, profile), "),
+    "TF-IDF of the tasks": (
+        EMBEDDINGS,
+        'text_sets.texts("train", profile), ',
+        'text_sets.texts(sets["tasks"], profile), ',
+    ),
     "fp32 for the base and for students": (EMBEDDINGS, "precision=profile.training.precision", 'precision="fp32"'),
     "fp32 in training": (TRAINING, "precision=settings.precision", 'precision="fp32"'),
     "PV of validation documents": (CONTEXTUAL, "corpus(profile).train[", "corpus(profile).validation["),
@@ -122,11 +127,7 @@ EDITS = {
     "groups of another text": (TEXTS, "named.get(text, ", "named.get((text[0], 0), "),
     "examples in the order of folds": (ACCURACIES, "tested = np.sort(np.concatenate", "tested = (np.concatenate"),
     "chance of all labels": (ACCURACIES, "np.bincount(labels[tested]).max()", "np.bincount(labels).max()"),
-    "halves of SBERT": (
-        EMBEDDINGS,
-        '"validation", "halves": "halves"}\n        return',
-        '"validation", "halves": "validation"}\n        return',
-    ),
+    "whole documents for halves": (KEYS, '"halves": "halves"}', '"halves": "validation"}'),
     "cut texts in fp32": (
         EMBEDDINGS,
         "student.encode(cut, precision=profile.training.precision)",
@@ -140,7 +141,7 @@ EDITS = {
     "halves in turns": (TEXTS, "for first, _ in halves]", "for _, first in halves]"),
     "cut texts lose their end": (EMBEDDINGS, '*ids["tasks"][row][: limit - 1], ', '*ids["tasks"][row][:limit], '),
     "cut texts are whole": (EMBEDDINGS, 'arrays["tasks"] = arrays["cut"]', "pass"),
-    "one seed for Paragraph Vectors": (EMBEDDINGS, "texts, profile.reseeded(seed)", "texts, profile"),
+    "one seed for Paragraph Vectors": (EMBEDDINGS, "profile.reseeded(seed)", "profile"),
     "all tasks' texts": (TEXTS, '[: of_tasks["validation"] if name == "tasks" else None]', ""),
     "token rows shifted": (TEXTS, "np.cumsum(lengths)", "np.cumsum(lengths) + 1"),
     "top ignored": (RUNS, "rankings[source], top)", "rankings[source], None)"),

@@ -112,6 +112,24 @@ def test_no_module_that_a_record_runs_is_missing_in_its_key(changed):
         assert keys.record(variant, 0, "OC", PROFILE, "validation", None) != key, module
 
 
+@pytest.mark.parametrize("change", [{"contextual_features": "raw"}, {"contextual_rows": "dealt"}])
+def test_how_a_contextual_teacher_is_read_counts_for_its_own_students_alone(change):
+    before, after = embedding_keys(), embedding_keys(PROFILE.changed("training", **change))
+    assert {label for label in before if before[label] != after[label]} == CONTEXTUAL
+
+
+def test_the_version_of_what_standardizes_counts_for_students_of_a_contextual_teacher(monkeypatch):
+    before, real = embedding_keys(), keys.versions
+    monkeypatch.setattr(
+        keys, "versions", lambda *names: real(*names) | {name: "0" for name in names if "scikit" in name}
+    )
+    after = embedding_keys()
+    assert {label for label in before if before[label] != after[label]} == CONTEXTUAL | {
+        "TF-IDF",
+        "SBERT, mean of chunks",
+    }
+
+
 def test_changed_files_count_and_are_looked_at_once_where_many_keys_are_asked_for(monkeypatch):
     looks = []
     monkeypatch.setattr(sources, "fingerprint", lambda profile, datasets: looks.append(1) or f"files {len(looks) > 99}")

@@ -101,13 +101,15 @@ def test_the_same_models_are_reckoned_as_the_notebooks_ask_for(monkeypatch):
         )
         return pd.DataFrame({"model": ["cosine"], "times": [0]})
 
-    def of(model, seed, profile):
-        run([model], profile=profile, seeds=[seed])
+    def of(model, seed, profile, split="validation"):
+        run([model], profile=profile, seeds=[seed], split=split)
         return {"validation": np.ones((3, 2)), "watched": np.full((1, 4), 0.5)}
 
     monkeypatch.setattr(experiments, "run", run)
     monkeypatch.setattr(contextual.embeddings, "of", of)
-    monkeypatch.setattr(testability.runs, "embed", lambda pairs, profile, *_: [of(*pair, profile) for pair in pairs])
+    monkeypatch.setattr(
+        testability.runs, "embed", lambda pairs, own, _, split: [of(*pair, own, split) for pair in pairs]
+    )
     monkeypatch.setattr(testability.contextual_teacher, "embeddings", lambda *_: np.ones((3, 2)))
     monkeypatch.setattr(testability, "chance_cca", lambda *_: 0.4)
     chapter4.records(CHAPTER_4, profile=profile)
@@ -121,8 +123,13 @@ def test_the_same_models_are_reckoned_as_the_notebooks_ask_for(monkeypatch):
     final_students.classification(profile)
     asked = costs.asked(ALL, profile)
     stages = {(own.training.documents, split, own.training.contextual_rows): pairs for own, split, pairs in asked}
-    assert {stage[:2] for stage in stages} == {(15_000, "validation"), (60_000, "validation"), (490_000, "test")}
-    assert (15_000, "validation", "dealt") in stages and len(stages) == 4
+    assert {stage[:2] for stage in stages} == {
+        (15_000, "validation"),
+        (15_000, None),  # twins, which no task judges
+        (60_000, "validation"),
+        (490_000, "test"),
+    }
+    assert (15_000, None, "dealt") in stages and len(stages) == 4
     for stage, pairs in stages.items():
         assert {(model, seed) for model, seed in pairs if model.kind in ("student", "paragraph_vector")} == wanted[
             stage
