@@ -8,7 +8,8 @@ from lib.config.profiles import Profile, grid
 from lib.distillation import projection
 from lib.distillation.held_out_cca import chance_cca
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, TEACHER_OF_DIMENSION, Variant, parse
-from lib.experiments import contextual_teacher, embeddings, models
+from lib.experiments import embeddings, models
+from lib.experiments.student_training import contextual_rows
 from lib.findings import chapter4
 from lib.findings.teacher_distances import cosines
 from lib.published import figure_models
@@ -70,7 +71,7 @@ def figure_histories(groups: dict[str, str], profile: Profile) -> pd.DataFrame:
     for label, group in groups.items():
         for name, variant in chapter4.students(chapter4.models(label, profile), contextual=True).items():
             student = embeddings.of(variant, profile.seeds[0], profile)
-            teacher = contextual_teacher.embeddings(variant.contextual, "validation", profile)
+            teacher = contextual_rows(variant, "validation", profile)[:]
             names = {"group": group, "model": name, "dimension": name.partition("d;")[0]}
             history = pd.DataFrame(student["watched"], columns=["update", "embedding", "projected", "share"])
             frames.append(history.assign(**names, chance=chance_cca(student["validation"], teacher)))

@@ -13,7 +13,8 @@ from lib import experiments
 from lib.config.profiles import Profile
 from lib.distillation.held_out_cca import chance_cca
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
-from lib.experiments import contextual_teacher, embeddings, keys, runs
+from lib.experiments import embeddings, keys, runs
+from lib.experiments.student_training import contextual_rows
 from lib.findings import chapter4, data_statistics, final_students
 from lib.findings.claim_kinds import RANKING
 from lib.findings.contextual import COLLAPSED, mean_cosine
@@ -201,7 +202,7 @@ def _control(label: str, students: Iterable[Variant], profile: Profile) -> Itera
     ends, twins, chance = [], [], []
     for variant in chosen:
         own, other = embeddings.of(variant, seed, profile), embeddings.of(variant, seed, dealt, split=None)
-        teacher = contextual_teacher.embeddings(str(variant.contextual), "validation", profile)
+        teacher = contextual_rows(variant, "validation", profile)[:]
         ends.append(own["watched"][-1, 1])
         twins.append(other["watched"][-1, 1])
         chance.append(chance_cca(own["validation"], teacher))

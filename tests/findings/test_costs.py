@@ -110,7 +110,7 @@ def test_the_same_models_are_reckoned_as_the_notebooks_ask_for(monkeypatch):
     monkeypatch.setattr(
         testability.runs, "embed", lambda pairs, own, _, split: [of(*pair, own, split) for pair in pairs]
     )
-    monkeypatch.setattr(testability.contextual_teacher, "embeddings", lambda *_: np.ones((3, 2)))
+    monkeypatch.setattr(testability, "contextual_rows", lambda *_: np.ones((3, 2)))
     monkeypatch.setattr(testability, "chance_cca", lambda *_: 0.4)
     chapter4.records(CHAPTER_4, profile=profile)
     sensitivity.under_other_heads("fig4_3", profile)

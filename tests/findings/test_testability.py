@@ -173,8 +173,8 @@ def test_students_of_context_alone_were_taught_if_they_end_above_twins_and_chanc
         return {"watched": np.ones((5, 4)) * np.linspace(0.5, end, 5)[:, None], "validation": np.eye(9)}
 
     monkeypatch.setattr(testability.embeddings, "of", of)
-    monkeypatch.setattr(testability.contextual_teacher, "embeddings", lambda *_: None)
-    monkeypatch.setattr(testability, "chance_cca", lambda *_: chance)
+    monkeypatch.setattr(testability, "contextual_rows", lambda variant, name, own: {profile.name: [name]}[own.name])
+    monkeypatch.setattr(testability, "chance_cca", lambda _, rows: {"validation": chance}[rows[0]])
     monkeypatch.setattr(
         testability.runs, "embed", lambda pairs, own, *_, split: trained.extend((own, *pair) for pair in pairs)
     )
@@ -191,7 +191,7 @@ def test_one_student_and_its_twin_tell_nothing(monkeypatch):
     profile = profiles.load("mini", only="100d;S:768;C:768")
     arrays = {"watched": np.ones((5, 4)), "validation": np.eye(9)}
     monkeypatch.setattr(testability.embeddings, "of", lambda *_, **__: arrays)
-    monkeypatch.setattr(testability.contextual_teacher, "embeddings", lambda *_: None)
+    monkeypatch.setattr(testability, "contextual_rows", lambda *_: np.eye(9))
     monkeypatch.setattr(testability, "chance_cca", lambda *_: 0.0)
     monkeypatch.setattr(testability.runs, "embed", lambda *_, **__: None)
     rows = [row for row in testability._students("fig4_7", profile) if row[0] == "treatment_given"]
