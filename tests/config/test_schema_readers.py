@@ -57,10 +57,11 @@ def names_of_sections(scope: ast.AST) -> dict[str, str]:
 
 def dumped(call: ast.Call, section: str, popped: set[str]) -> set[str]:
     """The fields that `section.model_dump(include=..., exclude=...)` hands over; a dump to JSON goes into a key."""
-    options = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
-    fields = set(options.get("include") or {*SECTIONS[section].model_fields} - set(options.get("exclude", ())))
-    if options.get("mode") == "json":
+    given = {word.arg: word.value for word in call.keywords}
+    if "mode" in given and ast.literal_eval(given["mode"]) == "json":
         return set()
+    options = {name: ast.literal_eval(value) for name, value in given.items()}
+    fields = set(options.get("include") or {*SECTIONS[section].model_fields} - set(options.get("exclude", ())))
     if "include" in options:
         return fields
     return fields & ({*inspect.signature(TAKERS[section]).parameters} | popped) if section in TAKERS else set()
