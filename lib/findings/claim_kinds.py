@@ -19,7 +19,7 @@ from lib.statistics.effects import Comparison, pair
 from lib.statistics.intervals import Evidence
 from lib.statistics.verdicts import Judgement, judge
 
-# A name, a list of names, or shell patterns; a pattern after "!" takes models out again.
+# A list of names or shell patterns; a pattern after "!" takes models out again.
 Patterns = Filled[Text]
 # What may make numbers unable to speak to a finding; `lib.findings.testability` looks.
 Check = Literal[
@@ -204,9 +204,8 @@ class Number(Claim):
 KINDS = {re.sub("(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in Claim.__subclasses__()}
 
 
-def resolve(patterns: str | Sequence[str], models: Sequence[str]) -> list[str]:
+def resolve(patterns: Sequence[str], models: Sequence[str]) -> list[str]:
     """The models that the patterns leave, in their own order; `ValueError` for a pattern that matches nothing."""
-    patterns = [patterns] if isinstance(patterns, str) else patterns
     chosen: set[str] = set()
     for pattern in patterns:
         bare = pattern.removeprefix("!")

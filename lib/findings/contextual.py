@@ -22,10 +22,10 @@ _FIGURES = dict(zip(("tab4_6", "tab4_7", "tab4_8"), figure_models.PROJECTIONS, s
 
 
 def projection_table(label: str, profile: Profile) -> pd.DataFrame:
-    """Table 4.6, 4.7 or 4.8 (tab4_6 ...), with the dimension and parameters of the projections in this profile."""
+    """Table 4.6, 4.7 or 4.8 (tab4_6 ...): a figure's grid, with dimensions and parameters of the projections here."""
     printed = set(published.load(label).itertuples(index=False, name=None))
     dim, rows = models.base_student(profile).dim, []
-    for name, variant in chapter4.students(figure_models.listed(_FIGURES[label]), contextual=True).items():
+    for name, variant in chapter4.students(figure_models.of_grid(_FIGURES[label]), contextual=True).items():
         key = TEACHER_OF_DIMENSION[name.split(";")[0]], variant.student_projection, variant.contextual_projection
         student, contextual = (projection.scale(layers, profile.width) for layers in key[1:])
         vectors = [part.split(";")[1] for part in variant.contextual.split("+")]

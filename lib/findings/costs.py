@@ -38,10 +38,8 @@ def asked(labels: Collection[str], profile: Profile) -> list[Stage]:
     stages = {profile.training.documents: first}
 
     def want(models: Iterable[str | Variant], seeds: runs.Seeds, stage: Stage = first) -> None:
-        pairs = runs.models_and_seeds(models, seeds, stage.profile)
-        stage.pairs.update(
-            (model, seed if model.kind in ("student", "paragraph_vector") else 0) for model, seed in pairs
-        )
+        for model, seed in runs.models_and_seeds(models, seeds, stage.profile):
+            stage.pairs.add((model, seed if model.kind in ("student", "paragraph_vector") else 0))
 
     for label in labels:
         for box in _BOXES.get(label, ()):
@@ -132,7 +130,7 @@ def paragraph_vectors(stages: Iterable[Stage], profile: Profile) -> tuple[list[f
                 if model.kind == "paragraph_vector":
                     sets |= {f"{split}, as a model's": (tasks[0], 0)}
     read = (profile.contextual_teacher.documents or profile.corpus.train_documents) * document(profile, np.inf)
-    sizes, minutes, numbers = [0.0], 0.0, 0.0
+    sizes, minutes, numbers = list[float](), 0.0, 0.0
     for (part, _), sets in texts.items():
         architecture, size = part.split(";")[0], int(part.split(";")[1]) * profile.width
         rows, tokens = np.sum([*sets.values()], axis=0)
@@ -141,7 +139,7 @@ def paragraph_vectors(stages: Iterable[Stage], profile: Profile) -> tuple[list[f
             minutes += count * FACTS["words_per_token"] / 1e6 * (fixed + slope * size)
         numbers += rows * size
         sizes.append(size)
-    return sizes[1:], minutes * profile.contextual_teacher.epochs / 10, numbers
+    return sizes, minutes * profile.contextual_teacher.epochs / 10, numbers
 
 
 def encoders(stages: Iterable[Stage]) -> tuple[float, float, float, float]:
@@ -193,9 +191,8 @@ def table(labels: Collection[str], profile: Profile) -> list[str]:
         lines += [f"Paragraph Vectors: {len(sizes)}"]
         lines += [f"  {minutes / 60:,.1f} hours of one core, {FACTS['paragraph_vectors']['source']}"]
     base, documents = models[student.model], profile.contextual_teacher.documents or profile.corpus.train_documents
-    weights = (
-        base["parameters"] - 12 * (base["layers"] - len(student.layers or range(base["layers"]))) * base["width"] ** 2
-    )
+    left_out = base["layers"] - len(student.layers or range(base["layers"]))
+    weights = base["parameters"] - 12 * left_out * base["width"] ** 2
     parts = {"libraries": 0.45, "one Paragraph Vector": 4e-9 * documents * max(sizes, default=0)}
     parts |= {"a student's weights, gradients, AdamW": 16e-9 * weights if trained else 0}
     lines += [f"memory of a process: {_listed(parts)}; activations were not measured"]

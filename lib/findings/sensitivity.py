@@ -77,8 +77,7 @@ def length_scores(records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     keys = ["model", "times", "updates", "seed"]
     table = records.assign(accuracy=chance_corrected).groupby(keys, sort=False)["accuracy"].mean().reset_index()
     runs = zip(table["model"].map(_IDENTITIES), table["seed"], table.pop("times"), strict=True)
-    counts = {times: max(times, 1) * profile.training.documents for times in records["times"]}
-    own = {times: profile.changed("training", documents=count) for times, count in counts.items()}
+    own = {0: profile} | longer(profile)
     return table.assign(halves=[experiments.halves_mrr(model, seed, own[times]) for model, seed, times in runs])
 
 

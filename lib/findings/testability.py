@@ -115,8 +115,8 @@ def _by_size(models: Iterable[str]) -> dict[str, list[str]]:
     """The smallest and the largest single Paragraph Vectors: findings compare them, and other sizes lie between."""
     groups: dict[str, list[str]] = {}
     for model in models:
-        parts = parse(model).contextual and CONTEXTUAL_TEACHERS.get(model, model).split(";")
-        if parts and len(parts) == 4 and parts[1] in ("100", "1024"):
+        parts = (parse(model).contextual or "").split(";")
+        if len(parts) == 4 and parts[1] in ("100", "1024"):
             groups.setdefault(f"single models of {parts[1]} dimensions", []).append(model)
     return groups
 

@@ -60,8 +60,7 @@ def _boxplot(label: str) -> pd.DataFrame:
         scores = scores.assign(identity=scores["model"] + ";" + scores["round"])
     exact = scores["correct"] / scores["examples"]  # the printed six digits would blur the boxes at 1e-6
     scores = scores.assign(accuracy=exact)[["identity", "task", "accuracy"]]
+    scores = scores.sort_values("task", key=lambda tasks: tasks.map(roles.CLASSIFICATION.index))
     frame = boxplot_rows(label).merge(scores, on="identity", how="left", validate="one_to_many")
     frame["normalized"] = frame["accuracy"] / frame.groupby("task")["accuracy"].transform("max")
-    frame["mean"] = frame.groupby("model")["normalized"].transform("mean")
-    in_order = {"row": lambda row: row, "task": roles.CLASSIFICATION.index}
-    return frame.sort_values([*in_order], key=lambda column: column.map(in_order[column.name]), ignore_index=True)
+    return frame.assign(mean=frame.groupby("model")["normalized"].transform("mean"))

@@ -22,11 +22,6 @@ def shown(label: str) -> dict[str, str]:
     return printed(label) | of_grid(label)
 
 
-def listed(label: str) -> dict[str, str]:
-    """`shown` in the order of the thesis' tables, which is the grids': what a table of variants lists."""
-    return of_grid(label) | printed(label)
-
-
 def names(labels: Iterable[str]) -> set[str]:
     """The names that a filter can choose among: those of the labels' figures, of all figures where none has models."""
     labels = {*labels}

@@ -64,7 +64,7 @@ def item(entry: manifest.Entry, profile: Profile) -> SimpleNamespace:
     files = {name: path for name, path in own.items() if whole and path.is_file()}
     # Without pandas' list of missing values: the thesis' "None" is a label, not a gap.
     numbers = pd.read_csv(own[f"{label}.csv"], keep_default_na=False, na_values=[""]) if files else None
-    words = {"alt": _LOOK["alt"].get(label), **_LOOK.get("texts", {}).get(label, {})}
+    words = {"alt": _LOOK["alt"].get(label), **_LOOK["texts"].get(label, {})}
     note = provenance.read(label, profile)
     return SimpleNamespace(label=label, entry=entry, files=files, text=text, numbers=numbers, words=words, note=note)
 

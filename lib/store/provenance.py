@@ -19,11 +19,10 @@ PACKAGES = "torch transformers sentence-transformers gensim numpy scipy scikit-l
 saved: dict[str, list[Path]] = {}  # by label, in the order of saving: the end of a notebook asks for all it promised
 
 
-def write(label: str, *, profile: Profile, files: Iterable[Path], records: Any = None) -> Path:
-    """Write `<label>.json`, return its path, and enter the files in `saved`. records: a frame of what the figure shows,
-    where a model has a row per task; so `trainings`, in seconds, go by `embedding_fingerprint`."""
+def write(label: str, *, profile: Profile, files: Iterable[Path], records: Any = None) -> None:
+    """Write `<label>.json`, and enter the files in `saved`. records: a frame of what the figure shows, where a model
+    has a row per task; so `trainings`, in seconds, go by `embedding_fingerprint`."""
     saved[label] = list(files)
-    path = paths.provenance(profile) / f"{label}.json"
     entry = {"label": label, "written": datetime.now(UTC).isoformat(timespec="seconds"), **commit()}
     entry |= {"profile": profile.name, "parameters": profile.model_dump(mode="json"), "versions": versions()}
     entry |= {"files": _fingerprints(saved[label]), "records": 0 if records is None else len(records)}
@@ -32,8 +31,7 @@ def write(label: str, *, profile: Profile, files: Iterable[Path], records: Any =
             entry[column] = sorted(records[column].dropna().unique().tolist())
     if records is not None and {"embedding_fingerprint", "seconds"} <= set(records):
         entry["trainings"] = records.dropna(subset="seconds").set_index("embedding_fingerprint")["seconds"].to_dict()
-    _write(path, entry)
-    return path
+    _write(paths.provenance(profile) / f"{label}.json", entry)
 
 
 def read(label: str, profile: Profile) -> dict[str, Any]:

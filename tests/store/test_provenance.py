@@ -18,7 +18,8 @@ def profile(tmp_path, monkeypatch):
 
 
 def written(profile, records=None, files=()):
-    return json.loads(provenance.write("fig4_2", profile=profile, files=files, records=records).read_text("utf-8"))
+    provenance.write("fig4_2", profile=profile, files=files, records=records)
+    return json.loads((paths.provenance(profile) / "fig4_2.json").read_text("utf-8"))
 
 
 def test_records_are_summarised(profile, tmp_path):
