@@ -20,13 +20,11 @@ FRAME = pd.DataFrame(
     }
 )
 COMMITTED = sorted(path for path in paths.ROOT.glob("figures/mini*/*tab*.csv"))
-DRAWN_WITH = {"mini_medium": {"1k": 25, "10k": 100, "all": None}}  # rounds of committed figures, if not the profile's
 
 
 def shown(frame, label="", profile="smoke"):
     frame = frame.copy()
-    rounds = DRAWN_WITH.get(profile, profiles.load(profile).final.rounds)
-    frame.attrs |= {"label": label, "rounds": roles.printed_rounds(rounds)}
+    frame.attrs |= {"label": label, "rounds": roles.printed_rounds(profiles.load(profile).final.rounds)}
     return tables.readable(frame)
 
 
