@@ -270,6 +270,7 @@ def results() -> list[str]:
     scores, larger = lengths(), lengths("mini_medium")
     few, many = sorted({*scores["MSE"].index})
     large = ledger("mini_medium").loc["pv-large-dimensions", "effect"]
+    alike = [WORDS[(verdicts == EQUIVALENT).sum()] for verdicts in (both, thesis("mini_medium")["verdict"])]
     lead = larger["margin"] - larger["cosine"]
     known, own = TFIDF[::-1]
     missed = (news().loc[AIMED, SIDES].max() < news().loc[known, SIDES]).sum()
@@ -289,7 +290,7 @@ def results() -> list[str]:
         f"by {claim('cosine-masked-over-its-teacher')} in the round",
         f"{WORDS[(thesis()['q'] <= 0.05).sum()].capitalize()} verdicts, all about large Paragraph Vectors, survive",
         f"It gives {both.notna().sum()} of the {len(both)} findings the same verdict",
-        f"All {WORDS[(both == EQUIVALENT).sum()]} equivalences of the second size stand.",
+        f"{alike[0].capitalize()} of its {alike[1]} equivalences are the first size's.",
         f"over small ones, {short(effect('pv-large-dimensions'))} at the first size, is {short(large)} at the second.",
         f"Of {WORDS[len(ledger()) - len(thesis())]} findings {papers[HOLDS]} hold: more texts help",
         f"{papers[OPEN].capitalize()} are open, {papers[NUMBER]} are numbers, and {papers['not run']} needs models",
@@ -678,7 +679,11 @@ NEWS_VERDICTS = {
     REVERSED: "cls-below-mean",
     OPEN: "both-directions cosine-over-mse attentive-lstm linear-layer teacher-tokens",
 }
-AT_BOTH_SIZES = "cosine-over-mse pv-over-sbert arxiv-pv-best " + VERDICTS[EQUIVALENT].rpartition(" ")[0]
+AT_BOTH_SIZES = """cosine-over-mse pv-compounds-alike cosine-masked-over-its-teacher pv-over-sbert arxiv-pv-best
+contextual-below-own-teacher retrieval-mrr-cosine-masked """ + VERDICTS[EQUIVALENT].rpartition(" ")[0]
+AT_THE_SECOND_ALONE = (
+    "weighting-masked-over-plain-sum weighting-masking-helps-cosine weighting-cautious-over-structural"
+)
 SURE = {"pv-over-sbert", "arxiv-pv-best", "cosine-masked-over-its-teacher"}  # over the whole ledger
 
 
@@ -693,6 +698,8 @@ def test_verdicts_that_are_told_in_words():
     pairs = {*zip(ours["verdict"], larger, strict=True)}
     assert not pairs & {(HOLDS, REVERSED), (REVERSED, HOLDS)}, "none the opposite one"
     assert same_verdicts()[AT_BOTH_SIZES.split()].notna().all()
+    assert {*ours.loc[AT_THE_SECOND_ALONE.split(), "verdict"]} == {OPEN}
+    assert {*larger[AT_THE_SECOND_ALONE.split()]} == {REVERSED}
     assert {*ours.index[ours["q"] < 0.05]} == SURE <= {*ours.index[ours["verdict"].isin([HOLDS, REVERSED])]}
     assert (ours["verdict"] == NUMBER).sum() == 1
     wide = ours.loc[["all-data-sbert-best", "all-data-students-over-context"]]
