@@ -11,8 +11,8 @@ PAGE = paths.ROOT / "docs" / "verdicts.md"
 COLUMNS = {"mini": "mini", "mini_medium": "mini, twice the size", "lab": "lab"}
 HEAD = """# The findings and their verdicts, side by side
 
-Written by `python -m tests.verdicts_page` from `figures/*/tab_claims.csv`. [results.md](results.md) says what the words
-mean.
+Written by `python -m tests.verdicts_page` from `figures/*/tab_claims.csv`. [results.md](results.md) says what the
+words mean.
 """
 
 
