@@ -144,7 +144,7 @@ def distill(
 
     torch.manual_seed(seed + (rank << 32))  # beyond all seeds: no two processes drop the same units
     trained = Distillation(student, objective)
-    optimizer = torch.optim.AdamW(parameter_groups(trained, weight_decay), lr=learning_rate)
+    optimizer = torch.optim.AdamW(parameter_groups(trained, weight_decay), lr=learning_rate, fused=True)
     schedule = get_cosine_schedule_with_warmup(optimizer, warmup_updates, updates)
     history = History([], [])
     # What another training would have otherwise: a checkpoint with other settings is not resumed.

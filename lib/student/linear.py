@@ -1,23 +1,25 @@
-"""Linear layers by oneDNN on the CPU: PyTorch leaves them to MKL, which uses half of what an AMD processor can do.
+"""Linear layers by oneDNN on a CPU with AVX-512: PyTorch leaves them to MKL, which may use half of an AMD one.
 
-`python tests/benchmarks/bench_linear.py` measures both side by side.
+With AVX2 alone both multiply equally fast, and MKL's gradients of weights are half as fast again. `python
+tests/benchmarks/bench_linear.py` measures both side by side, and has three processors.
 """
 
 import torch
 from torch import Tensor, nn
 
+FASTER = torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability() == "AVX512"
 ROWS = 64  # rows are filled up to a multiple: a kernel kept for every number of tokens would triple a process' memory
 
 
 class Linear(nn.Linear):
-    """`torch.nn.Linear` of (tokens, features), with oneDNN where it can: float32 on a CPU, no autocast.
+    """`torch.nn.Linear` of (tokens, features); by oneDNN in float32 on a CPU with AVX-512, outside of autocast.
 
     There are no second derivatives.
     """
 
     def forward(self, input: Tensor) -> Tensor:
         possible = input.device.type == "cpu" and input.dtype == self.weight.dtype == torch.float32 and input.dim() == 2
-        if possible and torch.backends.mkldnn.is_available() and not torch.is_autocast_enabled("cpu"):
+        if FASTER and possible and not torch.is_autocast_enabled("cpu"):
             return _OneDNN.apply(input, self.weight, self.bias)
         return super().forward(input)
 

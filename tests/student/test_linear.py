@@ -5,6 +5,11 @@ from lib.student import linear
 from lib.student.linear import ROWS, Linear, _OneDNN
 
 
+@pytest.fixture(autouse=True)
+def with_avx512(monkeypatch):
+    monkeypatch.setattr(linear, "FASTER", True)
+
+
 @pytest.fixture
 def layer() -> Linear:
     torch.manual_seed(0)
@@ -33,7 +38,7 @@ def test_a_frozen_weight_and_a_constant_input_need_no_gradient(layer):
     assert layer.bias.grad.tolist() == [3.0] * 40
 
 
-def test_float32_on_a_cpu_goes_to_onednn_and_nothing_else_does(layer, monkeypatch):
+def test_float32_on_a_cpu_with_avx512_goes_to_onednn_and_nothing_else_does(layer, monkeypatch):
     asked = []
     monkeypatch.setattr(_OneDNN, "apply", lambda x, weight, bias: asked.append(x.dtype) or x @ weight.t() + bias)
     x = torch.randn(3, 24)
@@ -42,6 +47,8 @@ def test_float32_on_a_cpu_goes_to_onednn_and_nothing_else_does(layer, monkeypatc
     with torch.autocast("cpu", torch.bfloat16):
         assert layer(x).dtype == torch.bfloat16
     layer(x[None])
+    monkeypatch.setattr(linear, "FASTER", False)
+    layer(x)
     layer.double()(x.double())
     assert len(asked) == 1
 
