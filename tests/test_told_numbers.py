@@ -233,7 +233,7 @@ def readme() -> list[str]:
         f"by {claim('cosine-over-mse')} here",
         f"and by {claim('cosine-over-mse', prefix='published_')} in the thesis, where 1 is the best model.",
         f"That is after {few} updates, in which MSE loses {short(scores['base', 0] - scores['MSE', few])} against the "
-        f"untrained base and cosine loses nothing. After {many} updates cosine leads by {short(lead)}, which is *open*.",
+        f"untrained base and cosine loses nothing. After {many} updates cosine leads by {short(lead)}, which is *open*",
         f"max-margin MSE with γ = 1 is {short(ahead('published'))} ahead of plain cosine.",
         f"until they converge it is {short(-ahead('converged'))} behind, and without any head "
         f"{short(-ahead('no head'))} behind.",

@@ -15,7 +15,6 @@ from lib.figures.style import INK, LOOK, SIZES, labelled, rows_from_top, squeeze
 from lib.published import figure_models
 
 UNTRAINED = ("Longformer", "SBERT")  # the base checkpoint and the structural teacher
-_APPENDIX = ("figA_", "figB_")  # how labels begin of what the thesis does not show
 _PANELS = {  # columns of a figure -> scores, these divided by the best of their task, chance
     "ours": ("value", "normalized", "chance"),
     "published": ("published", "published_normalized", "published_chance"),
@@ -37,7 +36,7 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
         raise ValueError(f"{label}: {model!r}, seed {seed}, on {task} has {value}: expected an accuracy from 0 to 1")
     twins = {"accuracy": "published", "normalized": "published_normalized"}
     theirs = pd.DataFrame(columns=["identity", "task", *twins], dtype=object)
-    if not label.startswith(_APPENDIX):
+    if not label.startswith(("figA_", "figB_")):
         theirs = published.load(label)[[*theirs]]
     names = {identity: model for model, identity in figure_models.shown(label).items()}
     frame = ours.rename(columns={"model": "identity"}).merge(theirs.rename(columns=twins), how="left")

@@ -28,11 +28,9 @@ def save(
     frame: pd.DataFrame, label: str, *, profile: Profile, caption: str = "", records: pd.DataFrame | None = None
 ) -> None:
     """Save `.csv` with six decimals, `.md` and `.tex` as `readable` has it, which a notebook shows too, and provenance.
-
-    caption: for a label without one in `params/figures.yaml`.
-    """
+    caption: instead of that of `params/figures.yaml`."""
     frame.attrs |= {"label": label, "rounds": roles.printed_rounds(profile.final.rounds)}
-    parts, caption = readable(frame), LOOK["texts"].get(label, {}).get("caption", caption)
+    parts, caption = readable(frame), caption or LOOK["texts"].get(label, {}).get("caption", "")
     texts = {f".{kind}": render(kind, parts, caption, label).encode() for kind in ("md", "tex")}
     write(label, frame, {".csv": csv_bytes(frame), **texts}, profile, records)
 

@@ -29,15 +29,13 @@ from lib.tasks import classification_names, retrieval_names
 
 RANKINGS = theirs.BOXPLOTS
 RETRIEVAL = ("fig5_5", "fig5_6")  # rows per metric
-MARGIN = verdicts.MARGIN  # for pages that tell of findings
 # Section 4.5.3: `no-weighting` sums the losses, λ = 0.5 halves that sum, which AdamW hardly notices.
 RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting", "None;λ=0.5"))
 _TWICE = [f"{body}+1 linear;cosine" for body in ("BiLSTM(2)", "BiGRU(2)", "BiGRU")]  # in the news paper: two schedules
 TWINS = tuple((theirs.NEWS, name, f"{name};plateau") for name in _TWICE)
-# Encoders that nobody trained here: another seed gives the same one.
-GIVEN = ("Longformer", "SBERT", "TF-IDF", "SBERT, mean of chunks")
+GIVEN = ("Longformer", "SBERT", "TF-IDF", "SBERT, mean of chunks")  # not trained here: the same with every seed
 Scores = Mapping[str, pd.DataFrame | Evidence]  # figure -> its scores; of the news paper what its chapter makes of them
-Checks = Mapping[tuple[str, str], str]  # (failed check, figure or "") -> what failed
+Checks = Mapping[tuple[str, str], str]  # (failed check, figure, finding or "") -> what failed
 Numbers = Mapping[str, float]  # ours, by name
 _NUMBERS = ("effect", "low", "high", "p", "p_equivalent", "q")
 _JUDGED = (*_NUMBERS, "verdict", "decided_by", "arithmetic")
@@ -74,7 +72,7 @@ def check(
 
     scores: figure -> tidy records with scores of single test examples, as of `experiments.run`; model is the identity,
         or the name as printed. Models that the figure does not print add to the seed noise.
-    checks: `testability.results`; a claim is "not testable here" if a check that it needs failed, for it or for all.
+    checks: `testability.results`; a claim is "not testable here" if one that it needs failed, of itself or its figure.
     numbers: for claims of the kind `number`.
     label: with what the labels of the findings begin, such as "news".
 
@@ -94,7 +92,7 @@ def check(
             own = scores.get(claim.source)
             judged, missing = (None, absent) if own is None else _ours(claim, own)
             row["checks"] = ", ".join(claim.needed)
-            failed = {name: reason for (name, label), reason in (checks or {}).items() if label in ("", claim.figure)}
+            failed = {name: why for (name, of), why in (checks or {}).items() if of in ("", claim.figure, claim.id)}
             judged = judged and verdicts.checked(judged, claim.needed, failed)
             for prefix, verdict in (("published_", _judged_published(claim)), ("", judged)):
                 columns = asdict(verdict) if verdict else {"verdict": verdicts.NOT_RUN}
@@ -123,7 +121,7 @@ def of_chapter_4(figure: str, records: pd.DataFrame, profile: Profile) -> pd.Dat
     """`of_figure` for a boxplot of Chapter 4, from its records, with the checks that they allow."""
     wanted = {*chapter4.models(figure, profile).values(), *chapter4.references(figure)}
     scores = records[records["model"].isin(wanted)]
-    return of_figure(figure, scores, testability.results(testability.table({figure: scores}, profile, informing=False)))
+    return of_figure(figure, scores, testability.results(testability.table({figure: scores}, profile, load())))
 
 
 def our_results(profile: Profile) -> dict[str, pd.DataFrame]:

@@ -16,7 +16,7 @@ from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
 from lib.experiments import embeddings, keys, runs
 from lib.experiments.student_training import contextual_rows
 from lib.findings import chapter4, data_statistics, final_students
-from lib.findings.claim_kinds import RANKING
+from lib.findings.claim_kinds import RANKING, Claim
 from lib.findings.contextual import COLLAPSED, mean_cosine
 from lib.findings.teacher_distances import cosines
 from lib.published import figure_models
@@ -33,10 +33,12 @@ FINAL = "fig5_3"  # the figure of the final students
 _ENCODERS = ("SBERT", "Longformer", *CONTEXTUAL_TEACHERS)
 
 
-def table(scores: Mapping[str, pd.DataFrame], profile: Profile, *, informing: bool = True) -> pd.DataFrame:
+def table(
+    scores: Mapping[str, pd.DataFrame], profile: Profile, findings: Sequence[Claim], *, informing: bool = False
+) -> pd.DataFrame:
     """What could be checked in `claims.our_results`, a row each; trained are heads and `_control`'s twins. label: the
-    figure that a check is about, empty for all. low, high: 95 % interval, or the range over models. passed: None where
-    a row only informs. informing: also rows for which all texts of all tasks are read."""
+    figure or finding that a check is about, empty for all. low, high: 95 % interval, or the range over models. passed:
+    None where a row only informs. informing: also rows for which all texts of all tasks are read."""
     drawn = {label: frame for label, frame in scores.items() if label.startswith("fig4_")}
     rows = [*_lengths(profile, informing), *_updates(profile)]
     if judged := [frame for frame in drawn.values() if "SBERT" in {*frame["model"]}]:
@@ -48,16 +50,15 @@ def table(scores: Mapping[str, pd.DataFrame], profile: Profile, *, informing: bo
         rows += _heads(_by_size(drawn["fig4_5"]["model"].unique()), "fig4_5", profile)
     with keys.data_at_rest():
         for label in (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12", FINAL):
-            rows += _students(label, profile) if label in scores else ()
+            rows += _students(label, profile, findings) if label in scores else ()
     return pd.DataFrame(rows, columns=["check", "label", "what", "value", "low", "high", "needed", "passed"])
 
 
 def results(checked: pd.DataFrame) -> dict[tuple[str, str], str]:
     """(check, label) of each that failed -> what failed, in words."""
     failed = checked[checked["passed"].eq(False)]
-    between = ["" if pd.isna(row.low) else f" [{row.low:.2f}, {row.high:.2f}]" for row in failed.itertuples()]
-    told = zip(failed.itertuples(), between, strict=True)
-    words = [f"{row.what} is {row.value:.2f}{interval}, needed {row.needed}" for row, interval in told]
+    rows = [(row, "" if pd.isna(row.low) else f" [{row.low:.2f}, {row.high:.2f}]") for row in failed.itertuples()]
+    words = [f"{row.what} is {row.value:.2f}{ends}, needed {row.needed}" for row, ends in rows]
     return failed.assign(words=words).groupby(["check", "label"])["words"].agg("; ".join).to_dict()
 
 
@@ -147,19 +148,19 @@ def _heads(groups: Mapping[str, Sequence[str]], label: str, profile: Profile) ->
         worst, move = max(judged.items(), key=lambda item: max(-item[1].low, item[1].high))
         what = f"what twice the epochs change in a chance-corrected accuracy, most of all: {worst}"
         passed = -MARGIN < move.low and move.high < MARGIN
-        needed = f"interval within ±{MARGIN}"
-        rows = [("heads_converged", label, what, move.effect, move.low, move.high, needed, passed)]
+        rows = [
+            ("heads_converged", label, what, move.effect, move.low, move.high, f"interval within ±{MARGIN}", passed)
+        ]
         if passed or abs(move.effect) >= MARGIN:
             break
     return rows
 
 
-def _students(label: str, profile: Profile) -> Iterator[tuple]:
+def _students(label: str, profile: Profile, findings: Iterable[Claim] = ()) -> Iterator[tuple]:
     """What a figure's students were given by a contextual teacher, and what it made of them; of those of the
     contextual loss alone see `_control`. A final student is compared with its twin without context."""
-    shares, rises, alike, spreads, split = [], [], [], {}, "validation"
-    models = chapter4.models(label, profile) if label != FINAL else final_students.MODELS
-    students = chapter4.students(models)
+    shares, rises, alike, spreads, split = {}, [], [], {}, "validation"
+    students = chapter4.students(final_students.MODELS if label == FINAL else chapter4.models(label, profile))
     if label == FINAL:
         profile, split = final_students.final_profile(profile), "test"
     seeds = [profile.seeds[0], next(seed for seed in profile.reference_seeds if seed != profile.seeds[0])]
@@ -169,14 +170,19 @@ def _students(label: str, profile: Profile) -> Iterator[tuple]:
         if variant.contextual:
             rises.append(arrays["watched"][-1, 1] - arrays["watched"][0, 1])
         if variant.contextual and variant.structural:
-            shares.append(arrays["watched"][:, 3].mean())
+            shares[name] = float(arrays["watched"][:, 3].mean())
             alone = Variant("student", structural=variant.structural)
             if label != FINAL or alone in students.values():
                 without, again = (embeddings.of(alone, seed, profile, split)["validation"] for seed in seeds)
                 alike.append([cosines(rows, without).mean() for rows in (arrays["validation"], again)])
     if shares:
-        what, value = "contextual share of the gradient, median", float(np.median(shares))
-        yield "treatment_given", label, what, value, min(shares), max(shares), f"at least {SHARE}", value >= SHARE
+        asked = [claim for claim in findings if claim.source == label != FINAL and "treatment_given" in claim.needed]
+        sides = {claim.id: sum(claim.sides([*figure_models.shown(label)]), []) for claim in asked}
+        for about, named in {label: [*shares], **sides}.items():
+            own = [share for name, share in shares.items() if name in named]
+            if about == label or 0 < len(own) < len(shares):  # a finding about some of them
+                what, value = f"contextual share of the gradient, median of {len(own)}", float(np.median(own))
+                yield "treatment_given", about, what, value, min(own), max(own), f"at least {SHARE}", value >= SHARE
         what, (value, another) = "cosine with the student without context, median", np.median(alike, axis=0).tolist()
         low, high = min(alike)[0], max(alike)[0]
         yield "students_differ", label, what, value, low, high, f"below another seed's, {another:.3f}", value < another

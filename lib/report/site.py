@@ -102,7 +102,7 @@ def templates() -> jinja2.Environment:
     environment.filters |= {"outline": outline, "split": lambda text, pattern: re.split(pattern, text, flags=re.DOTALL)}
     environment.filters["sub"] = lambda text, pattern, new: re.sub(pattern, new, text, flags=re.DOTALL)
     environment.globals |= {"claims": claims, "deviations": deviations, "paths": paths, "provenance": provenance}
-    environment.globals |= {"margin": claims.MARGIN, "sections": _LOOK["sections"]}
+    environment.globals |= {"margin": claims.verdicts.MARGIN, "sections": _LOOK["sections"]}
     environment.tests["missing"] = pd.isna
     return environment
 

@@ -40,7 +40,7 @@ def main() -> None:
     options = parser.parse_args()
     profile = profiles.load(options.profile)
     scores = claims.our_results(profile)
-    checks = testability.results(testability.table(scores, profile, informing=False))
+    checks = testability.results(testability.table(scores, profile, claims.load()))
     ledger = claims.check(scores, checks=checks).set_index("id")
     rng, verdicts = np.random.default_rng(0), []
     for _ in range(options.draws):

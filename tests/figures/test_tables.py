@@ -168,11 +168,12 @@ def test_save(tmp_path, monkeypatch):
     assert [file.read_bytes() for file in files] == first
 
 
-def test_captions_live_in_one_place(tmp_path, monkeypatch):
+@pytest.mark.parametrize("caption", ["", "as published"])
+def test_a_caption_of_ones_own_replaces_that_of_the_label(tmp_path, monkeypatch, caption):
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
-    tables.save(FRAME.copy(), "tab4_9", profile=profiles.load("smoke", seeds=[5]), caption="another")
+    tables.save(FRAME.copy(), "tab4_9", profile=profiles.load("smoke", seeds=[5]), caption=caption)
     _, markdown, _ = provenance.saved["tab4_9"]
-    assert markdown.read_text(encoding="utf-8").startswith(tables.LOOK["texts"]["tab4_9"]["caption"])
+    assert markdown.read_text(encoding="utf-8").startswith(caption or tables.LOOK["texts"]["tab4_9"]["caption"])
 
 
 def test_nothing_to_save():

@@ -78,7 +78,7 @@ def test_paragraph_vectors_are_judged_by_size(monkeypatch):
     frame = pd.DataFrame({"model": ["SBERT", "cosine"], "seed": 0})
     vectors = ["SBERT", "DM;100d", "DM;100;stem;2", "DM;768;None;2", "DBOW;1024d", "PV;2048d"]
     both = {"fig4_2": frame, "fig4_5": pd.DataFrame({"model": vectors, "seed": 0})}
-    testability.table(both, profiles.load("mini"))
+    testability.table(both, profiles.load("mini"), claims.load(), informing=True)
     sizes = {"100": ["DM;100d", "DM;100;stem;2"], "1024": ["DBOW;1024d"]}
     sizes = {f"single models of {size} dimensions": models for size, models in sizes.items()}
     assert asked == [("", {"SBERT": ["SBERT"], "cosine": ["cosine"]}), ("fig4_5", sizes)]
@@ -203,6 +203,20 @@ def test_students_of_both_losses_were_taught_if_the_contextual_one_has_its_share
     monkeypatch.setattr(testability.embeddings, "of", lambda *_: arrays)
     both = {row[0]: row for row in testability._students("fig4_8", profiles.load("mini"))}
     assert both["treatment_given"][-1] is True and both["cca_rises"][-1] is None
+
+
+def test_a_finding_about_some_of_a_figures_students_needs_that_these_were_taught(monkeypatch):
+    """Others of Figure 4.10 have their share; the three that one finding compares do not."""
+
+    def of(variant, *_):
+        weak = not variant.masked and variant.lam in (0.5, 0.8, 0.95)
+        return {"watched": np.full((5, 4), 0.03 if weak else 0.3), "validation": np.eye(9)}
+
+    monkeypatch.setattr(testability.embeddings, "of", of)
+    rows = pd.DataFrame(testability._students("fig4_10", profiles.load("mini"), claims.load()))
+    passed = rows[rows[0] == "treatment_given"].set_index(1)[7].to_dict()
+    failed = [name for name in passed if not passed[name]]
+    assert failed == ["weighting-unmasked-heavy-structural"] and len(passed) == 5 and passed["fig4_10"]
 
 
 @pytest.mark.parametrize(("context", "passed"), [(0.01, False), (0.2, True)])
