@@ -106,7 +106,8 @@ def test_what_the_recipes_write_is_in_style(copy):
 def test_the_house_stands_after_all_recipes(copy):
     command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     environment = os.environ | {"PYTHONPATH": str(copy)}
-    command += ["tests/test_rooms.py"]
+    command += ["tests/test_rooms.py", "tests/figures/test_texts.py", "tests/published/test_redrawn.py"]
+    command += ["-k", "rooms or caption or published_numbers"]
     done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:]
 

@@ -31,7 +31,8 @@ def read(folder, label: str) -> pd.DataFrame:
 def test_it_makes_every_label_that_has_published_numbers_and_no_other():
     drawings = {label for label, entry in ENTRIES.items() if entry.kind == "drawing"}
     assert {*ENTRIES} - drawings == {*published.labels()} and drawings == {"fig3_1", "fig4_6"}
-    assert OURS == {"tab_heads", "figA_1", "figA_2", "figA_3", "figA_4", "tab_checks", "tab_claims", "report"}
+    own = {label for label in OURS if not label.startswith(("figA_", "figB_"))}
+    assert own == {"tab_heads", "tab_checks", "tab_claims", "report"}
 
 
 @pytest.fixture(scope="module")
