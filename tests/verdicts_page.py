@@ -12,7 +12,7 @@ COLUMNS = {"mini": "mini", "mini_medium": "mini, twice the size", "lab": "lab"}
 HEAD = """# The findings and their verdicts, side by side
 
 Written by `python -m tests.verdicts_page` from `figures/*/tab_claims.csv`. [results.md](results.md) says what the
-words mean.
+words mean. `lab` was judged by the checks of 22 November, which were laxer ([lab_sizes.md](../params/lab_sizes.md)).
 """
 
 
