@@ -93,7 +93,7 @@ def test_paragraph_vectors_are_as_said():
         scores.index[0].startswith("DBOW")
         and scores[scores.index.str.match("DBOW;")].min() > scores[scores.index.str.match("DM;[^+]*$")].max()
     )
-    assert verdict("pv-large-dimensions") == verdicts.OPEN
+    assert verdict("pv-large-dimensions") in (verdicts.OPEN, verdicts.EQUIVALENT)
     claims = data("tab_claims").set_index("id")
     assert abs(claims.loc["pv-large-dimensions", "effect"]) < 0.01, "size hardly matters"
 
@@ -205,10 +205,11 @@ def test_the_ledger_is_as_said():
     turned = {*ledger.loc[ledger["verdict"] == verdicts.REVERSED, "id"]}
     assert turned == {
         *("pv-over-sbert", "arxiv-pv-best", "contextual-below-own-teacher"),
-        *("retrieval-mrr-cosine-masked", "retrieval-students-over-context", "news-cls-below-mean"),
+        *("retrieval-mrr-cosine-masked", "retrieval-students-over-context"),
+        *("news-cls-below-mean", "news-complex-below-single"),
     }
     failed = data("tab_checks").query("passed == False").groupby("check")["label"].agg(set)
-    assert failed["treatment_given"] == {"fig4_8"}, "teachers teach, but beside cosine"
+    assert failed["treatment_given"] == {"fig4_8", "weighting-unmasked-heavy-structural"}, "but beside cosine"
     assert failed["students_differ"] == {"fig4_8", "fig4_9", "fig4_12"}
     assert {*failed.index} == {"treatment_given", "students_differ", "not_collapsed"}
 

@@ -375,7 +375,7 @@ def test_tiles_bar_and_filter_have_one_order_and_count_every_claim(texts):
     assert bar == [(name, count) for name, count, _ in tiles if count != "0"]
     assert chosen[:-1] == [(name, count) for name, count, _ in tiles]
     words = texts["index.html"].split('role="img" aria-label="')[1].split('"')[0]
-    assert re.findall(r"(\d+) (?:hold|are|make|were)", words) == [count for _, count, _ in tiles]
+    assert re.findall(r"(\d+) (?:hold|are|make|not)", words) == [count for _, count, _ in tiles]
 
 
 def ten(ledger, mini):
