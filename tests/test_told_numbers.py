@@ -59,6 +59,7 @@ ELSEWHERE = {
         "notebook 07 prints it for lab": ["loses .034 of accuracy and each student some .03"],
     },
     "docs/speed.md": {
+        "tests/benchmarks/bench_linear.py has it": [".74 to .79 of the time", ".88 to .98 in inference"],
         "an aim": ["To be 1.7 times as fast"],
         "tests/benchmarks/bench_heads.py prints it": ["1/5.6 of the time"],
     },
@@ -623,6 +624,7 @@ def russian_news() -> list[str]:
         f"by {100 * effect('news-more-texts'):.0f} points",
         f"by {100 * effect('news-recurrent-over-transformers'):.1f} points on average",
         f"without gates, by {100 * effect('news-gates'):.1f}, *holds*",
+        f"they are better by {-100 * effect('news-complex-below-single'):.1f} points, where MSE ends",
         f"with two layers it is better by {-100 * effect('news-cls-below-mean'):.1f} points, with one by {cls:.1f}.",
         f"span {short(spread['f1_public'], 1)} points on the public side and {short(spread['f1_private'], 1)} on",
         f"With tokens of full width it is {ours.loc['teacher', 'size_mb'] / ours.loc[wide, 'size_mb']:.1f} times "
