@@ -422,8 +422,10 @@ def test_a_failed_check_is_not_testable_here(as_records):
     results = {
         ("contextual_teacher_above_chance", ""): "PV at chance on four of six tasks",
         ("treatment_given", "fig4_8"): "that is another figure",
+        ("not_collapsed", "contextual-small-over-largest-teacher"): "one of its own",
     }
     found = claims.check({"fig4_7": as_records["fig4_7"]}, checks=results).set_index("id")
+    assert "one of its own" in found.loc["contextual-small-over-largest-teacher", "note"]
     row = found.loc["pv-over-sbert"]
     assert row["verdict"] == verdicts.NOT_TESTABLE and "PV at chance" in row["note"] and np.isfinite(row["effect"])
     assert np.isfinite(row["p"]) and np.isnan(row["q"]), "it counts among no verdicts"
