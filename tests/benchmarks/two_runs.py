@@ -1,0 +1,36 @@
+"""What another run changed, on another processor for instance: figures/mini of a commit against those on disk.
+
+    python tests/benchmarks/two_runs.py fb587bd
+
+Prints how far accuracies moved, and every finding whose verdict is another one, with p and p_equivalent before and now.
+"""
+
+import argparse
+
+import pandas as pd
+
+from lib.config import paths
+from tests.retell import committed
+
+FIGURES = ("fig4_2", "fig4_3", "fig4_5", "fig4_7", "fig4_8", "fig4_9", "fig4_10", "fig4_11", "fig5_3")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("commit")
+    commit = parser.parse_args().commit
+    for label in FIGURES:
+        now = pd.read_csv(paths.ROOT / f"figures/mini/{label}.csv").set_index(["model", "task"])["value"]
+        moved = now - committed(f"figures/mini/{label}", commit).set_index(["model", "task"])["value"]
+        means = moved.groupby("model").mean().abs()
+        print(f"{label}: an accuracy moved by {moved.abs().mean():.4f}, a model's mean at most by {means.max():.4f}")
+    before = committed("figures/mini/tab_claims", commit).set_index("id")
+    now = pd.read_csv(paths.ROOT / "figures/mini/tab_claims.csv").set_index("id").reindex(before.index)
+    other = before.index[before["verdict"] != now["verdict"]]
+    print(f"{len(before) - len(other)} of {len(before)} verdicts are the same")
+    columns = ["verdict", "p", "p_equivalent"]
+    print(before.loc[other, columns].join(now.loc[other, columns], rsuffix=" now").to_string())
+
+
+if __name__ == "__main__":
+    main()
