@@ -19,6 +19,7 @@ from lib.distillation import checkpoint as checkpoints
 from lib.distillation import ranks
 from lib.distillation.objective import Objective
 from lib.store.files import fingerprint
+from lib.student.packing import has_bfloat16
 
 Watch = Callable[[nn.Module, Objective], tuple[float, ...]]  # student and objective in evaluation mode
 
@@ -120,7 +121,8 @@ def distill(
     batch_size: documents per batch and process, which max-margin and contrastive losses take their negatives from.
     learning_rate: peak rate, reached linearly in `warmup_updates`, then cosine to 0 (Table 4.4).
     weight_decay: 0.01 made the published numbers (code); Table 4.4 prints 0.1.
-    accumulation: batches per update. clip: maximum norm of the gradient. precision: "fp32" or "bf16" (autocast).
+    accumulation: batches per update. clip: maximum norm of the gradient. precision: "fp32", or "bf16" for
+        bfloat16 autocast where the device has it.
     seed: of data order, negatives and dropout; the projections, which exist before, are the caller's to seed.
     negatives: of a max-margin loss, drawn for each batch from all that its mask leaves in `data.structural`, less the
         batch's rows; None takes these.
@@ -129,8 +131,8 @@ def distill(
     watch: called every `watch_every` updates, for held-out measures. on_update: called after each update with its
         number, the number of updates, and its loss.
     """
-    mixed = "bf16" if precision == "bf16" else "no"
-    accelerator = Accelerator(mixed_precision=mixed, cpu=not torch.cuda.is_available())
+    mixed = precision == "bf16" and has_bfloat16("cuda" if torch.cuda.is_available() else "cpu")
+    accelerator = Accelerator(mixed_precision="bf16" if mixed else "no", cpu=not torch.cuda.is_available())
     processes, rank = accelerator.num_processes, accelerator.process_index
     sizes = np.asarray([len(ids) for ids in data.token_ids])
     order = length_mixed_order(sizes, bucket=length_bucket, seed=seed)
@@ -152,7 +154,7 @@ def distill(
     settings |= dict(batch_size=batch_size, learning_rate=learning_rate, weight_decay=weight_decay)
     settings |= dict(warmup_updates=warmup_updates, accumulation=accumulation, length_bucket=length_bucket)
     shapes = {name: list(tensor.shape) for name, tensor in _trained(trained).items()}
-    settings |= dict(precision=precision, weights=fingerprint(shapes), negatives=negatives)
+    settings |= dict(mixed=mixed, weights=fingerprint(shapes), negatives=negatives)
     # Of the data the length of each document, and what the teachers say of some hundred.
     teachers = _batch(data, order[None, :: 1 + len(order) // 100], rank=0, device=torch.device("cpu"))[1:]
     seen = [None if rows is None else rows.tolist() for rows in teachers]

@@ -35,7 +35,8 @@ def prepare(pairs: list[tuple[str, int]], profile: Profile) -> None:
     if missing:
         if profile.news.tuned_teacher:  # once, before many processes want it
             executors.submit([(inputs.reader, (profile, profile.news.max_tokens))], None, "teacher, tuned")
-        reading = [(inputs.read, (use, profile)) for use in inputs.texts(profile)]
+        uses = sorted(inputs.texts(profile), key=lambda use: use != "distilled")  # the longest first
+        reading = [(inputs.read, (use, profile)) for use in uses]
         executors.submit([*reading, (inputs.inputs_of, (profile,))], None, "teacher")
         # What takes long goes first, so that no core waits at the end.
         missing.sort(key=lambda pair: [name in pair[0] for name in ("GRU", "Transformer(2", "BiLSTM")], reverse=True)
