@@ -47,18 +47,24 @@ class DistillationData:
 
 
 class Distillation(nn.Module):
-    """Student and objective as one module that processes synchronise, each with its own token ids; teachers: of all."""
+    """Student and objective as one module that processes synchronise, each with its own token ids; teachers: of all.
 
-    def __init__(self, student: nn.Module, objective: Objective):
+    precision: as in `distill`, for the student alone.
+    """
+
+    def __init__(self, student: nn.Module, objective: Objective, precision: str):
         super().__init__()
         self.student = student
         self.objective = objective
+        self.mixed = precision == "bf16"
 
     def forward(self, token_ids: list[list[int]], *teachers: Tensor | None) -> Tensor:
-        embedding = self.student(token_ids)
-        with torch.autocast(embedding.device.type, enabled=False):  # correlations of a handful of rows need float32
-            embedding = embedding.to(torch.promote_types(embedding.dtype, torch.float32))  # float64 stays float64
-            return self.objective(ranks.gathered(embedding), *teachers)
+        device = next(self.student.parameters()).device.type
+        with torch.autocast(device, torch.bfloat16, enabled=self.mixed and has_bfloat16(device)):
+            embedding = self.student(token_ids)
+        # Correlations of a handful of rows need float32; float64 stays float64.
+        embedding = embedding.to(torch.promote_types(embedding.dtype, torch.float32))
+        return self.objective(ranks.gathered(embedding), *teachers)
 
 
 def length_mixed_order(lengths: np.ndarray, *, bucket: int, seed: int) -> np.ndarray:
@@ -131,8 +137,7 @@ def distill(
     watch: called every `watch_every` updates, for held-out measures. on_update: called after each update with its
         number, the number of updates, and its loss.
     """
-    mixed = precision == "bf16" and has_bfloat16("cuda" if torch.cuda.is_available() else "cpu")
-    accelerator = Accelerator(mixed_precision="bf16" if mixed else "no", cpu=not torch.cuda.is_available())
+    accelerator = Accelerator(mixed_precision="no", cpu=not torch.cuda.is_available())
     processes, rank = accelerator.num_processes, accelerator.process_index
     sizes = np.asarray([len(ids) for ids in data.token_ids])
     order = length_mixed_order(sizes, bucket=length_bucket, seed=seed)
@@ -145,7 +150,7 @@ def distill(
     negatives = negatives and min(negatives, len(bank))
 
     torch.manual_seed(seed + (rank << 32))  # beyond all seeds: no two processes drop the same units
-    trained = Distillation(student, objective)
+    trained = Distillation(student, objective, precision)
     optimizer = torch.optim.AdamW(parameter_groups(trained, weight_decay), lr=learning_rate, fused=True)
     schedule = get_cosine_schedule_with_warmup(optimizer, warmup_updates, updates)
     history = History([], [])
@@ -154,7 +159,7 @@ def distill(
     settings |= dict(batch_size=batch_size, learning_rate=learning_rate, weight_decay=weight_decay)
     settings |= dict(warmup_updates=warmup_updates, accumulation=accumulation, length_bucket=length_bucket)
     shapes = {name: list(tensor.shape) for name, tensor in _trained(trained).items()}
-    settings |= dict(mixed=mixed, weights=fingerprint(shapes), negatives=negatives)
+    settings |= dict(precision=precision, weights=fingerprint(shapes), negatives=negatives)
     # Of the data the length of each document, and what the teachers say of some hundred.
     teachers = _batch(data, order[None, :: 1 + len(order) // 100], rank=0, device=torch.device("cpu"))[1:]
     seen = [None if rows is None else rows.tolist() for rows in teachers]

@@ -93,7 +93,7 @@ def first_gradients(label, **settings):
 def gradients_of(label, rows, everyone, wrap=lambda module: module):
     """Those of one batch of documents, of which this process embeds `rows`."""
     data = documents("float32")
-    module = wrap(Distillation(*models(label, "float32")))
+    module = wrap(Distillation(*models(label, "float32"), "fp32"))
     teachers = (torch.from_numpy(values[everyone]) for values in (data.structural, data.contextual, data.lengths))
     module([data.token_ids[row] for row in rows], *teachers).mean().backward()
     return [parameter.grad for parameter in module.parameters()]
