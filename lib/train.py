@@ -73,7 +73,6 @@ def _own(given: argparse.Namespace, out: Path) -> list[str]:
     from lib.data import check
     from lib.experiments import models
     from lib.store.files import check_room
-    from lib.student.packing import has_bfloat16
 
     if int(os.environ.get("WORLD_SIZE", 1)) > 1:
         raise ValueError("--data trains in one process; for several write a profile and name it with --profile")
@@ -81,7 +80,7 @@ def _own(given: argparse.Namespace, out: Path) -> list[str]:
     for place in (paths.artifacts(), out.parent):
         check_room(place, size)
     os.environ["THESIS_DATA"] = changes["data_root"]  # what is asked for here counts, whatever stood there
-    changes["training.precision"] = "bf16" if has_bfloat16(models.device()) else "fp32"
+    changes["training.precision"] = "bf16" if models.has_bfloat16() else "fp32"
     print(f"suggested: {told}, {changes['training.precision']}", flush=True)
     return [f"{key}={json.dumps(value)}" for key, value in changes.items()]
 

@@ -25,7 +25,6 @@ CUT = [
     *("corpus.train_documents=40", "corpus.validation_documents=8", "tasks.limit=40"),
     *("reference_seeds=[0, 1]", "repeated=references", "width=0.05", "max_variants=1"),
     *("contextual_teacher.epochs=1", "contextual_teacher.min_count_share=0.03"),
-    "training.precision=fp32",  # a CPU without bf16 arithmetic takes eight times as long with it
     *("training.documents=12", "training.cca_batch_size=12", "training.checkpoint_every=1", "heads.epochs=1"),
     *("final.documents=12", "final.accumulation=2", "final.warmup_updates=1"),
     'final.rounds={"1k": 20, "10k": 30, "all": null}',

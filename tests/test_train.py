@@ -15,7 +15,7 @@ from lib.experiments import runs, student_training
 from lib.store import executors, owned_folder
 from lib.student import Student, export
 
-SMOKE = ["--profile", "smoke", "--set", "training.precision=fp32"]  # a process keeps the precision it began with
+SMOKE = ["--profile", "smoke"]
 INTERRUPTED = "interrupted; the same command goes on from what is kept, a training from its checkpoint\n"
 SMALL = ["--profile", "smoke", "--set", "training.documents=12"]
 

@@ -11,8 +11,7 @@ def gathered(rows: Tensor) -> Tensor:
     """The rows of all processes in the order of ranks, (all rows, dim); in one process the rows themselves.
 
     The loss that every process computes from them is the same, so each finds the gradient of its own rows without the
-    others. It is multiplied by the number of processes, as DistributedDataParallel divides by it. Processes may hold
-    different numbers of rows.
+    others. Multiplied by the number of processes, as DistributedDataParallel divides by it; rows may be unequally many.
     """
     if not (distributed.is_available() and distributed.is_initialized()):
         return rows

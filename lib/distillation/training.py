@@ -19,7 +19,6 @@ from lib.distillation import checkpoint as checkpoints
 from lib.distillation import ranks
 from lib.distillation.objective import Objective
 from lib.store.files import fingerprint
-from lib.student.packing import has_bfloat16
 
 Watch = Callable[[nn.Module, Objective], tuple[float, ...]]  # student and objective in evaluation mode
 
@@ -47,10 +46,7 @@ class DistillationData:
 
 
 class Distillation(nn.Module):
-    """Student and objective as one module that processes synchronise, each with its own token ids; teachers: of all.
-
-    precision: as in `distill`, for the student alone.
-    """
+    """Student and objective, each process with its own token ids; teachers: of all. precision: the student's alone."""
 
     def __init__(self, student: nn.Module, objective: Objective, precision: str):
         super().__init__()
@@ -60,10 +56,9 @@ class Distillation(nn.Module):
 
     def forward(self, token_ids: list[list[int]], *teachers: Tensor | None) -> Tensor:
         device = next(self.student.parameters()).device.type
-        with torch.autocast(device, torch.bfloat16, enabled=self.mixed and has_bfloat16(device)):
+        with torch.autocast(device, torch.bfloat16, enabled=self.mixed):
             embedding = self.student(token_ids)
-        # Correlations of a handful of rows need float32; float64 stays float64.
-        embedding = embedding.to(torch.promote_types(embedding.dtype, torch.float32))
+        embedding = embedding.to(torch.promote_types(embedding.dtype, torch.float32))  # which correlations need
         return self.objective(ranks.gathered(embedding), *teachers)
 
 
@@ -127,11 +122,9 @@ def distill(
     batch_size: documents per batch and process, which max-margin and contrastive losses take their negatives from.
     learning_rate: peak rate, reached linearly in `warmup_updates`, then cosine to 0 (Table 4.4).
     weight_decay: 0.01 made the published numbers (code); Table 4.4 prints 0.1.
-    accumulation: batches per update. clip: maximum norm of the gradient. precision: "fp32", or "bf16" for
-        bfloat16 autocast where the device has it.
+    accumulation: batches per update. clip: maximum norm of the gradient. precision: "fp32" or "bf16" (autocast).
     seed: of data order, negatives and dropout; the projections, which exist before, are the caller's to seed.
-    negatives: of a max-margin loss, drawn for each batch from all that its mask leaves in `data.structural`, less the
-        batch's rows; None takes these.
+    negatives: of a max-margin loss, drawn for each batch from what its mask leaves of all; None takes the batch's.
     checkpoint: file to resume from if it exists, written every `checkpoint_every` updates and after the last. It stays:
         whoever has saved the student deletes it.
     watch: called every `watch_every` updates, for held-out measures. on_update: called after each update with its

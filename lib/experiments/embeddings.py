@@ -58,13 +58,13 @@ def _compute(variant: Variant, seed: int, profile: Profile, split: str | None) -
         student, objective, history = student_training.train_student(variant, seed, profile, start)
         arrays["loss"] = np.asarray(history.loss)
     ids = {name: text_sets.token_ids(text_set, profile) for name, text_set in sets.items()}
-    arrays |= {name: student.encode(rows, precision=profile.training.precision) for name, rows in ids.items()}
+    arrays |= {name: student.encode(rows, precision=models.precision(profile)) for name, rows in ids.items()}
     if split == "test":
         limit = profile.structural_teacher.max_tokens
         long = [row for row, tokens in enumerate(ids["tasks"]) if len(tokens) > limit]
         cut = [[*ids["tasks"][row][: limit - 1], ids["tasks"][row][-1]] for row in long]  # the last token is special
         arrays["cut"] = arrays["tasks"].copy()
-        arrays["cut"][long] = student.encode(cut, precision=profile.training.precision)
+        arrays["cut"][long] = student.encode(cut, precision=models.precision(profile))
     if variant.contextual is not None:
         watch = student_training.held_out_watch(variant, profile)
         end = (len(history.loss), *watch.measure(arrays["validation"], objective))

@@ -23,7 +23,7 @@ from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.evaluation import baselines, metrics
 from lib.experiments import accuracies, contextual_teacher, embeddings, keys, structural_teacher, text_sets
-from lib.experiments.models import base_student, device
+from lib.experiments.models import base_student, device, precision
 from lib.store import executors
 from lib.store.files import fingerprint
 from lib.store.records import store
@@ -148,13 +148,13 @@ def halves(student: Any, variant: Variant, profile: Profile) -> pd.DataFrame:
         raise ValueError(f"none of {len(unique)} held-out documents has two words, hence no halves")
     words, groups = zip(*whole, strict=True)
     texts = [" ".join(each[: len(each) // 2]) for each in words] + [" ".join(each[len(each) // 2 :]) for each in words]
-    teacher, precision = structural_teacher.load(profile), profile.training.precision
+    teacher, way = structural_teacher.load(profile), precision(profile)
     encoders = {
-        "Longformer": lambda: base_student(profile).to(device()).encode(texts, precision=precision),
+        "Longformer": lambda: base_student(profile).to(device()).encode(texts, precision=way),
         "SBERT": lambda: teacher.encode(texts),
         "SBERT, mean of chunks": lambda: baselines.mean_of_chunks(teacher, texts),
         "TF-IDF": lambda: baselines.tfidf(text_sets.texts("train", profile), texts).toarray(),
-        variant.identity: lambda: student.encode(texts, precision=precision),
+        variant.identity: lambda: student.encode(texts, precision=way),
     }
     scores = []
     for name, encode in (bar := tqdm(encoders.items(), unit="model", leave=False)):

@@ -107,7 +107,7 @@ def train_student(
             weight_decay=settings.weight_decay,
             clip=settings.clip,
             accumulation=settings.accumulation,
-            precision=settings.precision,
+            precision=models.precision(profile),
             length_bucket=settings.length_bucket,
             negatives=settings.negatives if "max_margin" in variant.losses else None,
             checkpoint=store().path(recipe, CHECKPOINT),

@@ -41,8 +41,7 @@ def heads_scores(records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
 
 
 def heads_verdicts(records: pd.DataFrame, left: str, right: str) -> pd.DataFrame:
-    """One of `under_other_heads`' models against another, by `verdicts.compare`, under every setting; no row where one
-    is missing."""
+    """One of `under_other_heads`' models against another, by `verdicts.compare`, under every setting that has both."""
     tables = {}
     for setting, shown in records.groupby("heads", sort=False):
         pairs = [(left, right)] if {left, right} <= {*shown["model"]} else []

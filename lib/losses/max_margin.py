@@ -24,9 +24,8 @@ def max_margin(
         max_margin_i = distance(y_i, y_pos_i) - gamma * 1/|Y_neg_i| * sum_{n in Y_neg_i} distance(y_i, n)     (4.1)
 
     y is a row of `student`, y_pos the same row of `teacher`, Y_neg_i the teacher embeddings of the *other* unmasked
-    rows, or `negatives`. Despite the name there is no margin and no hinge. With `mse` and gamma = 1 the quadratic term
-    in the student cancels, so the loss is linear in the student and has no lower bound; with gamma > 1 it rewards long
-    embeddings.
+    rows, or `negatives`. Despite the name there is no margin and no hinge. With `mse` and gamma = 1 the student's
+    square cancels, so the loss is linear in it and has no lower bound; with gamma > 1 it rewards long embeddings.
 
     distance: any function (rows, dim) x 2 -> (rows,), called on pairs. gamma: the thesis tries .1, .5, 1, 1.5. mask:
     False for rows that take no part: they give 0 and are nobody's negative. A row without negatives keeps its positive

@@ -11,8 +11,7 @@ def mse(student: Float[Tensor, "batch dim"], teacher: Float[Tensor, "batch dim"]
 
         mse_i = 1/dim * sum_j (student_ij - teacher_ij)^2
 
-    Source: thesis Section 4.4; a mean, not a sum, in the author's code. The "squared L2 distance" of Figure 4.4 is this
-    mean too.
+    Source: thesis Section 4.4; a mean, not a sum, in the author's code. Figure 4.4's "squared L2 distance" is it too.
     """
     _checks.pair(student, teacher)
     return (student - teacher).square().mean(dim=1)

@@ -35,10 +35,9 @@ def prepare(pairs: list[tuple[str, int]], profile: Profile) -> None:
     if missing:
         if profile.news.tuned_teacher:  # once, before many processes want it
             executors.submit([(inputs.reader, (profile, profile.news.max_tokens))], None, "teacher, tuned")
-        uses = sorted(inputs.texts(profile), key=lambda use: use != "distilled")  # the longest first
-        reading = [(inputs.read, (use, profile)) for use in uses]
+        reading = [(inputs.read, (use, profile)) for use in sorted(inputs.texts(profile), key="distilled".__ne__)]
         executors.submit([*reading, (inputs.inputs_of, (profile,))], None, "teacher")
-        # What takes long goes first, so that no core waits at the end.
+        # What takes long goes first, here as above, so that no core waits at the end.
         missing.sort(key=lambda pair: [name in pair[0] for name in ("GRU", "Transformer(2", "BiLSTM")], reverse=True)
         executors.submit([(of, (*pair, profile)) for pair in missing], None, "students")
 

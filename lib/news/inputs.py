@@ -109,8 +109,7 @@ def reader(profile: Profile, max_tokens: int) -> Any:
 
 
 def untuned(profile: Profile) -> dict[str, np.ndarray]:
-    """The structural teacher's `megabytes` and its vectors of what is clustered, by use, (texts, dim): what tuning is
-    compared with."""
+    """What tuning is compared with: the teacher's `megabytes` and its vectors of what is clustered, by use."""
 
     def embed() -> dict[str, np.ndarray]:
         encoder = _encoder(profile, profile.news.max_tokens)
@@ -130,8 +129,7 @@ def _megabytes(teacher: Any) -> np.ndarray:
 
 
 def max_tokens(use: str, profile: Profile) -> int:
-    """Where texts are cut. A word has at least one token, so whole windows are of equal length, and batches of them
-    need no padding."""
+    """Where texts are cut. A word has at least one token, so whole windows are of equal length and need no padding."""
     most = profile.news.max_tokens
     return min(profile.news.words + 2, most) if use == "distilled" else most
 

@@ -230,8 +230,7 @@ class Student(nn.Module):
 
         inputs: texts (cut to `max_positions`) or token id lists (never cut), in any iterable; none at all give
         (0, dim). batch_tokens: tokens that are computed at once, documents grouped by length. precision: "fp32", or
-        "bf16" for bfloat16 autocast where the device has it. Raises `ValueError` for what is neither, and for
-        embeddings that are not finite.
+        "bf16" for bfloat16 autocast. Raises `ValueError` for what is neither, and for embeddings that are not finite.
         """
         documents = listed(inputs)
         if any(isinstance(document, str) for document in documents):

@@ -29,11 +29,6 @@ def listed(documents: Iterable[Any]) -> list[Any]:
     return list(documents)
 
 
-def has_bfloat16(device: str) -> bool:
-    """Whether a kind of device computes in bfloat16; a processor that does not takes eight times as long with it."""
-    return device != "cpu" or any(map(torch.cpu.get_capabilities().get, ("avx512_bf16", "amx_bf16", "bf16")))
-
-
 def encoded(
     model: nn.Module, embed: Callable[[list[int]], Tensor], batches: Iterable[list[int]], shape: tuple, precision: str
 ) -> np.ndarray:
@@ -44,8 +39,7 @@ def encoded(
     device = next(model.parameters()).device.type
     model.eval()
     try:
-        mixed = precision == "bf16" and has_bfloat16(device)
-        with torch.inference_mode(), torch.autocast(device, torch.bfloat16, enabled=mixed):
+        with torch.inference_mode(), torch.autocast(device, torch.bfloat16, enabled=precision == "bf16"):
             for rows in batches:
                 result[rows] = embed(rows).float().cpu().numpy()
     finally:

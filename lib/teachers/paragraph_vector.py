@@ -41,8 +41,7 @@ class ParagraphVector:
 
     label keeps the printed sizes whatever `width` is. specs, models: one per single model, in the order of their
     columns; gensim's models are there once trained. seconds: of training, both models of a compound together.
-    documents: that it was trained on. truncated: those with more than 10,000 known words, whose remaining words gensim
-    did not read.
+    documents: that it was trained on. truncated: those with more than 10,000 known words, of which gensim read no more.
     """
 
     label: str

@@ -142,7 +142,7 @@ def test_training_gets_what_the_profile_says():
     student, _, data, settings, _ = handed_over("cosine")
     updates = 40 // (4 * 2)
     expected = {"seed": 3, "batch_size": 4, "learning_rate": 0.03, "warmup_updates": round(0.4 * updates)}
-    expected |= {"weight_decay": 0.07, "clip": 0.9, "accumulation": 2, "precision": "fp32", "length_bucket": 17}
+    expected |= {"weight_decay": 0.07, "clip": 0.9, "accumulation": 2, "length_bucket": 17}
     expected |= {"checkpoint_every": PROFILE.training.checkpoint_every, "watch": None, "watch_every": 2}
     assert {name: settings[name] for name in expected} == expected
     assert settings["negatives"] is None and handed_over("max-margin;MSE;γ=1.0")[3]["negatives"] == 5
@@ -534,12 +534,17 @@ def test_a_student_is_cut_as_the_profile_says():
 
 
 def test_a_model_trains_and_encodes_in_the_profile_s_precision():
-    bf16 = PROFILE.model_copy(update={"training": PROFILE.training.model_copy(update={"precision": "bf16"})})
-    assert handed_over("cosine", profile=bf16)[3]["precision"] == "bf16"
+    """bfloat16 only where the device has it."""
+    fp32, bf16 = (PROFILE.changed("training", precision=precision) for precision in ("fp32", "bf16"))
+    for there, expected in ((True, ["fp32", "bf16"]), (False, ["fp32", "fp32"])):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(models, "has_bfloat16", lambda there=there: there)
+            assert [handed_over("cosine", profile=each)[3]["precision"] for each in (fp32, bf16)] == expected
     for label in ("Longformer", "cosine"):
         with fakes() as patch:
+            patch.setattr(models, "has_bfloat16", lambda: True)
             patch.setattr(training, "distill", lambda *_, **__: History([0.5], []))
-            arrays = [embeddings._compute(parse(label), 0, profile, "validation") for profile in (PROFILE, bf16)]
+            arrays = [embeddings._compute(parse(label), 0, profile, "validation") for profile in (fp32, bf16)]
         assert [(each["tasks"][0, 0], each["validation"][0, 0]) for each in arrays] == [(0.5, 0.5), (2.0, 2.0)]
 
 

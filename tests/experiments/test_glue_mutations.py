@@ -102,8 +102,8 @@ EDITS = {
         'text_sets.texts("train", profile), ',
         'text_sets.texts(sets["tasks"], profile), ',
     ),
-    "fp32 for the base and for students": (EMBEDDINGS, "precision=profile.training.precision", 'precision="fp32"'),
-    "fp32 in training": (TRAINING, "precision=settings.precision", 'precision="fp32"'),
+    "fp32 for the base and for students": (EMBEDDINGS, "precision=models.precision(profile)", 'precision="fp32"'),
+    "fp32 in training": (TRAINING, "precision=models.precision(profile)", 'precision="fp32"'),
     "PV of validation documents": (CONTEXTUAL, "corpus(profile).train[", "corpus(profile).validation["),
     "PV of all documents": (CONTEXTUAL, "[: section.documents]", ""),
     "PV as wide as printed": (CONTEXTUAL, "width=profile.width", "width=1.0"),
@@ -130,7 +130,7 @@ EDITS = {
     "whole documents for halves": (KEYS, '"halves": "halves"}', '"halves": "validation"}'),
     "cut texts in fp32": (
         EMBEDDINGS,
-        "student.encode(cut, precision=profile.training.precision)",
+        "student.encode(cut, precision=models.precision(profile))",
         "student.encode(cut)",
     ),
     "lengths of no document": (
