@@ -151,11 +151,13 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
 
 def _card(variant: variants.Variant, seed: int, profile: profiles.Profile, losses: list[float], own: bool) -> dict:
     """What the model card of an export tells of a training, but for how good it is. own: shares are documents."""
+    from lib.experiments import models
+
     told = "{:g} documents" if own else "share {:g} of the documents"
     shares = {folder.folder: told.format(folder.share) for folder in profile.corpus.folders}
     model, structural, settings = Path(profile.student.model), profile.structural_teacher, profile.training
     teachers = [f"{Path(structural.model).name}, first {structural.max_tokens} tokens"] * bool(variant.structural)
-    training = settings.model_dump(include={"batch_size", "learning_rate", "precision"})
+    training = settings.model_dump(include={"batch_size", "learning_rate"}) | {"precision": models.precision(profile)}
     return {
         "title": f"{variant}, of documents from {', '.join(shares)}",
         "base_model": model.name if model.is_dir() else profile.student.model,  # not where a person's folders lie

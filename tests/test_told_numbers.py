@@ -43,7 +43,7 @@ NAMES = (
 ELSEWHERE = {
     "README.md": {
         "notebook 07 prints it": ["(with a quarter q = .07)"],
-        "notebook 02 prints it": ["(just: p = .047)"],
+        "notebook 02 prints it": ["(p = .047, not corrected; in float32 it was open)"],
     },
     "docs/results.md": {
         "a margin in lib/statistics/verdicts.py": [
@@ -255,7 +255,8 @@ def readme() -> list[str]:
         f"untrained base and cosine loses nothing. After {many} updates cosine leads by {short(lead)}, which is *open*",
         f"leave accuracies at {short(rough.min(), 2)} to {short(rough.max(), 2)},",
         f"max-margin MSE with γ = 1 is {short(ahead('published'))} ahead of plain cosine.",
-        f"until they converge it is {short(-ahead('converged'))} behind (just: p = .047), and without any head "
+        f"until they converge it is {short(-ahead('converged'))} behind (p = .047, not corrected; in "
+        "float32 it was open), and without any head "
         f"{short(-ahead('no head'))} behind.",
         f"it gives {100 * share:.1f} % of the gradient (median of {WORDS[students]} students)",
         f"Four times heavier it is heard ({short(heavy_context()['cosine'])}).",

@@ -20,7 +20,7 @@ class Objective(nn.Module):
 
     loss = lam * S + (1 - lam) * C on unmasked rows, C on masked ones; without `lam` the plain sum S + C. S is the
     structural loss of Section 4.4; C is SoftCCA of the projected embeddings (Equation 4.16) or a draft's ablation.
-    The projections are initialised from torch's global generator and train with the student. soft_cca: its settings.
+    The projections are initialised from torch's global generator and train with the student. soft_cca: `SoftCCA`'s.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ def gathered(rows: Tensor) -> Tensor:
     """The rows of all processes in the order of ranks, (all rows, dim); in one process the rows themselves.
 
     The loss that every process computes from them is the same, so each finds the gradient of its own rows without the
-    others. Multiplied by the number of processes, as DistributedDataParallel divides by it; rows may be unequally many.
+    others. It is multiplied by their number, as DistributedDataParallel divides by it. Numbers of rows may differ.
     """
     if not (distributed.is_available() and distributed.is_initialized()):
         return rows

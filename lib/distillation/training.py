@@ -46,7 +46,7 @@ class DistillationData:
 
 
 class Distillation(nn.Module):
-    """Student and objective, each process with its own token ids; teachers: of all. precision: the student's alone."""
+    """Student and objective: token ids are a process' own, teachers those of all. precision: of the student alone."""
 
     def __init__(self, student: nn.Module, objective: Objective, precision: str):
         super().__init__()
@@ -124,7 +124,7 @@ def distill(
     weight_decay: 0.01 made the published numbers (code); Table 4.4 prints 0.1.
     accumulation: batches per update. clip: maximum norm of the gradient. precision: "fp32" or "bf16" (autocast).
     seed: of data order, negatives and dropout; the projections, which exist before, are the caller's to seed.
-    negatives: of a max-margin loss, drawn for each batch from what its mask leaves of all; None takes the batch's.
+    negatives: of a max-margin loss, drawn for each batch from all its mask leaves, less its rows; None takes these.
     checkpoint: file to resume from if it exists, written every `checkpoint_every` updates and after the last. It stays:
         whoever has saved the student deletes it.
     watch: called every `watch_every` updates, for held-out measures. on_update: called after each update with its

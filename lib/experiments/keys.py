@@ -12,7 +12,7 @@ from lib.config.schema import Profile, StructuralTeacherSettings, StudentSetting
 from lib.data import sources
 from lib.distillation import variants
 from lib.distillation.variants import Variant
-from lib.experiments.models import device, model_path
+from lib.experiments.models import device, model_path, precision
 from lib.store.files import file_fingerprint
 from lib.store.records import Recipe
 from lib.store.source_keys import home, source_key
@@ -100,7 +100,7 @@ def student(variant: Variant, seed: int, profile: Profile) -> Recipe:
     recipe["training"] = profile.training.model_dump(mode="json", exclude=unread)
     recipe["losses"] = variant.losses, variant.structural and variants.structural_loss(variant.structural)
     recipe["code"] = [general, source_key(*own, stop=NOT_ENTERED)]
-    recipe["versions"] = [device(), versions("torch", "transformers", "accelerate")]
+    recipe["versions"] = [device(), precision(profile), versions("torch", "transformers", "accelerate")]
     if variant.structural is not None or variant.masked:
         recipe["structural"] = structural_teacher(profile)
     if variant.contextual is not None:
@@ -133,7 +133,7 @@ def embeddings(variant: Variant, seed: int, profile: Profile, split: str | None 
     if variant.kind == "paragraph_vector":
         return recipe | {"model": paragraph_vector(str(variant.contextual), profile.reseeded(seed))}
     if variant.kind == "base":
-        return recipe | {"model": [base(profile), profile.training.precision, device()]}
+        return recipe | {"model": [base(profile), precision(profile), device()]}
     if variant.kind in ("tfidf", "sbert_chunks"):
         made_by = [source_key(_BASELINES, stop=NOT_ENTERED), versions("scikit-learn", "numpy")]
         recipe |= {"fitted": [text_set("train", profile), made_by]}

@@ -52,7 +52,7 @@ def device() -> str:
 
 
 def has_bfloat16() -> bool:
-    """Whether the device computes in bfloat16; a processor that does not takes eight times as long with it."""
+    """Whether the device computes in bfloat16, as any GPU is taken to; other processors take eight times as long."""
     import torch
 
     return device() != "cpu" or any(map(torch.cpu.get_capabilities().get, ("avx512_bf16", "amx_bf16", "bf16")))

@@ -112,7 +112,7 @@ def groups(inputs: np.ndarray, profile: Profile) -> np.ndarray:
 
 
 def _of_tasks(profile: Profile) -> dict[str, Any]:
-    """`texts` and their `groups`; `validation`, how many of them the splits but test need; `tasks`, as rows."""
+    """`texts` and their `groups`; `validation`, how many of them, the first, all splits but test need; `tasks`."""
     recipe = keys.tasks(profile)
     return once(recipe, lambda: store().record(recipe, lambda: _collect(read(profile), profile.tasks.limit)))
 

@@ -31,7 +31,7 @@ RANKING = "ranking_not_at_chance"  # what claims about retrieval need
 
 class Claim(Settings):
     """A finding of the thesis, in our words. source: the figure whose numbers it is checked on, if not `figure`. tasks:
-    only these; none means all. checks: what has to be so for our numbers to speak to it. note: told beside it."""
+    only these; none means all. checks: what has to be so for our numbers to speak to it. note: for the reader."""
 
     SIDES: ClassVar[tuple[str, ...]] = ()  # fields that name models
 

@@ -125,8 +125,7 @@ def of_chapter_4(figure: str, records: pd.DataFrame, profile: Profile) -> pd.Dat
 
 
 def our_results(profile: Profile) -> dict[str, pd.DataFrame]:
-    """Our scores for `check`, of every figure whose runs are all in the store; nothing is computed. Raises
-    `NotComputed` if there is none."""
+    """Our scores for `check`, of every figure whose runs are all in the store; `NotComputed` if there is none."""
     scores = {}
     evaluated = store().has(keys.tasks(profile))  # if not, there is no reason to read the tasks
     for figure in dict.fromkeys(claim.source for claim in load() if evaluated):

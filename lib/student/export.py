@@ -30,7 +30,7 @@ def save(student: Student, folder: str | Path, *, sentence_transformer: bool, ca
     card: what README.md says beyond what the student itself tells: a `title` and any of `SECTIONS`. A value is a
     text, a list of texts or a mapping from names to values; `scores` may be a list of rows, mappings from columns to
     values. `base_model` as owner/name and `license` as an SPDX identifier become the hub's metadata too.
-    Raises ValueError for an export without a tokenizer, an unknown key of `card`, another's folder, a full disk.
+    Raises ValueError for an export without a tokenizer, an unknown key of `card`, a folder not ours, a full disk.
     """
     keys = ["title", *SECTIONS]
     values = dict.fromkeys(keys) | dict(card or {})

@@ -6,7 +6,7 @@ from lib.config import profiles
 from lib.data import sources
 from lib.distillation import variants
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
-from lib.experiments import keys
+from lib.experiments import keys, models
 from lib.store import source_keys
 from lib.store.files import fingerprint
 from lib.store.source_keys import ROOT, closure, source_key
@@ -248,3 +248,12 @@ def test_where_and_with_what_a_number_is_computed_counts(monkeypatch):
     keys_of_packages = embedding_keys()["TF-IDF"]
     monkeypatch.setattr(keys, "versions", lambda *packages: {})
     assert embedding_keys()["TF-IDF"] != keys_of_packages
+
+
+def test_a_processor_without_bfloat16_has_keys_of_its_own(monkeypatch):
+    """It computes in float32, so a store that is copied or shared does not mix the two."""
+    profile, found = profiles.load("smoke", overrides=["training.precision=bf16"]), []
+    for there in (True, False):
+        monkeypatch.setattr(models, "has_bfloat16", lambda there=there: there)
+        found.append([keys.embeddings(parse(label), 0, profile)["model"] for label in ("Longformer", "cosine")])
+    assert all(one != other for one, other in zip(*found, strict=True))
