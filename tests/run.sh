@@ -28,7 +28,7 @@ step "format (ruff)" "$python" -m ruff format --check .
 step "types (mypy)" "$python" -m mypy --no-error-summary
 step "spelling (codespell)" "$python" -m codespell_lib lib tests docs notebooks params README.md CONTRIBUTING.md CHANGELOG.md pyproject.toml run_all.sh
 step "notebooks without outputs (nbstripout)" notebooks_are_clean
-# Without the notebooks (on two cores seven minutes instead of 28): tests/run.sh -m "not smoke and not slow"
+# Without the notebooks (on two cores seven minutes instead of 25): tests/run.sh -m "not smoke and not slow"
 # Files go to as many processes as there are cores, at most four, in the order of tests/conftest.py; the tests of one
 # file stay together.
 echo "== tests (pytest)"
