@@ -892,6 +892,10 @@ def test_words_of_07_and_08():
     students = news().drop(PLAIN)
     assert students["f1"].idxmax() == "BiLSTM;cosine"
     assert students.drop("one cluster")["f1"].max() < news().loc["TF-IDF", "f1"]
+    sizes = (paths.PARAMS / "mini_sizes.md").read_text(encoding="utf-8")
+    for below_the_aim in ("CNN-1;MSE", "BiGRU(2)+1 linear;attentive;random tokens;cosine"):
+        told = [f"{value / 100:.3f}".lstrip("0") for value in students.loc[below_the_aim, SIDES]]
+        assert " / ".join(told) in sizes
 
 
 def test_the_log_has_its_numbers_from_the_sources_that_it_names():

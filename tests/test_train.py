@@ -11,7 +11,7 @@ import pytest
 from lib import train
 from lib.config import paths
 from lib.distillation import training
-from lib.experiments import runs, student_training
+from lib.experiments import models, runs, student_training
 from lib.store import executors, owned_folder
 from lib.student import Student, export
 
@@ -356,7 +356,7 @@ def test_bfloat16_only_where_the_processor_has_it(notes, monkeypatch, tmp_path):
 
     seen = []
     monkeypatch.setattr(train, "_train", lambda variant, seed, profile, *_: seen.append(profile))
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(models, "device", lambda: "cpu")
     for there in ({"avx512_bf16": True}, {"avx512_f": True, "avx512_bf16": False}):
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda there=there: there)
         train.main(["cosine", "--data", str(notes), "--out", str(tmp_path / "out"), "--task"])

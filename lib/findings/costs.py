@@ -12,6 +12,7 @@ from lib.config import paths
 from lib.config.profiles import Profile, read_yaml
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, Variant, parse
 from lib.experiments import keys, runs
+from lib.experiments.models import precision
 from lib.experiments.student_training import WATCHED_PARTS
 from lib.findings import chapter4, contextual, final_students, sensitivity, teacher_distances
 from lib.published import CHAPTER_4, figure_models, load
@@ -173,13 +174,12 @@ def table(labels: Collection[str], profile: Profile) -> list[str]:
     counts = Counter(f"{own.training.documents:,} documents" for own, _, pairs in stages for _ in _students(pairs))
     trained, read, taught, stored = encoders(stages)
     sizes, minutes, numbers = paragraph_vectors(stages, profile)
-    disk = {name: facts.get(name, 0) for name in ("downloads", "dataset folders")}
-    disk |= {"store": 4e-9 * (stored + numbers)}
+    disk = {key: facts.get(key, 0) for key in ("downloads", "dataset folders")} | {"store": 4e-9 * (stored + numbers)}
     root = next(folder for folder in (paths.artifacts(), *paths.artifacts().parents) if folder.is_dir())
     free, needed = shutil.disk_usage(root).free / 1e9, sum(disk.values())
     lines = ["", "Costs from nothing, without heads, drawing and notebook 08 (params/costs.yaml):"]
     if trained or read:
-        rate = FACTS["rates"][f"core {profile.training.precision}" if facts["device"] == "core" else facts["device"]]
+        rate = FACTS["rates"][f"core {precision(profile)}" if facts["device"] == "core" else facts["device"]]
         forwards, training, teacher = operations(profile)
         seconds = trained * training / rate["training"] + (read * forwards + taught * teacher) / rate["encoding"]
         tokens = {"training": trained, "embedding": read, "the teacher": taught}

@@ -73,14 +73,14 @@ def stages(profile) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
 
 def rate(profile, device: str, seconds: dict[str, float]) -> str:
     """The device's line of `rates` in params/costs.yaml: operations by `costs.operations`. seconds: of one student."""
-    from lib.experiments import text_sets
+    from lib.experiments import models, text_sets
     from lib.findings import costs
 
     forwards, training, _ = costs.operations(profile)
     sizes = {name: text_sets.token_ids(name, profile).lengths.sum() for name in SETS}
     trained = sizes.pop("train") * training / seconds["training"]
     encoded = sum(sizes.values()) * forwards / seconds["embedding"]
-    name = f"core {profile.training.precision}" if device == "cpu" else "GPU"
+    name = f"core {models.precision(profile)}" if device == "cpu" else "GPU"
     source = f"measured on {device}, bench_lab.py --profile {profile.name}"
     return f"  {name}: {{training: {trained:.2g}, encoding: {encoded:.2g}, source: '{source}'}}"
 

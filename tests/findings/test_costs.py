@@ -8,7 +8,7 @@ import pytest
 
 from lib import experiments
 from lib.config import manifest, profiles
-from lib.experiments import runs
+from lib.experiments import models, runs
 from lib.findings import chapter4, contextual, costs, final_students, sensitivity, teacher_distances, testability
 from lib.published import CHAPTER_4
 from lib.runner import run_all
@@ -137,12 +137,20 @@ def test_the_same_models_are_reckoned_as_the_notebooks_ask_for(monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "hours"), [("mini", (78 + 9) / 60), ("lab", (604 + 167 + 12) / 60)])
-def test_mini_and_lab_cost_about_what_they_took(name, hours):
+def test_mini_and_lab_cost_about_what_they_took(name, hours, monkeypatch):
     """docs/scale.md, lab_sizes.md: models of mini took 87 core-minutes, those of lab 783 on a busy machine."""
+    monkeypatch.setattr(costs, "precision", lambda profile: "bf16")  # as both were measured
     profile = profiles.load(name)
     told = "\n".join(costs.table(profile.shown or ALL, profile))
     reckoned = sum(map(float, re.findall(r"([\d.]+) hours of one core", told)))
     assert 0.6 < reckoned / hours < 1.1
+
+
+@pytest.mark.parametrize(("precision", "rate"), [("fp32", "0.08"), ("bf16", "0.148")])
+def test_the_rate_is_that_of_the_precision_which_the_processor_has(precision, rate, monkeypatch):
+    monkeypatch.setattr(models, "device", lambda: "cpu")
+    monkeypatch.setattr(models, "has_bfloat16", lambda: precision == "bf16")
+    assert f"hours of one core at {rate} TFLOP/s" in "\n".join(costs.table(["fig4_2"], profiles.load("lab")))
 
 
 def test_texts_of_tasks_by_hand():

@@ -160,10 +160,11 @@ def profile(tmp_path, monkeypatch):
 
 
 def test_halves_are_of_documents_that_training_does_not_read(profile, monkeypatch, capsys):
-    read = []
+    read, ways = [], []
 
-    def perfect(texts, **_):
+    def perfect(texts, precision="the teacher's own"):
         read.append(list(texts))
+        ways.append(precision)
         return np.eye(len(texts) // 2)[np.tile(np.arange(len(texts) // 2), 2)]  # a half has its other half's vector
 
     def useless(texts):
@@ -174,7 +175,9 @@ def test_halves_are_of_documents_that_training_does_not_read(profile, monkeypatc
     monkeypatch.setattr(runs.structural_teacher, "load", lambda profile: encoder)
     monkeypatch.setattr(runs.baselines, "mean_of_chunks", lambda teacher, texts: useless(texts))
     monkeypatch.setattr(runs.baselines, "tfidf", lambda corpus, texts: sparse.csr_array(useless(texts)))
+    monkeypatch.setattr(runs, "precision", lambda profile: "the students'")
     frame = runs.halves(encoder, variants.parse("cosine"), profile)
+    assert ways == ["the students'", "the teacher's own", "the students'"]
     held_out = len(text_sets.corpus(profile).validation) + 2 + 10  # of the corpus; validated and tested on
     bar = capsys.readouterr().err
     assert all(f"halves of {held_out} documents by {name}: " in bar for name in frame["model"]), "nothing is silent"
