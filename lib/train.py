@@ -42,7 +42,9 @@ def main(arguments: list[str] | None = None) -> None:
             raise profiles.unknown("model", given.model, variants.STRUCTURAL_LOSSES) from None
         if variant.kind != "student" or variant.pooling != "mean":
             raise ValueError(f"{given.model!r} is no student that can be saved; expected a loss such as cosine")
-        out = check_target(given.out)  # now, not after hours of training
+        out, root = check_target(given.out), paths.artifacts()  # now, not after hours of training
+        if out in (root, *root.parents) or {root / "store", root / "data"} & {out, *out.parents}:
+            raise ValueError(f"{out} is where the store and data are kept; choose another folder")
         environment.set_process_environment(offline=False)  # before NumPy is imported
         own = _own(given, out) if given.data else []
         name = given.profile or ("lab" if given.data else "mini")
@@ -100,6 +102,10 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
         if count > 1:
             place = ":".join(map(os.environ.get, ("MASTER_ADDR", "MASTER_PORT")))
             print(f"then the training begins, as soon as all {count} processes are at {place}", flush=True)
+    checkpoint = store().path(keys.student(variant, seed, profile), student_training.CHECKPOINT)
+    kept = checkpoint.with_name(f"{checkpoint.name}.kept")  # while the student is judged, which removes the checkpoint
+    if kept.exists() and not checkpoint.exists():  # it was killed then
+        os.replace(kept, checkpoint)
     tokens = sum(map(len, text_sets.token_ids("train", profile)))
     lengths = structural_teacher.embeddings("train", profile)["lengths"]
     if MAIN:
@@ -132,8 +138,7 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
     card["training"]["layers"] = f"{student.config.num_hidden_layers} of the base's {base.num_hidden_layers}"
     if own:
         print("trained; now judging it beside base, teacher and TF-IDF", flush=True)
-        checkpoint = store().path(keys.student(variant, seed, profile), student_training.CHECKPOINT)
-        kept = shutil.copyfile(checkpoint, f"{checkpoint}.kept")  # embedding the texts of tasks removes it
+        shutil.copyfile(checkpoint, kept)
         try:
             cells, sentences = own_student.told(*own_student.compare(student, variant, seed, profile))
             print(cells.to_string(index=False), *sentences, sep="\n")
@@ -141,7 +146,8 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
         except Exception as error:  # the student is saved all the same; where a person interrupts it is not
             failed = error
         finally:
-            os.replace(kept, checkpoint)
+            if kept.exists():  # the same command, given twice at once, may have taken it
+                os.replace(kept, checkpoint)
     student_export.save(student, out, sentence_transformer=export, card=card)
     student_training.remove_checkpoint(variant, seed, profile)
     print(f"saved to {out}: {len(history.loss)} updates, loss {history.loss[0]:.4f} -> {history.loss[-1]:.4f}")

@@ -286,6 +286,13 @@ def test_bad_requests_for_documents_of_ones_own(notes, untrained, capsys, tmp_pa
     assert message in refused(capsys, ["MSE", "--out", str(tmp_path / "out"), *arguments])
 
 
+@pytest.mark.parametrize("place", ["", "store", "data/mine"])
+def test_a_student_is_not_saved_among_what_is_kept(notes, untrained, artifacts, capsys, monkeypatch, place):
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(artifacts / "new"))
+    out = artifacts / "new" / place
+    assert f"{out} is where the store and data are kept" in refused(capsys, ["MSE", "--out", str(out)])
+
+
 def test_what_a_disk_or_a_launcher_cannot_do_is_said_before_any_work(notes, untrained, capsys, monkeypatch, tmp_path):
     command = ["MSE", "--out", str(tmp_path / "out"), "--data", str(notes)]
     with monkeypatch.context() as patch:
@@ -379,8 +386,12 @@ def test_a_table_that_fails_loses_no_student(notes, monkeypatch, capsys, tmp_pat
     assert Student.load(tmp_path / "out").dim == 384
 
 
-def test_an_interrupted_table_saves_nothing_and_trains_nothing_again(notes, artifacts, monkeypatch, capsys, tmp_path):
-    """The heads are interrupted, when embedding the texts of the task has removed the checkpoint."""
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_table_that_is_cut_off_saves_and_trains_nothing_again(
+    notes, artifacts, monkeypatch, capsys, tmp_path, killed
+):
+    """The heads are interrupted, when embedding the texts of the task has removed the checkpoint; or killed then, when
+    nothing puts it back: by the end of a terminal, of a batch system's time, of memory."""
     updates, distill = [], training.distill
 
     def counted(*arguments, on_update, **keywords):
@@ -398,6 +409,9 @@ def test_an_interrupted_table_saves_nothing_and_trains_nothing_again(notes, arti
             train.main(command)
     assert capsys.readouterr().err.endswith(f"python -m lib.train: {INTERRUPTED}")
     assert not (tmp_path / "out").exists() and len(list(artifacts.rglob("*.pt"))) == 1 and len(updates) == 2
+    if killed:
+        (checkpoint,) = artifacts.rglob("*.pt")
+        checkpoint.rename(f"{checkpoint}.kept")
     train.main(command)
     assert len(updates) == 2 and "- notes/kind accuracy: " in (tmp_path / "out/README.md").read_text()
     assert not [path for path in artifacts.rglob("*.pt*") if path.suffix != ".lock"]

@@ -169,9 +169,9 @@ def jobs(asked: str | None = None) -> int:
 
         usable = 1 if torch.cuda.is_available() else usable
     text = os.environ.get("THESIS_JOBS") or str(min(4, usable)) if asked is None else asked
-    if not re.fullmatch("[1-9][0-9]*", text):  # str.isdigit would take a superscript two
+    if not re.fullmatch("[1-9][0-9]{0,3}", text):  # str.isdigit would take a superscript two
         name = "THESIS_JOBS" if asked is None else "--jobs"
-        raise ParameterError(f"{name}: expected a whole number from 1, got {text!r}")
+        raise ParameterError(f"{name}: expected a whole number from 1 to 9999, got {text!r}")
     return int(text)
 
 

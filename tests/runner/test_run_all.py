@@ -243,9 +243,10 @@ provenance.saved["report"] = [path]"""
             "params/mini.yaml: training.document: unknown key; nearest: training.documents",
         ),
         (["--set", "training.documents=four"], "training.documents: expected a valid integer, got 'four'"),
-        (["--jobs", "0"], "--jobs: expected a whole number from 1, got '0'"),
-        (["--jobs", "²"], "--jobs: expected a whole number from 1, got '²'"),
-        (["--jobs", ""], "--jobs: expected a whole number from 1, got ''"),
+        (["--jobs", "0"], "--jobs: expected a whole number from 1 to 9999, got '0'"),
+        (["--jobs", "99999"], "--jobs: expected a whole number from 1 to 9999, got '99999'"),
+        (["--jobs", "²"], "--jobs: expected a whole number from 1 to 9999, got '²'"),
+        (["--jobs", ""], "--jobs: expected a whole number from 1 to 9999, got ''"),
         (["--seeds", "0,0"], "seeds: expected each once"),
         (["--seeds", "a"], "seeds: expected whole numbers such as 0,1, got 'a'"),
         (["--seeds", ""], "seeds: expected whole numbers such as 0,1, got ''"),
@@ -313,7 +314,7 @@ def test_a_wrong_number_of_jobs_is_found_at_once(checkout, jobs):
     begin = time.monotonic()
     done = run(checkout, THESIS_JOBS=jobs)
     assert time.monotonic() - begin < 5 and done.returncode == 2
-    assert done.stderr == f"run_all.sh: THESIS_JOBS: expected a whole number from 1, got {jobs!r}\n"
+    assert done.stderr == f"run_all.sh: THESIS_JOBS: expected a whole number from 1 to 9999, got {jobs!r}\n"
     assert not (checkout / "artifacts").exists()
 
 
