@@ -81,7 +81,7 @@ def _own(given: argparse.Namespace, out: Path) -> list[str]:
     changes, told, size = check.suggested(given.data.resolve(), given.task)
     for place in (paths.artifacts(), out.parent):
         check_room(place, size)
-    os.environ["THESIS_DATA"] = changes["data_root"]  # what is asked for here counts, whatever stood there
+    os.environ.pop("THESIS_DATA", None)  # what is asked for here counts, whatever stood there
     changes["training.precision"] = "bf16" if models.has_bfloat16() else "fp32"
     print(f"suggested: {told}, {changes['training.precision']}", flush=True)
     return [f"{key}={json.dumps(value)}" for key, value in changes.items()]

@@ -279,6 +279,7 @@ def test_where_readme_puts_a_student_git_does_not_look():
         (["--data", "{tmp}/nowhere"], "nowhere: neither a dataset folder nor a folder of them"),
         (["--data", "{tmp}/notes", "--task", "notes/kinds"], "unknown task 'notes/kinds'; nearest: notes/kind"),
         (["--data", "{tmp}/notes", "--set", "training.document=3"], "unknown key; nearest: training.documents"),
+        (["--data", "{tmp}/notes", "--set", "data_root=/nowhere"], "the data root '/nowhere' is not a folder"),
     ],
 )
 def test_bad_requests_for_documents_of_ones_own(notes, untrained, capsys, tmp_path, arguments, message):
