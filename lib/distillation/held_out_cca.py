@@ -33,6 +33,7 @@ class Watch:
 
     token_ids: the documents. contextual, structural: (documents, dim), their embeddings by the teachers, None without a
     structural one. lengths: as in `DistillationData`. batch_size: as in training, for the share of the gradient.
+    precision: as in `Student.encode`.
     """
 
     token_ids: Sequence[list[int]]
@@ -40,9 +41,10 @@ class Watch:
     structural: np.ndarray | None
     lengths: np.ndarray
     batch_size: int
+    precision: str = "fp32"
 
     def __call__(self, student, objective) -> tuple[float, float, float]:
-        return self.measure(student.encode(self.token_ids), objective)
+        return self.measure(student.encode(self.token_ids, precision=self.precision), objective)
 
     def measure(self, embedding: np.ndarray, objective) -> tuple[float, float, float]:
         """CCA of the embeddings as they are, CCA of what the objective's two projections make of them, and the

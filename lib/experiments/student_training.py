@@ -135,4 +135,5 @@ def held_out_watch(variant: Variant, profile: Profile):
     structural = structural_teacher.embeddings("validation", profile)
     vectors = structural["embeddings"] if variant.structural else None
     ids = text_sets.token_ids("validation", profile)
-    return Watch(ids, contextual, vectors, structural["lengths"], profile.training.batch_size)
+    options = {"batch_size": profile.training.batch_size, "precision": models.precision(profile)}
+    return Watch(ids, contextual, vectors, structural["lengths"], **options)

@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from lib.config import paths, profiles
 from lib.config.environment import process_variables
+from lib.config.schema import Profile
 from lib.data import sources, task_files
 from lib.published import figure_models
 from lib.runner import schedule
@@ -39,8 +40,8 @@ def only_run(folder: Path) -> contextlib.AbstractContextManager[BaseFileLock]:
     return lock.acquire()
 
 
-def execute(plan: schedule.Plan, options: argparse.Namespace, heading: str) -> None:
-    """Run one notebook in a process of its own and enter in the plan how it went."""
+def execute(plan: schedule.Plan, options: argparse.Namespace, heading: str, spared: int | None = None) -> None:
+    """Run one notebook in a process of its own and enter in the plan how it went. spared: a process to leave alone."""
     target, log = (paths.run_folder(plan.profile) / kind / plan.name for kind in ("executed", "logs"))
     target, log = target.with_suffix(".ipynb"), log.with_suffix(".log")
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +64,7 @@ def execute(plan: schedule.Plan, options: argparse.Namespace, heading: str) -> N
                     status.update()
                     time.sleep(0.2)
         finally:
-            end_children()
+            end_children(spared)
         plan.seconds = time.monotonic() - begin
         plan.problem = f"its process ended with code {process.returncode} at {_position(scratch) or 'the start'}"
         if (told := scratch / "result").exists():
@@ -84,14 +85,19 @@ def execute(plan: schedule.Plan, options: argparse.Namespace, heading: str) -> N
 def variables(plan: schedule.Plan, jobs: int, progress: str) -> dict[str, str]:
     """The environment of a notebook: one thread a process, repeatable hashes, and what the notebook is to make."""
     changed = {
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")])),
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # figures inline, whatever the caller draws with
         "JUPYTER_PREFER_ENV_PATH": "1",  # this Python's kernel, whatever lies in the home
         "IPYTHONDIR": f"{progress}.ipython",  # without anybody's start-up files
         "THESIS_LABELS": ",".join(entry.label for entry in plan.wanted),
     }
-    changed |= {"THESIS_ARTIFACTS": str(paths.artifacts()), "THESIS_JOBS": str(jobs), "THESIS_PROGRESS": progress}
-    return os.environ | process_variables(offline=plan.profile.offline) | changed | {"PYTHONHASHSEED": "0"}
+    return _computing(plan.profile, jobs) | changed | {"THESIS_PROGRESS": progress}
+
+
+def _computing(profile: Profile, jobs: int) -> dict[str, str]:
+    """The environment of a process that computes for this run."""
+    changed = {"PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")]))}
+    changed |= {"THESIS_ARTIFACTS": str(paths.artifacts()), "THESIS_JOBS": str(jobs), "PYTHONHASHSEED": "0"}
+    return os.environ | process_variables(offline=profile.offline) | changed
 
 
 def _position(scratch: Path) -> str:
@@ -102,8 +108,30 @@ def _position(scratch: Path) -> str:
     return ""
 
 
+def train_ahead(plans: list[schedule.Plan], options: argparse.Namespace) -> subprocess.Popen[bytes] | None:
+    """Start a process that trains what all notebooks to run but the first will ask for (`ahead`).
+
+    None where it may not: more processes than a person asked for, or one beside a GPU's, or more texts in memory than
+    those that come with the packages.
+    """
+    profile = plans[0].profile
+    labels = [entry.label for plan in [plan for plan in plans if plan.reasons][1:] for entry in plan.wanted]
+    if not (labels and options.idle and profile.build and profile.offline) or executors.DRIVER.exists():
+        return None
+    parameters = {"name": options.profile} | {name: getattr(options, name) for name in PARAMETERS if name != "profile"}
+    job = json.dumps({"parameters": parameters, "labels": labels, "runner": os.getpid()})
+    log = paths.run_folder(profile) / "logs" / "ahead.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "w", encoding="utf-8") as log_file:
+        command = [sys.executable, "-P", "-m", "lib.runner.ahead", job]
+        streams = {"stdin": subprocess.DEVNULL, "stdout": log_file, "stderr": subprocess.STDOUT}
+        environment = _computing(profile, options.jobs)
+        return subprocess.Popen(command, env=environment, start_new_session=True, **streams)
+
+
 def run(plans: list[schedule.Plan], options: argparse.Namespace) -> None:
     """Run what has to run, one notebook after another, also after one that failed, and show how far it is."""
+    ahead = train_ahead(plans, options)
     for number, plan in enumerate(plans, start=1):
         plan.judge(options.force)  # anew: another run, or the notebooks before it, may have made what it shows
         if not plan.reasons:
@@ -111,8 +139,9 @@ def run(plans: list[schedule.Plan], options: argparse.Namespace) -> None:
             continue
         heading = f"[{number}/{len(plans)}] {plan.name}"
         print(f"{heading}: runs, because {plan.reasons[0]}", flush=True)
-        execute(plan, options, heading)
+        execute(plan, options, heading, ahead and ahead.pid)
         print(f"{heading}: {plan.result} in {duration(plan.seconds)}", flush=True)
+    end_children()
 
 
 def _stop(number: int, _frame: object) -> None:

@@ -23,10 +23,14 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 
 
-def end_children() -> None:
-    """Kill every process below this one; what they write is written atomically, so nothing is left half done."""
+def end_children(spared: int | None = None) -> None:
+    """Kill every process below this one, but for a spared one and those below it; what they write is written
+    atomically, so nothing is left half done."""
     for _ in range(20):  # a process may start another between the listing and the kill
-        if not (children := psutil.Process().children(recursive=True)):
+        kept = set[psutil.Process]()
+        with contextlib.suppress(psutil.Error):  # the spared one has ended
+            kept = {psutil.Process(spared), *psutil.Process(spared).children(recursive=True)} if spared else kept
+        if not (children := [child for child in psutil.Process().children(recursive=True) if child not in kept]):
             return
         for child in children:
             with contextlib.suppress(psutil.Error):

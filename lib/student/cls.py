@@ -48,9 +48,13 @@ class ClsStudent(nn.Module):
         first[:, 0] = 1
         return self.longformer(padded, attention_mask=attended, global_attention_mask=first).last_hidden_state[:, 0]
 
-    def encode(self, ids: Sequence[Sequence[int]], *, batch: int = 16, precision: str = "fp32") -> np.ndarray:
-        """Embeddings as a float32 array; documents of similar length share a batch, so little of it is padding."""
-        order = sorted(range(len(ids)), key=lambda row: -len(ids[row]))
-        batches = [order[start : start + batch] for start in range(0, len(order), batch)]
+    def encode(self, ids: Sequence[Sequence[int]], *, batch_tokens: int = 4096, precision: str = "fp32") -> np.ndarray:
+        """Embeddings as a float32 array. Documents of similar length share a batch, so little of it is padding; with
+        that it has at most `batch_tokens` tokens. In small batches weights are cast to bfloat16 half of the time."""
+        batches: list[list[int]] = []
+        for row in sorted(range(len(ids)), key=lambda row: -len(ids[row])):
+            if not batches or (len(batches[-1]) + 1) * len(ids[batches[-1][0]]) > batch_tokens:
+                batches.append([])
+            batches[-1].append(row)
         shape = (len(ids), self.dim)
         return encoded(self, lambda rows: self._padded([ids[row] for row in rows]), batches, shape, precision)

@@ -224,7 +224,7 @@ class Student(nn.Module):
         return x
 
     def encode(
-        self, inputs: Iterable[Any], *, batch_tokens: int = 8192, precision: str = "fp32"
+        self, inputs: Iterable[Any], *, batch_tokens: int = 4096, precision: str = "fp32"
     ) -> Float[np.ndarray, "documents dim"]:
         """Embeddings of texts or of token id lists as a float32 array (documents, dim).
 

@@ -40,7 +40,7 @@ def test_global_attention_reaches_beyond_the_window():
 
 def test_one_by_one_and_in_a_batch_are_the_same():
     _, cls = make()
-    np.testing.assert_allclose(cls.encode(IDS, batch=3), cls(IDS).detach().numpy(), atol=1e-5)
+    np.testing.assert_allclose(cls.encode(IDS, batch_tokens=100), cls(IDS).detach().numpy(), atol=1e-5)
 
 
 def test_checkpointing_repeats_the_gradients():
