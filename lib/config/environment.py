@@ -8,8 +8,10 @@ import sys
 _REPEATABLE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 _REPEATABLE |= {"MKL_CBWR": "AUTO", "TOKENIZERS_PARALLELISM": "false"}
 # glibc gives large arrays back to the system when they are freed and asks for them again, pages that have to be cleared
-# each time: a twentieth of a training. It keeps up to 4 GiB here; workers give back what a job has left.
+# each time, a twentieth of a training; here it keeps them, and workers give back what a job has left. oneDNN and its
+# wrapper keep a kernel for each shape, and batches of documents have a thousand: a gigabyte, for nothing.
 _MEMORY = dict.fromkeys(("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"), str(2**32))
+_MEMORY |= dict.fromkeys(("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"), "128")
 _OFFLINE = dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"), "1")
 
 

@@ -20,7 +20,8 @@ def classifier(variant: Variant, profile: Profile) -> str:
 
 
 def evaluate(pairs: list[tuple[Variant, int]], task: str, profile: Profile, split: str, limit: int | None) -> None:
-    """Classify with models of one `classifier` and record how well; the unit of work of an executor.
+    """Classify with models of one `classifier` and record how well, but for those of which another process has recorded
+    it meanwhile; the unit of work of an executor.
 
     A record is `accuracy`, the mean share of correct answers; `heads`, that of each head and, in it, each fold; and
     `scores`, of each test example the share of heads that are right.
@@ -28,6 +29,9 @@ def evaluate(pairs: list[tuple[Variant, int]], task: str, profile: Profile, spli
     from lib.evaluation import classifiers
     from lib.evaluation.heads import Job, train_heads
 
+    recipes = {pair: keys.record(*pair, task, profile, split, limit) for pair in pairs}
+    if not (pairs := [pair for pair in pairs if not store().has(recipes[pair])]):
+        return
     arrays = text_sets.task(task, profile)
     inputs, labels, parts = _parts(arrays, split, profile.tasks.limit, limit)
     settings, method = profile.heads.model_dump(exclude={"repeats", "classifier"}), classifier(pairs[0][0], profile)
@@ -47,13 +51,12 @@ def evaluate(pairs: list[tuple[Variant, int]], task: str, profile: Profile, spli
         right = [predict(job) == labels[job.test] for job in jobs]
     seconds = round((time.perf_counter() - started) / len(pairs), 3)  # of one model
     tested, each = np.concatenate([test for _, test in parts]), repeats * len(parts)
-    for number, (variant, seed) in enumerate(pairs):
+    for number, pair in enumerate(pairs):
         own = right[number * each : (number + 1) * each]
         heads = [float(np.mean(answers)) for answers in own]
         scores = np.concatenate(own).reshape(repeats, len(tested)).mean(0)[np.argsort(tested)]
         record = {"accuracy": float(np.mean(heads)), "heads": heads, "scores": scores.tolist()}
-        recipe = keys.record(variant, seed, task, profile, split, limit)
-        store().record(recipe, lambda record=record: record, seconds=seconds)
+        store().record(recipes[pair], lambda record=record: record, seconds=seconds)
 
 
 def examples(task: str, profile: Profile, split: str) -> tuple[np.ndarray, float]:

@@ -5,9 +5,11 @@ stand still meanwhile. Both keep models in one store, under its locks, so none i
 on who came first.
 """
 
+import contextlib
 import json
 import os
 import sys
+from pathlib import Path
 
 from lib.config import profiles
 from lib.runner.run_notebook import adopt_orphans, end_children
@@ -20,6 +22,8 @@ def main() -> None:
     job = json.loads(sys.argv[1])
     end_with(job["runner"], end_children)
     os.nice(19)
+    with contextlib.suppress(OSError):  # Linux shares cores between sessions first, by a number of each session's own
+        Path("/proc/self/autogroup").write_text("19", encoding="utf-8")
     from lib.experiments import runs
     from lib.findings import costs
 

@@ -125,7 +125,7 @@ def train_ahead(plans: list[schedule.Plan], options: argparse.Namespace) -> subp
     with open(log, "w", encoding="utf-8") as log_file:
         command = [sys.executable, "-P", "-m", "lib.runner.ahead", job]
         streams = {"stdin": subprocess.DEVNULL, "stdout": log_file, "stderr": subprocess.STDOUT}
-        environment = _computing(profile, options.jobs)
+        environment = _computing(profile, max(1, options.jobs - 1))  # the notebook at work occupies one core at least
         return subprocess.Popen(command, env=environment, start_new_session=True, **streams)
 
 

@@ -95,7 +95,8 @@ def arguments(words: list[str]) -> argparse.Namespace:
     options.requests += [word for word in options.assignments if "=" not in word]
     if options.dask and options.jobs:
         raise profiles.ParameterError("--jobs counts processes of this machine; --dask has as many as workers join")
-    options.idle = not (options.dask or options.jobs)  # more processes than were asked for may use idle cores
+    # Where nobody said how many processes may work, others may use the cores that these leave idle.
+    options.idle = not (options.dask or options.jobs or os.environ.get("THESIS_JOBS"))
     options.jobs = executors.jobs(options.jobs)
     named = [word for word in options.requests if word in profiles.profiles()]
     if len(named) > 1:

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from lib.config import paths, profiles
-from lib.runner import run_notebook, schedule
+from lib.runner import run_all, run_notebook, schedule
 
 kernels = pytest.mark.smoke  # starts notebooks' kernels: seconds each
 ROOT = Path(__file__).resolve().parents[2]
@@ -388,6 +388,48 @@ def test_a_stopped_run_leaves_no_process_and_no_lock(checkout, number, code):
     write_notebook(checkout, "01_first", *FIRST, "nb.finish()")
     again = run(checkout, "01_first")
     assert again.returncode == 0 and "waiting" not in again.stdout
+
+
+@kernels
+def test_idle_cores_train_what_later_notebooks_ask_for(checkout):
+    """The second notebook only sleeps, the third asks for Figure 4.2: its models are trained meanwhile, at the lowest
+    priority, by processes that outlive the first notebook and end with the run."""
+    more = MANIFEST.splitlines()[-1].replace("fig2_1", "fig4_2").replace("02_second", "03_third")
+    (checkout / "params/manifest.yaml").write_text(MANIFEST + more)
+    write_notebook(checkout, "02_second", SLEEPER, SECOND, "nb.finish()")
+    write_notebook(checkout, "03_third", SECOND.replace("fig2_1", "fig4_2"), "nb.finish()")
+    process = subprocess.Popen(command("smoke"), env=variables(checkout), cwd=checkout, stdout=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: [*checkout.glob("artifacts/store/embeddings/*.note")], seconds=110)
+        assert (checkout / "artifacts/running").exists(), "the second notebook is at work"
+        below = psutil.Process(process.pid).children(recursive=True)
+        names = {each.pid: " ".join(each.cmdline()) for each in below if each.nice() == 19}
+        ahead = [pid for pid, name in names.items() if "lib.runner.ahead" in name]
+        assert len(ahead) == 1 and len(names) > 1, names
+        if (group := Path(f"/proc/{ahead[0]}/autogroup")).exists():  # else a niced session takes half of the cores
+            assert group.read_text().strip().endswith("nice 19")
+    finally:
+        process.kill()
+    wait_for(lambda: not alive(below), seconds=15)
+
+
+@pytest.mark.parametrize(
+    ("words", "jobs", "expected"),
+    [
+        (["fig3_1", "fig4_2", "fig4_5"], "", ["fig4_2", "fig4_5"]),
+        (["fig4_2"], "", None),
+        (["fig4_2", "fig4_5", "--jobs", "2"], "", None),
+        (["fig4_2", "fig4_5"], "2", None),
+        (["thesis", "fig4_2", "fig4_5"], "", None),
+    ],
+)
+def test_no_more_processes_work_than_a_person_asked_for(monkeypatch, tmp_path, words, jobs, expected):
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
+    monkeypatch.setenv("THESIS_JOBS", jobs)
+    monkeypatch.setattr(run_all.executors, "DRIVER", tmp_path / "no GPU")
+    monkeypatch.setattr(run_all.subprocess, "Popen", lambda command, **_: json.loads(command[-1])["labels"])
+    options = schedule.arguments(words)
+    assert run_all.train_ahead(schedule.plans(options, profiles.load(options.profile)), options) == expected
 
 
 @kernels
