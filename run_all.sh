@@ -16,7 +16,8 @@ usage: ./run_all.sh [profile] [label or notebook ...] [options]
   --set key=value ...   change the profile: --set training.documents=60 training.learning_rate=1e-4
   --seeds 0,1           seeds of every student, instead of the profile's
   --only PATTERN        only these variants, comma separated: --only 'cosine,max-margin;MSE*'
-  --jobs N              processes that train at once (default: the cores, at most 4; with a GPU 1)
+  --jobs N              processes that train at once (default: the cores, at most 4, and in mini all but one of these
+                        once more, at a low priority, for what later notebooks ask for; with a GPU 1)
   --dask ADDRESS        instead of --jobs: the workers of a Dask scheduler, tcp://host:8786 (docs/scale.md)
   --force               run notebooks although nothing changed; trained models still valid are kept
   --dry-run             say what would run, and why, and do nothing

@@ -8,9 +8,10 @@ import sys
 _REPEATABLE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 _REPEATABLE |= {"MKL_CBWR": "AUTO", "TOKENIZERS_PARALLELISM": "false"}
 # glibc gives large arrays back to the system when they are freed and asks for them again, pages that have to be cleared
-# each time, a twentieth of a training; here it keeps them, and workers give back what a job has left. oneDNN and its
-# wrapper keep a kernel for each shape, and batches of documents have a thousand: a gigabyte, for nothing.
-_MEMORY = dict.fromkeys(("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"), str(2**32))
+# each time: a twentieth of a training's time. Processes that start with this keep arrays of up to 32 MB, the most that
+# any glibc allows, and workers give back what a job has left.
+_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
+# oneDNN and PyTorch's wrapper of it each keep a kernel for 1,024 shapes: a gigabyte, as every number of tokens is one.
 _MEMORY |= dict.fromkeys(("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"), "128")
 _OFFLINE = dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"), "1")
 

@@ -11,6 +11,7 @@ generator of its own and no operation mixes heads, so with one torch thread and 
 which every door sets, a head's result is the same bits whatever stands beside it.
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -172,10 +173,10 @@ def _train(data: list[_Data], settings: Settings) -> tuple[list[Tensor], Tensor]
         for tensor, fan_in in ((w1, width), (b1, width), (w2, units), (b2, units)):
             tensor[row].uniform_(-(fan_in**-0.5), fan_in**-0.5, generator=generator)  # the default of nn.Linear
 
-    # The step of `torch.optim.AdamW` without its bookkeeping, which takes as long as the step itself.
+    # A step of `torch.optim.AdamW`, without bookkeeping that takes as long as the step itself.
     state: Any = [weights], [gradients], [torch.zeros_like(weights)], [torch.zeros_like(weights)], [], [torch.zeros(())]
-    options: Any = dict(fused=True, amsgrad=False, maximize=False, beta1=0.9, beta2=0.999, eps=1e-8)
-    options["weight_decay"] = settings.weight_decay
+    fixed: Any = dict(fused=True, beta1=0.9, beta2=0.999, eps=1e-8, amsgrad=False, maximize=False)
+    update = functools.partial(adamw, *state, weight_decay=settings.weight_decay, **fixed)
     smooth, scale = settings.label_smoothing, 1 / (1 - settings.dropout)
     smoothed = torch.eye(classes) * (1 - smooth) + smooth / classes
     features_of = [item.features for item in data]
@@ -218,7 +219,7 @@ def _train(data: list[_Data], settings: Settings) -> tuple[list[Tensor], Tensor]
             shrink = settings.clip / (torch.linalg.vector_norm(gradients, dim=1, keepdim=True) + 1e-6)
             if bool((shrink < 1).any()):
                 gradients.mul_(shrink.clamp_(max=1))
-            adamw(*state, lr=rate * 0.5 * (1 + math.cos(math.pi * step / steps)), **options)
+            update(lr=rate * 0.5 * (1 + math.cos(math.pi * step / steps)))
             step += 1
 
     for item, healthy in zip(data, weights.isfinite().all(1), strict=True):

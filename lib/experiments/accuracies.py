@@ -20,8 +20,8 @@ def classifier(variant: Variant, profile: Profile) -> str:
 
 
 def evaluate(pairs: list[tuple[Variant, int]], task: str, profile: Profile, split: str, limit: int | None) -> None:
-    """Classify with models of one `classifier` and record how well, but for those of which another process has recorded
-    it meanwhile; the unit of work of an executor.
+    """Classify with models of one `classifier` and record how well, where that is not recorded yet; the unit of work of
+    an executor.
 
     A record is `accuracy`, the mean share of correct answers; `heads`, that of each head and, in it, each fold; and
     `scores`, of each test example the share of heads that are right.
@@ -29,7 +29,8 @@ def evaluate(pairs: list[tuple[Variant, int]], task: str, profile: Profile, spli
     from lib.evaluation import classifiers
     from lib.evaluation.heads import Job, train_heads
 
-    recipes = {pair: keys.record(*pair, task, profile, split, limit) for pair in pairs}
+    with keys.data_at_rest():
+        recipes = {pair: keys.record(*pair, task, profile, split, limit) for pair in pairs}
     if not (pairs := [pair for pair in pairs if not store().has(recipes[pair])]):
         return
     arrays = text_sets.task(task, profile)
@@ -42,14 +43,14 @@ def evaluate(pairs: list[tuple[Variant, int]], task: str, profile: Profile, spli
         name = f"{variant.identity}, seed {seed}, {task}"
         for head in range(repeats):
             jobs += [Job(features, inputs, labels, *part, HEAD_SEEDS * seed + head, name) for part in parts]
-    started = time.perf_counter()
+    started = time.process_time()
     if method == "head":
         results = train_heads(jobs, classes=len(arrays["classes"]), **settings)
         right = [result.predictions == labels[job.test] for result, job in zip(results, jobs, strict=True)]
     else:
         predict = classifiers.by_similarity if method == "similarity" else classifiers.logistic_regression
         right = [predict(job) == labels[job.test] for job in jobs]
-    seconds = round((time.perf_counter() - started) / len(pairs), 3)  # of one model
+    seconds = round((time.process_time() - started) / len(pairs), 3)  # of one model
     tested, each = np.concatenate([test for _, test in parts]), repeats * len(parts)
     for number, pair in enumerate(pairs):
         own = right[number * each : (number + 1) * each]

@@ -54,7 +54,7 @@ def run(
     "validation" (Chapter 4) or "test" (Chapter 5); a task without that split is cross-validated. The value is the mean
     over folds and `heads.repeats` heads. limit: training examples per head; below 1, the share of a task's.
 
-    Columns: model, the variant's fields, task, metric, split, seed, value, seconds (training and encoding), device,
+    Columns: model, the variant's fields, task, metric, split, seed, value, seconds (of the processor), device,
     embedding_fingerprint, fingerprint, by_head (accuracies, a head's folds side by side), and what statistics need:
     scores (array over test examples), groups (`text_sets.groups`), chance. A job's error is raised after the others.
     """

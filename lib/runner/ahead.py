@@ -1,19 +1,52 @@
-"""Train what later notebooks of a run will ask for, at the lowest priority, in the time that the one at work leaves.
+"""Train what later notebooks of a run will ask for, at a low priority, in the time that the one at work leaves.
 
 A notebook starts, judges and draws on one core. `run_all` starts this process beside its notebooks, for the cores that
-stand still meanwhile. Both keep models in one store, under its locks, so none is trained twice, and no number depends
-on who came first.
+stand still meanwhile. All keep models in one store, under its locks, so no student is trained twice, and no number
+depends on who came first. A notebook may wait for a student that is being trained here: the priority is low, but not so
+low that this would take for ever on a machine with other work.
 """
 
 import contextlib
 import json
 import os
 import sys
+import time
+import traceback
 from pathlib import Path
 
 from lib.config import profiles
+from lib.config.schema import Profile
 from lib.runner.run_notebook import adopt_orphans, end_children
 from lib.store.executors import end_with
+
+NICE = 10  # a tenth of what others of the same core get
+
+
+def yield_to_others() -> None:
+    """Let other processes go first, those of other sessions too, and be the one that ends if memory is short."""
+    os.nice(NICE)
+    for file, value in (("autogroup", NICE), ("oom_score_adj", 1000)):  # Linux; a session has a number of its own
+        for _ in range(5):  # the kernel takes a few such numbers a second
+            with contextlib.suppress(OSError):
+                Path(f"/proc/self/{file}").write_text(f"{value}", encoding="utf-8")
+                break
+            time.sleep(0.2)
+
+
+def train(label: str, profile: Profile) -> None:
+    """Everything that a label needs trained: teachers, students and, where tasks judge them, heads."""
+    from lib.experiments import runs
+    from lib.findings import costs
+
+    for own, split, asked in costs.asked([label], profile):
+        pairs, seeds = sorted(asked, key=str), dict[str, list[int]]()
+        for variant, seed in pairs:
+            seeds.setdefault(variant.identity, []).append(seed)
+        limits = profile.final.rounds.values() if split == "test" else [None]
+        if split is None:
+            runs.embed(pairs, own, None, split)
+        for limit in limits if split else ():
+            runs.run(seeds, profile=own, seeds=seeds, split=split, limit=limit)
 
 
 def main() -> None:
@@ -21,22 +54,13 @@ def main() -> None:
     adopt_orphans()
     job = json.loads(sys.argv[1])
     end_with(job["runner"], end_children)
-    os.nice(19)
-    with contextlib.suppress(OSError):  # Linux shares cores between sessions first, by a number of each session's own
-        Path("/proc/self/autogroup").write_text("19", encoding="utf-8")
-    from lib.experiments import runs
-    from lib.findings import costs
-
-    profile = profiles.load(**job["parameters"])
+    yield_to_others()
+    profile = profiles.load(job["parameters"].pop("profile"), **job["parameters"])
     for label in job["labels"]:
-        for own, split, pairs in costs.asked([label], profile):
-            seeds: dict[str, list[int]] = {}
-            for variant, seed in sorted(pairs, key=str):
-                seeds.setdefault(variant.identity, []).append(seed)
-            limits = profile.final.rounds.values() if split == "test" else [None]
-            for limit in limits if split else ():
-                runs.run(seeds, profile=own, seeds=seeds, split=split, limit=limit)
-            runs.embed(sorted(pairs, key=str), own, None, split)
+        try:
+            train(label, profile)
+        except Exception:  # its notebook will meet it and say so
+            traceback.print_exc()
 
 
 if __name__ == "__main__":

@@ -111,19 +111,18 @@ def _position(scratch: Path) -> str:
 def train_ahead(plans: list[schedule.Plan], options: argparse.Namespace) -> subprocess.Popen[bytes] | None:
     """Start a process that trains what all notebooks to run but the first will ask for (`ahead`).
 
-    None where it may not: more processes than a person asked for, or one beside a GPU's, or more texts in memory than
-    those that come with the packages.
+    None if a person said how many processes may work, if a GPU may be at work, or if the texts are not those that come
+    with the packages, and memory may be short.
     """
-    profile = plans[0].profile
-    labels = [entry.label for plan in [plan for plan in plans if plan.reasons][1:] for entry in plan.wanted]
-    if not (labels and options.idle and profile.build and profile.offline) or executors.DRIVER.exists():
+    profile, later = plans[0].profile, [plan for plan in plans if plan.reasons][1:]
+    if not (later and options.train_ahead and profile.build and profile.offline) or executors.DRIVER.exists():
         return None
-    parameters = {"name": options.profile} | {name: getattr(options, name) for name in PARAMETERS if name != "profile"}
-    job = json.dumps({"parameters": parameters, "labels": labels, "runner": os.getpid()})
+    job = {"parameters": {name: getattr(options, name) for name in PARAMETERS}, "runner": os.getpid()}
+    job["labels"] = [entry.label for plan in later for entry in plan.wanted]
     log = paths.run_folder(profile) / "logs" / "ahead.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "w", encoding="utf-8") as log_file:
-        command = [sys.executable, "-P", "-m", "lib.runner.ahead", job]
+        command = [sys.executable, "-P", "-m", "lib.runner.ahead", json.dumps(job)]
         streams = {"stdin": subprocess.DEVNULL, "stdout": log_file, "stderr": subprocess.STDOUT}
         environment = _computing(profile, max(1, options.jobs - 1))  # the notebook at work occupies one core at least
         return subprocess.Popen(command, env=environment, start_new_session=True, **streams)
@@ -131,17 +130,21 @@ def train_ahead(plans: list[schedule.Plan], options: argparse.Namespace) -> subp
 
 def run(plans: list[schedule.Plan], options: argparse.Namespace) -> None:
     """Run what has to run, one notebook after another, also after one that failed, and show how far it is."""
+    for plan in plans:
+        plan.judge(options.force)  # anew: another run may have made what it shows
     ahead = train_ahead(plans, options)
-    for number, plan in enumerate(plans, start=1):
-        plan.judge(options.force)  # anew: another run, or the notebooks before it, may have made what it shows
-        if not plan.reasons:
-            plan.result = "reused"
-            continue
-        heading = f"[{number}/{len(plans)}] {plan.name}"
-        print(f"{heading}: runs, because {plan.reasons[0]}", flush=True)
-        execute(plan, options, heading, ahead and ahead.pid)
-        print(f"{heading}: {plan.result} in {duration(plan.seconds)}", flush=True)
-    end_children()
+    try:
+        for number, plan in enumerate(plans, start=1):
+            plan.judge(options.force)  # anew, as the notebooks before it may have made what it shows
+            if not plan.reasons:
+                plan.result = "reused"
+                continue
+            heading = f"[{number}/{len(plans)}] {plan.name}"
+            print(f"{heading}: runs, because {plan.reasons[0]}", flush=True)
+            execute(plan, options, heading, ahead and ahead.pid)
+            print(f"{heading}: {plan.result} in {duration(plan.seconds)}", flush=True)
+    finally:
+        end_children()
 
 
 def _stop(number: int, _frame: object) -> None:

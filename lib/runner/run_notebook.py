@@ -24,13 +24,14 @@ def adopt_orphans() -> None:
 
 
 def end_children(spared: int | None = None) -> None:
-    """Kill every process below this one, but for a spared one and those below it; what they write is written
+    """Kill every process below this one, but for a spared child and those below it; what they write is written
     atomically, so nothing is left half done."""
     for _ in range(20):  # a process may start another between the listing and the kill
-        kept = set[psutil.Process]()
-        with contextlib.suppress(psutil.Error):  # the spared one has ended
-            kept = {psutil.Process(spared), *psutil.Process(spared).children(recursive=True)} if spared else kept
-        if not (children := [child for child in psutil.Process().children(recursive=True) if child not in kept]):
+        children = list[psutil.Process]()
+        for child in (child for child in psutil.Process().children() if child.pid != spared):
+            with contextlib.suppress(psutil.Error):
+                children += [*child.children(recursive=True), child]
+        if not children:
             return
         for child in children:
             with contextlib.suppress(psutil.Error):

@@ -95,8 +95,9 @@ def arguments(words: list[str]) -> argparse.Namespace:
     options.requests += [word for word in options.assignments if "=" not in word]
     if options.dask and options.jobs:
         raise profiles.ParameterError("--jobs counts processes of this machine; --dask has as many as workers join")
-    # Where nobody said how many processes may work, others may use the cores that these leave idle.
-    options.idle = not (options.dask or options.jobs or os.environ.get("THESIS_JOBS"))
+    # Where nobody said how many processes may work, another one may train in idle time (`run_all.train_ahead`).
+    told = (options.dask, options.jobs, os.environ.get("THESIS_DASK"), os.environ.get("THESIS_JOBS"))
+    options.train_ahead = not any(told)
     options.jobs = executors.jobs(options.jobs)
     named = [word for word in options.requests if word in profiles.profiles()]
     if len(named) > 1:

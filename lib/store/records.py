@@ -82,7 +82,7 @@ class Store:
         return any(self._whole(recipe, suffix) is not None for suffix in (".npz", ".json"))
 
     def note(self, recipe: Recipe) -> dict[str, Any]:
-        """How an entry was made: seconds, plus what the caller added; empty if there is none that can be read."""
+        """How an entry was made: processor seconds, and what the caller added; empty if there is none to be read."""
         with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
             return dict(json.loads(self.path(recipe, ".note").read_bytes()))
         return {}
@@ -125,7 +125,7 @@ class Store:
             size = sum(values.nbytes for values in make(items[:SAMPLE]).values()) / SAMPLE
             check_room(self.folder, left * size)
         while not note.get("complete"):
-            began, done = time.perf_counter(), min(note["items"] + piece, len(items))
+            began, done = time.process_time(), min(note["items"] + piece, len(items))
             for name, values in make(items[note["items"] : done]).items():
                 dtype, shape, checksum = note["arrays"].get(name, (values.dtype.str, [0, *values.shape[1:]], 0))
                 content = np.ascontiguousarray(values, dtype)
@@ -137,7 +137,7 @@ class Store:
                 shape = [shape[0] + len(content), *shape[1:]]
                 note["arrays"][name] = dtype, shape, zlib.crc32(content, checksum)
             note |= {"items": done, "complete": done == len(items)}
-            note["seconds"] = round(note["seconds"] + time.perf_counter() - began, 3)
+            note["seconds"] = round(note["seconds"] + time.process_time() - began, 3)
             write_atomically(path, json.dumps(note).encode())
 
     def _content(self, recipe: Recipe, suffix: str, make: Callable[[], bytes], note: dict[str, Any]) -> bytes:
@@ -149,9 +149,9 @@ class Store:
             path = self.path(recipe, suffix)
             if path.exists():
                 warnings.warn(f"{path} was damaged or unfinished: computing it again", stacklevel=3)
-            start = time.perf_counter()
+            start = time.process_time()
             content = make()
-            note = {"seconds": round(time.perf_counter() - start, 3), **note}
+            note = {"seconds": round(time.process_time() - start, 3), **note}
             note["sha256"] = hashlib.sha256(content).hexdigest()
             write_atomically(path, content)
             write_atomically(path.with_suffix(".note"), json.dumps(note, ensure_ascii=False).encode())

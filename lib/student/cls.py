@@ -49,8 +49,9 @@ class ClsStudent(nn.Module):
         return self.longformer(padded, attention_mask=attended, global_attention_mask=first).last_hidden_state[:, 0]
 
     def encode(self, ids: Sequence[Sequence[int]], *, batch_tokens: int = 4096, precision: str = "fp32") -> np.ndarray:
-        """Embeddings as a float32 array. Documents of similar length share a batch, so little of it is padding; with
-        that it has at most `batch_tokens` tokens. In small batches weights are cast to bfloat16 half of the time."""
+        """Embeddings as a float32 array. Documents of similar length share a batch, so little of it is padding; it has
+        at most `batch_tokens` tokens with that, or one document. In small batches half of the time goes into casting
+        weights to bfloat16."""
         batches: list[list[int]] = []
         for row in sorted(range(len(ids)), key=lambda row: -len(ids[row])):
             if not batches or (len(batches[-1]) + 1) * len(ids[batches[-1][0]]) > batch_tokens:

@@ -40,8 +40,9 @@ class ParagraphVector:
     """One Paragraph Vector, single or compound, trained or not. Made by `parse`.
 
     label keeps the printed sizes whatever `width` is. specs, models: one per single model, in the order of their
-    columns; gensim's models are there once trained. seconds: of training, both models of a compound together.
-    documents: that it was trained on. truncated: those with more than 10,000 known words, of which gensim read no more.
+    columns; gensim's models are there once trained. seconds: of the processor, in training, of both models of a
+    compound. documents: that it was trained on. truncated: those with more than 10,000 known words, of which gensim
+    read no more.
     """
 
     label: str
@@ -98,7 +99,7 @@ class ParagraphVector:
         settings |= dict(alpha=alpha, min_alpha=min_alpha, dbow_words=int(dbow_words))
         models, truncated, seconds = [], [], 0.0
         for spec in self.specs:
-            started = time.perf_counter()
+            started = time.process_time()
             corpus, least = _Corpus(texts, spec.preprocessing), spec.occurrences(documents, min_count_share)
             own = dict(dm=int(spec.architecture == "DM"), dm_mean=1, vector_size=spec.size, min_count=least)
             model = Doc2Vec(**own, **settings, max_final_vocab=max_words, workers=workers)
@@ -107,7 +108,7 @@ class ParagraphVector:
                 raise ValueError(f"'{self.label}': no word occurs {least} times in the {documents} training documents")
             model.train(corpus, total_examples=documents, epochs=epochs)
             model.dv.vectors = np.zeros((0, spec.size), np.float32)  # of the training documents: as large as the corpus
-            seconds += time.perf_counter() - started
+            seconds += time.process_time() - started
             vocabulary = model.wv.key_to_index
             truncated.append(sum(sum(word in vocabulary for word in document.words) > LONGEST for document in corpus))
             models.append(model)

@@ -44,3 +44,18 @@ def test_watch_projects_both_sides():
     z2 = objective.contextual_projection(torch.tensor(teacher)).detach().numpy()
     assert raw == held_out_cca(X.astype(np.float32), teacher)
     assert projected == held_out_cca(z1, z2)
+
+
+def test_watch_embeds_in_its_precision():
+    asked = []
+
+    class Student:
+        def encode(self, token_ids, precision):
+            asked.append((token_ids, precision))
+            return X.astype(np.float32)
+
+    objective = Objective(parse("only-contextual;100d;S:768;C:768"), dim=12, contextual_dim=4, width=8 / 768)
+    teacher = GENERATOR.normal(size=(60, 4)).astype(np.float32)
+    watch = Watch([[1, 2]], teacher, None, np.ones(60, int), batch_size=6, precision="bf16")
+    assert watch(Student(), objective) == watch.measure(X.astype(np.float32), objective)
+    assert asked == [([[1, 2]], "bf16")]

@@ -233,6 +233,14 @@ def test_a_share_of_a_task_s_examples_is_one_of_what_its_heads_train_on():
             assert [runs._examples("OC", profile, split, 0.25) for split in ("validation", "test")] == [share, 50]
 
 
+@pytest.mark.parametrize("has_bfloat16", [True, False])
+def test_held_out_documents_are_embedded_in_the_precision_of_all_others(has_bfloat16):
+    with fakes() as patch:
+        patch.setattr(models, "has_bfloat16", lambda: has_bfloat16)
+        watch = student_training.held_out_watch(parse(CONTEXTUAL), PROFILE)
+    assert watch.precision == ("bf16" if has_bfloat16 else "fp32")
+
+
 def test_held_out_cca_is_measured_before_half_way_and_at_the_end():
     with fakes() as patch:
         patch.setattr(training, "distill", lambda *_, **__: History([0.5, 0.25], [(1, 0.1, 0.2, 0.3)]))
@@ -244,8 +252,9 @@ def test_held_out_cca_is_measured_before_half_way_and_at_the_end():
 # ---------------------------------------------------------------- heads
 
 
-def head_jobs(split, limit, seed=3, folds=0, profile=PROFILE, groups=None):
-    """The jobs and settings that `evaluate` gives to `train_heads`, and the record that it leaves."""
+def head_jobs(split, limit, seed=3, folds=0, profile=PROFILE, groups=None, recorded=()):
+    """The jobs and settings that `evaluate` gives to `train_heads`, and the record that it leaves. recorded: models of
+    which the store has a record already, asked for beside cosine."""
     labels = {"train": np.arange(10) % 2, "validation": np.arange(8) % 2, "test": np.arange(6) % 2}
     arrays = {"classes": np.array(["no", "yes"]), "folds": np.int64(folds)}
     for place, (name, values) in enumerate(labels.items()):
@@ -260,16 +269,21 @@ def head_jobs(split, limit, seed=3, folds=0, profile=PROFILE, groups=None):
         return [HeadResult(0.0, job.labels[job.test] ^ (row % 2), np.zeros(1)) for row, job in enumerate(jobs)]
 
     class Store:
+        def has(self, recipe):
+            return recipe in recorded
+
         def record(self, recipe, make, **note):
             kept.append(make())
 
     with fakes() as patch:
         patch.setattr(heads, "train_heads", train_heads)
         patch.setattr(accuracies, "store", Store)
+        patch.setattr(keys, "record", lambda variant, *_: variant.identity)
         patch.setattr(text_sets, "task", lambda name, profile: arrays)
         patch.setattr(embeddings, "of", lambda *_: {"tasks": np.zeros((30, 6), np.float32)})
-        accuracies.evaluate([(parse("cosine"), seed)], "OC", profile, split, limit)
-    return *(calls[0] if calls else ()), kept[0]
+        models = [(parse(model), seed) for model in (*recorded, "cosine")]
+        accuracies.evaluate(models, "OC", profile, split, limit)
+    return *(calls[0] if calls else ()), *kept
 
 
 def cut(job):
@@ -282,6 +296,12 @@ def test_every_head_has_its_own_seed_and_their_mean_is_recorded():
     assert [job.seed for job in jobs] == [3000, 3001]
     assert record == {"accuracy": 0.5, "heads": [1.0, 0.0], "scores": [0.5] * 4}
     assert settings == PROFILE.heads.model_dump(exclude={"repeats", "classifier"}) | {"classes": 2}
+
+
+def test_what_another_process_has_recorded_meanwhile_is_not_trained_again():
+    jobs, _, record = head_jobs("validation", None, recorded=["MSE"])
+    assert [job.name for job in jobs] == ["cosine, seed 3, OC"] * 2 and record["heads"] == [1.0, 0.0]
+    assert head_jobs("validation", None, recorded=["MSE", "cosine"]) == ()
 
 
 def test_the_score_of_an_example_is_its_own_whichever_fold_tests_it():

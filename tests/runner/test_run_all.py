@@ -12,13 +12,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import psutil
 import pytest
 
 from lib.config import paths, profiles
-from lib.runner import run_all, run_notebook, schedule
+from lib.runner import ahead, run_all, run_notebook, schedule
 
 kernels = pytest.mark.smoke  # starts notebooks' kernels: seconds each
 ROOT = Path(__file__).resolve().parents[2]
@@ -391,8 +392,10 @@ def test_a_stopped_run_leaves_no_process_and_no_lock(checkout, number, code):
 
 
 @kernels
-def test_idle_cores_train_what_later_notebooks_ask_for(checkout):
-    """The second notebook only sleeps, the third asks for Figure 4.2: its models are trained meanwhile, at the lowest
+@pytest.mark.skipif(run_all.executors.DRIVER.exists(), reason="a GPU may be at work: nothing is trained beside it")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_idle_cores_train_what_later_notebooks_ask_for(checkout, number):
+    """The second notebook only sleeps, the third asks for Figure 4.2: its models are trained meanwhile, at a low
     priority, by processes that outlive the first notebook and end with the run."""
     more = MANIFEST.splitlines()[-1].replace("fig2_1", "fig4_2").replace("02_second", "03_third")
     (checkout / "params/manifest.yaml").write_text(MANIFEST + more)
@@ -400,36 +403,89 @@ def test_idle_cores_train_what_later_notebooks_ask_for(checkout):
     write_notebook(checkout, "03_third", SECOND.replace("fig2_1", "fig4_2"), "nb.finish()")
     process = subprocess.Popen(command("smoke"), env=variables(checkout), cwd=checkout, stdout=subprocess.DEVNULL)
     try:
+        wait_for((checkout / "artifacts/running").exists)
         wait_for(lambda: [*checkout.glob("artifacts/store/embeddings/*.note")], seconds=110)
-        assert (checkout / "artifacts/running").exists(), "the second notebook is at work"
-        below = psutil.Process(process.pid).children(recursive=True)
-        names = {each.pid: " ".join(each.cmdline()) for each in below if each.nice() == 19}
-        ahead = [pid for pid, name in names.items() if "lib.runner.ahead" in name]
-        assert len(ahead) == 1 and len(names) > 1, names
-        if (group := Path(f"/proc/{ahead[0]}/autogroup")).exists():  # else a niced session takes half of the cores
-            assert group.read_text().strip().endswith("nice 19")
+        below = alive(psutil.Process(process.pid).children(recursive=True))
+        names = {each.pid: " ".join(each.cmdline()) for each in below if each.nice() == ahead.NICE}
+        (main,) = (pid for pid, name in names.items() if "lib.runner.ahead" in name)
+        assert len(names) > 1, "its workers"
+        for file, said in (("autogroup", f"nice {ahead.NICE}"), ("oom_score_adj", "1000")):
+            if (path := Path(f"/proc/{main}/{file}")).exists():  # else a niced session takes half of the cores
+                assert path.read_text().strip().endswith(said)
     finally:
-        process.kill()
+        process.send_signal(number)
+        process.wait(timeout=20)
     wait_for(lambda: not alive(below), seconds=15)
 
 
+def test_training_ahead_ends_with_the_last_notebook(monkeypatch):
+    """And with an error of the runner's own; each notebook's end spares it, with what is below it."""
+    sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
+    shell = [sys.executable, "-c", f"import subprocess; subprocess.run({sleep!r})"]
+    spared, other = subprocess.Popen(shell), subprocess.Popen(shell)
+    monkeypatch.setattr(run_all, "train_ahead", lambda *_: spared)
+    wait_for(lambda: len(psutil.Process(spared.pid).children() + psutil.Process(other.pid).children()) == 2)
+    below = psutil.Process(spared.pid).children()
+
+    def execute(plan, options, heading, pid):
+        run_notebook.end_children(pid)
+        assert len(alive([psutil.Process(spared.pid), *below])) == 2 and other.poll() is not None
+        raise OSError("disk full")
+
+    monkeypatch.setattr(run_all, "execute", execute)
+    plan = SimpleNamespace(name="01_first", reasons=["new"], judge=lambda force: None)
+    with pytest.raises(OSError, match="disk full"):
+        run_all.run([plan], SimpleNamespace(force=False))
+    assert spared.poll() is not None and not alive(below)
+
+
+def test_a_label_that_fails_ahead_does_not_keep_others_from_being_trained(monkeypatch, capsys):
+    trained = []
+
+    def train(label, profile):
+        trained.append((label, profile.training.documents, profile.seeds, profile.only))
+        raise ValueError(f"{label} failed")
+
+    parameters = {"profile": "smoke", "seeds": "0,1", "only": "cosine", "overrides": ["training.documents=30"]}
+    job = {"parameters": parameters, "labels": ["fig4_2", "fig4_3"], "runner": os.getppid()}
+    monkeypatch.setattr(sys, "argv", ["ahead", json.dumps(job)])
+    monkeypatch.setattr(ahead, "train", train)
+    for name in ("adopt_orphans", "end_with", "yield_to_others"):
+        monkeypatch.setattr(ahead, name, lambda *_: None)
+    ahead.main()
+    assert trained == [(label, 30, (0, 1), "cosine") for label in job["labels"]]
+    assert "ValueError: fig4_3 failed" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
-    ("words", "jobs", "expected"),
+    ("words", "variables", "expected"),
     [
-        (["fig3_1", "fig4_2", "fig4_5"], "", ["fig4_2", "fig4_5"]),
-        (["fig4_2"], "", None),
-        (["fig4_2", "fig4_5", "--jobs", "2"], "", None),
-        (["fig4_2", "fig4_5"], "2", None),
-        (["thesis", "fig4_2", "fig4_5"], "", None),
+        (["fig3_1", "fig4_2", "fig4_5"], {}, ["fig4_2", "fig4_5"]),
+        (["fig4_2"], {}, None),
+        (["fig4_2", "fig4_5", "--jobs", "2"], {}, None),
+        (["fig4_2", "fig4_5"], {"THESIS_JOBS": "2"}, None),
+        (["fig4_2", "fig4_5", "--dask", "tcp://nowhere:1"], {}, None),
+        (["fig4_2", "fig4_5"], {"THESIS_DASK": "tcp://nowhere:1"}, None),
+        (["fig4_2", "fig4_5"], {"GPU": "there"}, None),
+        (["thesis", "fig4_2", "fig4_5"], {}, None),
     ],
 )
-def test_no_more_processes_work_than_a_person_asked_for(monkeypatch, tmp_path, words, jobs, expected):
+def test_no_more_processes_work_than_a_person_asked_for(monkeypatch, tmp_path, words, variables, expected):
+    for name in ("THESIS_JOBS", "THESIS_DASK"):
+        monkeypatch.setenv(name, variables.get(name, ""))
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
-    monkeypatch.setenv("THESIS_JOBS", jobs)
-    monkeypatch.setattr(run_all.executors, "DRIVER", tmp_path / "no GPU")
-    monkeypatch.setattr(run_all.subprocess, "Popen", lambda command, **_: json.loads(command[-1])["labels"])
-    options = schedule.arguments(words)
-    assert run_all.train_ahead(schedule.plans(options, profiles.load(options.profile)), options) == expected
+    monkeypatch.setattr(run_all.executors, "DRIVER", tmp_path / ("" if "GPU" in variables else "no GPU"))
+    started = []
+    monkeypatch.setattr(run_all.subprocess, "Popen", lambda *command, **options: started.append((command, options)))
+    monkeypatch.setattr(run_all.executors, "jobs", lambda asked: 3)  # torch is not asked for the GPU
+    options = schedule.arguments([*words, "--seeds", "0,1"])
+    run_all.train_ahead(schedule.plans(options, profiles.load(options.profile)), options)
+    assert bool(started) == bool(expected)
+    for (command,), given in started:
+        job = json.loads(command[-1])
+        assert job["labels"] == expected and job["runner"] == os.getpid()
+        assert job["parameters"] == {"profile": "mini", "seeds": "0,1", "only": "", "overrides": []}
+        assert given["env"]["THESIS_JOBS"] == "2", "the notebook at work has one core"
 
 
 @kernels

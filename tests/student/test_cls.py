@@ -38,9 +38,17 @@ def test_global_attention_reaches_beyond_the_window():
     assert not np.allclose(cls.encode([IDS[1]]), cls.encode([changed]), atol=1e-6)
 
 
-def test_one_by_one_and_in_a_batch_are_the_same():
+def test_one_by_one_and_in_a_batch_are_the_same(monkeypatch):
     _, cls = make()
-    np.testing.assert_allclose(cls.encode(IDS, batch_tokens=100), cls(IDS).detach().numpy(), atol=1e-5)
+    expected, batches, longest = cls(IDS).detach().numpy(), [], max(map(len, IDS))
+    padded = cls._padded
+    monkeypatch.setattr(cls, "_padded", lambda ids: batches.append([*map(len, ids)]) or padded(ids))
+    for batch_tokens in (1, 2 * longest, 1000):
+        batches.clear()
+        np.testing.assert_allclose(cls.encode(IDS, batch_tokens=batch_tokens), expected, atol=1e-5)
+        assert sorted(sum(batches, [])) == sorted(map(len, IDS))
+        assert all(len(batch) == 1 or len(batch) * max(batch) <= batch_tokens for batch in batches)
+    assert len(batches) == 1, "all of them fit"
 
 
 def test_checkpointing_repeats_the_gradients():
