@@ -1,4 +1,5 @@
 """Core-minutes that a store's notes add up to, by kind of entry: what a run has cost, whatever else the cores did.
+They are the processor's; until 24 November 2026 they were the clock's, on cores that had other work, too.
 
 THESIS_ARTIFACTS=... python tests/benchmarks/store_minutes.py
 
