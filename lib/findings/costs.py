@@ -69,6 +69,19 @@ def asked(labels: Collection[str], profile: Profile) -> list[Stage]:
     return [stage for stage in stages.values() if stage.pairs]
 
 
+def train(label: str, profile: Profile) -> None:
+    """What `asked` has for a label: teachers, students and, where tasks judge them, their heads."""
+    for own, split, asked_for in asked([label], profile):
+        pairs, seeds = sorted(asked_for, key=str), dict[str, list[int]]()
+        for variant, seed in pairs:
+            seeds.setdefault(variant.identity, []).append(seed)
+        limits = profile.final.rounds.values() if split == "test" else [None]
+        if split is None:
+            runs.embed(pairs, own, None, split)
+        for limit in limits if split else ():
+            runs.run(seeds, profile=own, seeds=seeds, split=split, limit=limit)
+
+
 def document(profile: Profile, limit: float) -> float:
     """Mean tokens of a document of the corpus, of each at most `limit`."""
     if facts := FACTS["profiles"][profile.name].get("document"):

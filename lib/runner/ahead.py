@@ -15,7 +15,6 @@ import traceback
 from pathlib import Path
 
 from lib.config import profiles
-from lib.config.schema import Profile
 from lib.runner.run_notebook import adopt_orphans, end_children
 from lib.store.executors import end_with
 
@@ -33,32 +32,18 @@ def yield_to_others() -> None:
             time.sleep(0.2)
 
 
-def train(label: str, profile: Profile) -> None:
-    """Everything that a label needs trained: teachers, students and, where tasks judge them, heads."""
-    from lib.experiments import runs
-    from lib.findings import costs
-
-    for own, split, asked in costs.asked([label], profile):
-        pairs, seeds = sorted(asked, key=str), dict[str, list[int]]()
-        for variant, seed in pairs:
-            seeds.setdefault(variant.identity, []).append(seed)
-        limits = profile.final.rounds.values() if split == "test" else [None]
-        if split is None:
-            runs.embed(pairs, own, None, split)
-        for limit in limits if split else ():
-            runs.run(seeds, profile=own, seeds=seeds, split=split, limit=limit)
-
-
 def main() -> None:
     """Run the job named on the command line: labels of notebooks in their order, for a profile."""
     adopt_orphans()
     job = json.loads(sys.argv[1])
     end_with(job["runner"], end_children)
     yield_to_others()
+    from lib.findings import costs
+
     profile = profiles.load(job["parameters"].pop("profile"), **job["parameters"])
     for label in job["labels"]:
         try:
-            train(label, profile)
+            costs.train(label, profile)
         except Exception:  # its notebook will meet it and say so
             traceback.print_exc()
 

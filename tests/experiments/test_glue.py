@@ -233,12 +233,11 @@ def test_a_share_of_a_task_s_examples_is_one_of_what_its_heads_train_on():
             assert [runs._examples("OC", profile, split, 0.25) for split in ("validation", "test")] == [share, 50]
 
 
-@pytest.mark.parametrize("has_bfloat16", [True, False])
-def test_held_out_documents_are_embedded_in_the_precision_of_all_others(has_bfloat16):
-    with fakes() as patch:
-        patch.setattr(models, "has_bfloat16", lambda: has_bfloat16)
-        watch = student_training.held_out_watch(parse(CONTEXTUAL), PROFILE)
-    assert watch.precision == ("bf16" if has_bfloat16 else "fp32")
+def test_held_out_documents_are_embedded_in_the_precision_of_all_others():
+    for has_bfloat16, precision in ((True, "bf16"), (False, "fp32")):
+        with fakes() as patch:
+            patch.setattr(models, "has_bfloat16", lambda has_bfloat16=has_bfloat16: has_bfloat16)
+            assert student_training.held_out_watch(parse(CONTEXTUAL), PROFILE).precision == precision
 
 
 def test_held_out_cca_is_measured_before_half_way_and_at_the_end():
@@ -299,8 +298,9 @@ def test_every_head_has_its_own_seed_and_their_mean_is_recorded():
 
 
 def test_what_another_process_has_recorded_meanwhile_is_not_trained_again():
-    jobs, _, record = head_jobs("validation", None, recorded=["MSE"])
-    assert [job.name for job in jobs] == ["cosine, seed 3, OC"] * 2 and record["heads"] == [1.0, 0.0]
+    jobs, _, *records = head_jobs("validation", None, recorded=["MSE"])
+    assert [job.name for job in jobs] == ["cosine, seed 3, OC"] * 2
+    assert [record["heads"] for record in records] == [[1.0, 0.0]]
     assert head_jobs("validation", None, recorded=["MSE", "cosine"]) == ()
 
 

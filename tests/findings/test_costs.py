@@ -173,3 +173,23 @@ def test_models_of_unknown_size_are_not_reckoned():
     told = costs.table(ALL, profiles.load("thesis", overrides=["student.model=own"]))
     assert told[1:] == ["Costs: not reckoned, as the sizes of these models are not known"]
     assert costs.table(ALL, profiles.load("smoke")) == []
+
+
+def test_what_a_label_asks_for_is_trained_and_judged(monkeypatch):
+    """In all rounds of Chapter 5; twins, which no task judges, are embedded alone."""
+    profile, calls = profiles.load("smoke"), []
+    monkeypatch.setattr(costs.runs, "run", lambda models, **given: calls.append(("run", {*models}, given)))
+    monkeypatch.setattr(costs.runs, "embed", lambda pairs, own, executor, split: calls.append(("embed", pairs, own)))
+    costs.train("fig4_7", profile)
+    (_, judged, given), (kind, twins, dealt) = calls
+    assert (
+        kind == "embed"
+        and dealt.training.contextual_rows == "dealt"
+        and {model.identity for model, _ in twins} < judged
+    )
+    assert given["seeds"].keys() == judged and given["seeds"]["cosine"] == [0, 1]
+    assert (given["split"], given["limit"], given["profile"]) == ("validation", None, profile)
+    calls.clear()
+    costs.train("fig5_3", profile)
+    assert [(given["split"], given["limit"]) for _, _, given in calls] == [("test", 20), ("test", 60), ("test", None)]
+    assert all(given["profile"].training.accumulation == profile.final.accumulation for _, _, given in calls)

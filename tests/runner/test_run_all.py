@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from lib.config import paths, profiles
+from lib.findings import costs
 from lib.runner import ahead, run_all, run_notebook, schedule
 
 kernels = pytest.mark.smoke  # starts notebooks' kernels: seconds each
@@ -449,7 +450,7 @@ def test_a_label_that_fails_ahead_does_not_keep_others_from_being_trained(monkey
     parameters = {"profile": "smoke", "seeds": "0,1", "only": "cosine", "overrides": ["training.documents=30"]}
     job = {"parameters": parameters, "labels": ["fig4_2", "fig4_3"], "runner": os.getppid()}
     monkeypatch.setattr(sys, "argv", ["ahead", json.dumps(job)])
-    monkeypatch.setattr(ahead, "train", train)
+    monkeypatch.setattr(costs, "train", train)
     for name in ("adopt_orphans", "end_with", "yield_to_others"):
         monkeypatch.setattr(ahead, name, lambda *_: None)
     ahead.main()
