@@ -15,6 +15,8 @@ from lib.store.files import write_atomically
 from lib.store.records import store
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 
+EMBEDDED = 2000  # training documents; gensim reads them faster than it trains
+
 
 @dataclass(frozen=True)
 class SideBySide:
@@ -32,12 +34,20 @@ class SideBySide:
 def embeddings(label: str, name: str, profile: Profile) -> np.ndarray | SideBySide:
     """(texts, dim) embeddings of a Paragraph Vector for a set of texts; a compound is its two parts side by side."""
     parts = [paragraph_vector(part, profile, name == "all_tasks")[name] for part in label.split("+")]
+    parts = [part[: profile.training.documents] for part in parts] if name == "train" else parts
     return SideBySide(parts) if name == "train" else np.concatenate(parts, axis=1)
+
+
+def documents(profile: Profile) -> int:
+    """How many training documents those that teach embed: those of the profile, and others that cost less time than to
+    train a Paragraph Vector anew for another profile, which trains its students on more."""
+    return max(profile.training.documents, min(profile.corpus.train_documents, EMBEDDED))
 
 
 def paragraph_vector(label: str, profile: Profile, everything: bool = False) -> dict[str, np.ndarray]:
     """A single Paragraph Vector trained on the corpus: its embeddings by set, `vocabulary_size`, `seconds` of training,
-    `documents` it saw and how many of them gensim `truncated`. One that teaches no student embeds task texts alone."""
+    `documents` it saw and how many of them gensim `truncated`. One that teaches no student embeds task texts alone, the
+    others of training documents as many as `documents` says."""
     teaches = any(label in teacher.split("+") for teacher in CONTEXTUAL_TEACHERS.values())
     sets = ("train", "validation", "all_tasks") if teaches else ("all_tasks" if everything else "tasks",)
     recipe = keys.paragraph_vector(label, profile)
@@ -48,9 +58,10 @@ def paragraph_vector(label: str, profile: Profile, everything: bool = False) -> 
     def embed(texts: Sequence[str]) -> dict[str, np.ndarray]:
         return {"vectors": model().encode(texts) if texts else np.empty((0, model().dim), np.float32)}
 
+    longest = profile.changed("training", documents=documents(profile))
     for name in sets:
-        texts = functools.partial(text_sets.texts, name, profile)
-        arrays[name] = store().mapped(keys.paragraph_vector(label, profile, (name,)), texts, embed)["vectors"]
+        texts = functools.partial(text_sets.texts, name, longest)
+        arrays[name] = store().mapped(keys.paragraph_vector(label, longest, (name,)), texts, embed)["vectors"]
     if "all_tasks" in arrays:  # the others of which begin with them
         arrays["tasks"] = arrays["all_tasks"][: len(text_sets.texts("tasks", profile))]
     store().path(recipe, ".model").unlink(missing_ok=True)

@@ -11,6 +11,7 @@ from lib.experiments import contextual_teacher, keys, models, structural_teacher
 from lib.store.records import store
 
 
+@keys.data_at_rest()
 def of(variant: Variant | str, seed: int, profile: Profile, split: str | None = "validation") -> dict[str, np.ndarray]:
     """One model's arrays: "tasks" (texts, dim), "validation" (documents, dim), "halves" of these (first halves, then
     second ones), and a student's training history. The mean of chunks, Paragraph Vectors and TF-IDF have "tasks" alone.
@@ -18,8 +19,8 @@ def of(variant: Variant | str, seed: int, profile: Profile, split: str | None = 
     The history: "loss" (updates,), and with a contextual teacher "watched" (measurements, 4): update, held-out CCA of
     the embeddings and of their projections, and the contextual share of the gradient. split: asked for "validation",
     "tasks" has rows for the texts of training and validation only; for "test" for all, and base and students
-    have them once more, as "cut", embedded up to the structural teacher's limit; None leaves "tasks" out, for students
-    that no task judges. TF-IDF's "tasks" are sparse.
+    have them once more, as "cut", embedded up to the structural teacher's limit; None leaves all but "validation" out,
+    for controls. TF-IDF's "tasks" are sparse.
     """
     variant = variants.parse(variant) if isinstance(variant, str) else variant
     recipe = keys.embeddings(variant, seed, profile, split)

@@ -34,9 +34,10 @@ _looked_at: dict[tuple[Any, ...], str] | None = None
 
 @contextlib.contextmanager
 def data_at_rest() -> Iterator[None]:
-    """In this block dataset folders are looked at once: for loops over many recipes, each of which asks again."""
+    """In this block, or a function that it decorates, dataset folders are looked at once: many recipes ask for them."""
     global _looked_at
-    before, _looked_at = _looked_at, {}
+    before = _looked_at
+    _looked_at = {} if before is None else before
     try:
         yield
     finally:
@@ -118,8 +119,8 @@ def task_set(split: str) -> str:
 
 def embedded_sets(split: str | None) -> dict[str, str]:
     """The set of texts that each array of a model's embeddings is of. split None: of held-out documents alone."""
-    held_out = {"validation": "validation", "halves": "halves"}
-    return held_out if split is None else {"tasks": task_set(split), **held_out}
+    judged = {} if split is None else {"tasks": task_set(split), "halves": "halves"}
+    return judged | {"validation": "validation"}
 
 
 def embeddings(variant: Variant, seed: int, profile: Profile, split: str | None = "validation") -> Recipe:

@@ -83,6 +83,7 @@ def run(
     return pd.DataFrame(rows)
 
 
+@keys.data_at_rest()
 def retrieve(
     models: Iterable[str | Variant],
     *,
@@ -230,7 +231,8 @@ def _row(pair: Pair, task: str, metric: str, split: str, value: float, profile: 
 
 def _precisions(targets: list[int], ranking: list[int]) -> np.ndarray:
     """(targets,) precision at each target's rank; their mean is `metrics.average_precision`."""
-    places = {name: place for place, name in enumerate(ranking, 1)}
+    hits = np.fromiter(map({*targets}.__contains__, ranking), dtype=bool)
+    places = {ranking[row]: row + 1 for row in np.flatnonzero(hits)}
     ranks = np.array([places.get(target, np.inf) for target in targets])
     return (ranks <= ranks[:, None]).sum(1) / ranks
 

@@ -8,7 +8,7 @@ from lib.config.profiles import Profile, grid
 from lib.distillation import projection
 from lib.distillation.held_out_cca import chance_cca
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, TEACHER_OF_DIMENSION, Variant, parse
-from lib.experiments import embeddings, models
+from lib.experiments import embeddings, keys, models
 from lib.experiments.student_training import contextual_rows
 from lib.findings import chapter4
 from lib.findings.teacher_distances import cosines
@@ -63,6 +63,7 @@ def _settings(variant: Variant, profile: Profile) -> dict[str, str]:
     }
 
 
+@keys.data_at_rest()
 def figure_histories(groups: dict[str, str], profile: Profile) -> pd.DataFrame:
     """Figures A.2 and A.3, while students with a contextual loss train: held-out CCA of embeddings and projections, and
     by chance, and the contextual share of the gradient (`lib.distillation.gradient_share`). groups: figure -> group.

@@ -11,7 +11,7 @@ import numpy as np
 from lib.config import paths
 from lib.config.profiles import Profile, read_yaml
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, Variant, parse
-from lib.experiments import keys, runs
+from lib.experiments import contextual_teacher, keys, runs
 from lib.experiments.models import precision
 from lib.experiments.student_training import WATCHED_PARTS
 from lib.findings import chapter4, contextual, final_students, sensitivity, teacher_distances
@@ -134,7 +134,7 @@ def paragraph_vectors(stages: Iterable[Stage], profile: Profile) -> tuple[list[f
     texts: dict[tuple[str, int], dict[str, tuple[float, float]]] = {}  # (label, seed): {set: texts and their tokens}
     for own, split, pairs in stages:
         whole, tasks = (task_texts(own, each, np.inf)[:2] for each in ("test", split))
-        documents = {"train": own.training.documents, "held out": own.corpus.validation_documents}
+        documents = {"train": contextual_teacher.documents(own), "held out": own.corpus.validation_documents}
         shared = {f"{name} {count}": (count, count * document(own, np.inf)) for name, count in documents.items()}
         for model, seed in pairs:
             seed = own.contextual_teacher.seed + seed * (model.kind == "paragraph_vector")
@@ -165,9 +165,11 @@ def encoders(stages: Iterable[Stage]) -> tuple[float, float, float, float]:
         texts, tokens, _ = task_texts(own, split, positions)
         _, short, long = task_texts(own, split, limit)
         students, tests = _students(pairs), split == "test"  # which embeds long texts once more, cut
+        controls = split is None  # have no halves, and are looked at when they are trained
         trained += len(students) * count * length
-        read += (len(students) + 1) * (tokens + 2 * held * length + tests * long * limit)
-        read += (WATCHED_PARTS - 1) * held * length * sum(model.contextual is not None for model in students)
+        read += (len(students) + 1) * (tokens + (2 - controls) * held * length + tests * long * limit)
+        watched = sum(model.contextual is not None for model in students) * (not controls)
+        read += (WATCHED_PARTS - 1) * held * length * watched
         taught += (count + 2 * held) * document(own, limit) + short
         taught += tokens * sum(model.kind == "sbert_chunks" for model, _ in pairs)
         numbers += (count + 2 * held) * length + tokens  # token ids

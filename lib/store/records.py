@@ -79,13 +79,12 @@ class Store:
 
     def has(self, recipe: Recipe) -> bool:
         """True if a whole, undamaged entry is there."""
-        return any(self._whole(recipe, suffix) is not None for suffix in (".npz", ".json"))
+        path = self.path(recipe, ".note")
+        return any(self._whole(path, suffix) is not None for suffix in READ)
 
     def note(self, recipe: Recipe) -> dict[str, Any]:
         """How an entry was made: processor seconds, and what the caller added; empty if there is none to be read."""
-        with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
-            return dict(json.loads(self.path(recipe, ".note").read_bytes()))
-        return {}
+        return _note(self.path(recipe, ".note"))
 
     def lock(self, recipe: Recipe) -> FileLock:
         """For `with`: only one process at a time makes an entry; a killed process frees it."""
@@ -95,11 +94,11 @@ class Store:
         """Where a file of an entry is, or will be."""
         return self.folder / recipe["kind"] / f"{fingerprint(recipe)}{suffix}"
 
-    def _whole(self, recipe: Recipe, suffix: str) -> bytes | None:
-        """The content of an entry, or None if it is missing, not what its note says or cannot be read."""
+    def _whole(self, path: Path, suffix: str) -> bytes | None:
+        """The content of the entry of a note, or None if it is missing, not what this says or cannot be read."""
         with contextlib.suppress(Exception):  # what somebody else wrote raises errors of any type
-            content = self.path(recipe, suffix).read_bytes()
-            if self.note(recipe).get("sha256") == hashlib.sha256(content).hexdigest():
+            content = path.with_suffix(suffix).read_bytes()
+            if _note(path).get("sha256") == hashlib.sha256(content).hexdigest():
                 READ[suffix](content)
                 return content
         return None
@@ -141,12 +140,13 @@ class Store:
             write_atomically(path, json.dumps(note).encode())
 
     def _content(self, recipe: Recipe, suffix: str, make: Callable[[], bytes], note: dict[str, Any]) -> bytes:
-        if (content := self._whole(recipe, suffix)) is not None:
+        note_path = self.path(recipe, ".note")
+        path = note_path.with_suffix(suffix)
+        if (content := self._whole(note_path, suffix)) is not None:
             return content
         with self.lock(recipe):
-            if (content := self._whole(recipe, suffix)) is not None:  # another process made it while this one waited
+            if (content := self._whole(note_path, suffix)) is not None:  # another process made it meanwhile
                 return content
-            path = self.path(recipe, suffix)
             if path.exists():
                 warnings.warn(f"{path} was damaged or unfinished: computing it again", stacklevel=3)
             start = time.process_time()
@@ -154,8 +154,14 @@ class Store:
             note = {"seconds": round(time.process_time() - start, 3), **note}
             note["sha256"] = hashlib.sha256(content).hexdigest()
             write_atomically(path, content)
-            write_atomically(path.with_suffix(".note"), json.dumps(note, ensure_ascii=False).encode())
+            write_atomically(note_path, json.dumps(note, ensure_ascii=False).encode())
             return content
+
+
+def _note(path: Path) -> dict[str, Any]:
+    with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
+        return dict(json.loads(path.read_bytes()))
+    return {}
 
 
 def store() -> Store:

@@ -3,6 +3,7 @@
 It is Longformer's local attention (Beltagy, Peters and Cohan 2020, section 3) as `transformers.LongformerModel` has it.
 """
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -57,16 +58,22 @@ def _edges(lengths: tuple[int, ...], device: torch.device) -> Tensor:
     return torch.tensor([0, *lengths], dtype=torch.int32).cumsum(0, dtype=torch.int32).to(device)
 
 
-def _blocks(lengths: Sequence[int], half: int, size: int) -> Iterator[tuple[int, int, int, int]]:
-    """Equally long blocks of each document: at most `size` queries [start, stop), the keys [first, last) in reach."""
+def _blocks(lengths: Sequence[int], half: int, size: int) -> Iterator[tuple[int, int, int, int, int]]:
+    """Equally long blocks of each document: at most `size` queries [start, stop), the keys [first, last) in reach.
+
+    Neighbours that are one block each and equally long are one block together; the last value counts them.
+    """
     offset = 0
-    for length in lengths:
-        count = -(-length // size)
-        for i in range(count):
-            start, stop = i * length // count, (i + 1) * length // count
-            first, last = max(0, start - half), min(length, stop + half)
-            yield offset + start, offset + stop, offset + first, offset + last
-        offset += length
+    for length, run in itertools.groupby(lengths):
+        alike, count = len([*run]), -(-length // size)
+        together = alike if count == 1 else 1
+        for _ in range(alike // together):
+            for i in range(count):
+                start, stop = i * length // count, (i + 1) * length // count
+                first, last = max(0, start - half), min(length, stop + half)
+                more = offset + (together - 1) * length
+                yield offset + start, more + stop, offset + first, more + last, together
+            offset += together * length
 
 
 def _kept(weights: Tensor, p: float, generator: torch.Generator) -> Tensor:
@@ -95,11 +102,11 @@ class _Blocks(torch.autograd.Function):
         # the global state, repeats it.
         seed = int(torch.randint(2**62, ())) if dropout else 0
         out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
-        values, result = _by_head(v), out.transpose(0, 1)
-        for rows, reach, weights, keep in _weights(q, k, lengths, half, dropout, seed):
+        for rows, reach, documents, weights, keep in _weights(q, k, lengths, half, dropout, seed):
             if keep is not None:
                 weights.mul_(keep)
-            result[:, rows] = torch.bmm(weights.to(q.dtype), values[:, reach])
+            product = torch.bmm(weights.to(q.dtype), _by_head(v[reach], documents))
+            _apart(out[rows], documents).copy_(product.view(documents, -1, *product.shape[1:]))
         ctx.save_for_backward(q, k, v)
         ctx.settings = lengths, half, dropout, seed
         return out
@@ -111,9 +118,15 @@ class _Blocks(torch.autograd.Function):
             return *_backward(grad, q, k, v, *ctx.settings), None, None, None
 
 
-def _by_head(x: Tensor) -> Tensor:
-    """(heads, tokens, head_dim): a view; a copy in half precision, whose products are twice as fast on whole rows."""
-    return x.transpose(0, 1).contiguous() if x.dtype in HALF_PRECISION else x.transpose(0, 1)
+def _apart(x: Tensor, documents: int) -> Tensor:
+    """A view (documents, heads, tokens, head_dim) of equally long documents (documents * tokens, heads, head_dim)."""
+    return x.unflatten(0, (documents, -1)).transpose(1, 2)
+
+
+def _by_head(x: Tensor, documents: int) -> Tensor:
+    """`_apart` as (documents * heads, tokens, head_dim); a copy in half precision, where whole rows are twice as fast."""
+    rows = _apart(x, documents).flatten(0, 1)
+    return rows.contiguous() if x.dtype in HALF_PRECISION else rows
 
 
 def _wide(dtype: torch.dtype) -> torch.dtype:
@@ -122,7 +135,8 @@ def _wide(dtype: torch.dtype) -> torch.dtype:
 
 
 def _weights(q, k, lengths, half, dropout, seed):
-    """Yield for every block: its rows, the keys it reaches, its attention weights (heads, rows, keys), its dropout.
+    """Yield for every block: its rows, the keys it reaches, how many documents these are, its attention weights
+    (documents * heads, rows of one, keys of one), its dropout.
 
     Products are in the dtype of q and k, so scores of bfloat16 are rounded; the weights are in at least float32.
     """
@@ -133,18 +147,18 @@ def _weights(q, k, lengths, half, dropout, seed):
     # right those from r on, counted from the first key that row 0 misses. Both are slices of one triangle each.
     full = torch.full((size, size), -math.inf, dtype=_wide(q.dtype), device=q.device)
     left, right = full.tril(-1), full.triu()
-    queries, keys = _by_head(q), _by_head(k).transpose(1, 2)
-    for start, stop, first, last in _blocks(lengths, half, size):
-        rows, reach, count = slice(start, stop), slice(first, last), stop - start
-        weights = torch.bmm(queries[:, rows] * scale, keys[:, :, reach]).to(full.dtype)
+    for start, stop, first, last, documents in _blocks(lengths, half, size):
+        rows, reach, count = slice(start, stop), slice(first, last), (stop - start) // documents
+        queries, keys = _by_head(q[rows], documents), _by_head(k[reach], documents)
+        weights = torch.bmm(queries * scale, keys.transpose(1, 2)).to(full.dtype)
         skipped = half - (start - first)  # keys that the start of the document takes from the left
         if count - 1 > skipped:
             weights[:, :, : count - 1 - skipped] += left[:count, skipped : count - 1]
-        beyond = last - (start + half + 1)  # keys that row 0 does not reach
+        beyond = keys.shape[1] - (start - first + half + 1)  # keys that row 0 does not reach
         if beyond > 0:
             weights[:, :, -beyond:] += right[:count, :beyond]
         torch.softmax(weights, -1, out=weights)
-        yield rows, reach, weights, _kept(weights, dropout, generator) if dropout else None
+        yield rows, reach, documents, weights, _kept(weights, dropout, generator) if dropout else None
 
 
 def _backward(grad, q, k, v, lengths, half, dropout, seed):
@@ -153,17 +167,18 @@ def _backward(grad, q, k, v, lengths, half, dropout, seed):
     wide = _wide(q.dtype)
     grad_q = torch.empty(q.shape, dtype=wide, device=q.device)
     grad_k, grad_v = (torch.zeros(q.shape, dtype=wide, device=q.device) for _ in range(2))
-    queries, keys, values, grads = (_by_head(x) for x in (q, k, v, grad))
-    to_q, to_k, to_v = (x.transpose(0, 1) for x in (grad_q, grad_k, grad_v))
-    for rows, reach, weights, keep in _weights(q, k, lengths, half, dropout, seed):
-        d_weights = torch.bmm(grads[:, rows], values[:, reach].transpose(1, 2)).to(wide)
+    for rows, reach, documents, weights, keep in _weights(q, k, lengths, half, dropout, seed):
+        queries, grads = (_by_head(x[rows], documents) for x in (q, grad))
+        keys, values = (_by_head(x[reach], documents) for x in (k, v))
+        to_q, to_k, to_v = (_apart(x, documents) for x in (grad_q[rows], grad_k[reach], grad_v[reach]))
+        d_weights = torch.bmm(grads, values.transpose(1, 2)).to(wide)
         kept = weights
         if keep is not None:
             kept = weights * keep
             d_weights.mul_(keep)
-        to_v[:, reach] += torch.bmm(kept.to(q.dtype).transpose(1, 2), grads[:, rows])
+        to_v += torch.bmm(kept.to(q.dtype).transpose(1, 2), grads).view(to_v.shape)
         # The derivative of softmax in one pass; the public way, through autograd, would keep every block.
         d_scores = torch.ops.aten._softmax_backward_data(d_weights, weights, -1, weights.dtype).to(q.dtype)
-        to_q[:, rows] = torch.bmm(d_scores, keys[:, reach])
-        to_k[:, reach] += torch.bmm(d_scores.transpose(1, 2), queries[:, rows])
+        to_q.copy_(torch.bmm(d_scores, keys).view(to_q.shape))
+        to_k += torch.bmm(d_scores.transpose(1, 2), queries).view(to_k.shape)
     return tuple(x.to(q.dtype) for x in (grad_q.mul_(scale), grad_k.mul_(scale), grad_v))

@@ -181,6 +181,15 @@ def test_a_paragraph_vector_is_not_trained_again_when_it_was_killed_embedding(th
     assert all(np.array_equal(after[name], before[name]) for name in ("train", "validation", "all_tasks"))
 
 
+def test_a_paragraph_vector_is_not_trained_again_for_more_documents(thousand, monkeypatch):
+    profile, _ = thousand
+    short, long = (profile.changed("training", documents=count) for count in (200, 400))
+    before = contextual_teacher.embeddings("DM;100;lowercase;2", "train", short)[:]
+    monkeypatch.setattr(ParagraphVector, "train", None)
+    after = contextual_teacher.embeddings("DM;100;lowercase;2", "train", long)[:]
+    assert len(before) == 200 and len(after) == 400 and (after[:200] == before).all()
+
+
 def test_what_is_damaged_is_made_again(thousand):
     profile, _ = thousand
     before = structural_teacher.embeddings("train", profile)["embeddings"].copy()

@@ -123,7 +123,7 @@ def fakes():
         yield patch
 
 
-def handed_over(label, seed=3, profile=PROFILE, start=None):
+def handed_over(label, seed=3, profile=PROFILE, start=None, **options):
     """What `train_student` gives to `training.distill`, and what it returns."""
     calls = []
 
@@ -133,7 +133,7 @@ def handed_over(label, seed=3, profile=PROFILE, start=None):
 
     with fakes() as patch:
         patch.setattr(training, "distill", distill)
-        result = student_training.train_student(parse(label), seed, profile, start)
+        result = student_training.train_student(parse(label), seed, profile, start, **options)
     ((student, objective, data, settings),) = calls
     return student, objective, data, settings, result
 
@@ -148,6 +148,30 @@ def test_training_gets_what_the_profile_says():
     assert settings["negatives"] is None and handed_over("max-margin;MSE;γ=1.0")[3]["negatives"] == 5
     assert settings["checkpoint"].match("store/student/*.pt") and student.frozen and student.gradient_checkpointing
     assert len(data.token_ids) == len(data.lengths) == 40 and data.lengths[:2].tolist() == [3, 9]
+
+
+def test_a_short_training_keeps_a_checkpoint_only_for_who_waits_for_it():
+    """Of five updates: a checkpoint takes longer than one of them."""
+    every = {count: PROFILE.changed("training", checkpoint_every=count) for count in (4, 5)}
+    kept = [handed_over("cosine", profile=profile)[3]["checkpoint"] is not None for profile in every.values()]
+    assert kept == [True, False]
+    assert handed_over("cosine", profile=every[5], on_update=print)[3]["checkpoint"] is not None
+
+
+def test_controls_are_looked_at_when_they_are_trained():
+    dealt = PROFILE.changed("training", contextual_rows="dealt")
+    watched = [handed_over(CONTEXTUAL, profile=profile)[3]["watch_every"] for profile in (PROFILE, dealt)]
+    assert watched == [2, 0]
+
+
+def test_paragraph_vectors_embed_documents_for_longer_trainings_of_the_same_corpus():
+    """Or they would be trained again for each number of documents."""
+    counts = [PROFILE.training.documents, 60, PROFILE.corpus.train_documents]
+    longer = [PROFILE.changed("training", documents=count) for count in counts]
+    assert [contextual_teacher.documents(profile) for profile in longer] == [PROFILE.corpus.train_documents] * 3
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contextual_teacher, "EMBEDDED", 50)
+        assert [contextual_teacher.documents(profile) for profile in longer] == [50, *counts[1:]]
 
 
 def test_a_student_gets_its_own_teachers_batches_and_pooling():
@@ -220,7 +244,7 @@ def test_embeddings_for_no_split_are_of_held_out_documents_alone():
     with fakes() as patch:
         patch.setattr(training, "distill", lambda *_, **__: History([0.5, 0.25], []))
         arrays = {split: embeddings._compute(parse("cosine"), 0, PROFILE, split) for split in (None, "validation")}
-    assert arrays[None].keys() == {"validation", "halves", "loss"} == arrays["validation"].keys() - {"tasks"}
+    assert arrays[None].keys() == {"validation", "loss"} == arrays["validation"].keys() - {"tasks", "halves"}
 
 
 def test_a_share_of_a_task_s_examples_is_one_of_what_its_heads_train_on():

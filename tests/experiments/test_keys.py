@@ -1,12 +1,13 @@
 """What a change makes again: every module that a value runs, and nothing that it does not."""
 
+import numpy as np
 import pytest
 
 from lib.config import profiles
 from lib.data import sources
 from lib.distillation import variants
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
-from lib.experiments import keys, models
+from lib.experiments import embeddings, keys, models, runs
 from lib.store import source_keys
 from lib.store.files import fingerprint
 from lib.store.source_keys import ROOT, closure, source_key
@@ -139,8 +140,25 @@ def test_changed_files_count_and_are_looked_at_once_where_many_keys_are_asked_fo
     with keys.data_at_rest():
         assert embedding_keys() == before and len(looks) == 2  # the corpus' and the tasks'
         looks += [1] * 100  # the files change
+        with keys.data_at_rest():
+            assert embedding_keys() == before
         assert embedding_keys() == before
     assert not set(embedding_keys().values()) & set(before.values())
+
+
+@pytest.mark.parametrize("call", [
+    lambda: embeddings.of("Longformer", 0, PROFILE),
+    lambda: runs.retrieve(["Longformer"], profile=PROFILE, seeds=[0], tasks=[]),
+])  # fmt: skip
+def test_a_model_looks_at_files_once(monkeypatch, tmp_path, call):
+    """A look takes five milliseconds; a student with a contextual teacher asks for some seventy keys."""
+    looks = []
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
+    monkeypatch.setattr(sources, "fingerprint", lambda *arguments: looks.append(1) or "files")
+    monkeypatch.setattr(runs, "embed", lambda pairs, profile, *_: embeddings.of(*pairs[0], profile))
+    monkeypatch.setattr(embeddings, "_compute", lambda variant, *_: {"keys": np.array([*embedding_keys()])})
+    call()
+    assert len(looks) == 2  # the corpus' and the tasks'
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_by_hand():
 
 
 @pytest.mark.parametrize("window", [2, 6, 32, 128, 254, 512])
-@pytest.mark.parametrize("lengths", [[1], [700], [1, 2, 127, 128, 129, 130, 1], [300, 5, 64, 257]])
+@pytest.mark.parametrize("lengths", [[1], [700], [1, 2, 127, 128, 129, 130, 1], [300, 5, 64, 257], [40] * 3 + [9, 9, 200, 200]])
 def test_values_and_gradients_equal_the_formula(lengths, window):
     q, k, v = random_qkv(sum(lengths))
     grad = torch.randn(q.shape, generator=torch.Generator().manual_seed(1), dtype=q.dtype)
@@ -53,7 +53,7 @@ def test_gradcheck(monkeypatch, dropout):
 
     def attend(q, k, v):
         torch.manual_seed(3)  # the same weights are dropped at every call
-        return sliding_window(q, k, v, [9, 1, 5], 4, dropout=dropout)
+        return sliding_window(q, k, v, [9, 1, 2, 2, 1], 4, dropout=dropout)
 
     assert torch.autograd.gradcheck(attend, random_qkv(15, heads=1, dim=3))
 
@@ -153,8 +153,18 @@ def test_dropout_repeats_with_the_global_seed_only():
 def test_memory_of_the_weights_does_not_grow_with_the_document():
     q, k, v = random_qkv(4096, heads=1, dtype=torch.float32)
     blocks = list(attention._weights(q.detach(), k.detach(), (4096,), 64, 0.0, 0))
-    assert max(weights.numel() for _, _, weights, _ in blocks) <= 128 * (128 + 2 * 64)
+    assert max(weights.numel() for *_, weights, _ in blocks) <= 128 * (128 + 2 * 64)
     assert sum(rows.stop - rows.start for rows, *_ in blocks) == 4096
+
+
+def test_equally_long_neighbours_of_one_block_are_computed_together():
+    blocks = list(attention._blocks([30, 30, 7, 200, 200, 30], 16, 128))
+    assert [count for *_, count in blocks] == [2, 1, 1, 1, 1, 1, 1]
+    assert blocks[0][:4] == (0, 60, 0, 60) and blocks[1][:4] == (60, 67, 60, 67) and blocks[-1][:4] == (467, 497) * 2
+    q, k, v = random_qkv(90, heads=3, dim=32, dtype=torch.bfloat16)
+    together = sliding_window(q, k, v, [30] * 3, 16)
+    alone = [sliding_window(*(x[start : start + 30] for x in (q, k, v)), [30], 16) for start in (0, 30, 60)]
+    assert torch.equal(together, torch.cat(alone)), "not a bit depends on it"
 
 
 def test_no_documents():
