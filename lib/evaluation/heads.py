@@ -49,15 +49,10 @@ class Job:
 
 @dataclass(frozen=True)
 class HeadResult:
-    """How a head did on its `test` items, and how far its training came.
-
-    accuracy: share classified correctly. predictions: (test,) int64, in the order given. loss: (epochs,) mean training
-    loss of each epoch, with dropout and smoothing as it is minimised.
-    """
+    """A head's share of `test` items classified correctly, and its predictions (test,) int64, in the order given."""
 
     accuracy: float
     predictions: np.ndarray
-    loss: np.ndarray
 
 
 class _Data(NamedTuple):
@@ -133,9 +128,9 @@ def train_heads(jobs: Sequence[Job], *, classes: int, **options: Any) -> list[He
         for indices in groups.values():
             for start in range(0, len(indices), _TOGETHER):
                 block = indices[start : start + _TOGETHER]
-                weights, losses = _train([data[index] for index in block], settings)
+                weights = _train([data[index] for index in block], settings)
                 for row, index in enumerate(block):
-                    results[index] = _evaluate(data[index], [tensor[row] for tensor in weights], losses[row])
+                    results[index] = _evaluate(data[index], [tensor[row] for tensor in weights])
     return [results[index] for index in range(len(data))]
 
 
@@ -157,9 +152,8 @@ def _scaled(jobs: Sequence[Job], data: list[_Data], features: str) -> list[_Data
     return scaled
 
 
-def _train(data: list[_Data], settings: Settings) -> tuple[list[Tensor], Tensor]:
-    """Trained W1 (heads, hidden, width), b1 (heads, hidden), W2 (heads, classes, hidden), b2 (heads, classes), and the
-    mean loss of every epoch (heads, epochs)."""
+def _train(data: list[_Data], settings: Settings) -> list[Tensor]:
+    """Trained W1 (heads, hidden, width), b1 (heads, hidden), W2 (heads, classes, hidden), b2 (heads, classes)."""
     heads, rows, columns = len(data), len(data[0].labels), data[0].inputs.shape[1]
     classes, units, width = settings.classes, settings.hidden, data[0].features.shape[1] * columns
     shapes = [(units, width), (units,), (classes, units), (classes,)]
@@ -187,9 +181,7 @@ def _train(data: list[_Data], settings: Settings) -> tuple[list[Tensor], Tensor]
     rate = settings.learning_rate * max(1.0, narrower)
     epochs = (settings.narrow_epochs if narrower > 1 else None) or settings.epochs
     step, steps = 0, epochs * -(-rows // settings.batch_size)
-    losses = torch.zeros(heads, epochs)
-
-    for epoch in range(epochs):
+    for _ in range(epochs):
         texts: list[Any] = [None] * heads
         for row, (item, generator) in enumerate(zip(data, generators, strict=True)):
             order = torch.randperm(rows, generator=generator)
@@ -206,7 +198,6 @@ def _train(data: list[_Data], settings: Settings) -> tuple[list[Tensor], Tensor]
             # Everything hidden is (heads, hidden, batch): the two large products then run in their fastest orientation.
             hidden = torch.bmm(w1, x.transpose(1, 2)).add_(b1.unsqueeze(2)).relu_().mul_(gates[:, :, start:stop])
             logits = torch.bmm(hidden.transpose(1, 2), w2.transpose(1, 2)).add_(b2.unsqueeze(1))
-            losses[:, epoch] -= torch.log_softmax(logits, dim=2).mul_(targets[:, start:stop]).sum((1, 2)).div_(rows)
             error = torch.softmax(logits, dim=2).sub_(targets[:, start:stop]).div_(stop - start)
             error = error.transpose(1, 2).contiguous()  # (heads, classes, batch): derivative of the mean loss
             # What is above 0 was kept: its derivative through ReLU and dropout is `scale`, that of the rest is 0.
@@ -225,7 +216,7 @@ def _train(data: list[_Data], settings: Settings) -> tuple[list[Tensor], Tensor]
     for item, healthy in zip(data, weights.isfinite().all(1), strict=True):
         if not healthy:
             raise ValueError(f"{item.name}: the head's weights are no longer finite; lower the learning rate")
-    return [w1, b1, w2, b2], losses
+    return [w1, b1, w2, b2]
 
 
 def _views(flat: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
@@ -234,14 +225,14 @@ def _views(flat: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
     return [part.unflatten(1, shape) for part, shape in zip(parts, shapes, strict=False)]
 
 
-def _evaluate(item: _Data, weights: list[Tensor], loss: Tensor) -> HeadResult:
+def _evaluate(item: _Data, weights: list[Tensor]) -> HeadResult:
     w1, b1, w2, b2 = weights
     predictions = []
     for rows in item.test_inputs.split(_EVALUATION_ROWS):
         hidden = torch.relu(torch.nn.functional.linear(item.features[rows].flatten(1), w1, b1))
         predictions.append(torch.nn.functional.linear(hidden, w2, b2).argmax(1))
     predicted = torch.cat(predictions).numpy()
-    return HeadResult(float(np.mean(predicted == item.test_labels)), predicted, loss.numpy().copy())
+    return HeadResult(float(np.mean(predicted == item.test_labels)), predicted)
 
 
 def _checked(job: Job, index: int, classes: int, finite: dict[int, Tensor]) -> _Data:

@@ -17,7 +17,6 @@ from lib.evaluation.canonical_correlation import matrix
 # Cosines closer than this are ties. The same vector twice may differ in its last bits through the matrix product's
 # blocking, and the order of such twins must not depend on the machine.
 TIE_DECIMALS = 12
-_TOGETHER = 64  # sources ranked at once
 
 
 def normalized_accuracy(frame: pd.DataFrame, *, best: Mapping[str, float] | None = None) -> pd.DataFrame:
@@ -59,14 +58,12 @@ def rank(embeddings: Float[Any, "texts dim"], ids: Sequence[Hashable], sources: 
         raise ValueError(f"ids must name each of {len(x)} embeddings once, got {len(ids)} ids, {len(row)} different")
     norm = np.linalg.norm(x, axis=1, keepdims=True)
     x = np.divide(x, norm, out=np.zeros_like(x), where=norm > 0)
-    rankings, sources = {}, list(sources)
-    if unknown := [source for source in sources if source not in row]:
-        raise ValueError(f"source {unknown[0]!r} has no embedding; drop it or embed its text")
-    for start in range(0, len(sources), _TOGETHER):
-        rows = [row[source] for source in sources[start : start + _TOGETHER]]
-        orders = np.argsort(-np.round(x[rows] @ x.T, TIE_DECIMALS), kind="stable")
-        for own, order in zip(rows, orders, strict=True):
-            rankings[ids[own]] = names[order[order != own]].tolist()
+    rankings = {}
+    for source in sources:
+        if source not in row:
+            raise ValueError(f"source {source!r} has no embedding; drop it or embed its text")
+        order = np.argsort(-np.round(x @ x[row[source]], TIE_DECIMALS), kind="stable")
+        rankings[source] = names[order[order != row[source]]].tolist()
     return rankings
 
 
@@ -103,5 +100,4 @@ def _hits(relevant: Iterable[Hashable], ranking: Sequence[Hashable], top: int | 
         raise ValueError(f"ranking must name items once, got {len(ranking)} entries, {len(set(ranking))} different")
     if top is not None and (isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1):
         raise ValueError(f"top must be an integer >= 1 or None, got {top!r}")
-    hits = np.fromiter(map(relevant.__contains__, ranking[:top]), dtype=bool)
-    return relevant, (np.flatnonzero(hits) + 1).tolist()
+    return relevant, [rank for rank, name in enumerate(ranking[:top], 1) if name in relevant]

@@ -15,7 +15,7 @@ from lib.store.files import write_atomically
 from lib.store.records import store
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 
-EMBEDDED = 2000  # training documents; gensim reads them faster than it trains
+EMBEDDED = 2000  # training documents, at least: of all profiles' but the largest, and read faster than gensim trains
 
 
 @dataclass(frozen=True)
@@ -38,16 +38,16 @@ def embeddings(label: str, name: str, profile: Profile) -> np.ndarray | SideBySi
     return SideBySide(parts) if name == "train" else np.concatenate(parts, axis=1)
 
 
-def documents(profile: Profile) -> int:
-    """How many training documents those that teach embed: those of the profile, and others that cost less time than to
-    train a Paragraph Vector anew for another profile, which trains its students on more."""
+def embedded_documents(profile: Profile) -> int:
+    """How many training documents a Paragraph Vector that teaches embeds: the profile's, and up to `EMBEDDED`, so that
+    it need not be trained again for a profile that trains its students on more of the corpus."""
     return max(profile.training.documents, min(profile.corpus.train_documents, EMBEDDED))
 
 
 def paragraph_vector(label: str, profile: Profile, everything: bool = False) -> dict[str, np.ndarray]:
     """A single Paragraph Vector trained on the corpus: its embeddings by set, `vocabulary_size`, `seconds` of training,
-    `documents` it saw and how many of them gensim `truncated`. One that teaches no student embeds task texts alone, the
-    others of training documents as many as `documents` says."""
+    `documents` it saw and how many of them gensim `truncated`. One that teaches no student embeds task texts alone, of
+    the others "train" has `embedded_documents` rows."""
     teaches = any(label in teacher.split("+") for teacher in CONTEXTUAL_TEACHERS.values())
     sets = ("train", "validation", "all_tasks") if teaches else ("all_tasks" if everything else "tasks",)
     recipe = keys.paragraph_vector(label, profile)
@@ -58,7 +58,7 @@ def paragraph_vector(label: str, profile: Profile, everything: bool = False) -> 
     def embed(texts: Sequence[str]) -> dict[str, np.ndarray]:
         return {"vectors": model().encode(texts) if texts else np.empty((0, model().dim), np.float32)}
 
-    longest = profile.changed("training", documents=documents(profile))
+    longest = profile.changed("training", documents=embedded_documents(profile))
     for name in sets:
         texts = functools.partial(text_sets.texts, name, longest)
         arrays[name] = store().mapped(keys.paragraph_vector(label, longest, (name,)), texts, embed)["vectors"]

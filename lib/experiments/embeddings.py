@@ -19,8 +19,8 @@ def of(variant: Variant | str, seed: int, profile: Profile, split: str | None = 
     The history: "loss" (updates,), and with a contextual teacher "watched" (measurements, 4): update, held-out CCA of
     the embeddings and of their projections, and the contextual share of the gradient. split: asked for "validation",
     "tasks" has rows for the texts of training and validation only; for "test" for all, and base and students
-    have them once more, as "cut", embedded up to the structural teacher's limit; None leaves all but "validation" out,
-    for controls. TF-IDF's "tasks" are sparse.
+    have them once more, as "cut", embedded up to the structural teacher's limit; None, for controls, leaves "tasks" and
+    "halves" out, and what is watched on the way. TF-IDF's "tasks" are sparse. Files count as they are at the beginning.
     """
     variant = variants.parse(variant) if isinstance(variant, str) else variant
     recipe = keys.embeddings(variant, seed, profile, split)
@@ -56,7 +56,8 @@ def _compute(variant: Variant, seed: int, profile: Profile, split: str | None) -
         student = models.base_student(profile).to(models.device())
     else:
         start = of(Variant("base"), 0, profile)["validation"] if variant.contextual is not None else None
-        student, objective, history = student_training.train_student(variant, seed, profile, start)
+        parts = 1 if split is None else student_training.WATCHED_PARTS
+        student, objective, history = student_training.train_student(variant, seed, profile, start, parts=parts)
         arrays["loss"] = np.asarray(history.loss)
     ids = {name: text_sets.token_ids(text_set, profile) for name, text_set in sets.items()}
     arrays |= {name: student.encode(rows, precision=models.precision(profile)) for name, rows in ids.items()}

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import importlib.metadata
 from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,19 +30,18 @@ _CONTEXTUAL_SETTINGS = ("contextual_features", "contextual_rows")
 _LOADED = (".safetensors", ".bin", ".json", ".txt", ".model")  # weights, configurations, vocabularies
 _BASELINES = "lib.evaluation.baselines"  # TF-IDF and the mean of SBERT's pieces alone run it
 
-_looked_at: dict[tuple[Any, ...], str] | None = None
+_looked_at: ContextVar[dict[tuple[Any, ...], str] | None] = ContextVar("_looked_at", default=None)
 
 
 @contextlib.contextmanager
 def data_at_rest() -> Iterator[None]:
-    """In this block, or a function that it decorates, dataset folders are looked at once: many recipes ask for them."""
-    global _looked_at
-    before = _looked_at
-    _looked_at = {} if before is None else before
+    """In this block, with blocks inside it, dataset folders are looked at once, however many recipes ask for them."""
+    before = _looked_at.get()
+    token = _looked_at.set({} if before is None else before)
     try:
         yield
     finally:
-        _looked_at = before
+        _looked_at.reset(token)
 
 
 def corpus(profile: Profile) -> Recipe:
@@ -173,7 +173,8 @@ def _weights(model: str) -> list[list[str]]:
 
 
 def _files(profile: Profile, datasets: Iterable[str]) -> str:
-    looked_at = {} if _looked_at is None else _looked_at
+    before = _looked_at.get()
+    looked_at = {} if before is None else before
     place = (repr(profile.build), profile.data_root, *sorted(datasets))
     if place not in looked_at:
         looked_at[place] = sources.fingerprint(profile, datasets)

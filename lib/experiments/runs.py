@@ -83,7 +83,6 @@ def run(
     return pd.DataFrame(rows)
 
 
-@keys.data_at_rest()
 def retrieve(
     models: Iterable[str | Variant],
     *,
@@ -105,27 +104,28 @@ def retrieve(
     embed(pairs, profile, executor, "test")
     scores = {"MAP": metrics.average_precision, "MRR": metrics.reciprocal_rank}
     rows = []
-    for task in retrieval_names(profile) if tasks is None else tasks:
-        arrays = text_sets.task(task, profile)
-        candidates, sources = arrays["candidates"].tolist(), arrays["sources"].tolist()
-        relevant = {source: sorted({*arrays[f"targets_{number}"].tolist()}) for number, source in enumerate(sources)}
-        examples = np.array([(source, target) for source, targets in relevant.items() for target in targets])
-        counts = np.array([len(targets) for targets in relevant.values()])
-        weights = np.repeat(len(examples) / (len(sources) * counts), counts)
-        facts = {"groups": text_sets.groups(examples, profile), "queries": len(sources)}
-        chance = {metric: _chance(score, relevant, candidates, top) for metric, score in scores.items()}
-        for pair in pairs:
-            vectors = embeddings.of(*pair, profile, "test")["tasks"][candidates]
-            vectors = vectors if isinstance(vectors, np.ndarray) else vectors.toarray()  # TF-IDF's are sparse
-            rankings = metrics.rank(vectors, candidates, sources)
-            for metric, score in scores.items():
-                each = np.array([score(relevant[source], rankings[source], top) for source in sources])
-                row = _row(pair, task, metric, "test", float(each.mean()), profile)
-                parts = np.repeat(each, counts)
-                if metric == "MAP" and top is None:
-                    parts = np.concatenate([_precisions(relevant[source], rankings[source]) for source in sources])
-                scored = each.mean() + weights * (parts - each.mean())
-                rows.append(row | facts | {"scores": scored, "chance": chance[metric]})
+    with keys.data_at_rest():
+        for task in retrieval_names(profile) if tasks is None else tasks:
+            arrays = text_sets.task(task, profile)
+            candidates, sources = arrays["candidates"].tolist(), arrays["sources"].tolist()
+            relevant = {text: sorted({*arrays[f"targets_{number}"].tolist()}) for number, text in enumerate(sources)}
+            examples = np.array([(source, target) for source, targets in relevant.items() for target in targets])
+            counts = np.array([len(targets) for targets in relevant.values()])
+            weights = np.repeat(len(examples) / (len(sources) * counts), counts)
+            facts = {"groups": text_sets.groups(examples, profile), "queries": len(sources)}
+            chance = {metric: _chance(score, relevant, candidates, top) for metric, score in scores.items()}
+            for pair in pairs:
+                vectors = embeddings.of(*pair, profile, "test")["tasks"][candidates]
+                vectors = vectors if isinstance(vectors, np.ndarray) else vectors.toarray()  # TF-IDF's are sparse
+                rankings = metrics.rank(vectors, candidates, sources)
+                for metric, score in scores.items():
+                    each = np.array([score(relevant[source], rankings[source], top) for source in sources])
+                    row = _row(pair, task, metric, "test", float(each.mean()), profile)
+                    parts = np.repeat(each, counts)
+                    if metric == "MAP" and top is None:
+                        parts = np.concatenate([_precisions(relevant[source], rankings[source]) for source in sources])
+                    scored = each.mean() + weights * (parts - each.mean())
+                    rows.append(row | facts | {"scores": scored, "chance": chance[metric]})
     return pd.DataFrame(rows)
 
 
@@ -231,8 +231,8 @@ def _row(pair: Pair, task: str, metric: str, split: str, value: float, profile: 
 
 def _precisions(targets: list[int], ranking: list[int]) -> np.ndarray:
     """(targets,) precision at each target's rank; their mean is `metrics.average_precision`."""
-    hits = np.fromiter(map({*targets}.__contains__, ranking), dtype=bool)
-    places = {ranking[row]: row + 1 for row in np.flatnonzero(hits)}
+    wanted = {*targets}
+    places = {name: place for place, name in enumerate(ranking, 1) if name in wanted}
     ranks = np.array([places.get(target, np.inf) for target in targets])
     return (ranks <= ranks[:, None]).sum(1) / ranks
 

@@ -64,12 +64,14 @@ def train_student(
     profile: Profile,
     start: np.ndarray | None = None,
     on_update: Callable[[int, int, float], None] | None = None,
+    parts: int = WATCHED_PARTS,
 ):
     """One student trained on its teachers, from its last checkpoint if it has one: (student, objective, history).
 
     The seed sets the data order, the projections' initial weights and dropout. start: (documents, dim) embeddings of
     the validation documents before training, with which the history then begins. on_update: see `distill`; without it
-    a training of no more than `training.checkpoint_every` updates keeps no checkpoint.
+    a training on no more documents than `training.checkpoint_every` updates take keeps no checkpoint. parts: after each
+    of so many, but the last, a student of a contextual teacher is watched.
     """
     import torch
 
@@ -95,9 +97,9 @@ def train_student(
     measured = [] if watch is None or start is None else [(0, *watch.measure(start, objective))]
     batch_size = settings.cca_batch_size if variant.contextual_loss == "cca" else settings.batch_size
     updates = settings.documents // (batch_size * settings.accumulation * models.processes())
-    # A short training is repeated rather than resumed, unless somebody waits for it and saves the student.
-    resumed = on_update is not None or updates > settings.checkpoint_every
-    controls = settings.contextual_rows == "dealt"  # are looked at when they are trained
+    # A short training is repeated rather than resumed, unless a person waits for it.
+    checkpoint, short = store().path(recipe, CHECKPOINT), settings.checkpoint_every * settings.batch_size
+    resumed = on_update is not None or checkpoint.exists() or settings.documents > short * settings.accumulation
     # The processes of one training must not wait for each other.
     with store().lock(recipe) if os.environ.get("RANK", "0") == "0" else nullcontext():
         history = training.distill(
@@ -114,10 +116,10 @@ def train_student(
             precision=models.precision(profile),
             length_bucket=settings.length_bucket,
             negatives=settings.negatives if "max_margin" in variant.losses else None,
-            checkpoint=store().path(recipe, CHECKPOINT) if resumed else None,
+            checkpoint=checkpoint if resumed else None,
             checkpoint_every=settings.checkpoint_every,
             watch=watch,
-            watch_every=0 if controls else -(-updates // WATCHED_PARTS),
+            watch_every=-(-updates // parts),
             on_update=on_update,
         )
     history.watched[:0] = measured

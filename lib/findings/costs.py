@@ -134,7 +134,7 @@ def paragraph_vectors(stages: Iterable[Stage], profile: Profile) -> tuple[list[f
     texts: dict[tuple[str, int], dict[str, tuple[float, float]]] = {}  # (label, seed): {set: texts and their tokens}
     for own, split, pairs in stages:
         whole, tasks = (task_texts(own, each, np.inf)[:2] for each in ("test", split))
-        documents = {"train": contextual_teacher.documents(own), "held out": own.corpus.validation_documents}
+        documents = {"train": contextual_teacher.embedded_documents(own), "held out": own.corpus.validation_documents}
         shared = {f"{name} {count}": (count, count * document(own, np.inf)) for name, count in documents.items()}
         for model, seed in pairs:
             seed = own.contextual_teacher.seed + seed * (model.kind == "paragraph_vector")
@@ -165,7 +165,7 @@ def encoders(stages: Iterable[Stage]) -> tuple[float, float, float, float]:
         texts, tokens, _ = task_texts(own, split, positions)
         _, short, long = task_texts(own, split, limit)
         students, tests = _students(pairs), split == "test"  # which embeds long texts once more, cut
-        controls = split is None  # have no halves, and are looked at when they are trained
+        controls = split is None  # which have no halves and are not watched on the way
         trained += len(students) * count * length
         read += (len(students) + 1) * (tokens + (2 - controls) * held * length + tests * long * limit)
         watched = sum(model.contextual is not None for model in students) * (not controls)

@@ -79,12 +79,14 @@ class Store:
 
     def has(self, recipe: Recipe) -> bool:
         """True if a whole, undamaged entry is there."""
-        path = self.path(recipe, ".note")
-        return any(self._whole(path, suffix) is not None for suffix in READ)
+        note_path = self.path(recipe, ".note")
+        return any(self._whole(note_path, suffix) is not None for suffix in READ)
 
     def note(self, recipe: Recipe) -> dict[str, Any]:
         """How an entry was made: processor seconds, and what the caller added; empty if there is none to be read."""
-        return _note(self.path(recipe, ".note"))
+        with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
+            return dict(json.loads(self.path(recipe, ".note").read_bytes()))
+        return {}
 
     def lock(self, recipe: Recipe) -> FileLock:
         """For `with`: only one process at a time makes an entry; a killed process frees it."""
@@ -94,11 +96,11 @@ class Store:
         """Where a file of an entry is, or will be."""
         return self.folder / recipe["kind"] / f"{fingerprint(recipe)}{suffix}"
 
-    def _whole(self, path: Path, suffix: str) -> bytes | None:
-        """The content of the entry of a note, or None if it is missing, not what this says or cannot be read."""
+    def _whole(self, note_path: Path, suffix: str) -> bytes | None:
+        """The content beside a note, or None if it is missing, not what the note says or cannot be read."""
         with contextlib.suppress(Exception):  # what somebody else wrote raises errors of any type
-            content = path.with_suffix(suffix).read_bytes()
-            if _note(path).get("sha256") == hashlib.sha256(content).hexdigest():
+            content = note_path.with_suffix(suffix).read_bytes()
+            if json.loads(note_path.read_bytes())["sha256"] == hashlib.sha256(content).hexdigest():
                 READ[suffix](content)
                 return content
         return None
@@ -156,12 +158,6 @@ class Store:
             write_atomically(path, content)
             write_atomically(note_path, json.dumps(note, ensure_ascii=False).encode())
             return content
-
-
-def _note(path: Path) -> dict[str, Any]:
-    with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
-        return dict(json.loads(path.read_bytes()))
-    return {}
 
 
 def store() -> Store:

@@ -59,21 +59,19 @@ def _edges(lengths: tuple[int, ...], device: torch.device) -> Tensor:
 
 
 def _blocks(lengths: Sequence[int], half: int, size: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """Equally long blocks of each document: at most `size` queries [start, stop), the keys [first, last) in reach.
-
-    Neighbours that are one block each and equally long are one block together; the last value counts them.
-    """
+    """Equally long blocks of each document: at most `size` queries [start, stop), the keys [first, last) in reach. The
+    last value counts neighbours of one length, a block each, that are one without having more weights than others."""
     offset = 0
-    for length, run in itertools.groupby(lengths):
-        alike, count = len([*run]), -(-length // size)
-        together = alike if count == 1 else 1
-        for _ in range(alike // together):
+    for length, alike in itertools.groupby(lengths):
+        left, count = len([*alike]), -(-length // size)
+        while left:
+            documents = min(left, max(1, size * (size + 2 * half) // length**2)) if count == 1 else 1
+            more = offset + (documents - 1) * length
             for i in range(count):
                 start, stop = i * length // count, (i + 1) * length // count
                 first, last = max(0, start - half), min(length, stop + half)
-                more = offset + (together - 1) * length
-                yield offset + start, more + stop, offset + first, more + last, together
-            offset += together * length
+                yield offset + start, more + stop, offset + first, more + last, documents
+            offset, left = more + length, left - documents
 
 
 def _kept(weights: Tensor, p: float, generator: torch.Generator) -> Tensor:
@@ -102,11 +100,11 @@ class _Blocks(torch.autograd.Function):
         # the global state, repeats it.
         seed = int(torch.randint(2**62, ())) if dropout else 0
         out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
+        values, result = _by_head(v), out.transpose(0, 1)
         for rows, reach, documents, weights, keep in _weights(q, k, lengths, half, dropout, seed):
             if keep is not None:
                 weights.mul_(keep)
-            product = torch.bmm(weights.to(q.dtype), _by_head(v[reach], documents))
-            _apart(out[rows], documents).copy_(product.view(documents, -1, *product.shape[1:]))
+            result[:, rows] = _join(torch.bmm(weights.to(q.dtype), _split(values[:, reach], documents)), documents)
         ctx.save_for_backward(q, k, v)
         ctx.settings = lengths, half, dropout, seed
         return out
@@ -118,20 +116,18 @@ class _Blocks(torch.autograd.Function):
             return *_backward(grad, q, k, v, *ctx.settings), None, None, None
 
 
-def _apart(x: Tensor, documents: int) -> Tensor:
-    """A view (documents, heads, tokens, head_dim) of equally long documents (documents * tokens, heads, head_dim)."""
-    return x.unflatten(0, (documents, -1)).transpose(1, 2)
+def _by_head(x: Tensor) -> Tensor:
+    """(heads, tokens, head_dim): a view; a copy in half precision, whose products are twice as fast on whole rows."""
+    return x.transpose(0, 1).contiguous() if x.dtype in HALF_PRECISION else x.transpose(0, 1)
 
 
-def _by_head(x: Tensor, documents: int) -> Tensor:
-    """`_apart` as (documents * heads, tokens, head_dim); a copy in half precision, where whole rows are twice as fast."""
-    rows = _apart(x, documents).flatten(0, 1)
-    return rows.contiguous() if x.dtype in HALF_PRECISION else rows
+def _split(x: Tensor, documents: int) -> Tensor:
+    """(heads, documents * tokens, n) as (documents * heads, tokens, n), a copy where there are several documents."""
+    return x if documents == 1 else x.unflatten(1, (documents, -1)).transpose(0, 1).flatten(0, 1)
 
 
-def _wide(dtype: torch.dtype) -> torch.dtype:
-    """What softmax and sums are taken in: at least float32, as in Longformer."""
-    return torch.promote_types(dtype, torch.float32)
+def _join(x: Tensor, documents: int) -> Tensor:
+    return x if documents == 1 else x.unflatten(0, (documents, -1)).transpose(0, 1).flatten(1, 2)
 
 
 def _weights(q, k, lengths, half, dropout, seed):
@@ -145,16 +141,17 @@ def _weights(q, k, lengths, half, dropout, seed):
     generator = torch.Generator(q.device).manual_seed(seed)
     # Queries of a block see all its keys but two corners: row r misses the first r - c keys on the left, and on the
     # right those from r on, counted from the first key that row 0 misses. Both are slices of one triangle each.
-    full = torch.full((size, size), -math.inf, dtype=_wide(q.dtype), device=q.device)
+    full = torch.full((size, size), -math.inf, dtype=torch.promote_types(q.dtype, torch.float32), device=q.device)
     left, right = full.tril(-1), full.triu()
+    queries, keys = _by_head(q), _by_head(k)
     for start, stop, first, last, documents in _blocks(lengths, half, size):
         rows, reach, count = slice(start, stop), slice(first, last), (stop - start) // documents
-        queries, keys = _by_head(q[rows], documents), _by_head(k[reach], documents)
-        weights = torch.bmm(queries * scale, keys.transpose(1, 2)).to(full.dtype)
+        seen = _split(keys[:, reach], documents).transpose(1, 2)
+        weights = torch.bmm(_split(queries[:, rows], documents) * scale, seen).to(full.dtype)
         skipped = half - (start - first)  # keys that the start of the document takes from the left
         if count - 1 > skipped:
             weights[:, :, : count - 1 - skipped] += left[:count, skipped : count - 1]
-        beyond = keys.shape[1] - (start - first + half + 1)  # keys that row 0 does not reach
+        beyond = seen.shape[2] - (start - first + half + 1)  # keys that row 0 does not reach
         if beyond > 0:
             weights[:, :, -beyond:] += right[:count, :beyond]
         torch.softmax(weights, -1, out=weights)
@@ -164,21 +161,21 @@ def _weights(q, k, lengths, half, dropout, seed):
 def _backward(grad, q, k, v, lengths, half, dropout, seed):
     """Gradients of q, k and v; with P the weights and dP their gradients, dS = P (dP - sum_j P dP)."""
     scale = 1 / math.sqrt(q.shape[-1])
-    wide = _wide(q.dtype)
+    wide = torch.promote_types(q.dtype, torch.float32)
     grad_q = torch.empty(q.shape, dtype=wide, device=q.device)
     grad_k, grad_v = (torch.zeros(q.shape, dtype=wide, device=q.device) for _ in range(2))
+    queries, keys, values, grads = (_by_head(x) for x in (q, k, v, grad))
+    to_q, to_k, to_v = (x.transpose(0, 1) for x in (grad_q, grad_k, grad_v))
     for rows, reach, documents, weights, keep in _weights(q, k, lengths, half, dropout, seed):
-        queries, grads = (_by_head(x[rows], documents) for x in (q, grad))
-        keys, values = (_by_head(x[reach], documents) for x in (k, v))
-        to_q, to_k, to_v = (_apart(x, documents) for x in (grad_q[rows], grad_k[reach], grad_v[reach]))
-        d_weights = torch.bmm(grads, values.transpose(1, 2)).to(wide)
+        pull = _split(grads[:, rows], documents)
+        d_weights = torch.bmm(pull, _split(values[:, reach], documents).transpose(1, 2)).to(wide)
         kept = weights
         if keep is not None:
             kept = weights * keep
             d_weights.mul_(keep)
-        to_v += torch.bmm(kept.to(q.dtype).transpose(1, 2), grads).view(to_v.shape)
+        to_v[:, reach] += _join(torch.bmm(kept.to(q.dtype).transpose(1, 2), pull), documents)
         # The derivative of softmax in one pass; the public way, through autograd, would keep every block.
         d_scores = torch.ops.aten._softmax_backward_data(d_weights, weights, -1, weights.dtype).to(q.dtype)
-        to_q.copy_(torch.bmm(d_scores, keys).view(to_q.shape))
-        to_k += torch.bmm(d_scores.transpose(1, 2), queries).view(to_k.shape)
+        to_q[:, rows] = _join(torch.bmm(d_scores, _split(keys[:, reach], documents)), documents)
+        to_k[:, reach] += _join(torch.bmm(d_scores.transpose(1, 2), _split(queries[:, rows], documents)), documents)
     return tuple(x.to(q.dtype) for x in (grad_q.mul_(scale), grad_k.mul_(scale), grad_v))

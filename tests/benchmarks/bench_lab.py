@@ -63,7 +63,7 @@ def stages(profile) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
     for kind, label in KINDS.items():
         variant = variants.parse(label)
         before = None if variant.contextual is None else start
-        training = timed(student_training.train_student, variant, 0, profile, before)
+        training = timed(student_training.train_student, variant, 0, profile, before, lambda *_: None)
         embedding = timed(embeddings.of, variant, 0, profile)  # goes on from the checkpoint after the last update
         heads = sum(timed(accuracies.evaluate, [(variant, 0)], task, profile, "validation", None) for task in tasks)
         students[kind] = {"training": training, "embedding": embedding, "heads": heads}

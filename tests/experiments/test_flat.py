@@ -182,12 +182,17 @@ def test_a_paragraph_vector_is_not_trained_again_when_it_was_killed_embedding(th
 
 
 def test_a_paragraph_vector_is_not_trained_again_for_more_documents(thousand, monkeypatch):
-    profile, _ = thousand
+    profile, empty = thousand
     short, long = (profile.changed("training", documents=count) for count in (200, 400))
     before = contextual_teacher.embeddings("DM;100;lowercase;2", "train", short)[:]
+    train = ParagraphVector.train
     monkeypatch.setattr(ParagraphVector, "train", None)
     after = contextual_teacher.embeddings("DM;100;lowercase;2", "train", long)[:]
-    assert len(before) == 200 and len(after) == 400 and (after[:200] == before).all()
+    monkeypatch.setattr(ParagraphVector, "train", train)
+    monkeypatch.setattr(contextual_teacher, "EMBEDDED", 0)
+    empty("alone")
+    for profile, rows in ((short, before), (long, after)):
+        assert np.array_equal(contextual_teacher.embeddings("DM;100;lowercase;2", "train", profile)[:], rows)
 
 
 def test_what_is_damaged_is_made_again(thousand):

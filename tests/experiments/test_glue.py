@@ -32,6 +32,7 @@ from lib.experiments import (
     student_training,
     text_sets,
 )
+from lib.store.records import store
 from lib.tasks import Task
 
 CHANGES = {
@@ -123,8 +124,8 @@ def fakes():
         yield patch
 
 
-def handed_over(label, seed=3, profile=PROFILE, start=None, **options):
-    """What `train_student` gives to `training.distill`, and what it returns."""
+def handed_over(label, seed=3, profile=PROFILE, start=None, there=False, **options):
+    """What `train_student` gives to `training.distill`, and what it returns. there: a checkpoint."""
     calls = []
 
     def distill(student, objective, data, **settings):
@@ -133,6 +134,10 @@ def handed_over(label, seed=3, profile=PROFILE, start=None, **options):
 
     with fakes() as patch:
         patch.setattr(training, "distill", distill)
+        if there:
+            file = store().path(keys.student(), student_training.CHECKPOINT)
+            file.parent.mkdir(parents=True)
+            file.touch()
         result = student_training.train_student(parse(label), seed, profile, start, **options)
     ((student, objective, data, settings),) = calls
     return student, objective, data, settings, result
@@ -151,27 +156,38 @@ def test_training_gets_what_the_profile_says():
 
 
 def test_a_short_training_keeps_a_checkpoint_only_for_who_waits_for_it():
-    """Of five updates: a checkpoint takes longer than one of them."""
+    """Of five updates, as a checkpoint takes longer than one of them; and goes on from one that is there. Two updates
+    of plain CCA read as many documents."""
     every = {count: PROFILE.changed("training", checkpoint_every=count) for count in (4, 5)}
-    kept = [handed_over("cosine", profile=profile)[3]["checkpoint"] is not None for profile in every.values()]
-    assert kept == [True, False]
+    for label in ("cosine", "only-contextual;100d;S:6;C:6;cca"):
+        kept = [handed_over(label, profile=profile)[3]["checkpoint"] is not None for profile in every.values()]
+        assert kept == [True, False]
     assert handed_over("cosine", profile=every[5], on_update=print)[3]["checkpoint"] is not None
+    assert handed_over("cosine", profile=every[5], there=True)[3]["checkpoint"] is not None
 
 
-def test_controls_are_looked_at_when_they_are_trained():
-    dealt = PROFILE.changed("training", contextual_rows="dealt")
-    watched = [handed_over(CONTEXTUAL, profile=profile)[3]["watch_every"] for profile in (PROFILE, dealt)]
-    assert watched == [2, 0]
+def test_controls_are_watched_at_the_end_alone():
+    assert [handed_over(CONTEXTUAL, parts=parts)[3]["watch_every"] for parts in (4, 1)] == [2, 5]
+    parts = []
+    with fakes() as patch:
+        patch.setattr(student_training, "train_student", lambda *_, **options: parts.append(options) or 1 / 0)
+        patch.setattr(embeddings, "of", lambda *_: {"validation": None})
+        for split in ("validation", None):
+            with pytest.raises(ZeroDivisionError):
+                embeddings._compute(parse(CONTEXTUAL), 0, PROFILE, split)
+    assert parts == [{"parts": student_training.WATCHED_PARTS}, {"parts": 1}]
 
 
 def test_paragraph_vectors_embed_documents_for_longer_trainings_of_the_same_corpus():
     """Or they would be trained again for each number of documents."""
     counts = [PROFILE.training.documents, 60, PROFILE.corpus.train_documents]
     longer = [PROFILE.changed("training", documents=count) for count in counts]
-    assert [contextual_teacher.documents(profile) for profile in longer] == [PROFILE.corpus.train_documents] * 3
+    assert [contextual_teacher.embedded_documents(profile) for profile in longer] == [
+        PROFILE.corpus.train_documents
+    ] * 3
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(contextual_teacher, "EMBEDDED", 50)
-        assert [contextual_teacher.documents(profile) for profile in longer] == [50, *counts[1:]]
+        assert [contextual_teacher.embedded_documents(profile) for profile in longer] == [50, *counts[1:]]
 
 
 def test_a_student_gets_its_own_teachers_batches_and_pooling():
@@ -289,7 +305,7 @@ def head_jobs(split, limit, seed=3, folds=0, profile=PROFILE, groups=None, recor
 
     def train_heads(jobs, **settings):
         calls.append((jobs, settings))
-        return [HeadResult(0.0, job.labels[job.test] ^ (row % 2), np.zeros(1)) for row, job in enumerate(jobs)]
+        return [HeadResult(0.0, job.labels[job.test] ^ (row % 2)) for row, job in enumerate(jobs)]
 
     class Store:
         def has(self, recipe):
@@ -629,7 +645,7 @@ def check_cut(label):
         patch.setattr(Student, "encode", encode)
         patch.setattr(text_sets, "token_ids", lambda name, profile: [[0, *range(7, 7 + n), 1] for n in (1, 7)])
         trained = Student(6, 6), None, History([0.5], [])
-        patch.setattr(student_training, "train_student", lambda *_: trained)
+        patch.setattr(student_training, "train_student", lambda *_, **options: trained)
         arrays = embeddings._compute(parse(label), 0, profile, "test")
         assert asked[-1] == [[0, 7, 8, 1]]
         assert "cut" not in embeddings._compute(parse(label), 0, profile, "validation")

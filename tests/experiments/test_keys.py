@@ -1,5 +1,7 @@
 """What a change makes again: every module that a value runs, and nothing that it does not."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from lib.config import profiles
 from lib.data import sources
 from lib.distillation import variants
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
-from lib.experiments import embeddings, keys, models, runs
+from lib.experiments import embeddings, keys, models
 from lib.store import source_keys
 from lib.store.files import fingerprint
 from lib.store.source_keys import ROOT, closure, source_key
@@ -146,19 +148,27 @@ def test_changed_files_count_and_are_looked_at_once_where_many_keys_are_asked_fo
     assert not set(embedding_keys().values()) & set(before.values())
 
 
-@pytest.mark.parametrize("call", [
-    lambda: embeddings.of("Longformer", 0, PROFILE),
-    lambda: runs.retrieve(["Longformer"], profile=PROFILE, seeds=[0], tasks=[]),
-])  # fmt: skip
-def test_a_model_looks_at_files_once(monkeypatch, tmp_path, call):
+def test_a_model_looks_at_files_once(monkeypatch, tmp_path):
     """A look takes five milliseconds; a student with a contextual teacher asks for some seventy keys."""
     looks = []
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
     monkeypatch.setattr(sources, "fingerprint", lambda *arguments: looks.append(1) or "files")
-    monkeypatch.setattr(runs, "embed", lambda pairs, profile, *_: embeddings.of(*pairs[0], profile))
     monkeypatch.setattr(embeddings, "_compute", lambda variant, *_: {"keys": np.array([*embedding_keys()])})
-    call()
+    embeddings.of("Longformer", 0, PROFILE)
     assert len(looks) == 2  # the corpus' and the tasks'
+
+
+def test_no_thread_leaves_its_look_to_another(monkeypatch):
+    looks = []
+    monkeypatch.setattr(sources, "fingerprint", lambda *arguments: looks.append(1) or "files")
+    early, late, no_error = keys.data_at_rest(), keys.data_at_rest(), (None, None, None)
+    with ThreadPoolExecutor(1) as first, ThreadPoolExecutor(1) as second:
+        first.submit(early.__enter__).result()
+        second.submit(late.__enter__).result()
+        first.submit(early.__exit__, *no_error).result()
+        second.submit(late.__exit__, *no_error).result()
+    embedding_keys()
+    assert len(looks) > 20, "nothing is at rest any more"
 
 
 @pytest.mark.parametrize(

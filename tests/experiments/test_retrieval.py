@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from lib.config import profiles
+from lib.data import sources
 from lib.evaluation import metrics
-from lib.experiments import embeddings, runs, text_sets
+from lib.experiments import embeddings, keys, runs, text_sets
 from lib.statistics.intervals import from_examples, task_scores
 
 MODELS = ["SBERT", "Longformer"]
@@ -43,6 +44,15 @@ def test_a_query_with_each_target_is_an_example(retrieve, top, value, scores):
     row = retrieve(arrays, [vectors, vectors], top).iloc[0]
     assert row["value"] == value and row["scores"] == pytest.approx(scores)
     assert row["queries"] == 2 and np.mean(scores) == value and row["groups"].tolist() == [[0, 2], [0, 4], [1, 2]]
+
+
+def test_files_are_looked_at_once_for_all_models(retrieve, monkeypatch):
+    looks, rank = [], metrics.rank
+    monkeypatch.setattr(sources, "fingerprint", lambda *arguments: looks.append(1) or "files")
+    monkeypatch.setattr(metrics, "rank", lambda *given: keys.tasks(profiles.load("mini")) and rank(*given))
+    arrays = {"candidates": np.arange(3), "sources": np.array([0]), "targets_0": np.array([1])}
+    retrieve(arrays, [np.eye(3), np.eye(3)])
+    assert len(looks) == 1
 
 
 def test_precisions_at_targets_average_to_average_precision():

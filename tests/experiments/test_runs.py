@@ -87,10 +87,10 @@ def test_retrieval_scores_every_model_on_both_metrics(profile):
 def test_the_first_error_is_raised_after_the_others_are_done(profile, monkeypatch):
     real = student_training.train_student
 
-    def fail(variant, seed, profile, start):
+    def fail(variant, *arguments, **options):
         if variant.structural == "MSE":
             raise FloatingPointError("loss is nan at update 1 of 2")
-        return real(variant, seed, profile, start)
+        return real(variant, *arguments, **options)
 
     monkeypatch.setattr(student_training, "train_student", fail)
     with (

@@ -35,7 +35,9 @@ def test_by_hand():
 
 
 @pytest.mark.parametrize("window", [2, 6, 32, 128, 254, 512])
-@pytest.mark.parametrize("lengths", [[1], [700], [1, 2, 127, 128, 129, 130, 1], [300, 5, 64, 257], [40] * 3 + [9, 9, 200, 200]])
+@pytest.mark.parametrize(
+    "lengths", [[1], [700], [1, 2, 127, 128, 129, 130, 1], [300, 5, 64, 257], [40] * 3 + [9, 9, 200, 200]]
+)
 def test_values_and_gradients_equal_the_formula(lengths, window):
     q, k, v = random_qkv(sum(lengths))
     grad = torch.randn(q.shape, generator=torch.Generator().manual_seed(1), dtype=q.dtype)
@@ -161,10 +163,19 @@ def test_equally_long_neighbours_of_one_block_are_computed_together():
     blocks = list(attention._blocks([30, 30, 7, 200, 200, 30], 16, 128))
     assert [count for *_, count in blocks] == [2, 1, 1, 1, 1, 1, 1]
     assert blocks[0][:4] == (0, 60, 0, 60) and blocks[1][:4] == (60, 67, 60, 67) and blocks[-1][:4] == (467, 497) * 2
-    q, k, v = random_qkv(90, heads=3, dim=32, dtype=torch.bfloat16)
-    together = sliding_window(q, k, v, [30] * 3, 16)
-    alone = [sliding_window(*(x[start : start + 30] for x in (q, k, v)), [30], 16) for start in (0, 30, 60)]
-    assert torch.equal(together, torch.cat(alone)), "not a bit depends on it"
+    many = list(attention._blocks([100] * 50, 16, 128))
+    assert [count for *_, count in many] == [2] * 25, "no more weights than of a long document"
+    assert [count for *_, count in attention._blocks([40] * 25, 64, 128)] == [20, 5]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_not_a_bit_depends_on_equally_long_neighbours(dtype):
+    qkv, pull = random_qkv(90, heads=3, dim=32, dtype=dtype), torch.randn(90, 3, 32).to(dtype)
+    together = sliding_window(*qkv, [30] * 3, 16)
+    alone = torch.cat([sliding_window(*(x[start : start + 30] for x in qkv), [30], 16) for start in (0, 30, 60)])
+    assert torch.equal(together, alone)
+    gradients = (torch.autograd.grad(out, qkv, pull) for out in (together, alone))
+    assert all(map(torch.equal, *gradients))
 
 
 def test_no_documents():
