@@ -15,7 +15,7 @@ from lib.store.files import write_atomically
 from lib.store.records import store
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 
-EMBEDDED = 2000  # training documents, at least: of all profiles' but the largest, and read faster than gensim trains
+EMBEDDED = 2000  # documents, as the longest trainings of mini, mini_medium and lab read; gensim trains more slowly
 
 
 @dataclass(frozen=True)

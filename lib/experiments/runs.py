@@ -231,8 +231,7 @@ def _row(pair: Pair, task: str, metric: str, split: str, value: float, profile: 
 
 def _precisions(targets: list[int], ranking: list[int]) -> np.ndarray:
     """(targets,) precision at each target's rank; their mean is `metrics.average_precision`."""
-    wanted = {*targets}
-    places = {name: place for place, name in enumerate(ranking, 1) if name in wanted}
+    places = {name: place for place, name in enumerate(ranking, 1)}
     ranks = np.array([places.get(target, np.inf) for target in targets])
     return (ranks <= ranks[:, None]).sum(1) / ranks
 
