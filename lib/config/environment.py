@@ -2,11 +2,16 @@
 
 import os
 import sys
+from pathlib import Path
 
 # 1 and 2 threads give different bits; parallelism is processes. MKL picks its kernels by the alignment of the data
 # unless told otherwise: with AUTO a row's result no longer depends on what stands beside it, at no cost in time.
 _REPEATABLE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 _REPEATABLE |= {"MKL_CBWR": "AUTO", "TOKENIZERS_PARALLELISM": "false"}
+# OpenBLAS, with which gensim and NumPy multiply, has kernels for many processors, and each adds up in its own order:
+# Paragraph Vectors differed between two generations of AMD EPYC. Those for Haswell (2013) run wherever there is AVX2.
+_PROCESSOR = Path("/proc/cpuinfo")
+_REPEATABLE |= {"OPENBLAS_CORETYPE": "Haswell"} if _PROCESSOR.exists() and " avx2 " in _PROCESSOR.read_text() else {}
 # glibc gives large arrays back to the system when they are freed and asks for them again, pages that have to be cleared
 # each time: a twentieth of a training's time. Processes that start with this keep arrays of up to 32 MB, the most that
 # any glibc allows, and workers give back what a job has left.

@@ -40,7 +40,7 @@ Numbers = Mapping[str, float]  # ours, by name
 _NUMBERS = ("effect", "low", "high", "p", "p_equivalent", "q")
 _JUDGED = (*_NUMBERS, "verdict", "decided_by", "arithmetic")
 _COLUMNS = ["id", "section", "label", "finding", *(f"published_{name}" for name in (*_JUDGED, "reason")), *_JUDGED]
-_COLUMNS += ["one_task_low", "one_task_high", "seeds", "checks", "profile", "note"]
+_COLUMNS += ["near_limit", "one_task_low", "one_task_high", "seeds", "checks", "profile", "note"]
 
 
 @functools.cache
@@ -76,7 +76,8 @@ def check(
     numbers: for claims of the kind `number`.
     label: with what the labels of the findings begin, such as "news".
 
-    Columns: label (the figure), `Judgement`'s, "not run" where a model has no scores, and q within each document.
+    Columns: label (the figure), `Judgement`'s, "not run" where a model has no scores, q within each document, and
+    near_limit: whether p or p_equivalent is so near its limit that another processor may give another verdict.
     """
     rows = []
     for claim in (claim for claim in load() if claim.figure.startswith(label)):
@@ -105,7 +106,8 @@ def check(
         table[names] = table[names].astype(float)
         tested = table[f"{prefix}p"].where(table[f"{prefix}verdict"] != verdicts.NOT_TESTABLE)
         table[f"{prefix}q"] = tested.groupby(table["label"].str.startswith("news")).transform(verdicts.q_values)
-    return table
+    near = table[["p", "p_equivalent"]].apply(lambda p: p.between(*verdicts.NEAR_ALPHA)).any(axis=1)
+    return table.assign(near_limit=near & (table["verdict"] != verdicts.NOT_TESTABLE))
 
 
 def of_figure(figure: str, scores: pd.DataFrame, checks: Checks | None = None) -> pd.DataFrame:

@@ -24,6 +24,7 @@ from lib.statistics.intervals import Evidence, TaskScores, from_examples
 HOLDS, REVERSED, EQUIVALENT, OPEN = "holds", "reversed", "equivalent", "open"
 NOT_TESTABLE, NOT_RUN, NUMBER = "not testable here", "not run", "number"
 ALPHA = 0.05
+NEAR_ALPHA = (0.03, 0.15)  # of p, where another processor may give another verdict: docs/reproducibility.md
 # What would not matter to somebody choosing a method: of a hundred examples that guessing gets wrong, two (on a task of
 # two classes one test text in a hundred). It lies below what published single runs can tell, .0249.
 MARGIN = 0.02

@@ -2,7 +2,8 @@
 
     python tests/benchmarks/two_runs.py fb587bd
 
-Prints how far accuracies moved, and every finding whose verdict is another one, with p and p_equivalent before and now.
+Prints how far accuracies moved, and every finding whose verdict is another one, with p and p_equivalent before and now,
+and whether the ledger on disk calls it near its limit.
 """
 
 import argparse
@@ -29,7 +30,8 @@ def main() -> None:
     other = before.index[before["verdict"] != now["verdict"]]
     print(f"{len(before) - len(other)} of {len(before)} verdicts are the same")
     columns = ["verdict", "p", "p_equivalent"]
-    print(before.loc[other, columns].join(now.loc[other, columns], rsuffix=" now").to_string())
+    now = now[[*columns, "near_limit"]].add_suffix(" now")
+    print(before.loc[other, columns].join(now).to_string())
 
 
 if __name__ == "__main__":
