@@ -110,7 +110,7 @@ def test_projections_are_as_said():
         and drafts.drop("cosine, [CLS]").max() - drafts.drop("cosine, [CLS]").min() < 0.02
     )
     history = data("figA_2").query("group == 'contextual loss alone'").groupby("model")["embedding"]
-    assert (history.last() >= history.first()).sum() == 4, "falls for most"
+    assert (history.last() >= history.first()).sum() == 5, "falls for most"
 
 
 def test_weightings_are_as_said():
@@ -206,7 +206,6 @@ def test_the_ledger_is_as_said():
     assert turned == {
         *("pv-over-sbert", "arxiv-pv-best", "contextual-below-own-teacher"),
         *("retrieval-mrr-cosine-masked", "retrieval-students-over-context"),
-        *("news-cls-below-mean", "news-complex-below-single"),
     }
     failed = data("tab_checks").query("passed == False").groupby("check")["label"].agg(set)
     assert failed["treatment_given"] == {"fig4_8", "weighting-unmasked-heavy-structural"}, "but beside cosine"
