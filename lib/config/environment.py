@@ -8,22 +8,23 @@ from pathlib import Path
 # unless told otherwise: with AUTO a row's result no longer depends on what stands beside it, at no cost in time.
 _REPEATABLE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 _REPEATABLE |= {"MKL_CBWR": "AUTO", "TOKENIZERS_PARALLELISM": "false"}
-# OpenBLAS, with which gensim and NumPy multiply, has kernels for many processors, and each adds up in its own order:
-# Paragraph Vectors differed between two generations of AMD EPYC. Those for Haswell (2013) run wherever there is AVX2.
+# OpenBLAS, with which gensim and NumPy multiply, takes other kernels with AVX-512 than with AVX2 alone, and a Paragraph
+# Vector is then another run of itself. Those for Haswell run on both.
 _PROCESSOR = Path("/proc/cpuinfo")
-_REPEATABLE |= {"OPENBLAS_CORETYPE": "Haswell"} if _PROCESSOR.exists() and " avx2 " in _PROCESSOR.read_text() else {}
+if _PROCESSOR.exists() and {"avx2", "fma"} <= {*_PROCESSOR.read_text().split()}:
+    _REPEATABLE |= {"OPENBLAS_CORETYPE": "Haswell"}
 # glibc gives large arrays back to the system when they are freed and asks for them again, pages that have to be cleared
 # each time: a twentieth of a training's time. Processes that start with this keep arrays of up to 32 MB, the most that
 # any glibc allows, and workers give back what a job has left.
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
 # oneDNN and PyTorch's wrapper of it each keep a kernel for 1,024 shapes: a gigabyte, as every number of tokens is one.
 _MEMORY |= dict.fromkeys(("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"), "128")
-_OFFLINE = dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"), "1")
+OFFLINE = dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"), "1")
 
 
 def process_variables(*, offline: bool) -> dict[str, str]:
     """The variables of a process that computes, whatever its caller has set. offline: no network is looked for."""
-    return _REPEATABLE | _MEMORY | (_OFFLINE if offline else {})
+    return _REPEATABLE | _MEMORY | (OFFLINE if offline else {})
 
 
 def set_process_environment(*, offline: bool) -> None:

@@ -85,7 +85,7 @@ def paragraph_vector(label: str, profile: Profile, sets: Iterable[str] = ()) -> 
     """A Paragraph Vector, by its thesis label and everything that trains it, and its embeddings of some sets."""
     settings = [label, profile.width, profile.contextual_teacher.model_dump(mode="json")]
     texts = [corpus(profile), *(text_set(name, profile) for name in sets)]
-    made_by = [code("contextual_teacher"), versions("gensim", "nltk", "numpy")]
+    made_by = [code("contextual_teacher"), versions("gensim", "nltk", "numpy", "scipy")]
     return {"kind": "paragraph_vector", "settings": settings, "texts": texts, "code": made_by}
 
 

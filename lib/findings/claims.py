@@ -77,7 +77,7 @@ def check(
     label: with what the labels of the findings begin, such as "news".
 
     Columns: label (the figure), `Judgement`'s, "not run" where a model has no scores, q within each document, and
-    near_limit: whether p or p_equivalent is so near its limit that another processor may give another verdict.
+    near_limit: "near" if the p that a verdict hangs on is within a factor of `verdicts.NEAR` of its limit.
     """
     rows = []
     for claim in (claim for claim in load() if claim.figure.startswith(label)):
@@ -106,8 +106,7 @@ def check(
         table[names] = table[names].astype(float)
         tested = table[f"{prefix}p"].where(table[f"{prefix}verdict"] != verdicts.NOT_TESTABLE)
         table[f"{prefix}q"] = tested.groupby(table["label"].str.startswith("news")).transform(verdicts.q_values)
-    near = table[["p", "p_equivalent"]].apply(lambda p: p.between(*verdicts.NEAR_ALPHA)).any(axis=1)
-    return table.assign(near_limit=near & (table["verdict"] != verdicts.NOT_TESTABLE))
+    return table.assign(near_limit=verdicts.near_limit(table).map({True: "near", False: ""}))
 
 
 def of_figure(figure: str, scores: pd.DataFrame, checks: Checks | None = None) -> pd.DataFrame:

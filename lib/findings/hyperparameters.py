@@ -15,7 +15,7 @@ def table(label: str, profile: Profile) -> pd.DataFrame:
     frame = published.load(label).rename(columns={"value": "published"})
     own = {**dict(profile), **_searched(profile)}
     values = [forms[name].format(**own) for name in frame["parameter"]]
-    words = {"True": "Yes", "False": "No", "bf16": "Yes, where bfloat16 is to be had", "fp32": "No"}
+    words = {"True": "Yes", "False": "No", "bf16": "Yes, where the device supports bfloat16", "fp32": "No"}
     frame.insert(1, "value", [words.get(value, value) for value in values])
     return frame
 

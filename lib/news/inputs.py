@@ -67,7 +67,7 @@ def recipe_of(kind: str, profile: Profile, settings: Any, module: str = "lib.new
 
     data = once({"kind": "news_data", "profile": profile.model_dump(mode="json")}, read)
     made_by = [source_key(module, "lib.config.environment", stop=_STOP)]
-    made_by.append([models.device(), keys.versions("torch", "transformers", "numpy", "scikit-learn")])
+    made_by.append([models.device(), keys.versions("torch", "transformers", "numpy", "scipy", "scikit-learn")])
     teacher = keys.structural_teacher(profile)
     if profile.news.tuned_teacher:
         teacher = tuning.recipe(profile, read_sides(profile)["train"])

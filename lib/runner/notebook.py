@@ -77,8 +77,8 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
         raise profiles.ParameterError(f"{name}: the parameter {missing[0]!r} is not set: run the parameters cell first")
     values = {parameter: namespace[parameter] for parameter in PARAMETERS}
     profile = profiles.load(values.pop("profile"), **values)
+    environment.set_process_environment(offline=profile.offline)  # first: `jobs` may import torch
     executors.jobs()  # a THESIS_JOBS that cannot be met is better known now than after the first minute
-    environment.set_process_environment(offline=profile.offline)
     # tqdm asks for ipywidgets when some library imports its notebook bar; progress is shown without it.
     warnings.filterwarnings("ignore", message="IProgress not found")
     if shell := namespace.get("get_ipython"):

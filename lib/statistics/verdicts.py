@@ -24,7 +24,7 @@ from lib.statistics.intervals import Evidence, TaskScores, from_examples
 HOLDS, REVERSED, EQUIVALENT, OPEN = "holds", "reversed", "equivalent", "open"
 NOT_TESTABLE, NOT_RUN, NUMBER = "not testable here", "not run", "number"
 ALPHA = 0.05
-NEAR_ALPHA = (0.03, 0.15)  # of p, where another processor may give another verdict: docs/reproducibility.md
+NEAR = 5  # a p of ALPHA / 5 to 5 ALPHA is near its limit: docs/reproducibility.md has why
 # What would not matter to somebody choosing a method: of a hundred examples that guessing gets wrong, two (on a task of
 # two classes one test text in a hundred). It lies below what published single runs can tell, .0249.
 MARGIN = 0.02
@@ -178,6 +178,13 @@ def checked(judgement: Judgement, checks: Collection[str], failed: Mapping[str, 
     """The judgement, "not testable here" if one of its checks failed. failed: check -> what failed."""
     reasons = [failed[check] for check in checks if check in failed]
     return replace(judgement, verdict=NOT_TESTABLE, reason="; ".join(reasons)) if reasons else judgement
+
+
+def near_limit(judged: pd.DataFrame) -> pd.Series:
+    """Which verdicts hang on a p within a factor of NEAR of its limit. Columns: verdict, p, p_equivalent."""
+    limits = ALPHA / NEAR, ALPHA * NEAR
+    alike = judged["p_equivalent"].between(*limits) & judged["verdict"].isin([OPEN, EQUIVALENT])
+    return alike | (judged["p"].between(*limits) & (judged["verdict"] != NOT_TESTABLE))
 
 
 def q_values(p: Sequence[float]) -> np.ndarray:

@@ -120,7 +120,7 @@ def cluster(address: str) -> tuple[Executor, tuple]:
     root.mkdir(parents=True, exist_ok=True)
     executor.beacon = tempfile.NamedTemporaryFile(dir=root, prefix=".dask-")  # as long as the executor
     expected = identity() | {"threads": 1, f"sight of {root}": True}
-    variables = {name: os.environ.get(name, "") for name in environment.process_variables(offline=True)}
+    variables = {name: os.environ.get(name, "") for name in environment.OFFLINE}  # the others are the worker's own
     variables |= {"THESIS_ARTIFACTS": str(root), "THESIS_DATA": os.environ.get("THESIS_DATA", "")}
     given = (expected, executor.beacon.name, variables)
     for worker, error in client.run(_join, *given, on_error="return").items():
@@ -143,13 +143,13 @@ def _join(expected: dict[str, Any], beacon: str, variables: dict[str, str], dask
     from distributed import get_worker
 
     worker = dask_worker or get_worker()  # the former outside a task
+    os.environ.update(variables)
+    environment.set_process_environment(offline=False)  # before `identity` imports torch
     here = identity() | {"threads": worker.state.nthreads}
     for name, value in expected.items():
         if (own := here.get(name, os.path.exists(beacon))) != value:
             told = f"worker {worker.address} has {name}: {own}, not {value}"
             raise WorkerError(f"{told}; mend it, start it anew and run again (docs/scale.md)")
-    os.environ.update(variables)
-    environment.set_process_environment(offline=False)
 
 
 def end_workers() -> None:

@@ -326,18 +326,9 @@ def test_the_p_of_equivalence_is_kept(ledger):
     ].notna().any()
 
 
-def test_a_verdict_is_near_its_limit_where_another_processor_has_turned_one(as_records, ledger):
-    """docs/reproducibility.md: the p of five verdicts that turned, before and after."""
-    seen = (0.107, 0.043), (0.063, 0.037), (0.045, 0.099), (0.105, 0.043), (0.032, 0.081)
-    low, high = verdicts.NEAR_ALPHA
-    assert all(low < p < high for pair in seen for p in pair)
-    judged = ledger[ledger["p"].notna()]
-    between = [any(low <= p <= high for p in row) for row in judged[["p", "p_equivalent"]].to_numpy()]
-    assert judged["near_limit"].tolist() == between and {*between} == {True, False}
-    assert not ledger.loc[ledger["p"].isna(), "near_limit"].any()
-    failed = claims.check(as_records, checks={("heads_converged", ""): "no"}).set_index("id")
-    untested = failed.index[failed["verdict"] == verdicts.NOT_TESTABLE]
-    assert ledger.loc[untested, "near_limit"].any() and not failed.loc[untested, "near_limit"].any()
+def test_verdicts_near_their_limit_are_called_so(ledger):
+    expected = verdicts.near_limit(ledger).map({True: "near", False: ""})
+    assert ledger["near_limit"].equals(expected.rename("near_limit")) and {*expected} == {"near", ""}
 
 
 def test_it_says_how_much_hangs_on_one_task(ledger):

@@ -25,6 +25,7 @@ from lib.statistics.verdicts import (
     judge,
     judge_spread,
     learnable,
+    near_limit,
     q_values,
     weakest,
 )
@@ -244,3 +245,22 @@ def test_nobody_else_comes_to_a_verdict():
             imported = isinstance(node, ast.ImportFrom) and "scipy" in (node.module or "") and ast.unparse(node)
             assert not imported or "stats" not in imported or imported.endswith("import gaussian_kde"), path
     assert verdicts.MARGIN == 0.02
+
+
+@pytest.mark.parametrize(
+    ("verdict", "p", "p_equivalent", "near"),
+    [
+        (OPEN, 0.24, 0.9, True),
+        (OPEN, 0.26, 0.9, False),
+        (HOLDS, 0.011, 0.9, True),
+        (REVERSED, 0.009, 0.9, False),
+        (EQUIVALENT, 0.9, 0.02, True),
+        (OPEN, 0.9, 0.1, True),
+        (HOLDS, 0.001, 0.1, False),  # decided by its difference, however small that is
+        (NOT_TESTABLE, 0.05, 0.05, False),
+        (OPEN, np.nan, np.nan, False),
+    ],
+)
+def test_a_verdict_is_near_its_limit_within_a_factor_of_five_of_the_p_that_decides(verdict, p, p_equivalent, near):
+    row = pd.DataFrame({"verdict": [verdict], "p": [p], "p_equivalent": [p_equivalent]})
+    assert near_limit(row).tolist() == [near]
