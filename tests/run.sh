@@ -49,8 +49,7 @@ install_dask() { # pinned; the test says what is missing
 
 if [ "$#" = 0 ]; then
     install_dask >/dev/null 2>&1 || true
-    step "Dask on loopback" "$python" -m pytest -q -p no:cacheprovider -p no:xdist -rs tests/store/test_cluster.py \
-        "tests/config/test_environment.py::test_a_door_sets_one_thread_and_bits_that_do_not_depend_on_neighbours[worker of Dask]"
+    step "Dask on loopback" "$python" -m pytest -q -p no:cacheprovider -p no:xdist -rs tests/store/test_cluster.py
 fi
 
 # The notebooks as people open them, some three minutes. Alone, as seconds are measured; not where tests are chosen.

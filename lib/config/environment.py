@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from pathlib import Path
 
 # 1 and 2 threads give different bits; parallelism is processes. MKL picks its kernels by the alignment of the data
@@ -10,9 +11,9 @@ _REPEATABLE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM
 _REPEATABLE |= {"MKL_CBWR": "AUTO", "TOKENIZERS_PARALLELISM": "false"}
 # OpenBLAS, with which gensim and NumPy multiply, takes other kernels with AVX-512 than with AVX2 alone, and a Paragraph
 # Vector is then another run of itself. Those for Haswell run on both.
-_PROCESSOR = Path("/proc/cpuinfo")
+KERNELS, _PROCESSOR = "OPENBLAS_CORETYPE", Path("/proc/cpuinfo")
 if _PROCESSOR.exists() and {"avx2", "fma"} <= {*_PROCESSOR.read_text().split()}:
-    _REPEATABLE |= {"OPENBLAS_CORETYPE": "Haswell"}
+    _REPEATABLE |= {KERNELS: "Haswell"}
 # glibc gives large arrays back to the system when they are freed and asks for them again, pages that have to be cleared
 # each time: a twentieth of a training's time. Processes that start with this keep arrays of up to 32 MB, the most that
 # any glibc allows, and workers give back what a job has left.
@@ -29,6 +30,10 @@ def process_variables(*, offline: bool) -> dict[str, str]:
 
 def set_process_environment(*, offline: bool) -> None:
     """Set them for this process and those it starts; every door (notebooks, workers, tests, train) calls it first."""
-    os.environ.update(process_variables(offline=offline))
+    wanted = process_variables(offline=offline)
+    if "numpy" in sys.modules and os.environ.get(KERNELS) != wanted.get(KERNELS, os.environ.get(KERNELS)):
+        told = "NumPy was loaded before its kernels were chosen, so last bits may differ: restart, and run this first"
+        warnings.warn(told, stacklevel=3)
+    os.environ.update(wanted)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)

@@ -106,7 +106,9 @@ def check(
         table[names] = table[names].astype(float)
         tested = table[f"{prefix}p"].where(table[f"{prefix}verdict"] != verdicts.NOT_TESTABLE)
         table[f"{prefix}q"] = tested.groupby(table["label"].str.startswith("news")).transform(verdicts.q_values)
-    return table.assign(near_limit=verdicts.near_limit(table).map({True: "near", False: ""}))
+    table["near_limit"] = verdicts.near_limit(table).map({True: "near", False: ""})
+    table["note"] = table["near_limit"].map({"near": "Near its limit. ", "": ""}).add(table["note"]).str.strip()
+    return table
 
 
 def of_figure(figure: str, scores: pd.DataFrame, checks: Checks | None = None) -> pd.DataFrame:

@@ -131,11 +131,14 @@ def cluster(address: str) -> tuple[Executor, tuple]:
 
 @functools.cache  # when first asked: what a process has imported does not change with the files
 def identity() -> dict[str, Any]:
-    """What must be alike wherever the results of one run are computed: versions, sources of `lib`, a GPU or none."""
+    """What must be alike wherever the results of one run are computed: versions, sources of `lib`, a GPU or none, and
+    OpenBLAS' kernels, which a worker of Dask has loaded before anybody can choose them for it."""
     import torch
 
+    kernels = {environment.KERNELS: os.environ.get(environment.KERNELS, "")}
     sources = {str(path.relative_to(paths.ROOT)): file_fingerprint(path) for path in paths.ROOT.glob("lib/**/*.py")}
-    return provenance.versions() | {"platform": "any", "lib": fingerprint(sources), "GPU": torch.cuda.is_available()}
+    own = {"platform": "any", "lib": fingerprint(sources), "GPU": torch.cuda.is_available()}
+    return provenance.versions() | kernels | own
 
 
 def _join(expected: dict[str, Any], beacon: str, variables: dict[str, str], dask_worker: Any = None) -> None:
@@ -143,13 +146,13 @@ def _join(expected: dict[str, Any], beacon: str, variables: dict[str, str], dask
     from distributed import get_worker
 
     worker = dask_worker or get_worker()  # the former outside a task
-    os.environ.update(variables)
-    environment.set_process_environment(offline=False)  # before `identity` imports torch
     here = identity() | {"threads": worker.state.nthreads}
     for name, value in expected.items():
         if (own := here.get(name, os.path.exists(beacon))) != value:
             told = f"worker {worker.address} has {name}: {own}, not {value}"
             raise WorkerError(f"{told}; mend it, start it anew and run again (docs/scale.md)")
+    os.environ.update(variables)
+    environment.set_process_environment(offline=False)
 
 
 def end_workers() -> None:

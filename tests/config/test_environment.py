@@ -36,13 +36,6 @@ profile, seeds, only, overrides = "mini", None, "", {{}}
 notebook.start("02_structural_loss", globals())
 {TELL}
 """,
-    "worker of Dask": f"""
-import sys
-from types import SimpleNamespace
-from lib.store import executors
-executors._join({{}}, "", {{}}, SimpleNamespace(address="here", state=SimpleNamespace(nthreads=1)))
-{TELL}
-""",
     "worker": f"""
 from lib.store import executors
 {NOT_YET}
@@ -80,8 +73,6 @@ runpy.run_path("tests/conftest.py")
 
 @pytest.mark.parametrize("door", DOORS)
 def test_a_door_sets_one_thread_and_bits_that_do_not_depend_on_neighbours(door, tmp_path):
-    if door == "worker of Dask":
-        pytest.importorskip("distributed", reason="Dask is not installed (pip install -e '.[dask]')")
     variables = {**os.environ, "PYTHONPATH": str(paths.ROOT), "OMP_NUM_THREADS": "4", "MKL_NUM_THREADS": "4"}
     variables |= {"OPENBLAS_CORETYPE": "Prescott"}  # the oldest, whose kernels run on any x86-64
     variables.pop("MKL_CBWR", None)
@@ -96,6 +87,16 @@ def test_a_door_sets_one_thread_and_bits_that_do_not_depend_on_neighbours(door, 
     processor = Path("/proc/cpuinfo")
     if processor.exists() and {"avx2", "fma"} <= {*processor.read_text().split()}:
         assert told[2:] == ["Haswell"], "else Paragraph Vectors depend on the processor, or on the caller"
+
+
+@pytest.mark.parametrize(("before", "warned"), [("Prescott", True), ("Haswell", False)])
+@pytest.mark.skipif("OPENBLAS_CORETYPE" not in environment.process_variables(offline=True), reason="needs AVX2")
+def test_numpy_loaded_before_its_kernels_were_chosen_is_told(before, warned):
+    """As by a cell above the first one, or `%matplotlib inline`."""
+    program = "import numpy; from lib.config import environment; environment.set_process_environment(offline=True)"
+    variables = {**os.environ, "PYTHONPATH": str(paths.ROOT), "OPENBLAS_CORETYPE": before}
+    done = subprocess.run([sys.executable, "-P", "-c", program], env=variables, capture_output=True, text=True)
+    assert done.returncode == 0 and ("NumPy was loaded before" in done.stderr) == warned
 
 
 SHAPES = """

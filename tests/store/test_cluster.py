@@ -68,10 +68,9 @@ def no_cluster_is_kept():
 
 @contextlib.contextmanager
 def process(*words: str, **changed: str):
-    """A process of Dask, without the variables that make numbers repeat."""
-    kept = {
-        name: value for name, value in os.environ.items() if name not in environment.process_variables(offline=True)
-    }
+    """A process of Dask, without the variables that make numbers repeat, but for that which its caller has to set."""
+    unset = environment.process_variables(offline=True).keys() - {environment.KERNELS}
+    kept = {name: value for name, value in os.environ.items() if name not in unset}
     variables = kept | {"PYTHONPATH": str(paths.ROOT)} | changed
     with subprocess.Popen([sys.executable, "-P", "-m", *words], env=variables, stderr=subprocess.DEVNULL) as started:
         try:
@@ -205,6 +204,8 @@ def test_a_worker_tells_versions_and_a_folder_that_it_does_not_see(tmp_path, mon
         executors._join(expected, str(tmp_path / "nothing"), {}, one)
     with pytest.raises(executors.WorkerError, match="has GPU: (True, not False|False, not True); mend it"):
         executors._join(expected | {"GPU": not expected["GPU"]}, str(tmp_path / "beacon"), {}, one)
+    with pytest.raises(executors.WorkerError, match="has OPENBLAS_CORETYPE: .*, not Prescott; mend it"):
+        executors._join(expected | {"OPENBLAS_CORETYPE": "Prescott"}, str(tmp_path / "beacon"), {}, one)
     ours = provenance.versions()["torch"]
     with pytest.raises(executors.WorkerError, match=f"has torch: {re.escape(ours)}, not 1.0"):
         executors._join(expected | {"torch": "1.0"}, str(tmp_path / "beacon"), {}, one)
