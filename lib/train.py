@@ -26,7 +26,7 @@ MAIN = os.environ.get("RANK", "0") == "0"  # of several processes the one that s
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m lib.train", description="Train one student and save it.")
-    parser.add_argument("model", help="a student's label, for example cosine, or max-margin;MSE;γ=1.0")
+    parser.add_argument("model", help="cosine, max-margin;MSE;γ=1.0, of two teachers cosine;100d;S:768x100;C:-")
     parser.add_argument("--data", type=Path, help="a dataset folder or a folder of them, which decides all sizes")
     parser.add_argument("--task", nargs="*", metavar="folder/task", help="tasks of --data to judge by; all by default")
     parser.add_argument("--profile", help="mini by default; with --data, lab")
