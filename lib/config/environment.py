@@ -31,7 +31,7 @@ def process_variables(*, offline: bool) -> dict[str, str]:
 def set_process_environment(*, offline: bool) -> None:
     """Set them for this process and those it starts; every door (notebooks, workers, tests, train) calls it first."""
     wanted = process_variables(offline=offline)
-    if "numpy" in sys.modules and os.environ.get(KERNELS) != wanted.get(KERNELS, os.environ.get(KERNELS)):
+    if "numpy" in sys.modules and KERNELS in wanted and wanted[KERNELS] != os.environ.get(KERNELS):
         told = "NumPy was loaded before its kernels were chosen, so last bits may differ: restart, and run this first"
         warnings.warn(told, stacklevel=3)
     os.environ.update(wanted)

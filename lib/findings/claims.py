@@ -106,9 +106,9 @@ def check(
         table[names] = table[names].astype(float)
         tested = table[f"{prefix}p"].where(table[f"{prefix}verdict"] != verdicts.NOT_TESTABLE)
         table[f"{prefix}q"] = tested.groupby(table["label"].str.startswith("news")).transform(verdicts.q_values)
-    table["near_limit"] = verdicts.near_limit(table).map({True: "near", False: ""})
-    table["note"] = table["near_limit"].map({"near": "Near its limit. ", "": ""}).add(table["note"]).str.strip()
-    return table
+    near = verdicts.near_limit(table)
+    notes = ("Near its limit. " + table["note"]).str.strip().where(near, table["note"])
+    return table.assign(near_limit=np.where(near, "near", ""), note=notes)
 
 
 def of_figure(figure: str, scores: pd.DataFrame, checks: Checks | None = None) -> pd.DataFrame:
