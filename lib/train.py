@@ -71,7 +71,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _own(given: argparse.Namespace, out: Path) -> list[str]:
-    """What `check.suggested` changes in the profile, and bfloat16 where the processor computes in it; says so."""
+    """What `check.suggested` changes in the profile, and bfloat16 where the processor computes in it; says so, with
+    what there is to note on the documents and tasks."""
     from lib.data import check
     from lib.experiments import models
     from lib.store.files import check_room
@@ -83,6 +84,9 @@ def _own(given: argparse.Namespace, out: Path) -> list[str]:
         check_room(place, size)
     os.environ.pop("THESIS_DATA", None)  # what is asked for here counts, whatever stood there
     changes["training.precision"] = "bf16" if models.has_bfloat16() else "fp32"
+    for line in check.findings(given.data.resolve(), given.task):
+        if ": note: " in line:
+            print(line)
     print(f"suggested: {told}, {changes['training.precision']}", flush=True)
     return [f"{key}={json.dumps(value)}" for key, value in changes.items()]
 
@@ -108,12 +112,16 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
         os.replace(kept, checkpoint)
     tokens = sum(map(len, text_sets.token_ids("train", profile)))
     lengths = structural_teacher.embeddings("train", profile)["lengths"]
+    settings = profile.training
+    batch_size = settings.cca_batch_size if variant.contextual_loss == "cca" else settings.batch_size
+    rest = len(lengths) % (batch_size * settings.accumulation * count)
     if MAIN:
         limits = {"student": profile.student.max_positions, "teacher": profile.structural_teacher.max_tokens}
         cut = [f"{(lengths > limit - 2).sum()} at the {name}'s {limit} tokens" for name, limit in limits.items()]
         reasons = text_sets.corpus(profile).left_out.items()
         told = [f"{name}: {count} {reason}" for name, each in reasons for reason, count in each.items() if count]
         told += [f"{name}: {note}" for name, task in read(profile).items() for note in task.notes if "left out" in note]
+        told += [f"{rest} that fill no batch"] * bool(rest)
         left_out = ", ".join(told) or "nothing"
         print(f"left out: {left_out}; of {len(lengths)} documents are cut {' and '.join(cut)}", flush=True)
     if variant.contextual:
@@ -130,11 +138,10 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
         bar.initial, bar.n = bar.initial if bar.n else tokens, tokens  # where nothing was left to train, too
     if not MAIN:
         return
-    card, failed = _card(variant, seed, profile, history.loss, own), None
+    card, failed = _card(variant, seed, profile, history.loss, len(lengths) - rest, own), None
     base = AutoConfig.from_pretrained(
         models.model_path(profile.student.model), revision=profile.student.revision, trust_remote_code=False
     )
-    card["data"]["texts read in training"] *= count
     card["training"]["layers"] = f"{student.config.num_hidden_layers} of the base's {base.num_hidden_layers}"
     if own:
         print("trained; now judging it beside base, teacher and TF-IDF", flush=True)
@@ -155,11 +162,14 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
         raise failed
 
 
-def _card(variant: variants.Variant, seed: int, profile: profiles.Profile, losses: list[float], own: bool) -> dict:
-    """What the model card of an export tells of a training, but for how good it is. own: shares are documents."""
+def _card(
+    variant: variants.Variant, seed: int, profile: profiles.Profile, losses: list[float], read: int, own: bool
+) -> dict:
+    """What the model card of an export tells of a training, but for how good it is. read: how many documents trained
+    the student. own: shares are documents."""
     from lib.experiments import models
 
-    told = "{:g} documents" if own else "share {:g} of the documents"
+    told = "{:g} documents, those held out among them" if own else "share {:g} of the documents"
     shares = {folder.folder: told.format(folder.share) for folder in profile.corpus.folders}
     model, structural, settings = Path(profile.student.model), profile.structural_teacher, profile.training
     teachers = [f"{Path(structural.model).name}, first {structural.max_tokens} tokens"] * bool(variant.structural)
@@ -169,7 +179,7 @@ def _card(variant: variants.Variant, seed: int, profile: profiles.Profile, losse
         "base_model": model.name if model.is_dir() else profile.student.model,  # not where a person's folders lie
         "teachers": teachers + [f"Paragraph Vector {variant.contextual}"] * bool(variant.contextual),
         "losses": variant.losses,
-        "data": shares | {"texts read in training": len(losses) * settings.batch_size * settings.accumulation},
+        "data": shares | {"texts read in training": read},
         "training": {"updates": len(losses), "loss": f"{losses[0]:.4f} -> {losses[-1]:.4f}", "seed": seed} | training,
         "provenance": provenance.commit() | provenance.versions(),
     }

@@ -231,7 +231,8 @@ def test_documents_of_ones_own_end_with_a_table_and_an_export(notes, artifacts, 
     )
     assert f"{suggested}, judge by 1 task: some 1 minute of a core, " in printed
     blank = "notes/kind: train.jsonl: 1 examples left out: a document without text"
-    assert f"left out: notes: 1 without text, notes: 22 in a test, {blank}; of" in printed
+    assert f"left out: notes: 1 without text, notes: 22 in a test, {blank}, 3 that fill no batch; of" in printed
+    assert printed.startswith("notes: note: 1 document without text, left out: 40\n"), "what lib.data.check notes"
     assert "\ntrained; now judging it beside base, teacher and TF-IDF\n" in printed
     assert "0 at the student's 512 tokens and 0 at the teacher's 48 tokens" in printed
     assert "token/s" in bar and "100%" in bar
@@ -249,7 +250,7 @@ def test_documents_of_ones_own_end_with_a_table_and_an_export(notes, artifacts, 
     card = (tmp_path / "out/README.md").read_text()
     for told in (
         "# MSE, of documents from notes",
-        "- notes: 18 documents",
+        "- notes: 18 documents, those held out among them",
         "- texts read in training: 12",
         "- layers: 1 of the base's 6",
         "## Verdict\n\n- One seed: the intervals are about other texts, not about other seeds.\n",
@@ -276,7 +277,7 @@ def test_where_readme_puts_a_student_git_does_not_look():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--data", "{tmp}/nowhere"], "nowhere: neither a dataset folder nor a folder of them"),
+        (["--data", "{tmp}/nowhere"], "nowhere: no such folder"),
         (["--data", "{tmp}/notes", "--task", "notes/kinds"], "unknown task 'notes/kinds'; nearest: notes/kind"),
         (["--data", "{tmp}/notes", "--set", "training.document=3"], "unknown key; nearest: training.documents"),
         (["--data", "{tmp}/notes", "--set", "data_root=/nowhere"], "the data root '/nowhere' is not a folder"),

@@ -46,12 +46,13 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
         entries[name] = {"folder": name, "folds": task.folds, "texts": TEXTS}
         tested |= {content(task.texts[text_id]) for text_id in task.held_out()}
         judged += len(task.texts)
-    shares, words, contents = {}, list[int](), list[int]()
+    shares, lengths, contents = {}, list[int](), list[int]()
     for folder in folders:
         documents = Documents(folder.parent, folder.name)
-        words += [min(len(document.text.split()), READ) for document in documents]
+        lengths += [len(document.text.split()) for document in documents]
         shares[folder.name] = len({*documents.contents.tolist()} - {0, *tested, *contents})
         contents += documents.contents.tolist()
+    words = np.minimum(lengths, READ)
     usable, in_tests = sum(shares.values()), sum(each in tested for each in contents)
     held_out = max(2, min(usable // 5, 100))
     trained = max(6, min(usable - held_out, int(TRAINED / max(np.mean(words), 1))))
@@ -67,8 +68,11 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
     changes |= {f"{part}.documents": trained for part in ("training", "final")}
     changes |= {"training.cca_batch_size": min(50, trained), "training.checkpoint_every": 5}
     # A core embeds 7,500 tokens a second in float32, 1.35 a word; training and table take six times that and a start.
-    minutes = 0.5 + 6 * 1.35 * np.mean(words) * (trained + min(held_out + len(tested), 300) + judged) / 7500 / 60
-    size = 300_000_000 + 30 * sum(words) + 4000 * (trained + judged)  # weights, texts and token ids, embeddings
+    # The mean of the teacher's chunks goes on where the student stops reading, with 3,000 tokens a second.
+    compared = min(held_out + len(tested), 300) + judged
+    minutes = 0.5 + 6 * 1.35 * np.mean(words) * (trained + compared) / 7500 / 60
+    minutes += 1.35 * (np.mean(lengths) - np.mean(words)) * compared / 3000 / 60
+    size = 300_000_000 + 30 * int(words.sum()) + 4000 * (trained + judged)  # weights, texts, token ids, embeddings
     told = f"train on {trained} documents, hold out {held_out} (left out: {left_out}), judge by "
     told += ", ".join([_counted(len(entries), "task"), *(f"not the clustering {n}" for n in names if n not in entries)])
     return changes, f"{told}: some {_counted(max(1, round(minutes)), 'minute')} of a core, {size / 1e9:.1f} GB", size
@@ -88,23 +92,27 @@ def _folders(path: Path) -> list[Path]:
     """The dataset folders in `path`, or `path` if it is one."""
     marks = ("documents*", "*/documents*", "tasks", "*/tasks")
     folders = sorted({place.parent for mark in marks for place in path.glob(mark)})
+    if not path.exists():
+        raise ValueError(f"{path}: no such folder")
     if not folders:
         raise ValueError(f"{path}: neither a dataset folder nor a folder of them: no documents.jsonl (see README)")
     return [path] if path in folders else folders
 
 
-def findings(path: Path) -> Iterator[str]:
-    """Lines on every dataset folder in `path`, or on `path` if it is one."""
+def findings(path: Path, tasks: Iterable[str] | None = None) -> Iterator[str]:
+    """Lines on every dataset folder in `path`, or on `path` if it is one, and on the tasks asked for (None: all)."""
     for folder in _folders(path):
         wrong = False
         for place in (folder, *sorted(folder.glob("tasks/[!.]*"))):
             name = folder.name if place == folder else f"{folder.name}/{place.name}"
+            if place != folder and tasks is not None and name not in tasks:
+                continue
             try:
                 lines = [] if wrong else [*(_documents if place == folder else _task)(place)]
             except ValueError as error:
                 lines, wrong = [f"error: {error}"], place == folder
             lines += _unread("", [file.name for file in place.glob("[!.]*")], FILES if place == folder else TASK_FILES)
-            yield from (f"{name}: {line}" for line in lines)
+            yield from (" ".join(f"{name}: {line}".split())[:500] for line in lines)  # an id or label is any text
 
 
 def _unread(what: str, names: Iterable[str], read: Iterable[str]) -> list[str]:
@@ -129,7 +137,8 @@ def _documents(folder: Path) -> Iterator[str]:
         if rows := np.flatnonzero(chosen).tolist():
             yield f"note: {_counted(len(rows), 'document')} {note}: {', '.join(documents[row].id for row in rows[:3])}"
     if documents.files[0].suffix != ".parquet":
-        yield from _unread("field ", next(json_lines(documents.files[0]))[1], ("id", "text", "title", "group"))
+        names = {name for _, row in json_lines(documents.files[0]) for name in row}
+        yield from _unread("field ", names, ("id", "text", "title", "group"))
 
 
 def _task(folder: Path) -> Iterator[str]:
@@ -161,7 +170,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         for line in findings(path):
             errors += ": error: " in line
-            print(" ".join(line.split())[:500])  # an id or a label may be any text
+            print(line)
         failed = "suggested: nothing,"
         print(f"suggested: {'first mend the errors' if errors else suggested(path)[1]}")
     except (ValueError, OSError) as error:

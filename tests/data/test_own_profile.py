@@ -111,13 +111,14 @@ def test_the_check_lists_what_is_there_and_finds_errors(profile, tmp_path, capsy
     assert check.main([str(tmp_path / "letters")]) == 2 and capsys.readouterr().out.count("error: ") == 1
     write(tmp_path / "diaries/documents.jsonl", "{")
     assert check.main([str(tmp_path / "diaries")]) == 2 and "documents.jsonl:1: not JSON" in capsys.readouterr().out
-    for empty in (tmp_path / "nowhere", tmp_path / "diaries" / "nothing"):
-        assert check.main([str(empty)]) == 2 and "neither a dataset folder nor" in capsys.readouterr().err
+    (tmp_path / "nothing").mkdir()
+    for path, told in (("nowhere", "no such folder"), ("nothing", "neither a dataset folder nor")):
+        assert check.main([str(tmp_path / path)]) == 2 and told in capsys.readouterr().err
 
 
 def test_the_check_names_what_is_not_read_and_what_one_split_alone_has(profile, tmp_path, capsys, write):
     assert check.main([str(tmp_path)]) == 0 and "not read" not in capsys.readouterr().out
-    write(tmp_path / "diaries/documents.jsonl", {"id": 1, "text": "a", "groups": "b"}, {"id": 2, "text": "b"})
+    write(tmp_path / "diaries/documents.jsonl", {"id": 1, "text": "a"}, {"id": 2, "text": "b", "groups": "b"})
     write(tmp_path / "diaries/task/notes", "mine")
     mood = tmp_path / "letters/tasks/mood"
     write(mood / "val.jsonl", {"id": 1, "label": "glad"})

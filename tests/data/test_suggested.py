@@ -155,6 +155,13 @@ def test_minutes_are_those_of_a_run_that_was_measured(folder):
     labels = {"train": [(n, n % 2) for n in range(60)], "test": [(n, n % 2) for n in range(60, 120)]}
     told = check.suggested(folder([f"{n} " + "word " * 199 for n in range(250)], **labels))[1]
     assert ": some 2 minutes of a core" in told
+    # What a student does not read the teacher's chunks do: 27,000 words more of 120 texts of the task, and once more of
+    # the 60 that are tested and the 38 held out.
+    minutes = []
+    for count in (3000, 30_000):
+        told = check.suggested(folder([f"{n} " + "word " * (count - 1) for n in range(250)], **labels))[1]
+        minutes.append(int(re.search(r"some (\d+) minutes", told)[1]))
+    assert minutes[1] - minutes[0] == pytest.approx(1.35 * 27_000 * 218 / 3000 / 60, abs=1)
 
 
 def test_train_alone_is_tested_by_folds_and_small_classes_are_named(folder, capsys):
