@@ -71,8 +71,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _own(given: argparse.Namespace, out: Path) -> list[str]:
-    """What `check.suggested` changes in the profile, and bfloat16 where the processor computes in it; says so, with
-    what there is to note on the documents and tasks."""
+    """What `check.suggested` changes in the profile, and bfloat16 where there is; says so, and what the check notes."""
     from lib.data import check
     from lib.experiments import models
     from lib.store.files import check_room
@@ -84,10 +83,8 @@ def _own(given: argparse.Namespace, out: Path) -> list[str]:
         check_room(place, size)
     os.environ.pop("THESIS_DATA", None)  # what is asked for here counts, whatever stood there
     changes["training.precision"] = "bf16" if models.has_bfloat16() else "fp32"
-    for line in check.findings(given.data.resolve(), given.task):
-        if ": note: " in line:
-            print(line)
-    print(f"suggested: {told}, {changes['training.precision']}", flush=True)
+    notes = [line for line in check.findings(given.data.resolve(), given.task) if ": note: " in line]
+    print(*notes, f"suggested: {told}, {changes['training.precision']}", sep="\n", flush=True)
     return [f"{key}={json.dumps(value)}" for key, value in changes.items()]
 
 
@@ -138,10 +135,11 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
         bar.initial, bar.n = bar.initial if bar.n else tokens, tokens  # where nothing was left to train, too
     if not MAIN:
         return
-    card, failed = _card(variant, seed, profile, history.loss, len(lengths) - rest, own), None
+    card, failed = _card(variant, seed, profile, history.loss, own), None
     base = AutoConfig.from_pretrained(
         models.model_path(profile.student.model), revision=profile.student.revision, trust_remote_code=False
     )
+    card["data"]["texts read in training"] = len(lengths) - rest
     card["training"]["layers"] = f"{student.config.num_hidden_layers} of the base's {base.num_hidden_layers}"
     if own:
         print("trained; now judging it beside base, teacher and TF-IDF", flush=True)
@@ -162,11 +160,8 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
         raise failed
 
 
-def _card(
-    variant: variants.Variant, seed: int, profile: profiles.Profile, losses: list[float], read: int, own: bool
-) -> dict:
-    """What the model card of an export tells of a training, but for how good it is. read: how many documents trained
-    the student. own: shares are documents."""
+def _card(variant: variants.Variant, seed: int, profile: profiles.Profile, losses: list[float], own: bool) -> dict:
+    """What the model card of an export tells of a training, but for how good it is. own: shares are documents."""
     from lib.experiments import models
 
     told = "{:g} documents, those held out among them" if own else "share {:g} of the documents"
@@ -179,7 +174,7 @@ def _card(
         "base_model": model.name if model.is_dir() else profile.student.model,  # not where a person's folders lie
         "teachers": teachers + [f"Paragraph Vector {variant.contextual}"] * bool(variant.contextual),
         "losses": variant.losses,
-        "data": shares | {"texts read in training": read},
+        "data": shares,
         "training": {"updates": len(losses), "loss": f"{losses[0]:.4f} -> {losses[-1]:.4f}", "seed": seed} | training,
         "provenance": provenance.commit() | provenance.versions(),
     }

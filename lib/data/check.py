@@ -3,6 +3,7 @@ know (`note`), what must be mended first (`error`, one of each file), and the si
 what they cost (`suggested`). Exit code 2 if there is an error, or nothing to train on."""
 
 import argparse
+import itertools
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -92,10 +93,9 @@ def _folders(path: Path) -> list[Path]:
     """The dataset folders in `path`, or `path` if it is one."""
     marks = ("documents*", "*/documents*", "tasks", "*/tasks")
     folders = sorted({place.parent for mark in marks for place in path.glob(mark)})
-    if not path.exists():
-        raise ValueError(f"{path}: no such folder")
     if not folders:
-        raise ValueError(f"{path}: neither a dataset folder nor a folder of them: no documents.jsonl (see README)")
+        told = "neither a dataset folder nor a folder of them: no documents.jsonl (see README)"
+        raise ValueError(f"{path}: {told if path.exists() else 'no such folder'}")
     return [path] if path in folders else folders
 
 
@@ -137,7 +137,7 @@ def _documents(folder: Path) -> Iterator[str]:
         if rows := np.flatnonzero(chosen).tolist():
             yield f"note: {_counted(len(rows), 'document')} {note}: {', '.join(documents[row].id for row in rows[:3])}"
     if documents.files[0].suffix != ".parquet":
-        names = {name for _, row in json_lines(documents.files[0]) for name in row}
+        names = itertools.chain.from_iterable(row for _, row in json_lines(documents.files[0]))
         yield from _unread("field ", names, ("id", "text", "title", "group"))
 
 
