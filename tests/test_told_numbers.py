@@ -42,8 +42,7 @@ NAMES = (
 )
 ELSEWHERE = {
     "README.md": {
-        "notebook 07 prints it": ["(with a quarter q = .064 to .075)"],
-        "notebook 02 prints it": ["(p = .047, not corrected; in float32 it was open)"],
+        "notebook 07 prints it": ["(with a quarter q = .065 to .079)"],
     },
     "docs/results.md": {
         "a margin in lib/statistics/verdicts.py": [
@@ -52,11 +51,11 @@ ELSEWHERE = {
             "a loss below .02",
         ],
         "params/mini_sizes.md": [".029 nearer than their twins [-.017, .074]"],
-        "pages of docs/site, see below": ["[.024, .094]", "[-.061, -.001]", "[-.161, -.042]", "[-.006, .079]"],
-        "a figure": ["Figure 4.10", "Figure 4.7 is"],
+        "pages of docs/site, see below": ["[.024, .097]", "[-.056, .001]", "[-.161, -.042]", "[-.006, .074]"],
+        "a figure": ["Figure 4.10", "Figure 4.7 counts"],
         "lib/findings/contextual.py, COLLAPSED": [".9 counts"],
         "lib/statistics/verdicts.py, NEAR": ["between .01 and .25"],
-        "notebook 07 prints it for mini": ["q at most .030", "(q = .064 to .075)"],
+        "notebook 07 prints it for mini": ["q at most .023", "(q = .065 to .079)"],
         "of tests": ["two one-sided tests at 5 %", "an interval of 90 %", "inside ±.02"],
         "notebook 02 prints it for the second size": ["[.020, .107]", "[-.066, .042]", "[-.142, -.057]"],
         "a run with one learning rate for all heads": ["by .045 [.023, .067]"],
@@ -83,11 +82,11 @@ ELSEWHERE = {
         "of intervals": ["at 99 %"],
         "of teachers' dimensions": ["the 2048-dimensional one"],
         "lib/findings/contextual.py, COLLAPSED": [".9 counts"],
-        "the table above": ["(q = .14)"],
+        "the table above": ["(q = .16)"],
     },
     "06_weighting": {"the thesis": ["the thesis' 2,500 updates"], "said above": ["a ranking after 40 updates"]},
     "08_news_clustering": {"the paper": ['"1 % worse"', '"20 times smaller"', "46 % positives"]},
-    "07_final_evaluation": {"of intervals": ["an interval of 90 %"], "the table above": ["(q = .064 to .075)"]},
+    "07_final_evaluation": {"of intervals": ["an interval of 90 %"], "the table above": ["(q = .065 to .079)"]},
     "09_report": {"a limit": ["keep q below .05"]},
 }
 
@@ -240,7 +239,7 @@ def readme() -> list[str]:
     lead, rough = scores["cosine", many] - scores["MSE", many], figure("tab_heads")["published"]
     return [
         f"{verdicts_begin()} (a difference of .02 is excluded, by tests that are not corrected for "
-        f"their number; in one of them two students are nearly one), "
+        f"their number; in three of them the two students are nearly one), "
         f"{n[OPEN]} stay open, {n[NOT_TESTABLE]} cannot be tested at this "
         f"size, and {WORDS[n[NUMBER]]} is a plain number.",
         f"Of the {n[HOLDS] + n[REVERSED]} that hold or are reversed {(thesis()['q'] <= 0.05).sum()} survive a false "
@@ -254,8 +253,8 @@ def readme() -> list[str]:
         f"untrained base and cosine loses nothing. After {many} updates cosine leads by {short(lead)}, which is *open*",
         f"leave accuracies at {short(rough.min(), 2)} to {short(rough.max(), 2)},",
         f"max-margin MSE with γ = 1 is {short(ahead('published'))} ahead of plain cosine.",
-        f"until they converge it is {short(-ahead('converged'))} behind (p = .047, not corrected; in "
-        "float32 it was open), and without any head "
+        f"until they converge it is {short(-ahead('converged'))} behind, which is *open*, "
+        "and without any head "
         f"{short(-ahead('no head'))} behind.",
         f"it gives {100 * share:.1f} % of the gradient (median of {WORDS[students]} students)",
         f"Four times heavier it is heard ({short(heavy_context()['cosine'])}).",
@@ -501,11 +500,11 @@ def structural() -> list[str]:
         f"The thesis' finding *{verdict['cosine-over-mse']}*",
         f"*{verdict['contrastive-behind-cosine']}* to cosine",
         f"cosine is ahead of it by {claim('contrastive-behind-cosine')}",
-        f"plain cosine is {short(effect('cosine-hurt-by-negatives'))} ahead of the second best",
+        f"which is {short(-effect('cosine-hurt-by-negatives'))} ahead and nearly the same student",
         f"*{verdict['cosine-over-baselines']}*. Cosine against SBERT is {claim('cosine-over-baselines')}",
         f"only {short(effect('mse-gains-from-negatives'))} behind plain MSE",
         f"is {rank('published')}st of {len(figure('tab_heads'))} and {short(ahead('published'))} ahead of cosine",
-        f"it is {rank('converged')}th and {short(-ahead('converged'))} behind",
+        f"it is {rank('converged')}th and {short(-ahead('converged'))} behind, which is *open*",
         f"without a head, {short(-ahead('no head'))} behind",
         f"correlate at {short(agree, 2)}",
     ]
@@ -576,7 +575,7 @@ def weighting() -> list[str]:
         f"within {short(weighted.max() - weighted.min())}",
         f"gives {short(checked('treatment_given', 'weighting-unmasked-heavy-structural')['value'])} of the gradient",
         f"(mean cosine {short(four['cosine'])} and {short(four['another_seed'])})",
-        f"puts the halved one ahead by {claim('weighting-halved-gradients-mm')}.",
+        f"the plain sum is ahead by {claim('weighting-halved-gradients-mm', turned=0)}.",
         f"falls {short(long['base', 0] - long['MSE', 40])} below the base in its first 40 updates",
         f"by {short(long['MSE', 160] - long['MSE', 40])} until 160",
         f"is {short(long['cosine', 40] - long['margin', 40])} behind cosine at 40 updates",
@@ -741,8 +740,9 @@ VERDICTS = {  # of the thesis' findings in mini: all of the first three, and tho
     HOLDS: "cosine-over-mse pv-preprocessing pv-compounds-alike cosine-masked-over-its-teacher",
     REVERSED: "pv-over-sbert arxiv-pv-best retrieval-mrr-cosine-masked contextual-below-own-teacher "
     "retrieval-students-over-context",
-    EQUIVALENT: "contrastive-behind-cosine weighting-halved-gradients-cosine",
-    OPEN: "cosine-hurt-by-negatives contextual-small-over-largest-teacher retrieval-map-only-mse "
+    EQUIVALENT: "contrastive-behind-cosine cosine-hurt-by-negatives weighting-halved-gradients-cosine "
+    "weighting-halved-gradients-mm",
+    OPEN: "retrieval-map-only-mse "
     "retrieval-games-easier few-shot-over-baselines only-mse-best-student "
     "mse-contextual-second weighting-masked-over-structural weighting-cosine-over-baselines "
     "weighting-cautious-over-structural contextual-1024-over-2048 contextual-small-over-large-teacher "
@@ -750,11 +750,10 @@ VERDICTS = {  # of the thesis' findings in mini: all of the first three, and tho
     "weighting-masking-helps-cosine weighting-masking-hurts-mm weighting-mm-below-structural "
     "summary-students-over-sbert summary-mm-over-cosine all-data-sbert-best "
     "all-data-students-over-context long-context-matters-little "
-    "pv-compounds-better pv-low-min-count pv-dbow-varies-more pv-dbow-first-and-last pv-large-dimensions "
-    "weighting-halved-gradients-mm",
+    "pv-compounds-better pv-low-min-count pv-dbow-varies-more pv-dbow-first-and-last pv-large-dimensions",
     NOT_TESTABLE: "both-cosine-over-baselines both-cosine-over-structural both-cosine-large-projection "
     "both-mm-mse-below-structural both-mm-mse-over-sbert "
-    "weighting-unmasked-heavy-structural",
+    "weighting-unmasked-heavy-structural contextual-small-over-largest-teacher",
 }
 NEWS_VERDICTS = {
     HOLDS: "recurrent-over-transformers below-teacher half-width-costs more-texts distillation-needed gates",
@@ -768,7 +767,7 @@ AT_THE_SECOND_ALONE = (
 )
 NEAR_THEIR_LIMIT = {  # and not open: named in docs/results.md
     *("pv-preprocessing", "contextual-below-own-teacher", "retrieval-mrr-cosine-masked"),
-    *("retrieval-students-over-context", "contrastive-behind-cosine", "weighting-halved-gradients-cosine"),
+    *("retrieval-students-over-context", *VERDICTS[EQUIVALENT].split()),
     "news-half-width-costs",
 }
 SURE = {"pv-over-sbert", "arxiv-pv-best", "cosine-masked-over-its-teacher"}  # over the whole ledger
@@ -778,7 +777,7 @@ SURE = {"pv-over-sbert", "arxiv-pv-best", "cosine-masked-over-its-teacher"}  # o
     ("page", "row", "verdict"),
     [
         ("02_structural_loss", f"published {BEST} cosine", HOLDS),
-        ("02_structural_loss", f"converged {BEST} cosine", REVERSED),
+        ("02_structural_loss", f"converged {BEST} cosine", OPEN),
         ("02_structural_loss", f"no head {BEST} cosine", REVERSED),
         ("06_weighting", "cosine ×4 MSE ×4", OPEN),
     ],
@@ -797,16 +796,16 @@ def test_words_about_comparisons_that_no_table_holds():
             *(f"cosine + 2048d, {other} cosine + 2048d, SoftCCA" for other in ("MSE", "CCA")),
         )
     }
-    assert [verdict for _, verdict in drafts.values()] == [REVERSED, EQUIVALENT, OPEN]
-    assert short(next(iter(drafts.values()))[0][4], 2) == ".14"
+    assert [verdict for _, verdict in drafts.values()] == [OPEN, EQUIVALENT, OPEN]
+    assert short(next(iter(drafts.values()))[0][4], 2) == ".16"
     pairs = {
         (few, rival): [printed("07_final_evaluation", f"{student};{few} {rival};{few}") for student in FINAL]
         for few in ("1k", "10k", "all")
         for rival in ("SBERT", "Longformer")
     }
     ahead = pairs["1k", "SBERT"] + pairs["10k", "SBERT"]
-    assert {verdict for _, verdict in ahead} == {HOLDS} and short(max(numbers[4] for numbers, _ in ahead)) == ".030"
-    assert {short(numbers[4]) for numbers, _ in pairs["1k", "Longformer"]} == {".064", ".075"}
+    assert {verdict for _, verdict in ahead} == {HOLDS} and short(max(numbers[4] for numbers, _ in ahead)) == ".023"
+    assert {short(numbers[4]) for numbers, _ in pairs["1k", "Longformer"]} == {".065", ".079"}
     left = pairs["10k", "Longformer"] + pairs["all", "Longformer"] + pairs["all", "SBERT"]
     assert {verdict for _, verdict in left} == {OPEN}
 
@@ -828,7 +827,7 @@ def test_verdicts_that_are_told_in_words():
     for verdict, names in NEWS_VERDICTS.items():
         assert {*ledger().loc[[f"news-{name}" for name in names.split()], "verdict"]} == {verdict}
     near = ledger()[ledger()["near_limit"] == "near"]
-    assert {*near.index[near["verdict"] != OPEN]} == NEAR_THEIR_LIMIT and len(NEAR_THEIR_LIMIT) == 7
+    assert {*near.index[near["verdict"] != OPEN]} == NEAR_THEIR_LIMIT and len(NEAR_THEIR_LIMIT) == 9
     pairs = {*zip(ours["verdict"], larger, strict=True)}
     assert not pairs & {(HOLDS, REVERSED), (REVERSED, HOLDS)}, "none the opposite one"
     assert same_verdicts()[AT_BOTH_SIZES.split()].notna().all()
@@ -872,10 +871,9 @@ def test_words_of_05_and_06():
     assert len(students) == 16 and students.max() < alone["Longformer"]
     teachers = {"100d": "DM;100d", "1024d": "DBOW;1024d", "2048d": "PV;2048d"}
     assert all(score > alone[teachers[name.split(";")[0]]] for name, score in students.items())
-    assert (
-        checked("not_collapsed", "fig4_7")["what"].endswith(students.index[0])
-        and not figure("fig4_7")["collapsed"].any()
-    )
+    collapsed = figure("fig4_7").query("collapsed")["model"].unique()
+    assert [*collapsed] == [students.index[0]] and students.index[0].startswith("100d;")
+    assert checked("not_collapsed", "fig4_7")["what"].endswith(students.index[0])
     first = beside.index[0]
     assert first.startswith("100d") and abs(beside[first] - strong["Longformer"]) < 0.005
     assert figure("figA_2")["update"].max() == 40

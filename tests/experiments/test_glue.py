@@ -50,6 +50,7 @@ CHANGES = {
     "training.gradient_checkpointing": True,
     "training.dropout": 0.25,
     "training.attention_dropout": 0.125,
+    "training.precision": "bf16",
     "contextual_teacher.documents": 30,
     "contextual_teacher.epochs": 3,
     "contextual_teacher.seed": 8,
@@ -633,7 +634,7 @@ def test_test_texts_are_embedded_once_more_up_to_the_structural_teacher_s_limit(
 
 
 def check_cut(label):
-    changes = CHANGES | {"structural_teacher.max_tokens": 4, "training.precision": "bf16"}
+    changes = CHANGES | {"structural_teacher.max_tokens": 4}
     profile, asked = profiles.load("smoke", overrides=changes), []
 
     def encode(self, token_ids, precision="fp32"):

@@ -108,7 +108,7 @@ def test_projections_are_as_said():
         and drafts.drop("cosine, [CLS]").max() - drafts.drop("cosine, [CLS]").min() < 0.02
     )
     history = data("figA_2").query("group == 'contextual loss alone'").groupby("model")["embedding"]
-    assert (history.last() >= history.first()).sum() == 5, "falls for most"
+    assert (history.last() >= history.first()).sum() == 4, "falls for twelve of sixteen"
 
 
 def test_weightings_are_as_said():
@@ -124,7 +124,7 @@ def test_weightings_are_as_said():
     assert ours != {*table.columns[1:5]} and len(ours) == 4
     factors = data("figA_3").dropna(subset="cosine")
     assert ((factors["cosine"] < factors["another_seed"]) == (factors["factor"] >= 4)).all()
-    assert [name.split(";")[0] for name in weighted.index if "λ" in name][:3] == ["384", "384", "384"]
+    assert [name.split(";")[0] for name in weighted.index if "λ" in name][:2] == ["384", "384"]
     assert claims.set_index("id").loc["weighting-masking-hurts-mm", "published_verdict"] == verdicts.HOLDS
     lengths = data("figA_4").groupby(["model", "updates"])["accuracy"].mean()
     assert (
@@ -209,7 +209,8 @@ def test_the_ledger_is_as_said():
     failed = data("tab_checks").query("passed == False").groupby("check")["label"].agg(set)
     assert failed["treatment_given"] == {"fig4_8", "weighting-unmasked-heavy-structural"}, "but beside cosine"
     assert failed["students_differ"] == {"fig4_8", "fig4_9", "fig4_12"}
-    assert {*failed.index} == {"treatment_given", "students_differ"}
+    assert failed["not_collapsed"] == {"fig4_7"}, "one student, just"
+    assert {*failed.index} == {"treatment_given", "students_differ", "not_collapsed"}
 
 
 def test_the_page_of_verdicts_is_that_of_the_committed_ledgers():
