@@ -355,7 +355,7 @@ def results() -> list[str]:
         f"{second[1]} behind by converged ones",
         f"and {second[2]} behind without a head",
         f"from no training to {many} updates. After {few} updates MSE is at {short(scores['MSE', few])}, far below",
-        f"the untrained base with {short(scores['base', 0])}; after {many} it has nearly caught up, with "
+        f"the untrained base with {short(scores['base', 0])}; after {many} it has made up most of that, with "
         f"{short(scores['MSE', many])}, and cosine's lead of {short(scores['cosine', many] - scores['MSE', many])} ",
         f"comes up to cosine, {short(scores['margin', many])} against {short(scores['cosine', many])}.",
         f"from {short(-lead.iloc[0])} behind cosine at {lead.index[0]} updates to {short(lead.iloc[1])} ahead at "

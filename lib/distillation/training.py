@@ -15,6 +15,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from transformers import get_cosine_schedule_with_warmup
 
+from lib.config.environment import own_kernels
 from lib.distillation import checkpoint as checkpoints
 from lib.distillation import ranks
 from lib.distillation.objective import Objective
@@ -172,7 +173,8 @@ def distill(
     for update in range(len(history.loss), updates):
         mean_loss = 0.0
         for number, rows in enumerate(batches[update], 1):
-            with nullcontext() if number == accumulation else accelerator.no_sync(model):
+            synchronised = nullcontext() if number == accumulation else accelerator.no_sync(model)
+            with synchronised, own_kernels(precision):
                 batch = _batch(data, rows, rank, accelerator.device)
                 if negatives is not None:
                     chosen = np.random.default_rng((seed, update, number)).choice(bank, negatives, replace=False)

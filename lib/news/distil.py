@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lib.config.environment import own_kernels
 from lib.config.schema import NewsSettings
 from lib.losses import cosine, mse
 from lib.news.losses import complex, triplet
@@ -16,6 +17,7 @@ SORTED = 16  # batches whose documents are sorted by length together, so that ha
 CHECKED = 8192  # teacher vectors that are looked at together
 
 
+@own_kernels()
 def train(
     student: Student, rows: Rows, teacher: np.ndarray, parts: Sequence[np.ndarray], *, seed: int, settings: NewsSettings
 ) -> list[float]:

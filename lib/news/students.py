@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from lib.config.environment import own_kernels
 from lib.news import recurrence
 from lib.news.designs import RECURRENT, Design
 from lib.news.widths import TOKEN_DIM
@@ -92,6 +93,7 @@ class Student(nn.Module):
         return self.after(pooled)
 
     @torch.inference_mode()
+    @own_kernels()
     def encode(self, rows: Rows, batch_size: int = BATCH) -> np.ndarray:
         """(documents, output) float32 embeddings of token ids, special ones included, without dropout."""
         check_tokens(rows)

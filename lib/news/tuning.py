@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lib.config.environment import own_kernels
 from lib.config.schema import Profile
 from lib.experiments import keys, models, structural_teacher
 from lib.news import events
@@ -88,6 +89,7 @@ def load(encoder: Any, profile: Profile, side: Side) -> TunedTeacher:
     return teacher
 
 
+@own_kernels()
 def tune(teacher: TunedTeacher, side: Side, epochs: int = EPOCHS) -> list[float]:
     """Tune encoder and layer on the triplets of a side; returns the mean loss of each epoch.
 

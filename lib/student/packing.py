@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lib.config.environment import own_kernels
+
 _BATCH = 100  # texts tokenised at once: the tokenizer keeps some 200 bytes for each token
 # Token ids of several documents: lists or integer arrays.
 TokenIds = Sequence[Sequence[int] | np.ndarray | Tensor]
@@ -39,7 +41,8 @@ def encoded(
     device = next(model.parameters()).device.type
     model.eval()
     try:
-        with torch.inference_mode(), torch.autocast(device, torch.bfloat16, enabled=precision == "bf16"):
+        mixed = torch.autocast(device, torch.bfloat16, enabled=precision == "bf16")
+        with torch.inference_mode(), own_kernels(precision), mixed:
             for rows in batches:
                 result[rows] = embed(rows).float().cpu().numpy()
     finally:

