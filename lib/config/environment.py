@@ -9,11 +9,13 @@ from pathlib import Path
 # unless told otherwise: with AUTO a row's result no longer depends on what stands beside it, at no cost in time.
 _REPEATABLE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 _REPEATABLE |= {"MKL_CBWR": "AUTO", "TOKENIZERS_PARALLELISM": "false"}
-# OpenBLAS, with which gensim and NumPy multiply, takes other kernels with AVX-512 than with AVX2 alone, and a Paragraph
-# Vector is then another run of itself. Those for Haswell run on both.
-KERNELS, _PROCESSOR = "OPENBLAS_CORETYPE", Path("/proc/cpuinfo")
+# Libraries take other kernels with AVX-512 than with AVX2 alone, which add up in another order, and a Paragraph Vector
+# is then another run of itself. Those for AVX2 run on both. KERNELS has, for a library that chooses when it is loaded,
+# the variable and its value: OpenBLAS, with which gensim and NumPy multiply, and PyTorch itself. MKL chooses later.
+KERNELS = {"numpy": ("OPENBLAS_CORETYPE", "Haswell"), "torch": ("ATEN_CPU_CAPABILITY", "avx2")}
+_PROCESSOR = Path("/proc/cpuinfo")
 if _PROCESSOR.exists() and {"avx2", "fma"} <= {*_PROCESSOR.read_text().split()}:
-    _REPEATABLE |= {KERNELS: "Haswell"}
+    _REPEATABLE |= {**dict(KERNELS.values()), "MKL_CBWR": "AVX2"}
 # glibc gives large arrays back to the system when they are freed and asks for them again, pages that have to be cleared
 # each time: a twentieth of a training's time. Processes that start with this keep arrays of up to 32 MB, the most that
 # any glibc allows, and workers give back what a job has left.
@@ -31,9 +33,10 @@ def process_variables(*, offline: bool) -> dict[str, str]:
 def set_process_environment(*, offline: bool) -> None:
     """Set them for this process and those it starts; every door (notebooks, workers, tests, train) calls it first."""
     wanted = process_variables(offline=offline)
-    if "numpy" in sys.modules and KERNELS in wanted and wanted[KERNELS] != os.environ.get(KERNELS):
-        told = "NumPy was loaded before its kernels were chosen, so last bits may differ: restart, and run this first"
-        warnings.warn(told, stacklevel=3)
+    late = {name: wanted[name] for library, (name, _) in KERNELS.items() if library in sys.modules and name in wanted}
+    if not late.items() <= os.environ.items():
+        told = "NumPy or torch was loaded before its kernels were chosen, so last bits may differ"
+        warnings.warn(f"{told}: restart, and run this first", stacklevel=3)
     os.environ.update(wanted)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)

@@ -5,7 +5,8 @@ CNN-2 (within the weights that their sizes leave), ReLU and dropout between two 
 positions in Transformers: these students are blind to word order.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +56,19 @@ class Sizes:
 PAPER = Sizes(vocabulary=119_547, token=128, hidden=128, output=256, teacher_token=768, feed_forward=1024)
 
 
+@contextmanager
+def without_onednn() -> Iterator[None]:
+    """PyTorch's own LSTM and convolution: the bits of oneDNN's LSTM depend on the processor. A decorator, too.
+
+    The switch is the process': not for several threads at once.
+    """
+    before, torch.backends.mkldnn.enabled = torch.backends.mkldnn.enabled, False  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        torch.backends.mkldnn.enabled = before
+
+
 class Student(nn.Module):
     """(batch, tokens) ids -> (batch, output) embeddings; what stands behind a document's length never counts."""
 
@@ -92,6 +106,7 @@ class Student(nn.Module):
         return self.after(pooled)
 
     @torch.inference_mode()
+    @without_onednn()
     def encode(self, rows: Rows, batch_size: int = BATCH) -> np.ndarray:
         """(documents, output) float32 embeddings of token ids, special ones included, without dropout."""
         check_tokens(rows)

@@ -132,10 +132,10 @@ def cluster(address: str) -> tuple[Executor, tuple]:
 @functools.cache  # when first asked: what a process has imported does not change with the files
 def identity() -> dict[str, Any]:
     """What must be alike wherever the results of one run are computed: versions, sources of `lib`, a GPU or none, and
-    OpenBLAS' kernels, which a worker of Dask has loaded before anybody can choose them for it."""
+    the kernels that a worker of Dask has loaded before anybody can choose them for it."""
     import torch
 
-    kernels = {environment.KERNELS: os.environ.get(environment.KERNELS, "")}
+    kernels = {name: os.environ.get(name, "") for name, _ in environment.KERNELS.values()}
     sources = {str(path.relative_to(paths.ROOT)): file_fingerprint(path) for path in paths.ROOT.glob("lib/**/*.py")}
     own = {"platform": "any", "lib": fingerprint(sources), "GPU": torch.cuda.is_available()}
     return provenance.versions() | kernels | own

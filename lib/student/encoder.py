@@ -87,10 +87,13 @@ class Layer(nn.Module):
         x = self.attention["output"](self.attention["self"](x, lengths), x)
         if torch.is_grad_enabled() or x.is_cuda:
             return self.feed_forward(x)
-        return torch.cat([self.feed_forward(rows) for rows in x.split(FEED_FORWARD_ROWS)])
+        return torch.cat([self.feed_forward(rows) for rows in x.tensor_split(-(-len(x) // FEED_FORWARD_ROWS))])
 
     def feed_forward(self, x: Tensor) -> Tensor:
-        return self.output(self.activation(self.intermediate["dense"](x)), x)
+        wide = self.intermediate["dense"](x)
+        # PyTorch itself computes GELU of a transposed tensor (but of one row); oneDNN's bits depend on the processor.
+        wide = self.activation(wide.mT).mT if wide.dtype == torch.float32 else self.activation(wide)
+        return self.output(wide, x)
 
 
 class Student(nn.Module):

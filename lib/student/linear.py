@@ -1,25 +1,28 @@
-"""Linear layers by oneDNN on a CPU with AVX-512: PyTorch leaves them to MKL, which may use half of an AMD one.
+"""Linear layers by oneDNN on an x86 CPU, as fast as the processor allows, with the bits that AVX2 and AVX-512 share.
 
-With AVX2 alone both multiply equally fast, and MKL's gradients of weights are half as fast again. `python
-tests/benchmarks/bench_linear.py` measures both side by side, and has three processors.
+PyTorch leaves such layers to MKL, which uses half of an AMD processor with AVX-512. With AVX2 alone both encode equally
+fast, and MKL trains faster: `python tests/benchmarks/bench_linear.py` measures them side by side, and has three
+processors. oneDNN gives the same bits on all of them if no sum has 513 to 1,024 terms (`tests/student/
+test_processors.py`).
 """
 
 import torch
 from torch import Tensor, nn
 
-FASTER = torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability() == "AVX512"
+ONEDNN = torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 ROWS = 64  # rows are filled up to a multiple: a kernel kept for every number of tokens would triple a process' memory
+TERMS = 512  # sums of up to twice as many are cut here: with AVX-512 oneDNN does not cut them, with AVX2 it does
 
 
 class Linear(nn.Linear):
-    """`torch.nn.Linear` of (tokens, features); by oneDNN in float32 on a CPU with AVX-512, outside of autocast.
+    """`torch.nn.Linear` of (tokens, features); by oneDNN in float32 on an x86 CPU, outside of autocast.
 
     There are no second derivatives.
     """
 
     def forward(self, input: Tensor) -> Tensor:
         possible = input.device.type == "cpu" and input.dtype == self.weight.dtype == torch.float32 and input.dim() == 2
-        if FASTER and possible and not torch.is_autocast_enabled("cpu"):
+        if ONEDNN and possible and len(input) and not torch.is_autocast_enabled("cpu"):
             return _OneDNN.apply(input, self.weight, self.bias)
         return super().forward(input)
 
@@ -48,4 +51,12 @@ def _filled(x: Tensor) -> Tensor:
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x W^T + b: what `torch.compile` emits for a linear layer on a CPU, without compiling."""
+    if TERMS < x.shape[1] <= 2 * TERMS:
+        (x, more), (weight, more_weight) = _cut(x), _cut(weight)
+        return _product(x, weight, bias).add_(_product(more, more_weight))
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+
+
+def _cut(x: Tensor) -> list[Tensor]:
+    """Its first TERMS columns and the others, both without gaps, with which oneDNN is a thousand times slower."""
+    return [part if part.t().is_contiguous() else part.contiguous() for part in x.split(TERMS, 1)]

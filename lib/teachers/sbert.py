@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from transformers import AutoModel, AutoTokenizer
+from transformers.activations import GELUActivation
 from transformers.utils import logging
 
 from lib.teachers.texts import check
@@ -68,6 +69,10 @@ class SBERT:
         special = tokenizer.num_special_tokens_to_add()
         if not special < max_tokens <= positions:
             raise ValueError(f"max_tokens is {max_tokens}, expected {special + 1} to {positions} for '{source}'")
+        for module in model.modules():
+            if isinstance(module, GELUActivation):  # PyTorch's own, as the student's: of a transposed tensor
+                module.register_forward_pre_hook(lambda _, inputs: inputs[0].mT)
+                module.register_forward_hook(lambda _, inputs, output: output.mT)
         return cls(model.eval().requires_grad_(False).to(device), tokenizer, max_tokens)
 
     def tokenize(self, texts: Sequence[str]) -> tuple[list[np.ndarray], np.ndarray]:

@@ -69,7 +69,7 @@ def no_cluster_is_kept():
 @contextlib.contextmanager
 def process(*words: str, **changed: str):
     """A process of Dask, without the variables that make numbers repeat, but for that which its caller has to set."""
-    unset = environment.process_variables(offline=True).keys() - {environment.KERNELS}
+    unset = environment.process_variables(offline=True).keys() - dict(environment.KERNELS.values()).keys()
     kept = {name: value for name, value in os.environ.items() if name not in unset}
     variables = kept | {"PYTHONPATH": str(paths.ROOT)} | changed
     with subprocess.Popen([sys.executable, "-P", "-m", *words], env=variables, stderr=subprocess.DEVNULL) as started:
