@@ -11,7 +11,8 @@ _REPEATABLE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM
 _REPEATABLE |= {"MKL_CBWR": "AUTO", "TOKENIZERS_PARALLELISM": "false"}
 # Libraries take other kernels with AVX-512 than with AVX2 alone, which add up in another order, and a Paragraph Vector
 # is then another run of itself. Those for AVX2 run on both. KERNELS has, for a library that chooses when it is loaded,
-# the variable and its value: OpenBLAS, with which gensim and NumPy multiply, and PyTorch itself. MKL chooses later.
+# the variable and its value: OpenBLAS, with which gensim and NumPy multiply, and PyTorch itself. MKL chooses at its
+# first product, on an AMD processor always as with AUTO.
 KERNELS = {"numpy": ("OPENBLAS_CORETYPE", "Haswell"), "torch": ("ATEN_CPU_CAPABILITY", "avx2")}
 _PROCESSOR = Path("/proc/cpuinfo")
 if _PROCESSOR.exists() and {"avx2", "fma"} <= {*_PROCESSOR.read_text().split()}:

@@ -7,7 +7,7 @@ cosine schedule to 0 over all steps, no early stopping. The embeddings are froze
 
 A head alone leaves a core idle: its matrices are small and most of a step is bookkeeping. Here the heads of a task are
 stacked, the backward pass is written out, and one fused optimiser step serves the whole stack. Each head has a random
-generator of its own and no operation mixes heads, so with one torch thread and `MKL_CBWR` in the environment,
+generator of its own and no operation mixes heads, so with one torch thread and `MKL_CBWR` AUTO or AVX2,
 which every door sets, a head's result is the same bits whatever stands beside it.
 """
 

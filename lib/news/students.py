@@ -60,7 +60,7 @@ PAPER = Sizes(vocabulary=119_547, token=128, hidden=128, output=256, teacher_tok
 def without_onednn() -> Iterator[None]:
     """PyTorch's own LSTM and convolution: the bits of oneDNN's LSTM depend on the processor. A decorator, too.
 
-    The switch is the process': not for several threads at once.
+    The switch is the process': not for several threads at once. PyTorch's own `flags` resets its precision as well.
     """
     before, torch.backends.mkldnn.enabled = torch.backends.mkldnn.enabled, False  # type: ignore[assignment]
     try:

@@ -1,8 +1,7 @@
-"""Linear layers by oneDNN on an x86 CPU, as fast as the processor allows, with the bits that AVX2 and AVX-512 share.
+"""Linear layers by oneDNN on a CPU with AVX2 or AVX-512, with the bits that both share: PyTorch leaves them to MKL.
 
-PyTorch leaves such layers to MKL, which uses half of an AMD processor with AVX-512. With AVX2 alone both encode equally
-fast, and MKL trains faster: `python tests/benchmarks/bench_linear.py` measures them side by side, and has three
-processors. oneDNN gives the same bits on all of them if no sum has 513 to 1,024 terms (`tests/student/
+MKL uses half of an AMD processor with AVX-512; with AVX2 alone it trains faster (`tests/benchmarks/bench_linear.py`).
+The oneDNN of torch 2.13 gives the same bits with both if no sum has 513 to 1,024 terms (`tests/student/
 test_processors.py`).
 """
 
@@ -15,7 +14,7 @@ TERMS = 512  # sums of up to twice as many are cut here: with AVX-512 oneDNN doe
 
 
 class Linear(nn.Linear):
-    """`torch.nn.Linear` of (tokens, features); by oneDNN in float32 on an x86 CPU, outside of autocast.
+    """`torch.nn.Linear` of (tokens, features); by oneDNN in float32 on a CPU with AVX2, outside of autocast.
 
     There are no second derivatives.
     """

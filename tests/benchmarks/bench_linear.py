@@ -1,7 +1,7 @@
 """Linear layers of the student by oneDNN (`lib.student.linear`) against MKL (`torch.nn.Linear`), in turns in one run;
 and an update of its weights by AdamW, one tensor after another and fused.
 
-    MKL_CBWR=AUTO python tests/benchmarks/bench_linear.py
+    MKL_CBWR=AUTO ATEN_CPU_CAPABILITY=avx2 python tests/benchmarks/bench_linear.py
 
 One thread, CPU seconds. MKL's time by oneDNN's, encoding | forward and backward; milliseconds of an update:
 

@@ -91,12 +91,21 @@ def test_a_door_sets_one_thread_and_bits_that_do_not_depend_on_neighbours(door, 
         assert told[:2] == ["AUTO", "1"]
 
 
-@pytest.mark.parametrize(("before", "warned"), [("Prescott", True), ("Haswell", False)])
+@pytest.mark.parametrize(
+    ("library", "variable", "before", "warned"),
+    [
+        ("numpy", "OPENBLAS_CORETYPE", "Prescott", True),
+        ("numpy", "OPENBLAS_CORETYPE", "Haswell", False),
+        ("numpy", "ATEN_CPU_CAPABILITY", "default", False),  # PyTorch is still to be loaded
+        ("torch", "ATEN_CPU_CAPABILITY", "default", True),
+        ("torch", "ATEN_CPU_CAPABILITY", "avx2", False),
+    ],
+)
 @pytest.mark.skipif("OPENBLAS_CORETYPE" not in environment.process_variables(offline=True), reason="needs AVX2")
-def test_numpy_loaded_before_its_kernels_were_chosen_is_told(before, warned):
+def test_a_library_loaded_before_its_kernels_were_chosen_is_told(library, variable, before, warned):
     """As by a cell above the first one, or `%matplotlib inline`."""
-    program = "import numpy; from lib.config import environment; environment.set_process_environment(offline=True)"
-    variables = {**os.environ, "PYTHONPATH": str(paths.ROOT), "OPENBLAS_CORETYPE": before}
+    program = f"import {library}; from lib.config import environment; environment.set_process_environment(offline=True)"
+    variables = {**os.environ, "PYTHONPATH": str(paths.ROOT), variable: before}
     done = subprocess.run([sys.executable, "-P", "-c", program], env=variables, capture_output=True, text=True)
     assert done.returncode == 0 and ("NumPy or torch was loaded before" in done.stderr) == warned
 

@@ -207,3 +207,15 @@ def test_the_bag_is_held_by_a_static_embedding_saved_and_loaded(tmp_path):
     assert np.abs(wanted - wanted[0]).max() > 0.01
     with pytest.raises(ValueError, match="is no bag"):
         students.static_embedding(student("FFN(2);cosine"), tokenizer)
+
+
+def test_onednn_is_as_it_was_behind_what_went_without_it_also_after_an_error():
+    assert torch.backends.mkldnn.enabled
+    with pytest.raises(KeyError), students.without_onednn(), students.without_onednn():
+        assert not torch.backends.mkldnn.enabled
+        raise KeyError
+    assert torch.backends.mkldnn.enabled
+    with students.without_onednn():
+        with students.without_onednn():
+            pass
+        assert not torch.backends.mkldnn.enabled, "the inner one leaves what it found"

@@ -204,8 +204,9 @@ def test_a_worker_tells_versions_and_a_folder_that_it_does_not_see(tmp_path, mon
         executors._join(expected, str(tmp_path / "nothing"), {}, one)
     with pytest.raises(executors.WorkerError, match="has GPU: (True, not False|False, not True); mend it"):
         executors._join(expected | {"GPU": not expected["GPU"]}, str(tmp_path / "beacon"), {}, one)
-    with pytest.raises(executors.WorkerError, match="has OPENBLAS_CORETYPE: .*, not Prescott; mend it"):
-        executors._join(expected | {"OPENBLAS_CORETYPE": "Prescott"}, str(tmp_path / "beacon"), {}, one)
+    for name, _ in environment.KERNELS.values():
+        with pytest.raises(executors.WorkerError, match=f"has {name}: .*, not others; mend it"):
+            executors._join(expected | {name: "others"}, str(tmp_path / "beacon"), {}, one)
     ours = provenance.versions()["torch"]
     with pytest.raises(executors.WorkerError, match=f"has torch: {re.escape(ours)}, not 1.0"):
         executors._join(expected | {"torch": "1.0"}, str(tmp_path / "beacon"), {}, one)
@@ -265,6 +266,13 @@ def test_a_gpu_that_is_too_small_is_one_line_that_names_what_to_change():
         executors._call(fail, ())
     with pytest.raises(RuntimeError, match="shapes differ"):
         executors._call(exec, ("raise RuntimeError('shapes differ')",))
+
+
+def test_the_guide_starts_every_worker_with_the_kernels_that_it_needs():
+    lines = (paths.ROOT / "docs/scale.md").read_text(encoding="utf-8").splitlines()
+    started = [line for line in lines if "distributed.cli.dask_worker" in line or "job_script_prologue" in line]
+    wanted = {f"{name}={value}" for name, value in environment.KERNELS.values()}
+    assert len(started) == 2 and all(wanted <= {*re.findall(r"\w+=\w+", line)} for line in started)
 
 
 @dask
