@@ -10,13 +10,12 @@ from torch import Tensor, nn
 from lib.config.schema import NewsSettings
 from lib.losses import cosine, mse
 from lib.news.losses import complex, triplet
-from lib.news.students import LazyRows, Rows, Student, check_tokens, padded, without_onednn
+from lib.news.students import LazyRows, Rows, Student, check_tokens, padded
 
 SORTED = 16  # batches whose documents are sorted by length together, so that hardly any is padded
 CHECKED = 8192  # teacher vectors that are looked at together
 
 
-@without_onednn()
 def train(
     student: Student, rows: Rows, teacher: np.ndarray, parts: Sequence[np.ndarray], *, seed: int, settings: NewsSettings
 ) -> list[float]:

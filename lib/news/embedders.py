@@ -9,7 +9,7 @@ import numpy as np
 from lib.config.profiles import Profile
 from lib.experiments import models
 from lib.news import designs, distil, events, inputs
-from lib.news.students import LazyRows, Rows, Sizes, Student
+from lib.news.students import LazyRows, Rows, Sizes, Student, without_onednn
 from lib.news.widths import TOKEN_DIM, scaled
 from lib.store import executors
 from lib.store.records import Recipe, store
@@ -48,6 +48,7 @@ def student_recipe(model: str, seed: int, profile: Profile) -> Recipe:
     return inputs.recipe_of("news_student", profile, [model, seed, profile.width, settings], "lib.news.embedders")
 
 
+@without_onednn()
 def _student(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
     """Train a student, embed the texts with it."""
     import torch

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from lib import published
 from lib.config import paths, profiles
@@ -65,6 +66,21 @@ def test_a_student_twice_gives_the_same_bytes(smoke):
     profile, _ = smoke
     first, again = (embedders._student("BiGRU;attentive;cosine", 3, profile) for _ in range(2))
     assert all(first[use].tobytes() == again[use].tobytes() for use in ("train", "public", "private", "held_out"))
+
+
+def test_a_student_is_trained_and_embeds_without_onednn(smoke, monkeypatch):
+    """Whose LSTM has other bits on another processor (`tests/student/test_processors.py`)."""
+    profile, _ = smoke
+    used, train, encode = [], embedders.distil.train, embedders.Student.encode
+    enabled = torch.backends.mkldnn.enabled
+
+    def noted(function):
+        return lambda *given, **named: used.append(bool(torch.backends.mkldnn.enabled)) or function(*given, **named)
+
+    monkeypatch.setattr(embedders.distil, "train", noted(train))
+    monkeypatch.setattr(embedders.Student, "encode", noted(encode))
+    embedders._student("bag;cosine", 0, profile)
+    assert used == [False] * 4 and torch.backends.mkldnn.enabled == enabled
 
 
 def test_the_threshold_never_sees_a_public_or_private_label(smoke, monkeypatch):

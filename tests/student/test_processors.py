@@ -25,7 +25,7 @@ from lib.distillation.training import DistillationData, distill
 from lib.distillation.variants import parse
 from lib.experiments import models, structural_teacher
 from lib.news import designs, distil
-from lib.news.students import Sizes, Student
+from lib.news.students import Sizes, Student, without_onednn
 
 profile, random = profiles.load("mini"), np.random.default_rng(0)
 documents = [random.integers(1000, 20000, size=size).tolist() for size in random.integers(100, 180, size=12)]
@@ -46,8 +46,9 @@ parts = np.split(np.arange(96)[:, None], [84])
 for name in ("BiGRU(2)+1 linear;attentive;cosine", "BiLSTM;cosine", "CNN-1;MSE", "Transformer(2x4);cosine"):
     torch.manual_seed(0)
     small = Student(designs.parse(name), Sizes(20000, 64, 64, 384, 384, 128))
-    distil.train(small, rows, np.tile(taught, (8, 1)), parts, seed=0, settings=profile.news)
-    told[name] = small.encode(rows)
+    with without_onednn():
+        distil.train(small, rows, np.tile(taught, (8, 1)), parts, seed=0, settings=profile.news)
+        told[name] = small.encode(rows)
 print(json.dumps({name: zlib.crc32(values.tobytes()) for name, values in told.items()}))
 """
 # What limits the libraries of this process to AVX2. The first is also what every door sets.
