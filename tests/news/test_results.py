@@ -80,7 +80,7 @@ def test_a_student_is_trained_and_embeds_without_onednn(smoke, monkeypatch):
     monkeypatch.setattr(embedders.distil, "train", noted(train))
     monkeypatch.setattr(embedders.Student, "encode", noted(encode))
     embedders._student("bag;cosine", 0, profile)
-    assert used == [False] * 4 and torch.backends.mkldnn.enabled == enabled
+    assert len(used) > 3 and not any(used) and torch.backends.mkldnn.enabled == enabled
 
 
 def test_the_threshold_never_sees_a_public_or_private_label(smoke, monkeypatch):
