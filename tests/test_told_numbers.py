@@ -310,6 +310,7 @@ def results() -> list[str]:
     missed = (news().loc[AIMED, SIDES].max() < news().loc[known, SIDES]).sum()
     f1 = ["{:.1f} / {:.1f}".format(*news().loc[model, SIDES]) for model in (*AIMED, known, own)]
     second = [short(way * ahead(column, "mini_medium")) for way, column in zip((1, -1, -1), HEADS, strict=True)]
+    worse = news().loc["Transformer(1x4);cosine", "f1"] - news().loc["Transformer(1x4);CLS;cosine", "f1"]
     papers = {name: WORDS[count] for name, count in counts(ledger().drop(thesis().index)["verdict"]).items()}
     return [
         f"{verdicts_begin()}, {n[OPEN]} are open, {n[NOT_TESTABLE]} are not testable, and {WORDS[n[NUMBER]]}",
@@ -319,7 +320,7 @@ def results() -> list[str]:
         f"end {short(gain['value'])} nearer to it [{short(gain['low'])}, {short(gain['high'])}] than twins",
         f"Beside max-margin MSE (Figure 4.9) it gives {100 * checked('treatment_given', 'fig4_9')['value']:.0f} %",
         f"nearer to the one without it ({short(checked('students_differ', 'fig4_9')['value'])})",
-        f"(a mean cosine of {short(checked('not_collapsed', 'fig4_7')['value'])} between documents",
+        f"(a mean cosine of {short(checked('not_collapsed', 'fig4_7')['value'], 5)} between documents",
         f"are ahead of those of 100 by {claim('pv-large-dimensions')}",
         "SBERT is {} ahead of the large one {}".format(*claim("pv-over-sbert", turned=0).split(" ", 1)),
         f"by {claim('cosine-masked-over-its-teacher')} in the round",
@@ -333,8 +334,10 @@ def results() -> list[str]:
         f"{alike[0].capitalize()} of its {alike[1]} equivalences are the first size's.",
         f"over small ones, {short(effect('pv-large-dimensions'))} at the first size, is {short(large)} at the second.",
         f"Of {WORDS[len(ledger()) - len(thesis())]} findings {papers[HOLDS]} hold: more texts help",
+        f"cosine beats MSE (p = {short(ledger().loc['cosine-over-mse', 'p'])}, just",
         f"{papers[REVERSED].capitalize()} is reversed, near its limit "
-        f"(p = {short(ledger().loc['news-cls-below-mean', 'p'])}): Transformers that",
+        f"(p = {short(ledger().loc['news-cls-below-mean', 'p'])}) and by",
+        f"With one layer it is {worse:.1f} points worse.",
         f"{papers[OPEN].capitalize()} are open, {papers[NUMBER]} are numbers, and {papers['not run']} needs models",
         f"is {effect('news-twenty-times-smaller'):.1f} times smaller and {effect('news-five-times-faster'):.1f} times "
         f"faster here, but {100 * effect('news-one-percent'):.1f} points",
@@ -658,7 +661,7 @@ def russian_news() -> list[str]:
         f"`bag`, without recurrence, loses {lost['bag;cosine']:.1f}.",
         f"takes {times[CHOSEN]:.1f} ms of processor time and its teacher {times['teacher']:.1f}, "
         f"{effect('news-five-times-faster'):.1f} times as much",
-        f"with LSTMs the same structure takes {times[wide.replace('GRU', 'LSTM')]:.1f} ms.",
+        f"with LSTMs, by oneDNN, the same structure takes {times[wide.replace('GRU', 'LSTM')]:.1f} ms.",
         f"(published {theirs.loc['teacher', 'ms_per_document'] / theirs.loc[CHOSEN, 'ms_per_document']:.1f})",
         f"at most {pairs:.0f} on the public side",
     ]

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from lib.config import paths
+from lib.student import linear
 
 # Batches of 700 to 900 tokens, whose gradients of weights oneDNN cuts in other places with AVX2, and 1,025 tokens, of
 # which a feed-forward of 1,024 rows at once would leave one.
@@ -78,4 +79,5 @@ def test_pytorch_itself_computes_gelu_of_a_transposed_tensor(shape, monkeypatch)
 def test_students_and_teacher_have_the_same_bits_without_avx512():
     """AVX2 alone is emulated of oneDNN and PyTorch. Of the others nothing does that on an AMD processor: OpenBLAS has
     the kernels for Haswell at all times, MKL the same with and without AVX-512, as far as can be seen."""
+    assert linear.ONEDNN, "without it both would be MKL's, at half the speed"
     assert checksums({}) == checksums(AVX2)
