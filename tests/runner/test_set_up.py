@@ -85,6 +85,20 @@ def test_the_installed_versions_are_the_locked_ones():
     assert installed == {name: LOCKED[name] for name in DIRECT}
 
 
+def test_every_locked_package_admits_the_oldest_python_that_the_project_names():
+    """Debian 12 has 3.11.2, on which set-up failed once at a package that asks for 3.11.5."""
+    oldest = tuple(map(int, PROJECT["requires-python"].removeprefix(">=").split(".")))
+    newer = {}
+    for name in LOCKED:
+        try:
+            asked = importlib.metadata.metadata(name).get("Requires-Python") or ""
+        except importlib.metadata.PackageNotFoundError:
+            continue  # needed on another system only
+        if any(tuple(map(int, floor.split("."))) > (*oldest, 0) for floor in re.findall(r">=\s*([\d.]*\d)", asked)):
+            newer[name] = asked
+    assert not newer
+
+
 def test_environment_yml_holds_python_pip_the_lock_and_the_project():
     environment = YAML(typ="safe", pure=True).load(ROOT / "environment.yml")
     assert environment["dependencies"] == ["python=3.11", "pip", {"pip": ["-r requirements.lock", "-e ."]}]
