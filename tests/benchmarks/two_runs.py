@@ -3,8 +3,8 @@
     python tests/benchmarks/two_runs.py fb587bd
     python tests/benchmarks/two_runs.py fb587bd bd09eb6    of one commit against another's
 
-Prints how far accuracies moved, and every finding whose verdict is another one, with p and p_equivalent before and now,
-and whether the ledger on disk calls it near its limit.
+Prints how far accuracies and the news chapter's F1 moved, and every finding whose verdict is another one, with p and
+p_equivalent before and now, and whether the ledger on disk calls it near its limit.
 """
 
 import argparse
@@ -32,6 +32,11 @@ def main() -> None:
         moved = now - committed(f"figures/mini/{label}", options.commit).set_index(["model", "task"])["value"]
         means = moved.groupby("model").mean().abs()
         print(f"{label}: an accuracy moved by {moved.abs().mean():.4f}, a model's mean at most by {means.max():.4f}")
+    news, keys = "figures/mini/news_fig1", ["source", "model"]
+    moved = (after("news_fig1").set_index(keys)["f1"] - committed(news, options.commit).set_index(keys)["f1"]).abs()
+    moved = moved[moved > 0]
+    points = f"{moved.median():.1f} points of F1 in the median, {moved.max():.1f} at most"
+    print(f"news_fig1: {len(moved)} models moved, {points}")
     before = committed("figures/mini/tab_claims", options.commit).set_index("id")
     now = after("tab_claims").set_index("id").reindex(before.index)
     other = before.index[before["verdict"] != now["verdict"]]
