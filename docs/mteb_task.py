@@ -34,7 +34,10 @@ def task(folder: Path) -> AbsTaskClassification:
             self.dataset = DatasetDict()
             for split in ("train", "test"):
                 examples = read(folder / f"{split}.jsonl")
-                columns = [{"text": texts[row["id"]], "label": labels.index(row["label"])} for row in examples]
+                columns = [
+                    {"text": texts[row["id"]], "label": labels.index(row["label"])}
+                    for row in examples
+                ]
                 self.dataset[split] = Dataset.from_list(columns)
             self.data_loaded = True
 

@@ -40,7 +40,9 @@ def attend(attention: nn.Module, x: Tensor, mask: Tensor) -> Tensor:
     k, v = (neighbours(pad(y, (0, 0, 0, 0, half, half + extra)), half) for y in (k, v))
     seen = neighbours(pad(mask, (half, half + extra)), half)
     distance = torch.arange(3 * half)[None] - torch.arange(half, 2 * half)[:, None]
-    allowed = (distance.abs() <= half) & seen[:, :, None, None]  # (documents, blocks, 1, queries, keys)
+    allowed = (distance.abs() <= half) & seen[
+        :, :, None, None
+    ]  # (documents, blocks, 1, queries, keys)
     scores = torch.einsum("dbqhc,dbkhc->dbhqk", q / q.shape[-1] ** 0.5, k)
     weights = scores.masked_fill(~allowed, torch.finfo(x.dtype).min).softmax(-1)
     return torch.einsum("dbhqk,dbkhc->dbqhc", weights, v).flatten(1, 2).flatten(2)[:, :tokens]
@@ -55,7 +57,10 @@ def neighbours(x: Tensor, size: int) -> Tensor:
 def write(student: Student, path: str) -> None:
     """Write the ONNX file: any number of documents, of any length up to the student's longest."""
     example = torch.full((2, student.max_positions // 2), student.padding + 1)
-    sizes = {0: torch.export.Dim("documents"), 1: torch.export.Dim("tokens", max=student.max_positions)}
+    sizes = {
+        0: torch.export.Dim("documents"),
+        1: torch.export.Dim("tokens", max=student.max_positions),
+    }
     torch.onnx.export(
         PlainStudent(student).eval(),
         (example, torch.ones_like(example)),

@@ -19,19 +19,34 @@ try:
     from lib.store import provenance
     from lib.store.owned_folder import check_target
 except ModuleNotFoundError as missing:
-    raise SystemExit(f"{missing}: run ./run_all.sh --setup once, then . .venv/bin/activate") from None
+    raise SystemExit(
+        f"{missing}: run ./run_all.sh --setup once, then . .venv/bin/activate"
+    ) from None
 
 MAIN = os.environ.get("RANK", "0") == "0"  # of several processes the one that speaks and saves
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m lib.train", description="Train one student and save it.")
-    parser.add_argument("model", help="cosine, max-margin;MSE;γ=1.0, of two teachers cosine;100d;S:768x100;C:-")
-    parser.add_argument("--data", type=Path, help="a dataset folder or a folder of them, which decides all sizes")
-    parser.add_argument("--task", nargs="*", metavar="folder/task", help="tasks of --data to judge by; all by default")
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.train", description="Train one student and save it."
+    )
+    parser.add_argument(
+        "model", help="cosine, max-margin;MSE;γ=1.0, of two teachers cosine;100d;S:768x100;C:-"
+    )
+    parser.add_argument(
+        "--data", type=Path, help="a dataset folder or a folder of them, which decides all sizes"
+    )
+    parser.add_argument(
+        "--task",
+        nargs="*",
+        metavar="folder/task",
+        help="tasks of --data to judge by; all by default",
+    )
     parser.add_argument("--profile", help="mini by default; with --data, lab")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--set", nargs="*", default=[], metavar="key=value", help="changes to the profile")
+    parser.add_argument(
+        "--set", nargs="*", default=[], metavar="key=value", help="changes to the profile"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for the trained student")
     parser.add_argument("--export", action="store_true", help="write a stock SentenceTransformer")
     given, code = parser.parse_args(arguments), 2
@@ -41,7 +56,9 @@ def main(arguments: list[str] | None = None) -> None:
         except ValueError:
             raise profiles.unknown("model", given.model, variants.STRUCTURAL_LOSSES) from None
         if variant.kind != "student" or variant.pooling != "mean":
-            raise ValueError(f"{given.model!r} is no student that can be saved; expected a loss such as cosine")
+            raise ValueError(
+                f"{given.model!r} is no student that can be saved; expected a loss such as cosine"
+            )
         out, root = check_target(given.out), paths.artifacts()  # now, not after hours of training
         if out in (root, *root.parents) or {root / "store", root / "data"} & {out, *out.parents}:
             raise ValueError(f"{out} is where the store and data are kept; choose another folder")
@@ -57,14 +74,21 @@ def main(arguments: list[str] | None = None) -> None:
         code = 1
         return _train(variant, given.seed, profile, out, given.export, bool(own))
     except KeyboardInterrupt:
-        code, problem = 1, "interrupted; the same command goes on from what is kept, a training from its checkpoint"
+        code, problem = (
+            1,
+            "interrupted; the same command goes on from what is kept, a training from its checkpoint",
+        )
     except (ValueError, OSError, ArithmeticError, MemoryError, ImportError) as error:
         problem = str(error) or type(error).__name__
-        problem += "; THESIS_ARTIFACTS names another folder to keep things in" * (str(paths.artifacts()) in problem)
+        problem += "; THESIS_ARTIFACTS names another folder to keep things in" * (
+            str(paths.artifacts()) in problem
+        )
     except RuntimeError as error:
         if not re.search("memory|gloo|nccl|connection|socket|clients", str(error), re.IGNORECASE):
             raise
-        problem = f"a process of this training has ended or never came; the same command goes on: {error}"
+        problem = (
+            f"a process of this training has ended or never came; the same command goes on: {error}"
+        )
         if "memory" in str(error):
             problem = f"out of memory, set training.gradient_checkpointing=true or lower training.batch_size: {error}"
     parser.exit(code, " ".join(f"{parser.prog}: {problem}".split()) + "\n")
@@ -77,53 +101,107 @@ def _own(given: argparse.Namespace, out: Path) -> list[str]:
     from lib.store.files import check_room
 
     if int(os.environ.get("WORLD_SIZE", 1)) > 1:
-        raise ValueError("--data trains in one process; for several write a profile and name it with --profile")
+        raise ValueError(
+            "--data trains in one process; for several write a profile and name it with --profile"
+        )
     changes, told, size = check.suggested(given.data.resolve(), given.task)
     for place in (paths.artifacts(), out.parent):
         check_room(place, size)
     os.environ.pop("THESIS_DATA", None)  # what is asked for here counts, whatever stood there
     changes["training.precision"] = "bf16" if models.has_bfloat16() else "fp32"
-    notes = [line for line in check.findings(given.data.resolve(), given.task) if ": note: " in line]
+    notes = [
+        line for line in check.findings(given.data.resolve(), given.task) if ": note: " in line
+    ]
     print(*notes, f"suggested: {told}, {changes['training.precision']}", sep="\n", flush=True)
     return [f"{key}={json.dumps(value)}" for key, value in changes.items()]
 
 
-def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out: Path, export: bool, own: bool) -> None:
+def _train(
+    variant: variants.Variant,
+    seed: int,
+    profile: profiles.Profile,
+    out: Path,
+    export: bool,
+    own: bool,
+) -> None:
     from transformers import AutoConfig
 
-    from lib.experiments import contextual_teacher, keys, models, structural_teacher, student_training, text_sets
-    from lib.findings import own_student
+    from lib.experiments import (
+        contextual_teacher,
+        keys,
+        models,
+        structural_teacher,
+        student_training,
+        text_sets,
+    )
+    from lib.ledger import own_student
     from lib.store.records import store
     from lib.student import export as student_export
     from lib.tasks import read
 
     count = models.processes()  # refuses half a launcher before any work
     if MAIN:
-        print("reading the corpus and the teachers' embeddings; those that are missing are made", flush=True)
+        print(
+            "reading the corpus and the teachers' embeddings; those that are missing are made",
+            flush=True,
+        )
         if count > 1:
             place = ":".join(map(os.environ.get, ("MASTER_ADDR", "MASTER_PORT")))
-            print(f"then the training begins, as soon as all {count} processes are at {place}", flush=True)
+            print(
+                f"then the training begins, as soon as all {count} processes are at {place}",
+                flush=True,
+            )
     checkpoint = store().path(keys.student(variant, seed, profile), student_training.CHECKPOINT)
-    kept = checkpoint.with_name(f"{checkpoint.name}.kept")  # while the student is judged, which removes the checkpoint
+    kept = checkpoint.with_name(
+        f"{checkpoint.name}.kept"
+    )  # while the student is judged, which removes the checkpoint
     if kept.exists() and not checkpoint.exists():  # it was killed then
         os.replace(kept, checkpoint)
     tokens = sum(map(len, text_sets.token_ids("train", profile)))
     lengths = structural_teacher.embeddings("train", profile)["lengths"]
     settings = profile.training
-    batch_size = settings.cca_batch_size if variant.contextual_loss == "cca" else settings.batch_size
+    batch_size = (
+        settings.cca_batch_size if variant.contextual_loss == "cca" else settings.batch_size
+    )
     rest = len(lengths) % (batch_size * settings.accumulation * count)
     if MAIN:
-        limits = {"student": profile.student.max_positions, "teacher": profile.structural_teacher.max_tokens}
-        cut = [f"{(lengths > limit - 2).sum()} at the {name}'s {limit} tokens" for name, limit in limits.items()]
+        limits = {
+            "student": profile.student.max_positions,
+            "teacher": profile.structural_teacher.max_tokens,
+        }
+        cut = [
+            f"{(lengths > limit - 2).sum()} at the {name}'s {limit} tokens"
+            for name, limit in limits.items()
+        ]
         reasons = text_sets.corpus(profile).left_out.items()
-        told = [f"{name}: {count} {reason}" for name, each in reasons for reason, count in each.items() if count]
-        told += [f"{name}: {note}" for name, task in read(profile).items() for note in task.notes if "left out" in note]
+        told = [
+            f"{name}: {count} {reason}"
+            for name, each in reasons
+            for reason, count in each.items()
+            if count
+        ]
+        told += [
+            f"{name}: {note}"
+            for name, task in read(profile).items()
+            for note in task.notes
+            if "left out" in note
+        ]
         told += [f"{rest} that fill no batch"] * bool(rest)
         left_out = ", ".join(told) or "nothing"
-        print(f"left out: {left_out}; of {len(lengths)} documents are cut {' and '.join(cut)}", flush=True)
+        print(
+            f"left out: {left_out}; of {len(lengths)} documents are cut {' and '.join(cut)}",
+            flush=True,
+        )
     if variant.contextual:
         contextual_teacher.embeddings(variant.contextual, "train", profile)
-    with tqdm(desc="training", total=tokens, unit="token", unit_scale=True, disable=not MAIN, mininterval=1) as bar:
+    with tqdm(
+        desc="training",
+        total=tokens,
+        unit="token",
+        unit_scale=True,
+        disable=not MAIN,
+        mininterval=1,
+    ) as bar:
 
         def on_update(done: int, updates: int, loss: float) -> None:
             if not bar.n:  # a training that is resumed does not begin at 0
@@ -131,51 +209,84 @@ def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out:
             bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
             bar.update(tokens * done // updates - bar.n)
 
-        student, _, history = student_training.train_student(variant, seed, profile, on_update=on_update)
-        bar.initial, bar.n = bar.initial if bar.n else tokens, tokens  # where nothing was left to train, too
+        student, _, history = student_training.train_student(
+            variant, seed, profile, on_update=on_update
+        )
+        bar.initial, bar.n = (
+            bar.initial if bar.n else tokens,
+            tokens,
+        )  # where nothing was left to train, too
     if not MAIN:
         return
     card, failed = _card(variant, seed, profile, history.loss, own), None
     base = AutoConfig.from_pretrained(
-        models.model_path(profile.student.model), revision=profile.student.revision, trust_remote_code=False
+        models.model_path(profile.student.model),
+        revision=profile.student.revision,
+        trust_remote_code=False,
     )
     card["data"]["texts read in training"] = len(lengths) - rest
-    card["training"]["layers"] = f"{student.config.num_hidden_layers} of the base's {base.num_hidden_layers}"
+    card["training"]["layers"] = (
+        f"{student.config.num_hidden_layers} of the base's {base.num_hidden_layers}"
+    )
     if own:
         print("trained; now judging it beside base, teacher and TF-IDF", flush=True)
         shutil.copyfile(checkpoint, kept)
         try:
-            cells, sentences = own_student.told(*own_student.compare(student, variant, seed, profile))
+            cells, sentences = own_student.told(
+                *own_student.compare(student, variant, seed, profile)
+            )
             print(cells.to_string(index=False), *sentences, sep="\n")
             card |= {"scores": cells.to_dict("records"), "verdict": sentences}
-        except Exception as error:  # the student is saved all the same; where a person interrupts it is not
+        except (
+            Exception
+        ) as error:  # the student is saved all the same; where a person interrupts it is not
             failed = error
         finally:
             if kept.exists():  # the same command, given twice at once, may have taken it
                 os.replace(kept, checkpoint)
     student_export.save(student, out, sentence_transformer=export, card=card)
     student_training.remove_checkpoint(variant, seed, profile)
-    print(f"saved to {out}: {len(history.loss)} updates, loss {history.loss[0]:.4f} -> {history.loss[-1]:.4f}")
+    print(
+        f"saved to {out}: {len(history.loss)} updates, loss {history.loss[0]:.4f} -> {history.loss[-1]:.4f}"
+    )
     if failed:
         raise failed
 
 
-def _card(variant: variants.Variant, seed: int, profile: profiles.Profile, losses: list[float], own: bool) -> dict:
+def _card(
+    variant: variants.Variant, seed: int, profile: profiles.Profile, losses: list[float], own: bool
+) -> dict:
     """What the model card of an export tells of a training, but for how good it is. own: shares are documents."""
     from lib.experiments import models
 
     told = "{:g} documents, those held out among them" if own else "share {:g} of the documents"
     shares = {folder.folder: told.format(folder.share) for folder in profile.corpus.folders}
-    model, structural, settings = Path(profile.student.model), profile.structural_teacher, profile.training
-    teachers = [f"{Path(structural.model).name}, first {structural.max_tokens} tokens"] * bool(variant.structural)
-    training = settings.model_dump(include={"batch_size", "learning_rate"}) | {"precision": models.precision(profile)}
+    model, structural, settings = (
+        Path(profile.student.model),
+        profile.structural_teacher,
+        profile.training,
+    )
+    teachers = [f"{Path(structural.model).name}, first {structural.max_tokens} tokens"] * bool(
+        variant.structural
+    )
+    training = settings.model_dump(include={"batch_size", "learning_rate"}) | {
+        "precision": models.precision(profile)
+    }
     return {
         "title": f"{variant}, of documents from {', '.join(shares)}",
-        "base_model": model.name if model.is_dir() else profile.student.model,  # not where a person's folders lie
-        "teachers": teachers + [f"Paragraph Vector {variant.contextual}"] * bool(variant.contextual),
+        "base_model": model.name
+        if model.is_dir()
+        else profile.student.model,  # not where a person's folders lie
+        "teachers": teachers
+        + [f"Paragraph Vector {variant.contextual}"] * bool(variant.contextual),
         "losses": variant.losses,
         "data": shares,
-        "training": {"updates": len(losses), "loss": f"{losses[0]:.4f} -> {losses[-1]:.4f}", "seed": seed} | training,
+        "training": {
+            "updates": len(losses),
+            "loss": f"{losses[0]:.4f} -> {losses[-1]:.4f}",
+            "seed": seed,
+        }
+        | training,
         "provenance": provenance.commit() | provenance.versions(),
     }
 

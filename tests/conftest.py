@@ -35,7 +35,9 @@ def _own_errors_first(*, typechecker):
     """
 
     def decorate(target):
-        if not inspect.isfunction(target) or not any(map(_SHAPE.search, map(str, target.__annotations__.values()))):
+        if not inspect.isfunction(target) or not any(
+            map(_SHAPE.search, map(str, target.__annotations__.values()))
+        ):
             return target
         checked = _jaxtyped(target, typechecker=typechecker)
 
@@ -56,7 +58,9 @@ def _own_errors_first(*, typechecker):
 # The import hook puts `@jaxtyping.jaxtyped(typechecker=...)` on every function of lib imported from here on, and
 # looks that name up when it does. Outside the tests nothing is checked and nothing is slower.
 jaxtyping.jaxtyped = _own_errors_first
-jaxtyping.install_import_hook("lib", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
+jaxtyping.install_import_hook(
+    "lib", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
+)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -80,7 +84,9 @@ def figures_are_left_to_notebooks():
 
     def checked(source, target, **folders):
         if figures in Path(os.path.abspath(target)).parents:
-            raise OSError(errno.EPERM, "a test draws into the checkout; load a profile with a changed setting")
+            raise OSError(
+                errno.EPERM, "a test draws into the checkout; load a profile with a changed setting"
+            )
         replace(source, target, **folders)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -94,10 +100,16 @@ def with_examples():
 
     What an example adds is the same for every model, so differences of models are as sure as their seeds make them.
     """
-    spread, groups = np.tile([0.05, -0.05], 5), np.array([f"article {number}" for number in range(10)])
+    spread, groups = (
+        np.tile([0.05, -0.05], 5),
+        np.array([f"article {number}" for number in range(10)]),
+    )
 
     def add(records, *, chance=0.0, metric="accuracy"):
-        examples = {"scores": [value + spread for value in records["value"]], "groups": [groups] * len(records)}
+        examples = {
+            "scores": [value + spread for value in records["value"]],
+            "groups": [groups] * len(records),
+        }
         return records.assign(**examples, chance=chance, metric=records.get("metric", metric))
 
     return add
@@ -106,7 +118,12 @@ def with_examples():
 def pytest_collection_modifyitems(items):
     """What takes longest begins first, all notebooks above all, so that no process waits for another at the end. Tests
     marked `gpu` are skipped, and said to be, where there is none."""
-    items.sort(key=lambda item: (item.path.name != "test_smoke.py", item.get_closest_marker("smoke") is None))
+    items.sort(
+        key=lambda item: (
+            item.path.name != "test_smoke.py",
+            item.get_closest_marker("smoke") is None,
+        )
+    )
     if not torch.cuda.is_available():
         for item in items:
             if item.get_closest_marker("gpu"):

@@ -25,8 +25,12 @@ from tests.test_notebooks_style import NUMBERED
 
 @functools.cache
 def committed(name: str, commit: str) -> pd.DataFrame:
-    text = subprocess.run(["git", "show", f"{commit}:{name}.csv"], cwd=paths.ROOT, check=True, capture_output=True)
-    return pd.read_csv(io.BytesIO(text.stdout), dtype={"case": str}, keep_default_na=False, na_values=[""])
+    text = subprocess.run(
+        ["git", "show", f"{commit}:{name}.csv"], cwd=paths.ROOT, check=True, capture_output=True
+    )
+    return pd.read_csv(
+        io.BytesIO(text.stdout), dtype={"case": str}, keep_default_na=False, na_values=[""]
+    )
 
 
 def replaced(text: str, old: str, new: str) -> tuple[str, int]:
@@ -37,18 +41,30 @@ def replaced(text: str, old: str, new: str) -> tuple[str, int]:
         gaps = gaps if len(gaps) == len(words) - 1 else [" "] * (len(words) - 1)
         return "".join(word + gap for word, gap in zip(words, [*gaps, ""], strict=True))
 
-    return re.subn(r"(?<![\d.])" + r"\s+".join(map(re.escape, old.split())) + r"(?![\d])", sentence, text)
+    return re.subn(
+        r"(?<![\d.])" + r"\s+".join(map(re.escape, old.split())) + r"(?![\d])", sentence, text
+    )
 
 
 def retell(name: str, changes: dict[str, str]) -> list[str]:
     """Change a document, or the Markdown of a notebook; what was not found."""
     path = paths.ROOT / (f"notebooks/{name}.ipynb" if name in NUMBERED else name)
     notebook = json.loads(path.read_text(encoding="utf-8")) if name in NUMBERED else None
-    texts = ["".join(cell["source"]) for cell in notebook["cells"]] if notebook else [path.read_text(encoding="utf-8")]
-    markdown = [not notebook or notebook["cells"][place]["cell_type"] == "markdown" for place in range(len(texts))]
+    texts = (
+        ["".join(cell["source"]) for cell in notebook["cells"]]
+        if notebook
+        else [path.read_text(encoding="utf-8")]
+    )
+    markdown = [
+        not notebook or notebook["cells"][place]["cell_type"] == "markdown"
+        for place in range(len(texts))
+    ]
     absent = []
     for old, new in sorted(changes.items(), key=lambda change: -len(change[0])):
-        found = [replaced(text, old, new) if told else (text, 0) for text, told in zip(texts, markdown, strict=True)]
+        found = [
+            replaced(text, old, new) if told else (text, 0)
+            for text, told in zip(texts, markdown, strict=True)
+        ]
         texts = [text for text, _ in found]
         absent += [] if any(count for _, count in found) else [f"{name}: {old}"]
     if notebook:
@@ -68,7 +84,11 @@ def main() -> None:
         before = sentences()
         told.read = told.committed
         changes = {old: new for old, new in zip(before, sentences(), strict=True) if old != new}
-        print(f"{name}: {len(changes)} sentences", *(retell(name, changes) if changes else ()), sep="\n  not found: ")
+        print(
+            f"{name}: {len(changes)} sentences",
+            *(retell(name, changes) if changes else ()),
+            sep="\n  not found: ",
+        )
 
 
 if __name__ == "__main__":

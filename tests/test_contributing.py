@@ -35,8 +35,12 @@ def follow(recipe: str, root: Path) -> None:
     for language, name, body in BLOCK.findall(RECIPES[recipe]):
         if language == "bash":
             command = ["bash", "-euo", "pipefail", "-c", body]
-            done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=600)
-            assert done.returncode == 0, f"{recipe}: {body}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+            done = subprocess.run(
+                command, cwd=root, env=environment, capture_output=True, text=True, timeout=600
+            )
+            assert done.returncode == 0, (
+                f"{recipe}: {body}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+            )
         elif language == "diff":
             change(root / name, body)
         elif name.endswith(".ipynb"):
@@ -61,7 +65,13 @@ def insert(path: Path, source: str) -> None:
     """A code cell before the notebook's last one, tagged with the label that it saves."""
     document = json.loads(path.read_text(encoding="utf-8"))
     tags = re.findall(r'figures\.save\(.*"(fig\w+)"', source)
-    cell = {"cell_type": "code", "id": "recipe", "metadata": {"tags": tags}, "execution_count": None, "outputs": []}
+    cell = {
+        "cell_type": "code",
+        "id": "recipe",
+        "metadata": {"tags": tags},
+        "execution_count": None,
+        "outputs": [],
+    }
     document["cells"].insert(-1, cell | {"source": source.rstrip("\n")})
     path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
@@ -88,12 +98,16 @@ def copy(tmp_path_factory):
 def test_a_recipe_ends_in_a_figure(copy, recipe, label, column, value):
     follow(recipe, copy)
     drawn = [pd.read_csv(path) for path in copy.glob(f"**/figures/smoke*/{label}.csv")]
-    assert any(value in set(frame[column]) for frame in drawn), f"{len(drawn)} {label}.csv, none with {value}"
+    assert any(value in set(frame[column]) for frame in drawn), (
+        f"{len(drawn)} {label}.csv, none with {value}"
+    )
 
 
 @pytest.mark.smoke
 def test_what_the_recipes_write_is_in_style(copy):
-    files = sorted({copy / name for text in RECIPES.values() for _, name, _ in BLOCK.findall(text) if name})
+    files = sorted(
+        {copy / name for text in RECIPES.values() for _, name, _ in BLOCK.findall(text) if name}
+    )
     assert files and all(path.is_file() for path in files)
     files = [path for path in files if path.suffix in (".py", ".ipynb")]
     for words in (("check",), ("format", "--check")):
@@ -104,9 +118,23 @@ def test_what_the_recipes_write_is_in_style(copy):
 
 @pytest.mark.smoke
 def test_the_house_stands_after_all_recipes(copy):
-    command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+    ]
     environment = os.environ | {"PYTHONPATH": str(copy)}
-    command += ["tests/test_rooms.py", "tests/figures/test_texts.py", "tests/published/test_redrawn.py"]
+    command += [
+        "tests/test_rooms.py",
+        "tests/figures/test_texts.py",
+        "tests/published/test_redrawn.py",
+    ]
     command += ["tests/report/test_site.py"]
     command += ["-k", "rooms or caption or no_other or no_boxplot"]
     done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
@@ -120,7 +148,9 @@ def test_every_diff_fits_the_files_as_they_are(tmp_path):
                 assert (paths.ROOT / name).is_file(), f"{recipe}: {name}"
                 shutil.copy(paths.ROOT / name, tmp_path / "file")
                 change(tmp_path / "file", body)
-            assert language in ("bash", "diff", "python") and (name or language == "bash"), f"{recipe}: {body}"
+            assert language in ("bash", "diff", "python") and (name or language == "bash"), (
+                f"{recipe}: {body}"
+            )
 
 
 def test_the_hooks_run_the_commands_of_the_tests():
@@ -130,7 +160,12 @@ def test_the_hooks_run_the_commands_of_the_tests():
     hooks = [hook["entry"].removeprefix("python ") for hook in repository["hooks"]]
     others = [command for command in commands if command not in hooks]
     assert sorted(hooks) == sorted(command for command in commands if command in hooks)
-    assert sorted(command.split()[1] for command in others) == ["mypy", "pip", "pip", *["pytest"] * 4]
+    assert sorted(command.split()[1] for command in others) == [
+        "mypy",
+        "pip",
+        "pip",
+        *["pytest"] * 4,
+    ]
 
 
 def test_the_workflow_runs_the_tests():

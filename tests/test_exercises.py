@@ -35,10 +35,19 @@ def given() -> dict:
     """What the notebooks have when a reader comes to the exercise, from the committed figures of mini."""
     grid = pd.read_csv(paths.ROOT / "figures/mini/fig4_5.csv")
     single = grid[~grid["model"].str.contains("+", regex=False)].copy()
-    single[["architecture", "dimension", "pre-processing", "min_count"]] = [name.split(";") for name in single["model"]]
+    single[["architecture", "dimension", "pre-processing", "min_count"]] = [
+        name.split(";") for name in single["model"]
+    ]
     table = pd.read_csv(paths.ROOT / "figures/mini/tab5_7.csv")
     decorrelated = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
-    names = {"np": np, "torch": torch, "losses": losses, "single": single, "table": table, "share": 3918 / 8493}
+    names = {
+        "np": np,
+        "torch": torch,
+        "losses": losses,
+        "single": single,
+        "table": table,
+        "share": 3918 / 8493,
+    }
     return names | {"decorrelated": decorrelated}
 
 
@@ -64,7 +73,9 @@ def test_the_solution_runs_and_says_what_the_text_says(name, capsys):
 def toys(cells) -> dict:
     """The names after the notebook's toy examples: its untagged cells that need neither profile nor records."""
     names: dict = {}
-    for source in (source for cell, source in zip(codes(cells), code(cells), strict=True) if "tags" not in cell):
+    for source in (
+        source for cell, source in zip(codes(cells), code(cells), strict=True) if "tags" not in cell
+    ):
         tree = [*ast.walk(ast.parse(source))]
         if "lib.runner" not in source and read(tree) <= {*dir(builtins), *names} | bound(tree):
             exec(source, names)
@@ -96,7 +107,9 @@ def test_every_loss_by_hand_is_the_librarys_and_a_floor_ends_growth(solved):
     """The notebook's own assertions compare; here they are seen to have run."""
     names = solved[1]
     assert {"mse", "cosine", "by_hand", "printed", "gamma"} <= names.keys()
-    assert (names["shown"]["largest gradient"] == 0).all() and (names["shown"]["with a floor"] == -1).all()
+    assert (names["shown"]["largest gradient"] == 0).all() and (
+        names["shown"]["with a floor"] == -1
+    ).all()
     assert names["shown"]["max-margin"].is_monotonic_decreasing
 
 

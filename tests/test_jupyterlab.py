@@ -28,11 +28,15 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium"),
 ]
-playwright = pytest.importorskip("playwright.sync_api", reason='no playwright here: see "browser" in pyproject.toml')
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason='no playwright here: see "browser" in pyproject.toml'
+)
 
 MINUTES = 8  # a whole notebook may take, where other work goes on
 SETTINGS = {
-    "notebook-extension/tracker": {"windowingMode": "none"},  # cells out of sight stay in the page and can be counted
+    "notebook-extension/tracker": {
+        "windowingMode": "none"
+    },  # cells out of sight stay in the page and can be counted
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
 # The numbers of the cells, `*` for one that waits or works; and what the one at work shows, a text for each output.
@@ -89,7 +93,9 @@ class Lab:
 
     def errors(self) -> list[str]:
         """All that is on the page as an error or a warning."""
-        texts = self.page.locator('.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.stderr"]')
+        texts = self.page.locator(
+            '.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.stderr"]'
+        )
         return [text.strip() for text in texts.all_inner_texts() if text.strip()]
 
     def workers(self) -> list[psutil.Process]:
@@ -103,11 +109,20 @@ class Lab:
         assert f"notebook complete: {name}" in cells.last.inner_text()
         assert not self.page.get_by_text("PosixPath").count(), "a path says nothing to a reader"
         promised = manifest.promised(manifest.load(), name)
-        figures = [label for label, entry in promised.items() if entry.kind in ("figure", "drawing")]
-        tags = [cell.metadata.get("tags") for cell in nbformat.read(paths.NOTEBOOKS / f"{name}.ipynb", 4).cells]
+        figures = [
+            label for label, entry in promised.items() if entry.kind in ("figure", "drawing")
+        ]
+        tags = [
+            cell.metadata.get("tags")
+            for cell in nbformat.read(paths.NOTEBOOKS / f"{name}.ipynb", 4).cells
+        ]
         assert figures and cells.count() == len(tags)
         for label in figures:
-            images = [cells.nth(place).locator("img") for place, each in enumerate(tags) if each == [label]]
+            images = [
+                cells.nth(place).locator("img")
+                for place, each in enumerate(tags)
+                if each == [label]
+            ]
             (image,) = [each.first for each in images if each.count()]
             image.scroll_into_view_if_needed()
             box, size = image.bounding_box(), self.page.viewport_size
@@ -173,7 +188,11 @@ def lab(checkout):
             yield Lab(page, address, token, server.pid)
             browser.close()
     finally:
-        processes = [*psutil.Process(server.pid).children(recursive=True), server] if server.poll() is None else []
+        processes = (
+            [*psutil.Process(server.pid).children(recursive=True), server]
+            if server.poll() is None
+            else []
+        )
         for process in processes:
             process.kill()
         server.wait()
@@ -240,9 +259,14 @@ def test_links_lead_out_of_the_folder_of_notebooks(lab, checkout):
     report = nbformat.read(paths.NOTEBOOKS / "09_report.ipynb", 4)
     (cell,) = [cell for cell in report.cells if "site.write(" in cell.source]
     lines = [line for line in cell.source.splitlines() if "site.write(" not in line]
-    imports = "import os\nfrom pathlib import Path\n\nfrom IPython.display import Markdown, display\n"
+    imports = (
+        "import os\nfrom pathlib import Path\n\nfrom IPython.display import Markdown, display\n"
+    )
     source = "\n".join([imports, f"first = Path({str(page)!r})", *lines])
-    report.cells = [nbformat.v4.new_markdown_cell("[Read me](../README.md)"), nbformat.v4.new_code_cell(source)]
+    report.cells = [
+        nbformat.v4.new_markdown_cell("[Read me](../README.md)"),
+        nbformat.v4.new_code_cell(source),
+    ]
     nbformat.write(report, checkout / "notebooks/links.ipynb")
     lab.open("links")
     lab.run_all()

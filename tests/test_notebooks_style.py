@@ -14,9 +14,12 @@ from lib.config import manifest, paths, profiles
 from lib.runner import notebook
 
 NOTEBOOKS = {
-    path.stem: json.loads(path.read_text(encoding="utf-8"))["cells"] for path in sorted(paths.NOTEBOOKS.glob("*.ipynb"))
+    path.stem: json.loads(path.read_text(encoding="utf-8"))["cells"]
+    for path in sorted(paths.NOTEBOOKS.glob("*.ipynb"))
 }
-NUMBERED = {name: cells for name, cells in NOTEBOOKS.items() if name[0].isdigit()}  # the others are for copying
+NUMBERED = {
+    name: cells for name, cells in NOTEBOOKS.items() if name[0].isdigit()
+}  # the others are for copying
 OWN_PLACES = r"chdir|\.\./|[\"']/(home|tmp|root|usr|Users)|[A-Z]:\\\\|~/"
 LONGEST_CELL = 30
 IMPORTS = (ast.Import, ast.ImportFrom)
@@ -40,7 +43,9 @@ def bound(tree: list[ast.AST]) -> set[str]:
     named = {alias.asname or alias.name.split(".")[0] for node in imports for alias in node.names}
     named |= {node.arg for node in tree if isinstance(node, ast.arg)}
     named |= {node.name for node in tree if isinstance(node, ast.FunctionDef)}
-    return named | {node.id for node in tree if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return named | {
+        node.id for node in tree if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
 
 
 def read(tree: list[ast.AST]) -> set[str]:
@@ -65,13 +70,24 @@ def breaking(rule, notebooks=NOTEBOOKS) -> dict:
 def test_they_open_with_title_parameters_start_imports_and_close_with_finish():
     def rule(name, cells):
         opening = [ast.parse(source) for source in code(cells)]
-        assigned = [target.id for node in opening[0].body if isinstance(node, ast.Assign) for target in node.targets]
-        calls = [[ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Call)] for tree in opening]
+        assigned = [
+            target.id
+            for node in opening[0].body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+        ]
+        calls = [
+            [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+            for tree in opening
+        ]
         fits = {
-            "title": cells[0]["cell_type"] == "markdown" and re.match(r"# \d\d · \w", "".join(cells[0]["source"])),
+            "title": cells[0]["cell_type"] == "markdown"
+            and re.match(r"# \d\d · \w", "".join(cells[0]["source"])),
             "parameters": tuple(assigned) == notebook.PARAMETERS,
             "start": calls[1] == [f"notebook.start('{name}', globals())", "globals()"],
-            "imports": all(isinstance(node, ast.Import | ast.ImportFrom) for node in opening[2].body),
+            "imports": all(
+                isinstance(node, ast.Import | ast.ImportFrom) for node in opening[2].body
+            ),
             "versions": calls[3] == ["nb.versions()"],
             "finish": calls[-1] == ["nb.finish()"],
         }
@@ -82,7 +98,11 @@ def test_they_open_with_title_parameters_start_imports_and_close_with_finish():
 
 def test_one_cell_is_tagged_parameters_and_it_is_the_first():
     def rule(name, cells):
-        tagged = [number for number, cell in enumerate(cells) if "parameters" in cell["metadata"].get("tags", [])]
+        tagged = [
+            number
+            for number, cell in enumerate(cells)
+            if "parameters" in cell["metadata"].get("tags", [])
+        ]
         return tagged != [1] and f"tagged: {tagged}"
 
     assert breaking(rule) == {}
@@ -91,7 +111,9 @@ def test_one_cell_is_tagged_parameters_and_it_is_the_first():
 def test_they_are_committed_without_outputs_and_traces_of_a_run():
     def traces(cell):
         return (
-            cell.get("outputs") or cell.get("execution_count") or {"papermill", "execution"} & cell["metadata"].keys()
+            cell.get("outputs")
+            or cell.get("execution_count")
+            or {"papermill", "execution"} & cell["metadata"].keys()
         )
 
     assert breaking(lambda name, cells: [cell["id"] for cell in cells if traces(cell)]) == {}
@@ -107,7 +129,9 @@ def test_imports_stand_in_the_import_cell_alone():
 
 def test_they_define_no_classes_and_hardly_a_function():
     def rule(name, cells):
-        defined = [node for node in nodes(cells) if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+        defined = [
+            node for node in nodes(cells) if isinstance(node, ast.ClassDef | ast.FunctionDef)
+        ]
         classes = any(isinstance(node, ast.ClassDef) for node in defined)
         return [node.name for node in defined] if classes or len(defined) > 1 else []
 
@@ -115,7 +139,12 @@ def test_they_define_no_classes_and_hardly_a_function():
 
 
 def test_they_name_no_place_of_their_own():
-    assert breaking(lambda name, cells: [source for source in code(cells) if re.search(OWN_PLACES, source)]) == {}
+    assert (
+        breaking(
+            lambda name, cells: [source for source in code(cells) if re.search(OWN_PLACES, source)]
+        )
+        == {}
+    )
 
 
 def test_they_read_like_a_text():
@@ -123,7 +152,10 @@ def test_they_read_like_a_text():
         long = [source for source in code(cells) if len(source.splitlines()) > LONGEST_CELL]
         texts = sum(cell["cell_type"] == "markdown" for cell in cells)
         few = texts < 0.8 * (len(code(cells)) - FRAME)
-        return long or (few and f"{texts} texts for {len(code(cells))} code cells: a sentence before each code cell")
+        return long or (
+            few
+            and f"{texts} texts for {len(code(cells))} code cells: a sentence before each code cell"
+        )
 
     assert breaking(rule) == {}
 
@@ -155,7 +187,12 @@ def test_code_in_texts_reads_only_names_that_its_notebook_binds():
 
 
 def test_no_sentence_says_nothing():
-    assert breaking(lambda name, cells: [words for words in SAY_NOTHING if words in text(cells)], CHAPTERS) == {}
+    assert (
+        breaking(
+            lambda name, cells: [words for words in SAY_NOTHING if words in text(cells)], CHAPTERS
+        )
+        == {}
+    )
 
 
 def test_the_parameters_cell_names_knobs_that_can_be_turned():
@@ -179,13 +216,27 @@ def test_cells_are_tagged_with_the_labels_that_they_make():
     def rule(name, cells):
         promised, tagged, wrong = manifest.promised(entries, name), set(), []
         for cell in cells:
-            tags, source = {*cell["metadata"].get("tags", [])} - {"parameters"}, "".join(cell["source"])
+            tags, source = (
+                {*cell["metadata"].get("tags", [])} - {"parameters"},
+                "".join(cell["source"]),
+            )
             tagged |= tags
             if cell["cell_type"] == "code":
                 calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
-                saves = [call for call in calls if ast.unparse(call.func).endswith((".save", ".draw", ".write"))]
-                texts = {node.value for call in saves for node in ast.walk(call) if isinstance(node, ast.Constant)}
-                wrong += [cell["id"]] if {label for label in promised if label in texts} - tags else []
+                saves = [
+                    call
+                    for call in calls
+                    if ast.unparse(call.func).endswith((".save", ".draw", ".write"))
+                ]
+                texts = {
+                    node.value
+                    for call in saves
+                    for node in ast.walk(call)
+                    if isinstance(node, ast.Constant)
+                }
+                wrong += (
+                    [cell["id"]] if {label for label in promised if label in texts} - tags else []
+                )
         return [*wrong, *(tagged ^ promised.keys())]
 
     assert breaking(rule) == {}

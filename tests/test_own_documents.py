@@ -22,23 +22,50 @@ def test_it_searches_pairs_and_maps(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
     monkeypatch.delenv("MPLBACKEND", raising=False)  # the kernel shows figures in the notebook
     rows = [
-        {"id": n, "text": f"{SUBJECTS[n % 2]} Note {n}.", "title": f"{'river law'.split()[n % 2]} {n}"}
+        {
+            "id": n,
+            "text": f"{SUBJECTS[n % 2]} Note {n}.",
+            "title": f"{'river law'.split()[n % 2]} {n}",
+        }
         for n in range(12)
     ]
-    rows += [{"id": "blank", "text": " "}, {"id": "again", "text": rows[0]["text"], "title": "again"}]
+    rows += [
+        {"id": "blank", "text": " "},
+        {"id": "again", "text": rows[0]["text"], "title": "again"},
+    ]
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "documents.jsonl").write_text("\n".join(map(json.dumps, rows)))
     models.base_student(profiles.load("smoke")).export(tmp_path / "student")
-    parameters = {"folder": str(tmp_path / "notes"), "student": str(tmp_path / "student"), "query": "ships on water"}
+    parameters = {
+        "folder": str(tmp_path / "notes"),
+        "student": str(tmp_path / "student"),
+        "query": "ships on water",
+    }
     notebook = paths.NOTEBOOKS / "own_documents.ipynb"
-    executed = papermill.execute_notebook(notebook, tmp_path / "out.ipynb", parameters, progress_bar=False)
+    executed = papermill.execute_notebook(
+        notebook, tmp_path / "out.ipynb", parameters, progress_bar=False
+    )
     outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
-    tables = [output["data"]["text/plain"] for output in outputs if "text/plain" in output.get("data", {})]
-    search, pairs = (next(table for table in tables if word in table) for word in ("begins", "nearest"))
-    assert sum("river" in line for line in search.splitlines()) == 5 and "law" not in search and "again" not in search
+    tables = [
+        output["data"]["text/plain"] for output in outputs if "text/plain" in output.get("data", {})
+    ]
+    search, pairs = (
+        next(table for table in tables if word in table) for word in ("begins", "nearest")
+    )
+    assert (
+        sum("river" in line for line in search.splitlines()) == 5
+        and "law" not in search
+        and "again" not in search
+    )
     lines = pairs.splitlines()[1:]
-    assert len(lines) == 8 and all(line.count("river") in (0, 2) for line in lines), "each beside its own kind"
-    assert "again" not in pairs and "and its nearest" in "".join(output.get("text", "") for output in outputs)
+    assert len(lines) == 8 and all(line.count("river") in (0, 2) for line in lines), (
+        "each beside its own kind"
+    )
+    assert "again" not in pairs and "and its nearest" in "".join(
+        output.get("text", "") for output in outputs
+    )
     printed = "".join(output.get("text", "") for output in outputs)
-    assert f"{tmp_path / 'student'}: layers 1, texts of up to 512 tokens\n" in printed, "which encoder was read"
+    assert f"{tmp_path / 'student'}: layers 1, texts of up to 512 tokens\n" in printed, (
+        "which encoder was read"
+    )
     assert sum("image/png" in output.get("data", {}) for output in outputs) == 1

@@ -14,7 +14,10 @@ from tests.test_notebooks_style import NUMBERED
     ("text", "expected"),
     [
         ("ahead by .077\n[.026, .128].", "ahead by .08\n[.03, .13]."),
-        ("ahead by 1.077 [.026, .128]", "ahead by 1.077 [.026, .128]"),  # another number ends like it
+        (
+            "ahead by 1.077 [.026, .128]",
+            "ahead by 1.077 [.026, .128]",
+        ),  # another number ends like it
         ("by .077 [.026, .128], .077 [.026, .128]", "by .08 [.03, .13], .08 [.03, .13]"),
     ],
 )
@@ -33,7 +36,10 @@ def test_a_sentence_of_other_length_is_written_on_one_line():
 
 
 def test_every_told_sentence_is_found_and_nothing_else_changes(tmp_path, monkeypatch):
-    files = {name: f"notebooks/{name}.ipynb" if name in NUMBERED else name for name in test_told_numbers.TOLD}
+    files = {
+        name: f"notebooks/{name}.ipynb" if name in NUMBERED else name
+        for name in test_told_numbers.TOLD
+    }
     for file in files.values():
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(paths.ROOT / file, tmp_path / file)
@@ -41,10 +47,17 @@ def test_every_told_sentence_is_found_and_nothing_else_changes(tmp_path, monkeyp
     monkeypatch.setattr(paths, "ROOT", tmp_path)
     before = {name: (tmp_path / file).read_text(encoding="utf-8") for name, file in files.items()}
     for name, sentences in told.items():
-        assert retell.retell(name, {old: f"told {number}" for number, old in enumerate(sentences)}) == []
+        assert (
+            retell.retell(name, {old: f"told {number}" for number, old in enumerate(sentences)})
+            == []
+        )
     for name, sentences in told.items():
         after = (tmp_path / files[name]).read_text(encoding="utf-8")
-        assert after != before[name] and retell.retell(name, {sentences[0]: "absent"}) == [f"{name}: {sentences[0]}"]
+        assert after != before[name] and retell.retell(name, {sentences[0]: "absent"}) == [
+            f"{name}: {sentences[0]}"
+        ]
         if name in NUMBERED:
             cells, others = (json.loads(text)["cells"] for text in (before[name], after))
-            assert [c for c in cells if c["cell_type"] == "code"] == [c for c in others if c["cell_type"] == "code"]
+            assert [c for c in cells if c["cell_type"] == "code"] == [
+                c for c in others if c["cell_type"] == "code"
+            ]

@@ -31,7 +31,12 @@ LEVELS = (
     ("train",),  # a single module: what a person calls to train one student
 )
 LEVEL = {room: number for number, level in enumerate(LEVELS) for room in level}
-THIN = ("losses", "student", "distillation", "evaluation")  # the method itself, to be read in an afternoon
+THIN = (
+    "losses",
+    "student",
+    "distillation",
+    "evaluation",
+)  # the method itself, to be read in an afternoon
 UNDER_THIN = ("config", "store", "teachers")  # profiles, atomic writes, the labels of teachers
 
 
@@ -53,12 +58,17 @@ def imported(tree: ast.AST) -> Iterator[tuple[str, str | None]]:
 
 def arrows(lib: Path) -> dict[str, set[str]]:
     """Every module of the package in `lib`, and the modules of that package which it imports."""
-    files = {".".join(path.relative_to(lib.parent).with_suffix("").parts): path for path in lib.rglob("*.py")}
+    files = {
+        ".".join(path.relative_to(lib.parent).with_suffix("").parts): path
+        for path in lib.rglob("*.py")
+    }
     files = {name.removesuffix(".__init__"): path for name, path in files.items()}
     graph = {}
     for module, path in files.items():
         names = imported(ast.parse(path.read_text(encoding="utf-8")))
-        targets = {f"{source}.{name}" if f"{source}.{name}" in files else source for source, name in names}
+        targets = {
+            f"{source}.{name}" if f"{source}.{name}" in files else source for source, name in names
+        }
         graph[module] = targets & files.keys() - {module}
     return graph
 
@@ -73,7 +83,9 @@ def between_rooms(graph: dict[str, set[str]]) -> dict[tuple[str, str], list[str]
     for module, targets in graph.items():
         for target in targets:
             if room(module) and room(module) != room(target):
-                pairs.setdefault((room(module), room(target)), []).append(f"{module} imports {target}")
+                pairs.setdefault((room(module), room(target)), []).append(
+                    f"{module} imports {target}"
+                )
     return pairs
 
 
@@ -86,7 +98,11 @@ def circle(graph: dict[str, set[str]]) -> list[str]:
 
 
 def lines(*folders: Path) -> int:
-    return sum(len(path.read_text(encoding="utf-8").splitlines()) for each in folders for path in each.rglob("*.py"))
+    return sum(
+        len(path.read_text(encoding="utf-8").splitlines())
+        for each in folders
+        for path in each.rglob("*.py")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -100,25 +116,38 @@ def folders():
 
 
 def test_every_room_has_a_level_and_there_are_at_most_18(folders):
-    assert folders - LEVEL.keys() == set(), "a new room: give it a level here and a line in lib/README.md"
+    assert folders - LEVEL.keys() == set(), (
+        "a new room: give it a level here and a line in lib/README.md"
+    )
     assert len(folders) <= 18
-    assert {path.stem for path in LIB.glob("*.py")} <= {"__init__", "train"}, "modules stand in rooms"
+    assert {path.stem for path in LIB.glob("*.py")} <= {"__init__", "train"}, (
+        "modules stand in rooms"
+    )
 
 
 def test_rooms_import_only_lower_rooms(graph):
-    wrong = [text for (a, b), texts in between_rooms(graph).items() if LEVEL[b] >= LEVEL[a] for text in texts]
+    wrong = [
+        text
+        for (a, b), texts in between_rooms(graph).items()
+        if LEVEL[b] >= LEVEL[a]
+        for text in texts
+    ]
     assert not wrong, "\n".join(sorted(wrong))
 
 
 def test_no_circles(graph):
     pairs = between_rooms(graph)
-    assert circle({a: {target for source, target in pairs if source == a} for a, _ in pairs}) == [], "between rooms"
+    assert (
+        circle({a: {target for source, target in pairs if source == a} for a, _ in pairs}) == []
+    ), "between rooms"
     assert circle(graph) == [], "between modules"
 
 
 def test_at_most_40_arrows_between_rooms_and_7_from_the_second_papers(graph):
     """The news chapter's room uses what the others offer; none of them uses it."""
-    pairs = {pair: texts for pair, texts in between_rooms(graph).items() if "train" not in pair}  # a module, no room
+    pairs = {
+        pair: texts for pair, texts in between_rooms(graph).items() if "train" not in pair
+    }  # a module, no room
     news = {pair for pair in pairs if "news" in pair}
     told = "\n".join(f"{a} -> {b} ({len(texts)})" for (a, b), texts in sorted(pairs.items()))
     assert len(pairs) - len(news) <= 40, told
@@ -153,7 +182,9 @@ def test_lib_stays_below_the_lines_it_had_when_it_did_less():
 
 
 def test_the_package_map_names_the_rooms_from_bottom_to_top(folders):
-    listed = re.findall(r"^\| `(\w+)/` \| \S", (LIB / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    listed = re.findall(
+        r"^\| `(\w+)/` \| \S", (LIB / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert listed == [name for level in LEVELS for name in level if name in folders]
 
 

@@ -43,7 +43,11 @@ def test_every_label_is_made_with_its_provenance(first, artifacts):
     figures, wrong = paths.figures(profiles.load("smoke")), []
     for label, entry in ENTRIES.items():
         folder = artifacts / "smoke" / "site" if entry.kind == "page" else figures
-        wrong += [name for name in entry.files if not (folder / name).is_file() or (folder / name).stat().st_size <= 50]
+        wrong += [
+            name
+            for name in entry.files
+            if not (folder / name).is_file() or (folder / name).stat().st_size <= 50
+        ]
         note = artifacts / "smoke" / "provenance" / f"{label}.json"
         if entry.kind != "page":  # a page's provenance is what it shows
             noted = json.loads(note.read_text(encoding="utf-8")) if note.is_file() else {}
@@ -61,11 +65,15 @@ def test_nothing_is_made_that_no_label_promises(first):
 def test_a_boxplots_csv_tells_everything_alone(first):
     frame = pd.read_csv(paths.figures(profiles.load("smoke")) / "fig4_3.csv")
     assert ["model", "task", "value", "published", "seeds", "band"] == [
-        column for column in frame if column in ("model", "task", "value", "published", "seeds", "band")
+        column
+        for column in frame
+        if column in ("model", "task", "value", "published", "seeds", "band")
     ]
     assert frame["value"].between(0, 1).all() and frame["task"].nunique() == 6
     assert frame["value"].nunique() > 5, "real scores, not a constant"
-    assert {*frame.loc[frame["model"] == "cosine", "seeds"]} == {len(profiles.load("smoke").reference_seeds)}
+    assert {*frame.loc[frame["model"] == "cosine", "seeds"]} == {
+        len(profiles.load("smoke").reference_seeds)
+    }
 
 
 def test_the_executed_notebooks_hold_outputs_and_no_errors(first, artifacts):
@@ -74,7 +82,9 @@ def test_the_executed_notebooks_hold_outputs_and_no_errors(first, artifacts):
     for path in executed:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         outputs = [output for cell in cells for output in cell.get("outputs", [])]
-        assert outputs and not [output for output in outputs if output["output_type"] == "error"], path
+        assert outputs and not [output for output in outputs if output["output_type"] == "error"], (
+            path
+        )
 
 
 def test_every_figure_is_shown_once_in_its_executed_notebook(first, artifacts):
@@ -84,7 +94,12 @@ def test_every_figure_is_shown_once_in_its_executed_notebook(first, artifacts):
     for label in shown:
         path = artifacts / "smoke" / "executed" / f"{ENTRIES[label].notebook}.ipynb"
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        outputs = [output for cell in cells if cell["metadata"].get("tags") == [label] for output in cell["outputs"]]
+        outputs = [
+            output
+            for cell in cells
+            if cell["metadata"].get("tags") == [label]
+            for output in cell["outputs"]
+        ]
         shown[label] = sum("image/png" in output.get("data", {}) for output in outputs)
     assert shown == dict.fromkeys(shown, 1)
 
@@ -92,7 +107,9 @@ def test_every_figure_is_shown_once_in_its_executed_notebook(first, artifacts):
 def test_the_line_that_00_prints_loads_its_export_from_any_folder(first, artifacts):
     (path,) = (artifacts / "smoke" / "executed").glob("00_*.ipynb")
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    printed = "".join("".join(output.get("text", "")) for cell in cells for output in cell.get("outputs", []))
+    printed = "".join(
+        "".join(output.get("text", "")) for cell in cells for output in cell.get("outputs", [])
+    )
     assert "the same embeddings: True" in printed
     (folder,) = re.findall(r'SentenceTransformer\("(.+?)"\)\.encode', printed)
     assert os.path.isabs(folder) and os.path.isfile(os.path.join(folder, "modules.json"))

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from lib.config import paths
-from lib.findings import claims
+from lib.ledger import claims
 from lib.statistics.effects import chance_corrected
 from lib.statistics.verdicts import EQUIVALENT, HOLDS, MARGIN, NOT_TESTABLE, NUMBER, OPEN, REVERSED
 from tests.test_notebooks_style import NUMBERED, text
@@ -27,7 +27,13 @@ BEST, COLLAPSED = "max-margin;MSE;γ=1.0", "max-margin;MSE;γ=1.5"
 HEADS = ("published", "converged", "no head")
 FINAL = ("cosine-masked", "MSE-contextual", "only-MSE")
 LENGTHS = ["512", "1024", "2048", "4096"]
-SHOWN = "student", "chunk and mean", "full attention", "ModernBERT", "Longformer"  # rows of the table of speeds
+SHOWN = (
+    "student",
+    "chunk and mean",
+    "full attention",
+    "ModernBERT",
+    "Longformer",
+)  # rows of the table of speeds
 MM = "mm-MSE"
 PAIRS = ["OC", "AAN", "S2ORC", "PAN"]
 TFIDF = ["TF-IDF", "TF-IDF, words of the texts distilled on"]
@@ -51,20 +57,32 @@ ELSEWHERE = {
             "a loss below .02",
         ],
         "params/mini_sizes.md": [".029 nearer than their twins [-.017, .074]"],
-        "pages of docs/site, see below": ["[.024, .097]", "[-.056, .001]", "[-.161, -.042]", "[-.006, .075]"],
+        "pages of docs/site, see below": [
+            "[.024, .097]",
+            "[-.056, .001]",
+            "[-.161, -.042]",
+            "[-.006, .075]",
+        ],
         "a figure": ["Figure 4.10", "Figure 4.7 counts"],
-        "lib/findings/contextual.py, COLLAPSED": [".9 counts"],
+        "lib/chapters/contextual.py, COLLAPSED": [".9 counts"],
         "lib/statistics/verdicts.py, NEAR": ["between .01 and .25"],
         "notebook 07 prints it for mini": ["q at most .022", "(q = .073 to .082)"],
         "of tests": ["two one-sided tests at 5 %", "an interval of 90 %", "inside ±.02"],
-        "notebook 02 prints it for the second size": ["[.020, .107]", "[-.066, .042]", "[-.142, -.057]"],
+        "notebook 02 prints it for the second size": [
+            "[.020, .107]",
+            "[-.066, .042]",
+            "[-.142, -.057]",
+        ],
         "a run with one learning rate for all heads": ["by .045 [.023, .067]"],
         "notebook 06 prints it for the second size": ["[-.027, .096]"],
         "notebook 02 prints it for lab": ["[-.017, .041]", "[-.089, -.020]", "[-.134, -.055]"],
         "notebook 07 prints it for lab": ["loses .034 of accuracy and each student some .03"],
     },
     "docs/speed.md": {
-        "tests/benchmarks/bench_linear.py has it": [".74 to .79 of the time", ".88 to .98 in inference"],
+        "tests/benchmarks/bench_linear.py has it": [
+            ".74 to .79 of the time",
+            ".88 to .98 in inference",
+        ],
         "an aim": ["To be 1.7 times as fast"],
         "tests/benchmarks/bench_heads.py prints it": ["1/5.6 of the time"],
     },
@@ -81,26 +99,36 @@ ELSEWHERE = {
         ],
         "of intervals": ["at 99 %"],
         "of teachers' dimensions": ["the 2048-dimensional one"],
-        "lib/findings/contextual.py, COLLAPSED": [".9 counts"],
+        "lib/chapters/contextual.py, COLLAPSED": [".9 counts"],
         "the table above": ["(q = .17)"],
     },
-    "06_weighting": {"the thesis": ["the thesis' 2,500 updates"], "said above": ["a ranking after 40 updates"]},
+    "06_weighting": {
+        "the thesis": ["the thesis' 2,500 updates"],
+        "said above": ["a ranking after 40 updates"],
+    },
     "08_news_clustering": {"the paper": ['"1 % worse"', '"20 times smaller"', "46 % positives"]},
-    "07_final_evaluation": {"of intervals": ["an interval of 90 %"], "the table above": ["(q = .073 to .082)"]},
+    "07_final_evaluation": {
+        "of intervals": ["an interval of 90 %"],
+        "the table above": ["(q = .073 to .082)"],
+    },
     "09_report": {"a limit": ["keep q below .05"]},
 }
 
 
 @functools.cache
 def committed(name: str) -> pd.DataFrame:
-    return pd.read_csv(paths.ROOT / f"{name}.csv", dtype={"case": str}, keep_default_na=False, na_values=[""])
+    return pd.read_csv(
+        paths.ROOT / f"{name}.csv", dtype={"case": str}, keep_default_na=False, na_values=[""]
+    )
 
 
 def grown(name: str) -> pd.DataFrame:
     """Numbers grow, by another factor in every row."""
     frame = committed(name)
     factors = 3 + frame.index.to_series() ** 2 % 11
-    columns = frame.select_dtypes("number").columns.difference(["update", "updates", "factor", "seed", "seeds"])
+    columns = frame.select_dtypes("number").columns.difference(
+        ["update", "updates", "factor", "seed", "seeds"]
+    )
     return frame.assign(**{column: frame[column] * factors for column in columns})
 
 
@@ -108,7 +136,9 @@ def judged_anew(name: str) -> pd.DataFrame:
     """Two of three verdicts are another one."""
     frame = committed(name)
     verdicts = frame.columns.intersection(["verdict", "published_verdict", "near_limit"])
-    return frame.assign(**{column: frame[column].mask(frame.index % 3 < 2, REVERSED) for column in verdicts})
+    return frame.assign(
+        **{column: frame[column].mask(frame.index % 3 < 2, REVERSED) for column in verdicts}
+    )
 
 
 read = committed
@@ -140,7 +170,8 @@ def thesis(size: str = "mini") -> pd.DataFrame:
 
 def counts(verdicts: pd.Series) -> dict[str, int]:
     return {
-        word: (verdicts == word).sum() for word in (HOLDS, REVERSED, EQUIVALENT, OPEN, NOT_TESTABLE, NUMBER, "not run")
+        word: (verdicts == word).sum()
+        for word in (HOLDS, REVERSED, EQUIVALENT, OPEN, NOT_TESTABLE, NUMBER, "not run")
     }
 
 
@@ -161,7 +192,9 @@ def span(effect: float, low: float, high: float, digits: int = 3) -> str:
     return f"{short(effect, digits)} [{short(low, digits)}, {short(high, digits)}]"
 
 
-def claim(name: str, digits: int = 3, *, prefix: str = "", turned: float | None = None, size: str = "mini") -> str:
+def claim(
+    name: str, digits: int = 3, *, prefix: str = "", turned: float | None = None, size: str = "mini"
+) -> str:
     """Effect and interval of a finding, or what is left of `turned` without it."""
     effect, low, high = ledger(size).loc[name, [f"{prefix}effect", f"{prefix}low", f"{prefix}high"]]
     return (
@@ -188,15 +221,24 @@ def rank(column: str, size: str = "mini") -> int:
 def lengths(size: str = "mini") -> pd.Series:
     """Accuracy by model and updates."""
     names = {"max-margin MSE, γ=1": "margin"}
-    return figure("figA_4", size).replace({"model": names}).groupby(["model", "updates"])["accuracy"].mean()
+    return (
+        figure("figA_4", size)
+        .replace({"model": names})
+        .groupby(["model", "updates"])["accuracy"]
+        .mean()
+    )
 
 
 def retrieval(model: str, size: str = "mini") -> float:
     return figure("fig5_5", size).query("metric == 'MAP' and model == @model")["value"].mean()
 
 
-def distance(model: str, kind: str = "cosine", to: str = "positives", negatives: str = "true") -> float:
-    rows = figure("fig4_4").query("model == @model and distance == @kind and to == @to and negatives == @negatives")
+def distance(
+    model: str, kind: str = "cosine", to: str = "positives", negatives: str = "true"
+) -> float:
+    rows = figure("fig4_4").query(
+        "model == @model and distance == @kind and to == @to and negatives == @negatives"
+    )
     return rows["value"].item()
 
 
@@ -206,7 +248,9 @@ def gap(model: str) -> float:
 
 def negatives(kind: str) -> str:
     """The range of the models' mean cosine distances to negatives."""
-    values = figure("fig4_4").query("distance == 'cosine' and to == 'negatives' and negatives == @kind")["value"]
+    values = figure("fig4_4").query(
+        "distance == 'cosine' and to == 'negatives' and negatives == @kind"
+    )["value"]
     return f"between {short(values.min())} and {short(values.max())}"
 
 
@@ -215,7 +259,9 @@ def corpus(column: str) -> float:
 
 
 def over(task: str, column: str = "over_384_percent", digits: int = 0) -> str:
-    values = pd.concat([figure("tab5_4").query("split == 'test'"), figure("tab5_5")]).set_index("task")[column]
+    values = pd.concat([figure("tab5_4").query("split == 'test'"), figure("tab5_5")]).set_index(
+        "task"
+    )[column]
     return f"{short(values[task], digits)} %"
 
 
@@ -296,22 +342,38 @@ def near_their_limit() -> int:
 
 
 def results() -> list[str]:
-    n, printed, both = counts(thesis()["verdict"]), counts(thesis()["published_verdict"]), same_verdicts()
+    n, printed, both = (
+        counts(thesis()["verdict"]),
+        counts(thesis()["published_verdict"]),
+        same_verdicts(),
+    )
     gain = figure("tab_checks").query("label == 'fig4_7' and check == 'treatment_given'").iloc[0]
     heavy = heavy_context()
     scores, larger = lengths(), lengths("mini_medium")
     few, many = sorted({*scores["MSE"].index})
     large = ledger("mini_medium").loc["pv-large-dimensions", "effect"]
-    alike = [WORDS[(verdicts == EQUIVALENT).sum()] for verdicts in (both, thesis("mini_medium")["verdict"])]
+    alike = [
+        WORDS[(verdicts == EQUIVALENT).sum()]
+        for verdicts in (both, thesis("mini_medium")["verdict"])
+    ]
     lead, m = larger["margin"] - larger["cosine"], counts(thesis("mini_medium")["verdict"])
     told = pd.concat([thesis(size)["verdict"] for size in ("mini", "mini_medium")], axis=1)
     told = told.isin([HOLDS, REVERSED, EQUIVALENT])
     known, own = TFIDF[::-1]
     missed = (news().loc[AIMED, SIDES].max() < news().loc[known, SIDES]).sum()
     f1 = ["{:.1f} / {:.1f}".format(*news().loc[model, SIDES]) for model in (*AIMED, known, own)]
-    second = [short(way * ahead(column, "mini_medium")) for way, column in zip((1, -1, -1), HEADS, strict=True)]
-    worse = news().loc["Transformer(1x4);cosine", "f1"] - news().loc["Transformer(1x4);CLS;cosine", "f1"]
-    papers = {name: WORDS[count] for name, count in counts(ledger().drop(thesis().index)["verdict"]).items()}
+    second = [
+        short(way * ahead(column, "mini_medium"))
+        for way, column in zip((1, -1, -1), HEADS, strict=True)
+    ]
+    worse = (
+        news().loc["Transformer(1x4);cosine", "f1"]
+        - news().loc["Transformer(1x4);CLS;cosine", "f1"]
+    )
+    papers = {
+        name: WORDS[count]
+        for name, count in counts(ledger().drop(thesis().index)["verdict"]).items()
+    }
     return [
         f"{verdicts_begin()}, {n[OPEN]} are open, {n[NOT_TESTABLE]} are not testable, and {WORDS[n[NUMBER]]}",
         f"{printed[HOLDS]} hold, {printed[EQUIVALENT]} are equivalent and {printed[OPEN]} are open:",
@@ -322,7 +384,9 @@ def results() -> list[str]:
         f"nearer to the one without it ({short(checked('students_differ', 'fig4_9')['value'])})",
         f"(a mean cosine of {short(checked('not_collapsed', 'fig4_7')['value'], 5)} between documents",
         f"are ahead of those of 100 by {claim('pv-large-dimensions')}",
-        "SBERT is {} ahead of the large one {}".format(*claim("pv-over-sbert", turned=0).split(" ", 1)),
+        "SBERT is {} ahead of the large one {}".format(
+            *claim("pv-over-sbert", turned=0).split(" ", 1)
+        ),
         f"by {claim('cosine-masked-over-its-teacher')} in the round",
         f"Of all {len(ledger())} findings, the news paper's with them, {near_their_limit()} have a verdict *near its",
         f"{WORDS[(thesis()['q'] <= 0.05).sum()].capitalize()} verdicts, all about large Paragraph Vectors, survive",
@@ -373,9 +437,14 @@ def real_documents() -> list[str]:
     """What `lab` gives, in docs/results.md."""
     n = counts(thesis("lab")["verdict"])
     run, verdict = sum(n.values()) - n["not run"], ledger("lab")["verdict"]
-    shares = [100 * checked("treatment_given", label, "lab")["value"] for label in ("fig4_10", "fig4_12")]
+    shares = [
+        100 * checked("treatment_given", label, "lab")["value"] for label in ("fig4_10", "fig4_12")
+    ]
     means = figure("tab5_7", "lab").query("task == 'mean'").set_index(["round", "model"])["value"]
-    found = {model: retrieval(model, "lab") for model in (*FINAL, "Longformer", "TF-IDF", "SBERT, mean of chunks")}
+    found = {
+        model: retrieval(model, "lab")
+        for model in (*FINAL, "Longformer", "TF-IDF", "SBERT, mean of chunks")
+    }
     return [
         f"gives {shares[0]:.0f} % of the gradient in Figure 4.10 and {shares[1]:.0f} % in Figure 4.12",
         f"Of {run} findings {n[HOLDS] or 'none'} holds, {n[REVERSED]} are reversed, {n[OPEN]} are open, "
@@ -410,17 +479,25 @@ def speeds(
 def speed() -> list[str]:
     cases = [*LENGTHS, "mixed"]
     table = [
-        " | ".join(f"{speeds('fp32', model)[case]:,.0f} / {speeds('bf16', model)[case]:,.0f}" for case in cases)
+        " | ".join(
+            f"{speeds('fp32', model)[case]:,.0f} / {speeds('bf16', model)[case]:,.0f}"
+            for case in cases
+        )
         for model in SHOWN
     ]
-    times, full = speeds("fp32", "student", "Longformer"), speeds("bf16", "student", "full attention")
+    times, full = (
+        speeds("fp32", "student", "Longformer"),
+        speeds("bf16", "student", "full attention"),
+    )
     chunks = speeds("bf16", "chunk and mean", "student")[LENGTHS[1:]]
     gains = [
         speeds("bf16", "student", step=step) / speeds("fp32", "student", step=step)
         for step in ("inference", "training")
     ]
     shares, (inference, training) = rate_shares(), rate_shares("avx2/")["MKL"].split(" and ")
-    slow, longformer = (speeds("fp32", "student", other, folder="avx2/") for other in (None, "Longformer"))
+    slow, longformer = (
+        speeds("fp32", "student", other, folder="avx2/") for other in (None, "Longformer")
+    )
     whole, pieces = (speeds("fp32", *pair, folder="avx2/")[LENGTHS] for pair in PAIRED)
     (low, high), (trained_low, trained_high) = [gain.agg(["min", "max"]) for gain in gains]
     return [
@@ -446,12 +523,18 @@ PAIRED = ("student", "full attention"), ("chunk and mean", "student")
 def rate_shares(folder: str = "") -> dict[str, str]:
     """The student's range of shares of a library's rate of products, in inference and in training."""
     best = read(f"tests/benchmarks/results/{folder}product_rates")
-    best = best.query("product == 'square' and precision == 'fp32'").groupby("library")["gflops"].max()
+    best = (
+        best.query("product == 'square' and precision == 'fp32'").groupby("library")["gflops"].max()
+    )
     student = read(f"tests/benchmarks/results/{folder}alternatives")
     student = student.query("model == 'student' and precision == 'fp32'")
-    rate = (student["needed_gflop"] / student["seconds"]).groupby(student["step"]).agg(["min", "max"])
+    rate = (
+        (student["needed_gflop"] / student["seconds"]).groupby(student["step"]).agg(["min", "max"])
+    )
     return {
-        name: " and ".join(f"{100 * low / top:.0f} to {100 * high / top:.0f} %" for low, high in rate.to_numpy())
+        name: " and ".join(
+            f"{100 * low / top:.0f} to {100 * high / top:.0f} %" for low, high in rate.to_numpy()
+        )
         for name, top in best.items()
     }
 
@@ -531,7 +614,9 @@ def composite() -> list[str]:
 
 def pv_grid() -> list[str]:
     return [
-        "Large ones are ahead by {} of chance-corrected accuracy {}".format(*claim("pv-large-dimensions").split(" ", 1))
+        "Large ones are ahead by {} of chance-corrected accuracy {}".format(
+            *claim("pv-large-dimensions").split(" ", 1)
+        )
         + f", *{ledger()['verdict']['pv-large-dimensions']}*",
         f"moves the mean of neither group by more than {short(abs(checked('heads_converged', 'fig4_5')['value']))}",
         "better than plain, by {} {}".format(*claim("pv-preprocessing").split(" ", 1))
@@ -550,7 +635,10 @@ def falling(group: str) -> str:
 
 
 def projections() -> list[str]:
-    share, beside = checked("treatment_given", "fig4_9"), checked("treatment_given", "fig4_8")["value"]
+    share, beside = (
+        checked("treatment_given", "fig4_9"),
+        checked("treatment_given", "fig4_8")["value"],
+    )
     gain = figure("tab_checks").query("label == 'fig4_7' and check == 'treatment_given'").iloc[0]
     drafts = figure("figA_1").assign(score=chance_corrected).groupby("model")["score"].mean()
     return [
@@ -630,7 +718,9 @@ def russian_news() -> list[str]:
     wide = CHOSEN.replace("64d;", "")
     last = theirs.loc[theirs.index.str.endswith("plateau"), SIDES]
     spread = last.max() - last.min()
-    pairs = pd.concat([figure(f"news_tab{number}") for number in range(1, 9)])["f1_all_public"].max()
+    pairs = pd.concat([figure(f"news_tab{number}") for number in range(1, 9)])[
+        "f1_all_public"
+    ].max()
     scores = {model: "{:.1f} / {:.1f}".format(*ours.loc[model, SIDES]) for model in ours.index}
     random = "BiGRU(2)+1 linear;attentive;random tokens;cosine"
     times, lost = ours["ms_per_document"], ours.loc["teacher", "f1"] - ours["f1"]
@@ -648,7 +738,9 @@ def russian_news() -> list[str]:
         f"loses {100 * effect('news-one-percent'):.1f} points",
         f"costs {100 * effect('news-half-width-costs'):.1f} points",
         f"published, {short((theirs.loc[wide, SIDES] - theirs.loc[CHOSEN, SIDES]).mean(), 1)},",
-        "by {:.1f} points [{:.1f}, {:.1f}]".format(*100 * ledger().loc["news-distillation-needed", BOUNDS]),
+        "by {:.1f} points [{:.1f}, {:.1f}]".format(
+            *100 * ledger().loc["news-distillation-needed", BOUNDS]
+        ),
         f"by {100 * effect('news-more-texts'):.0f} points",
         f"by {100 * effect('news-recurrent-over-transformers'):.1f} points on average",
         f"without gates, by {100 * effect('news-gates'):.1f}, *holds*",
@@ -716,7 +808,11 @@ def told() -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", TOLD)
 def test_a_text_says_what_the_records_say(name):
-    assert [sentence for sentence in [*TOLD[name](), *settings().get(name, [])] if sentence not in place(name)] == []
+    assert [
+        sentence
+        for sentence in [*TOLD[name](), *settings().get(name, [])]
+        if sentence not in place(name)
+    ] == []
 
 
 def test_a_changed_record_makes_every_sentence_wrong(monkeypatch):
@@ -767,9 +863,7 @@ NEWS_VERDICTS = {
 }
 AT_BOTH_SIZES = """cosine-over-mse pv-compounds-alike cosine-masked-over-its-teacher pv-over-sbert arxiv-pv-best
 contextual-below-own-teacher retrieval-mrr-cosine-masked """ + VERDICTS[EQUIVALENT]
-AT_THE_SECOND_ALONE = (
-    "weighting-masked-over-plain-sum weighting-masking-helps-cosine weighting-cautious-over-structural"
-)
+AT_THE_SECOND_ALONE = "weighting-masked-over-plain-sum weighting-masking-helps-cosine weighting-cautious-over-structural"
 NEAR_THEIR_LIMIT = {  # and not open: named in docs/results.md
     *("pv-preprocessing", "contextual-below-own-teacher", "retrieval-mrr-cosine-masked"),
     *("retrieval-students-over-context", *VERDICTS[EQUIVALENT].split()),
@@ -804,12 +898,16 @@ def test_words_about_comparisons_that_no_table_holds():
     assert [verdict for _, verdict in drafts.values()] == [OPEN, EQUIVALENT, OPEN]
     assert short(next(iter(drafts.values()))[0][4], 2) == ".17"
     pairs = {
-        (few, rival): [printed("07_final_evaluation", f"{student};{few} {rival};{few}") for student in FINAL]
+        (few, rival): [
+            printed("07_final_evaluation", f"{student};{few} {rival};{few}") for student in FINAL
+        ]
         for few in ("1k", "10k", "all")
         for rival in ("SBERT", "Longformer")
     }
     ahead = pairs["1k", "SBERT"] + pairs["10k", "SBERT"]
-    assert {verdict for _, verdict in ahead} == {HOLDS} and short(max(numbers[4] for numbers, _ in ahead)) == ".022"
+    assert {verdict for _, verdict in ahead} == {HOLDS} and short(
+        max(numbers[4] for numbers, _ in ahead)
+    ) == ".022"
     assert {short(numbers[4]) for numbers, _ in pairs["1k", "Longformer"]} == {".073", ".082"}
     left = pairs["10k", "Longformer"] + pairs["all", "Longformer"] + pairs["all", "SBERT"]
     assert {verdict for _, verdict in left} == {OPEN}
@@ -832,13 +930,19 @@ def test_verdicts_that_are_told_in_words():
     for verdict, names in NEWS_VERDICTS.items():
         assert {*ledger().loc[[f"news-{name}" for name in names.split()], "verdict"]} == {verdict}
     near = ledger()[ledger()["near_limit"] == "near"]
-    assert {*near.index[near["verdict"] != OPEN]} == NEAR_THEIR_LIMIT and len(NEAR_THEIR_LIMIT) == 10
+    assert {*near.index[near["verdict"] != OPEN]} == NEAR_THEIR_LIMIT and len(
+        NEAR_THEIR_LIMIT
+    ) == 10
     pairs = {*zip(ours["verdict"], larger, strict=True)}
     assert not pairs & {(HOLDS, REVERSED), (REVERSED, HOLDS)}, "none the opposite one"
     assert same_verdicts()[AT_BOTH_SIZES.split()].notna().all()
     assert {*ours.loc[AT_THE_SECOND_ALONE.split(), "verdict"]} == {OPEN}
     assert {*larger[AT_THE_SECOND_ALONE.split()]} == {REVERSED}
-    assert {*ours.index[ours["q"] < 0.05]} == SURE <= {*ours.index[ours["verdict"].isin([HOLDS, REVERSED])]}
+    assert (
+        {*ours.index[ours["q"] < 0.05]}
+        == SURE
+        <= {*ours.index[ours["verdict"].isin([HOLDS, REVERSED])]}
+    )
     assert (ours["verdict"] == NUMBER).sum() == 1
     wide = ours.loc[["all-data-sbert-best", "all-data-students-over-context"]]
     assert (wide["high"] - wide["low"] > 0.115).all(), "some twelve points or more"
@@ -853,17 +957,26 @@ def test_words_of_01_to_04():
         assert tasks["over_384_percent"] == tasks["over_384_percent (published)"] == 100, name
     heads = figure("tab_heads").set_index("model")
     assert (
-        heads["converged"][BEST] < heads["converged"]["cosine"] and heads["no head"][BEST] < heads["no head"]["cosine"]
+        heads["converged"][BEST] < heads["converged"]["cosine"]
+        and heads["no head"][BEST] < heads["no head"]["cosine"]
     )
     for scaling in ("published", "unit norm", "standardised"):
         assert heads[scaling].idxmax() == BEST, "scaling changes nothing"
     assert figure("fig4_3").set_index("model")["collapsed"][COLLAPSED].all()
     gaps = {model: gap(model) for model in figure("fig4_4")["model"].unique()}
-    assert sorted(gaps, key=lambda model: round(gaps[model], 3))[-2:] == ["max-margin;MSE;γ=0.5", "contrastive"]
+    assert sorted(gaps, key=lambda model: round(gaps[model], 3))[-2:] == [
+        "max-margin;MSE;γ=0.5",
+        "contrastive",
+    ]
     assert distance(BEST) < distance("Longformer"), "it has turned towards its positives"
     scores = means("fig4_5")
-    pairs, single = (scores[scores.index.str.contains("+", regex=False) == paired] for paired in (True, False))
-    assert single[single.index.str.startswith("DBOW;")].min() > single[single.index.str.startswith("DM;")].max()
+    pairs, single = (
+        scores[scores.index.str.contains("+", regex=False) == paired] for paired in (True, False)
+    )
+    assert (
+        single[single.index.str.startswith("DBOW;")].min()
+        > single[single.index.str.startswith("DM;")].max()
+    )
     assert all(score < scores[name.split("+")[1]] for name, score in pairs.items())
     weak = figure("fig4_5").query("model == 'DM;100;lowercase;2'")
     assert (weak["value"] - weak["chance"] < 0.0345).sum() == 3 and len(weak) == 6
@@ -883,7 +996,9 @@ def test_words_of_05_and_06():
     assert first.startswith("100d") and abs(beside[first] - strong["Longformer"]) < 0.005
     assert figure("figA_2")["update"].max() == 40
     assert 0.2 < checked("treatment_given", "fig4_9")["value"] < 0.25, "a quarter"
-    assert {*figure("tab_checks").query("label == 'fig4_7' and check == 'treatment_given'")["passed"]} == {True}
+    assert {
+        *figure("tab_checks").query("label == 'fig4_7' and check == 'treatment_given'")["passed"]
+    } == {True}
     factors = figure("figA_3").dropna(subset="cosine")
     assert ((factors["cosine"] < factors["another_seed"]) == (factors["factor"] > 1)).all()
     assert not figure("fig4_11")["collapsed"].any()
@@ -895,7 +1010,9 @@ def test_words_of_07_and_08():
     scores = figure("tab5_7").set_index(["round", "task", "model"])["value"].sort_index()
     assert scores["all", "ARXIV"].idxmax() == "SBERT, mean of chunks"
     by_map = scores["retrieval", "mean"]
-    assert 0 < by_map["TF-IDF"] - by_map[["cosine-masked", "MSE-contextual", "only-MSE"]].max() < 0.02
+    assert (
+        0 < by_map["TF-IDF"] - by_map[["cosine-masked", "MSE-contextual", "only-MSE"]].max() < 0.02
+    )
     chance = figure("fig5_4").query("model == 'TF-IDF' and round == 'all' and task in @PAIRS")
     assert ((chance["value"] - chance["chance"]).abs() < 0.03).all()
     for _, part in figure("fig5_5").dropna(subset="published").groupby("metric"):
@@ -918,5 +1035,7 @@ def test_the_log_has_its_numbers_from_the_sources_that_it_names():
         files = [paths.ROOT / "docs" / target for target in re.findall(r"\]\(([^)]+)\)", named)]
         sources = "".join(file.read_text(encoding="utf-8") for file in files)
         assert all(f"*{word}:*" in said for word in ("Tried", "Out", "Concluded")), entry
-        absent = [number for number in re.findall(r"(?<![\w.])\d*\.\d+", said) if number not in sources]
+        absent = [
+            number for number in re.findall(r"(?<![\w.])\d*\.\d+", said) if number not in sources
+        ]
         assert sources and not absent, f"{entry.splitlines()[0]}: {absent} not in {named.strip()}"

@@ -29,7 +29,8 @@ from lib.store import executors, files
 PAGE = (paths.ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (\d+)\. [^\n]*\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 BLOCKS = {
-    number: re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL) for number, text in SECTIONS.items()
+    number: re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    for number, text in SECTIONS.items()
 }
 HERE = {name: value for name, value in os.environ.items() if not name.startswith("THESIS_")}
 
@@ -39,7 +40,9 @@ def check(printed: str, number: int, block: int) -> None:
     for line in BLOCKS[str(number)][block].splitlines():
         if not line.startswith("$ "):
             pattern = ".*".join(map(re.escape, line.split("...")))
-            assert re.search(f"(^|[ :]){pattern}$", printed, re.MULTILINE), f"not printed: {line}\nbut: {printed}"
+            assert re.search(f"(^|[ :]){pattern}$", printed, re.MULTILINE), (
+                f"not printed: {line}\nbut: {printed}"
+            )
 
 
 def commands(number: int, block: int) -> list[str]:
@@ -56,7 +59,10 @@ def run(monkeypatch, tmp_path, capsys):
 
     def call(command: str) -> str:
         program, *words = shlex.split(command.removeprefix("python -m "))
-        assert {"./run_all.sh": run_all, "lib.data.check": data_check}[program].main(words) in (0, 2)
+        assert {"./run_all.sh": run_all, "lib.data.check": data_check}[program].main(words) in (
+            0,
+            2,
+        )
         return "".join(capsys.readouterr())
 
     return call
@@ -69,7 +75,9 @@ def test_ten_failures_are_told_and_each_has_a_line():
 def test_1_no_python(tmp_path, monkeypatch, capsys):
     for name in ("bash", "dirname"):
         (tmp_path / name).symlink_to(shutil.which(name))
-    done = subprocess.run([paths.ROOT / "run_all.sh"], env={"PATH": str(tmp_path)}, capture_output=True, text=True)
+    done = subprocess.run(
+        [paths.ROOT / "run_all.sh"], env={"PATH": str(tmp_path)}, capture_output=True, text=True
+    )
     check(done.stderr, 1, 0)
     (tmp_path / "requirements.lock").write_text("tqdm==1.0\n")
     monkeypatch.setattr(set_up, "__file__", str(tmp_path / "set_up.py"))
@@ -85,7 +93,9 @@ def test_2_set_up_fails(tmp_path, monkeypatch, capsys):
     for name, value in {"ROOT": tmp_path, "VENV": venv, "MARK": venv / set_up.MARK.name}.items():
         monkeypatch.setattr(set_up, name, value)
     monkeypatch.setattr(set_up, "ready", lambda: None)
-    monkeypatch.setattr(set_up.subprocess, "run", lambda words, **_: SimpleNamespace(returncode="pip" in words))
+    monkeypatch.setattr(
+        set_up.subprocess, "run", lambda words, **_: SimpleNamespace(returncode="pip" in words)
+    )
     with pytest.raises(SystemExit) as failed:
         set_up.make()
     check(str(failed.value), 2, 0)
@@ -108,7 +118,9 @@ def test_3_no_space(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
     monkeypatch.setattr(train.shutil, "disk_usage", lambda place: SimpleNamespace(free=10**6))
     with pytest.raises(SystemExit):
-        train.main(["MSE", "--data", str(tmp_path / "my_texts"), "--out", str(tmp_path / "students/mine")])
+        train.main(
+            ["MSE", "--data", str(tmp_path / "my_texts"), "--out", str(tmp_path / "students/mine")]
+        )
     check(capsys.readouterr().err, 3, 1)
 
 
@@ -131,7 +143,9 @@ def test_5_misspelt(run):
 def test_6_another_run(tmp_path, capsys):
     first = FileLock(tmp_path / "run.lock")
     with first.acquire():
-        waiting = threading.Thread(target=lambda: run_all.only_run(tmp_path).__exit__(None, None, None))
+        waiting = threading.Thread(
+            target=lambda: run_all.only_run(tmp_path).__exit__(None, None, None)
+        )
         waiting.start()
         waiting.join(timeout=0.5)
         assert waiting.is_alive()
@@ -155,7 +169,9 @@ sys.exit(run_all.main(["smoke", "00"]))"""
 def test_8_another_kernel(tmp_path):
     """The first import of every notebook, in a Python that sees the standard library alone."""
     first = "".join(nbformat.read(paths.NOTEBOOKS / "02_structural_loss.ipynb", 4).cells[2].source)
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", first], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", first], cwd=tmp_path, capture_output=True, text=True
+    )
     check(done.stderr, 8, 0)
 
 
@@ -163,7 +179,9 @@ def test_9_no_memory(tmp_path, monkeypatch):
     future = Future()
     future.set_exception(BrokenExecutor())
     with pytest.raises(executors.WorkerError) as killed:
-        executors.submit([(print, ("a model",))], SimpleNamespace(submit=lambda *_: future), "models")
+        executors.submit(
+            [(print, ("a model",))], SimpleNamespace(submit=lambda *_: future), "models"
+        )
     check(run_notebook.one_line("WorkerError", str(killed.value)), 9, 0)
 
     def died(*_, **__):
@@ -200,14 +218,24 @@ def test_10_documents(tmp_path, run):
 
 def test_no_link_of_the_documents_is_broken():
     """Files and headings that README.md, CONTRIBUTING.md and docs link to."""
-    pages = [paths.ROOT / "README.md", paths.ROOT / "CONTRIBUTING.md", *paths.ROOT.glob("docs/*.md")]
+    pages = [
+        paths.ROOT / "README.md",
+        paths.ROOT / "CONTRIBUTING.md",
+        *paths.ROOT.glob("docs/*.md"),
+    ]
     for page in pages:
-        text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        text = re.sub(
+            r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+        )
         for target in re.findall(r"\]\((?!https?:)([^)]+)\)", text):
             file, _, heading = target.partition("#")
             linked = page.parent / file if file else page
             assert linked.exists(), f"{page.name}: {target}"
-            headings = re.findall(r"^#+ (.+)$", linked.read_text(encoding="utf-8"), re.MULTILINE) if heading else []
+            headings = (
+                re.findall(r"^#+ (.+)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
+                if heading
+                else []
+            )
             assert not heading or heading in [
                 re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings
             ]

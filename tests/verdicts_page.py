@@ -18,13 +18,26 @@ words mean. `lab` was judged by the checks of 22 November, which were laxer ([la
 
 def page() -> str:
     """The page as the committed ledgers have it."""
-    ledgers = {name: pd.read_csv(paths.ROOT / "figures" / name / "tab_claims.csv").set_index("id") for name in COLUMNS}
+    ledgers = {
+        name: pd.read_csv(paths.ROOT / "figures" / name / "tab_claims.csv").set_index("id")
+        for name in COLUMNS
+    }
     first = ledgers["mini"]
-    verdicts = pd.DataFrame({title: ledgers[name]["verdict"] for name, title in COLUMNS.items()}).reindex(first.index)
-    lines = ["| finding | where | published | " + " | ".join(verdicts) + " |", "|---" * (3 + len(COLUMNS)) + "|"]
+    verdicts = pd.DataFrame(
+        {title: ledgers[name]["verdict"] for name, title in COLUMNS.items()}
+    ).reindex(first.index)
+    lines = [
+        "| finding | where | published | " + " | ".join(verdicts) + " |",
+        "|---" * (3 + len(COLUMNS)) + "|",
+    ]
     for name, row in first.iterrows():
         finding = row["finding"].replace("|", r"\|").replace("*", r"\*")
-        where = row["label"].replace("news_tab", "news, Table ").replace("fig", "Figure ").replace("_", ".")
+        where = (
+            row["label"]
+            .replace("news_tab", "news, Table ")
+            .replace("fig", "Figure ")
+            .replace("_", ".")
+        )
         told = [row["published_verdict"], *verdicts.loc[name].fillna("not run")]
         lines.append("| " + " | ".join([finding, where, *told]) + " |")
     return HEAD + "\n" + "\n".join(lines) + "\n"

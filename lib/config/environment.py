@@ -34,7 +34,11 @@ def process_variables(*, offline: bool) -> dict[str, str]:
 def set_process_environment(*, offline: bool) -> None:
     """Set them for this process and those it starts; every door (notebooks, workers, tests, train) calls it first."""
     wanted = process_variables(offline=offline)
-    late = {name: wanted[name] for library, (name, _) in KERNELS.items() if library in sys.modules and name in wanted}
+    late = {
+        name: wanted[name]
+        for library, (name, _) in KERNELS.items()
+        if library in sys.modules and name in wanted
+    }
     if not late.items() <= os.environ.items():
         told = "NumPy or torch was loaded before its kernels were chosen, so last bits may differ"
         warnings.warn(f"{told}: restart, and run this first", stacklevel=3)

@@ -21,12 +21,18 @@ def data_root(profile: Profile) -> Path:
     """The folder of dataset folders, `THESIS_DATA` or `data_root`; `ValueError` if it or the corpus is not there."""
     named = os.environ.get("THESIS_DATA") or profile.data_root
     if not named or not (ROOT / named).is_dir():
-        wrong = f"the data root {named!r} is not a folder" if named else "it needs documents of yours"
+        wrong = (
+            f"the data root {named!r} is not a folder" if named else "it needs documents of yours"
+        )
         told = "set THESIS_DATA, or data_root in the profile, to the folder that holds <name>/documents.jsonl"
         raise ValueError(f"profile {profile.name!r}: {wrong}: {told}")
-    missing = [name for name in profile.corpus.names if not [*(ROOT / named / name).glob("documents*")]]
+    missing = [
+        name for name in profile.corpus.names if not [*(ROOT / named / name).glob("documents*")]
+    ]
     if missing and profile.build is None:
-        raise ValueError(f"{ROOT / named / missing[0]}: no such dataset folder, or no documents.jsonl in it")
+        raise ValueError(
+            f"{ROOT / named / missing[0]}: no such dataset folder, or no documents.jsonl in it"
+        )
     return ROOT / named
 
 

@@ -13,7 +13,16 @@ from ruamel.yaml.error import YAMLError
 from lib.config import paths
 from lib.config.schema import GRIDS, Profile
 
-OTHER_FILES = {"claims", "costs", "deviations", "figures", "hyperparameters", "manifest", "mini_texts", "tables"}
+OTHER_FILES = {
+    "claims",
+    "costs",
+    "deviations",
+    "figures",
+    "hyperparameters",
+    "manifest",
+    "mini_texts",
+    "tables",
+}
 Overrides = Mapping[str, Any] | list[str] | str | None
 
 
@@ -44,7 +53,11 @@ def profiles() -> list[str]:
 
 
 def load(
-    name: str, *, overrides: Overrides = None, seeds: Iterable[int] | int | str | None = None, only: str = ""
+    name: str,
+    *,
+    overrides: Overrides = None,
+    seeds: Iterable[int] | int | str | None = None,
+    only: str = "",
 ) -> Profile:
     """The checked profile `name`, a file in `params/`, with what the caller changes. Raises `ParameterError`.
 
@@ -65,10 +78,16 @@ def load(
         values["only"] = only
     profile = validated(Profile, values, f"override of {where}")
     if profile.name != name:
-        raise ParameterError(f"{where}: name: expected {name!r}, as the file is called, got {profile.name!r}")
-    profile._departures |= {key: value for key, value in profile.flat().items() if before.get(key, ...) != value}
+        raise ParameterError(
+            f"{where}: name: expected {name!r}, as the file is called, got {profile.name!r}"
+        )
+    profile._departures |= {
+        key: value for key, value in profile.flat().items() if before.get(key, ...) != value
+    }
     if name == "published" and profile.departures:
-        raise ParameterError(f"{where}: {[*profile.departures][0]}: what was published has no settings to change")
+        raise ParameterError(
+            f"{where}: {[*profile.departures][0]}: what was published has no settings to change"
+        )
     return profile
 
 
@@ -78,9 +97,15 @@ def _values(name: str) -> Any:
     if not isinstance(values, dict) or "extends" not in values:
         return values
     if (other := values.pop("extends")) not in profiles():
-        raise ParameterError(f"params/{name}.yaml: extends: {unknown('profile', other, profiles())}")
+        raise ParameterError(
+            f"params/{name}.yaml: extends: {unknown('profile', other, profiles())}"
+        )
     extended = _values(other)
-    both = [key for key, value in values.items() if isinstance(value, dict) and isinstance(extended.get(key), dict)]
+    both = [
+        key
+        for key, value in values.items()
+        if isinstance(value, dict) and isinstance(extended.get(key), dict)
+    ]
     return extended | values | {key: extended[key] | values[key] for key in both}
 
 
@@ -99,7 +124,9 @@ def check_only(only: str, names: Collection[str]) -> None:
     """`ParameterError` for a filter of which a pattern matches none of the names that the requested figures show."""
     for pattern in only.split(","):
         if not any(matches(name, pattern) for name in names):
-            raise ParameterError(f"only: no model is called {pattern.strip()!r}; nearest: {nearest(pattern, names)}")
+            raise ParameterError(
+                f"only: no model is called {pattern.strip()!r}; nearest: {nearest(pattern, names)}"
+            )
 
 
 def read_yaml(file: str) -> Any:
@@ -134,7 +161,9 @@ def _assignments(overrides: Overrides) -> Mapping[str, Any]:
     for text in overrides if isinstance(overrides, list) else [overrides] if overrides else []:
         key, equals, value = str(text).partition("=")
         if not equals:
-            raise ParameterError(f"override {text!r}: expected key=value, for example training.documents=60")
+            raise ParameterError(
+                f"override {text!r}: expected key=value, for example training.documents=60"
+            )
         values[key] = _parsed(value, f"override {key}")
     return values
 
@@ -145,7 +174,9 @@ def _assign(values: dict[str, Any], key: str, value: Any, where: str) -> None:
     for part in sections:
         values = values.setdefault(part, {})
         if not isinstance(values, dict):
-            raise ParameterError(f"{where}: {key}: unknown key; nearest: {nearest(key, names(Profile))}")
+            raise ParameterError(
+                f"{where}: {key}: unknown key; nearest: {nearest(key, names(Profile))}"
+            )
     values[field] = value
 
 

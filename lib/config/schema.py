@@ -3,7 +3,15 @@
 import re
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, RootModel, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    RootModel,
+    model_validator,
+)
 
 from lib.config import roles
 
@@ -20,7 +28,9 @@ Filled = Annotated[tuple[T, ...], Field(strict=False, min_length=1)]
 Texts = Listed[Text]
 
 
-class Settings(BaseModel):  # frozen, no unknown keys, no silent conversion: "0.1" is no number, 1.0 no count
+class Settings(
+    BaseModel
+):  # frozen, no unknown keys, no silent conversion: "0.1" is no number, 1.0 no count
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
 
 
@@ -68,14 +78,20 @@ class CorpusSettings(Settings):  # the distillation corpus: dataset folders and 
         return tuple(entry.folder for entry in self.folders)
 
 
-class TaskFolder(Settings):  # where a task lies; its cross-validation folds where it has no validation split
+class TaskFolder(
+    Settings
+):  # where a task lies; its cross-validation folds where it has no validation split
     folder: Annotated[str, _like(r"[^/.][^/]*/[^/.][^/]*\Z", "<folder>/<task>")]
     folds: Annotated[int, Field(ge=2)] | None = None
-    texts: Annotated[int, Field(ge=4)] | None = None  # at most so many, those that most examples use
+    texts: Annotated[int, Field(ge=4)] | None = (
+        None  # at most so many, those that most examples use
+    )
 
 
 class TaskSettings(Settings):  # the evaluation tasks by name, and how they are cut down
-    folders: dict[Text, Annotated[TaskFolder, BeforeValidator(_folder)]]  # none: students are judged without labels
+    folders: dict[
+        Text, Annotated[TaskFolder, BeforeValidator(_folder)]
+    ]  # none: students are judged without labels
     limit: Count
     seed: Seed
 
@@ -97,14 +113,18 @@ class MiniBuild(Settings):  # how the dataset folders of mini are made from the 
 
 
 # A file of the hub counts with its commit only: what a branch holds changes.
-_PINNED = _like(r"(?!hf://)|[^@]*@[^/]{40}(/|$)", "the pinned hf://datasets/<id>@<40 hex digits>/<files>")
+_PINNED = _like(
+    r"(?!hf://)|[^@]*@[^/]{40}(/|$)", "the pinned hf://datasets/<id>@<40 hex digits>/<files>"
+)
 
 
 class ThesisBuild(Settings):  # from which files the dataset folders of thesis are made
     builder: Literal["thesis"]
     wikipedia: Filled[Annotated[Text, _PINNED]]
     news: Filled[Annotated[Text, _PINNED]]
-    tasks: dict[Text, dict[Text, Annotated[Text, _PINNED]]]  # {role: {split or file: place of the hub or URL}}
+    tasks: dict[
+        Text, dict[Text, Annotated[Text, _PINNED]]
+    ]  # {role: {split or file: place of the hub or URL}}
 
 
 class StructuralTeacherSettings(Settings):  # SBERT
@@ -115,7 +135,9 @@ class StructuralTeacherSettings(Settings):  # SBERT
     batch_size: Count
 
 
-class ContextualTeacherSettings(Settings):  # Paragraph Vector's fixed hyperparameters; the grid's are in grids/pv.yaml
+class ContextualTeacherSettings(
+    Settings
+):  # Paragraph Vector's fixed hyperparameters; the grid's are in grids/pv.yaml
     documents: Count | None
     seed: Seed
     epochs: Count
@@ -182,16 +204,22 @@ class SoftCCASettings(Settings):  # the contextual loss
     form: Literal["code", "printed"]
 
 
-class FinalSettings(Settings):  # Chapter 5: longer training, and evaluation with three amounts of labelled data
+class FinalSettings(
+    Settings
+):  # Chapter 5: longer training, and evaluation with three amounts of labelled data
     documents: Annotated[int, Field(ge=2)]
     learning_rate: Positive
     accumulation: Count
     warmup_updates: Annotated[int, Field(ge=0)]
     contextual_seed: Seed
-    rounds: Annotated[dict[Text, Count | Annotated[float, Field(gt=0, lt=1)] | None], Field(min_length=1)]
+    rounds: Annotated[
+        dict[Text, Count | Annotated[float, Field(gt=0, lt=1)] | None], Field(min_length=1)
+    ]
 
 
-class NewsSettings(Settings):  # the second paper: events, texts to distil on, training of its students
+class NewsSettings(
+    Settings
+):  # the second paper: events, texts to distil on, training of its students
     events: Annotated[str, Field(pattern=r"^[^/.][^/]*/[^/.][^/]*$")]
     positives: Annotated[float, Field(gt=0, lt=1)]
     texts: Filled[Text]
@@ -204,13 +232,18 @@ class NewsSettings(Settings):  # the second paper: events, texts to distil on, t
     triplets: Count | None
     tuned_teacher: bool
     rates: dict[
-        Literal["LSTM", "GRU", "RNN", "Transformer", "CNN-1", "CNN-2", "FFN", "bag", "other", "tokens"], Positive
+        Literal[
+            "LSTM", "GRU", "RNN", "Transformer", "CNN-1", "CNN-2", "FFN", "bag", "other", "tokens"
+        ],
+        Positive,
     ]
     patience: Count
     plateau_patience: Annotated[int, Field(ge=0)]
 
 
-class Profile(Settings):  # everything that scales an experiment; `lib.config.profiles.load` makes it
+class Profile(
+    Settings
+):  # everything that scales an experiment; `lib.config.profiles.load` makes it
     name: Text
     offline: bool
     data_root: Text | None
@@ -219,7 +252,9 @@ class Profile(Settings):  # everything that scales an experiment; `lib.config.pr
     width: Annotated[float, Field(gt=0, le=4)]
     only: str
     max_variants: Count | None
-    repeated: Literal["compared", "references"] = "compared"  # students that run with the reference seeds
+    repeated: Literal["compared", "references"] = (
+        "compared"  # students that run with the reference seeds
+    )
     row_order: Literal["published", "ours"] = "published"  # of boxplots
     shown: Texts = ()  # the labels of a run that asks for none; all if there are none
     build: Annotated[MiniBuild | ThesisBuild, Field(discriminator="builder")] | None
@@ -241,11 +276,22 @@ class Profile(Settings):  # everything that scales an experiment; `lib.config.pr
         for key, values in (("seeds", self.seeds), ("corpus.folders", self.corpus.names)):
             if len(set(values)) < len(values):
                 raise ValueError(f"{key}: expected each once, got {', '.join(map(str, values))}")
-        there, used = self.corpus.train_documents, {"training": self.training.documents, "final": self.final.documents}
-        if more := [f"{section}.documents={wanted}" for section, wanted in used.items() if wanted > there]:
-            raise ValueError(f"corpus.train_documents={there} is less than {' and '.join(more)}: lower that, too")
-        if self.training.documents < (size := max(self.training.batch_size, self.training.cca_batch_size)):
-            raise ValueError(f"training.documents={self.training.documents} do not fill a batch of {size}")
+        there, used = (
+            self.corpus.train_documents,
+            {"training": self.training.documents, "final": self.final.documents},
+        )
+        if more := [
+            f"{section}.documents={wanted}" for section, wanted in used.items() if wanted > there
+        ]:
+            raise ValueError(
+                f"corpus.train_documents={there} is less than {' and '.join(more)}: lower that, too"
+            )
+        if self.training.documents < (
+            size := max(self.training.batch_size, self.training.cca_batch_size)
+        ):
+            raise ValueError(
+                f"training.documents={self.training.documents} do not fill a batch of {size}"
+            )
         return self
 
     @property
@@ -259,14 +305,18 @@ class Profile(Settings):  # everything that scales an experiment; `lib.config.pr
 
     def reseeded(self, seed: int) -> Self:
         """The profile in which Paragraph Vectors are trained with a seed that is `seed` higher."""
-        return self.changed("contextual_teacher", seed=(self.contextual_teacher.seed + seed) % 2**32)
+        return self.changed(
+            "contextual_teacher", seed=(self.contextual_teacher.seed + seed) % 2**32
+        )
 
     def flat(self) -> dict[str, Any]:
         """The profile as dotted key -> plain value; a field that holds a mapping is one value."""
         values: dict[str, Any] = {}
         for key, value in self.model_dump(mode="json").items():
             inner = isinstance(getattr(self, key), Settings)
-            values |= {f"{key}.{field}": part for field, part in value.items()} if inner else {key: value}
+            values |= (
+                {f"{key}.{field}": part for field, part in value.items()} if inner else {key: value}
+            )
         return values
 
 
@@ -297,10 +347,14 @@ class ParagraphVectorGrid(Settings):  # Section 4.5.1, Table 4.5
     dimensions: Listed[Count]
     preprocessing: Listed[Literal["stem", "lowercase", "None"]]
     min_count: Listed[Literal["2", "10%"]]
-    compound: dict[Literal["dm", "dbow"], Texts]  # the three best of each; every pair of them is a compound
+    compound: dict[
+        Literal["dm", "dbow"], Texts
+    ]  # the three best of each; every pair of them is a compound
 
 
-class BeyondGrid(Settings):  # what is compared beyond Chapter 4's grids, models by name and identity
+class BeyondGrid(
+    Settings
+):  # what is compared beyond Chapter 4's grids, models by name and identity
     final: dict[Text, Text]
     drafts: dict[Text, Text]
     twins: dict[Text, Text]
@@ -312,6 +366,8 @@ class BeyondGrid(Settings):  # what is compared beyond Chapter 4's grids, models
 
 
 # Section 4.5.2, Tables 4.6 to 4.8
-ProjectionGrid = RootModel[dict[Literal["only-contextual", "cosine", "mm-MSE"], Listed[ProjectionGroup]]]
+ProjectionGrid = RootModel[
+    dict[Literal["only-contextual", "cosine", "mm-MSE"], Listed[ProjectionGroup]]
+]
 GRIDS: dict[str, type[BaseModel]] = {"structural": StructuralGrid, "projections": ProjectionGrid}
 GRIDS |= {"weighting": WeightingGrid, "pv": ParagraphVectorGrid, "beyond": BeyondGrid}

@@ -18,12 +18,17 @@ try:
     from lib.data import task_files
     from lib.data.dataset_folder import Documents, content, json_lines
 except ModuleNotFoundError as missing:
-    raise SystemExit(f"{missing}: run ./run_all.sh --setup once, then . .venv/bin/activate") from None
+    raise SystemExit(
+        f"{missing}: run ./run_all.sh --setup once, then . .venv/bin/activate"
+    ) from None
 
 FILES = "README.md tasks documents documents.jsonl documents.jsonl.gz documents.jsonl.xz".split()
 TASK_FILES = "train.jsonl validation.jsonl test.jsonl relevant.json clusters.jsonl".split()
 LEAST = 8  # documents to train on and to hold out, together
-TRAINED, TEXTS = 1_000_000, 1000  # words to train on and texts of a task, at most: minutes, not hours
+TRAINED, TEXTS = (
+    1_000_000,
+    1000,
+)  # words to train on and texts of a task, at most: minutes, not hours
 READ = 3000  # words that fill the 4,096 tokens of a student of `lab`, about
 REMEDY = "give the task a small test.jsonl, or judge by others (`--task <names>`) or without labels (`--task` alone)"
 ENGLISH = 0.15  # share of function words below which a text is hardly English, where it is some .45
@@ -34,7 +39,11 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
     tasks: `<folder>/<task>`, None for all; of clusterings none. `ValueError` where no class of a task has an example
     for each fold, and with fewer than `LEAST` documents that no task is tested on."""
     folders, entries, tested, judged = _folders(path), {}, set[int](), 0
-    places = {f"{folder.name}/{task.name}": task for folder in folders for task in sorted(folder.glob("tasks/[!.]*"))}
+    places = {
+        f"{folder.name}/{task.name}": task
+        for folder in folders
+        for task in sorted(folder.glob("tasks/[!.]*"))
+    }
     for name in (names := [*(places if tasks is None else tasks)]):
         if name not in places:
             raise unknown("task", name, places)
@@ -43,7 +52,9 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
         task = task_files.fewer_texts(_read(places[name]), TEXTS, seed=42)
         if task.folds and max(sizes := np.bincount(task.labels["train"]).tolist()) < task.folds:
             told = f"the smallest class, {task.classes[np.argmin(sizes)]!r:.40}, has {_counted(min(sizes), 'example')}"
-            raise ValueError(f"{name}: no class has {task.folds} examples, one for each fold, {told}: {REMEDY}")
+            raise ValueError(
+                f"{name}: no class has {task.folds} examples, one for each fold, {told}: {REMEDY}"
+            )
         entries[name] = {"folder": name, "folds": task.folds, "texts": TEXTS}
         tested |= {content(task.texts[text_id]) for text_id in task.held_out()}
         judged += len(task.texts)
@@ -57,15 +68,28 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
     usable, in_tests = sum(shares.values()), sum(each in tested for each in contents)
     held_out = max(2, min(usable // 5, 100))
     trained = max(6, min(usable - held_out, int(TRAINED / max(np.mean(words), 1))))
-    counts = {"in tests": in_tests, "without text or repeating another": len(words) - usable - in_tests}
+    counts = {
+        "in tests": in_tests,
+        "without text or repeating another": len(words) - usable - in_tests,
+    }
     counts[f"beyond {TRAINED:,} words"] = usable - held_out - trained
-    left_out = ", ".join(f"{count} {reason}" for reason, count in counts.items() if count > 0) or "none"
+    left_out = (
+        ", ".join(f"{count} {reason}" for reason, count in counts.items() if count > 0) or "none"
+    )
     if usable < LEAST:
         told = f"{usable} of {len(words)} documents can be trained on, expected {LEAST} (left out: {left_out})"
         raise ValueError(f"{path}: {told}" + f": {REMEDY}" * (in_tests > 0))
     corpus = [{"folder": name, "share": share} for name, share in shares.items() if share]
-    changes = {"build": None, "data_root": str(folders[0].parent), "corpus.folders": corpus, "tasks.folders": entries}
-    changes |= {"corpus.train_documents": usable - held_out, "corpus.validation_documents": held_out}
+    changes = {
+        "build": None,
+        "data_root": str(folders[0].parent),
+        "corpus.folders": corpus,
+        "tasks.folders": entries,
+    }
+    changes |= {
+        "corpus.train_documents": usable - held_out,
+        "corpus.validation_documents": held_out,
+    }
     changes |= {f"{part}.documents": trained for part in ("training", "final")}
     changes |= {"training.cca_batch_size": min(50, trained), "training.checkpoint_every": 5}
     # A core embeds 7,500 tokens a second in float32, 1.35 a word; training and table take six times that and a start.
@@ -73,10 +97,21 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
     compared = min(held_out + len(tested), 300) + judged
     minutes = 0.5 + 6 * 1.35 * np.mean(words) * (trained + compared) / 7500 / 60
     minutes += 1.35 * (np.mean(lengths) - np.mean(words)) * compared / 3000 / 60
-    size = 300_000_000 + 30 * int(words.sum()) + 4000 * (trained + judged)  # weights, texts, token ids, embeddings
+    size = (
+        300_000_000 + 30 * int(words.sum()) + 4000 * (trained + judged)
+    )  # weights, texts, token ids, embeddings
     told = f"train on {trained} documents, hold out {held_out} (left out: {left_out}), judge by "
-    told += ", ".join([_counted(len(entries), "task"), *(f"not the clustering {n}" for n in names if n not in entries)])
-    return changes, f"{told}: some {_counted(max(1, round(minutes)), 'minute')} of a core, {size / 1e9:.1f} GB", size
+    told += ", ".join(
+        [
+            _counted(len(entries), "task"),
+            *(f"not the clustering {n}" for n in names if n not in entries),
+        ]
+    )
+    return (
+        changes,
+        f"{told}: some {_counted(max(1, round(minutes)), 'minute')} of a core, {size / 1e9:.1f} GB",
+        size,
+    )
 
 
 def _read(path: Path) -> task_files.Task:
@@ -85,7 +120,9 @@ def _read(path: Path) -> task_files.Task:
     try:
         return task_files.read(path, 5 if folded else None)
     except ValueError as error:  # a class of one example, too, has no tenth to give
-        more = ", or label a second example where a class has one" * ("add validation.jsonl" in str(error))
+        more = ", or label a second example where a class has one" * (
+            "add validation.jsonl" in str(error)
+        )
         raise ValueError(f"{error}{more}") from error
 
 
@@ -111,25 +148,38 @@ def findings(path: Path, tasks: Iterable[str] | None = None) -> Iterator[str]:
                 lines = [] if wrong else [*(_documents if place == folder else _task)(place)]
             except ValueError as error:
                 lines, wrong = [f"error: {error}"], place == folder
-            lines += _unread("", [file.name for file in place.glob("[!.]*")], FILES if place == folder else TASK_FILES)
-            yield from (" ".join(f"{name}: {line}".split())[:500] for line in lines)  # an id or label is any text
+            lines += _unread(
+                "",
+                [file.name for file in place.glob("[!.]*")],
+                FILES if place == folder else TASK_FILES,
+            )
+            yield from (
+                " ".join(f"{name}: {line}".split())[:500] for line in lines
+            )  # an id or label is any text
 
 
 def _unread(what: str, names: Iterable[str], read: Iterable[str]) -> list[str]:
-    return [f"note: {what}{name!r} is not read; nearest: {nearest(name, read)}" for name in sorted({*names} - {*read})]
+    return [
+        f"note: {what}{name!r} is not read; nearest: {nearest(name, read)}"
+        for name in sorted({*names} - {*read})
+    ]
 
 
 def _documents(folder: Path) -> Iterator[str]:
     documents = Documents(folder.parent, folder.name)
     texts = ((document.text.lower().split(), bool(document.group)) for document in documents)
-    rows = [(len(text), sum(word in ENGLISH_STOP_WORDS for word in text), group) for text, group in texts]
+    rows = [
+        (len(text), sum(word in ENGLISH_STOP_WORDS for word in text), group)
+        for text, group in texts
+    ]
     words, function_words, grouped = np.array(rows).T
     lengths = f"{min(words)} to {max(words)} words, half of them up to {np.median(words):.0f}"
     yield f"{_counted(len(words), 'document')} of {lengths}; {sum(grouped)} with a group"
     empty, firsts = documents.contents == 0, np.unique(documents.contents, return_index=True)[1]
     notes = {
         f"longer than some {READ} words, where a student of `lab` stops reading": words > READ,
-        "with hardly a word like 'the'; `lab` knows English alone": (words > 20) & (function_words < ENGLISH * words),
+        "with hardly a word like 'the'; `lab` knows English alone": (words > 20)
+        & (function_words < ENGLISH * words),
         "without text, left out": empty,
         "with the text of an earlier one, taken once": ~empty & ~np.isin(range(len(words)), firsts),
     }
@@ -164,7 +214,9 @@ def _counted(count: int, noun: str) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the findings; 2 if one of them is an error, or nothing can be trained on."""
-    parser = argparse.ArgumentParser(prog="python -m lib.data.check", description="Check dataset folders.")
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.data.check", description="Check dataset folders."
+    )
     parser.add_argument("path", type=Path, help="a dataset folder, or a folder of them")
     path, errors, failed = parser.parse_args(arguments).path.resolve(), 0, "error:"
     try:

@@ -38,7 +38,9 @@ def read(profile: Profile, selection: Selection | None = None) -> Corpus:
     return Corpus(train, validation, json.loads(str(selection["left_out"])))
 
 
-def select(profile: Profile, tokenizer: Callable[[], Callable[..., Any]] | None = None) -> Selection:
+def select(
+    profile: Profile, tokenizer: Callable[[], Callable[..., Any]] | None = None
+) -> Selection:
     """Draws the documents of a corpus: of its folders in their shares, none twice.
 
     A document of a task's validation or test split is left out, one without text, and what another document repeats,
@@ -49,7 +51,9 @@ def select(profile: Profile, tokenizer: Callable[[], Callable[..., Any]] | None 
     section = profile.corpus
     folders = [Documents(sources.root(profile), name) for name in section.names]
     tasks = task_files.of_profile(profile).values()
-    held_out = np.array([content(task.texts[i]) for task in tasks for i in task.held_out()], dtype=np.uint64)
+    held_out = np.array(
+        [content(task.texts[i]) for task in tasks for i in task.held_out()], dtype=np.uint64
+    )
     seen = np.zeros(0, dtype=np.uint64)
     left_out: dict[str, dict[str, int]] = {}
     draws: list[Iterator[int]] = []
@@ -59,23 +63,41 @@ def select(profile: Profile, tokenizer: Callable[[], Callable[..., Any]] | None 
         tested = ~empty & np.isin(contents, held_out)
         copied = ~empty & ~tested & (pd.Index(contents).duplicated() | np.isin(contents, seen))
         seen = np.union1d(seen, contents)
-        chosen = {"without text": empty, "in a test": tested, "copies": copied, "too short": np.zeros(0)}
-        counts = left_out[entry.folder] = {reason: int(rows.sum()) for reason, rows in chosen.items()}
+        chosen = {
+            "without text": empty,
+            "in a test": tested,
+            "copies": copied,
+            "too short": np.zeros(0),
+        }
+        counts = left_out[entry.folder] = {
+            reason: int(rows.sum()) for reason, rows in chosen.items()
+        }
         rows = np.flatnonzero(~empty & ~tested & ~copied)
         if section.order == "shuffled":
             rows = np.random.default_rng([section.seed, len(draws)]).permutation(rows)
         draws.append(_long_enough(documents, rows, entry.min_tokens, tokenizer, counts))
     shares = [entry.share for entry in section.folders]
-    picks = [_interleaved(draws, shares, n) for n in (section.validation_documents, section.train_documents)]
+    picks = [
+        _interleaved(draws, shares, n)
+        for n in (section.validation_documents, section.train_documents)
+    ]
     usable, wanted = sum(map(len, picks)), section.validation_documents + section.train_documents
     if usable < wanted:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in pd.DataFrame(left_out).sum(axis=1).items())
-        raise ValueError(f"{usable} of {wanted} documents ({reasons} left out): lower corpus.train_documents")
+        reasons = ", ".join(
+            f"{count} {reason}" for reason, count in pd.DataFrame(left_out).sum(axis=1).items()
+        )
+        raise ValueError(
+            f"{usable} of {wanted} documents ({reasons} left out): lower corpus.train_documents"
+        )
     return {"validation": picks[0], "train": picks[1], "left_out": np.array(json.dumps(left_out))}
 
 
 def _long_enough(
-    documents: Documents, rows: np.ndarray, wanted: int | None, tokenizer: Any, left_out: dict[str, int]
+    documents: Documents,
+    rows: np.ndarray,
+    wanted: int | None,
+    tokenizer: Any,
+    left_out: dict[str, int],
 ) -> Iterator[int]:
     """The rows whose text has at least `wanted` tokens, counted as far as they are asked for."""
     if not wanted:
@@ -84,7 +106,9 @@ def _long_enough(
     count = tokenizer()
     for start in range(0, len(rows), _BATCH):
         batch = rows[start : start + _BATCH]
-        ids = count([documents[row].text for row in batch], truncation=False, verbose=False)["input_ids"]
+        ids = count([documents[row].text for row in batch], truncation=False, verbose=False)[
+            "input_ids"
+        ]
         for row, tokens in zip(batch, ids, strict=True):
             left_out["too short"] += len(tokens) < wanted
             if len(tokens) >= wanted:

@@ -59,22 +59,34 @@ class Documents(Sequence[Document]):
     def __init__(self, root: Path, name: str):
         if not (root / name).is_dir():
             raise ValueError(f"{root / name}: no such dataset folder")
-        plain = [path for suffix in _OPENERS if (path := root / name / f"documents.jsonl{suffix}").is_file()]
+        plain = [
+            path
+            for suffix in _OPENERS
+            if (path := root / name / f"documents.jsonl{suffix}").is_file()
+        ]
         pieces = sorted((root / name).glob("documents/*.parquet"))
         if len(plain) + bool(pieces) != 1:
-            raise ValueError(f"{root / name}: expected one of documents.jsonl[.gz|.xz] and documents/*.parquet")
+            raise ValueError(
+                f"{root / name}: expected one of documents.jsonl[.gz|.xz] and documents/*.parquet"
+            )
         self.name, self.files = name, plain or pieces
-        key = fingerprint([source_key(__name__, stop=("lib.store", "lib.config")), *map(sha256, self.files)])
+        key = fingerprint(
+            [source_key(__name__, stop=("lib.store", "lib.config")), *map(sha256, self.files)]
+        )
         folder = paths.artifacts() / "data" / "arrow" / key
         written(folder, {"documents": lambda folder: _write_arrow(self.files, folder)})
-        self._table = ipc.open_file(pyarrow.memory_map(f"{folder}/documents/documents.arrow")).read_all()
+        self._table = ipc.open_file(
+            pyarrow.memory_map(f"{folder}/documents/documents.arrow")
+        ).read_all()
         self.contents = self._table["content"].to_numpy()
 
     def __len__(self) -> int:
         return self._table.num_rows
 
     def __getitem__(self, row: int) -> Document:
-        return Document(source=self.name, **{key: self._table[key][row].as_py() for key in _COLUMNS})
+        return Document(
+            source=self.name, **{key: self._table[key][row].as_py() for key in _COLUMNS}
+        )
 
     def __iter__(self) -> Iterator[Document]:
         for batch in self._table.select(_COLUMNS).to_batches():
@@ -89,7 +101,9 @@ def content(text: str) -> int:
 
 def has_token(text: str) -> bool:
     """Whether a tokenizer can see anything: spaces, control characters and lone accents vanish in it."""
-    return any(unicodedata.category(character)[0] in "LNPS" and character != "\ufffd" for character in text)
+    return any(
+        unicodedata.category(character)[0] in "LNPS" and character != "\ufffd" for character in text
+    )
 
 
 def checked(where: str | Path, form: TypeAdapter, value: Any) -> Any:
@@ -99,10 +113,14 @@ def checked(where: str | Path, form: TypeAdapter, value: Any) -> Any:
     except ValidationError as error:
         first = error.errors()[0]
         key = "".join(f"{part!r}: " for part in first["loc"])
-        raise ValueError(f"{where}: {key}{first['msg']}, got {json.dumps(first['input'], default=repr):.60}") from error
+        raise ValueError(
+            f"{where}: {key}{first['msg']}, got {json.dumps(first['input'], default=repr):.60}"
+        ) from error
 
 
-def fields(where: str, row: dict[str, Any], needed: Sequence[str], others: Sequence[str] = ()) -> dict[str, Any]:
+def fields(
+    where: str, row: dict[str, Any], needed: Sequence[str], others: Sequence[str] = ()
+) -> dict[str, Any]:
     """Those fields of a row that are read; `ValueError` with all that are found where a needed one is not."""
     if missing := [name for name in needed if name not in row]:
         raise ValueError(f"{where}: {missing[0]!r}: missing; found: {', '.join(row)}")
@@ -120,7 +138,9 @@ def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                     raise ValueError(f"{where}: an empty line; remove it")
                 yield where, parsed(where, line)
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{where}: after it the archive is cut off or damaged ({error}); copy it again") from error
+        raise ValueError(
+            f"{where}: after it the archive is cut off or damaged ({error}); copy it again"
+        ) from error
     if where == f"{path}:0":
         raise ValueError(f"{path}: expected at least one line, the file is empty")
 
@@ -140,11 +160,15 @@ def parsed(where: str | Path, text: bytes) -> dict[str, Any]:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        raise ValueError(f"the key {Counter(key for key, _ in pairs).most_common(1)[0][0]!r} stands twice")
+        raise ValueError(
+            f"the key {Counter(key for key, _ in pairs).most_common(1)[0][0]!r} stands twice"
+        )
     return value
 
 
-def rows(files: list[Path], wanted: Sequence[str] = _COLUMNS) -> Iterator[tuple[str, dict[str, Any]]]:
+def rows(
+    files: list[Path], wanted: Sequence[str] = _COLUMNS
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """(file:line, fields) of every row of Parquet files, of which only the wanted fields are read, or JSON Lines."""
     for path in files:
         if path.suffix != ".parquet":
@@ -153,7 +177,9 @@ def rows(files: list[Path], wanted: Sequence[str] = _COLUMNS) -> Iterator[tuple[
         try:
             with parquet.ParquetFile(path) as file:
                 columns = [name for name in wanted if name in file.schema_arrow.names]
-                batches = (batch.to_pylist() for batch in file.iter_batches(_BATCH, columns=columns))
+                batches = (
+                    batch.to_pylist() for batch in file.iter_batches(_BATCH, columns=columns)
+                )
                 for number, fields in enumerate(itertools.chain.from_iterable(batches), start=1):
                     yield f"{path}:{number}", fields
         except (pyarrow.ArrowException, OSError) as error:
@@ -162,20 +188,29 @@ def rows(files: list[Path], wanted: Sequence[str] = _COLUMNS) -> Iterator[tuple[
 
 def _write_arrow(files: list[Path], folder: Path) -> None:
     """All documents, checked, with the checksum of each text beside it."""
-    schema = pyarrow.schema([*((key, pyarrow.string()) for key in _COLUMNS), ("content", pyarrow.uint64())])
+    schema = pyarrow.schema(
+        [*((key, pyarrow.string()) for key in _COLUMNS), ("content", pyarrow.uint64())]
+    )
     packed = {".jsonl": 1}  # times that a file grows, some four where it is compressed
     check_room(folder, sum(path.stat().st_size * packed.get(path.suffix, 4) for path in files))
     ids = array("q")  # hashes: eight bytes a document, where a set of ids would take a hundred
     with ipc.new_file(folder / "documents.arrow", schema) as writer:
-        read = (checked(at, _DOCUMENT, fields(at, row, _COLUMNS[:2], _COLUMNS[2:])) for at, row in rows(files))
+        read = (
+            checked(at, _DOCUMENT, fields(at, row, _COLUMNS[:2], _COLUMNS[2:]))
+            for at, row in rows(files)
+        )
         while batch := list(itertools.islice(read, _BATCH)):
             ids.extend(hash(document.id) for document in batch)
-            full = [{**document.model_dump(), "content": content(document.text)} for document in batch]
+            full = [
+                {**document.model_dump(), "content": content(document.text)} for document in batch
+            ]
             writer.write_batch(pyarrow.RecordBatch.from_pylist(full, schema=schema))
     if (again := pd.Index(np.asarray(ids)).duplicated()).any():
         first, second = np.flatnonzero(np.asarray(ids) == ids[again.argmax()])[:2]
         (before, _), (where, row) = place(files, first), place(files, second)
-        raise ValueError(f"{where}: the id {str(row['id'])!r:.80} is that of {Path(before).name} already")
+        raise ValueError(
+            f"{where}: the id {str(row['id'])!r:.80} is that of {Path(before).name} already"
+        )
 
 
 def place(files: list[Path], number: int) -> tuple[str, dict[str, Any]]:

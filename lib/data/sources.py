@@ -21,11 +21,19 @@ def root(profile: Profile) -> Path:
 def fingerprint(profile: Profile, datasets: Iterable[str]) -> str:
     """16 hex digits of the names and bytes of all files that are read of the named dataset folders and the tasks."""
     place = root(profile)
-    patterns = [(name, files) for name in datasets for files in ("documents.jsonl*", "documents/*.parquet")]
+    patterns = [
+        (name, files) for name in datasets for files in ("documents.jsonl*", "documents/*.parquet")
+    ]
     tasks = [entry.folder.replace("/", "/tasks/") for entry in profile.tasks.folders.values()]
     patterns += [(task, files) for task in tasks for files in ("*.json", "*.jsonl")]
     held = {path for folder, files in patterns for path in (place / folder).glob(files)}
-    return name_of([[path.relative_to(place).as_posix(), sha256(path)] for path in sorted(held) if path.is_file()])
+    return name_of(
+        [
+            [path.relative_to(place).as_posix(), sha256(path)]
+            for path in sorted(held)
+            if path.is_file()
+        ]
+    )
 
 
 def corpus_datasets(profile: Profile) -> set[str]:

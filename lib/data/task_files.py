@@ -21,9 +21,15 @@ from lib.data.dataset_folder import Documents, Id, Name, checked, fields, json_l
 
 SPLITS = ("train", "validation", "test")
 PARTS = 10  # of train, one of which serves for validation where a folder has none
-_KINDS = {"relevant.json": "retrieval", "clusters.jsonl": "clustering", "train.jsonl": "classification"}
+_KINDS = {
+    "relevant.json": "retrieval",
+    "clusters.jsonl": "clustering",
+    "train.jsonl": "classification",
+}
 _EXAMPLE = TypeAdapter(dict[str, Name])
-_RELEVANT = TypeAdapter(Annotated[dict[Id, Annotated[list[Id], Field(min_length=1)]], Field(min_length=1)])
+_RELEVANT = TypeAdapter(
+    Annotated[dict[Id, Annotated[list[Id], Field(min_length=1)]], Field(min_length=1)]
+)
 
 
 @dataclass(frozen=True)
@@ -31,14 +37,22 @@ class Task:
     """One task, checked; only what has texts is in it. A text of two tasks is the same one where id and content are."""
 
     kind: str  # "classification", "retrieval" or "clustering"
-    texts: dict[str, str]  # {id: text}, every text that the task uses, in the order of its documents
+    texts: dict[
+        str, str
+    ]  # {id: text}, every text that the task uses, in the order of its documents
     # classification: {split: [(id,) or (a, b), ...]}, {split: (examples,) int64, indices into `classes`}, sorted names
     inputs: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
     labels: dict[str, np.ndarray] = field(default_factory=dict)
     classes: list[str] = field(default_factory=list)
-    folds: int | None = None  # of stratified cross-validation over "train", where there is no validation split
-    groups: dict[str, str] = field(default_factory=dict)  # {id: what it shares with others}; folds never cut a group
-    relevant: dict[str, list[str]] = field(default_factory=dict)  # retrieval: {source id: [target ids]}
+    folds: int | None = (
+        None  # of stratified cross-validation over "train", where there is no validation split
+    )
+    groups: dict[str, str] = field(
+        default_factory=dict
+    )  # {id: what it shares with others}; folds never cut a group
+    relevant: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # retrieval: {source id: [target ids]}
     clusters: dict[str, str] = field(default_factory=dict)  # clustering: {id: cluster}
     notes: tuple[str, ...] = ()  # what a reader of results should know
 
@@ -60,8 +74,13 @@ def of_profile(profile: Profile) -> dict[str, Task]:
     """The profile's tasks by name, in the order of `profile.tasks.names`."""
     root, section = sources.root(profile), profile.tasks
     entries = {name: section.folders[name] for name in section.names}
-    tasks = {name: read(folder(root, entry), entry.folds, section.seed) for name, entry in entries.items()}
-    return {name: fewer_texts(task, entries[name].texts, section.seed) for name, task in tasks.items()}
+    tasks = {
+        name: read(folder(root, entry), entry.folds, section.seed)
+        for name, entry in entries.items()
+    }
+    return {
+        name: fewer_texts(task, entries[name].texts, section.seed) for name, task in tasks.items()
+    }
 
 
 def folder(root: Path, entry: TaskFolder) -> Path:
@@ -75,7 +94,9 @@ def kind(path: Path) -> str:
     held = [name for name in _KINDS if (path / name).is_file()]
     if len(held) != 1:
         names = "train.jsonl and test.jsonl, or relevant.json, or clusters.jsonl"
-        raise ValueError(f"{path}: expected a folder with {names}, found {' and '.join(held) or 'none of them'}")
+        raise ValueError(
+            f"{path}: expected a folder with {names}, found {' and '.join(held) or 'none of them'}"
+        )
     return _KINDS[held[0]]
 
 
@@ -88,7 +109,9 @@ def read(path: Path, folds: int | None = None, seed: int = 42) -> Task:
     task_kind = kind(path)
     splits = [split for split in SPLITS if (path / f"{split}.jsonl").is_file()]
     if (not splits or "validation" in splits) if folds else (splits and "test" not in splits):
-        raise ValueError(f"{path}: expected test.jsonl and no folds, or folds of train.jsonl without validation.jsonl")
+        raise ValueError(
+            f"{path}: expected test.jsonl and no folds, or folds of train.jsonl without validation.jsonl"
+        )
     documents = Documents(path.parents[2], path.parents[1].name)
     rows = list(zip(documents, documents.contents.tolist(), strict=True))
     contents = {document.id: content for document, content in rows}
@@ -107,7 +130,9 @@ def read(path: Path, folds: int | None = None, seed: int = 42) -> Task:
     if splits and not folds and "validation" not in splits:
         splits.append("validation")
         examples = _carve(path, examples, groups, seed)
-        notes.append("no validation.jsonl: a tenth of each class of train serves, of whole groups where there are any")
+        notes.append(
+            "no validation.jsonl: a tenth of each class of train serves, of whole groups where there are any"
+        )
     used = {*examples["a"], *examples["b"]}
     texts = {text_id: text for text_id, text in texts.items() if text_id in used}
     if task_kind == "clustering":
@@ -132,23 +157,40 @@ def fewer_texts(task: Task, limit: int | None, seed: int) -> Task:
     for inputs in task.inputs.values():
         for turn, row in enumerate(generator.permutation(len(inputs))):
             turns |= {text_id: min(turn, turns.get(text_id, turn)) for text_id in inputs[row]}
-    examples = [*itertools.chain(*task.inputs.values()), *((a, *targets) for a, targets in task.relevant.items())]
+    examples = [
+        *itertools.chain(*task.inputs.values()),
+        *((a, *targets) for a, targets in task.relevant.items()),
+    ]
     uses = Counter(itertools.chain.from_iterable(examples))
     shuffled = generator.permutation([*task.texts]).tolist()
     kept = {*sorted(shuffled, key=lambda text_id: (-uses[text_id], turns.get(text_id, 0)))[:limit]}
     places = {split: range(len(inputs)) for split, inputs in task.inputs.items()}
-    rows = {split: [row for row in places[split] if kept.issuperset(task.inputs[split][row])] for split in places}
-    relevant = {a: [b for b in targets if b in kept] for a, targets in task.relevant.items() if a in kept}
+    rows = {
+        split: [row for row in places[split] if kept.issuperset(task.inputs[split][row])]
+        for split in places
+    }
+    relevant = {
+        a: [b for b in targets if b in kept] for a, targets in task.relevant.items() if a in kept
+    }
     fewer = replace(
         task,
         texts={text_id: text for text_id, text in task.texts.items() if text_id in kept},
-        inputs={split: [task.inputs[split][row] for row in kept_rows] for split, kept_rows in rows.items()},
+        inputs={
+            split: [task.inputs[split][row] for row in kept_rows]
+            for split, kept_rows in rows.items()
+        },
         labels={split: task.labels[split][kept_rows] for split, kept_rows in rows.items()},
         relevant={source: targets for source, targets in relevant.items() if targets},
-        clusters={text_id: cluster for text_id, cluster in task.clusters.items() if text_id in kept},
+        clusters={
+            text_id: cluster for text_id, cluster in task.clusters.items() if text_id in kept
+        },
     )
-    if any({*fewer.labels[split]} != {*task.labels[split]} for split in rows) or (task.relevant and not fewer.relevant):
-        raise ValueError(f"{limit} of {len(task.texts)} texts leave a class without examples, or no source: allow more")
+    if any({*fewer.labels[split]} != {*task.labels[split]} for split in rows) or (
+        task.relevant and not fewer.relevant
+    ):
+        raise ValueError(
+            f"{limit} of {len(task.texts)} texts leave a class without examples, or no source: allow more"
+        )
     return fewer
 
 
@@ -156,7 +198,9 @@ def _relevant(path: Path, contents: dict[str, int]) -> dict[str, list[str]]:
     relevant = checked(path, _RELEVANT, parsed(path, path.read_bytes()))
     for source, targets in relevant.items():
         if missing := {source, *targets} - contents.keys():
-            raise ValueError(f"{path}: source {source!r}: id {min(missing)!r} is no document of this folder")
+            raise ValueError(
+                f"{path}: source {source!r}: id {min(missing)!r} is no document of this folder"
+            )
         if len({source, *targets}) <= len(targets):
             raise ValueError(f"{path}: source {source!r} lists itself or a target twice")
     return relevant
@@ -169,7 +213,11 @@ def _examples(path: Path, splits: list[str], contents: dict[str, int]) -> pd.Dat
     both have a text (whole), and what the first example of the same ids in either order has (first_...).
     """
     rows = pd.DataFrame(_lines(path, splits), columns=["split", "where", "ids", "label"])
-    rows["a"], rows["b"], rows["both"] = rows["ids"].str[0], rows["ids"].str[-1], rows["ids"].str.join(" and ")
+    rows["a"], rows["b"], rows["both"] = (
+        rows["ids"].str[0],
+        rows["ids"].str[-1],
+        rows["ids"].str.join(" and "),
+    )
     ends = [[contents.get(text_id, 0) for text_id in (ids[0], ids[-1])] for ids in rows["ids"]]
     rows["low"], rows["high"] = np.sort(np.array(ends, dtype=np.uint64)).T
     rows["whole"] = rows["low"] > 0
@@ -182,10 +230,14 @@ def _examples(path: Path, splits: list[str], contents: dict[str, int]) -> pd.Dat
         "id {a!r} is no document of this folder": ~rows["a"].isin(contents),
         "id {b!r} is no document of this folder": ~rows["b"].isin(contents),
         "a and b are one document, {a!r}": (rows["a"] == rows["b"]) & (rows["ids"].str.len() == 2),
-        "{both} has the label {label!r:.40}, and {first_label!r:.40} at {first_where}": rows["label"]
+        "{both} has the label {label!r:.40}, and {first_label!r:.40} at {first_where}": rows[
+            "label"
+        ]
         != rows["first_label"],
-        "expected at least two classes in {split}, got {trained}": (rows.index == 0) & (len(trained) < 2),
-        "label {label!r:.40} does not occur in train.jsonl": rows["whole"] & ~rows["label"].isin(trained),
+        "expected at least two classes in {split}, got {trained}": (rows.index == 0)
+        & (len(trained) < 2),
+        "label {label!r:.40} does not occur in train.jsonl": rows["whole"]
+        & ~rows["label"].isin(trained),
         "{both} is in {home}.jsonl too; keep it in one split": rows["home"] != rows["split"],
     }
     for message, broken in rules.items():
@@ -200,7 +252,9 @@ def _lines(path: Path, splits: list[str]) -> Iterator[tuple[str, str, tuple[str,
     keys = None
     for split in splits:
         for where, values in json_lines(path / f"{split}.jsonl"):
-            keys = keys or (("a", "b", "label") if split == "train" and "a" in values else ("id", "label"))
+            keys = keys or (
+                ("a", "b", "label") if split == "train" and "a" in values else ("id", "label")
+            )
             *ids, label = checked(where, _EXAMPLE, fields(where, values, keys)).values()
             yield split, where, tuple(ids), label
 
@@ -214,14 +268,22 @@ def _remarks(rows: pd.DataFrame, groups: dict[str, str]) -> list[str]:
         counts = {
             "examples stand there twice": part.duplicated("ids"),
             "pairs stand there in the other order too": part["ids"] != part["first_ids"],
-            "pairs join two documents of one text": (part["low"] == part["high"]) & (part["a"] != part["b"]),
+            "pairs join two documents of one text": (part["low"] == part["high"])
+            & (part["a"] != part["b"]),
             "examples have the text of an earlier one and another label": part["label"] != label,
         }
         counts = {what: counted & part["whole"] for what, counted in counts.items()}
         counts["examples left out: a document without text"] = ~part["whole"]
-        notes += [f"{split}.jsonl: {counted.sum()} {what}" for what, counted in counts.items() if counted.any()]
+        notes += [
+            f"{split}.jsonl: {counted.sum()} {what}"
+            for what, counted in counts.items()
+            if counted.any()
+        ]
     texts = {split: {*part["low"], *part["high"]} - {0} for split, part in splits.items()}
-    held = {split: {groups[i] for i in (*part["a"], *part["b"]) if i in groups} for split, part in splits.items()}
+    held = {
+        split: {groups[i] for i in (*part["a"], *part["b"]) if i in groups}
+        for split, part in splits.items()
+    }
     for what, sides in (("texts", texts), ("groups", held)):
         for before, after in itertools.combinations(splits, 2):
             if shared := len(sides[before] & sides[after]):
@@ -239,7 +301,11 @@ def grouping(inputs: Sequence[tuple[str, ...]], groups: dict[str, str]) -> np.nd
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    named = [f"group {groups[i]}" if i in groups else f"id {i}" for ids in inputs for i in (ids[0], ids[-1])]
+    named = [
+        f"group {groups[i]}" if i in groups else f"id {i}"
+        for ids in inputs
+        for i in (ids[0], ids[-1])
+    ]
     numbers, names = pd.factorize(pd.Series(named))
     ends = numbers.reshape(-1, 2).T
     links = coo_array((np.ones(len(inputs)), ends), shape=(len(names), len(names)))
@@ -256,5 +322,7 @@ def _carve(path: Path, rows: pd.DataFrame, groups: dict[str, str], seed: int) ->
     wanted = PARTS * classes.cumcount() < classes.transform("size")
     taken = train.index[wanted.groupby(train["place"]).transform("first")[train.index]]
     if train["label"].drop(taken).nunique() < train["label"].nunique():
-        raise ValueError(f"{path}: no tenth of train leaves all groups whole and all classes; add validation.jsonl")
+        raise ValueError(
+            f"{path}: no tenth of train leaves all groups whole and all classes; add validation.jsonl"
+        )
     return rows.assign(split=rows["split"].mask(rows.index.isin(taken), "validation"))

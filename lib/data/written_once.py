@@ -27,7 +27,11 @@ def written(root: Path, writers: Mapping[str, Callable[[Path], None]]) -> Path:
     with FileLock(root / ".lock"):
         with contextlib.suppress(OSError, ValueError):
             sums = json.loads((root / "complete").read_bytes())
-        wrong = [name for name, was in sums.items() if not (root / name).is_file() or sha256(root / name) != was]
+        wrong = [
+            name
+            for name, was in sums.items()
+            if not (root / name).is_file() or sha256(root / name) != was
+        ]
         for name in {name.partition("/")[0] for name in wrong}:
             warnings.warn(f"{root / name} is damaged: it is written again", stacklevel=3)
             shutil.rmtree(root / name, ignore_errors=True)
@@ -43,7 +47,12 @@ def written(root: Path, writers: Mapping[str, Callable[[Path], None]]) -> Path:
             finally:
                 shutil.rmtree(unfinished, ignore_errors=True)
         if missing or not sums:
-            held = (path for name in writers for path in sorted((root / name).rglob("*")) if path.is_file())
+            held = (
+                path
+                for name in writers
+                for path in sorted((root / name).rglob("*"))
+                if path.is_file()
+            )
             sums = {path.relative_to(root).as_posix(): sha256(path) for path in held}
             files.write_atomically(root / "complete", json.dumps(sums, indent=1).encode())
     return root

@@ -47,7 +47,9 @@ def read(path: Path, settings: dict[str, Any], *, rank: int = 0) -> dict[str, An
     if hashlib.sha256(content).digest() == digest:
         with contextlib.suppress(Exception):  # what somebody else wrote raises errors of any type
             kept = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-            other = [name for name, value in settings.items() if kept["settings"].get(name) != value]
+            other = [
+                name for name, value in settings.items() if kept["settings"].get(name) != value
+            ]
             if not other:
                 state = kept["state"]
                 torch.set_rng_state(kept["rng"][rank][0])
@@ -55,10 +57,17 @@ def read(path: Path, settings: dict[str, Any], *, rank: int = 0) -> dict[str, An
                     torch.cuda.set_rng_state(on_gpu)
                 return state
             before = kept["settings"].get(other[0])
-            problem = f"was written with {other[0]} {before}, this training has {settings[other[0]]}"
+            problem = (
+                f"was written with {other[0]} {before}, this training has {settings[other[0]]}"
+            )
     if other == ["processes"]:
-        raise ValueError(f"checkpoint {path} {problem}: start as many, or remove it to train from the beginning")
+        raise ValueError(
+            f"checkpoint {path} {problem}: start as many, or remove it to train from the beginning"
+        )
     if rank == 0:
         aside = path.rename(path.with_name(f"{path.name}.aside"))
-        warnings.warn(f"checkpoint {path} {problem}: training starts again, it is kept as {aside.name}", stacklevel=3)
+        warnings.warn(
+            f"checkpoint {path} {problem}: training starts again, it is kept as {aside.name}",
+            stacklevel=3,
+        )
     return None

@@ -36,7 +36,13 @@ def contextual_share(
         with torch.enable_grad():
             s, c = objective.terms(output.requires_grad_(), s_teacher, c_teacher, count)
             assert s is not None and c is not None
-            sides = objective.combined(s, c.detach(), count), objective.combined(s.detach(), c, count)
-            norms = [float(torch.autograd.grad(side.mean(), output, retain_graph=True)[0].norm()) for side in sides]
+            sides = (
+                objective.combined(s, c.detach(), count),
+                objective.combined(s.detach(), c, count),
+            )
+            norms = [
+                float(torch.autograd.grad(side.mean(), output, retain_graph=True)[0].norm())
+                for side in sides
+            ]
         shares.append(norms[1] / sum(norms))
     return float(np.mean(shares))

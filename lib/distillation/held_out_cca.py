@@ -24,7 +24,9 @@ def held_out_cca(student: np.ndarray, teacher: np.ndarray, components: int = 10)
 def chance_cca(student: np.ndarray, teacher: np.ndarray) -> float:
     """Mean `held_out_cca` of 20 random pairings of documents: what a student unrelated to the teacher scores."""
     generator = np.random.default_rng(0)
-    return float(np.mean([held_out_cca(student, generator.permutation(teacher)) for _ in range(20)]))
+    return float(
+        np.mean([held_out_cca(student, generator.permutation(teacher)) for _ in range(20)])
+    )
 
 
 @dataclass
@@ -49,13 +51,26 @@ class Watch:
     def measure(self, embedding: np.ndarray, objective) -> tuple[float, float, float]:
         """CCA of the embeddings as they are, CCA of what the objective's two projections make of them, and the
         contextual share of the gradient (`gradient_share`)."""
-        device = next((parameter.device for parameter in objective.parameters()), torch.device("cpu"))
+        device = next(
+            (parameter.device for parameter in objective.parameters()), torch.device("cpu")
+        )
         with torch.no_grad():
-            student = objective.student_projection(torch.from_numpy(embedding).to(device)).cpu().numpy()
-            teacher = objective.contextual_projection(torch.from_numpy(self.contextual).to(device)).cpu().numpy()
+            student = (
+                objective.student_projection(torch.from_numpy(embedding).to(device)).cpu().numpy()
+            )
+            teacher = (
+                objective.contextual_projection(torch.from_numpy(self.contextual).to(device))
+                .cpu()
+                .numpy()
+            )
         training = objective.training
         share = contextual_share(
-            objective.eval(), embedding, self.structural, self.contextual, self.lengths, batch_size=self.batch_size
+            objective.eval(),
+            embedding,
+            self.structural,
+            self.contextual,
+            self.lengths,
+            batch_size=self.batch_size,
         )
         objective.train(training)
         return held_out_cca(embedding, self.contextual), held_out_cca(student, teacher), share

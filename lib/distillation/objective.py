@@ -37,28 +37,48 @@ class Objective(nn.Module):
         self.lam = variant.lam
         self.losses: Functions = {name: getattr(losses, name) for name in variant.losses}
         self.max_structural_len = max_structural_len if variant.masked else None
-        self.structural_loss = structural_loss(variant.structural, self.losses) if variant.structural else None
+        self.structural_loss = (
+            structural_loss(variant.structural, self.losses) if variant.structural else None
+        )
         self.contextual_loss: Callable[[Tensor, Tensor], Tensor] | None = None
         if variant.structural is None and variant.contextual is None:
-            raise ValueError("a student needs a structural loss, a contextual teacher, or both; got neither")
+            raise ValueError(
+                "a student needs a structural loss, a contextual teacher, or both; got neither"
+            )
         if variant.contextual is not None:
             if contextual_dim is None:
-                raise ValueError("contextual_dim, the width of the contextual teacher's embeddings, is missing")
+                raise ValueError(
+                    "contextual_dim, the width of the contextual teacher's embeddings, is missing"
+                )
             student_label = projection.scale(variant.student_projection or "-", width)
             contextual_label = projection.scale(variant.contextual_projection or "-", width)
             self.student_projection = projection.build(student_label, dim)
             self.contextual_projection = projection.build(contextual_label, contextual_dim)
             out = projection.out_features(student_label, dim)
             loss = self.losses[CONTEXTUAL_LOSSES[variant.contextual_loss]]
-            self.contextual_loss = loss(out, **soft_cca) if variant.contextual_loss == "soft_cca" else loss
+            self.contextual_loss = (
+                loss(out, **soft_cca) if variant.contextual_loss == "soft_cca" else loss
+            )
 
     def forward(
-        self, student: Tensor, structural: Rows, contextual: Rows, lengths: Tensor, negatives: Rows = None
+        self,
+        student: Tensor,
+        structural: Rows,
+        contextual: Rows,
+        lengths: Tensor,
+        negatives: Rows = None,
     ) -> Tensor:
-        return self.combined(*self.terms(student, structural, contextual, lengths, negatives), lengths)
+        return self.combined(
+            *self.terms(student, structural, contextual, lengths, negatives), lengths
+        )
 
     def terms(
-        self, student: Tensor, structural: Rows, contextual: Rows, lengths: Tensor, negatives: Rows = None
+        self,
+        student: Tensor,
+        structural: Rows,
+        contextual: Rows,
+        lengths: Tensor,
+        negatives: Rows = None,
     ) -> tuple[Rows, Rows]:
         """S and C of a batch, (batch,) each; None for a teacher that the student does not have. negatives: of a
         max-margin loss, (negatives, dim), instead of the batch's own."""
@@ -69,7 +89,9 @@ class Objective(nn.Module):
             bank = {} if negatives is None else {"negatives": negatives}
             s = self.structural_loss(student, structural, mask=mask, **bank)
         if self.contextual_loss is not None:
-            c = self.contextual_loss(self.student_projection(student), self.contextual_projection(contextual))
+            c = self.contextual_loss(
+                self.student_projection(student), self.contextual_projection(contextual)
+            )
         return s, c
 
     def combined(self, structural: Rows, contextual: Rows, lengths: Tensor) -> Tensor:
@@ -78,15 +100,21 @@ class Objective(nn.Module):
             (only,) = (term for term in (structural, contextual) if term is not None)
             return only
         limit = self.max_structural_len
-        return self.losses["weighted"](structural, contextual, lengths, lam=self.lam, max_structural_len=limit)
+        return self.losses["weighted"](
+            structural, contextual, lengths, lam=self.lam, max_structural_len=limit
+        )
 
 
 def structural_loss(label: str, functions: Functions) -> Callable[..., Tensor]:
     """The structural loss of a label, of the given functions, as `loss(student, teacher, mask=mask) -> (batch,)`."""
     name, values = variants.structural_loss(label)
     loss = functions[name]
-    arguments = {key: functions[value] if isinstance(value, str) else value for key, value in values.items()}
+    arguments = {
+        key: functions[value] if isinstance(value, str) else value for key, value in values.items()
+    }
     if "mask" in inspect.signature(loss).parameters:
         return partial(loss, **arguments)
     # Rows are independent: masking the input is masking the row.
-    return lambda student, teacher, mask: loss(student, teacher, **arguments) * (1 if mask is None else mask)
+    return lambda student, teacher, mask: (
+        loss(student, teacher, **arguments) * (1 if mask is None else mask)
+    )

@@ -20,7 +20,9 @@ def parse(label: str) -> list[tuple[int, bool]]:
         layer = _LAYER.fullmatch(part)
         if layer is None:
             where = f"found {part!r} at character {place}"
-            raise ValueError(f"projection label {label!r}: expected widths as in 768(ReLU)x1024, or -, {where}")
+            raise ValueError(
+                f"projection label {label!r}: expected widths as in 768(ReLU)x1024, or -, {where}"
+            )
         layers.append((int(layer[1]), layer[2] is not None))
         place += len(part) + 1
     return layers

@@ -17,7 +17,10 @@ def gathered(rows: Tensor) -> Tensor:
         return rows
     counts = gather(torch.tensor([len(rows)], device=rows.device)).tolist()
     padded = torch.nn.functional.pad(rows.detach(), (0, 0, 0, max(counts) - len(rows)))
-    everyone = [block[:count] for block, count in zip(gather(padded).split(max(counts)), counts, strict=True)]
+    everyone = [
+        block[:count]
+        for block, count in zip(gather(padded).split(max(counts)), counts, strict=True)
+    ]
     own = rows.clone()
     own.register_hook(lambda gradient: gradient * len(counts))
     everyone[distributed.get_rank()] = own
@@ -30,4 +33,6 @@ def agree(values: dict[str, Any]) -> None:
     for name in values:
         by_rank = [str(other[name]) for other in everyone]
         if len(set(by_rank)) > 1:
-            raise ValueError(f"the processes of this training have different {name}: {', '.join(by_rank)}")
+            raise ValueError(
+                f"the processes of this training have different {name}: {', '.join(by_rank)}"
+            )

@@ -20,7 +20,9 @@ from lib.distillation import ranks
 from lib.distillation.objective import Objective
 from lib.store.files import fingerprint
 
-Watch = Callable[[nn.Module, Objective], tuple[float, ...]]  # student and objective in evaluation mode
+Watch = Callable[
+    [nn.Module, Objective], tuple[float, ...]
+]  # student and objective in evaluation mode
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,9 @@ class DistillationData:
         for name in ("lengths", "structural", "contextual"):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.token_ids):
-                raise ValueError(f"{len(self.token_ids)} documents but {len(values)} rows of {name}: they must match")
+                raise ValueError(
+                    f"{len(self.token_ids)} documents but {len(values)} rows of {name}: they must match"
+                )
 
 
 class Distillation(nn.Module):
@@ -58,7 +62,9 @@ class Distillation(nn.Module):
         device = next(self.student.parameters()).device.type
         with torch.autocast(device, torch.bfloat16, enabled=self.mixed):
             embedding = self.student(token_ids)
-        embedding = embedding.to(torch.promote_types(embedding.dtype, torch.float32))  # which correlations need
+        embedding = embedding.to(
+            torch.promote_types(embedding.dtype, torch.float32)
+        )  # which correlations need
         return self.objective(ranks.gathered(embedding), *teachers)
 
 
@@ -137,32 +143,52 @@ def distill(
     per_update = batch_size * accumulation * processes
     updates = len(order) // per_update
     if updates == 0:
-        raise ValueError(f"{len(order)} documents do not fill one update of {per_update}: use more, or smaller batches")
+        raise ValueError(
+            f"{len(order)} documents do not fill one update of {per_update}: use more, or smaller batches"
+        )
     batches = order[: updates * per_update].reshape(updates, accumulation, processes, batch_size)
-    bank = np.flatnonzero(data.lengths <= (objective.max_structural_len or np.inf))  # documents that may be negatives
+    bank = np.flatnonzero(
+        data.lengths <= (objective.max_structural_len or np.inf)
+    )  # documents that may be negatives
     negatives = negatives and min(negatives, len(bank))
 
     torch.manual_seed(seed + (rank << 32))  # beyond all seeds: no two processes drop the same units
     trained = Distillation(student, objective, precision)
-    optimizer = torch.optim.AdamW(parameter_groups(trained, weight_decay), lr=learning_rate, fused=True)
+    optimizer = torch.optim.AdamW(
+        parameter_groups(trained, weight_decay), lr=learning_rate, fused=True
+    )
     schedule = get_cosine_schedule_with_warmup(optimizer, warmup_updates, updates)
     history = History([], [])
     # What another training would have otherwise: a checkpoint with other settings is not resumed.
-    settings = dict(processes=processes, device=accelerator.device.type, seed=seed, documents=len(order), clip=clip)
+    settings = dict(
+        processes=processes,
+        device=accelerator.device.type,
+        seed=seed,
+        documents=len(order),
+        clip=clip,
+    )
     settings |= dict(batch_size=batch_size, learning_rate=learning_rate, weight_decay=weight_decay)
-    settings |= dict(warmup_updates=warmup_updates, accumulation=accumulation, length_bucket=length_bucket)
+    settings |= dict(
+        warmup_updates=warmup_updates, accumulation=accumulation, length_bucket=length_bucket
+    )
     shapes = {name: list(tensor.shape) for name, tensor in _trained(trained).items()}
     settings |= dict(precision=precision, weights=fingerprint(shapes), negatives=negatives)
     # Of the data the length of each document, and what the teachers say of some hundred.
-    teachers = _batch(data, order[None, :: 1 + len(order) // 100], rank=0, device=torch.device("cpu"))[1:]
+    teachers = _batch(
+        data, order[None, :: 1 + len(order) // 100], rank=0, device=torch.device("cpu")
+    )[1:]
     seen = [None if rows is None else rows.tolist() for rows in teachers]
     settings["data"] = fingerprint([zlib.crc32(sizes.tobytes()), seen])
     ranks.agree(settings)
-    model, optimizer = accelerator.prepare(trained, optimizer)  # `model` may be a wrapper that synchronises `trained`
+    model, optimizer = accelerator.prepare(
+        trained, optimizer
+    )  # `model` may be a wrapper that synchronises `trained`
     if checkpoint is not None:
         state = checkpoints.read(checkpoint, settings, rank=rank)
         if state is not None:
-            trained.load_state_dict(state["model"], strict=False)  # what is frozen is not in the checkpoint
+            trained.load_state_dict(
+                state["model"], strict=False
+            )  # what is frozen is not in the checkpoint
             optimizer.load_state_dict(state["optimizer"])
             schedule.load_state_dict(state["schedule"])
             history = History(*state["history"])
@@ -175,15 +201,21 @@ def distill(
             with nullcontext() if number == accumulation else accelerator.no_sync(model):
                 batch = _batch(data, rows, rank, accelerator.device)
                 if negatives is not None:
-                    chosen = np.random.default_rng((seed, update, number)).choice(bank, negatives, replace=False)
-                    batch += (_rows(data.structural, np.setdiff1d(chosen, rows), accelerator.device),)
+                    chosen = np.random.default_rng((seed, update, number)).choice(
+                        bank, negatives, replace=False
+                    )
+                    batch += (
+                        _rows(data.structural, np.setdiff1d(chosen, rows), accelerator.device),
+                    )
                 loss = model(*batch).mean()
                 accelerator.backward(loss / accumulation)
             mean_loss += loss.item() / accumulation
         done = update + 1
         if not np.isfinite(mean_loss):
             text = f"loss is {mean_loss} at update {done} of {updates}"
-            raise FloatingPointError(f"{text}: lower the learning rate, use fp32 or embed the documents again")
+            raise FloatingPointError(
+                f"{text}: lower the learning rate, use fp32 or embed the documents again"
+            )
         accelerator.clip_grad_norm_(model.parameters(), clip)
         optimizer.step()
         schedule.step()
@@ -191,13 +223,25 @@ def distill(
         history.loss.append(mean_loss)
         if watch is not None and watch_every and done % watch_every == 0 and done < updates:
             model.eval()
-            with torch.no_grad(), torch.random.fork_rng(devices=[]):  # no trace: the random state as before
+            with (
+                torch.no_grad(),
+                torch.random.fork_rng(devices=[]),
+            ):  # no trace: the random state as before
                 history.watched.append((done, *watch(student, objective)))
             model.train()
         due = done == updates or (checkpoint_every and done % checkpoint_every == 0)
         if checkpoint is not None and due:
-            parts = {"model": _trained(trained), "optimizer": optimizer.state_dict(), "schedule": schedule.state_dict()}
-            checkpoints.write(checkpoint, settings, parts | {"history": (history.loss, history.watched)}, rank=rank)
+            parts = {
+                "model": _trained(trained),
+                "optimizer": optimizer.state_dict(),
+                "schedule": schedule.state_dict(),
+            }
+            checkpoints.write(
+                checkpoint,
+                settings,
+                parts | {"history": (history.loss, history.watched)},
+                rank=rank,
+            )
         if on_update is not None:
             on_update(done, updates, mean_loss)
     model.eval()
@@ -212,9 +256,14 @@ def _trained(model: nn.Module) -> dict[str, Tensor]:
 
 def _batch(data: DistillationData, rows: np.ndarray, rank: int, device: torch.device) -> tuple:
     """One batch, `rows` (processes, batch_size): the token ids of this process' rows, what the teachers say of all."""
-    teachers = (_rows(values, rows.ravel(), device) for values in (data.structural, data.contextual, data.lengths))
+    teachers = (
+        _rows(values, rows.ravel(), device)
+        for values in (data.structural, data.contextual, data.lengths)
+    )
     return [data.token_ids[row] for row in rows[rank]], *teachers
 
 
 def _rows(values: np.ndarray | None, rows: np.ndarray, device: torch.device) -> Tensor | None:
-    return None if values is None else torch.from_numpy(np.ascontiguousarray(values[rows])).to(device)
+    return (
+        None if values is None else torch.from_numpy(np.ascontiguousarray(values[rows])).to(device)
+    )

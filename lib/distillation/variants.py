@@ -23,12 +23,21 @@ CONTEXTUAL_LOSSES = {"soft_cca": "SoftCCA", "mse": "mse", "cca": "cca"}
 TEACHER_OF_DIMENSION = {teacher.split(";")[1]: teacher for teacher in CONTEXTUAL_TEACHERS}
 if _lost := set(CONTEXTUAL_TEACHERS) - set(TEACHER_OF_DIMENSION.values()):
     _both = f"{min(_lost)} and {TEACHER_OF_DIMENSION[min(_lost).split(';')[1]]}"
-    raise ValueError(f"lib/teachers/labels.py: students cannot tell {_both} apart: change what follows a semicolon")
+    raise ValueError(
+        f"lib/teachers/labels.py: students cannot tell {_both} apart: change what follows a semicolon"
+    )
 MM_MSE = "max-margin;MSE;γ=1.0"
-MASK_LABEL = "384"  # the limit in the thesis' labels; a profile says how many tokens stand behind it
+MASK_LABEL = (
+    "384"  # the limit in the thesis' labels; a profile says how many tokens stand behind it
+)
 
 # Models that no setting of an experiment changes.
-_FIXED = {"base": "Longformer", "sbert": "SBERT", "tfidf": "TF-IDF", "sbert_chunks": "SBERT, mean of chunks"}
+_FIXED = {
+    "base": "Longformer",
+    "sbert": "SBERT",
+    "tfidf": "TF-IDF",
+    "sbert_chunks": "SBERT, mean of chunks",
+}
 _CUT = ";cut"  # ends the label of a model whose test texts are cut
 _PARAGRAPH_VECTOR = re.compile(r"(DM|DBOW);\d+;.+")
 _STUDENT = re.compile(
@@ -50,14 +59,24 @@ class Variant:
 
     kind: str
     structural: str | None = None  # the structural loss in the labels of Figure 4.3
-    contextual: str | None = None  # the label of the contextual teacher, or of the Paragraph Vector that this is
+    contextual: str | None = (
+        None  # the label of the contextual teacher, or of the Paragraph Vector that this is
+    )
     student_projection: str | None = None  # labels of Section 4.5.2, unscaled
     contextual_projection: str | None = None
-    masked: bool = False  # documents longer than the structural teacher's limit are masked (Listing 4.1)
-    lam: float | None = None  # static weight of the structural loss; None is the plain sum (`no-weighting`)
+    masked: bool = (
+        False  # documents longer than the structural teacher's limit are masked (Listing 4.1)
+    )
+    lam: float | None = (
+        None  # static weight of the structural loss; None is the plain sum (`no-weighting`)
+    )
     contextual_loss: str = "soft_cca"  # or a draft's ablation: "mse" or "cca"
-    pooling: str = "mean"  # or the drafts' "cls": the state of the first token, which has global attention
-    cut: bool = False  # it embeds only as many tokens of a test text as the structural teacher reads
+    pooling: str = (
+        "mean"  # or the drafts' "cls": the state of the first token, which has global attention
+    )
+    cut: bool = (
+        False  # it embeds only as many tokens of a test text as the structural teacher reads
+    )
 
     @property
     def identity(self) -> str:
@@ -112,7 +131,9 @@ def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:
         match = re.fullmatch(pattern.replace(r"\{gamma\}", r"(?P<gamma>\d+(\.\d+)?)"), label)
         if match:
             values = match.groupdict()
-            distance = {"distance": STRUCTURAL_LOSSES[values["distance"]]} if "distance" in values else {}
+            distance = (
+                {"distance": STRUCTURAL_LOSSES[values["distance"]]} if "distance" in values else {}
+            )
             return name, distance | ({"gamma": float(values["gamma"])} if "gamma" in values else {})
     raise ValueError(
         f"unknown model {label!r}: expected Longformer, SBERT, a Paragraph Vector (DM;100;stem;2), a structural loss "
@@ -128,13 +149,17 @@ def parse(label: str) -> Variant:
     if label.endswith(_CUT):
         whole = parse(label.removesuffix(_CUT))
         if whole.cut or whole.kind not in ("base", "student"):
-            raise ValueError(f"{label!r}: only texts of students and {_FIXED['base']} are cut, and once")
+            raise ValueError(
+                f"{label!r}: only texts of students and {_FIXED['base']} are cut, and once"
+            )
         return replace(whole, cut=True)
     if label in _FIXED.values():
         return next(Variant(kind) for kind, name in _FIXED.items() if name == label)
     if label in CONTEXTUAL_TEACHERS or _PARAGRAPH_VECTOR.fullmatch(label):
         return Variant("paragraph_vector", contextual=CONTEXTUAL_TEACHERS.get(label, label))
-    match = _STUDENT.fullmatch({"only-structural;cosine": "cosine", "only-structural;mm-MSE": MM_MSE}.get(label, label))
+    match = _STUDENT.fullmatch(
+        {"only-structural;cosine": "cosine", "only-structural;mm-MSE": MM_MSE}.get(label, label)
+    )
     assert match is not None  # the structural loss takes whatever is left
     teacher = TEACHER_OF_DIMENSION.get(match["dimension"])
     short = {"only-contextual": None, "mm-MSE": MM_MSE} if teacher else {}

@@ -24,10 +24,20 @@ def mean_of_chunks(teacher, texts: Sequence[str]) -> np.ndarray:
     teacher: a structural teacher (`lib.teachers.sbert`). Pieces are cut between tokens and as long as it reads.
     """
     size = teacher.max_tokens - teacher.tokenizer.num_special_tokens_to_add()
-    options = {"add_special_tokens": False, "truncation": True, "max_length": size, "verbose": False}
-    rows = teacher.tokenizer(list(texts), return_overflowing_tokens=True, return_offsets_mapping=True, **options)
+    options = {
+        "add_special_tokens": False,
+        "truncation": True,
+        "max_length": size,
+        "verbose": False,
+    }
+    rows = teacher.tokenizer(
+        list(texts), return_overflowing_tokens=True, return_offsets_mapping=True, **options
+    )
     owner = rows["overflow_to_sample_mapping"]
-    pieces = [texts[row][at[0][0] : at[-1][1]] for row, at in zip(owner, rows["offset_mapping"], strict=True)]
+    pieces = [
+        texts[row][at[0][0] : at[-1][1]]
+        for row, at in zip(owner, rows["offset_mapping"], strict=True)
+    ]
     embeddings = teacher.encode(pieces)
     total = np.zeros((len(texts), embeddings.shape[1]), dtype=np.float32)
     np.add.at(total, owner, embeddings)

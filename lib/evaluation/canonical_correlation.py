@@ -26,12 +26,16 @@ def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"], k: int | None = 
     """
     (x, x_eps), (y, y_eps) = matrix(x, "x"), matrix(y, "y")
     if len(x) != len(y) or len(x) < 2:
-        raise ValueError(f"x and y must have the same number of rows, at least 2, got {x.shape} and {y.shape}")
+        raise ValueError(
+            f"x and y must have the same number of rows, at least 2, got {x.shape} and {y.shape}"
+        )
     most = min(x.shape[1], y.shape[1])
     if k is None:
         k = most
     elif isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= most:
-        raise ValueError(f"k must be an integer from 1 to {most} for shapes {x.shape} and {y.shape}, got {k!r}")
+        raise ValueError(
+            f"k must be an integer from 1 to {most} for shapes {x.shape} and {y.shape}, got {k!r}"
+        )
     x_basis, y_basis = _orthonormal_columns(x, x_eps), _orthonormal_columns(y, y_eps)
     certain = x_basis.shape[1] + y_basis.shape[1] - (len(x) - 1)
     if certain > 0:
@@ -59,7 +63,9 @@ def matrix(x: Any, name: str) -> tuple[np.ndarray, float]:
         x = np.asarray(x)
         eps = 2.0**-23 if x.dtype in (np.float32, np.float16) else 2.0**-52
     if x.ndim != 2 or 0 in x.shape or x.dtype.kind not in "fiu":
-        raise ValueError(f"{name} must be numbers of shape (rows, dim), not empty, got {x.dtype} {x.shape}")
+        raise ValueError(
+            f"{name} must be numbers of shape (rows, dim), not empty, got {x.dtype} {x.shape}"
+        )
     bad = ~np.isfinite(x).all(axis=1)
     if bad.any():
         text = f"{bad.sum()} of {len(x)} rows hold NaN or infinity, the first is row {bad.argmax()}"

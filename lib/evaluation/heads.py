@@ -103,7 +103,9 @@ class Settings:
                 if not possible(getattr(self, name)):
                     raise ValueError(f"heads: {name} must {expected}, got {getattr(self, name)}")
         if self.features not in FEATURES:
-            raise ValueError(f"heads: features must be one of {', '.join(FEATURES)}, got {self.features!r}")
+            raise ValueError(
+                f"heads: features must be one of {', '.join(FEATURES)}, got {self.features!r}"
+            )
 
 
 def train_heads(jobs: Sequence[Job], *, classes: int, **options: Any) -> list[HeadResult]:
@@ -146,7 +148,9 @@ def _scaled(jobs: Sequence[Job], data: list[_Data], features: str) -> list[_Data
             else:
                 seen = item.features[item.inputs.unique()]
                 spread = seen.std(0, correction=0)
-                spread[spread <= 1e-6 * seen.abs().max()] = math.inf  # what is constant, up to rounding, becomes 0
+                spread[spread <= 1e-6 * seen.abs().max()] = (
+                    math.inf
+                )  # what is constant, up to rounding, becomes 0
                 shared[key] = (item.features - seen.mean(0)) / spread
         scaled.append(item._replace(features=shared[key]))
     return scaled
@@ -165,10 +169,19 @@ def _train(data: list[_Data], settings: Settings) -> list[Tensor]:
     generators = [torch.Generator().manual_seed(item.seed) for item in data]
     for row, generator in enumerate(generators):
         for tensor, fan_in in ((w1, width), (b1, width), (w2, units), (b2, units)):
-            tensor[row].uniform_(-(fan_in**-0.5), fan_in**-0.5, generator=generator)  # the default of nn.Linear
+            tensor[row].uniform_(
+                -(fan_in**-0.5), fan_in**-0.5, generator=generator
+            )  # the default of nn.Linear
 
     # A step of `torch.optim.AdamW`, without bookkeeping that takes as long as the step itself.
-    state: Any = [weights], [gradients], [torch.zeros_like(weights)], [torch.zeros_like(weights)], [], [torch.zeros(())]
+    state: Any = (
+        [weights],
+        [gradients],
+        [torch.zeros_like(weights)],
+        [torch.zeros_like(weights)],
+        [],
+        [torch.zeros(())],
+    )
     fixed: Any = dict(fused=True, beta1=0.9, beta2=0.999, eps=1e-8, amsgrad=False, maximize=False)
     update = functools.partial(adamw, *state, weight_decay=settings.weight_decay, **fixed)
     smooth, scale = settings.label_smoothing, 1 / (1 - settings.dropout)
@@ -187,19 +200,30 @@ def _train(data: list[_Data], settings: Settings) -> list[Tensor]:
             order = torch.randperm(rows, generator=generator)
             texts[row] = item.inputs[order].flatten().split(settings.batch_size * columns)
             targets[row] = smoothed[item.labels[order]]
-            torch.mul(uniform.uniform_(generator=generator) >= settings.dropout, scale, out=gates[row])
+            torch.mul(
+                uniform.uniform_(generator=generator) >= settings.dropout, scale, out=gates[row]
+            )
         for start, *chosen in zip(range(0, rows, settings.batch_size), *texts, strict=True):
             stop = min(start + settings.batch_size, rows)
             x = batch[:, : stop - start]
             into = x.view(heads, (stop - start) * columns, -1)
-            for features, select, out in zip(features_of, chosen, into, strict=True):  # no copy of a whole data set
+            for features, select, out in zip(
+                features_of, chosen, into, strict=True
+            ):  # no copy of a whole data set
                 torch.index_select(features, 0, select, out=out)
 
             # Everything hidden is (heads, hidden, batch): the two large products then run in their fastest orientation.
-            hidden = torch.bmm(w1, x.transpose(1, 2)).add_(b1.unsqueeze(2)).relu_().mul_(gates[:, :, start:stop])
+            hidden = (
+                torch.bmm(w1, x.transpose(1, 2))
+                .add_(b1.unsqueeze(2))
+                .relu_()
+                .mul_(gates[:, :, start:stop])
+            )
             logits = torch.bmm(hidden.transpose(1, 2), w2.transpose(1, 2)).add_(b2.unsqueeze(1))
             error = torch.softmax(logits, dim=2).sub_(targets[:, start:stop]).div_(stop - start)
-            error = error.transpose(1, 2).contiguous()  # (heads, classes, batch): derivative of the mean loss
+            error = error.transpose(
+                1, 2
+            ).contiguous()  # (heads, classes, batch): derivative of the mean loss
             # What is above 0 was kept: its derivative through ReLU and dropout is `scale`, that of the rest is 0.
             back = torch.bmm(w2.transpose(1, 2), error).mul_(hidden.sign()).mul_(scale)
             torch.bmm(back, x, out=g1)
@@ -207,7 +231,9 @@ def _train(data: list[_Data], settings: Settings) -> list[Tensor]:
             h1.copy_(back.sum(2))
             h2.copy_(error.sum(2))
 
-            shrink = settings.clip / (torch.linalg.vector_norm(gradients, dim=1, keepdim=True) + 1e-6)
+            shrink = settings.clip / (
+                torch.linalg.vector_norm(gradients, dim=1, keepdim=True) + 1e-6
+            )
             if bool((shrink < 1).any()):
                 gradients.mul_(shrink.clamp_(max=1))
             update(lr=rate * 0.5 * (1 + math.cos(math.pi * step / steps)))
@@ -215,13 +241,17 @@ def _train(data: list[_Data], settings: Settings) -> list[Tensor]:
 
     for item, healthy in zip(data, weights.isfinite().all(1), strict=True):
         if not healthy:
-            raise ValueError(f"{item.name}: the head's weights are no longer finite; lower the learning rate")
+            raise ValueError(
+                f"{item.name}: the head's weights are no longer finite; lower the learning rate"
+            )
     return [w1, b1, w2, b2]
 
 
 def _views(flat: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
     """The parameters of all heads as views of one (heads, size) tensor."""
-    parts = flat.split([*map(math.prod, shapes), flat.shape[1] - sum(map(math.prod, shapes))], dim=1)
+    parts = flat.split(
+        [*map(math.prod, shapes), flat.shape[1] - sum(map(math.prod, shapes))], dim=1
+    )
     return [part.unflatten(1, shape) for part, shape in zip(parts, shapes, strict=False)]
 
 
@@ -242,7 +272,9 @@ def _checked(job: Job, index: int, classes: int, finite: dict[int, Tensor]) -> _
     if features is None:
         features = torch.as_tensor(job.features).detach()
         if features.ndim != 2 or not features.is_floating_point():
-            raise ValueError(f"{name}: features must be (n, dim) floats, got {tuple(features.shape)} {features.dtype}")
+            raise ValueError(
+                f"{name}: features must be (n, dim) floats, got {tuple(features.shape)} {features.dtype}"
+            )
         features = finite[id(job.features)] = features.to("cpu", torch.float32).contiguous()
         bad = (~features.isfinite().all(1)).nonzero().flatten().tolist()
         if bad:
@@ -257,10 +289,20 @@ def _checked(job: Job, index: int, classes: int, finite: dict[int, Tensor]) -> _
     train, test = np.asarray(job.train), np.asarray(job.test)
     for split, items in (("train", train), ("test", test)):
         if items.ndim != 1 or not len(items):
-            raise ValueError(f"{name}: {split} must be a non-empty list of indices, got shape {items.shape}")
+            raise ValueError(
+                f"{name}: {split} must be a non-empty list of indices, got shape {items.shape}"
+            )
         _check_range(name, split, items, len(labels))
     rows, labels = torch.from_numpy(inputs.astype(np.int64)), labels.astype(np.int64)
-    return _Data(features, rows[train], torch.from_numpy(labels[train]), rows[test], labels[test], int(job.seed), name)
+    return _Data(
+        features,
+        rows[train],
+        torch.from_numpy(labels[train]),
+        rows[test],
+        labels[test],
+        int(job.seed),
+        name,
+    )
 
 
 def _check_range(name: str, what: str, values: np.ndarray, limit: int) -> None:

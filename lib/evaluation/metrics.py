@@ -19,7 +19,9 @@ from lib.evaluation.canonical_correlation import matrix
 TIE_DECIMALS = 12
 
 
-def normalized_accuracy(frame: pd.DataFrame, *, best: Mapping[str, float] | None = None) -> pd.DataFrame:
+def normalized_accuracy(
+    frame: pd.DataFrame, *, best: Mapping[str, float] | None = None
+) -> pd.DataFrame:
     """A copy of `frame` with the column `normalized`: accuracy over the best accuracy of its task (Section 4.2).
 
     The number depends on which models are compared, so one model has different values in different figures.
@@ -30,20 +32,32 @@ def normalized_accuracy(frame: pd.DataFrame, *, best: Mapping[str, float] | None
     """
     for column in ("model", "task", "accuracy"):
         if column not in frame.columns:
-            raise ValueError(f"frame needs columns model, task, accuracy; {column!r} is not in {list(frame.columns)}")
+            raise ValueError(
+                f"frame needs columns model, task, accuracy; {column!r} is not in {list(frame.columns)}"
+            )
     scores = pd.to_numeric(frame["accuracy"], errors="coerce").astype(float)
     wrong = frame[~(np.isfinite(scores) & (scores >= 0))]
     if len(wrong):
         model, task, accuracy = wrong[["model", "task", "accuracy"]].iloc[0]
-        raise ValueError(f"accuracy must be a finite number >= 0, got {accuracy} for model {model!r}, task {task!r}")
-    tops = scores.groupby(frame["task"]).transform("max") if best is None else frame["task"].map(best).astype(float)
+        raise ValueError(
+            f"accuracy must be a finite number >= 0, got {accuracy} for model {model!r}, task {task!r}"
+        )
+    tops = (
+        scores.groupby(frame["task"]).transform("max")
+        if best is None
+        else frame["task"].map(best).astype(float)
+    )
     unknown = frame.loc[~(tops > 0), "task"]
     if len(unknown):
-        raise ValueError(f"no best accuracy above 0 for task {unknown.iloc[0]!r}, so nothing to normalise by")
+        raise ValueError(
+            f"no best accuracy above 0 for task {unknown.iloc[0]!r}, so nothing to normalise by"
+        )
     return frame.assign(normalized=scores / tops)
 
 
-def rank(embeddings: Float[Any, "texts dim"], ids: Sequence[Hashable], sources: Iterable[Hashable]) -> dict:
+def rank(
+    embeddings: Float[Any, "texts dim"], ids: Sequence[Hashable], sources: Iterable[Hashable]
+) -> dict:
     """For each source, all other ids by decreasing cosine to it: {source: list of the other ids, nearest first}.
 
     embeddings: (texts, dim), the candidates; array or tensor. ids: their names, in the same order, each once. Ties (to
@@ -55,7 +69,9 @@ def rank(embeddings: Float[Any, "texts dim"], ids: Sequence[Hashable], sources: 
     names[:] = ids
     row = {name: i for i, name in enumerate(ids)}
     if len(ids) != len(x) or len(row) != len(ids):
-        raise ValueError(f"ids must name each of {len(x)} embeddings once, got {len(ids)} ids, {len(row)} different")
+        raise ValueError(
+            f"ids must name each of {len(x)} embeddings once, got {len(ids)} ids, {len(row)} different"
+        )
     norm = np.linalg.norm(x, axis=1, keepdims=True)
     x = np.divide(x, norm, out=np.zeros_like(x), where=norm > 0)
     rankings = {}
@@ -67,7 +83,9 @@ def rank(embeddings: Float[Any, "texts dim"], ids: Sequence[Hashable], sources: 
     return rankings
 
 
-def average_precision(relevant: Iterable[Hashable], ranking: Sequence[Hashable], top: int | None = None) -> float:
+def average_precision(
+    relevant: Iterable[Hashable], ranking: Sequence[Hashable], top: int | None = None
+) -> float:
     """Mean, over the relevant items, of the precision at each one's rank, in [0, 1].
 
         AP = 1/R * sum over relevant ranked items of (relevant items up to its rank) / rank
@@ -82,22 +100,32 @@ def average_precision(relevant: Iterable[Hashable], ranking: Sequence[Hashable],
     return float(sum(n / rank for n, rank in enumerate(ranks, 1)) / counted) if ranks else 0.0
 
 
-def reciprocal_rank(relevant: Iterable[Hashable], ranking: Sequence[Hashable], top: int | None = None) -> float:
+def reciprocal_rank(
+    relevant: Iterable[Hashable], ranking: Sequence[Hashable], top: int | None = None
+) -> float:
     """One over the rank of the first relevant item; 0 if none is ranked within `top`. See `average_precision`."""
     _, ranks = _hits(relevant, ranking, top)
     return 1.0 / ranks[0] if ranks else 0.0
 
 
-def _hits(relevant: Iterable[Hashable], ranking: Sequence[Hashable], top: int | None) -> tuple[set, list[int]]:
+def _hits(
+    relevant: Iterable[Hashable], ranking: Sequence[Hashable], top: int | None
+) -> tuple[set, list[int]]:
     """The relevant ids, and the ranks (from 1, within top) at which they were found."""
     for name, ids in (("relevant", relevant), ("ranking", ranking)):
         if isinstance(ids, str | bytes):
-            raise ValueError(f"{name} must be a collection of ids, got the text {ids!r}; put it in a list")
+            raise ValueError(
+                f"{name} must be a collection of ids, got the text {ids!r}; put it in a list"
+            )
     relevant, ranking = set(relevant), list(ranking)
     if not relevant:
         raise ValueError("relevant must name at least one item; drop queries without targets")
     if len(set(ranking)) != len(ranking):
-        raise ValueError(f"ranking must name items once, got {len(ranking)} entries, {len(set(ranking))} different")
-    if top is not None and (isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1):
+        raise ValueError(
+            f"ranking must name items once, got {len(ranking)} entries, {len(set(ranking))} different"
+        )
+    if top is not None and (
+        isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1
+    ):
         raise ValueError(f"top must be an integer >= 1 or None, got {top!r}")
     return relevant, [rank for rank, name in enumerate(ranking[:top], 1) if name in relevant]

@@ -19,7 +19,9 @@ def classifier(variant: Variant, profile: Profile) -> str:
     return "logistic regression" if variant.kind == "tfidf" else profile.heads.classifier
 
 
-def evaluate(pairs: list[tuple[Variant, int]], task: str, profile: Profile, split: str, limit: int | None) -> None:
+def evaluate(
+    pairs: list[tuple[Variant, int]], task: str, profile: Profile, split: str, limit: int | None
+) -> None:
     """Classify with models of one `classifier` and record how well, where that is not recorded yet; the unit of work of
     an executor.
 
@@ -35,20 +37,31 @@ def evaluate(pairs: list[tuple[Variant, int]], task: str, profile: Profile, spli
         return
     arrays = text_sets.task(task, profile)
     inputs, labels, parts = _parts(arrays, split, profile.tasks.limit, limit)
-    settings, method = profile.heads.model_dump(exclude={"repeats", "classifier"}), classifier(pairs[0][0], profile)
+    settings, method = (
+        profile.heads.model_dump(exclude={"repeats", "classifier"}),
+        classifier(pairs[0][0], profile),
+    )
     repeats = profile.heads.repeats if method == "head" else 1  # the others depend on no seed
     jobs = []
     for variant, seed in pairs:
         features = embeddings.of(variant, seed, profile, split)["tasks"]
         name = f"{variant.identity}, seed {seed}, {task}"
         for head in range(repeats):
-            jobs += [Job(features, inputs, labels, *part, HEAD_SEEDS * seed + head, name) for part in parts]
+            jobs += [
+                Job(features, inputs, labels, *part, HEAD_SEEDS * seed + head, name)
+                for part in parts
+            ]
     started = time.process_time()
     if method == "head":
         results = train_heads(jobs, classes=len(arrays["classes"]), **settings)
-        right = [result.predictions == labels[job.test] for result, job in zip(results, jobs, strict=True)]
+        right = [
+            result.predictions == labels[job.test]
+            for result, job in zip(results, jobs, strict=True)
+        ]
     else:
-        predict = classifiers.by_similarity if method == "similarity" else classifiers.logistic_regression
+        predict = (
+            classifiers.by_similarity if method == "similarity" else classifiers.logistic_regression
+        )
         right = [predict(job) == labels[job.test] for job in jobs]
     seconds = round((time.process_time() - started) / len(pairs), 3)  # of one model
     tested, each = np.concatenate([test for _, test in parts]), repeats * len(parts)
@@ -64,7 +77,9 @@ def examples(task: str, profile: Profile, split: str) -> tuple[np.ndarray, float
     """Of the examples that `evaluate` scores: their groups (examples, 1 or 2), and the share of the largest class."""
     inputs, labels, parts = _parts(text_sets.task(task, profile), split, profile.tasks.limit, None)
     tested = np.sort(np.concatenate([test for _, test in parts]))
-    return text_sets.groups(inputs[tested], profile), float(np.bincount(labels[tested]).max() / len(tested))
+    return text_sets.groups(inputs[tested], profile), float(
+        np.bincount(labels[tested]).max() / len(tested)
+    )
 
 
 def _parts(

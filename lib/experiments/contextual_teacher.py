@@ -33,7 +33,9 @@ class SideBySide:
 
 def embeddings(label: str, name: str, profile: Profile) -> np.ndarray | SideBySide:
     """(texts, dim) embeddings of a Paragraph Vector for a set of texts; a compound is its two parts side by side."""
-    parts = [paragraph_vector(part, profile, name == "all_tasks")[name] for part in label.split("+")]
+    parts = [
+        paragraph_vector(part, profile, name == "all_tasks")[name] for part in label.split("+")
+    ]
     parts = [part[: profile.training.documents] for part in parts] if name == "train" else parts
     return SideBySide(parts) if name == "train" else np.concatenate(parts, axis=1)
 
@@ -44,24 +46,36 @@ def embedded_documents(profile: Profile) -> int:
     return max(profile.training.documents, min(profile.corpus.train_documents, EMBEDDED))
 
 
-def paragraph_vector(label: str, profile: Profile, everything: bool = False) -> dict[str, np.ndarray]:
+def paragraph_vector(
+    label: str, profile: Profile, everything: bool = False
+) -> dict[str, np.ndarray]:
     """A single Paragraph Vector trained on the corpus: its embeddings by set, `vocabulary_size`, `seconds` of training,
     `documents` it saw and how many of them gensim `truncated`. One that teaches no student embeds task texts alone, of
     the others "train" has `embedded_documents` rows."""
     teaches = any(label in teacher.split("+") for teacher in CONTEXTUAL_TEACHERS.values())
-    sets = ("train", "validation", "all_tasks") if teaches else ("all_tasks" if everything else "tasks",)
+    sets = (
+        ("train", "validation", "all_tasks")
+        if teaches
+        else ("all_tasks" if everything else "tasks",)
+    )
     recipe = keys.paragraph_vector(label, profile)
     model = functools.cache(lambda: _model(label, store().path(recipe, ".model"), profile))
     numbers = ("vocabulary_size", "seconds", "truncated", "documents")
-    arrays = store().arrays(recipe, lambda: {name: np.array(getattr(model(), name)) for name in numbers})
+    arrays = store().arrays(
+        recipe, lambda: {name: np.array(getattr(model(), name)) for name in numbers}
+    )
 
     def embed(texts: Sequence[str]) -> dict[str, np.ndarray]:
-        return {"vectors": model().encode(texts) if texts else np.empty((0, model().dim), np.float32)}
+        return {
+            "vectors": model().encode(texts) if texts else np.empty((0, model().dim), np.float32)
+        }
 
     longest = profile.changed("training", documents=embedded_documents(profile))
     for name in sets:
         texts = functools.partial(text_sets.texts, name, longest)
-        arrays[name] = store().mapped(keys.paragraph_vector(label, longest, (name,)), texts, embed)["vectors"]
+        arrays[name] = store().mapped(keys.paragraph_vector(label, longest, (name,)), texts, embed)[
+            "vectors"
+        ]
     if "all_tasks" in arrays:  # the others of which begin with them
         arrays["tasks"] = arrays["all_tasks"][: len(text_sets.texts("tasks", profile))]
     store().path(recipe, ".model").unlink(missing_ok=True)
@@ -77,5 +91,7 @@ def _model(label: str, path: Path, profile: Profile) -> Any:
     section = profile.contextual_teacher
     texts = text_sets.Texts(text_sets.corpus(profile).train[: section.documents])
     model = ParagraphVector.parse(label, width=profile.width)
-    write_atomically(path, pickle.dumps(model.train(texts, **section.model_dump(exclude={"documents"}))))
+    write_atomically(
+        path, pickle.dumps(model.train(texts, **section.model_dump(exclude={"documents"})))
+    )
     return model

@@ -20,14 +20,24 @@ from lib.store.source_keys import home, source_key
 
 NOT_ENTERED = (
     "lib.experiments",  # what a value takes from its other modules is another product, whose recipe is in this one
-    *("lib.store", "lib.config", "lib.distillation.variants"),  # they carry values, and the values are in the recipe
+    *(
+        "lib.store",
+        "lib.config",
+        "lib.distillation.variants",
+    ),  # they carry values, and the values are in the recipe
     "lib.data.builders",  # what builders wrote counts, by its bytes
     "lib.student.export",  # writes students for people; experiments read none of them
 )
 # What only students with a contextual teacher run: the others need not be trained again for it.
 _CONTEXTUAL = ("lib.distillation.projection", "lib.distillation.held_out_cca")
 _CONTEXTUAL_SETTINGS = ("contextual_features", "contextual_rows")
-_LOADED = (".safetensors", ".bin", ".json", ".txt", ".model")  # weights, configurations, vocabularies
+_LOADED = (
+    ".safetensors",
+    ".bin",
+    ".json",
+    ".txt",
+    ".model",
+)  # weights, configurations, vocabularies
 _BASELINES = "lib.evaluation.baselines"  # TF-IDF and the mean of SBERT's pieces alone run it
 
 _looked_at: ContextVar[dict[tuple[Any, ...], str] | None] = ContextVar("_looked_at", default=None)
@@ -47,7 +57,9 @@ def data_at_rest() -> Iterator[None]:
 def corpus(profile: Profile) -> Recipe:
     """The distillation corpus. Tasks count: what they are validated and tested on is left out."""
     tasks = profile.tasks.model_dump(mode="json", include={"folders", "seed"})
-    tokenizer = base(profile) if any(folder.min_tokens for folder in profile.corpus.folders) else None
+    tokenizer = (
+        base(profile) if any(folder.min_tokens for folder in profile.corpus.folders) else None
+    )
     settings = [profile.corpus.model_dump(mode="json"), tasks, tokenizer]
     data = _files(profile, sources.corpus_datasets(profile))
     return {"kind": "corpus", "settings": settings, "data": data, "code": code("text_sets")}
@@ -63,7 +75,12 @@ def tasks(profile: Profile) -> Recipe:
 def text_set(name: str, profile: Profile) -> Recipe:
     """The texts of one of `text_sets.NAMES`."""
     of = tasks(profile) if name in ("tasks", "all_tasks") else corpus(profile)
-    return {"kind": "texts", "name": name, "of": of, "documents": name == "train" and profile.training.documents}
+    return {
+        "kind": "texts",
+        "name": name,
+        "of": of,
+        "documents": name == "train" and profile.training.documents,
+    }
 
 
 def base(profile: Profile) -> Recipe:
@@ -94,14 +111,25 @@ def student(variant: Variant, seed: int, profile: Profile) -> Recipe:
     settings = {name: value for name, value in asdict(variant).items() if name != "cut"}
     own = sorted(home("lib.losses", name) for name in variant.losses)
     own += ["lib.student.cls"] if variant.pooling == "cls" else []
-    general = code("student_training", stop=("lib.losses", *(() if variant.contextual else _CONTEXTUAL)))
+    general = code(
+        "student_training", stop=("lib.losses", *(() if variant.contextual else _CONTEXTUAL))
+    )
     recipe: Recipe = {"kind": "student", "variant": settings, "seed": seed}
     recipe["documents"] = tokens("train", profile)
-    unread = {"checkpoint_every"} if variant.contextual else {"checkpoint_every", *_CONTEXTUAL_SETTINGS}
+    unread = (
+        {"checkpoint_every"} if variant.contextual else {"checkpoint_every", *_CONTEXTUAL_SETTINGS}
+    )
     recipe["training"] = profile.training.model_dump(mode="json", exclude=unread)
-    recipe["losses"] = variant.losses, variant.structural and variants.structural_loss(variant.structural)
+    recipe["losses"] = (
+        variant.losses,
+        variant.structural and variants.structural_loss(variant.structural),
+    )
     recipe["code"] = [general, source_key(*own, stop=NOT_ENTERED)]
-    recipe["versions"] = [device(), precision(profile), versions("torch", "transformers", "accelerate")]
+    recipe["versions"] = [
+        device(),
+        precision(profile),
+        versions("torch", "transformers", "accelerate"),
+    ]
     if variant.structural is not None or variant.masked:
         recipe["structural"] = structural_teacher(profile)
     if variant.contextual is not None:
@@ -123,10 +151,17 @@ def embedded_sets(split: str | None) -> dict[str, str]:
     return judged | {"validation": "validation"}
 
 
-def embeddings(variant: Variant, seed: int, profile: Profile, split: str | None = "validation") -> Recipe:
+def embeddings(
+    variant: Variant, seed: int, profile: Profile, split: str | None = "validation"
+) -> Recipe:
     """A model's embeddings, those of cut texts among them. Only students and Paragraph Vectors depend on the seed."""
     texts = [text_set(name, profile) for name in embedded_sets(split).values()]
-    recipe = {"kind": "embeddings", "of": variant.kind, "texts": texts, "code": code("embeddings", stop=(_BASELINES,))}
+    recipe = {
+        "kind": "embeddings",
+        "of": variant.kind,
+        "texts": texts,
+        "code": code("embeddings", stop=(_BASELINES,)),
+    }
     if split == "test" and variant.kind in ("base", "student"):
         recipe["cut"] = profile.structural_teacher.max_tokens
     if variant.kind == "student":
@@ -141,16 +176,32 @@ def embeddings(variant: Variant, seed: int, profile: Profile, split: str | None 
     return recipe | {"model": structural_teacher(profile)}
 
 
-def record(variant: Variant, seed: int, task: str, profile: Profile, split: str, limit: int | None) -> Recipe:
+def record(
+    variant: Variant, seed: int, task: str, profile: Profile, split: str, limit: int | None
+) -> Recipe:
     """The accuracy of a model on a task: its embeddings, the task, the heads' settings and code."""
-    data = [embeddings(variant, seed, profile, split), variant.cut, tasks(profile), task, split, limit]
-    heads = [seed, profile.heads.model_dump(mode="json"), code("accuracies"), versions("torch", "scikit-learn")]
+    data = [
+        embeddings(variant, seed, profile, split),
+        variant.cut,
+        tasks(profile),
+        task,
+        split,
+        limit,
+    ]
+    heads = [
+        seed,
+        profile.heads.model_dump(mode="json"),
+        code("accuracies"),
+        versions("torch", "scikit-learn"),
+    ]
     return {"kind": "records", "data": data, "heads": heads}
 
 
 def code(product: str, stop: tuple[str, ...] = ()) -> str:
     """Names the code of a module of lib.experiments, with the environment that every process computes in."""
-    return source_key(f"lib.experiments.{product}", "lib.config.environment", stop=(*NOT_ENTERED, *stop))
+    return source_key(
+        f"lib.experiments.{product}", "lib.config.environment", stop=(*NOT_ENTERED, *stop)
+    )
 
 
 @functools.cache
@@ -159,7 +210,9 @@ def versions(*packages: str) -> dict[str, str]:
     return {package: importlib.metadata.version(package) for package in packages}
 
 
-def _pretrained(kind: str, section: StudentSettings | StructuralTeacherSettings, made_by: str) -> Recipe:
+def _pretrained(
+    kind: str, section: StudentSettings | StructuralTeacherSettings, made_by: str
+) -> Recipe:
     model = [section.model_dump(mode="json"), _weights(section.model)]
     return {"kind": kind, "model": model, "code": [made_by, versions("torch", "transformers")]}
 

@@ -17,7 +17,9 @@ def base_student(profile: Profile):
     section = profile.student
     dropout = profile.training.model_dump(include={"dropout", "attention_dropout"})
     if section.base == "longformer":
-        return Student.from_longformer(model_path(section.model), revision=section.revision, **dropout)
+        return Student.from_longformer(
+            model_path(section.model), revision=section.revision, **dropout
+        )
     settings = section.model_dump(include={"layers", "window", "max_positions", "revision"})
     return Student.from_encoder(model_path(section.model), **settings, **dropout)
 
@@ -46,7 +48,9 @@ def device() -> str:
         return "cpu"
     rank, count = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.device_count()
     if rank >= count:
-        raise ValueError(f"process {rank} of this machine has no GPU, it has {count}: start as many processes as GPUs")
+        raise ValueError(
+            f"process {rank} of this machine has no GPU, it has {count}: start as many processes as GPUs"
+        )
     torch.cuda.set_device(rank)
     return "cuda"
 
@@ -55,7 +59,9 @@ def has_bfloat16() -> bool:
     """Whether the device computes in bfloat16, as any GPU is taken to; other processors take eight times as long."""
     import torch
 
-    return device() != "cpu" or any(map(torch.cpu.get_capabilities().get, ("avx512_bf16", "amx_bf16", "bf16")))
+    return device() != "cpu" or any(
+        map(torch.cpu.get_capabilities().get, ("avx512_bf16", "amx_bf16", "bf16"))
+    )
 
 
 def precision(profile: Profile) -> str:
@@ -68,5 +74,7 @@ def processes() -> int:
     given = os.environ.keys() & _LAUNCHED
     if given and given != _LAUNCHED:
         told = f"{', '.join(sorted(given))} set without {', '.join(sorted(_LAUNCHED - given))}"
-        raise ValueError(f"{told}: start several processes by torchrun, and unset these for one (docs/scale.md)")
+        raise ValueError(
+            f"{told}: start several processes by torchrun, and unset these for one (docs/scale.md)"
+        )
     return int(os.environ.get("WORLD_SIZE", 1))

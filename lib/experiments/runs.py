@@ -22,7 +22,14 @@ from lib.data.dataset_folder import content
 from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.evaluation import baselines, metrics
-from lib.experiments import accuracies, contextual_teacher, embeddings, keys, structural_teacher, text_sets
+from lib.experiments import (
+    accuracies,
+    contextual_teacher,
+    embeddings,
+    keys,
+    structural_teacher,
+    text_sets,
+)
 from lib.experiments.models import base_student, device, precision
 from lib.store import executors
 from lib.store.files import fingerprint
@@ -60,11 +67,16 @@ def run(
     """
     pairs = models_and_seeds(models, seeds, profile)
     if not (tasks := classification_names(profile) if tasks is None else tasks):
-        raise ValueError("tasks.folders names no classification to judge models by; `retrieve` judges by retrievals")
+        raise ValueError(
+            "tasks.folders names no classification to judge models by; `retrieve` judges by retrievals"
+        )
     limits = {task: _examples(task, profile, split, limit) for task in tasks}
     with keys.data_at_rest():
         places = itertools.product(pairs, tasks)
-        recipes = {(pair, task): keys.record(*pair, task, profile, split, limits[task]) for pair, task in places}
+        recipes = {
+            (pair, task): keys.record(*pair, task, profile, split, limits[task])
+            for pair, task in places
+        }
     missing = [place for place, recipe in recipes.items() if not store().has(recipe)]
     if missing:
         embed(list(dict.fromkeys(pair for pair, _ in missing)), profile, executor, split)
@@ -108,22 +120,36 @@ def retrieve(
         for task in retrieval_names(profile) if tasks is None else tasks:
             arrays = text_sets.task(task, profile)
             candidates, sources = arrays["candidates"].tolist(), arrays["sources"].tolist()
-            relevant = {text: sorted({*arrays[f"targets_{number}"].tolist()}) for number, text in enumerate(sources)}
-            examples = np.array([(source, target) for source, targets in relevant.items() for target in targets])
+            relevant = {
+                text: sorted({*arrays[f"targets_{number}"].tolist()})
+                for number, text in enumerate(sources)
+            }
+            examples = np.array(
+                [(source, target) for source, targets in relevant.items() for target in targets]
+            )
             counts = np.array([len(targets) for targets in relevant.values()])
             weights = np.repeat(len(examples) / (len(sources) * counts), counts)
             facts = {"groups": text_sets.groups(examples, profile), "queries": len(sources)}
-            chance = {metric: _chance(score, relevant, candidates, top) for metric, score in scores.items()}
+            chance = {
+                metric: _chance(score, relevant, candidates, top)
+                for metric, score in scores.items()
+            }
             for pair in pairs:
                 vectors = embeddings.of(*pair, profile, "test")["tasks"][candidates]
-                vectors = vectors if isinstance(vectors, np.ndarray) else vectors.toarray()  # TF-IDF's are sparse
+                vectors = (
+                    vectors if isinstance(vectors, np.ndarray) else vectors.toarray()
+                )  # TF-IDF's are sparse
                 rankings = metrics.rank(vectors, candidates, sources)
                 for metric, score in scores.items():
-                    each = np.array([score(relevant[source], rankings[source], top) for source in sources])
+                    each = np.array(
+                        [score(relevant[source], rankings[source], top) for source in sources]
+                    )
                     row = _row(pair, task, metric, "test", float(each.mean()), profile)
                     parts = np.repeat(each, counts)
                     if metric == "MAP" and top is None:
-                        parts = np.concatenate([_precisions(relevant[source], rankings[source]) for source in sources])
+                        parts = np.concatenate(
+                            [_precisions(relevant[source], rankings[source]) for source in sources]
+                        )
                     scored = each.mean() + weights * (parts - each.mean())
                     rows.append(row | facts | {"scores": scored, "chance": chance[metric]})
     return pd.DataFrame(rows)
@@ -141,14 +167,23 @@ def halves(student: Any, variant: Variant, profile: Profile) -> pd.DataFrame:
     `groups`, arrays over documents, and `chance`: the corpus' validation documents, then what tasks are validated and
     tested on, `HELD_OUT` at most. Of each as many words are read as the student reads tokens.
     """
-    documents = [(document.text, document.group or document.id) for document in text_sets.corpus(profile).validation]
+    documents = [
+        (document.text, document.group or document.id)
+        for document in text_sets.corpus(profile).validation
+    ]
     for task in read(profile).values():
-        documents += [(task.texts[name], task.groups.get(name, name)) for name in sorted(task.held_out())]
-    unique = {content(text): (text.split()[: student.max_positions], group) for text, group in documents}
+        documents += [
+            (task.texts[name], task.groups.get(name, name)) for name in sorted(task.held_out())
+        ]
+    unique = {
+        content(text): (text.split()[: student.max_positions], group) for text, group in documents
+    }
     if not (whole := [each for each in unique.values() if len(each[0]) > 1][:HELD_OUT]):
         raise ValueError(f"none of {len(unique)} held-out documents has two words, hence no halves")
     words, groups = zip(*whole, strict=True)
-    texts = [" ".join(each[: len(each) // 2]) for each in words] + [" ".join(each[len(each) // 2 :]) for each in words]
+    texts = [" ".join(each[: len(each) // 2]) for each in words] + [
+        " ".join(each[len(each) // 2 :]) for each in words
+    ]
     teacher, way = structural_teacher.load(profile), precision(profile)
     encoders = {
         "Longformer": lambda: base_student(profile).to(device()).encode(texts, precision=way),
@@ -161,19 +196,31 @@ def halves(student: Any, variant: Variant, profile: Profile) -> pd.DataFrame:
     for name, encode in (bar := tqdm(encoders.items(), unit="model", leave=False)):
         bar.set_description(f"halves of {len(words)} documents by {name}")
         scores.append(_halves_ranks(encode()).reshape(2, -1).mean(axis=0))
-    facts = {"task": "halves of documents", "metric": "MRR", "chance": np.mean(1 / np.arange(1, len(texts)))}
-    return pd.DataFrame({"model": list(encoders), "scores": scores, "groups": [np.array(groups)] * len(scores)} | facts)
+    facts = {
+        "task": "halves of documents",
+        "metric": "MRR",
+        "chance": np.mean(1 / np.arange(1, len(texts))),
+    }
+    return pd.DataFrame(
+        {"model": list(encoders), "scores": scores, "groups": [np.array(groups)] * len(scores)}
+        | facts
+    )
 
 
 def _halves_ranks(vectors: np.ndarray) -> np.ndarray:
     """(halves,) reciprocal rank of each half's other half; vectors: all first halves before all second ones."""
     rows, middle = range(len(vectors)), len(vectors) // 2
     rankings = metrics.rank(vectors, rows, rows)
-    return np.array([metrics.reciprocal_rank([(row + middle) % len(rows)], rankings[row]) for row in rows])
+    return np.array(
+        [metrics.reciprocal_rank([(row + middle) % len(rows)], rankings[row]) for row in rows]
+    )
 
 
 def prepare(
-    profile: Profile, executor: Executor | None = None, teachers: Iterable[str] = (), split: str | None = "validation"
+    profile: Profile,
+    executor: Executor | None = None,
+    teachers: Iterable[str] = (),
+    split: str | None = "validation",
 ) -> None:
     """What students share: texts, token ids, the structural teacher's embeddings, and the named Paragraph Vectors."""
     names = ("train", *keys.embedded_sets(split).values())
@@ -183,17 +230,25 @@ def prepare(
     executors.submit(jobs, executor, "texts and teachers")
 
 
-def embed(pairs: list[Pair], profile: Profile, executor: Executor | None, split: str | None) -> None:
+def embed(
+    pairs: list[Pair], profile: Profile, executor: Executor | None, split: str | None
+) -> None:
     """Shared inputs first, then every model whose embeddings are missing; see `embeddings.of`."""
     recipes = [(pair, keys.embeddings(*pair, profile, split)) for pair in pairs]
     # Most other models depend on no seed: they are there once.
-    missing = list({fingerprint(recipe): pair for pair, recipe in recipes if not store().has(recipe)}.values())
+    missing = list(
+        {fingerprint(recipe): pair for pair, recipe in recipes if not store().has(recipe)}.values()
+    )
     if missing:
-        teachers = {part for variant, _ in missing for part in (variant.contextual or "").split("+")} - {""}
+        teachers = {
+            part for variant, _ in missing for part in (variant.contextual or "").split("+")
+        } - {""}
         prepare(profile, executor, sorted(teachers), split)
         # Students with a contextual teacher measure their starting point on the base's embeddings: those come first.
         missing.sort(key=lambda pair: pair[0].kind != "base")
-        executors.submit([(embeddings.of, (*pair, profile, split)) for pair in missing], executor, "models")
+        executors.submit(
+            [(embeddings.of, (*pair, profile, split)) for pair in missing], executor, "models"
+        )
 
 
 def _examples(task: str, profile: Profile, split: str, limit: float | None) -> int | None:
@@ -202,12 +257,18 @@ def _examples(task: str, profile: Profile, split: str, limit: float | None) -> i
         return limit if limit is None else int(limit)
     arrays = text_sets.task(task, profile)
     folds = 0 if f"labels_{split}" in arrays else int(arrays["folds"])
-    whole = min(len(arrays["labels_train"]), profile.tasks.limit if split == "validation" else np.inf)
+    whole = min(
+        len(arrays["labels_train"]), profile.tasks.limit if split == "validation" else np.inf
+    )
     return max(1, round(limit * whole * (1 - 1 / folds if folds else 1)))
 
 
 def _evaluate(
-    missing: list[Place], profile: Profile, executor: Executor | None, split: str, limits: dict[str, int | None]
+    missing: list[Place],
+    profile: Profile,
+    executor: Executor | None,
+    split: str,
+    limits: dict[str, int | None],
 ) -> None:
     """Every missing record: the heads of one task are trained together."""
     groups: dict[tuple[str, str], list[Pair]] = {}
@@ -215,17 +276,35 @@ def _evaluate(
         groups.setdefault((task, accuracies.classifier(pair[0], profile)), []).append(pair)
     jobs = []
     for (task, _), group in groups.items():
-        parts = (group[start : start + MODELS_PER_JOB] for start in range(0, len(group), MODELS_PER_JOB))
-        jobs += [(accuracies.evaluate, (part, task, profile, split, limits[task])) for part in parts]
+        parts = (
+            group[start : start + MODELS_PER_JOB] for start in range(0, len(group), MODELS_PER_JOB)
+        )
+        jobs += [
+            (accuracies.evaluate, (part, task, profile, split, limits[task])) for part in parts
+        ]
     executors.submit(jobs, executor, "classification heads")
 
 
-def _row(pair: Pair, task: str, metric: str, split: str, value: float, profile: Profile) -> dict[str, Any]:
+def _row(
+    pair: Pair, task: str, metric: str, split: str, value: float, profile: Profile
+) -> dict[str, Any]:
     variant, seed = pair
     recipe = keys.embeddings(variant, seed, profile, split)
     note = store().note(recipe)
-    row = {"model": variant.identity, **asdict(variant), "task": task, "metric": metric, "split": split, "seed": seed}
-    row |= {"value": value, "seconds": note.get("seconds"), "device": note.get("device"), "fingerprint": ""}
+    row = {
+        "model": variant.identity,
+        **asdict(variant),
+        "task": task,
+        "metric": metric,
+        "split": split,
+        "seed": seed,
+    }
+    row |= {
+        "value": value,
+        "seconds": note.get("seconds"),
+        "device": note.get("device"),
+        "fingerprint": "",
+    }
     return row | {"embedding_fingerprint": fingerprint(recipe)}
 
 
@@ -236,19 +315,27 @@ def _precisions(targets: list[int], ranking: list[int]) -> np.ndarray:
     return (ranks <= ranks[:, None]).sum(1) / ranks
 
 
-def _chance(score: Callable, relevant: dict[int, list[int]], candidates: list[int], top: int | None) -> float:
+def _chance(
+    score: Callable, relevant: dict[int, list[int]], candidates: list[int], top: int | None
+) -> float:
     """What random rankings score."""
     shuffle = np.random.default_rng(0).permutation
     others = {source: [row for row in candidates if row != source] for source in relevant}
     draws = itertools.product(relevant, range(RANDOM_RANKINGS))
-    return float(np.mean([score(relevant[row], shuffle(others[row]).tolist(), top) for row, _ in draws]))
+    return float(
+        np.mean([score(relevant[row], shuffle(others[row]).tolist(), top) for row, _ in draws])
+    )
 
 
 def models_and_seeds(models: Iterable[str | Variant], seeds: Seeds, profile: Profile) -> list[Pair]:
     """Each model, by its label or variant, with each of its seeds; see `run`."""
-    wanted = dict.fromkeys(model if isinstance(model, Variant) else variants.parse(model) for model in models)
+    wanted = dict.fromkeys(
+        model if isinstance(model, Variant) else variants.parse(model) for model in models
+    )
     own = seeds if isinstance(seeds, dict) else {variant.identity: seeds for variant in wanted}
-    return [(variant, seed) for variant in wanted for seed in own.get(variant.identity, profile.seeds)]
+    return [
+        (variant, seed) for variant in wanted for seed in own.get(variant.identity, profile.seeds)
+    ]
 
 
 def _absent() -> Any:

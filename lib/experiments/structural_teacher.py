@@ -16,7 +16,9 @@ def load(profile: Profile):
 
     section = profile.structural_teacher
     pinned = {"sha256": section.sha256, "revision": section.revision}
-    return SBERT.load(section.model, max_tokens=section.max_tokens, **pinned, device=models.device())
+    return SBERT.load(
+        section.model, max_tokens=section.max_tokens, **pinned, device=models.device()
+    )
 
 
 def embeddings(name: str, profile: Profile) -> dict[str, np.ndarray]:
@@ -25,7 +27,14 @@ def embeddings(name: str, profile: Profile) -> dict[str, np.ndarray]:
 
     def embed(texts: Sequence[str]) -> dict[str, np.ndarray]:
         ids, lengths = teacher().tokenize(texts)
-        return {"embeddings": teacher().embed(ids, profile.structural_teacher.batch_size), "lengths": lengths}
+        return {
+            "embeddings": teacher().embed(ids, profile.structural_teacher.batch_size),
+            "lengths": lengths,
+        }
 
-    recipe = {"kind": "structural", "teacher": keys.structural_teacher(profile), "texts": keys.text_set(name, profile)}
+    recipe = {
+        "kind": "structural",
+        "teacher": keys.structural_teacher(profile),
+        "texts": keys.text_set(name, profile),
+    }
     return store().mapped(recipe, lambda: text_sets.texts(name, profile), embed)

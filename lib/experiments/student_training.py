@@ -36,7 +36,11 @@ class ContextualRows:
 
     def __getitem__(self, rows: Any) -> np.ndarray:
         values = self.values[rows if self.order is None else self.order[rows]]
-        return values if self.scaler is None else self.scaler.transform(np.atleast_2d(values)).reshape(values.shape)
+        return (
+            values
+            if self.scaler is None
+            else self.scaler.transform(np.atleast_2d(values)).reshape(values.shape)
+        )
 
 
 def contextual_rows(variant: Variant, name: str, profile: Profile) -> ContextualRows:
@@ -52,9 +56,13 @@ def contextual_rows(variant: Variant, name: str, profile: Profile) -> Contextual
     settings, label = profile.training, str(variant.contextual)
     values, scaler, order = contextual_teacher.embeddings(label, name, profile), None, None
     if settings.contextual_features == "standardized":
-        scaler = StandardScaler().fit(contextual_teacher.embeddings(label, "train", profile)[:FITTED])
+        scaler = StandardScaler().fit(
+            contextual_teacher.embeddings(label, "train", profile)[:FITTED]
+        )
     if settings.contextual_rows == "dealt" and name == "train":
-        order = np.random.default_rng([DEAL_SEED, *variant.identity.encode()]).permutation(len(values))
+        order = np.random.default_rng([DEAL_SEED, *variant.identity.encode()]).permutation(
+            len(values)
+        )
     return ContextualRows(values, scaler, order)
 
 
@@ -92,14 +100,25 @@ def train_student(
     torch.manual_seed(seed)
     options = {"width": profile.width, "max_structural_len": settings.max_structural_len}
     options |= {"contextual_dim": None if contextual is None else len(contextual[0])}
-    objective = Objective(variant, student.dim, **options, **profile.soft_cca.model_dump()).to(models.device())
+    objective = Objective(variant, student.dim, **options, **profile.soft_cca.model_dump()).to(
+        models.device()
+    )
     recipe, watch = keys.student(variant, seed, profile), held_out_watch(variant, profile)
     measured = [] if watch is None or start is None else [(0, *watch.measure(start, objective))]
-    batch_size = settings.cca_batch_size if variant.contextual_loss == "cca" else settings.batch_size
+    batch_size = (
+        settings.cca_batch_size if variant.contextual_loss == "cca" else settings.batch_size
+    )
     updates = settings.documents // (batch_size * settings.accumulation * models.processes())
     # A short training is repeated rather than resumed, unless a person waits for it.
-    checkpoint, short = store().path(recipe, CHECKPOINT), settings.checkpoint_every * settings.batch_size
-    resumed = on_update is not None or checkpoint.exists() or settings.documents > short * settings.accumulation
+    checkpoint, short = (
+        store().path(recipe, CHECKPOINT),
+        settings.checkpoint_every * settings.batch_size,
+    )
+    resumed = (
+        on_update is not None
+        or checkpoint.exists()
+        or settings.documents > short * settings.accumulation
+    )
     # The processes of one training must not wait for each other.
     with store().lock(recipe) if os.environ.get("RANK", "0") == "0" else nullcontext():
         history = training.distill(

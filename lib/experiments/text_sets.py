@@ -27,7 +27,9 @@ _PIECE = 1000  # texts whose token ids are in memory at once
 def corpus(profile: Profile) -> Corpus:
     """The distillation corpus, all of it. The store keeps which documents it draws; texts stay in their folders."""
     recipe = keys.corpus(profile)
-    select = functools.partial(dataset_corpus.select, profile, lambda: models.base_student(profile).tokenizer)
+    select = functools.partial(
+        dataset_corpus.select, profile, lambda: models.base_student(profile).tokenizer
+    )
     return once(recipe, lambda: dataset_corpus.read(profile, store().arrays(recipe, select)))
 
 
@@ -82,7 +84,11 @@ def token_ids(name: str, profile: Profile) -> TokenIds:
         flat = np.fromiter(itertools.chain.from_iterable(ids), dtype=np.int32)
         return {"ids": flat, "lengths": np.array([len(row) for row in ids], dtype=np.int64)}
 
-    return TokenIds(**store().mapped(keys.tokens(name, profile), lambda: texts(name, profile), tokenize, piece=_PIECE))
+    return TokenIds(
+        **store().mapped(
+            keys.tokens(name, profile), lambda: texts(name, profile), tokenize, piece=_PIECE
+        )
+    )
 
 
 def _halves(text: str) -> tuple[str, str]:
@@ -96,10 +102,14 @@ def task(name: str, profile: Profile) -> dict[str, np.ndarray]:
     """A task as rows of "all_tasks": `clusters` (texts,), or `candidates`, `sources` and their `targets_<number>`, or
     `classes`, `folds` (0 for none), `inputs_<split>` (examples, 1 or 2), `labels_<split>`, perhaps `groups_train`."""
     rows = _of_tasks(profile)["tasks"][name]
-    return {key: np.array(values, dtype=None if values else np.int64) for key, values in rows.items()}
+    return {
+        key: np.array(values, dtype=None if values else np.int64) for key, values in rows.items()
+    }
 
 
-def examples(task: dict[str, np.ndarray], split: str, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
+def examples(
+    task: dict[str, np.ndarray], split: str, limit: int | None
+) -> tuple[np.ndarray, np.ndarray]:
     """(inputs, labels) of a classification task's split, at most `limit` of them with the class shares of all."""
     labels = task[f"labels_{split}"]
     kept = slice(None) if limit is None else downsample(labels, limit)
@@ -114,7 +124,9 @@ def groups(inputs: np.ndarray, profile: Profile) -> np.ndarray:
 def _of_tasks(profile: Profile) -> dict[str, Any]:
     """`texts` and their `groups`; `validation`, how many of them, the first, all splits but test need; `tasks`."""
     recipe = keys.tasks(profile)
-    return once(recipe, lambda: store().record(recipe, lambda: _collect(read(profile), profile.tasks.limit)))
+    return once(
+        recipe, lambda: store().record(recipe, lambda: _collect(read(profile), profile.tasks.limit))
+    )
 
 
 def _collect(tasks: dict[str, Task], limit: int) -> dict[str, Any]:
@@ -122,7 +134,9 @@ def _collect(tasks: dict[str, Task], limit: int) -> dict[str, Any]:
     rows: dict[tuple[str, str], int] = {}  # (id, text): place
 
     def collect(task: Task, ids: Iterable[str]) -> dict[str, int]:
-        return {text_id: rows.setdefault((text_id, task.texts[text_id]), len(rows)) for text_id in ids}
+        return {
+            text_id: rows.setdefault((text_id, task.texts[text_id]), len(rows)) for text_id in ids
+        }
 
     for task, split in itertools.product(tasks.values(), ("train", "validation")):
         kept = downsample(task.labels[split], limit) if split in task.labels else ()
@@ -133,7 +147,9 @@ def _collect(tasks: dict[str, Task], limit: int) -> dict[str, Any]:
     named = {(text_id, texts[text_id]): name for texts, text_id, name in groups if text_id in texts}
     return {
         "texts": [text for _, text in rows],
-        "groups": [named.get(text, f"{place}: {text[0]}") for text, place in rows.items()],  # alone if it has none
+        "groups": [
+            named.get(text, f"{place}: {text[0]}") for text, place in rows.items()
+        ],  # alone if it has none
         "validation": validation,
         "tasks": collected,
     }
@@ -142,9 +158,16 @@ def _collect(tasks: dict[str, Task], limit: int) -> dict[str, Any]:
 def _rows(task: Task, rows: dict[str, int]) -> dict[str, Any]:
     """A task's examples as plain values; rows: of each of its texts."""
     if task.kind == "retrieval":
-        targets = [[rows[target] for target in targets if target in rows] for targets in task.relevant.values()]
+        targets = [
+            [rows[target] for target in targets if target in rows]
+            for targets in task.relevant.values()
+        ]
         numbered = {f"targets_{number}": places for number, places in enumerate(targets)}
-        return {"candidates": list(rows.values()), "sources": [rows[source] for source in task.relevant], **numbered}
+        return {
+            "candidates": list(rows.values()),
+            "sources": [rows[source] for source in task.relevant],
+            **numbered,
+        }
     if task.kind == "clustering":
         return {"clusters": [str(task.clusters[text_id]) for text_id in rows]}
     values: dict[str, Any] = {"classes": task.classes, "folds": task.folds or 0}

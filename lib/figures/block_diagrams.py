@@ -20,14 +20,27 @@ def draw(label: str) -> tuple[Figure, pd.DataFrame]:
     drawn = {}
     for name, box in boxes.items():
         look = _PARTS["box"] | {"facecolor": _PARTS["colours"][box["role"]]}
-        drawn[name] = axes.text(*box["at"], box["text"], bbox=look, **_PARTS["centred"], fontsize=9).get_bbox_patch()
-    arrows = [(start, end, label) for end, box in boxes.items() for start, label in box["inputs"].items()]
+        drawn[name] = axes.text(
+            *box["at"], box["text"], bbox=look, **_PARTS["centred"], fontsize=9
+        ).get_bbox_patch()
+    arrows = [
+        (start, end, label) for end, box in boxes.items() for start, label in box["inputs"].items()
+    ]
     for start, end, label in arrows:
-        places, ends = [boxes[start]["at"], boxes[end]["at"]], {"patchA": drawn[start], "patchB": drawn[end]}
+        places, ends = (
+            [boxes[start]["at"], boxes[end]["at"]],
+            {"patchA": drawn[start], "patchB": drawn[end]},
+        )
         axes.annotate("", xytext=places[0], xy=places[1], arrowprops=_PARTS["arrow"] | ends)
-        axes.text(*np.mean(places, axis=0), label, **_PARTS["centred"], fontsize=8, bbox=_PARTS["behind"])
+        axes.text(
+            *np.mean(places, axis=0), label, **_PARTS["centred"], fontsize=8, bbox=_PARTS["behind"]
+        )
     colours = {box["role"]: _PARTS["colours"][box["role"]] for box in boxes.values()}
-    handles = [Patch(facecolor=colour, label=role, **_PARTS["edge"]) for role, colour in colours.items()]
+    handles = [
+        Patch(facecolor=colour, label=role, **_PARTS["edge"]) for role, colour in colours.items()
+    ]
     axes.legend(handles=handles, loc="upper left", ncols=4, fontsize=8, frameon=False)
     rows = [(boxes[start]["text"], boxes[end]["text"], label) for start, end, label in arrows]
-    return figure, pd.DataFrame(rows, columns=["from", "to", "label"]).replace({"\n": " ", r"\$": ""}, regex=True)
+    return figure, pd.DataFrame(rows, columns=["from", "to", "label"]).replace(
+        {"\n": " ", r"\$": ""}, regex=True
+    )

@@ -69,7 +69,12 @@ def squeeze(axis: Axes, values: np.ndarray) -> None:
 
 
 def save(
-    figure: Figure, label: str, data: pd.DataFrame, *, profile: Profile, records: pd.DataFrame | None = None
+    figure: Figure,
+    label: str,
+    data: pd.DataFrame,
+    *,
+    profile: Profile,
+    records: pd.DataFrame | None = None,
 ) -> None:
     """Save `<label>.svg`, `<label>.csv` and their provenance; the same data give the same bytes. data: a row per drawn
     value. records: what it rests on, for the provenance."""
@@ -80,12 +85,20 @@ def save(
 
 
 def write(
-    label: str, data: pd.DataFrame, content: dict[str, bytes], profile: Profile, records: pd.DataFrame | None
+    label: str,
+    data: pd.DataFrame,
+    content: dict[str, bytes],
+    profile: Profile,
+    records: pd.DataFrame | None,
 ) -> None:
     """Write the files of a figure or table, by suffix, and its provenance."""
     if data.empty:
-        raise ValueError(f"{label}: nothing to save, the data frame is empty; did `only` filter every variant out?")
-    files = {paths.figures(profile) / f"{label}{suffix}": written for suffix, written in content.items()}
+        raise ValueError(
+            f"{label}: nothing to save, the data frame is empty; did `only` filter every variant out?"
+        )
+    files = {
+        paths.figures(profile) / f"{label}{suffix}": written for suffix, written in content.items()
+    }
     for file, written in files.items():
         write_atomically(file, written)
     provenance.write(label, profile=profile, files=files, records=records)

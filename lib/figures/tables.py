@@ -19,13 +19,21 @@ from lib.config.profiles import Profile
 from lib.figures.style import LOOK, csv_bytes, write
 
 WORDS, LAYOUTS, ESCAPES = profiles.read_yaml("tables.yaml").values()
-_NAMED = {label: {*re.findall("{([^:}]+)", "".join(layout["columns"].values()))} for label, layout in LAYOUTS.items()}
+_NAMED = {
+    label: {*re.findall("{([^:}]+)", "".join(layout["columns"].values()))}
+    for label, layout in LAYOUTS.items()
+}
 MISSING = "–"
 Parts = dict[str, pd.DataFrame]  # title -> cells as text; mostly one, without a title
 
 
 def save(
-    frame: pd.DataFrame, label: str, *, profile: Profile, caption: str = "", records: pd.DataFrame | None = None
+    frame: pd.DataFrame,
+    label: str,
+    *,
+    profile: Profile,
+    caption: str = "",
+    records: pd.DataFrame | None = None,
 ) -> None:
     """Save `.csv` with six decimals, `.md` and `.tex` as `readable` has it, which a notebook shows too, and provenance.
     caption: instead of that of `params/figures.yaml`."""
@@ -39,7 +47,9 @@ def beside(ours: pd.DataFrame, published: pd.DataFrame, *, on: str | list[str]) 
     """Each of our columns followed by its published twin, rows matched by the columns `on`; what ours lacks is last."""
     ours = ours.set_index(on)
     theirs = published.set_index(on).add_suffix(" (published)")
-    frame = ours.reindex(ours.index.union(theirs.index, sort=False)).join(theirs, validate="one_to_one")
+    frame = ours.reindex(ours.index.union(theirs.index, sort=False)).join(
+        theirs, validate="one_to_one"
+    )
     twins = [name for column in ours for name in (column, f"{column} (published)") if name in frame]
     return frame[[*dict.fromkeys([*twins, *theirs])]].reset_index()
 
@@ -53,9 +63,16 @@ def readable(frame: pd.DataFrame) -> Parts:
     wanted = own if own <= {*frame} else {*frame}
     layout = next((LAYOUTS[label] for label, named in _NAMED.items() if named == wanted), None)
     if layout is None:
-        frame = frame.reset_index(drop=frame.index.name is None and is_numeric_dtype(frame.index.dtype))
-        names = [" ".join(map(_words, name)) if isinstance(name, tuple) else _words(str(name)) for name in frame]
-        layout = {"columns": {name.replace("_", " "): f"{{{place}}}" for place, name in enumerate(names)}}
+        frame = frame.reset_index(
+            drop=frame.index.name is None and is_numeric_dtype(frame.index.dtype)
+        )
+        names = [
+            " ".join(map(_words, name)) if isinstance(name, tuple) else _words(str(name))
+            for name in frame
+        ]
+        layout = {
+            "columns": {name.replace("_", " "): f"{{{place}}}" for place, name in enumerate(names)}
+        }
     groups = frame.groupby(layout["parts"], sort=False) if "parts" in layout else [("", frame)]
     return {title: _cells(part, **layout) for title, part in groups}
 
@@ -63,24 +80,43 @@ def readable(frame: pd.DataFrame) -> Parts:
 def render(kind: str, parts: Parts, caption: str = "", label: str = "") -> str:
     """The parts, under their titles, as "md" (GitHub's Markdown), "tex" (floats that need only booktabs) or "html",
     which opens a long table with a click; columns of numbers to the right."""
-    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(Path(__file__).parent), trim_blocks=True)
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent), trim_blocks=True
+    )
     escapes = str.maketrans({"\n": " "} | ESCAPES[kind])
     environment.filters["escaped"] = lambda text: text.translate(escapes)
     environment.tests["numbers"] = lambda texts: texts.str.fullmatch(r"[\d\s.,%()\[\]/±–-]*").all()
-    return environment.get_template(f"table.{kind}.j2").render(parts=parts, caption=caption, label=label)
+    return environment.get_template(f"table.{kind}.j2").render(
+        parts=parts, caption=caption, label=label
+    )
 
 
-def _cells(frame: pd.DataFrame, columns: dict[str, str], parts: str = "", across: str = "") -> pd.DataFrame:
+def _cells(
+    frame: pd.DataFrame, columns: dict[str, str], parts: str = "", across: str = ""
+) -> pd.DataFrame:
     """A column of text for each pattern; across: the last one spread over the values of that column of the frame."""
     rows, people = frame.astype(object).to_dict("records"), _People()
-    texts = {head: [people.vformat(text, [*row.values()], row) for row in rows] for head, text in columns.items()}
+    texts = {
+        head: [people.vformat(text, [*row.values()], row) for row in rows]
+        for head, text in columns.items()
+    }
     # What is made of missing values alone, such as "[–, –]", is one missing value.
     cells = pd.DataFrame(texts, dtype=object)
-    cells = cells.map(lambda text: re.sub(r" \(–\)|(?<=–) ± –", "", text) if re.search(r"\w", text) else MISSING)
+    cells = cells.map(
+        lambda text: re.sub(r" \(–\)|(?<=–) ± –", "", text) if re.search(r"\w", text) else MISSING
+    )
     if across:
         (first, last), spread = cells, frame[across].map(_words).to_numpy()
-        wide = cells.assign(across=spread).pivot(index=first, columns="across", values=last).fillna(MISSING)
-        cells = wide.loc[cells[first].unique(), pd.unique(spread)].rename_axis(columns=None).reset_index()
+        wide = (
+            cells.assign(across=spread)
+            .pivot(index=first, columns="across", values=last)
+            .fillna(MISSING)
+        )
+        cells = (
+            wide.loc[cells[first].unique(), pd.unique(spread)]
+            .rename_axis(columns=None)
+            .reset_index()
+        )
     return cells
 
 

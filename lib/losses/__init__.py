@@ -11,4 +11,13 @@ from lib.losses.mse import mse
 from lib.losses.soft_cca import SoftCCA
 from lib.losses.weighting import structural_mask, weighted
 
-__all__ = ["SoftCCA", "cca", "contrastive", "cosine", "max_margin", "mse", "structural_mask", "weighted"]
+__all__ = [
+    "SoftCCA",
+    "cca",
+    "contrastive",
+    "cosine",
+    "max_margin",
+    "mse",
+    "structural_mask",
+    "weighted",
+]

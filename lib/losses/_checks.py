@@ -18,5 +18,7 @@ def row_mask(mask: Tensor | None, student: Tensor) -> Bool[Tensor, " batch"]:
         return torch.ones(len(student), dtype=torch.bool, device=student.device)
     if mask.dtype is not torch.bool or mask.shape != student.shape[:1]:
         came = f"{mask.dtype} {tuple(mask.shape)}"
-        raise ValueError(f"mask must be bool of shape (batch,) for student {tuple(student.shape)}, got {came}")
+        raise ValueError(
+            f"mask must be bool of shape (batch,) for student {tuple(student.shape)}, got {came}"
+        )
     return mask

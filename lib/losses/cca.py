@@ -6,7 +6,10 @@ from torch import Tensor
 
 
 def cca(
-    student: Float[Tensor, "batch dim1"], teacher: Float[Tensor, "batch dim2"], *, epsilon: float = 1e-3
+    student: Float[Tensor, "batch dim1"],
+    teacher: Float[Tensor, "batch dim2"],
+    *,
+    epsilon: float = 1e-3,
 ) -> Float[Tensor, " batch"]:
     """Minus the sum of the canonical correlations of the batch, the same scalar in every row.
 
@@ -25,10 +28,14 @@ def cca(
     """
     batch = len(student)
     if batch < 2:
-        return 0 * student.sum(dim=1)  # not a bare zero, so that backward() works on such a batch too
+        return 0 * student.sum(
+            dim=1
+        )  # not a bare zero, so that backward() works on such a batch too
     # float64: Cholesky of a rank-deficient covariance needs epsilon to stand out from the rounding.
     x1, x2 = _centred(student.double()), _centred(teacher.double())
-    root1, root2 = (torch.linalg.cholesky(_covariance(x, x) + epsilon * _identity(x)) for x in (x1, x2))
+    root1, root2 = (
+        torch.linalg.cholesky(_covariance(x, x) + epsilon * _identity(x)) for x in (x1, x2)
+    )
     half = torch.linalg.solve_triangular(root1, _covariance(x1, x2), upper=False)
     whitened = torch.linalg.solve_triangular(root2, half.T, upper=False)
     # Beyond batch - 1 singular values are zero with arbitrary vectors; counting them would add a random gradient.

@@ -37,5 +37,7 @@ def contrastive(
         itself = torch.eye(len(cosines), dtype=torch.bool, device=cosines.device)
         loss = cosines.masked_fill(itself, 0).sum(dim=1)
     else:
-        loss = cross_entropy(cosines, torch.arange(len(cosines), device=cosines.device), reduction="none")
+        loss = cross_entropy(
+            cosines, torch.arange(len(cosines), device=cosines.device), reduction="none"
+        )
     return loss.new_zeros(mask.shape).masked_scatter(mask, loss)

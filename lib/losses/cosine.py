@@ -11,7 +11,9 @@ from lib.losses import _checks
 SHORTEST = 1e-8
 
 
-def cosine(student: Float[Tensor, "batch dim"], teacher: Float[Tensor, "batch dim"]) -> Float[Tensor, " batch"]:
+def cosine(
+    student: Float[Tensor, "batch dim"], teacher: Float[Tensor, "batch dim"]
+) -> Float[Tensor, " batch"]:
     """Cosine distance, one value per row, in [0, 2].
 
         cosine_i = 1 - <student_i, teacher_i> / (|student_i| |teacher_i|)

@@ -39,7 +39,9 @@ def max_margin(
     if negatives is None:
         distances = _to_all(distance, y, y_pos)
         positive = distances.diagonal()
-        to_negatives = distances[~torch.eye(n, dtype=torch.bool, device=y.device)].view(n, max(n - 1, 0))
+        to_negatives = distances[~torch.eye(n, dtype=torch.bool, device=y.device)].view(
+            n, max(n - 1, 0)
+        )
     else:
         positive, to_negatives = distance(y, y_pos), _to_all(distance, y, negatives)
     loss = positive

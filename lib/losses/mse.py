@@ -6,7 +6,9 @@ from torch import Tensor
 from lib.losses import _checks
 
 
-def mse(student: Float[Tensor, "batch dim"], teacher: Float[Tensor, "batch dim"]) -> Float[Tensor, " batch"]:
+def mse(
+    student: Float[Tensor, "batch dim"], teacher: Float[Tensor, "batch dim"]
+) -> Float[Tensor, " batch"]:
     """Mean over dimensions of the squared error, one value per row, in squared units of the embedding.
 
         mse_i = 1/dim * sum_j (student_ij - teacher_ij)^2

@@ -38,7 +38,9 @@ class SoftCCA(nn.Module):
     phi2: Tensor
     normaliser: Tensor
 
-    def __init__(self, dim: int, *, beta: float = 0.95, delta: float = 0.03, form: str = "code") -> None:
+    def __init__(
+        self, dim: int, *, beta: float = 0.95, delta: float = 0.03, form: str = "code"
+    ) -> None:
         super().__init__()
         if not 0 <= beta < 1 or not delta >= 0 or form not in ("code", "printed"):
             needed = "beta must lie in [0, 1), delta be at least 0 and form be 'code' or 'printed'"
@@ -48,7 +50,9 @@ class SoftCCA(nn.Module):
         self.register_buffer("phi2", torch.zeros(dim, dim))
         self.register_buffer("normaliser", torch.zeros(()))
 
-    def forward(self, z1: Float[Tensor, "batch dim"], z2: Float[Tensor, "batch dim"]) -> Float[Tensor, " batch"]:
+    def forward(
+        self, z1: Float[Tensor, "batch dim"], z2: Float[Tensor, "batch dim"]
+    ) -> Float[Tensor, " batch"]:
         """Equation 4.15 for projections of student (z1) and contextual teacher (z2), (batch, dim) each -> (batch,)."""
         _checks.pair(z1, z2)
         squared = (z1 - z2).square()
@@ -60,7 +64,11 @@ class SoftCCA(nn.Module):
         sdl = (self._off_diagonal(phi1) + self._off_diagonal(phi2)) / normaliser
         if self.training:
             # Detached: the history counts as a constant in later batches, and their graphs stay short.
-            self.phi1, self.phi2, self.normaliser = phi1.detach(), phi2.detach(), normaliser.detach()
+            self.phi1, self.phi2, self.normaliser = (
+                phi1.detach(),
+                phi2.detach(),
+                normaliser.detach(),
+            )
         return l2 + self.delta * sdl
 
     def _accumulated(self, phi: Tensor, z: Float[Tensor, "batch dim"]) -> Float[Tensor, "dim dim"]:

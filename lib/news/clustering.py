@@ -42,11 +42,17 @@ def distances(vectors: np.ndarray | csr_array) -> np.ndarray:
         raise ValueError(f"clustering needs at least two documents, got {count}")
     lengths = row_norms(vectors.astype(np.float64, copy=False))
     if not np.isfinite(lengths).all():
-        raise ValueError(f"the vector of document {int(np.argmin(np.isfinite(lengths)))} holds NaN or infinity")
+        raise ValueError(
+            f"the vector of document {int(np.argmin(np.isfinite(lengths)))} holds NaN or infinity"
+        )
     if not lengths.all():
-        raise ValueError(f"the vector of document {int(lengths.argmin())} is zero: it has no cosine distance")
+        raise ValueError(
+            f"the vector of document {int(lengths.argmin())} is zero: it has no cosine distance"
+        )
     if count > (fits := int((2 * psutil.virtual_memory().available / 8 / _COPIES) ** 0.5)):
-        raise ValueError(f"the distances of {count} documents do not fit in memory, those of {fits} do")
+        raise ValueError(
+            f"the distances of {count} documents do not fit in memory, those of {fits} do"
+        )
     if not issparse(vectors):
         return np.maximum(pdist(vectors, "cosine"), 0)
     condensed, row, end = np.empty(count * (count - 1) // 2), 0, 0
@@ -89,7 +95,9 @@ def cut(merges: np.ndarray, distance: float) -> np.ndarray:
 def score(clusters: np.ndarray, side: Side) -> Score:
     """How well clusters (documents,) meet the side's labelled pairs, and its events; errors as in `threshold`."""
     _check(len(clusters), side)
-    same = np.equal(*clusters[side.pairs].T)  # whether the two documents of each labelled pair share a cluster
+    same = np.equal(
+        *clusters[side.pairs].T
+    )  # whether the two documents of each labelled pair share a cluster
     right, share = int((same & side.positive).sum()), float(side.positive.mean())
     recall, precision = right / side.positive.sum(), right / max(same.sum(), 1)
     f1, single = 2 * right / (same.sum() + side.positive.sum()), 2 * share / (1 + share)
@@ -106,7 +114,9 @@ def _check(documents: int, side: Side) -> None:
         raise ValueError(f"the side has {len(side.texts)} documents, clustered are {documents}")
     for wanted, kind in ((True, "positive"), (False, "negative")):
         if wanted not in side.positive:
-            raise ValueError(f"the side has no {kind} pair: neither a threshold nor F1 means anything")
+            raise ValueError(
+                f"the side has no {kind} pair: neither a threshold nor F1 means anything"
+            )
 
 
 def drawn_pairs(side: Side, draws: int, seed: int) -> np.ndarray:
@@ -115,7 +125,9 @@ def drawn_pairs(side: Side, draws: int, seed: int) -> np.ndarray:
     A positive pair counts as often as its event is drawn, a negative one as often as its two events are, multiplied.
     """
     names, events = np.unique(side.events, return_inverse=True)
-    counts = np.random.default_rng(seed).multinomial(len(names), np.full(len(names), 1 / len(names)), draws)
+    counts = np.random.default_rng(seed).multinomial(
+        len(names), np.full(len(names), 1 / len(names)), draws
+    )
     first, second = events[side.pairs].T
     return (counts[:, first] * np.where(side.positive, 1, counts[:, second])).astype(float)
 

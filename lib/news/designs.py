@@ -58,13 +58,17 @@ def parse(identity: str) -> Design:
     if match is None:
         raise ValueError(f"unknown part {structure!r} of {identity!r}: expected {_EXPECTED}")
     fields = {name: value for name, value in match.groupdict().items() if value is not None}
-    fields |= {name: int(fields[name]) for name in ("layers", "heads", "linear_layers") if name in fields}
+    fields |= {
+        name: int(fields[name]) for name in ("layers", "heads", "linear_layers") if name in fields
+    }
     fields |= {name: True for name in ("bidirectional", "dropout", "relu") if name in fields}
     left = list(_PARTS)
     for part in parts:
         if fields.get("loss") == "complex" and "alpha" not in fields:
             if not (match := re.fullmatch(r"α=(0(\.\d+)?|1(\.0+)?)", part)):
-                raise ValueError(f"unknown part {part!r} of {identity!r}: complex needs α=<0 to 1>, as in α=0.5")
+                raise ValueError(
+                    f"unknown part {part!r} of {identity!r}: complex needs α=<0 to 1>, as in α=0.5"
+                )
             fields["alpha"] = float(match[1])
             continue
         place = next((number for number, group in enumerate(left) if part in group), None)
@@ -74,13 +78,24 @@ def parse(identity: str) -> Design:
         fields |= left[place][part]
         del left[: place + 1]
     if "loss" not in fields or (fields["loss"] == "complex" and "alpha" not in fields):
-        raise ValueError(f"{identity!r} ends too soon: expected MSE, cosine, triplet, or complex and α=<0 to 1>")
+        raise ValueError(
+            f"{identity!r} ends too soon: expected MSE, cosine, triplet, or complex and α=<0 to 1>"
+        )
     if fields.get("aggregation") == "CLS" and fields["architecture"] != "Transformer":
-        raise ValueError(f"{identity!r}: CLS is the first state of a Transformer; valid here: attentive, or no part")
-    if fields.get("aggregation") == "attentive" and fields["architecture"] not in (*RECURRENT, "Transformer"):
-        raise ValueError(f"{identity!r}: attentive aggregation is for recurrent students and Transformers")
+        raise ValueError(
+            f"{identity!r}: CLS is the first state of a Transformer; valid here: attentive, or no part"
+        )
+    if fields.get("aggregation") == "attentive" and fields["architecture"] not in (
+        *RECURRENT,
+        "Transformer",
+    ):
+        raise ValueError(
+            f"{identity!r}: attentive aggregation is for recurrent students and Transformers"
+        )
     if fields.get("annotated") and fields["loss"] in ("triplet", "complex"):
-        raise ValueError(f"{identity!r}: {fields['loss']} always has annotated documents; leave the part out")
+        raise ValueError(
+            f"{identity!r}: {fields['loss']} always has annotated documents; leave the part out"
+        )
     if "dropout" in fields and fields.get("linear_layers") != 2:
         raise ValueError(f"{identity!r}: +dropout stands between the two layers of +2 linear")
     return Design(identity, **fields)

@@ -17,7 +17,13 @@ CHECKED = 8192  # teacher vectors that are looked at together
 
 
 def train(
-    student: Student, rows: Rows, teacher: np.ndarray, parts: Sequence[np.ndarray], *, seed: int, settings: NewsSettings
+    student: Student,
+    rows: Rows,
+    teacher: np.ndarray,
+    parts: Sequence[np.ndarray],
+    *,
+    seed: int,
+    settings: NewsSettings,
 ) -> list[float]:
     """Train the student as its design says; returns the held-out loss after each epoch. The best epoch's weights stay.
 
@@ -31,19 +37,30 @@ def train(
     """
     check_tokens(rows)
     if len(teacher) != len(rows):
-        raise ValueError(f"every document needs a teacher vector: {len(rows)} documents, {len(teacher)} vectors")
+        raise ValueError(
+            f"every document needs a teacher vector: {len(rows)} documents, {len(teacher)} vectors"
+        )
     for start in range(0, len(teacher), CHECKED):
         norms = np.linalg.norm(teacher[start : start + CHECKED], axis=1)
-        for fine, told in ((np.isfinite(norms), "NaN in vector {}"), (norms > 0, "vector {} is zero")):
+        for fine, told in (
+            (np.isfinite(norms), "NaN in vector {}"),
+            (norms > 0, "vector {} is zero"),
+        ):
             if not fine.all():
-                raise ValueError(f"every document needs a teacher vector: {told.format(start + fine.argmin())}")
+                raise ValueError(
+                    f"every document needs a teacher vector: {told.format(start + fine.argmin())}"
+                )
     examples, held_out = parts
     wanted = 3 if student.design.loss in ("triplet", "complex") else 1
     for part, name in ((examples, "examples"), (held_out, "held-out examples")):
         if not len(part) or part.shape[1:] != (wanted,):
-            raise ValueError(f"expected {name} of {wanted} documents for {student.design.loss}, got {part.shape}")
+            raise ValueError(
+                f"expected {name} of {wanted} documents for {student.design.loss}, got {part.shape}"
+            )
     device = student.embedding.weight.device
-    targets = LazyRows(teacher, lambda part: nn.functional.normalize(torch.from_numpy(part), dim=-1).to(device))
+    targets = LazyRows(
+        teacher, lambda part: nn.functional.normalize(torch.from_numpy(part), dim=-1).to(device)
+    )
     lengths = np.array([len(row) for row in rows])
     # Adam leaves a token that no document has as it is; without those a step has less to do and gives the same bits.
     table = student.embedding
@@ -51,16 +68,25 @@ def train(
     for row in rows:
         seen[row] = True
     renumbered, present = LazyRows(rows, (np.cumsum(seen) - 1).__getitem__), np.flatnonzero(seen)
-    student.embedding = nn.Embedding.from_pretrained(table.weight.detach()[present], not table.weight.requires_grad)
+    student.embedding = nn.Embedding.from_pretrained(
+        table.weight.detach()[present], not table.weight.requires_grad
+    )
     torch.manual_seed(seed)
     order = np.random.default_rng(seed)
     own = [weights for name, weights in student.named_parameters() if name != "embedding.weight"]
     tokens = [weights for weights in student.embedding.parameters() if weights.requires_grad]
     rate = settings.rates.get(student.design.architecture, settings.rates["other"])
-    groups = [{"params": own, "lr": rate}, {"params": tokens, "lr": settings.rates.get("tokens", rate)}]
-    optimizer = torch.optim.Adam([group for group in groups if group["params"]], lr=rate, fused=True)
+    groups = [
+        {"params": own, "lr": rate},
+        {"params": tokens, "lr": settings.rates.get("tokens", rate)},
+    ]
+    optimizer = torch.optim.Adam(
+        [group for group in groups if group["params"]], lr=rate, fused=True
+    )
     best, weights, history = np.inf, copy.deepcopy(student.state_dict()), list[float]()
-    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=settings.plateau_patience)  # by 10
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(
+        optimizer, patience=settings.plateau_patience
+    )  # by 10
     for _ in range(settings.epochs):
         student.train()
         for batch in batches(examples, lengths, settings.batch_size, order):
@@ -69,7 +95,10 @@ def train(
             optimizer.step()
         student.eval()
         with torch.no_grad():
-            losses, end = torch.empty(len(held_out), device=device), 0  # of batches, each would keep its memory apart
+            losses, end = (
+                torch.empty(len(held_out), device=device),
+                0,
+            )  # of batches, each would keep its memory apart
             for batch in batches(held_out, lengths, settings.batch_size):
                 start, end = end, end + len(batch)
                 losses[start:end] = loss(student, renumbered, targets, batch)

@@ -16,7 +16,9 @@ from lib.store.records import Recipe, store
 
 TOKENS, TFIDF, ONE, TEACHER = "teacher tokens, averaged", "TF-IDF", "one cluster", "teacher"
 UNTUNED = "teacher, untuned"  # beside a tuned one
-TFIDF_BEFORE = "TF-IDF, words of the texts distilled on"  # knows what students know, and no word of the day
+TFIDF_BEFORE = (
+    "TF-IDF, words of the texts distilled on"  # knows what students know, and no word of the day
+)
 GIVEN = (ONE, TFIDF, TFIDF_BEFORE, TEACHER, UNTUNED, TOKENS)  # trained by nobody here
 
 
@@ -31,21 +33,35 @@ def of(model: str, seed: int, profile: Profile) -> dict[str, Any]:
 
 def prepare(pairs: list[tuple[str, int]], profile: Profile) -> None:
     """Compute what is missing of the (model, seed) in processes: first the teacher's vectors, then students."""
-    missing = [pair for pair in pairs if pair[0] not in GIVEN and not store().has(student_recipe(*pair, profile))]
+    missing = [
+        pair
+        for pair in pairs
+        if pair[0] not in GIVEN and not store().has(student_recipe(*pair, profile))
+    ]
     if missing:
         if profile.news.tuned_teacher:  # once, before many processes want it
-            executors.submit([(inputs.reader, (profile, profile.news.max_tokens))], None, "teacher, tuned")
-        reading = [(inputs.read, (use, profile)) for use in sorted(inputs.texts(profile), key="distilled".__ne__)]
+            executors.submit(
+                [(inputs.reader, (profile, profile.news.max_tokens))], None, "teacher, tuned"
+            )
+        reading = [
+            (inputs.read, (use, profile))
+            for use in sorted(inputs.texts(profile), key="distilled".__ne__)
+        ]
         executors.submit([*reading, (inputs.inputs_of, (profile,))], None, "teacher")
         # What takes long goes first, here as above, so that no core waits at the end.
-        missing.sort(key=lambda pair: [name in pair[0] for name in ("GRU", "Transformer(2", "BiLSTM")], reverse=True)
+        missing.sort(
+            key=lambda pair: [name in pair[0] for name in ("GRU", "Transformer(2", "BiLSTM")],
+            reverse=True,
+        )
         executors.submit([(of, (*pair, profile)) for pair in missing], None, "students")
 
 
 def student_recipe(model: str, seed: int, profile: Profile) -> Recipe:
     """All that makes a student and its vectors."""
     settings = profile.news.model_dump(mode="json", exclude={"events", "texts", "words"})
-    return inputs.recipe_of("news_student", profile, [model, seed, profile.width, settings], "lib.news.embedders")
+    return inputs.recipe_of(
+        "news_student", profile, [model, seed, profile.width, settings], "lib.news.embedders"
+    )
 
 
 @without_onednn()
@@ -56,23 +72,33 @@ def _student(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
     section, design = profile.news, designs.parse(model)
     given, vectors = inputs.inputs_of(profile), inputs.teacher_vectors(profile)
     ids: dict[str, Rows] = {**inputs.token_ids(profile)}
-    if design.architecture == "bag":  # what holds it, sentence-transformers' StaticEmbedding, knows no special tokens
+    if (
+        design.architecture == "bag"
+    ):  # what holds it, sentence-transformers' StaticEmbedding, knows no special tokens
         ids = {use: LazyRows(rows, lambda row: row[1:-1]) for use, rows in ids.items()}
     side = inputs.read_sides(profile)["train"]
     # Another identity is another run, as in the paper: twins of two schedules share no random number.
     own = int(np.random.SeedSequence([seed, zlib.crc32(model.encode())]).generate_state(1)[0])
     torch.manual_seed(own)
     student = Student(design, sizes(profile, given))
-    start = {"teacher": "tokens", "new": "reduced" if section.tokens == "pca" else ""}.get(design.tokens)
+    start = {"teacher": "tokens", "new": "reduced" if section.tokens == "pca" else ""}.get(
+        design.tokens
+    )
     if start:
         with torch.no_grad():
-            student.embedding.weight.copy_(torch.from_numpy(given[start])[:, : student.embedding.embedding_dim])
+            student.embedding.weight.copy_(
+                torch.from_numpy(given[start])[:, : student.embedding.embedding_dim]
+            )
     student.to(models.device())
     use = "train" if design.annotated or design.loss in ("triplet", "complex") else "distilled"
     examples, held_out = np.arange(len(ids[use]))[:, None], events.held_out(section.documents)
     if use == "train":
-        examples = np.unique(side.pairs)[:, None] if design.annotated else events.triplets(side, own)
-        examples = np.random.default_rng(own).permutation(examples)[: None if design.annotated else section.triplets]
+        examples = (
+            np.unique(side.pairs)[:, None] if design.annotated else events.triplets(side, own)
+        )
+        examples = np.random.default_rng(own).permutation(examples)[
+            : None if design.annotated else section.triplets
+        ]
         held_out = events.held_out(len(examples))
     parts = np.split(examples, [len(examples) - held_out])
     history = distil.train(student, ids[use], vectors[use], parts, seed=own, settings=section)
@@ -83,7 +109,9 @@ def _student(model: str, seed: int, profile: Profile) -> dict[str, np.ndarray]:
 def sizes(profile: Profile, given: dict[str, np.ndarray]) -> Sizes:
     """The widths of a profile's students: the paper's times its `width`, in steps of eight; the teacher's output."""
     vocabulary, wide = given["tokens"].shape
-    token, hidden, feed_forward = (scaled(number, profile.width) for number in (TOKEN_DIM, 128, 1024))
+    token, hidden, feed_forward = (
+        scaled(number, profile.width) for number in (TOKEN_DIM, 128, 1024)
+    )
     return Sizes(vocabulary, token, hidden, int(given["output"]), wide, feed_forward)
 
 

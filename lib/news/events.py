@@ -53,12 +53,16 @@ def read(profile: Profile) -> dict[str, Side]:
         sides = _of_clusters(task, profile.news.positives, profile.corpus.seed)
     else:
         if missing := [name for name in SIDES if not (task / f"{name}.jsonl").is_file()]:
-            raise ValueError(f"{task}: expected {CLUSTERS}, or pair files, of which {missing[0]}.jsonl is missing")
+            raise ValueError(
+                f"{task}: expected {CLUSTERS}, or pair files, of which {missing[0]}.jsonl is missing"
+            )
         sides = {name: _of_pairs(task, name) for name in SIDES}
     for name, side in sides.items():
         for wanted, kind in ((True, "positive"), (False, "negative")):
             if wanted not in side.positive:
-                raise ValueError(f"{task}: the side {name} has no {kind} pair; give it other events")
+                raise ValueError(
+                    f"{task}: the side {name} has no {kind} pair; give it other events"
+                )
     return sides
 
 
@@ -82,12 +86,16 @@ def _of_clusters(folder: Path, positives: float, seed: int) -> dict[str, Side]:
         warnings.warn(f"{folder}: {note}", stacklevel=2)
     topics = {text_id: event.partition("_")[0] for text_id, event in read_task.clusters.items()}
     named = sorted({*topics.values()}, key=lambda topic: (len(topic), topic))  # "2" before "10"
-    place = {topic: topic if topic in SIDES else SIDES[number % 3] for number, topic in enumerate(named)}
+    place = {
+        topic: topic if topic in SIDES else SIDES[number % 3] for number, topic in enumerate(named)
+    }
     sides = {}
     for number, name in enumerate(SIDES):
         own = [text_id for text_id, topic in topics.items() if place[topic] == name]
         if not own:
-            raise ValueError(f"{folder}: no event of the side {name}: expected at least three topics")
+            raise ValueError(
+                f"{folder}: no event of the side {name}: expected at least three topics"
+            )
         events = np.unique([read_task.clusters[text_id] for text_id in own], return_inverse=True)[1]
         topic = np.array([topics[text_id] for text_id in own])
         pairs = np.column_stack(np.triu_indices(len(own), 1))
@@ -120,7 +128,9 @@ def _of_pairs(folder: Path, name: str) -> Side:
     ends, same = np.array(pairs), np.array(positive)
     links = coo_array((np.ones(same.sum()), ends[same].T), shape=(len(rows), len(rows)))
     events = connected_components(links, directed=False)[1].astype(np.int64)
-    texts, groups = (tuple(getattr(document, field) for document in documents) for field in ("text", "id"))
+    texts, groups = (
+        tuple(getattr(document, field) for document in documents) for field in ("text", "id")
+    )
     return Side(texts, groups, ends, same, events, complete=False)
 
 
@@ -137,7 +147,10 @@ def triplets(side: Side, seed: int) -> np.ndarray:
     rows = []
     for anchor in np.unique(side.pairs).tolist():
         if negatives := partners.get((anchor, False)):
-            rows += [(anchor, other, order.choice(negatives)) for other in partners.get((anchor, True), [anchor])]
+            rows += [
+                (anchor, other, order.choice(negatives))
+                for other in partners.get((anchor, True), [anchor])
+            ]
     return np.array(rows)
 
 
@@ -182,7 +195,9 @@ def drawn_windows(profile: Profile, sides: dict[str, Side]) -> np.ndarray:
             if document.group not in groups and int(folder.contents[row]) not in contents:
                 words = [word.start() for word in re.finditer(r"\S+", document.text)]
                 count, words = len(words), [*words, len(document.text)]
-                last = count - math.ceil(section.words / 2)  # where a window of half the words begins
+                last = count - math.ceil(
+                    section.words / 2
+                )  # where a window of half the words begins
                 for first in range(0, max(last + 1, min(count, 1)), section.words):
                     start, end = words[first], words[min(first + section.words, count)]
                     if has_token(document.text[start:end]):
@@ -191,7 +206,9 @@ def drawn_windows(profile: Profile, sides: dict[str, Side]) -> np.ndarray:
     wanted = section.documents + held_out(section.documents)
     if len(windows) < wanted:
         told = f"the folders {', '.join(section.texts)} hold {len(windows)} windows of {section.words} words"
-        raise ValueError(f"{told}, {wanted} are wanted; lower news.documents or add a folder to news.texts")
+        raise ValueError(
+            f"{told}, {wanted} are wanted; lower news.documents or add a folder to news.texts"
+        )
     return windows[np.random.default_rng(profile.corpus.seed).permutation(len(windows))[:wanted]]
 
 
@@ -206,5 +223,7 @@ def rated_stories(profile: Profile) -> tuple[list[str], np.ndarray] | None:
         return None
     from lib.data.builders.mini import gensim_files
 
-    ratings = np.triu(np.loadtxt(gensim_files.path(gensim_files.RATINGS)), 1)  # the file holds each pair once
+    ratings = np.triu(
+        np.loadtxt(gensim_files.path(gensim_files.RATINGS)), 1
+    )  # the file holds each pair once
     return gensim_files.lines(gensim_files.STORIES), ratings + ratings.T

@@ -50,24 +50,41 @@ def _windows(profile: Profile) -> events.Windows:
 
 
 def _windows_recipe(profile: Profile) -> Recipe:
-    settings = [profile.news.model_dump(mode="json", include={"documents", "words"}), profile.corpus.seed]
+    settings = [
+        profile.news.model_dump(mode="json", include={"documents", "words"}),
+        profile.corpus.seed,
+    ]
     files = [[sha256(path) for path in folder.files] for folder in events.text_folders(profile)]
-    tested = [[side.texts, side.groups] for name, side in read_sides(profile).items() if name != "train"]
+    tested = [
+        [side.texts, side.groups] for name, side in read_sides(profile).items() if name != "train"
+    ]
     code = source_key("lib.news.events", stop=_STOP)
-    return {"kind": "news_windows", "settings": settings, "files": files, "tested": fingerprint(tested), "code": code}
+    return {
+        "kind": "news_windows",
+        "settings": settings,
+        "files": files,
+        "tested": fingerprint(tested),
+        "code": code,
+    }
 
 
-def recipe_of(kind: str, profile: Profile, settings: Any, module: str = "lib.news.inputs") -> Recipe:
+def recipe_of(
+    kind: str, profile: Profile, settings: Any, module: str = "lib.news.inputs"
+) -> Recipe:
     """module: whose code makes the value; what this module makes does not depend on how students are trained."""
 
     def read() -> list[Any]:
-        pairs = [[side.pairs.tolist(), side.positive.tolist()] for side in read_sides(profile).values()]
+        pairs = [
+            [side.pairs.tolist(), side.positive.tolist()] for side in read_sides(profile).values()
+        ]
         clustered = {use: [*part] for use, part in texts(profile).items() if use != "distilled"}
         return [fingerprint(clustered), fingerprint(pairs), _windows_recipe(profile)]
 
     data = once({"kind": "news_data", "profile": profile.model_dump(mode="json")}, read)
     made_by = [source_key(module, "lib.config.environment", stop=_STOP)]
-    made_by.append([models.device(), keys.versions("torch", "transformers", "numpy", "scipy", "scikit-learn")])
+    made_by.append(
+        [models.device(), keys.versions("torch", "transformers", "numpy", "scipy", "scikit-learn")]
+    )
     teacher = keys.structural_teacher(profile)
     if profile.news.tuned_teacher:
         teacher = tuning.recipe(profile, read_sides(profile)["train"])
@@ -97,7 +114,9 @@ def read(use: str, profile: Profile) -> dict[str, np.ndarray]:
         return {"vectors": teacher().encode(part), "ids": np.concatenate(rows), "lengths": lengths}
 
     recipe = recipe_of("news_teacher", profile, [use, max_tokens(use, profile)])
-    return once(recipe, lambda: store().mapped(recipe, lambda: texts(profile)[use], embed, piece=PIECE))
+    return once(
+        recipe, lambda: store().mapped(recipe, lambda: texts(profile)[use], embed, piece=PIECE)
+    )
 
 
 def reader(profile: Profile, max_tokens: int) -> Any:
@@ -113,7 +132,9 @@ def untuned(profile: Profile) -> dict[str, np.ndarray]:
 
     def embed() -> dict[str, np.ndarray]:
         encoder = _encoder(profile, profile.news.max_tokens)
-        vectors = {use: encoder.encode(part) for use, part in texts(profile).items() if use != "distilled"}
+        vectors = {
+            use: encoder.encode(part) for use, part in texts(profile).items() if use != "distilled"
+        }
         return vectors | {"megabytes": _megabytes(encoder)}
 
     return store().arrays(recipe_of("news_untuned", profile, profile.news.max_tokens), embed)
@@ -146,7 +167,10 @@ def inputs_of(profile: Profile) -> dict[str, np.ndarray]:
         tokens = teacher.model.get_input_embeddings().weight.cpu().numpy()
         width = scaled(TOKEN_DIM, profile.width)
         reduced = PCA(width, svd_solver="covariance_eigh").fit_transform(tokens)
-        vectors = {"tokens": tokens, "reduced": (SPREAD * reduced / reduced.std()).astype(np.float32)}
+        vectors = {
+            "tokens": tokens,
+            "reduced": (SPREAD * reduced / reduced.std()).astype(np.float32),
+        }
         return vectors | {"megabytes": _megabytes(teacher), "output": np.array(teacher.dim)}
 
     recipe = recipe_of("news_inputs", profile, [profile.width, SPREAD])

@@ -11,7 +11,9 @@ MARGIN = 0.5  # as the organisers' reproduction trains the teacher
 
 
 def triplet(
-    anchor: Float[Tensor, "batch dim"], positive: Float[Tensor, "batch dim"], negative: Float[Tensor, "batch dim"]
+    anchor: Float[Tensor, "batch dim"],
+    positive: Float[Tensor, "batch dim"],
+    negative: Float[Tensor, "batch dim"],
 ) -> Float[Tensor, " batch"]:
     """The hinge on how much nearer the positive is than the negative, one value per row.
 
@@ -23,14 +25,19 @@ def triplet(
     for other in (positive, negative):
         if anchor.ndim != 2 or other.shape != anchor.shape:
             shapes = ", ".join(str(tuple(rows.shape)) for rows in (anchor, positive, negative))
-            raise ValueError(f"anchor, positive and negative must have the same shape (batch, dim), got {shapes}")
+            raise ValueError(
+                f"anchor, positive and negative must have the same shape (batch, dim), got {shapes}"
+            )
     anchor, positive, negative = (unit_rows(rows) for rows in (anchor, positive, negative))
     near, far = (vector_norm(anchor - other, dim=1) for other in (positive, negative))
     return (near - far + MARGIN).relu()
 
 
 def complex(
-    students: tuple[Tensor, Tensor, Tensor], teachers: tuple[Tensor, Tensor, Tensor], *, alpha: float
+    students: tuple[Tensor, Tensor, Tensor],
+    teachers: tuple[Tensor, Tensor, Tensor],
+    *,
+    alpha: float,
 ) -> Float[Tensor, " batch"]:
     """Triplet loss and distillation together, one value per row.
 
@@ -42,6 +49,10 @@ def complex(
     if not 0 <= alpha <= 1:
         raise ValueError(f"alpha must be from 0 to 1, got {alpha}")
     if not len(students) == len(teachers) == 3:
-        raise ValueError(f"a triplet has three documents, got {len(students)} of student, {len(teachers)} of teacher")
-    copied = sum(mse(student, teacher) for student, teacher in zip(students, teachers, strict=True)) / 3
+        raise ValueError(
+            f"a triplet has three documents, got {len(students)} of student, {len(teachers)} of teacher"
+        )
+    copied = (
+        sum(mse(student, teacher) for student, teacher in zip(students, teachers, strict=True)) / 3
+    )
     return alpha * triplet(*students) + (1 - alpha) * copied

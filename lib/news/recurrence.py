@@ -15,17 +15,29 @@ def gru(
     cells: nn.GRU, vectors: Float[Tensor, "batch tokens width"], lengths: Int[Tensor, " batch"]
 ) -> Float[Tensor, "batch tokens states"]:
     """The states of `cells`, a GRU without dropout, on the CPU; behind a document's length they mean nothing."""
-    (batch, steps, _), directions, hidden = vectors.shape, 1 + cells.bidirectional, cells.hidden_size
+    (batch, steps, _), directions, hidden = (
+        vectors.shape,
+        1 + cells.bidirectional,
+        cells.hidden_size,
+    )
     ahead = torch.arange(steps)[:, None].expand(-1, batch)
     # Backwards from a document's last token: padding is behind it in both directions.
-    order = torch.stack([ahead, (lengths - 1 - ahead) % steps][:directions])  # (directions, tokens, batch)
+    order = torch.stack(
+        [ahead, (lengths - 1 - ahead) % steps][:directions]
+    )  # (directions, tokens, batch)
     read = torch.arange(batch) * steps + order
-    places = ((order + 1) * directions + torch.arange(directions)[:, None, None]) * batch + torch.arange(batch)
+    places = (
+        (order + 1) * directions + torch.arange(directions)[:, None, None]
+    ) * batch + torch.arange(batch)
     for layer in zip(*[iter(cells.all_weights)] * directions, strict=True):
-        inner, outer, inner_bias, outer_bias = (torch.stack(part) for part in zip(*layer, strict=True))
+        inner, outer, inner_bias, outer_bias = (
+            torch.stack(part) for part in zip(*layer, strict=True)
+        )
         gates_bias, new_bias = outer_bias[:, None].split([2 * hidden, hidden], 2)
         bias = inner_bias[:, None] + nn.functional.pad(gates_bias, (0, hidden))
-        rows = torch.embedding(vectors.flatten(0, 1), read).flatten(1, 2)  # picks rows; quicker back than indexing
+        rows = torch.embedding(vectors.flatten(0, 1), read).flatten(
+            1, 2
+        )  # picks rows; quicker back than indexing
         given = torch.baddbmm(bias, rows, inner.transpose(1, 2)).unflatten(1, (steps, batch))
         states: Any = _Recurrence.apply(given, outer, new_bias)
         vectors = torch.embedding(states.flatten(0, 2), places.permute(2, 1, 0)).flatten(2)
@@ -41,7 +53,9 @@ class _Recurrence(torch.autograd.Function):
         hidden, shape = weights.shape[2], given.transpose(0, 1).shape[:3]
         states = given.new_zeros(len(given[0]) + 1, *shape[1:], hidden)
         gates, new, q = (given.new_empty(*shape, width) for width in (2 * hidden, hidden, hidden))
-        w_rz, w_n = (part.transpose(1, 2).contiguous() for part in weights.split([2 * hidden, hidden], 1))
+        w_rz, w_n = (
+            part.transpose(1, 2).contiguous() for part in weights.split([2 * hidden, hidden], 1)
+        )
         bias = bias.expand(states.shape[1:]).contiguous()
         given_rz, given_n = given.transpose(0, 1).split([2 * hidden, hidden], 3)
         over = (given_rz, given_n, gates, *gates.chunk(2, -1), q, new, states[:-1], states[1:])
@@ -59,7 +73,9 @@ class _Recurrence(torch.autograd.Function):
         (r, z), before, grad = gates.chunk(2, -1), states[:-1], grad.clone()
         slope_r, slope_z = torch.addcmul(gates, gates, gates, value=-1).chunk(2, -1)
         slope_n = (1 - z) * torch.addcmul(torch.ones_like(new), new, new, value=-1)
-        inner = new.new_empty(*new.shape[:3], 3, new.shape[3])  # gradients of W h, divided by that of the next h
+        inner = new.new_empty(
+            *new.shape[:3], 3, new.shape[3]
+        )  # gradients of W h, divided by that of the next h
         torch.mul(slope_r, slope_n * q, out=inner[..., 0, :])
         torch.mul(slope_z, before - new, out=inner[..., 1, :])
         torch.mul(slope_n, r, out=inner[..., 2, :])

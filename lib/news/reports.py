@@ -39,7 +39,13 @@ def stories() -> dict[str, list[str]]:
 def rows(seed: int) -> list[dict[str, str]]:
     """Rows of id, text, `group`, the story, and `label`, `<side>_<story>`; sides get stories of the same lengths."""
     held = stories()
-    luck = dict(zip(held, np.random.default_rng([seed, zlib.crc32(b"reports")]).random(len(held)), strict=True))
+    luck = dict(
+        zip(
+            held,
+            np.random.default_rng([seed, zlib.crc32(b"reports")]).random(len(held)),
+            strict=True,
+        )
+    )
     reports = []
     for place, name in enumerate(sorted(held, key=lambda name: (len(held[name]), luck[name]))):
         count = min(MOST, max(1, len(held[name]) // SENTENCES))
@@ -53,6 +59,12 @@ def rows(seed: int) -> list[dict[str, str]]:
 def _write(folder: Path, seed: int) -> None:
     reports = rows(seed)
     documents = [{key: row[key] for key in ("id", "text", "group")} for row in reports]
-    write_folder(folder, documents, "Reports of events", _SOURCE, "Each story's sentences, dealt to its reports.")
+    write_folder(
+        folder,
+        documents,
+        "Reports of events",
+        _SOURCE,
+        "Each story's sentences, dealt to its reports.",
+    )
     events = [{"id": row["id"], "label": row["label"]} for row in reports]
     write_lines(folder / "tasks/events/clusters.jsonl", events)

@@ -53,7 +53,9 @@ class Sizes:
     feed_forward: int
 
 
-PAPER = Sizes(vocabulary=119_547, token=128, hidden=128, output=256, teacher_token=768, feed_forward=1024)
+PAPER = Sizes(
+    vocabulary=119_547, token=128, hidden=128, output=256, teacher_token=768, feed_forward=1024
+)
 
 
 @contextmanager
@@ -85,7 +87,9 @@ class Student(nn.Module):
         width = width if design.architecture in RECURRENT else sizes.output
         self.scorer = None
         if design.aggregation == "attentive":
-            self.scorer = nn.Sequential(nn.Linear(width, width // 2), nn.ReLU(), nn.Linear(width // 2, 1))
+            self.scorer = nn.Sequential(
+                nn.Linear(width, width // 2), nn.ReLU(), nn.Linear(width // 2, 1)
+            )
 
     def forward(
         self, ids: Int[Tensor, "batch tokens"], lengths: Int[Tensor, " batch"]
@@ -146,7 +150,9 @@ def static_embedding(student: Student, tokenizer: Any) -> Any:
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
     if student.design.architecture != "bag":
-        raise ValueError(f"{student.design.identity!r} is no bag: only averaged token vectors are a StaticEmbedding")
+        raise ValueError(
+            f"{student.design.identity!r} is no bag: only averaged token vectors are a StaticEmbedding"
+        )
     with torch.no_grad():
         table = student.after(student.embedding.weight).cpu().numpy()
     return StaticEmbedding(tokenizer.backend_tokenizer, embedding_weights=table)
@@ -157,7 +163,11 @@ class Recurrent(nn.Module):
 
     def __init__(self, design: Design, token: int, hidden: int):
         super().__init__()
-        options = {"num_layers": design.layers, "bidirectional": design.bidirectional, "batch_first": True}
+        options = {
+            "num_layers": design.layers,
+            "bidirectional": design.bidirectional,
+            "batch_first": True,
+        }
         self.cells = getattr(nn, design.architecture)(token, hidden, **options)
 
     def forward(self, vectors: Tensor, inside: Tensor, lengths: Tensor) -> Tensor:
@@ -167,7 +177,9 @@ class Recurrent(nn.Module):
         if not self.cells.bidirectional or bool((lengths == vectors.shape[1]).all()):
             return self.cells(vectors)[0]
         packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
-        return pad_packed_sequence(self.cells(packed)[0], batch_first=True, total_length=vectors.shape[1])[0]
+        return pad_packed_sequence(
+            self.cells(packed)[0], batch_first=True, total_length=vectors.shape[1]
+        )[0]
 
 
 class Transformer(nn.Module):
@@ -176,8 +188,12 @@ class Transformer(nn.Module):
     def __init__(self, design: Design, token: int, feed_forward: int):
         super().__init__()
         if token % design.heads:
-            raise ValueError(f"{design.identity!r}: {design.heads} attention heads do not divide the width {token}")
-        layer = nn.TransformerEncoderLayer(token, design.heads, feed_forward, DROPOUT, batch_first=True)
+            raise ValueError(
+                f"{design.identity!r}: {design.heads} attention heads do not divide the width {token}"
+            )
+        layer = nn.TransformerEncoderLayer(
+            token, design.heads, feed_forward, DROPOUT, batch_first=True
+        )
         self.layers = nn.TransformerEncoder(layer, design.layers, enable_nested_tensor=False)
 
     def forward(self, vectors: Tensor, inside: Tensor, lengths: Tensor) -> Tensor:
@@ -217,7 +233,9 @@ def _body(design: Design, sizes: Sizes, token: int) -> tuple[nn.Module, int]:
     if kind == "FFN":
         widths = [token, *(hidden * 2 ** (number + 1) for number in range(design.layers))]
         pairs = zip(widths[:-1], widths[1:], strict=True)
-        return PerToken(*(part for pair in pairs for part in (nn.Linear(*pair), nn.ReLU()))), widths[-1]
+        return PerToken(
+            *(part for pair in pairs for part in (nn.Linear(*pair), nn.ReLU()))
+        ), widths[-1]
     if kind == "CNN-1":
         return Convolutions((token, FILTERS, 3)), FILTERS
     if kind == "CNN-2":
@@ -229,9 +247,13 @@ def _linear(design: Design, sizes: Sizes, width: int) -> tuple[nn.Module, nn.Mod
     """The linear layers before the aggregation and behind it; for a mean, one layer means the same on both sides."""
     output = sizes.output
     if design.aggregation == "CLS":
-        return nn.Identity(), nn.Sequential(nn.Linear(width, output), nn.Tanh(), nn.Linear(output, output))
+        return nn.Identity(), nn.Sequential(
+            nn.Linear(width, output), nn.Tanh(), nn.Linear(output, output)
+        )
     if design.architecture == "Transformer":
-        return nn.Sequential(*([nn.ReLU()] if design.relu else []), nn.Linear(width, output)), nn.Identity()
+        return nn.Sequential(
+            *([nn.ReLU()] if design.relu else []), nn.Linear(width, output)
+        ), nn.Identity()
     if design.linear_layers == 2:
         between = [nn.ReLU(), nn.Dropout(DROPOUT if design.dropout else 0.0)]
         return nn.Sequential(nn.Linear(width, output), *between), nn.Linear(output, output)

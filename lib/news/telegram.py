@@ -29,7 +29,11 @@ class _Page(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.properties, self.inside, self.words = dict[str | None, str | None](), False, list[str]()
+        self.properties, self.inside, self.words = (
+            dict[str | None, str | None](),
+            False,
+            list[str](),
+        )
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
@@ -57,9 +61,15 @@ def page(content: bytes) -> tuple[str, str, str] | None:
 
 def pages(archives: Path) -> Iterator[tuple[str, bytes]]:
     """(day, content) of every HTML page; `ValueError` that names a damaged archive, or a folder without any."""
-    places = [path for path in sorted(archives.glob("*")) if path.is_dir() or path.name.endswith((".tar.gz", ".tgz"))]
+    places = [
+        path
+        for path in sorted(archives.glob("*"))
+        if path.is_dir() or path.name.endswith((".tar.gz", ".tgz"))
+    ]
     if not places:
-        raise ValueError(f"{archives}: expected .tar.gz archives of the Telegram contest, or folders, found none")
+        raise ValueError(
+            f"{archives}: expected .tar.gz archives of the Telegram contest, or folders, found none"
+        )
     for place in places:
         day = next((day for day in DAYS if day in place.name), "")
         if place.is_dir():
@@ -74,20 +84,26 @@ def pages(archives: Path) -> Iterator[tuple[str, bytes]]:
                 while stream.read(2**20):
                     pass
         except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-            raise ValueError(f"{place}: the archive is cut off or damaged ({error}); copy it again") from error
+            raise ValueError(
+                f"{place}: the archive is cut off or damaged ({error}); copy it again"
+            ) from error
 
 
 def annotated(pairs: Path, day: str) -> list[dict[str, str]]:
     """Two URLs, `a` and `b`, and the `label` of each pair of a day; `ValueError` that names the file and the line."""
     files = sorted(pairs.glob(f"ru_clustering_{day}*.tsv"))
     if not files:
-        raise ValueError(f"{pairs}: expected ru_clustering_{day}*.tsv of the shared task's repository")
+        raise ValueError(
+            f"{pairs}: expected ru_clustering_{day}*.tsv of the shared task's repository"
+        )
     rows, file = [], files[-1]  # the last is the corrected version
     try:
         lines = file.read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise ValueError(f"{file}: not UTF-8 ({error.reason} at byte {error.start})") from error
-    for number, values in enumerate(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE), start=2):
+    for number, values in enumerate(
+        csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE), start=2
+    ):
         a, b, quality = (values.get(name) for name in ("first_url", "second_url", "quality"))
         if quality not in _LABELS or not (a and b):
             raise ValueError(f"{file}:{number}: expected two URLs and OK or BAD, got {quality!r}")
@@ -100,9 +116,13 @@ def annotated(pairs: Path, day: str) -> list[dict[str, str]]:
 def write(archives: Path, pairs: Path, folder: Path) -> list[str]:
     """Write the dataset folder, and return the URLs of pairs that no archive holds; these pairs are left out. They are
     listed in the folder's `missing_urls.txt` too, and counted in its README."""
-    chosen = dict[str, tuple[int, str]]()  # URL: which of all pages is kept, and its side; annotated days come first
+    chosen = dict[
+        str, tuple[int, str]
+    ]()  # URL: which of all pages is kept, and its side; annotated days come first
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile("w+", encoding="utf-8", dir=folder) as held:  # all pages, more than memory holds
+    with tempfile.TemporaryFile(
+        "w+", encoding="utf-8", dir=folder
+    ) as held:  # all pages, more than memory holds
         for number, (day, content) in enumerate(pages(archives)):
             url, title, text = page(content) or ("", "", "")
             side = DAYS.get(day, "")
@@ -114,15 +134,21 @@ def write(archives: Path, pairs: Path, folder: Path) -> list[str]:
         for day, side in DAYS.items():
             every, kept = annotated(pairs, day), []
             for row in every:
-                absent = [row[end] for end in ("a", "b") if chosen.get(row[end], (0, ""))[1] != side]
+                absent = [
+                    row[end] for end in ("a", "b") if chosen.get(row[end], (0, ""))[1] != side
+                ]
                 missing.update(dict.fromkeys(absent))
                 kept += [] if absent else [row]
             counts.append(f"{side}: {len(kept)} of {len(every)} pairs")
             write_lines(folder / "tasks" / "pairs" / f"{side}.jsonl", kept)
-        counts.append(f"{len(missing)} URLs of pairs are in no archive of their day (missing_urls.txt)")
+        counts.append(
+            f"{len(missing)} URLs of pairs are in no archive of their day (missing_urls.txt)"
+        )
         held.seek(0)
         rows = ((number, json.loads(line)) for number, line in enumerate(held))
         documents = (row for number, row in rows if chosen.get(row["id"], (-1,))[0] == number)
         write_folder(folder, documents, "News of the Telegram contest", "; ".join(counts))
-    (folder / "missing_urls.txt").write_text("".join(f"{url}\n" for url in missing), encoding="utf-8")
+    (folder / "missing_urls.txt").write_text(
+        "".join(f"{url}\n" for url in missing), encoding="utf-8"
+    )
     return list(missing)

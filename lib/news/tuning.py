@@ -23,10 +23,17 @@ from lib.store.records import Recipe, once, store
 from lib.store.source_keys import source_key
 
 DIM = 256  # of the paper's teacher
-TOKENS = 96  # of a document while tuning: a story tells its event at once, and longer ones cost minutes
-TRIPLETS = 256  # of a step; those of one topic share their documents, each of which is embedded once
+TOKENS = (
+    96  # of a document while tuning: a story tells its event at once, and longer ones cost minutes
+)
+TRIPLETS = (
+    256  # of a step; those of one topic share their documents, each of which is embedded once
+)
 EPOCHS = 2
-RATE, HEAD_RATE = 3e-5, 1e-3  # published 1e-5 for many more steps; the layer is new, the encoder is not
+RATE, HEAD_RATE = (
+    3e-5,
+    1e-3,
+)  # published 1e-5 for many more steps; the layer is new, the encoder is not
 SEED = 0
 
 
@@ -37,13 +44,23 @@ class TunedTeacher:
     """
 
     def __init__(self, encoder: Any):
-        self.encoder, self.tokenizer, self.model, self.dim = encoder, encoder.tokenizer, encoder.model, DIM
+        self.encoder, self.tokenizer, self.model, self.dim = (
+            encoder,
+            encoder.tokenizer,
+            encoder.model,
+            DIM,
+        )
         if not hasattr(self.model, "news_head"):
             self.model.news_head = nn.Linear(encoder.dim, DIM).to(self.model.device)
 
     def embed(self, texts: Sequence[str]) -> Tensor:
         """(texts, 256) vectors of length 1, with gradients."""
-        options = {"truncation": True, "max_length": self.encoder.max_tokens, "padding": True, "verbose": False}
+        options = {
+            "truncation": True,
+            "max_length": self.encoder.max_tokens,
+            "padding": True,
+            "verbose": False,
+        }
         batch = self.tokenizer(list(texts), return_tensors="pt", **options).to(self.model.device)
         states = self.model.news_head(self.model(**batch).last_hidden_state)
         counted = batch["attention_mask"].unsqueeze(2)
@@ -66,7 +83,13 @@ def recipe(profile: Profile, side: Side) -> Recipe:
     made_by = [source_key("lib.news.tuning", "lib.config.environment", stop=keys.NOT_ENTERED)]
     made_by.append([models.device(), keys.versions("torch", "transformers", "numpy")])
     settings, encoder = [min(TOKENS, profile.news.max_tokens)], keys.structural_teacher(profile)
-    return {"kind": "news_tuned", "settings": settings, "train": seen, "teacher": encoder, "code": made_by}
+    return {
+        "kind": "news_tuned",
+        "settings": settings,
+        "train": seen,
+        "teacher": encoder,
+        "code": made_by,
+    }
 
 
 def load(encoder: Any, profile: Profile, side: Side) -> TunedTeacher:
@@ -83,7 +106,9 @@ def load(encoder: Any, profile: Profile, side: Side) -> TunedTeacher:
 
     key, teacher = recipe(profile, side), TunedTeacher(encoder)
     weights = once(key, lambda: store().arrays(key, make))
-    teacher.model.load_state_dict({name: torch.from_numpy(weights[name]) for name in teacher.model.state_dict()})
+    teacher.model.load_state_dict(
+        {name: torch.from_numpy(weights[name]) for name in teacher.model.state_dict()}
+    )
     teacher.model.requires_grad_(False)
     return teacher
 
@@ -96,13 +121,19 @@ def tune(teacher: TunedTeacher, side: Side, epochs: int = EPOCHS) -> list[float]
     """
     every = events.triplets(side, SEED)
     if not len(every):
-        raise ValueError("no document of the train side has a negative pair: there is no triplet to tune on")
+        raise ValueError(
+            "no document of the train side has a negative pair: there is no triplet to tune on"
+        )
     order, model = np.random.default_rng(SEED), teacher.model
     parts = np.split(every, range(TRIPLETS, len(every), TRIPLETS))
     model.requires_grad_(True).train()
     head = model.news_head.parameters()
-    body: list[Any] = [values for name, values in model.named_parameters() if not name.startswith("news_head.")]
-    optimizer = torch.optim.AdamW([{"params": body, "lr": RATE}, {"params": head, "lr": HEAD_RATE}], fused=True)
+    body: list[Any] = [
+        values for name, values in model.named_parameters() if not name.startswith("news_head.")
+    ]
+    optimizer = torch.optim.AdamW(
+        [{"params": body, "lr": RATE}, {"params": head, "lr": HEAD_RATE}], fused=True
+    )
     torch.manual_seed(SEED)  # of dropout
     history = []
     for _ in range(epochs):

@@ -17,16 +17,22 @@ def _read(name: str) -> pd.DataFrame:
     return pd.read_csv(FOLDER / f"{name}.csv", keep_default_na=False)
 
 
-BOXPLOTS = tuple(_read("boxplots")["label"].unique())  # the figures that rank models: 4.2 to 4.12, and 5.3
+BOXPLOTS = tuple(
+    _read("boxplots")["label"].unique()
+)  # the figures that rank models: 4.2 to 4.12, and 5.3
 CHAPTER_4 = tuple(label for label in BOXPLOTS if label.startswith("fig4_"))
-CHAPTER_5 = tuple(_read("tab5_7")["model"].unique())  # the models of Chapter 5, as Table 5.7 lists them
+CHAPTER_5 = tuple(
+    _read("tab5_7")["model"].unique()
+)  # the models of Chapter 5, as Table 5.7 lists them
 NEWS = "news_fig1"  # ours: the news paper has no figure, its eight tables together make one
 
 
 def labels() -> list[str]:
     """Every label that has published numbers, figures first."""
     labels = (*BOXPLOTS, *_CURVES, NEWS, *(path.stem for path in FOLDER.glob("*tab*.csv")))
-    return sorted(labels, key=lambda label: re.sub(r"\d+", lambda number: number[0].zfill(2), label))
+    return sorted(
+        labels, key=lambda label: re.sub(r"\d+", lambda number: number[0].zfill(2), label)
+    )
 
 
 def load(label: str) -> pd.DataFrame:
@@ -58,7 +64,9 @@ def _boxplot(label: str) -> pd.DataFrame:
     scores = _read("ch5_accuracies" if label == "fig5_3" else "ch4_accuracies")
     if label == "fig5_3":
         scores = scores.assign(identity=scores["model"] + ";" + scores["round"])
-    exact = scores["correct"] / scores["examples"]  # the printed six digits would blur the boxes at 1e-6
+    exact = (
+        scores["correct"] / scores["examples"]
+    )  # the printed six digits would blur the boxes at 1e-6
     scores = scores.assign(accuracy=exact)[["identity", "task", "accuracy"]]
     scores = scores.sort_values("task", key=lambda tasks: tasks.map(roles.CLASSIFICATION.index))
     frame = boxplot_rows(label).merge(scores, on="identity", how="left", validate="one_to_many")

@@ -7,9 +7,16 @@ from itertools import chain, product
 from lib.config import profiles
 from lib.published import CHAPTER_4, NEWS, boxplot_rows, load
 
-PROJECTIONS = {"fig4_7": "only-contextual", "fig4_8": "cosine", "fig4_9": "mm-MSE"}  # figure -> structural loss
+PROJECTIONS = {
+    "fig4_7": "only-contextual",
+    "fig4_8": "cosine",
+    "fig4_9": "mm-MSE",
+}  # figure -> structural loss
 WEIGHTINGS = {"fig4_10": "cosine", "fig4_11": "mm-MSE"}  # the same
-OWN_NEWS = ("bag;cosine", "BiGRU(2)+1 linear;attentive;random tokens;cosine")  # students that the paper does not have
+OWN_NEWS = (
+    "bag;cosine",
+    "BiGRU(2)+1 linear;attentive;random tokens;cosine",
+)  # students that the paper does not have
 
 
 def printed(label: str) -> dict[str, str]:
@@ -25,7 +32,11 @@ def shown(label: str) -> dict[str, str]:
 def names(labels: Iterable[str]) -> set[str]:
     """The names that a filter can choose among: those of the labels' figures, of all figures where none has models."""
     labels = {*labels}
-    students = {*news_students(), *OWN_NEWS} if any(label.startswith("news") for label in labels) else set()
+    students = (
+        {*news_students(), *OWN_NEWS}
+        if any(label.startswith("news") for label in labels)
+        else set()
+    )
     figures = labels.intersection(CHAPTER_4) or (() if students else CHAPTER_4)
     return students.union(*map(shown, figures))
 
@@ -33,7 +44,9 @@ def names(labels: Iterable[str]) -> set[str]:
 def news_students() -> tuple[str, ...]:
     """The identities of the news paper's 48 students, each once, in the order of its tables."""
     models = load(NEWS)["model"].drop_duplicates()
-    return tuple(model for model in models if model != "teacher" and not model.endswith(";fine-tuned"))
+    return tuple(
+        model for model in models if model != "teacher" and not model.endswith(";fine-tuned")
+    )
 
 
 def of_grid(label: str) -> dict[str, str]:
@@ -42,17 +55,35 @@ def of_grid(label: str) -> dict[str, str]:
     if label == "fig4_3":
         grid = profiles.grid("structural")
         margins = product(grid["max_margin"]["distances"], grid["max_margin"]["gammas"])
-        variants = [*grid["losses"], *(f"max-margin;{distance};γ={gamma}" for distance, gamma in margins)]
+        variants = [
+            *grid["losses"],
+            *(f"max-margin;{distance};γ={gamma}" for distance, gamma in margins),
+        ]
     elif label == "fig4_5":
         grid = profiles.grid("pv")
-        parts = product(grid["architectures"], map(str, grid["dimensions"]), grid["preprocessing"], grid["min_count"])
-        variants = [*map(";".join, parts), *map("+".join, product(grid["compound"]["dm"], grid["compound"]["dbow"]))]
+        parts = product(
+            grid["architectures"],
+            map(str, grid["dimensions"]),
+            grid["preprocessing"],
+            grid["min_count"],
+        )
+        variants = [
+            *map(";".join, parts),
+            *map("+".join, product(grid["compound"]["dm"], grid["compound"]["dbow"])),
+        ]
     elif label in PROJECTIONS:
         prefix = f"{PROJECTIONS[label]};"
         groups = profiles.grid("projections")[PROJECTIONS[label]]
-        parts = (product([group["dimension"]], group["student"], group["contextual"]) for group in groups)
-        variants = [f"{size};S:{student};C:{contextual}" for size, student, contextual in chain.from_iterable(parts)]
+        parts = (
+            product([group["dimension"]], group["student"], group["contextual"]) for group in groups
+        )
+        variants = [
+            f"{size};S:{student};C:{contextual}"
+            for size, student, contextual in chain.from_iterable(parts)
+        ]
     elif label in WEIGHTINGS:
         prefix, grid = f"{published['no-weighting']};", profiles.grid("weighting")
-        variants = [f"{mask};λ={lam}" for mask, lam in product(grid["max_structural_len"], grid["lam"])]
+        variants = [
+            f"{mask};λ={lam}" for mask, lam in product(grid["max_structural_len"], grid["lam"])
+        ]
     return {variant: published.get(variant, prefix + variant) for variant in variants}

@@ -24,7 +24,10 @@ NICE = 10  # a tenth of what others of the same core get
 def yield_to_others() -> None:
     """Let other processes go first, those of other sessions too, and be the one that ends if memory is short."""
     os.nice(NICE)
-    for file, value in (("autogroup", NICE), ("oom_score_adj", 1000)):  # Linux; a session has a number of its own
+    for file, value in (
+        ("autogroup", NICE),
+        ("oom_score_adj", 1000),
+    ):  # Linux; a session has a number of its own
         for _ in range(5):  # the kernel takes a few such numbers a second
             with contextlib.suppress(OSError):
                 Path(f"/proc/self/{file}").write_text(f"{value}", encoding="utf-8")
@@ -38,7 +41,7 @@ def main() -> None:
     job = json.loads(sys.argv[1])
     end_with(job["runner"], end_children)
     yield_to_others()
-    from lib.findings import costs
+    from lib.ledger import costs
 
     profile = profiles.load(job["parameters"].pop("profile"), **job["parameters"])
     for label in job["labels"]:

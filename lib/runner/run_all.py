@@ -40,23 +40,39 @@ def only_run(folder: Path) -> contextlib.AbstractContextManager[BaseFileLock]:
     return lock.acquire()
 
 
-def execute(plan: schedule.Plan, options: argparse.Namespace, heading: str, spared: int | None = None) -> None:
+def execute(
+    plan: schedule.Plan, options: argparse.Namespace, heading: str, spared: int | None = None
+) -> None:
     """Run one notebook in a process of its own and enter in the plan how it went. spared: a process to leave alone."""
-    target, log = (paths.run_folder(plan.profile) / kind / plan.name for kind in ("executed", "logs"))
+    target, log = (
+        paths.run_folder(plan.profile) / kind / plan.name for kind in ("executed", "logs")
+    )
     target, log = target.with_suffix(".ipynb"), log.with_suffix(".log")
     log.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
     begin = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="thesis-run-") as folder, open(log, "w", encoding="utf-8") as log_file:
+    with (
+        tempfile.TemporaryDirectory(prefix="thesis-run-") as folder,
+        open(log, "w", encoding="utf-8") as log_file,
+    ):
         scratch = Path(folder)
         parameters = {name: getattr(options, name) for name in PARAMETERS}
-        job = {"notebook": str(plan.path), "parameters": parameters, "scratch": folder, "runner": os.getpid()}
+        job = {
+            "notebook": str(plan.path),
+            "parameters": parameters,
+            "scratch": folder,
+            "runner": os.getpid(),
+        }
         command = [sys.executable, "-P", "-m", "lib.runner.run_notebook", json.dumps(job)]
         environment = variables(plan, options.jobs, str(scratch / "progress"))
         streams = {"stdin": subprocess.DEVNULL, "stdout": log_file, "stderr": subprocess.STDOUT}
         # in a session of its own: a Ctrl-C reaches the runner alone, which then ends everything in order
         process = subprocess.Popen(command, env=environment, start_new_session=True, **streams)
-        line = {"bar_format": f"{heading}  {{desc}}  {{elapsed}}{STATUS_END}", "leave": False, "dynamic_ncols": True}
+        line = {
+            "bar_format": f"{heading}  {{desc}}  {{elapsed}}{STATUS_END}",
+            "leave": False,
+            "dynamic_ncols": True,
+        }
         try:
             with tqdm(file=sys.stdout, mininterval=STATUS_SECONDS, **line) as status:
                 while process.poll() is None:
@@ -79,7 +95,9 @@ def execute(plan: schedule.Plan, options: argparse.Namespace, heading: str, spar
         return
     # with a filter on variants, a figure may have nothing to show
     files = [path for entry in plan.wanted for path in entry.paths(plan.profile) if path.is_file()]
-    provenance.note_run(plan.name, plan.profile, inputs=plan.inputs, files=files, seconds=plan.seconds)
+    provenance.note_run(
+        plan.name, plan.profile, inputs=plan.inputs, files=files, seconds=plan.seconds
+    )
 
 
 def variables(plan: schedule.Plan, jobs: int, progress: str) -> dict[str, str]:
@@ -95,8 +113,14 @@ def variables(plan: schedule.Plan, jobs: int, progress: str) -> dict[str, str]:
 
 def _computing(profile: Profile, jobs: int) -> dict[str, str]:
     """The environment of a process that computes for this run."""
-    changed = {"PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")]))}
-    changed |= {"THESIS_ARTIFACTS": str(paths.artifacts()), "THESIS_JOBS": str(jobs), "PYTHONHASHSEED": "0"}
+    changed = {
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")]))
+    }
+    changed |= {
+        "THESIS_ARTIFACTS": str(paths.artifacts()),
+        "THESIS_JOBS": str(jobs),
+        "PYTHONHASHSEED": "0",
+    }
     return os.environ | process_variables(offline=profile.offline) | changed
 
 
@@ -104,27 +128,39 @@ def _position(scratch: Path) -> str:
     """`cell 7/12: training students 3/11`, as far as the notebook has said so."""
     files = [file for file in (scratch / "position", scratch / "progress") if file.exists()]
     with contextlib.suppress(OSError):  # the step of a cell that ended is gone
-        return ": ".join(file.read_text(encoding="utf-8").strip().rpartition("\n")[2] for file in files)
+        return ": ".join(
+            file.read_text(encoding="utf-8").strip().rpartition("\n")[2] for file in files
+        )
     return ""
 
 
-def train_ahead(plans: list[schedule.Plan], options: argparse.Namespace) -> subprocess.Popen[bytes] | None:
+def train_ahead(
+    plans: list[schedule.Plan], options: argparse.Namespace
+) -> subprocess.Popen[bytes] | None:
     """Start a process that trains what all notebooks to run but the first will ask for (`ahead`).
 
     None if a person said how many processes may work, if a GPU may be at work, or if the texts are not those that come
     with the packages, and memory may be short.
     """
     profile, later = plans[0].profile, [plan for plan in plans if plan.reasons][1:]
-    if not (later and options.train_ahead and profile.build and profile.offline) or executors.DRIVER.exists():
+    if (
+        not (later and options.train_ahead and profile.build and profile.offline)
+        or executors.DRIVER.exists()
+    ):
         return None
-    job = {"parameters": {name: getattr(options, name) for name in PARAMETERS}, "runner": os.getpid()}
+    job = {
+        "parameters": {name: getattr(options, name) for name in PARAMETERS},
+        "runner": os.getpid(),
+    }
     job["labels"] = [entry.label for plan in later for entry in plan.wanted]
     log = paths.run_folder(profile) / "logs" / "ahead.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "w", encoding="utf-8") as log_file:
         command = [sys.executable, "-P", "-m", "lib.runner.ahead", json.dumps(job)]
         streams = {"stdin": subprocess.DEVNULL, "stdout": log_file, "stderr": subprocess.STDOUT}
-        environment = _computing(profile, max(1, options.jobs - 1))  # the notebook at work occupies one core at least
+        environment = _computing(
+            profile, max(1, options.jobs - 1)
+        )  # the notebook at work occupies one core at least
         return subprocess.Popen(command, env=environment, start_new_session=True, **streams)
 
 
@@ -135,7 +171,9 @@ def run(plans: list[schedule.Plan], options: argparse.Namespace) -> None:
     ahead = train_ahead(plans, options)
     try:
         for number, plan in enumerate(plans, start=1):
-            plan.judge(options.force)  # anew, as the notebooks before it may have made what it shows
+            plan.judge(
+                options.force
+            )  # anew, as the notebooks before it may have made what it shows
             if not plan.reasons:
                 plan.result = "reused"
                 continue
@@ -156,12 +194,19 @@ def main(words: list[str]) -> int:
     """Run the notebooks; returns the exit code: 0 all done, 1 something failed, 2 a request that cannot be met."""
     try:
         options = schedule.arguments(words)
-        profile = profiles.load(options.profile, overrides=options.overrides, seeds=options.seeds, only=options.only)
+        profile = profiles.load(
+            options.profile, overrides=options.overrides, seeds=options.seeds, only=options.only
+        )
         plans = schedule.plans(options, profile)
         if profile.build is None:
-            places = (task_files.folder(paths.data_root(profile), entry) for entry in profile.tasks.folders.values())
+            places = (
+                task_files.folder(paths.data_root(profile), entry)
+                for entry in profile.tasks.folders.values()
+            )
             if "classification" not in set(map(task_files.kind, places)) and plans[-1].name > "02":
-                raise ValueError("tasks.folders names no classification; notebooks from 02 on judge models by these")
+                raise ValueError(
+                    "tasks.folders names no classification; notebooks from 02 on judge models by these"
+                )
         if profile.only:
             wanted = [entry.label for plan in plans for entry in plan.wanted]
             profiles.check_only(profile.only, figure_models.names(wanted))
@@ -172,11 +217,17 @@ def main(words: list[str]) -> int:
             signal.signal(number, _stop)
         adopt_orphans()
         wanted = [entry.label for plan in plans if plan.reasons for entry in plan.wanted]
-        if wanted and profile.build and not profile.offline:  # what is missing is told once, not by every notebook
-            from lib.findings import costs
+        if (
+            wanted and profile.build and not profile.offline
+        ):  # what is missing is told once, not by every notebook
+            from lib.ledger import costs
 
             sources.root(profile)
-            print("\n".join(line for line in costs.table(wanted, profile) if line.endswith("too little")))
+            print(
+                "\n".join(
+                    line for line in costs.table(wanted, profile) if line.endswith("too little")
+                )
+            )
         if options.dask is not None:
             os.environ["THESIS_DASK"] = options.dask  # for the notebooks too
             executors.cluster(options.dask)  # if it cannot be worked with, nothing begins
@@ -187,15 +238,24 @@ def main(words: list[str]) -> int:
         failed = [plan for plan in plans if plan.result == "failed"]
         for plan in failed:
             print(f"\n{plan.name} failed\n{textwrap.indent(plan.problem, '    ')}")
-        print(f"\n{len(plans) - len(failed)} of {len(plans)} notebooks done in {duration(time.monotonic() - begin)}")
+        print(
+            f"\n{len(plans) - len(failed)} of {len(plans)} notebooks done in {duration(time.monotonic() - begin)}"
+        )
         return 1 if failed else 0
-    except (ValueError, OSError, executors.WorkerError) as error:  # a ParameterError is a ValueError
+    except (
+        ValueError,
+        OSError,
+        executors.WorkerError,
+    ) as error:  # a ParameterError is a ValueError
         hint = " (another artifact root: THESIS_ARTIFACTS)" if isinstance(error, OSError) else ""
         print(f"run_all.sh: {error}{hint}", file=sys.stderr)
         return 1 if hint else 2
     except SystemExit as stopped:
         end_children()
-        print("\nrun_all.sh: stopped; what was computed is kept, the same command goes on from there", file=sys.stderr)
+        print(
+            "\nrun_all.sh: stopped; what was computed is kept, the same command goes on from there",
+            file=sys.stderr,
+        )
         return stopped.code
 
 

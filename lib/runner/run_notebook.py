@@ -53,7 +53,9 @@ def run(notebook: Path, parameters: dict[str, Any], scratch: Path) -> str:
         labels = {*cell.metadata.get("tags", [])} - {"parameters"}
         if asked != [""] and labels and labels.isdisjoint(asked):
             cell.metadata.tags.append(SKIPPED)
-    tagged = [number for number, cell in enumerate(cells) if "parameters" in cell.metadata.get("tags", [])]
+    tagged = [
+        number for number, cell in enumerate(cells) if "parameters" in cell.metadata.get("tags", [])
+    ]
     if len(tagged) != 1:  # papermill would run it with its own defaults, and end well
         return f"expected exactly one cell tagged 'parameters', found {len(tagged)}"
     position = "before its first cell"
@@ -65,15 +67,27 @@ def run(notebook: Path, parameters: dict[str, Any], scratch: Path) -> str:
         (scratch / "position").write_text(position, encoding="utf-8")
 
     # a stripped notebook need not name its language, and a busy machine may need more than 60 seconds for a kernel
-    kernel = dict(kernel_name="python3", language="python", start_timeout=300, cwd=notebook.parent, progress_bar=False)
+    kernel = dict(
+        kernel_name="python3",
+        language="python",
+        start_timeout=300,
+        cwd=notebook.parent,
+        progress_bar=False,
+    )
     try:
         papermill.execute_notebook(read, executed, parameters, on_cell_start=cell_started, **kernel)
         return _incomplete(nbformat.read(executed, 4).cells, notebook.stem)
     except PapermillExecutionError as error:
         # a wrong magic command raises nothing: what it has to say is the last thing printed as an error
-        outputs = [part for cell in nbformat.read(executed, 4).cells for part in cell.get("outputs", ())]
+        outputs = [
+            part for cell in nbformat.read(executed, 4).cells for part in cell.get("outputs", ())
+        ]
         printed = "".join(part.text for part in outputs if part.get("name") == "stderr").strip()
-        told = one_line(error.ename, error.evalue) or printed.split("\n")[-1] or "the cell failed without a message"
+        told = (
+            one_line(error.ename, error.evalue)
+            or printed.split("\n")[-1]
+            or "the cell failed without a message"
+        )
     except DeadKernelError:
         told = "the kernel died: killed, most likely for want of memory; close other programs, or run with --jobs 1"
     except Exception as error:
@@ -86,7 +100,9 @@ def one_line(name: str, message: str) -> str:
     lines = [line.strip() for line in message.splitlines() if any(map(str.isalnum, line))]
     if lines:
         return f"{name}: {lines[0]}"
-    return "" if name == "CellExecutionError" else f"{name}, without a message"  # papermill's own stand-in
+    return (
+        "" if name == "CellExecutionError" else f"{name}, without a message"
+    )  # papermill's own stand-in
 
 
 def _incomplete(cells: list[Any], name: str) -> str:
@@ -96,7 +112,11 @@ def _incomplete(cells: list[Any], name: str) -> str:
     if pending := sum(cell.execution_count is None for cell in cells):
         return f"{pending} of its {len(cells)} code cells did not run"
     printed = "".join(part.get("text", "") for part in cells[-1].outputs)
-    return "" if f"{MARKER} {name}" in printed else "its last cell is not nb.finish(), or did not reach its end"
+    return (
+        ""
+        if f"{MARKER} {name}" in printed
+        else "its last cell is not nb.finish(), or did not reach its end"
+    )
 
 
 def main() -> None:

@@ -33,18 +33,27 @@ def unfit(python: Path) -> str:
     if not python.is_file():
         return "it has no Python"
     done = subprocess.run([python, "-I", __file__, "--check"], capture_output=True, text=True)
-    return (done.stderr.strip() or "it cannot run").splitlines()[-1].split("Error: ")[-1] if done.returncode else ""
+    return (
+        (done.stderr.strip() or "it cannot run").splitlines()[-1].split("Error: ")[-1]
+        if done.returncode
+        else ""
+    )
 
 
 def ready() -> Path | None:
     """A Python that can be used as it is: the active environment's, or that of `.venv`."""
     active = os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX")
-    other, own = Path(active, "bin", "python") if active else Path(sys.executable), VENV / "bin" / "python"
+    other, own = (
+        Path(active, "bin", "python") if active else Path(sys.executable),
+        VENV / "bin" / "python",
+    )
     if not (reason := unfit(other)) and other != own:
         return other
     if active and reason:
         print(f"not using the active environment ({active}): {reason}", file=sys.stderr)
-    whole = not MARK.exists() or MARK.read_text(encoding="utf-8") == str(ROOT)  # scripts in it name their place
+    whole = not MARK.exists() or MARK.read_text(encoding="utf-8") == str(
+        ROOT
+    )  # scripts in it name their place
     return own if whole and not unfit(own) else None
 
 
@@ -69,15 +78,23 @@ def make() -> None:
         print(f"making {VENV} from {LOCK.name}, some minutes and 2 GB", file=sys.stderr)
         VENV.mkdir(exist_ok=True)
         MARK.write_text("", encoding="utf-8")
-        subprocess.run(["find", VENV, "-mindepth", "1", "!", "-name", MARK.name, "-delete"], check=True)
+        subprocess.run(
+            ["find", VENV, "-mindepth", "1", "!", "-name", MARK.name, "-delete"], check=True
+        )
         pip = ["pip", "install", "--disable-pip-version-check", "--no-input", "-r", LOCK]
         for python, words in ((sys.executable, ["venv", VENV]), (VENV / "bin" / "python", pip)):
             environment = {**os.environ, "TMPDIR": str(VENV)}  # what is left half done goes with it
             held = {"pass_fds": [lock.fileno()], "preexec_fn": end_with_parent}
-            if subprocess.run([python, "-I", "-m", *words], env=environment, stdout=sys.stderr, **held).returncode:
-                raise SystemExit(f"set-up failed: {words[0]} says above why; the next call tries again")
+            if subprocess.run(
+                [python, "-I", "-m", *words], env=environment, stdout=sys.stderr, **held
+            ).returncode:
+                raise SystemExit(
+                    f"set-up failed: {words[0]} says above why; the next call tries again"
+                )
         (site,) = VENV.glob("lib/python3*/site-packages")
-        (site / "thesis_companion.pth").write_text(f"{ROOT}\n", encoding="utf-8")  # `import lib`, in Jupyter too
+        (site / "thesis_companion.pth").write_text(
+            f"{ROOT}\n", encoding="utf-8"
+        )  # `import lib`, in Jupyter too
         MARK.write_text(str(ROOT), encoding="utf-8")
 
 
@@ -87,7 +104,9 @@ def main(words: list[str]) -> None:
         return check()
     python = ready()
     if python is None and words[0] == "--look":
-        return print("would set up first: no environment holds the pinned packages (./run_all.sh --setup does)")
+        return print(
+            "would set up first: no environment holds the pinned packages (./run_all.sh --setup does)"
+        )
     if python is None:
         end_with_parent()
         make()

@@ -45,17 +45,23 @@ def best_means(scores: pd.DataFrame) -> dict[str, float]:
     return scores.groupby(["task", "model"])["value"].mean().groupby("task").max().to_dict()
 
 
-def normalized_runs(scores: pd.DataFrame, *, best: Mapping[str, float] | None = None) -> pd.DataFrame:
+def normalized_runs(
+    scores: pd.DataFrame, *, best: Mapping[str, float] | None = None
+) -> pd.DataFrame:
     """Normalised accuracy of every run: a (model, seed) x task table (thesis Section 4.2).
 
     scores: columns model, task, seed, value. best: the best value per task, by default the `best_means` of `scores`.
     Raises `ValueError` if a run is listed twice or lacks a task, or a value is no accuracy.
     """
-    frame = normalized_accuracy(scores.rename(columns={"value": "accuracy"}), best=best or best_means(scores))
+    frame = normalized_accuracy(
+        scores.rename(columns={"value": "accuracy"}), best=best or best_means(scores)
+    )
     runs = frame.pivot(index=["model", "seed"], columns="task", values="normalized")
     values = runs.stack(future_stack=True)
     for model, seed, task in values.index[values.isna()]:
-        raise ValueError(f"model {model!r}, seed {seed} has no value for task {task!r}; means would not compare")
+        raise ValueError(
+            f"model {model!r}, seed {seed} has no value for task {task!r}; means would not compare"
+        )
     return runs
 
 

@@ -41,7 +41,9 @@ def seed_noise(runs: pd.DataFrame) -> SeedNoise:
     """
     noise = _pooled(runs.mean(axis=1).to_numpy(), runs.index.get_level_values("model"))
     if noise is None:
-        raise ValueError("no model has two seeds, so the noise is unknown; run the reference models with more seeds")
+        raise ValueError(
+            "no model has two seeds, so the noise is unknown; run the reference models with more seeds"
+        )
     return noise
 
 
@@ -98,15 +100,21 @@ class Evidence:
         share = sums**2 @ (1 / self.runs)
         variance, df = (self.noise.sd**2, self.noise.df) if self.noise else (np.nan, np.nan)
         seeds = np.where(share > 0, variance * share, 0.0)
-        texts = np.maximum(*(np.einsum("sm,mn,sn->s", sums, c, sums) for c in (self.sampling, self.independent)))
+        texts = np.maximum(
+            *(np.einsum("sm,mn,sn->s", sums, c, sums) for c in (self.sampling, self.independent))
+        )
         total = np.maximum(texts + seeds - self.overlap * share, np.maximum(texts, seeds))
         with np.errstate(invalid="ignore"):
-            parts = texts**2 / max((self.groups - 1) / 2, 1.0) + np.where(share > 0, seeds**2 / df, 0.0)
+            parts = texts**2 / max((self.groups - 1) / 2, 1.0) + np.where(
+                share > 0, seeds**2 / df, 0.0
+            )
             return np.where(total > 0, np.sqrt(total), np.nan), total**2 / parts
 
     def draws(self, count: int) -> np.ndarray:
         """(count, models) draws of how far all scores are off together, for statements about several at once."""
-        seeds = max(self.noise.sd**2 - self.overlap, 0.0) / self.runs if self.noise else 0 / self.runs
+        seeds = (
+            max(self.noise.sd**2 - self.overlap, 0.0) / self.runs if self.noise else 0 / self.runs
+        )
         values, vectors = np.linalg.eigh(self.sampling + np.diag(seeds))
         normal = np.random.default_rng(0).standard_normal((count, len(seeds)))
         return normal @ (vectors * np.sqrt(np.maximum(values, 0))).T
@@ -123,7 +131,10 @@ def task_scores(frame: pd.DataFrame) -> dict[str, TaskScores]:
 
 
 def from_examples(
-    tasks: Mapping[str, TaskScores], *, weights: Mapping[str, float] | None = None, given: Collection[str] = ()
+    tasks: Mapping[str, TaskScores],
+    *,
+    weights: Mapping[str, float] | None = None,
+    given: Collection[str] = (),
 ) -> Evidence:
     """What the scores of single test examples say about the models' chance-corrected accuracies.
 
@@ -158,15 +169,23 @@ def from_examples(
         shares = belongs.sum(0) / len(rows)
         sizes += abs(weight[column]) * shares
         alone += parts @ parts.T
-        parts *= np.sqrt(_effective(shares) / max(_effective(shares) - 2, 1.0))  # unbiased in simulations of pairs
+        parts *= np.sqrt(
+            _effective(shares) / max(_effective(shares) - 2, 1.0)
+        )  # unbiased in simulations of pairs
         by_group += parts @ belongs
         twice += parts[:, two] @ parts[:, two].T  # a pair has both groups in common with itself
     covariance = by_group @ by_group.T - twice
     trained = ~np.isin(owner, list(given))
     noise, overlap = _pooled((values @ weight)[trained], owner[trained]), 0.0
     if noise:
-        blocks = [covariance[np.ix_(owner == model, owner == model)] for model in seeds if model not in given]
-        overlap = max(sum(np.trace(block) - block.mean() * len(block) for block in blocks) / noise.df, 0.0)
+        blocks = [
+            covariance[np.ix_(owner == model, owner == model)]
+            for model in seeds
+            if model not in given
+        ]
+        overlap = max(
+            sum(np.trace(block) - block.mean() * len(block) for block in blocks) / noise.df, 0.0
+        )
     runs = np.array(list(seeds.values()), dtype=float)
     average = (owner == np.array(list(seeds))[:, None]) / runs[:, None]
     means = pd.DataFrame(average @ values, index=list(seeds), columns=list(weights))
@@ -176,7 +195,10 @@ def from_examples(
 
 
 def from_runs(
-    runs: pd.DataFrame, *, weights: Mapping[str, float] | None = None, noise: SeedNoise | None = None
+    runs: pd.DataFrame,
+    *,
+    weights: Mapping[str, float] | None = None,
+    noise: SeedNoise | None = None,
 ) -> Evidence:
     """Evidence without test examples, as of published numbers: what another seed would change is all that is known.
     runs: (model, seed) x task, scores. noise: of one run's score; by default measured on models with several seeds."""
@@ -196,12 +218,18 @@ def _effective(sizes: np.ndarray) -> float:
 def _chance_corrected(task: TaskScores, seeds: Mapping[str, int], name: str) -> np.ndarray:
     """(runs, examples), runs in the order of `seeds`."""
     if {model: len(scores) for model, scores in task.scores.items()} != seeds:
-        raise ValueError(f"task {name!r}: every task needs the same models with the same number of seeds")
+        raise ValueError(
+            f"task {name!r}: every task needs the same models with the same number of seeds"
+        )
     scores = np.concatenate([task.scores[model] for model in seeds])
     if scores.shape[1] != len(task.groups):
-        raise ValueError(f"task {name!r}: {scores.shape[1]} scores of a run, but groups of {len(task.groups)} examples")
+        raise ValueError(
+            f"task {name!r}: {scores.shape[1]} scores of a run, but groups of {len(task.groups)} examples"
+        )
     if not (abs(scores.mean(axis=1) - 0.5).max() <= 0.5 and 0 <= task.chance < 1):
-        raise ValueError(f"task {name!r}: expected means in [0, 1] and a chance below 1, got chance {task.chance}")
+        raise ValueError(
+            f"task {name!r}: expected means in [0, 1] and a chance below 1, got chance {task.chance}"
+        )
     return (scores - task.chance) / (1 - task.chance)
 
 
@@ -212,7 +240,9 @@ def _pooled(values: np.ndarray, models: Collection[str]) -> SeedNoise | None:
     return SeedNoise(float(np.sqrt((deviations**2).sum() / df)), df) if df else None
 
 
-def paired(ours: Sequence[float], others: Sequence[float], confidence: float) -> tuple[float, float, float]:
+def paired(
+    ours: Sequence[float], others: Sequence[float], confidence: float
+) -> tuple[float, float, float]:
     """Mean difference of pairs, and Student's interval of it over pairs; without bounds if there is one pair."""
     mean, bounds = float(np.subtract(ours, others).mean()), (-np.inf, np.inf)
     if len(ours) > 1:

@@ -55,7 +55,12 @@ class Judgement:
 
 
 def judge(
-    units: Statement, evidence: Evidence, *, at_least: int | None = None, at_most: int | None = None, sides: int = 2
+    units: Statement,
+    evidence: Evidence,
+    *,
+    at_least: int | None = None,
+    at_most: int | None = None,
+    sides: int = 2,
 ) -> Judgement:
     """The verdict on: in at least so many units (all by default), every comparison is positive.
 
@@ -75,7 +80,9 @@ def judge(
     comparisons = [comparison for unit in units for comparison in unit]
     count = at_most + 1 if at_most is not None else len(units) if at_least is None else at_least
     sums = _matrix([comparison.weights for comparison in comparisons], evidence)
-    effects = (sums @ evidence.scores + [comparison.offset for comparison in comparisons]).reshape(shape)
+    effects = (sums @ evidence.scores + [comparison.offset for comparison in comparisons]).reshape(
+        shape
+    )
     errors, df = (array.reshape(shape) for array in evidence.errors(sums))
     unit = np.argsort(-effects.min(1), kind="stable")[count - 1]
     decisive = units[unit][int(effects[unit].argmin())]
@@ -90,19 +97,27 @@ def judge(
     noise *= _scales(common, len(noise))[:, None, None]
     # Above there is a column for each rival: the same one is the best for every unit.
     above = _Tail(noise.max(1), len(units) - count + 1, common)
-    below = _Tail(-noise.min(2) if count == 1 else -noise.min((1, 2))[:, None], count * shape[1], common)
+    below = _Tail(
+        -noise.min(2) if count == 1 else -noise.min((1, 2))[:, None], count * shape[1], common
+    )
 
     def tails(shift: float) -> tuple[float, float]:
         """One-sided p of an effect of at most, and of at least, -shift."""
         t = (effects + shift) / errors
-        z = -np.sign(t) * special.stdtrit(common, special.stdtr(df, -abs(t)))  # the error of the draws that is as rare
+        z = -np.sign(t) * special.stdtrit(
+            common, special.stdtr(df, -abs(t))
+        )  # the error of the draws that is as rare
         return above.p(np.sort(z.min(1))[-count]), below.p(np.sort((-z).max(1))[count - 1])
 
     p_equivalent = max(tails(MARGIN)[0], tails(-MARGIN)[1]) if sides == 2 else np.nan
     margins = [-special.stdtrit(df, tail.level(ALPHA / sides)) * errors for tail in (above, below)]
-    bounds = [np.sort((effects + way * m).min(1))[-count] for way, m in zip((-1, 1), margins, strict=True)]
+    bounds = [
+        np.sort((effects + way * m).min(1))[-count] for way, m in zip((-1, 1), margins, strict=True)
+    ]
     low, high = sorted(sign * float(bound) for bound in bounds)
-    return _judgement(effect, (low, high, min(1.0, sides * min(tails(0.0))), p_equivalent), decisive, evidence)
+    return _judgement(
+        effect, (low, high, min(1.0, sides * min(tails(0.0))), p_equivalent), decisive, evidence
+    )
 
 
 def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Evidence) -> Judgement:
@@ -120,10 +135,19 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
     numbers = _UNKNOWN
     if not np.isnan(errors).any():
         noise = evidence.draws(DRAWS) * _scales(df.min(), DRAWS)[:, None]
-        clean = [sd**2 - noise[:, group].var(1, ddof=1).mean() for sd, group in zip(sds, groups, strict=True)]
+        clean = [
+            sd**2 - noise[:, group].var(1, ddof=1).mean()
+            for sd, group in zip(sds, groups, strict=True)
+        ]
         spread = np.sqrt(max(np.average(clean, weights=[len(group) - 1 for group in groups]), 0.0))
-        true = [spread * (values - values.mean()) / max(sd, 1e-12) for values, sd in zip(scores, sds, strict=True)]
-        null = [(values + noise[:, group]).std(1, ddof=1) for values, group in zip(true, groups, strict=True)]
+        true = [
+            spread * (values - values.mean()) / max(sd, 1e-12)
+            for values, sd in zip(scores, sds, strict=True)
+        ]
+        null = [
+            (values + noise[:, group]).std(1, ddof=1)
+            for values, group in zip(true, groups, strict=True)
+        ]
         null = null[0] - null[1]
         low, high = effect - np.quantile(null, [1 - ALPHA / 2, ALPHA / 2])
         beyond = min((null >= effect).sum(), (null <= effect).sum())
@@ -134,8 +158,13 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
 def compare(pairs: Iterable[tuple[str, str]], evidence: Evidence) -> pd.DataFrame:
     """Model against model: columns left, right, difference (left - right), low, high, p, q (of all rows), verdict."""
     judged = [(names, judge([[pair(*names)]], evidence)) for names in pairs]
-    rows = [(*names, result.effect, result.low, result.high, result.p, result.verdict) for names, result in judged]
-    table = pd.DataFrame(rows, columns=["left", "right", "difference", "low", "high", "p", "verdict"])
+    rows = [
+        (*names, result.effect, result.low, result.high, result.p, result.verdict)
+        for names, result in judged
+    ]
+    table = pd.DataFrame(
+        rows, columns=["left", "right", "difference", "low", "high", "p", "verdict"]
+    )
     table.insert(6, "q", q_values(table["p"].tolist()))
     return table
 
@@ -162,9 +191,17 @@ def learnable(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> pd.Data
 
 def _against_chance(models: Sequence[str], evidence: Evidence) -> dict[str, Any]:
     name = models[0] if len(models) == 1 else f"mean of {len(models)} models"
-    judged = judge([[Comparison(dict.fromkeys(models, 1 / len(models)), {}, name, "chance")]], evidence)
+    judged = judge(
+        [[Comparison(dict.fromkeys(models, 1 / len(models)), {}, name, "chance")]], evidence
+    )
     passed = judged.verdict == HOLDS and judged.effect < CEILING
-    return {"model": name, "score": judged.effect, "low": judged.low, "high": judged.high, "passed": passed}
+    return {
+        "model": name,
+        "score": judged.effect,
+        "low": judged.low,
+        "high": judged.high,
+        "passed": passed,
+    }
 
 
 def weakest(judgements: Sequence[Judgement]) -> Judgement:
@@ -177,7 +214,11 @@ def weakest(judgements: Sequence[Judgement]) -> Judgement:
 def checked(judgement: Judgement, checks: Collection[str], failed: Mapping[str, str]) -> Judgement:
     """The judgement, "not testable here" if one of its checks failed. failed: check -> what failed."""
     reasons = [failed[check] for check in checks if check in failed]
-    return replace(judgement, verdict=NOT_TESTABLE, reason="; ".join(reasons)) if reasons else judgement
+    return (
+        replace(judgement, verdict=NOT_TESTABLE, reason="; ".join(reasons))
+        if reasons
+        else judgement
+    )
 
 
 def near_limit(judged: pd.DataFrame) -> pd.Series:
@@ -217,24 +258,40 @@ class _Tail:
 
     def p(self, z: float) -> float:
         single = special.stdtr(self.df, -z)
-        return float(np.clip((self.noise >= z).mean(0).max(), single, min(self.members * single, 1.0)))
+        return float(
+            np.clip((self.noise >= z).mean(0).max(), single, min(self.members * single, 1.0))
+        )
 
 
 _UNKNOWN = (np.nan, np.nan, np.nan, np.nan)
 
 
 def _judgement(
-    effect: float, numbers: tuple[float, float, float, float], decisive: Comparison, evidence: Evidence
+    effect: float,
+    numbers: tuple[float, float, float, float],
+    decisive: Comparison,
+    evidence: Evidence,
 ) -> Judgement:
     """numbers: low, high, p, p_equivalent."""
     low, high, _, p_equivalent = numbers
-    weights, sides = _matrix([decisive.weights], evidence)[0], _matrix([decisive.plus, decisive.minus], evidence)
+    weights, sides = (
+        _matrix([decisive.weights], evidence)[0],
+        _matrix([decisive.plus, decisive.minus], evidence),
+    )
     by_task, without = weights @ evidence.means.to_numpy(), np.array([np.nan])
     if len(by_task) > 1 and np.isclose(evidence.weights.sum(), 1) and weights.any():
-        without = (by_task @ evidence.weights - by_task * evidence.weights) / (1 - evidence.weights) + decisive.offset
+        without = (by_task @ evidence.weights - by_task * evidence.weights) / (
+            1 - evidence.weights
+        ) + decisive.offset
     counts = sorted({int(n) for n in evidence.runs[weights != 0] if np.isfinite(n)})
     return Judgement(
-        HOLDS if low > 0 else REVERSED if high < 0 else EQUIVALENT if p_equivalent < ALPHA else OPEN,
+        HOLDS
+        if low > 0
+        else REVERSED
+        if high < 0
+        else EQUIVALENT
+        if p_equivalent < ALPHA
+        else OPEN,
         effect,
         *numbers,
         one_task_low=float(without.min()),
@@ -242,7 +299,9 @@ def _judgement(
         seeds="-".join(map(str, dict.fromkeys([*counts[:1], *counts[-1:]]))),
         decided_by=f"{decisive.left} against {decisive.right}",
         arithmetic=arithmetic(*(sides @ evidence.scores)),
-        reason="no model was run twice, so what a seed changes is not known" if np.isnan(low) else "",
+        reason="no model was run twice, so what a seed changes is not known"
+        if np.isnan(low)
+        else "",
     )
 
 
@@ -253,4 +312,8 @@ def _matrix(weights: Sequence[Mapping[str, float]], evidence: Evidence) -> np.nd
 
 def _scales(df: float, count: int) -> np.ndarray:
     """(count,) draws of how much larger an error is than its estimate with so many degrees of freedom says."""
-    return np.sqrt(df / np.random.default_rng(1).chisquare(df, count)) if np.isfinite(df) else np.ones(count)
+    return (
+        np.sqrt(df / np.random.default_rng(1).chisquare(df, count))
+        if np.isfinite(df)
+        else np.ones(count)
+    )

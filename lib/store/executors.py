@@ -15,7 +15,13 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    ProcessPoolExecutor,
+    as_completed,
+)
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,7 +36,9 @@ GPU_TOO_SMALL = (
     "the GPU has too little memory: give it one process (--jobs 1), set training.gradient_checkpointing=true, or lower "
     "training.batch_size (of students with plain CCA: training.cca_batch_size)"
 )
-DRIVER = Path("/dev/nvidiactl")  # where it is, torch is asked for GPUs; elsewhere nobody waits for the import
+DRIVER = Path(
+    "/dev/nvidiactl"
+)  # where it is, torch is asked for GPUs; elsewhere nobody waits for the import
 KILLED = (
     "a worker process was killed, most likely for want of memory: close other programs, or run with --jobs 1 "
     "(in a notebook: THESIS_JOBS=1)"
@@ -50,7 +58,9 @@ class Interrupted(OneLine, KeyboardInterrupt):
     """A person interrupted the work, and the workers have ended."""
 
 
-def submit(tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | None, description: str) -> None:
+def submit(
+    tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | None, description: str
+) -> None:
     """Run the tasks and wait for all; what they return is not brought back, the first error is raised at the end."""
     if _idle:
         raise NotComputed(f"{description}: {len(tasks)} are missing")
@@ -66,7 +76,9 @@ def submit(tasks: list[tuple[Callable[..., Any], tuple]], executor: Executor | N
                 raise error
             if error is not None:
                 errors.append(error)
-                warnings.warn(f"{description}: {futures[future][1][0]} failed: {error}", stacklevel=2)
+                warnings.warn(
+                    f"{description}: {futures[future][1][0]} failed: {error}", stacklevel=2
+                )
     except (BrokenExecutor, CancelledError) as error:
         end_workers()
         if isinstance(error, WorkerError):
@@ -95,8 +107,12 @@ def nothing_computed() -> Iterator[None]:
 @functools.cache
 def processes(count: int) -> Executor:
     """`count` worker processes, one torch thread each: the same bits as one process, and faster than threads."""
-    environment.set_process_environment(offline=False)  # a worker inherits it before it imports anything
-    return ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _start_worker, (os.getpid(),))
+    environment.set_process_environment(
+        offline=False
+    )  # a worker inherits it before it imports anything
+    return ProcessPoolExecutor(
+        count, multiprocessing.get_context("spawn"), _start_worker, (os.getpid(),)
+    )
 
 
 @functools.cache
@@ -109,23 +125,37 @@ def cluster(address: str) -> tuple[Executor, tuple]:
         from distributed import Client
 
         url = urlsplit(address)
-        socket.create_connection((url.hostname, url.port), timeout=10).close()  # a Client fails with a traceback
+        socket.create_connection(
+            (url.hostname, url.port), timeout=10
+        ).close()  # a Client fails with a traceback
         client = Client(address, timeout=10)
     except ModuleNotFoundError:
         raise ParameterError("--dask: Dask is not installed: pip install -e '.[dask]'") from None
     except (OSError, ValueError, TypeError):
-        raise ParameterError(f"--dask: no scheduler answers at {address!r}, expected tcp://host:port") from None
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # `submit` says that it is gone
+        raise ParameterError(
+            f"--dask: no scheduler answers at {address!r}, expected tcp://host:port"
+        ) from None
+    logging.getLogger("distributed.client").setLevel(
+        logging.CRITICAL
+    )  # `submit` says that it is gone
     executor, root = client.get_executor(pure=False), paths.artifacts()
     root.mkdir(parents=True, exist_ok=True)
-    executor.beacon = tempfile.NamedTemporaryFile(dir=root, prefix=".dask-")  # as long as the executor
+    executor.beacon = tempfile.NamedTemporaryFile(
+        dir=root, prefix=".dask-"
+    )  # as long as the executor
     expected = identity() | {"threads": 1, f"sight of {root}": True}
-    variables = {name: os.environ.get(name, "") for name in environment.OFFLINE}  # the others are the worker's own
+    variables = {
+        name: os.environ.get(name, "") for name in environment.OFFLINE
+    }  # the others are the worker's own
     variables |= {"THESIS_ARTIFACTS": str(root), "THESIS_DATA": os.environ.get("THESIS_DATA", "")}
     given = (expected, executor.beacon.name, variables)
     for worker, error in client.run(_join, *given, on_error="return").items():
         if error:
-            raise error if isinstance(error, WorkerError) else WorkerError(f"worker {worker}: {error}")
+            raise (
+                error
+                if isinstance(error, WorkerError)
+                else WorkerError(f"worker {worker}: {error}")
+            )
     return executor, given
 
 
@@ -136,12 +166,17 @@ def identity() -> dict[str, Any]:
     import torch
 
     kernels = {name: os.environ.get(name, "") for name, _ in environment.KERNELS.values()}
-    sources = {str(path.relative_to(paths.ROOT)): file_fingerprint(path) for path in paths.ROOT.glob("lib/**/*.py")}
+    sources = {
+        str(path.relative_to(paths.ROOT)): file_fingerprint(path)
+        for path in paths.ROOT.glob("lib/**/*.py")
+    }
     own = {"platform": "any", "lib": fingerprint(sources), "GPU": torch.cuda.is_available()}
     return provenance.versions() | kernels | own
 
 
-def _join(expected: dict[str, Any], beacon: str, variables: dict[str, str], dask_worker: Any = None) -> None:
+def _join(
+    expected: dict[str, Any], beacon: str, variables: dict[str, str], dask_worker: Any = None
+) -> None:
     """On a worker of Dask: take over the variables of who has work for it, or raise `WorkerError` if it is not fit."""
     from distributed import get_worker
 
@@ -166,7 +201,9 @@ def end_workers() -> None:
 def jobs(asked: str | None = None) -> int:
     """How many processes work at once: as `--jobs` asked, as `THESIS_JOBS` says, or the cores, at most four; one if
     there is a GPU, as a training has it to itself."""
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    usable = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     if asked is None and not os.environ.get("THESIS_JOBS") and DRIVER.exists():
         import torch
 
@@ -198,14 +235,22 @@ def _call(function: Callable[..., Any], arguments: tuple, *given: Any) -> None:
     except Exception as error:
         if type(error).__name__ == "OutOfMemoryError":  # torch's
             raise ParameterError(GPU_TOO_SMALL) from None
-        if given and len([*traceback.walk_tb(error.__traceback__)]) > 100:  # Dask's client hangs on hundreds of frames
+        if (
+            given and len([*traceback.walk_tb(error.__traceback__)]) > 100
+        ):  # Dask's client hangs on hundreds of frames
             raise error.with_traceback(None) from None
         raise
-    with contextlib.suppress(AttributeError):  # glibc keeps what a training has freed, a gigabyte after some jobs
+    with contextlib.suppress(
+        AttributeError
+    ):  # glibc keeps what a training has freed, a gigabyte after some jobs
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def _start_worker(parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C reaches the whole process group; the parent answers it
-    environment.set_process_environment(offline=False)  # tells a torch that unpickling has loaded already
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # a Ctrl-C reaches the whole process group; the parent answers it
+    environment.set_process_environment(
+        offline=False
+    )  # tells a torch that unpickling has loaded already
     end_with(parent)

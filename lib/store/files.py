@@ -21,7 +21,9 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # mkstemp's 0600 would hide results from colleagues on a shared disk
+        os.chmod(
+            temporary, 0o644
+        )  # mkstemp's 0600 would hide results from colleagues on a shared disk
         os.replace(temporary, path)
     except OSError as error:
         with contextlib.suppress(OSError):

@@ -39,7 +39,10 @@ def replace(target: str | Path, write: Callable[[Path], None]) -> None:
     full disk, leaves the old one."""
     target = check_target(target)
     for work in target.parent.glob(_pattern(target)):
-        warnings.warn(f"{work} is left from a save that was cut off; remove it if you need nothing in it", stacklevel=4)
+        warnings.warn(
+            f"{work} is left from a save that was cut off; remove it if you need nothing in it",
+            stacklevel=4,
+        )
     work = Path(tempfile.mkdtemp(SAVING, f".{target.name}-", target.parent))
     new, old = work / "new", work / "old"
     try:
@@ -88,7 +91,9 @@ def _check_own(folder: Path) -> None:
         raise ValueError(f"{folder} is a file or a symbolic link; name a folder")
     names = os.listdir(folder) if folder.exists() else []
     if names and MARKER not in names:
-        raise ValueError(f"{folder} holds {min(names)} and was not saved by this project; choose another folder")
+        raise ValueError(
+            f"{folder} holds {min(names)} and was not saved by this project; choose another folder"
+        )
     listed = _listed(folder) if names else {}
     folders = {parent for path in listed for parent in path.parents}
     for path in folder.rglob("*"):

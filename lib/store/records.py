@@ -27,7 +27,10 @@ SAMPLE = 10  # items that tell what all of them will take of the disk
 T = TypeVar("T")
 Pieces = Callable[[Sequence[Any]], dict[str, np.ndarray]]
 Recipe = dict[str, Any]
-READ = {".npz": lambda content: dict(np.load(io.BytesIO(content), allow_pickle=False)), ".json": json.loads}
+READ = {
+    ".npz": lambda content: dict(np.load(io.BytesIO(content), allow_pickle=False)),
+    ".json": json.loads,
+}
 _held: dict[tuple[str, str], Any] = {}
 
 
@@ -46,7 +49,9 @@ class Store:
     def __init__(self, folder: Path):
         self.folder = folder
 
-    def arrays(self, recipe: Recipe, make: Callable[[], dict[str, np.ndarray]], **note: Any) -> dict[str, np.ndarray]:
+    def arrays(
+        self, recipe: Recipe, make: Callable[[], dict[str, np.ndarray]], **note: Any
+    ) -> dict[str, np.ndarray]:
         """The named arrays of an entry; `make` gives them if the entry is missing or damaged."""
 
         def pack() -> bytes:
@@ -58,10 +63,19 @@ class Store:
 
     def record(self, recipe: Recipe, make: Callable[[], Any], **note: Any) -> Any:
         """The JSON value of an entry; `make` gives it if the entry is missing or damaged."""
-        return json.loads(self._content(recipe, ".json", lambda: json.dumps(make(), ensure_ascii=False).encode(), note))
+        return json.loads(
+            self._content(
+                recipe, ".json", lambda: json.dumps(make(), ensure_ascii=False).encode(), note
+            )
+        )
 
     def mapped(
-        self, recipe: Recipe, items: Callable[[], Sequence[Any]], make: Pieces, *, piece: int = PIECE
+        self,
+        recipe: Recipe,
+        items: Callable[[], Sequence[Any]],
+        make: Pieces,
+        *,
+        piece: int = PIECE,
     ) -> dict[str, np.ndarray]:
         """The named arrays of an entry that may be larger than memory, mapped from disk.
 
@@ -109,9 +123,15 @@ class Store:
         """The note of a `mapped` entry and the arrays; those of an empty one if the arrays are not what it says."""
         with contextlib.suppress(Exception):  # what somebody else wrote raises errors of any type
             note, arrays = json.loads(path.read_bytes()), dict[str, np.ndarray]()
-            for name, (dtype, shape, checksum) in note["arrays"].items():  # nothing cannot be mapped
+            for name, (dtype, shape, checksum) in note[
+                "arrays"
+            ].items():  # nothing cannot be mapped
                 file, empty = path.with_suffix(f".{name}"), not math.prod(shape)
-                whole = np.empty(shape, dtype) if empty else np.memmap(file, dtype, "c", shape=tuple(shape))
+                whole = (
+                    np.empty(shape, dtype)
+                    if empty
+                    else np.memmap(file, dtype, "c", shape=tuple(shape))
+                )
                 assert zlib.crc32(whole) == checksum
                 arrays[name] = np.asarray(whole)
             return note, arrays
@@ -128,10 +148,14 @@ class Store:
         while not note.get("complete"):
             began, done = time.process_time(), min(note["items"] + piece, len(items))
             for name, values in make(items[note["items"] : done]).items():
-                dtype, shape, checksum = note["arrays"].get(name, (values.dtype.str, [0, *values.shape[1:]], 0))
+                dtype, shape, checksum = note["arrays"].get(
+                    name, (values.dtype.str, [0, *values.shape[1:]], 0)
+                )
                 content = np.ascontiguousarray(values, dtype)
                 with open(path.with_suffix(f".{name}"), "ab") as file:
-                    file.truncate(math.prod(shape) * content.itemsize)  # of what a killed process wrote beyond
+                    file.truncate(
+                        math.prod(shape) * content.itemsize
+                    )  # of what a killed process wrote beyond
                     file.write(content.data)
                     file.flush()
                     os.fsync(file.fileno())
@@ -141,13 +165,17 @@ class Store:
             note["seconds"] = round(note["seconds"] + time.process_time() - began, 3)
             write_atomically(path, json.dumps(note).encode())
 
-    def _content(self, recipe: Recipe, suffix: str, make: Callable[[], bytes], note: dict[str, Any]) -> bytes:
+    def _content(
+        self, recipe: Recipe, suffix: str, make: Callable[[], bytes], note: dict[str, Any]
+    ) -> bytes:
         note_path = self.path(recipe, ".note")
         path = note_path.with_suffix(suffix)
         if (content := self._whole(note_path, suffix)) is not None:
             return content
         with self.lock(recipe):
-            if (content := self._whole(note_path, suffix)) is not None:  # another process made it meanwhile
+            if (
+                content := self._whole(note_path, suffix)
+            ) is not None:  # another process made it meanwhile
                 return content
             if path.exists():
                 warnings.warn(f"{path} was damaged or unfinished: computing it again", stacklevel=3)

@@ -21,7 +21,9 @@ HALF_PRECISION = (torch.float16, torch.bfloat16)
 Heads = Float[Tensor, "tokens heads head_dim"]
 
 
-def sliding_window(q: Heads, k: Heads, v: Heads, lengths: Sequence[int], window: int, *, dropout: float = 0.0) -> Heads:
+def sliding_window(
+    q: Heads, k: Heads, v: Heads, lengths: Sequence[int], window: int, *, dropout: float = 0.0
+) -> Heads:
     """Attention of every token to the tokens of its document at most window / 2 positions away.
 
     out_i = sum_j softmax_j(q_i . k_j / sqrt(head_dim)) v_j over the j in the document of i with |i - j| <= window / 2
@@ -33,15 +35,21 @@ def sliding_window(q: Heads, k: Heads, v: Heads, lengths: Sequence[int], window:
     """
     if q.dim() != 3 or not q.shape == k.shape == v.shape or not q.dtype == k.dtype == v.dtype:
         given = ", ".join(f"{tuple(x.shape)} {x.dtype}" for x in (q, k, v))
-        raise ValueError(f"q, k and v must share one shape (tokens, heads, head_dim) and dtype, got {given}")
+        raise ValueError(
+            f"q, k and v must share one shape (tokens, heads, head_dim) and dtype, got {given}"
+        )
     if sum(lengths) != len(q) or min(lengths, default=1) < 1:
-        raise ValueError(f"lengths must be positive and sum to the {len(q)} tokens of q, k and v, got {lengths}")
+        raise ValueError(
+            f"lengths must be positive and sum to the {len(q)} tokens of q, k and v, got {lengths}"
+        )
     if q.is_cuda and q.dtype in HALF_PRECISION and dropout == 0:
         from torch.nn.attention.varlen import varlen_attn
 
         edges = _edges(tuple(lengths), q.device)
         longest = max(lengths)
-        out = varlen_attn(q, k, v, edges, edges, longest, longest, window_size=(window // 2, window // 2))
+        out = varlen_attn(
+            q, k, v, edges, edges, longest, longest, window_size=(window // 2, window // 2)
+        )
         return out if isinstance(out, Tensor) else out[0]
     # The varlen kernel has no dropout, so half precision on CUDA with attention dropout comes here too.
     dtype = q.dtype
@@ -52,20 +60,26 @@ def sliding_window(q: Heads, k: Heads, v: Heads, lengths: Sequence[int], window:
 
 
 @lru_cache(maxsize=4)
-@torch.inference_mode(False)  # what encoding leaves in the cache, training keeps for its backward pass
+@torch.inference_mode(
+    False
+)  # what encoding leaves in the cache, training keeps for its backward pass
 def _edges(lengths: tuple[int, ...], device: torch.device) -> Tensor:
     """Start of every document and the end of the last; all layers of a pass ask for the same one."""
     return torch.tensor([0, *lengths], dtype=torch.int32).cumsum(0, dtype=torch.int32).to(device)
 
 
-def _blocks(lengths: Sequence[int], half: int, size: int) -> Iterator[tuple[int, int, int, int, int]]:
+def _blocks(
+    lengths: Sequence[int], half: int, size: int
+) -> Iterator[tuple[int, int, int, int, int]]:
     """Equally long blocks of each document: at most `size` queries [start, stop), the keys [first, last) in reach. The
     last value counts neighbours of one length, a block each, that are one without having more weights than others."""
     offset = 0
     for length, alike in itertools.groupby(lengths):
         left, count = len([*alike]), -(-length // size)
         while left:
-            documents = min(left, max(1, size * (size + 2 * half) // length**2)) if count == 1 else 1
+            documents = (
+                min(left, max(1, size * (size + 2 * half) // length**2)) if count == 1 else 1
+            )
             more = offset + (documents - 1) * length
             for i in range(count):
                 start, stop = i * length // count, (i + 1) * length // count
@@ -104,7 +118,9 @@ class _Blocks(torch.autograd.Function):
         for rows, reach, documents, weights, keep in _weights(q, k, lengths, half, dropout, seed):
             if keep is not None:
                 weights.mul_(keep)
-            result[:, rows] = _join(torch.bmm(weights.to(q.dtype), _split(values[:, reach], documents)), documents)
+            result[:, rows] = _join(
+                torch.bmm(weights.to(q.dtype), _split(values[:, reach], documents)), documents
+            )
         ctx.save_for_backward(q, k, v)
         ctx.settings = lengths, half, dropout, seed
         return out
@@ -141,7 +157,9 @@ def _weights(q, k, lengths, half, dropout, seed):
     generator = torch.Generator(q.device).manual_seed(seed)
     # Queries of a block see all its keys but two corners: row r misses the first r - c keys on the left, and on the
     # right those from r on, counted from the first key that row 0 misses. Both are slices of one triangle each.
-    full = torch.full((size, size), -math.inf, dtype=torch.promote_types(q.dtype, torch.float32), device=q.device)
+    full = torch.full(
+        (size, size), -math.inf, dtype=torch.promote_types(q.dtype, torch.float32), device=q.device
+    )
     left, right = full.tril(-1), full.triu()
     queries, keys = _by_head(q), _by_head(k)
     for start, stop, first, last, documents in _blocks(lengths, half, size):
@@ -155,7 +173,13 @@ def _weights(q, k, lengths, half, dropout, seed):
         if beyond > 0:
             weights[:, :, -beyond:] += right[:count, :beyond]
         torch.softmax(weights, -1, out=weights)
-        yield rows, reach, documents, weights, _kept(weights, dropout, generator) if dropout else None
+        yield (
+            rows,
+            reach,
+            documents,
+            weights,
+            _kept(weights, dropout, generator) if dropout else None,
+        )
 
 
 def _backward(grad, q, k, v, lengths, half, dropout, seed):
@@ -175,7 +199,11 @@ def _backward(grad, q, k, v, lengths, half, dropout, seed):
             d_weights.mul_(keep)
         to_v[:, reach] += _join(torch.bmm(kept.to(q.dtype).transpose(1, 2), pull), documents)
         # The derivative of softmax in one pass; the public way, through autograd, would keep every block.
-        d_scores = torch.ops.aten._softmax_backward_data(d_weights, weights, -1, weights.dtype).to(q.dtype)
+        d_scores = torch.ops.aten._softmax_backward_data(d_weights, weights, -1, weights.dtype).to(
+            q.dtype
+        )
         to_q[:, rows] = _join(torch.bmm(d_scores, _split(keys[:, reach], documents)), documents)
-        to_k[:, reach] += _join(torch.bmm(d_scores.transpose(1, 2), _split(queries[:, rows], documents)), documents)
+        to_k[:, reach] += _join(
+            torch.bmm(d_scores.transpose(1, 2), _split(queries[:, rows], documents)), documents
+        )
     return tuple(x.to(q.dtype) for x in (grad_q.mul_(scale), grad_k.mul_(scale), grad_v))

@@ -22,10 +22,16 @@ class ClsStudent(nn.Module):
         super().__init__()
         self.longformer = LongformerModel(student.config, add_pooling_layer=False)
         weights = of_stock_longformer(student)
-        self.longformer.load_state_dict({name: weights[name] for name in self.longformer.state_dict()})
+        self.longformer.load_state_dict(
+            {name: weights[name] for name in self.longformer.state_dict()}
+        )
         for layer in self.longformer.encoder.layer:  # GELU of a transposed tensor, as the student's
-            layer.intermediate.intermediate_act_fn.register_forward_pre_hook(lambda _, inputs: inputs[0].mT)
-            layer.intermediate.intermediate_act_fn.register_forward_hook(lambda _, inputs, output: output.mT)
+            layer.intermediate.intermediate_act_fn.register_forward_pre_hook(
+                lambda _, inputs: inputs[0].mT
+            )
+            layer.intermediate.intermediate_act_fn.register_forward_hook(
+                lambda _, inputs, output: output.mT
+            )
         self.dim, self.padding = student.dim, student.padding
         self.gradient_checkpointing = False
 
@@ -46,12 +52,18 @@ class ClsStudent(nn.Module):
         device = self.longformer.device
         rows = [torch.tensor(document, dtype=torch.long, device=device) for document in ids]
         padded = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=self.padding)
-        attended = nn.utils.rnn.pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
+        attended = nn.utils.rnn.pad_sequence(
+            [torch.ones_like(row) for row in rows], batch_first=True
+        )
         first = torch.zeros_like(padded)
         first[:, 0] = 1
-        return self.longformer(padded, attention_mask=attended, global_attention_mask=first).last_hidden_state[:, 0]
+        return self.longformer(
+            padded, attention_mask=attended, global_attention_mask=first
+        ).last_hidden_state[:, 0]
 
-    def encode(self, ids: Sequence[Sequence[int]], *, batch_tokens: int = 4096, precision: str = "fp32") -> np.ndarray:
+    def encode(
+        self, ids: Sequence[Sequence[int]], *, batch_tokens: int = 4096, precision: str = "fp32"
+    ) -> np.ndarray:
         """Embeddings as a float32 array. Documents of similar length share a batch, so little of it is padding; it has
         at most `batch_tokens` tokens with that, or one document. In small batches half of the time goes into casting
         weights to bfloat16."""
@@ -61,4 +73,6 @@ class ClsStudent(nn.Module):
                 batches.append([])
             batches[-1].append(row)
         shape = (len(ids), self.dim)
-        return encoded(self, lambda rows: self._padded([ids[row] for row in rows]), batches, shape, precision)
+        return encoded(
+            self, lambda rows: self._padded([ids[row] for row in rows]), batches, shape, precision
+        )

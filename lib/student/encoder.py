@@ -33,13 +33,19 @@ class Embeddings(nn.Module):
         super().__init__()
         width, padding = config.hidden_size, config.pad_token_id
         self.word_embeddings = nn.Embedding(config.vocab_size, width, padding_idx=padding)
-        self.position_embeddings = nn.Embedding(config.max_position_embeddings, width, padding_idx=padding)
+        self.position_embeddings = nn.Embedding(
+            config.max_position_embeddings, width, padding_idx=padding
+        )
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, width)
         self.LayerNorm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
-        summed = self.word_embeddings(ids) + self.position_embeddings(positions) + self.token_type_embeddings.weight[0]
+        summed = (
+            self.word_embeddings(ids)
+            + self.position_embeddings(positions)
+            + self.token_type_embeddings.weight[0]
+        )
         return self.dropout(self.LayerNorm(summed))
 
 
@@ -54,7 +60,10 @@ class SelfAttention(nn.Module):
         self.query, self.key, self.value = (Linear(width, width) for _ in range(3))
 
     def forward(self, x: Tensor, lengths: Sequence[int]) -> Tensor:
-        q, k, v = (project(x).unflatten(-1, (self.heads, -1)) for project in (self.query, self.key, self.value))
+        q, k, v = (
+            project(x).unflatten(-1, (self.heads, -1))
+            for project in (self.query, self.key, self.value)
+        )
         dropout = self.dropout if self.training else 0.0
         return sliding_window(q, k, v, lengths, self.window, dropout=dropout).flatten(1)
 
@@ -78,7 +87,9 @@ class Layer(nn.Module):
     def __init__(self, config: LongformerConfig, window: int):
         super().__init__()
         width = config.hidden_size
-        self.attention = nn.ModuleDict({"self": SelfAttention(config, window), "output": Output(config, width)})
+        self.attention = nn.ModuleDict(
+            {"self": SelfAttention(config, window), "output": Output(config, width)}
+        )
         self.intermediate = nn.ModuleDict({"dense": Linear(width, config.intermediate_size)})
         self.output = Output(config, config.intermediate_size)
         self.activation = ACT2FN[config.hidden_act]
@@ -87,7 +98,9 @@ class Layer(nn.Module):
         x = self.attention["output"](self.attention["self"](x, lengths), x)
         if torch.is_grad_enabled() or x.is_cuda:
             return self.feed_forward(x)
-        return torch.cat([self.feed_forward(rows) for rows in x.tensor_split(-(-len(x) // FEED_FORWARD_ROWS))])
+        return torch.cat(
+            [self.feed_forward(rows) for rows in x.tensor_split(-(-len(x) // FEED_FORWARD_ROWS))]
+        )
 
     def feed_forward(self, x: Tensor) -> Tensor:
         wide = self.intermediate["dense"](x)
@@ -108,8 +121,12 @@ class Student(nn.Module):
     def __init__(self, config: LongformerConfig, tokenizer=None):
         super().__init__()
         windows = config.attention_window
-        windows = [windows] * config.num_hidden_layers if isinstance(windows, int) else list(windows)
-        if len(windows) != config.num_hidden_layers or any(window < 2 or window % 2 for window in windows):
+        windows = (
+            [windows] * config.num_hidden_layers if isinstance(windows, int) else list(windows)
+        )
+        if len(windows) != config.num_hidden_layers or any(
+            window < 2 or window % 2 for window in windows
+        ):
             expected = f"an even number of at least 2, for all {config.num_hidden_layers} layers or one per layer"
             raise ValueError(f"attention_window must be {expected}, got {config.attention_window}")
         if config.pad_token_id is None:
@@ -123,7 +140,9 @@ class Student(nn.Module):
         # Weights of the checkpoint that the student never uses (global attention, pooler), kept for `save`.
         self.unused: dict[str, Tensor] = {}
         self.embeddings = Embeddings(config)
-        self.encoder = nn.ModuleDict({"layer": nn.ModuleList(Layer(config, window) for window in windows)})
+        self.encoder = nn.ModuleDict(
+            {"layer": nn.ModuleList(Layer(config, window) for window in windows)}
+        )
 
     @classmethod
     def from_longformer(
@@ -141,7 +160,9 @@ class Student(nn.Module):
         0 lets CUDA's fast kernel, which has none, train.
         Raises ValueError, in one line that names the source, if it is damaged.
         """
-        return cls._build(source, weights.from_longformer(source, revision), dropout, attention_dropout)
+        return cls._build(
+            source, weights.from_longformer(source, revision), dropout, attention_dropout
+        )
 
     @classmethod
     def from_encoder(
@@ -242,7 +263,9 @@ class Student(nn.Module):
             pass  # a bad document fails before the work, not after half of it
         batches = _batches([len(document) for document in documents], batch_tokens)
         shape = (len(documents), self.dim)
-        return encoded(self, lambda rows: self([documents[row] for row in rows]), batches, shape, precision)
+        return encoded(
+            self, lambda rows: self([documents[row] for row in rows]), batches, shape, precision
+        )
 
 
 def _batches(lengths: list[int], batch_tokens: int) -> list[list[int]]:

@@ -21,10 +21,14 @@ MODULES = [
     {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
     {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
 ]
-SECTIONS = "base_model teachers losses data training scores verdict provenance limits license".split()  # of a card
+SECTIONS = (
+    "base_model teachers losses data training scores verdict provenance limits license".split()
+)  # of a card
 
 
-def save(student: Student, folder: str | Path, *, sentence_transformer: bool, card: Mapping | None = None) -> None:
+def save(
+    student: Student, folder: str | Path, *, sentence_transformer: bool, card: Mapping | None = None
+) -> None:
     """Write config, weights, tokenizer and, for an export, its card beside `folder`, then put them in its place.
 
     card: what README.md says beyond what the student itself tells: a `title` and any of `SECTIONS`. A value is a
@@ -37,7 +41,9 @@ def save(student: Student, folder: str | Path, *, sentence_transformer: bool, ca
     if unknown := sorted(values.keys() - keys):
         raise ValueError(f"a model card has no {unknown[0]!r}; expected any of {', '.join(keys)}")
     if sentence_transformer and student.tokenizer is None:
-        raise ValueError("a SentenceTransformer needs a tokenizer and this student has none; set student.tokenizer")
+        raise ValueError(
+            "a SentenceTransformer needs a tokenizer and this student has none; set student.tokenizer"
+        )
 
     def write(new: Path) -> None:
         with one_line(f"write {folder}"):
@@ -60,14 +66,22 @@ def _write(student: Student, folder: Path, sentence_transformer: bool, **told: A
         student.tokenizer.save_pretrained(folder)
     if sentence_transformer:  # mean over all tokens, special ones included, and no Normalize
         _json(folder / "modules.json", MODULES)
-        _json(folder / "sentence_bert_config.json", {"max_seq_length": student.max_positions, "do_lower_case": False})
+        _json(
+            folder / "sentence_bert_config.json",
+            {"max_seq_length": student.max_positions, "do_lower_case": False},
+        )
         pooling = {"word_embedding_dimension": student.dim, "pooling_mode_mean_tokens": True}
         (folder / "1_Pooling").mkdir()
         _json(folder / "1_Pooling" / "config.json", pooling)
         source = Path(__file__).with_name("card.md.j2").read_text(encoding="utf-8")
-        template = jinja2.Template(source, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+        template = jinja2.Template(
+            source, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        )
         parameters = sum(parameter.numel() for parameter in student.parameters())
-        text = template.render(student=student, sections=SECTIONS, parameters=parameters, **told) + "\n"
+        text = (
+            template.render(student=student, sections=SECTIONS, parameters=parameters, **told)
+            + "\n"
+        )
         (folder / "README.md").write_text(text, encoding="utf-8")
 
 

@@ -8,7 +8,10 @@ test_processors.py`).
 import torch
 from torch import Tensor, nn
 
-ONEDNN = torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
+ONEDNN = torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability() in (
+    "AVX2",
+    "AVX512",
+)
 ROWS = 64  # rows are filled up to a multiple: a kernel kept for every number of tokens would triple a process' memory
 TERMS = 512  # sums of up to twice as many are cut here: with AVX-512 oneDNN does not cut them, with AVX2 it does
 
@@ -20,7 +23,11 @@ class Linear(nn.Linear):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        possible = input.device.type == "cpu" and input.dtype == self.weight.dtype == torch.float32 and input.dim() == 2
+        possible = (
+            input.device.type == "cpu"
+            and input.dtype == self.weight.dtype == torch.float32
+            and input.dim() == 2
+        )
         if ONEDNN and possible and len(input) and not torch.is_autocast_enabled("cpu"):
             return _OneDNN.apply(input, self.weight, self.bias)
         return super().forward(input)

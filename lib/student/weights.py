@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from transformers import AutoConfig, AutoModel, AutoTokenizer, LongformerConfig, LongformerModel, PretrainedConfig
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoTokenizer,
+    LongformerConfig,
+    LongformerModel,
+    PretrainedConfig,
+)
 from transformers.utils import logging
 
 from lib.store import owned_folder
@@ -18,15 +25,42 @@ if TYPE_CHECKING:
     from lib.student.encoder import Student
 
 # Encoders whose layers are those of a Longformer; the value tells whether positions start after the padding id.
-SHORT_ENCODERS = {"bert": False, "electra": False, "roberta": True, "xlm-roberta": True, "camembert": True}
+SHORT_ENCODERS = {
+    "bert": False,
+    "electra": False,
+    "roberta": True,
+    "xlm-roberta": True,
+    "camembert": True,
+}
 SHORT_ENCODERS |= {"data2vec-text": True}
-WHY_NOT = {"mpnet": "a bias by relative position", "deberta-v2": "attention by relative position"}  # docs/scale.md
+WHY_NOT = {
+    "mpnet": "a bias by relative position",
+    "deberta-v2": "attention by relative position",
+}  # docs/scale.md
 WHY_NOT |= dict.fromkeys(("modernbert", "nomic_bert", "eurobert", "gte"), "rotary positions")
 # The files that hold a tokenizer's vocabulary, any one set of them.
-VOCABULARIES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"), ("sentencepiece.bpe.model",))
+VOCABULARIES = (
+    ("tokenizer.json",),
+    ("vocab.txt",),
+    ("vocab.json", "merges.txt"),
+    ("sentencepiece.bpe.model",),
+)
 _TAKEN_OVER = (  # all that a Longformer takes over from a short encoder
-    *("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size", "hidden_act", "type_vocab_size"),
-    *("layer_norm_eps", "pad_token_id", "hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"),
+    *(
+        "vocab_size",
+        "hidden_size",
+        "num_attention_heads",
+        "intermediate_size",
+        "hidden_act",
+        "type_vocab_size",
+    ),
+    *(
+        "layer_norm_eps",
+        "pad_token_id",
+        "hidden_dropout_prob",
+        "attention_probs_dropout_prob",
+        "initializer_range",
+    ),
     *("bos_token_id", "eos_token_id"),
 )
 
@@ -38,12 +72,18 @@ def from_longformer(source: Source, revision: str | None) -> Checkpoint:
     """Read a Longformer; heads are left out, global attention and pooler are kept if the checkpoint has them."""
     config = _config(source, revision)
     if not isinstance(config, LongformerConfig):
-        raise ValueError(f"{source} is a {config.model_type}, expected a longformer; use Student.from_encoder for it")
+        raise ValueError(
+            f"{source} is a {config.model_type}, expected a longformer; use Student.from_encoder for it"
+        )
     return config, _tensors(LongformerModel, source, revision), _tokenizer(source, revision)
 
 
 def from_encoder(
-    source: Source, layers: Sequence[int] | None, window: int | Sequence[int], max_positions: int, revision: str | None
+    source: Source,
+    layers: Sequence[int] | None,
+    window: int | Sequence[int],
+    max_positions: int,
+    revision: str | None,
 ) -> Checkpoint:
     """Read chosen layers of a short encoder as a Longformer with tiled positions."""
     config = _config(source, revision)
@@ -53,11 +93,15 @@ def from_encoder(
         other = "relative positions" if relative else "an architecture of its own"
         why = WHY_NOT.get(config.model_type, "narrow token embeddings" if narrow else other)
         kinds = f"{', '.join(SHORT_ENCODERS)} with absolute positions"
-        raise ValueError(f"{source} is a {config.model_type}, with {why}; a student can be made of {kinds}")
+        raise ValueError(
+            f"{source} is a {config.model_type}, with {why}; a student can be made of {kinds}"
+        )
     available = range(config.num_hidden_layers)
     layers = list(available if layers is None else layers)
     if not layers or not {*layers} <= {*available}:
-        raise ValueError(f"layers must be indices from 0 to {config.num_hidden_layers - 1} of {source}, got {layers!r}")
+        raise ValueError(
+            f"layers must be indices from 0 to {config.num_hidden_layers - 1} of {source}, got {layers!r}"
+        )
     longformer = LongformerConfig(
         attention_window=window if isinstance(window, int) else list(window),
         max_position_embeddings=max_positions + config.pad_token_id + 1,
@@ -91,7 +135,9 @@ def of_stock_longformer(student: Student) -> dict[str, Tensor]:
     The student has no global attention. What its checkpoint held for it is written back, else the local projections are
     copied, which is how Longformer initialised them. A missing pooler becomes zeros; nothing here reads it.
     """
-    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in student.state_dict().items()}
+    weights = {
+        name: tensor.detach().cpu().contiguous() for name, tensor in student.state_dict().items()
+    }
     for name in list(weights):
         for part in ("query", "key", "value"):
             if f".self.{part}." in name:
@@ -99,7 +145,9 @@ def of_stock_longformer(student: Student) -> dict[str, Tensor]:
                 weights[copy] = student.unused.get(copy, weights[name]).clone()
     sample = weights["embeddings.LayerNorm.weight"]
     for name, shape in {"weight": (student.dim, student.dim), "bias": (student.dim,)}.items():
-        weights[f"pooler.dense.{name}"] = student.unused.get(f"pooler.dense.{name}", sample.new_zeros(shape))
+        weights[f"pooler.dense.{name}"] = student.unused.get(
+            f"pooler.dense.{name}", sample.new_zeros(shape)
+        )
     return weights
 
 
@@ -114,21 +162,29 @@ def _tensors(
         options["ignore_mismatched_sizes"] = True  # they are refused below, by name
         model, info = kind.from_pretrained(source, trust_remote_code=False, **options)
         for name, stored, expected in sorted(info["mismatched_keys"]):
-            raise ValueError(f"{name} has the shape {tuple(stored)}, its config.json says {tuple(expected)}")
+            raise ValueError(
+                f"{name} has the shape {tuple(stored)}, its config.json says {tuple(expected)}"
+            )
         missing = set(info["missing_keys"])
-        needed = sorted(name for name in missing if "_global." not in name and not name.startswith("pooler."))
+        needed = sorted(
+            name for name in missing if "_global." not in name and not name.startswith("pooler.")
+        )
         if needed:
             raise ValueError(f"it lacks {len(needed)} weights, the first is {needed[0]}")
     if layers is not None:
         model.encoder.layer = torch.nn.ModuleList(model.encoder.layer[layer] for layer in layers)
-    return {name: tensor.clone() for name, tensor in model.state_dict().items() if name not in missing}
+    return {
+        name: tensor.clone() for name, tensor in model.state_dict().items() if name not in missing
+    }
 
 
 def _config(source: Source, revision: str | None) -> PretrainedConfig:
     """The configuration of a checkpoint, which has to be as it was written if this project wrote it."""
     folder = Path(source)
     if isinstance(source, Path) and not folder.is_dir():
-        hint = "".join(f"; a save that was cut off left {path}" for path in owned_folder.left_over(folder))
+        hint = "".join(
+            f"; a save that was cut off left {path}" for path in owned_folder.left_over(folder)
+        )
         raise ValueError(f"there is no checkpoint folder {folder}{hint}")
     owned_folder.check_whole(folder)
     with one_line(f"read the configuration of {source}"):
@@ -138,10 +194,14 @@ def _config(source: Source, revision: str | None) -> PretrainedConfig:
 def _tokenizer(source: Source, revision: str | None) -> Any:
     """The checkpoint's tokenizer; None if a folder has no vocabulary: its settings alone would make all words [UNK]."""
     folder = Path(source)
-    if folder.is_dir() and not any(all((folder / name).is_file() for name in names) for names in VOCABULARIES):
+    if folder.is_dir() and not any(
+        all((folder / name).is_file() for name in names) for names in VOCABULARIES
+    ):
         return None
     with one_line(f"read the tokenizer of {source}"):
-        return AutoTokenizer.from_pretrained(source, revision=revision, use_fast=True, trust_remote_code=False)
+        return AutoTokenizer.from_pretrained(
+            source, revision=revision, use_fast=True, trust_remote_code=False
+        )
 
 
 @contextmanager
@@ -150,4 +210,6 @@ def one_line(task: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise ValueError(f"cannot {task}: {type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
+        raise ValueError(
+            f"cannot {task}: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        ) from error

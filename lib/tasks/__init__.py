@@ -46,4 +46,7 @@ def downsample(labels: np.ndarray, limit: int) -> np.ndarray:
 def _kinds(profile: Profile) -> dict[str, str]:
     """{task: kind}, told by the names of files: no text is read."""
     root, folders = sources.root(profile), profile.tasks.folders
-    return {name: task_files.kind(task_files.folder(root, folders[name])) for name in profile.tasks.names}
+    return {
+        name: task_files.kind(task_files.folder(root, folders[name]))
+        for name in profile.tasks.names
+    }

@@ -21,19 +21,27 @@ class Spec(NamedTuple):
 
     def occurrences(self, documents: int, share: float) -> int:
         """How often a word must occur: as labelled, or for `10%` `share` times the documents, rounded, at least 2."""
-        return max(2, int(share * documents + 0.5)) if self.min_count == SHARE else int(self.min_count)
+        return (
+            max(2, int(share * documents + 0.5)) if self.min_count == SHARE else int(self.min_count)
+        )
 
 
 def parse(label: str, width: float) -> tuple[Spec, ...]:
     """The single models of a label, one or two; `PV;2048d` is short for one. `width` scales sizes."""
     specs, label = [], label.strip().replace("×", "x").replace("λ", "lam")
     for part in CONTEXTUAL_TEACHERS.get(label, label).split("+"):
-        match = re.fullmatch(f"(DM|DBOW);([1-9][0-9]*);(stem|lowercase|None);([1-9][0-9]*|{SHARE})", part)
+        match = re.fullmatch(
+            f"(DM|DBOW);([1-9][0-9]*);(stem|lowercase|None);([1-9][0-9]*|{SHARE})", part
+        )
         if match is None:
             expected = f"DM or DBOW; vector size; stem, lowercase or None; a count or {SHARE}"
-            raise ValueError(f"Paragraph Vector label '{label}': '{part}' is not of the form {expected}")
+            raise ValueError(
+                f"Paragraph Vector label '{label}': '{part}' is not of the form {expected}"
+            )
         architecture, size, preprocessing, min_count = match.groups()
         specs.append(Spec(architecture, max(1, round(int(size) * width)), preprocessing, min_count))
     if len(specs) > 1 and [spec.architecture for spec in specs] != ["DM", "DBOW"]:
-        raise ValueError(f"Paragraph Vector label '{label}': a compound is one DM and one DBOW, in this order")
+        raise ValueError(
+            f"Paragraph Vector label '{label}': a compound is one DM and one DBOW, in this order"
+        )
     return tuple(specs)

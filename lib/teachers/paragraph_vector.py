@@ -23,7 +23,9 @@ from lib.teachers.texts import check
 
 LONGEST = 10_000  # known words of a document that gensim has room for (MAX_DOCUMENT_LEN); it drops the rest silently
 # gensim hashes a document with PYTHONHASHSEED to find where its inference starts; crc32 is the same in any process.
-doc2vec.pseudorandom_weak_vector = partial(pseudorandom_weak_vector, hashfxn=lambda text: zlib.crc32(text.encode()))
+doc2vec.pseudorandom_weak_vector = partial(
+    pseudorandom_weak_vector, hashfxn=lambda text: zlib.crc32(text.encode())
+)
 _stem = lru_cache(maxsize=1_000_000)(PorterStemmer().stem)  # most words of a corpus repeat
 
 
@@ -91,7 +93,9 @@ class ParagraphVector:
         defaults are Table 4.5's and the author's code's.
         """
         if iter(texts) is texts:
-            raise ValueError("training texts are read once per epoch: expected a list or a data set, got an iterator")
+            raise ValueError(
+                "training texts are read once per epoch: expected a list or a data set, got an iterator"
+            )
         if negative < 1:
             raise ValueError(f"Paragraph Vector: negative must be at least 1, got {negative}")
         documents = check(texts)
@@ -100,19 +104,38 @@ class ParagraphVector:
         models, truncated, seconds = [], [], 0.0
         for spec in self.specs:
             started = time.process_time()
-            corpus, least = _Corpus(texts, spec.preprocessing), spec.occurrences(documents, min_count_share)
-            own = dict(dm=int(spec.architecture == "DM"), dm_mean=1, vector_size=spec.size, min_count=least)
+            corpus, least = (
+                _Corpus(texts, spec.preprocessing),
+                spec.occurrences(documents, min_count_share),
+            )
+            own = dict(
+                dm=int(spec.architecture == "DM"), dm_mean=1, vector_size=spec.size, min_count=least
+            )
             model = Doc2Vec(**own, **settings, max_final_vocab=max_words, workers=workers)
             model.build_vocab(corpus)
             if not len(model.wv):
-                raise ValueError(f"'{self.label}': no word occurs {least} times in the {documents} training documents")
+                raise ValueError(
+                    f"'{self.label}': no word occurs {least} times in the {documents} training documents"
+                )
             model.train(corpus, total_examples=documents, epochs=epochs)
-            model.dv.vectors = np.zeros((0, spec.size), np.float32)  # of the training documents: as large as the corpus
+            model.dv.vectors = np.zeros(
+                (0, spec.size), np.float32
+            )  # of the training documents: as large as the corpus
             seconds += time.process_time() - started
             vocabulary = model.wv.key_to_index
-            truncated.append(sum(sum(word in vocabulary for word in document.words) > LONGEST for document in corpus))
+            truncated.append(
+                sum(
+                    sum(word in vocabulary for word in document.words) > LONGEST
+                    for document in corpus
+                )
+            )
             models.append(model)
-        self.models, self.truncated, self.seconds, self.documents = tuple(models), max(truncated), seconds, documents
+        self.models, self.truncated, self.seconds, self.documents = (
+            tuple(models),
+            max(truncated),
+            seconds,
+            documents,
+        )
         return self
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:

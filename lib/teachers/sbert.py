@@ -54,23 +54,41 @@ class SBERT:
             with open(folder / WEIGHTS, "rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             if sha256 and digest != sha256.lower():
-                raise ValueError(f"{folder / WEIGHTS} has sha256 {digest}, expected {sha256}; install it again")
-            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-            model, report = AutoModel.from_pretrained(folder, use_safetensors=True, trust_remote_code=False, **options)
-        except Exception as error:  # the hub and damaged files raise errors of any type; the reader needs one line
+                raise ValueError(
+                    f"{folder / WEIGHTS} has sha256 {digest}, expected {sha256}; install it again"
+                )
+            tokenizer = AutoTokenizer.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False
+            )
+            model, report = AutoModel.from_pretrained(
+                folder, use_safetensors=True, trust_remote_code=False, **options
+            )
+        except (
+            Exception
+        ) as error:  # the hub and damaged files raise errors of any type; the reader needs one line
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:400]
             raise ValueError(f"the teacher '{source}' is not usable: {reason}") from error
-        absent = [name for name in report["missing_keys"] if not name.startswith("pooler.")]  # the pooler is not used
+        absent = [
+            name for name in report["missing_keys"] if not name.startswith("pooler.")
+        ]  # the pooler is not used
         if absent:  # transformers would fill them with random numbers
-            raise ValueError(f"the teacher '{source}' lacks {len(absent)} weights, the first is {min(absent)}")
+            raise ValueError(
+                f"the teacher '{source}' lacks {len(absent)} weights, the first is {min(absent)}"
+            )
         embedding = model.embeddings.position_embeddings
         # RoBERTa and MPNet count positions from behind the padding index, so two rows of the table serve no token.
-        positions = embedding.num_embeddings - (0 if embedding.padding_idx is None else embedding.padding_idx + 1)
+        positions = embedding.num_embeddings - (
+            0 if embedding.padding_idx is None else embedding.padding_idx + 1
+        )
         special = tokenizer.num_special_tokens_to_add()
         if not special < max_tokens <= positions:
-            raise ValueError(f"max_tokens is {max_tokens}, expected {special + 1} to {positions} for '{source}'")
+            raise ValueError(
+                f"max_tokens is {max_tokens}, expected {special + 1} to {positions} for '{source}'"
+            )
         for module in model.modules():
-            if isinstance(module, GELUActivation):  # PyTorch's own, as the student's: of a transposed tensor
+            if isinstance(
+                module, GELUActivation
+            ):  # PyTorch's own, as the student's: of a transposed tensor
                 module.register_forward_pre_hook(lambda _, inputs: inputs[0].mT)
                 module.register_forward_hook(lambda _, inputs, output: output.mT)
         return cls(model.eval().requires_grad_(False).to(device), tokenizer, max_tokens)
@@ -79,9 +97,13 @@ class SBERT:
         """Token ids of each text, special ones included, cut to `max_tokens`; and what `lengths` gives."""
         rows, lengths = list[np.ndarray](), list[int]()
         special = self.tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
-        kept = self.max_tokens - special[::-1].index(0)  # the last special tokens stay where a text is cut
+        kept = self.max_tokens - special[::-1].index(
+            0
+        )  # the last special tokens stay where a text is cut
         for start in range(0, check(texts), _BATCH):
-            batch = self.tokenizer(list(texts[start : start + _BATCH]), truncation=False, padding=False, verbose=False)
+            batch = self.tokenizer(
+                list(texts[start : start + _BATCH]), truncation=False, padding=False, verbose=False
+            )
             for ids in batch["input_ids"]:
                 end = ids[max(kept, len(ids) + kept - self.max_tokens) :]
                 rows.append(np.array([*ids[:kept], *end], dtype=np.int32))
@@ -110,13 +132,17 @@ class SBERT:
         for start in range(0, total, batch_size):
             rows = order[start : start + batch_size]
             ids = {"input_ids": [encoded[row].tolist() for row in rows]}
-            batch = self.tokenizer.pad(ids, return_tensors="pt", verbose=False).to(self.model.device)
+            batch = self.tokenizer.pad(ids, return_tensors="pt", verbose=False).to(
+                self.model.device
+            )
             hidden = self.model(**batch).last_hidden_state
             counted = batch["attention_mask"].unsqueeze(2).to(hidden.dtype)
             result[rows] = ((hidden * counted).sum(1) / counted.sum(1)).cpu().numpy()
         finite = np.isfinite(result).all(axis=1)
         if not finite.all():
-            raise ValueError(f"the embedding of text {finite.argmin()} holds NaN or infinity; its weights are damaged")
+            raise ValueError(
+                f"the embedding of text {finite.argmin()} holds NaN or infinity; its weights are damaged"
+            )
         return result
 
 

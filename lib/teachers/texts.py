@@ -10,7 +10,9 @@ def check(texts: Iterable[str]) -> int:
     count = 0
     for text in texts:
         if not isinstance(text, str) or not text.strip():
-            raise ValueError(f"expected texts with words, text {count} is {text!r:.60}; leave it out")
+            raise ValueError(
+                f"expected texts with words, text {count} is {text!r:.60}; leave it out"
+            )
         count += 1
     if not count:
         raise ValueError("expected at least one text, got none")

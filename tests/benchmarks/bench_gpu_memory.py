@@ -49,7 +49,10 @@ def step(options: argparse.Namespace, checkpointing: bool) -> dict:
     student = Student(config).to(options.device).train()
     student.gradient_checkpointing = checkpointing
     generator = torch.Generator().manual_seed(1)
-    rows = [torch.randint(5, 1000, (options.tokens,), generator=generator).tolist() for _ in range(options.documents)]
+    rows = [
+        torch.randint(5, 1000, (options.tokens,), generator=generator).tolist()
+        for _ in range(options.documents)
+    ]
     target = torch.randn(options.documents, options.width, generator=generator).to(options.device)
     optimizer = torch.optim.AdamW(student.parameters(), lr=1e-4)
     seconds, loss = [], torch.zeros(())
@@ -64,7 +67,12 @@ def step(options: argparse.Namespace, checkpointing: bool) -> dict:
         loss.item()  # waits for the GPU
         seconds.append(time.perf_counter() - begin)
     weights = sum(parameter.numel() for parameter in student.parameters()) / 1e6
-    return {"peak": peak(options.device), "seconds": min(seconds[1:]), "loss": loss.item(), "weights": weights}
+    return {
+        "peak": peak(options.device),
+        "seconds": min(seconds[1:]),
+        "loss": loss.item(),
+        "weights": weights,
+    }
 
 
 def case(words: list[str], checkpointing: bool) -> dict | str:
@@ -82,7 +90,9 @@ def main(words: list[str]) -> int:
     """Print the table; 1 if the two losses differ."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
-    for name, default in dict(documents=6, tokens=4096, layers=12, width=768, window=512, steps=3).items():
+    for name, default in dict(
+        documents=6, tokens=4096, layers=12, width=768, window=512, steps=3
+    ).items():
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--case", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args(words)
@@ -100,10 +110,16 @@ def main(words: list[str]) -> int:
     cases = {told: case(words, told == "yes") for told in ("no", "yes")}
     for told, result in cases.items():
         missing = isinstance(result, str)
-        cells = [result, ""] if missing else [f"{result['peak'] / 2**30:.2f}", f"{result['seconds']:.2f}"]
+        cells = (
+            [result, ""]
+            if missing
+            else [f"{result['peak'] / 2**30:.2f}", f"{result['seconds']:.2f}"]
+        )
         print(f"| {' | '.join([told, *cells])} |")
     losses = [result["loss"] for result in cases.values() if not isinstance(result, str)]
-    return int(len(losses) == 2 and abs(losses[0] - losses[1]) > TOLERANCE[options.device] * abs(losses[0]))
+    return int(
+        len(losses) == 2 and abs(losses[0] - losses[1]) > TOLERANCE[options.device] * abs(losses[0])
+    )
 
 
 if __name__ == "__main__":

@@ -54,8 +54,12 @@ def stages(profile) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
     from lib.tasks import classification_names
 
     tasks = classification_names(profile)
-    shared = {"texts and token ids": sum(timed(text_sets.token_ids, name, profile) for name in SETS)}
-    shared["teacher pass"] = sum(timed(structural_teacher.embeddings, name, profile) for name in SETS)
+    shared = {
+        "texts and token ids": sum(timed(text_sets.token_ids, name, profile) for name in SETS)
+    }
+    shared["teacher pass"] = sum(
+        timed(structural_teacher.embeddings, name, profile) for name in SETS
+    )
     shared["Paragraph Vector"] = timed(contextual_teacher.paragraph_vector, "DM;100d", profile)
     shared["base, embedded"] = timed(embeddings.of, "Longformer", 0, profile)
     start = embeddings.of("Longformer", 0, profile)["validation"]
@@ -63,18 +67,30 @@ def stages(profile) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
     for kind, label in KINDS.items():
         variant = variants.parse(label)
         before = None if variant.contextual is None else start
-        training = timed(student_training.train_student, variant, 0, profile, before, lambda *_: None)
-        embedding = timed(embeddings.of, variant, 0, profile)  # goes on from the checkpoint after the last update
-        heads = sum(timed(accuracies.evaluate, [(variant, 0)], task, profile, "validation", None) for task in tasks)
+        training = timed(
+            student_training.train_student, variant, 0, profile, before, lambda *_: None
+        )
+        embedding = timed(
+            embeddings.of, variant, 0, profile
+        )  # goes on from the checkpoint after the last update
+        heads = sum(
+            timed(accuracies.evaluate, [(variant, 0)], task, profile, "validation", None)
+            for task in tasks
+        )
         students[kind] = {"training": training, "embedding": embedding, "heads": heads}
-        print(kind, *(f"{stage} {seconds:.1f} s" for stage, seconds in students[kind].items()), sep=", ", flush=True)
+        print(
+            kind,
+            *(f"{stage} {seconds:.1f} s" for stage, seconds in students[kind].items()),
+            sep=", ",
+            flush=True,
+        )
     return shared, students
 
 
 def rate(profile, device: str, seconds: dict[str, float]) -> str:
     """The device's line of `rates` in params/costs.yaml: operations by `costs.operations`. seconds: of one student."""
     from lib.experiments import models, text_sets
-    from lib.findings import costs
+    from lib.ledger import costs
 
     forwards, training, _ = costs.operations(profile)
     sizes = {name: text_sets.token_ids(name, profile).lengths.sum() for name in SETS}
@@ -99,13 +115,17 @@ def paragraph_vectors(profile) -> str:
         return (time.process_time() - begin) / 60 * 1e6 / sum(len(text.split()) for text in texts)
 
     texts = [document.text for document in text_sets.corpus(profile).train[:1000]]
-    train = functools.partial(ParagraphVector.train, **profile.contextual_teacher.model_dump(exclude={"documents"}))
+    train = functools.partial(
+        ParagraphVector.train, **profile.contextual_teacher.model_dump(exclude={"documents"})
+    )
     sizes, lines = (100, 768, 1024), {"training": {}, "inference": {}}
     for architecture in ("DM", "DBOW"):
         measured = []
         for size in sizes:
             model = ParagraphVector.parse(f"{architecture};{size};lowercase;2")
-            measured.append((minutes(functools.partial(train, model), texts), minutes(model.encode, texts[::5])))
+            measured.append(
+                (minutes(functools.partial(train, model), texts), minutes(model.encode, texts[::5]))
+            )
             print(architecture, size, *(f"{each:.2f}" for each in measured[-1]), flush=True)
         for step, values in zip(lines, zip(*measured, strict=True), strict=True):
             slope, fixed = np.polyfit(sizes, values, 1)
@@ -119,7 +139,11 @@ def table(title: str, shared: dict[str, float], students: dict[str, dict[str, fl
     def row(name: str, seconds: dict[str, float]) -> str:
         total = sum(seconds.values())
         return " | ".join(
-            [f"| {name}", *(f"{s:.1f} ({100 * s / total:.0f})" for s in seconds.values()), f"{total:.1f} |"]
+            [
+                f"| {name}",
+                *(f"{s:.1f} ({100 * s / total:.0f})" for s in seconds.values()),
+                f"{total:.1f} |",
+            ]
         )
 
     def head(name: str, columns) -> str:
@@ -133,7 +157,11 @@ def table(title: str, shared: dict[str, float], students: dict[str, dict[str, fl
         head("once", shared),
         row("all students", shared),
     ]
-    lines += ["", head("each", next(iter(students.values()))), *(row(*each) for each in students.items())]
+    lines += [
+        "",
+        head("each", next(iter(students.values()))),
+        *(row(*each) for each in students.items()),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -141,11 +169,17 @@ def main() -> None:
     """Measure, print the table, and write it where `--out` says."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--profile", default="lab")
-    parser.add_argument("--set", nargs="*", default=[], metavar="key=value", help="changes to the profile")
-    parser.add_argument("--paragraph-vectors", action="store_true", help="only these, by architecture and dimension")
+    parser.add_argument(
+        "--set", nargs="*", default=[], metavar="key=value", help="changes to the profile"
+    )
+    parser.add_argument(
+        "--paragraph-vectors", action="store_true", help="only these, by architecture and dimension"
+    )
     parser.add_argument("--out", type=Path, help="a Markdown file")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=os.environ.get("THESIS_ARTIFACTS"), prefix="bench-lab-") as folder:
+    with tempfile.TemporaryDirectory(
+        dir=os.environ.get("THESIS_ARTIFACTS"), prefix="bench-lab-"
+    ) as folder:
         os.environ["THESIS_ARTIFACTS"] = folder
         environment.set_process_environment(offline=True)
         from lib.config import profiles
@@ -160,7 +194,9 @@ def main() -> None:
             import torch
 
             device = torch.cuda.get_device_name()
-        title = f"One student of each kind of `{' '.join([options.profile, *options.set])}`, {device}"
+        title = (
+            f"One student of each kind of `{' '.join([options.profile, *options.set])}`, {device}"
+        )
         shared, students = stages(profile)
         text = table(title, shared, students)
         print(f"{text}\n{rate(profile, device, next(iter(students.values())))}")

@@ -37,7 +37,10 @@ def main() -> None:
     generator = torch.Generator().manual_seed(0)
     ways = {"oneDNN": Linear.forward, "MKL": torch.nn.Linear.forward}
     for name, lengths in LENGTHS.items():
-        ids = [torch.randint(1000, 20000, (length,), generator=generator).tolist() for length in lengths]
+        ids = [
+            torch.randint(1000, 20000, (length,), generator=generator).tolist()
+            for length in lengths
+        ]
         works = {"encoding": lambda ids=ids: student.encode(ids)}
         works["forward and backward"] = lambda ids=ids: student(ids).square().sum().backward()
         for what, work in works.items():
@@ -48,9 +51,13 @@ def main() -> None:
                     took[way].append(seconds(work))
             medians = {way: statistics.median(times) for way, times in took.items()}
             ratio = medians["MKL"] / medians["oneDNN"]
-            print(f"{name}, {what}: MKL {medians['MKL']:.2f} s, oneDNN {medians['oneDNN']:.2f} s, {ratio:.2f}x")
+            print(
+                f"{name}, {what}: MKL {medians['MKL']:.2f} s, oneDNN {medians['oneDNN']:.2f} s, {ratio:.2f}x"
+            )
     for fused in (False, True):
-        optimizer = torch.optim.AdamW(student.parameters(), fused=fused)  # of the gradients that are left
+        optimizer = torch.optim.AdamW(
+            student.parameters(), fused=fused
+        )  # of the gradients that are left
         optimizer.step()
         milliseconds = 1000 * statistics.median(seconds(optimizer.step) for _ in range(REPEATS))
         print(f"AdamW{', fused' * fused}: {milliseconds:.0f} ms an update")

@@ -38,7 +38,15 @@ import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results"
-STAGES = ("corpus", "tokens", "teacher", "paragraph vector", "training", "news teacher", "news student")
+STAGES = (
+    "corpus",
+    "tokens",
+    "teacher",
+    "paragraph vector",
+    "training",
+    "news teacher",
+    "news student",
+)
 HELD_OUT, BATCH, WORDS = 100, 64, 150
 
 
@@ -52,10 +60,17 @@ def write(folder: Path, documents: int) -> None:
     tokenizer = AutoTokenizer.from_pretrained(get_model_path())
     tokenizer.model_max_length = 512
     torch.manual_seed(0)
-    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+    sizes = {
+        "hidden_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+    }
     BertModel(BertConfig(vocab_size=len(tokenizer), **sizes)).save_pretrained(folder / "model")
     tokenizer.save_pretrained(folder / "model")
-    words = np.array(sorted(word for word in tokenizer.get_vocab() if word.isalpha() and word.isascii()))
+    words = np.array(
+        sorted(word for word in tokenizer.get_vocab() if word.isalpha() and word.isascii())
+    )
     generator = np.random.default_rng(0)
     share = 1 / np.arange(1, len(words) + 1)
     words, cumulated = generator.permutation(words), np.cumsum(share / share.sum())
@@ -63,13 +78,20 @@ def write(folder: Path, documents: int) -> None:
     unfinished = folder / "unfinished.jsonl"
     with open(unfinished, "w", encoding="utf-8") as file:
         for number in range(documents):
-            text = " ".join(words[np.searchsorted(cumulated, generator.random(WORDS)).clip(max=len(words) - 1)])
+            text = " ".join(
+                words[np.searchsorted(cumulated, generator.random(WORDS)).clip(max=len(words) - 1)]
+            )
             file.write(json.dumps({"id": str(number), "text": text}) + "\n")
-    reports = [{"id": str(number), "text": " ".join(generator.choice(words, WORDS))} for number in range(60)]
+    reports = [
+        {"id": str(number), "text": " ".join(generator.choice(words, WORDS))}
+        for number in range(60)
+    ]
     labels = [{"id": str(number), "label": f"{number % 3}_{number // 6}"} for number in range(60)]
     (folder / "data" / "reports" / "tasks" / "events").mkdir(parents=True, exist_ok=True)
     for name, rows in (("documents.jsonl", reports), ("tasks/events/clusters.jsonl", labels)):
-        (folder / "data" / "reports" / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+        (folder / "data" / "reports" / name).write_text(
+            "".join(json.dumps(row) + "\n" for row in rows)
+        )
     os.replace(unfinished, folder / "data" / "synthetic" / "documents.jsonl")
 
 
@@ -86,13 +108,37 @@ def stage(name: str, folder: Path, documents: int) -> None:
     torch.set_num_threads(1)
     model, trained = str(folder / "model"), documents - HELD_OUT
     changes = {"build": None, "data_root": str(folder / "data"), "tasks.folders": {}, "width": 0.16}
-    changes |= {"corpus.folders": [{"folder": "synthetic", "share": 1.0}], "corpus.train_documents": trained}
-    changes |= {"corpus.validation_documents": HELD_OUT, "training.documents": trained, "final.documents": trained}
-    changes |= {"structural_teacher.model": model, "structural_teacher.sha256": None, "student.model": model}
-    changes |= {"structural_teacher.max_tokens": 128, "training.batch_size": BATCH, "training.cca_batch_size": BATCH}
+    changes |= {
+        "corpus.folders": [{"folder": "synthetic", "share": 1.0}],
+        "corpus.train_documents": trained,
+    }
+    changes |= {
+        "corpus.validation_documents": HELD_OUT,
+        "training.documents": trained,
+        "final.documents": trained,
+    }
+    changes |= {
+        "structural_teacher.model": model,
+        "structural_teacher.sha256": None,
+        "student.model": model,
+    }
+    changes |= {
+        "structural_teacher.max_tokens": 128,
+        "training.batch_size": BATCH,
+        "training.cca_batch_size": BATCH,
+    }
     changes |= {"contextual_teacher.epochs": 1, "training.checkpoint_every": 500}
-    changes |= {"news.events": "reports/events", "news.texts": ["synthetic"], "news.documents": trained * 10 // 11}
-    changes |= {"news.words": WORDS, "news.max_tokens": 128, "news.tokens": "random", "news.batch_size": BATCH}
+    changes |= {
+        "news.events": "reports/events",
+        "news.texts": ["synthetic"],
+        "news.documents": trained * 10 // 11,
+    }
+    changes |= {
+        "news.words": WORDS,
+        "news.max_tokens": 128,
+        "news.tokens": "random",
+        "news.batch_size": BATCH,
+    }
     profile = profiles.load("smoke", overrides=changes)
     if name == "corpus":
         text_sets.corpus(profile)
@@ -116,7 +162,16 @@ def stage(name: str, folder: Path, documents: int) -> None:
 def measured(name: str, folder: Path, documents: int) -> dict[str, object]:
     """A row of the table: the stage in a new process, watched from here."""
     environment = {**os.environ, "THESIS_ARTIFACTS": str(folder / "artifacts")}
-    command = [sys.executable, __file__, "--folder", str(folder), "--stage", name, "--documents", str(documents)]
+    command = [
+        sys.executable,
+        __file__,
+        "--folder",
+        str(folder),
+        "--stage",
+        name,
+        "--documents",
+        str(documents),
+    ]
     process, private = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE), 0
     status = Path(f"/proc/{process.pid}/status")
     while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
@@ -144,17 +199,26 @@ def draw(table: pd.DataFrame) -> None:
         for color, name, marker in zip(COLORS, STAGES, "osD^vPX", strict=False):
             rows = table[table["stage"] == name].sort_values("documents")
             axis.plot(rows["documents"], rows["private_mb"], color=color, marker=marker, label=name)
-        axis.set(xscale="log", xlabel="documents of 150 words", ylabel="private memory at its peak, MB", ylim=(0, None))
+        axis.set(
+            xscale="log",
+            xlabel="documents of 150 words",
+            ylabel="private memory at its peak, MB",
+            ylim=(0, None),
+        )
         figure.legend(loc="outside right upper", frameon=False)
         figure.savefig(RESULTS / "memory.svg", metadata={"Date": None})
 
 
 def main() -> None:
     """Measure and draw; or, with --stage, be what is measured."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--documents", type=int, nargs="+", default=[5000, 20000, 200000])
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES)
-    parser.add_argument("--folder", type=Path, required=True, help="some 8 kB a document are written here")
+    parser.add_argument(
+        "--folder", type=Path, required=True, help="some 8 kB a document are written here"
+    )
     parser.add_argument("--stage", choices=STAGES, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.stage:

@@ -65,7 +65,9 @@ def build(side: str, folder: Path, lengths: list[int], device: str):
     import torch
 
     generator = torch.Generator().manual_seed(1)
-    documents = [torch.randint(5, 50265, (length,), generator=generator).tolist() for length in lengths]
+    documents = [
+        torch.randint(5, 50265, (length,), generator=generator).tolist() for length in lengths
+    ]
     if side == "student":
         from lib.student import Student
 
@@ -75,7 +77,9 @@ def build(side: str, folder: Path, lengths: list[int], device: str):
     from transformers import LongformerModel, logging
 
     logging.set_verbosity_error()  # no note about padding and about the pooler that is left out
-    model = LongformerModel.from_pretrained(folder, add_pooling_layer=False, dtype=torch.float32).to(device)
+    model = LongformerModel.from_pretrained(
+        folder, add_pooling_layer=False, dtype=torch.float32
+    ).to(device)
     longest = max(lengths)
     ids = torch.tensor([row + [1] * (longest - len(row)) for row in documents], device=device)
     mask = (torch.arange(longest)[None] < torch.tensor(lengths)[:, None]).long().to(device)
@@ -87,7 +91,9 @@ def build(side: str, folder: Path, lengths: list[int], device: str):
     return model, embed
 
 
-def worker(side: str, step: str, folder: Path, lengths: list[int], device: str, threads: int, pipe) -> None:
+def worker(
+    side: str, step: str, folder: Path, lengths: list[int], device: str, threads: int, pipe
+) -> None:
     """Do one step for every message; the first one warms up and writes its numbers to the folder."""
     import torch
     from safetensors.torch import save_file
@@ -132,28 +138,39 @@ def peak(device: str) -> int:
 
         return torch.cuda.max_memory_allocated()
     # Linux counts in KiB, macOS in bytes.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )
 
 
 def largest_difference(folder: Path, step: str) -> dict[str, float]:
     """Of the embeddings (absolute) and of the gradients (relative to the largest entry of the parameter)."""
     from safetensors.torch import load_file
 
-    ours, theirs = (load_file(folder / f"{side}-{step}.safetensors") for side in ("student", "huggingface"))
+    ours, theirs = (
+        load_file(folder / f"{side}-{step}.safetensors") for side in ("student", "huggingface")
+    )
     trained = {name for name in theirs if "_global." not in name}
     if ours.keys() != trained:
-        raise SystemExit(f"the sides have gradients for different parameters: {sorted(ours.keys() ^ trained)}")
-    differences = {"embeddings": (ours.pop("embeddings") - theirs.pop("embeddings")).abs().max().item()}
+        raise SystemExit(
+            f"the sides have gradients for different parameters: {sorted(ours.keys() ^ trained)}"
+        )
+    differences = {
+        "embeddings": (ours.pop("embeddings") - theirs.pop("embeddings")).abs().max().item()
+    }
     if ours:
         largest = max(float(grad.abs().max()) for grad in theirs.values())
         differences["gradients"] = max(
-            float((grad - theirs[name]).abs().max()) / max(float(theirs[name].abs().max()), 1e-6 * largest)
+            float((grad - theirs[name]).abs().max())
+            / max(float(theirs[name].abs().max()), 1e-6 * largest)
             for name, grad in ours.items()
         )
     return differences
 
 
-def measure(case: str, step: str, folder: Path, repeats: int, device: str, dropout: float, threads: int) -> dict:
+def measure(
+    case: str, step: str, folder: Path, repeats: int, device: str, dropout: float, threads: int
+) -> dict:
     """Alternate the two sides; times in seconds, memory in bytes."""
     context = multiprocessing.get_context("spawn")
     sides = {}
@@ -191,7 +208,9 @@ def measure(case: str, step: str, folder: Path, repeats: int, device: str, dropo
 
 def describe(row: dict) -> str:
     """One line: times, ratio, memory, agreement."""
-    ours, theirs = (statistics.median(row[f"{side} seconds"]) for side in ("student", "huggingface"))
+    ours, theirs = (
+        statistics.median(row[f"{side} seconds"]) for side in ("student", "huggingface")
+    )
     memory = [f"{row[f'{side} peak'] / 2**30:.2f}" for side in ("student", "huggingface")]
     compared = [f"{name} {value:.0e}" for name, value in row.get("differences", {}).items()]
     bar, goal = BARS[row["case"], row["step"]]
@@ -203,20 +222,36 @@ def describe(row: dict) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=3, help="turns of each side")
     parser.add_argument("--json", type=Path, help="also write all figures here")
     parser.add_argument("--check", action="store_true", help="exit 1 if a ratio is below its bar")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--threads", type=int, default=2, help="of each side")
-    parser.add_argument("--alternatives", action="store_true", help="compare more models, one thread each")
+    parser.add_argument(
+        "--alternatives", action="store_true", help="compare more models, one thread each"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="turns of each alternative")
-    parser.add_argument("--lengths", type=int, nargs="+", help="of the alternatives: only these, no mixed batch")
-    parser.add_argument("--models", nargs="+", help="of the alternatives: only these of the names in alternatives.py")
-    parser.add_argument("--steps", nargs="+", default=["inference", "training"], help="of the alternatives")
-    parser.add_argument("--precisions", nargs="+", default=["fp32", "bf16"], help="of the alternatives")
-    parser.add_argument("--results", type=Path, help="of the alternatives: a folder in place of the committed one")
+    parser.add_argument(
+        "--lengths", type=int, nargs="+", help="of the alternatives: only these, no mixed batch"
+    )
+    parser.add_argument(
+        "--models",
+        nargs="+",
+        help="of the alternatives: only these of the names in alternatives.py",
+    )
+    parser.add_argument(
+        "--steps", nargs="+", default=["inference", "training"], help="of the alternatives"
+    )
+    parser.add_argument(
+        "--precisions", nargs="+", default=["fp32", "bf16"], help="of the alternatives"
+    )
+    parser.add_argument(
+        "--results", type=Path, help="of the alternatives: a folder in place of the committed one"
+    )
     options = parser.parse_args()
     environment.set_process_environment(offline=True)
     if options.alternatives:
@@ -226,7 +261,9 @@ def main() -> int:
         lengths = options.lengths or [512, 1024, 2048, 4096]
         names = options.models or list(alternatives.NAMES)
         results = options.results or alternatives.RESULTS
-        alternatives.run(names, lengths, mixed, options.steps, options.precisions, options.rounds, results)
+        alternatives.run(
+            names, lengths, mixed, options.steps, options.precisions, options.rounds, results
+        )
         return 0
 
     rows, failed = [], []
@@ -241,7 +278,11 @@ def main() -> int:
                 return 1
             rows.append(row)
             print(describe(row), flush=True)
-            wrong = {what: d for what, d in row.get("differences", {}).items() if not d <= TOLERANCE[options.device]}
+            wrong = {
+                what: d
+                for what, d in row.get("differences", {}).items()
+                if not d <= TOLERANCE[options.device]
+            }
             if wrong:
                 failed.append(f"{case} {step}: the sides differ: {wrong}")
             # The better of the two ratios: on a shared machine a neighbour can hit one side of every turn.

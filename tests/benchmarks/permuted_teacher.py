@@ -20,19 +20,26 @@ import argparse  # noqa: E402
 import numpy as np  # noqa: E402
 
 from lib import experiments  # noqa: E402
+from lib.chapters import chapter4  # noqa: E402
 from lib.config import profiles  # noqa: E402
 from lib.experiments import embeddings  # noqa: E402
-from lib.findings import chapter4  # noqa: E402
 from lib.statistics.effects import chance_corrected  # noqa: E402
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("models", nargs="+", help="names of Figure 4.7, such as 100d;S:768;C:768")
-    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="change the profile")
+    parser.add_argument(
+        "--set", nargs="+", default=[], metavar="KEY=VALUE", help="change the profile"
+    )
     given = parser.parse_args()
     profile = profiles.load("mini", overrides=given.set)
-    print("| student | rows | loss left | CCA before, after | accuracy |\n|---|---|---|---|---|", flush=True)
+    print(
+        "| student | rows | loss left | CCA before, after | accuracy |\n|---|---|---|---|---|",
+        flush=True,
+    )
     students = chapter4.students(chapter4.models("fig4_7", profile), contextual=True)
     for model in given.models:
         student, seeds = students[model], profile.seeds[:1]
@@ -43,7 +50,10 @@ def main() -> None:
             first, *_, last = np.array_split(arrays["loss"], 4)
             before, after = arrays["watched"][[0, -1], 1]
             cells = f"{last.mean() / first.mean():.3f} | {before:.3f}, {after:.3f}"
-            print(f"| {model} | {rows} | {cells} | {chance_corrected(records).mean():.3f} |", flush=True)
+            print(
+                f"| {model} | {rows} | {cells} | {chance_corrected(records).mean():.3f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -17,10 +17,12 @@ import numpy as np
 import pandas as pd
 
 from lib.config import profiles
-from lib.findings import claims, testability
+from lib.ledger import claims, testability
 
 
-def disturbed(scores: pd.DataFrame, rate: float, repeats: int, rng: np.random.Generator) -> pd.DataFrame:
+def disturbed(
+    scores: pd.DataFrame, rate: float, repeats: int, rng: np.random.Generator
+) -> pd.DataFrame:
     """The records with some predictions of trained students changed: a right one becomes wrong, a wrong one right."""
 
     def change(row: pd.Series) -> np.ndarray:
@@ -33,7 +35,9 @@ def disturbed(scores: pd.DataFrame, rate: float, repeats: int, rng: np.random.Ge
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--profile", default="mini")
     parser.add_argument("--rate", type=float, default=0.01)
     parser.add_argument("--draws", type=int, default=20)
@@ -44,15 +48,22 @@ def main() -> None:
     ledger = claims.check(scores, checks=checks).set_index("id")
     rng, verdicts = np.random.default_rng(0), []
     for _ in range(options.draws):
-        drawn = {name: disturbed(frame, options.rate, profile.heads.repeats, rng) for name, frame in scores.items()}
+        drawn = {
+            name: disturbed(frame, options.rate, profile.heads.repeats, rng)
+            for name, frame in scores.items()
+        }
         verdicts.append(claims.check(drawn, checks=checks).set_index("id")["verdict"])
     table = pd.concat(verdicts, axis=1).loc[ledger.index]
     changed = table.ne(ledger["verdict"], axis=0)
-    print(f"{len(table)} findings, {options.draws} draws, {changed.sum().mean():.2f} verdicts changed a draw")
+    print(
+        f"{len(table)} findings, {options.draws} draws, {changed.sum().mean():.2f} verdicts changed a draw"
+    )
     for name in table.index[changed.any(axis=1)]:
         row = ledger.loc[name]
         others = table.loc[name][changed.loc[name]].value_counts().to_dict()
-        print(f"{name}: {row['verdict']} {row['effect']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}], also {others}")
+        print(
+            f"{name}: {row['verdict']} {row['effect']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}], also {others}"
+        )
 
 
 if __name__ == "__main__":

@@ -74,19 +74,33 @@ runpy.run_path("tests/conftest.py")
 
 @pytest.mark.parametrize("door", DOORS)
 def test_a_door_sets_one_thread_and_bits_that_do_not_depend_on_neighbours(door, tmp_path):
-    variables = {**os.environ, "PYTHONPATH": str(paths.ROOT), "OMP_NUM_THREADS": "4", "MKL_NUM_THREADS": "4"}
-    variables |= {"OPENBLAS_CORETYPE": "Prescott", "ATEN_CPU_CAPABILITY": "default"}  # run on any x86-64
+    variables = {
+        **os.environ,
+        "PYTHONPATH": str(paths.ROOT),
+        "OMP_NUM_THREADS": "4",
+        "MKL_NUM_THREADS": "4",
+    }
+    variables |= {
+        "OPENBLAS_CORETYPE": "Prescott",
+        "ATEN_CPU_CAPABILITY": "default",
+    }  # run on any x86-64
     variables.pop("MKL_CBWR", None)
     program = tmp_path / "program.py"  # a file, because workers import it again
     program.write_text(DOORS[door], encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-P", program, tmp_path / "out"], env=variables, cwd=paths.ROOT, capture_output=True, text=True
+        [sys.executable, "-P", program, tmp_path / "out"],
+        env=variables,
+        cwd=paths.ROOT,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     told = done.stdout.splitlines()[-1].split()
     processor = Path("/proc/cpuinfo")
     if processor.exists() and {"avx2", "fma"} <= {*processor.read_text().split()}:
-        assert told == ["AVX2", "1", "AVX2", "Haswell"], "else numbers depend on the processor, or on the caller"
+        assert told == ["AVX2", "1", "AVX2", "Haswell"], (
+            "else numbers depend on the processor, or on the caller"
+        )
     else:
         assert told[:2] == ["AUTO", "1"]
 
@@ -101,12 +115,16 @@ def test_a_door_sets_one_thread_and_bits_that_do_not_depend_on_neighbours(door, 
         ("torch", "ATEN_CPU_CAPABILITY", "avx2", False),
     ],
 )
-@pytest.mark.skipif("OPENBLAS_CORETYPE" not in environment.process_variables(offline=True), reason="needs AVX2")
+@pytest.mark.skipif(
+    "OPENBLAS_CORETYPE" not in environment.process_variables(offline=True), reason="needs AVX2"
+)
 def test_a_library_loaded_before_its_kernels_were_chosen_is_told(library, variable, before, warned):
     """As by a cell above the first one, or `%matplotlib inline`."""
     program = f"import {library}; from lib.config import environment; environment.set_process_environment(offline=True)"
     variables = {**os.environ, "PYTHONPATH": str(paths.ROOT), variable: before}
-    done = subprocess.run([sys.executable, "-P", "-c", program], env=variables, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], env=variables, capture_output=True, text=True
+    )
     assert done.returncode == 0 and ("NumPy or torch was loaded before" in done.stderr) == warned
 
 
@@ -125,11 +143,16 @@ print(megabytes() - before)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux" or not models.has_bfloat16(), reason="needs /proc, and kernels of bfloat16")
+@pytest.mark.skipif(
+    sys.platform != "linux" or not models.has_bfloat16(),
+    reason="needs /proc, and kernels of bfloat16",
+)
 def test_kernels_of_shapes_that_do_not_come_again_are_not_kept():
     """Each number of tokens has kernels of its own. As oneDNN comes, 250 more of them took 140 MB on an AMD EPYC."""
     variables = os.environ | environment.process_variables(offline=True)
-    done = subprocess.run([sys.executable, "-c", SHAPES], env=variables, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", SHAPES], env=variables, capture_output=True, text=True, check=True
+    )
     assert float(done.stdout) < 20
 
 
@@ -145,9 +168,13 @@ print(faults() - before)
 """
 
 
-@pytest.mark.skipif("glibc" not in platform.libc_ver(), reason="other libraries have other variables")
+@pytest.mark.skipif(
+    "glibc" not in platform.libc_ver(), reason="other libraries have other variables"
+)
 def test_freed_arrays_are_kept_for_the_next():
     """Ten times the twenty arrays of a pass, 8 MB each: the system clears 41,000 pages, or next to none."""
     variables = os.environ | environment.process_variables(offline=True)
-    done = subprocess.run([sys.executable, "-c", ARRAYS], env=variables, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", ARRAYS], env=variables, capture_output=True, text=True, check=True
+    )
     assert int(done.stdout) < 10_000

@@ -22,7 +22,7 @@ SECTION_OF_CLASS = {model.__name__: name for name, model in SECTIONS.items()}
 # Sections that are handed over as `**section.model_dump()`, and who takes them: a field must be one of its parameters.
 TAKERS = {"heads": heads.Settings, "soft_cca": SoftCCA, "contextual_teacher": ParagraphVector.train}
 # Rooms and modules: a value that is checked and printed is not yet used.
-ONLY_PRINT = {"config", "published", "report", "findings/hyperparameters.py"}
+ONLY_PRINT = {"config", "published", "report", "chapters/hyperparameters.py"}
 
 
 def modules(folder: Path) -> Iterator[ast.Module]:
@@ -51,7 +51,11 @@ def names_of_sections(scope: ast.AST) -> dict[str, str]:
             target, value = node.targets[0], node.value  # `section, root = profile.corpus, ...` too
             both = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
             pairs = zip(target.elts, value.elts, strict=True) if both else [(target, value)]
-            names |= {part.id: section_of(given, {}) for part, given in pairs if isinstance(part, ast.Name)}
+            names |= {
+                part.id: section_of(given, {})
+                for part, given in pairs
+                if isinstance(part, ast.Name)
+            }
     return names
 
 
@@ -61,27 +65,43 @@ def dumped(call: ast.Call, section: str, popped: set[str]) -> set[str]:
     if "mode" in given and ast.literal_eval(given["mode"]) == "json":
         return set()
     options = {name: ast.literal_eval(value) for name, value in given.items()}
-    fields = set(options.get("include") or {*SECTIONS[section].model_fields} - set(options.get("exclude", ())))
+    fields = set(
+        options.get("include")
+        or {*SECTIONS[section].model_fields} - set(options.get("exclude", ()))
+    )
     if "include" in options:
         return fields
-    return fields & ({*inspect.signature(TAKERS[section]).parameters} | popped) if section in TAKERS else set()
+    return (
+        fields & ({*inspect.signature(TAKERS[section]).parameters} | popped)
+        if section in TAKERS
+        else set()
+    )
 
 
 def read(folder: Path) -> set[str]:
     """Dotted keys of the profile that some module below the folder reads."""
     keys = set()
     for module in modules(folder):
-        for scope in (module, *(node for node in ast.walk(module) if isinstance(node, ast.FunctionDef))):
+        for scope in (
+            module,
+            *(node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)),
+        ):
             names = names_of_sections(scope)
             nodes = list(ast.walk(scope))
-            calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+            calls = [
+                node
+                for node in nodes
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+            ]
             popped = {
                 call.args[0].value
                 for call in calls
                 if call.func.attr == "pop" and call.args and isinstance(call.args[0], ast.Constant)
             }
             for call in calls:
-                if call.func.attr == "model_dump" and (section := section_of(call.func.value, names)):
+                if call.func.attr == "model_dump" and (
+                    section := section_of(call.func.value, names)
+                ):
                     keys |= {f"{section}.{field}" for field in dumped(call, section, popped)}
             for node in nodes:
                 if isinstance(node, ast.Attribute):
@@ -97,7 +117,10 @@ def test_every_field_has_a_reader():
 
 def test_a_field_without_reader_is_noticed(monkeypatch):
     """In every section, handed over whole or not; a reader of the same field of another section does not count."""
-    added = {name: SECTIONS["training"].model_fields["accumulation"] for name in ("hidden_epochs", "accumulation")}
+    added = {
+        name: SECTIONS["training"].model_fields["accumulation"]
+        for name in ("hidden_epochs", "accumulation")
+    }
     for model in SECTIONS.values():
         monkeypatch.setattr(model, "__pydantic_fields__", {**model.model_fields, **added})
     wanted = {key for key in profiles.names(Profile) if key.rpartition(".")[2] in added}

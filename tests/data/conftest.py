@@ -32,13 +32,22 @@ def _write(path, *rows):
     """A file of the rows: text as it is, bytes as they are, anything else as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [
-        row if isinstance(row, bytes) else (row if isinstance(row, str) else json.dumps(row)).encode() for row in rows
+        row
+        if isinstance(row, bytes)
+        else (row if isinstance(row, str) else json.dumps(row)).encode()
+        for row in rows
     ]
     path.write_bytes(PACK.get(path.suffix, bytes)(b"\n".join(lines)))
 
 
 def _own(corpus, tasks, **settings):
     """A profile whose corpus and tasks are a person's own folders; THESIS_DATA names their root."""
-    sizes = {"corpus.train_documents": 24, "corpus.validation_documents": 6, "training.documents": 12}
+    sizes = {
+        "corpus.train_documents": 24,
+        "corpus.validation_documents": 6,
+        "training.documents": 12,
+    }
     sizes |= {"training.cca_batch_size": 6, "final.documents": 12}
-    return profiles.load("lab", overrides={"corpus.folders": corpus, "tasks.folders": tasks, **sizes, **settings})
+    return profiles.load(
+        "lab", overrides={"corpus.folders": corpus, "tasks.folders": tasks, **sizes, **settings}
+    )

@@ -18,13 +18,20 @@ def folders(tmp_path, monkeypatch, write):
     """Letters and diaries, 60 of each, with a task on ten letters that are validated or tested."""
     monkeypatch.setenv("THESIS_DATA", str(tmp_path))
     write(
-        tmp_path / "letters/documents.jsonl", *({"id": n, "text": f"letter {n}", "title": f"T{n}"} for n in range(60))
+        tmp_path / "letters/documents.jsonl",
+        *({"id": n, "text": f"letter {n}", "title": f"T{n}"} for n in range(60)),
     )
-    write(tmp_path / "diaries/documents.jsonl.xz", *({"id": n, "text": "dear " * (n + 1)} for n in range(60)))
+    write(
+        tmp_path / "diaries/documents.jsonl.xz",
+        *({"id": n, "text": "dear " * (n + 1)} for n in range(60)),
+    )
     write(tmp_path / "cards/documents.jsonl", *({"id": n, "text": f"card {n}"} for n in range(8)))
     task = tmp_path / "letters/tasks/mood"
     for split, start in (("train", 0), ("validation", 6), ("test", 10)):
-        write(task / f"{split}.jsonl", *({"id": n, "label": "ab"[n % 2]} for n in range(start, start + 6)[:6]))
+        write(
+            task / f"{split}.jsonl",
+            *({"id": n, "label": "ab"[n % 2]} for n in range(start, start + 6)[:6]),
+        )
     write(task / "validation.jsonl", *({"id": n, "label": "ab"[n % 2]} for n in range(6, 10)))
     return tmp_path
 
@@ -51,7 +58,9 @@ def test_shares_hold_in_every_prefix_and_nothing_is_drawn_twice(folders, own):
     assert [d.id for d in other.train] != [d.id for d in found.train]
 
 
-@pytest.mark.parametrize("weights, expected", [((3, 1), "aaba" * 3), ((1, 1, 1), "abc" * 4), ((2, 1), "aba" * 4)])
+@pytest.mark.parametrize(
+    "weights, expected", [((3, 1), "aaba" * 3), ((1, 1, 1), "abc" * 4), ((2, 1), "aba" * 4)]
+)
 def test_unequal_shares_by_hand(weights, expected):
     """Webster's rule: the next is the folder whose (taken + 1/2) / share is least."""
     picks = corpus._interleaved([iter(range(99)) for _ in weights], list(weights), 12)
@@ -66,7 +75,9 @@ def test_listed_order_is_the_files_and_validation_comes_first(folders, own):
 
 def test_where_a_folder_is_too_short_the_others_fill_up(folders, own):
     found = corpus.read(own(["letters", "cards"], MOOD))
-    assert sources(found.validation).count("cards") == 3 and sources(found.train).count("cards") == 5
+    assert (
+        sources(found.validation).count("cards") == 3 and sources(found.train).count("cards") == 5
+    )
     assert sources(found.train[:10]).count("cards") == 5, "the shares hold until it runs out"
     with pytest.raises(
         ValueError,
@@ -78,19 +89,30 @@ def test_where_a_folder_is_too_short_the_others_fill_up(folders, own):
 def test_no_validation_or_test_document_and_no_copy_is_in_it(folders, own, write):
     """O2. The same text under another id, in another folder and with other spaces is the same document."""
     again = [{"id": f"x{n}", "text": f"letter\n  {n} "} for n in range(20)]
-    write(folders / "copies/documents.jsonl", *again, {"id": "own", "text": "own"}, {"id": "own 2", "text": " own"})
+    write(
+        folders / "copies/documents.jsonl",
+        *again,
+        {"id": "own", "text": "own"},
+        {"id": "own 2", "text": " own"},
+    )
     profile = own(["letters", "copies"], MOOD, **LISTED)
     found = corpus.read(profile)
     texts = [" ".join(d.text.split()) for d in (*found.train, *found.validation)]
     tested = {f"letter {n}" for n in range(6, 16)}
-    assert len(set(texts)) == len(texts) and not tested & set(texts) and {"letter 0", "letter 16", "own"} <= set(texts)
+    assert (
+        len(set(texts)) == len(texts)
+        and not tested & set(texts)
+        and {"letter 0", "letter 16", "own"} <= set(texts)
+    )
     assert found.left_out == {
         "letters": {"without text": 0, "in a test": 10, "copies": 0, "too short": 0},
         "copies": {"without text": 0, "in a test": 10, "copies": 11, "too short": 0},
     }
     everything = own(["letters"], {"mood": {"folder": "letters/mood", "folds": 2}})
     (folders / "letters/tasks/mood/validation.jsonl").unlink()
-    assert corpus.read(everything).left_out["letters"]["in a test"] == 12, "folds test all training documents in turn"
+    assert corpus.read(everything).left_out["letters"]["in a test"] == 12, (
+        "folds test all training documents in turn"
+    )
 
 
 def test_short_documents_are_left_out_by_tokens(folders, own):
@@ -106,7 +128,9 @@ def test_documents_without_a_token_are_left_out_and_counted(folders, own, write)
     rows = [{"id": n, "text": "\u200b" if n in (4, 12, 50) else f"t {n}"} for n in range(60)]
     write(folders / "letters/documents.jsonl", *rows)
     found = corpus.read(own(["letters"], MOOD))
-    assert found.left_out == {"letters": {"without text": 3, "in a test": 9, "copies": 0, "too short": 0}}
+    assert found.left_out == {
+        "letters": {"without text": 3, "in a test": 9, "copies": 0, "too short": 0}
+    }
     assert (len(found.train), len(found.validation)) == (24, 6)
     assert all(document.text.startswith("t ") for document in [*found.train, *found.validation])
 
@@ -118,7 +142,9 @@ def test_a_corpus_is_never_held(folders, own, monkeypatch):
     monkeypatch.setattr(dataset_folder, "_write_arrow", None)
     monkeypatch.setattr(dataset_folder.Documents, "__iter__", None)
     found = corpus.read(profile, selection)
-    assert found.train[3].text and [d.id for d in found.train[:4]] == [found.train[n].id for n in range(4)]
+    assert found.train[3].text and [d.id for d in found.train[:4]] == [
+        found.train[n].id for n in range(4)
+    ]
 
 
 def test_the_lab_profile_holds_what_its_final_students_need():

@@ -29,7 +29,9 @@ def test_reads_parquet_in_pieces_with_their_places(tmp_path):
     for piece, ids in enumerate((["a", "b"], ["c", "a"])):
         table = pyarrow.table({"id": ids, "text": ["one two", "x"], "url": ["", ""]})
         parquet.write_table(table, tmp_path / f"own/documents/{piece}.parquet")
-    with pytest.raises(ValueError, match=r"1\.parquet:2: the id 'a' is that of 0\.parquet:1 already$"):
+    with pytest.raises(
+        ValueError, match=r"1\.parquet:2: the id 'a' is that of 0\.parquet:1 already$"
+    ):
         Documents(tmp_path, "own")
     (tmp_path / "own/documents/1.parquet").write_bytes(b"PAR1 cut off")
     with pytest.raises(ValueError, match=r"1\.parquet: not a whole Parquet file; copy it again"):
@@ -50,7 +52,10 @@ def test_reads_parquet_in_pieces_with_their_places(tmp_path):
         ({"id": "", "text": "t"}, r"documents\.jsonl:2: 'id': String should have at least 1"),
         ({"id": True, "text": "t"}, r"documents\.jsonl:2: 'id': Input should be a valid string"),
         (GOOD, r"documents\.jsonl:2: the id 'a' is that of documents\.jsonl:1 already$"),
-        ('{"id": "b", "text": "x", "text": "y"}', r"documents\.jsonl:2: not JSON: the key 'text' stands twice"),
+        (
+            '{"id": "b", "text": "x", "text": "y"}',
+            r"documents\.jsonl:2: not JSON: the key 'text' stands twice",
+        ),
         (r'{"id": "b", "text": "x \ud83d"}', r"documents\.jsonl:2: 'text': .* as a unicode string"),
         (r'{"id": "\udc00", "text": "x"}', r"documents\.jsonl:2: 'id': .* as a unicode string"),
         ("[" * 100_000, r"documents\.jsonl:2: "),
@@ -70,8 +75,15 @@ def test_bad_lines(tmp_path, line, message, write):
 def test_bad_bytes_far_into_a_file_name_their_own_line(tmp_path, write):
     """Text decoded in blocks of 8 kB would name a line a hundred lines before."""
     rows = [{"id": n, "text": "word " * 20} for n in range(500)]
-    write(tmp_path / "own/documents.jsonl", *rows, b'{"id": "b", "text": "\xff"}', *[{"id": "z", "text": "last"}])
-    with pytest.raises(ValueError, match=r"documents\.jsonl:501: not JSON: 'utf-8' codec can't decode byte 0xff"):
+    write(
+        tmp_path / "own/documents.jsonl",
+        *rows,
+        b'{"id": "b", "text": "\xff"}',
+        *[{"id": "z", "text": "last"}],
+    )
+    with pytest.raises(
+        ValueError, match=r"documents\.jsonl:501: not JSON: 'utf-8' codec can't decode byte 0xff"
+    ):
         Documents(tmp_path, "own")
 
 
@@ -99,14 +111,26 @@ def test_empty_missing_and_two_forms(tmp_path, write):
 
 @pytest.mark.parametrize(
     "text, seen",
-    [("a", True), ("ß", True), ("。", True), ("", False), (" \n\t", False), ("\u200b\u00ad", False), ("\u0301", False)],
+    [
+        ("a", True),
+        ("ß", True),
+        ("。", True),
+        ("", False),
+        (" \n\t", False),
+        ("\u200b\u00ad", False),
+        ("\u0301", False),
+    ],
 )
 def test_a_text_without_a_token_is_told_apart(text, seen):
     assert dataset_folder.has_token(text) is seen and bool(dataset_folder.content(text)) is seen
 
 
 def test_contents_ignore_spacing_only():
-    assert dataset_folder.content("a  b\n") == dataset_folder.content("a b") != dataset_folder.content("A b")
+    assert (
+        dataset_folder.content("a  b\n")
+        == dataset_folder.content("a b")
+        != dataset_folder.content("A b")
+    )
 
 
 def test_a_changed_file_is_read_again_and_a_damaged_copy_is_made_again(tmp_path, write):
@@ -117,7 +141,11 @@ def test_a_changed_file_is_read_again_and_a_damaged_copy_is_made_again(tmp_path,
     assert Documents(tmp_path, "own")[0].text == "two"
     copies = list((tmp_path / "artifacts/data/arrow").glob("*/documents/*.arrow"))
     assert len(copies) == 2
-    for damage in (lambda content: content[:100], lambda content: content.replace(b"two", b"xqz"), lambda _: b""):
+    for damage in (
+        lambda content: content[:100],
+        lambda content: content.replace(b"two", b"xqz"),
+        lambda _: b"",
+    ):
         for copy in copies:
             copy.write_bytes(damage(copy.read_bytes()))
         with pytest.warns(UserWarning, match=r"documents is damaged: it is written again$"):

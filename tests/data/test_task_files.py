@@ -14,11 +14,19 @@ def root(tmp_path, write):
     write(tmp_path / "own/documents.jsonl", *({"id": n, "text": f"text {n}"} for n in range(60)))
     tasks = tmp_path / "own/tasks"
     write(tasks / "topics/train.jsonl", *({"id": str(n), "label": "ab"[n % 2]} for n in range(40)))
-    write(tasks / "topics/test.jsonl", *({"id": str(n), "label": "ba"[n % 2]} for n in range(40, 50)))
+    write(
+        tasks / "topics/test.jsonl", *({"id": str(n), "label": "ba"[n % 2]} for n in range(40, 50))
+    )
     for split, start in (("train", 0), ("validation", 20), ("test", 40)):
-        write(tasks / f"links/{split}.jsonl", *({"a": n, "b": n + 1, "label": n % 2} for n in range(start, start + 10)))
+        write(
+            tasks / f"links/{split}.jsonl",
+            *({"a": n, "b": n + 1, "label": n % 2} for n in range(start, start + 10)),
+        )
     write(tasks / "related/relevant.json", {"0": ["1", 2], "5": ["0"]})
-    write(tasks / "events/clusters.jsonl", *({"id": n, "label": label} for n, label in enumerate("xyy")))
+    write(
+        tasks / "events/clusters.jsonl",
+        *({"id": n, "label": label} for n, label in enumerate("xyy")),
+    )
     return tmp_path
 
 
@@ -28,7 +36,10 @@ def read(root, task, **settings):
 
 
 def examples(task, split):
-    return [(ids, task.classes[label]) for ids, label in zip(task.inputs[split], task.labels[split], strict=True)]
+    return [
+        (ids, task.classes[label])
+        for ids, label in zip(task.inputs[split], task.labels[split], strict=True)
+    ]
 
 
 def test_all_kinds(root):
@@ -41,7 +52,11 @@ def test_all_kinds(root):
     assert events.kind == "clustering" and events.clusters == {"0": "x", "1": "y", "2": "y"}
     assert not links.notes + related.notes + events.notes
     folded = read(root, "topics", folds=5)
-    assert folded.kind == "classification" and len(folded.inputs["train"]) == 40 and "validation" not in folded.inputs
+    assert (
+        folded.kind == "classification"
+        and len(folded.inputs["train"]) == 40
+        and "validation" not in folded.inputs
+    )
 
 
 def test_what_a_corpus_must_not_hold(root):
@@ -52,7 +67,9 @@ def test_what_a_corpus_must_not_hold(root):
 
 
 def test_fewer_texts_are_those_that_most_examples_use(root, write):
-    pairs = [(0, n) for n in range(1, 9)] + [(1, n) for n in range(2, 9)] + [(2, 3), (50, 51), (52, 53)]
+    pairs = (
+        [(0, n) for n in range(1, 9)] + [(1, n) for n in range(2, 9)] + [(2, 3), (50, 51), (52, 53)]
+    )
     for split, ends in (
         ("train", pairs),
         ("validation", [(2, 4), (3, 4), (54, 55)]),
@@ -65,17 +82,26 @@ def test_fewer_texts_are_those_that_most_examples_use(root, write):
     task = task_files.fewer_texts(read(root, "links"), 6, seed=0)
     assert [*task.texts] == list("012345")
     assert task.inputs["train"] == [(str(a), str(b)) for a, b in pairs if b < 6]
-    assert task.inputs["validation"] == [("2", "4"), ("3", "4")] and task.inputs["test"] == [("3", "5"), ("4", "5")]
+    assert task.inputs["validation"] == [("2", "4"), ("3", "4")] and task.inputs["test"] == [
+        ("3", "5"),
+        ("4", "5"),
+    ]
     assert task.held_out() == set("2345") and task_files.fewer_texts(task, 6, seed=0) is task
 
 
 def test_fewer_texts_keep_as_many_single_documents_of_each_split(root):
     whole = read(root, "topics", seed=1)
     task = task_files.fewer_texts(whole, 16, seed=0)
-    assert {split: len(ids) for split, ids in task.inputs.items()} == {"train": 6, "validation": 4, "test": 6}
+    assert {split: len(ids) for split, ids in task.inputs.items()} == {
+        "train": 6,
+        "validation": 4,
+        "test": 6,
+    }
     assert {*examples(task, "test")} < {*examples(whole, "test")} and len(task.texts) == 16
     assert (
-        task_files.fewer_texts(whole, 16, seed=1).inputs != task.inputs == task_files.fewer_texts(whole, 16, 0).inputs
+        task_files.fewer_texts(whole, 16, seed=1).inputs
+        != task.inputs
+        == task_files.fewer_texts(whole, 16, 0).inputs
     )
     assert task_files.fewer_texts(whole, None, 0) is whole
 
@@ -83,7 +109,9 @@ def test_fewer_texts_keep_as_many_single_documents_of_each_split(root):
 def test_fewer_texts_keep_sources_and_targets_first(root):
     task = task_files.fewer_texts(read(root, "related"), 5, seed=0)
     assert (
-        {"0", "1", "2", "5"} < {*task.texts} and len(task.texts) == 5 and task.relevant == {"0": ["1", "2"], "5": ["0"]}
+        {"0", "1", "2", "5"} < {*task.texts}
+        and len(task.texts) == 5
+        and task.relevant == {"0": ["1", "2"], "5": ["0"]}
     )
     events = task_files.fewer_texts(read(root, "events"), 2, seed=0)
     assert {*events.clusters} == {*events.texts} and len(events.texts) == 2
@@ -96,12 +124,22 @@ def test_too_few_texts_are_refused(root):
 
 def test_missing_validation_is_a_stratified_seeded_part_of_train(root, write):
     task = read(root, "topics", seed=1)
-    assert list(task.inputs) == ["train", "validation", "test"] and "no validation.jsonl" in task.notes[0]
+    assert (
+        list(task.inputs) == ["train", "validation", "test"]
+        and "no validation.jsonl" in task.notes[0]
+    )
     assert task.classes == ["a", "b"] and sorted(task.labels["validation"]) == [0, 0, 1, 1]
-    assert not set(task.inputs["validation"]) & set(task.inputs["train"]) and len(task.inputs["train"]) == 36
+    assert (
+        not set(task.inputs["validation"]) & set(task.inputs["train"])
+        and len(task.inputs["train"]) == 36
+    )
     assert read(root, "topics", seed=1).inputs == task.inputs != read(root, "topics", seed=2).inputs
-    write(root / "own/tasks/topics/train.jsonl", *({"id": n, "label": "ab"[n > 1]} for n in range(5)))
-    assert sorted(read(root, "topics").labels["validation"]) == [0, 1], "one of each class where a tenth is less"
+    write(
+        root / "own/tasks/topics/train.jsonl", *({"id": n, "label": "ab"[n > 1]} for n in range(5))
+    )
+    assert sorted(read(root, "topics").labels["validation"]) == [0, 1], (
+        "one of each class where a tenth is less"
+    )
 
 
 def test_validation_taken_from_train_never_cuts_a_group(root, write):
@@ -111,15 +149,25 @@ def test_validation_taken_from_train_never_cuts_a_group(root, write):
     task = read(root, "topics")
     sides = [{groups[ids[0]] for ids in task.inputs[split]} for split in ("train", "validation")]
     assert all(sides) and not sides[0] & sides[1] and "no validation.jsonl" in task.notes[-1]
-    write(root / "own/documents.jsonl", *({"id": n, "text": f"text {n}", "group": "all"} for n in range(60)))
-    with pytest.raises(ValueError, match="topics: no tenth of train leaves all groups whole and all classes; add"):
+    write(
+        root / "own/documents.jsonl",
+        *({"id": n, "text": f"text {n}", "group": "all"} for n in range(60)),
+    )
+    with pytest.raises(
+        ValueError, match="topics: no tenth of train leaves all groups whole and all classes; add"
+    ):
         read(root, "topics")
 
 
 def test_examples_share_a_group_through_any_of_their_texts():
     assert task_files.grouping([("a",), ("b",)], {}) is None
-    numbers = task_files.grouping([("a", "b"), ("c", "d"), ("b", "e"), ("f", "f"), ("d", "x")], {"a": "1", "d": "1"})
-    assert numbers[0] == numbers[1] == numbers[2] == numbers[4] != numbers[3] and numbers.dtype == np.int64
+    numbers = task_files.grouping(
+        [("a", "b"), ("c", "d"), ("b", "e"), ("f", "f"), ("d", "x")], {"a": "1", "d": "1"}
+    )
+    assert (
+        numbers[0] == numbers[1] == numbers[2] == numbers[4] != numbers[3]
+        and numbers.dtype == np.int64
+    )
 
 
 PAIR = {"a": "0", "b": "1", "label": 1}
@@ -174,9 +222,13 @@ def test_missing_things(root):
     (root / "own/tasks/links/test.jsonl").unlink()
     with pytest.raises(ValueError, match=r"links: expected test\.jsonl and no folds, or folds"):
         read(root, "links")
-    with pytest.raises(ValueError, match="tasks/link: expected a folder with train.jsonl .* found none of them"):
+    with pytest.raises(
+        ValueError, match="tasks/link: expected a folder with train.jsonl .* found none of them"
+    ):
         read(root, "link")
-    with pytest.raises(ValueError, match="links: expected .* folds of train.jsonl without validation.jsonl"):
+    with pytest.raises(
+        ValueError, match="links: expected .* folds of train.jsonl without validation.jsonl"
+    ):
         read(root, "links", folds=5)
     with pytest.raises(ValueError, match="related: expected .* no folds"):
         read(root, "related", folds=5)
@@ -200,7 +252,10 @@ def test_what_real_data_have_is_kept_and_counted(root, write):
     assert len(links.inputs["train"]) == 8 and "1" not in links.texts
     assert read(root, "related").relevant == {"0": ["2"], "5": ["0"]}
     events = read(root, "events")
-    assert events.clusters == {"0": "x", "2": "y"} and "clusters.jsonl: 1 examples left out" in events.notes[0]
+    assert (
+        events.clusters == {"0": "x", "2": "y"}
+        and "clusters.jsonl: 1 examples left out" in events.notes[0]
+    )
 
 
 def test_what_may_make_a_result_look_better_is_said(root, write, capsys):
@@ -211,7 +266,12 @@ def test_what_may_make_a_result_look_better_is_said(root, write, capsys):
     singles = [json.dumps({"id": n, "label": label}).encode() for n, label in labels.items()]
     write(root / "own/tasks/topics/train.jsonl", b"\xef\xbb\xbf" + singles[0], *singles[1:])
     turned = {"a": 1, "b": 0, "label": 0}
-    write(root / "own/tasks/links/train.jsonl", {**turned, "a": 0, "b": 1}, turned, {"a": 3, "b": 4, "label": 1})
+    write(
+        root / "own/tasks/links/train.jsonl",
+        {**turned, "a": 0, "b": 1},
+        turned,
+        {"a": 3, "b": 4, "label": 1},
+    )
     write(root / "own/tasks/q", "notes")
     assert check.main([str(root / "own")]) == 2
     printed = capsys.readouterr().out.splitlines()

@@ -35,7 +35,9 @@ def test_few_documents_bound_the_components():
 
 def test_watch_projects_both_sides():
     torch.manual_seed(0)
-    objective = Objective(parse("only-contextual;100d;S:768;C:768"), dim=12, contextual_dim=4, width=8 / 768)
+    objective = Objective(
+        parse("only-contextual;100d;S:768;C:768"), dim=12, contextual_dim=4, width=8 / 768
+    )
     teacher = GENERATOR.normal(size=(60, 4)).astype(np.float32)
     watch = Watch([], teacher, None, np.ones(60, int), batch_size=6)
     raw, projected, share = watch.measure(X.astype(np.float32), objective)
@@ -54,7 +56,9 @@ def test_watch_embeds_in_its_precision():
             asked.append((token_ids, precision))
             return X.astype(np.float32)
 
-    objective = Objective(parse("only-contextual;100d;S:768;C:768"), dim=12, contextual_dim=4, width=8 / 768)
+    objective = Objective(
+        parse("only-contextual;100d;S:768;C:768"), dim=12, contextual_dim=4, width=8 / 768
+    )
     teacher = GENERATOR.normal(size=(60, 4)).astype(np.float32)
     watch = Watch([[1, 2]], teacher, None, np.ones(60, int), batch_size=6, precision="bf16")
     assert watch(Student(), objective) == watch.measure(X.astype(np.float32), objective)

@@ -17,8 +17,15 @@ def test_layers_of_a_label():
     module = projection.build("768(ReLU)x1024", 384)
     assert isinstance(module, nn.Sequential)
     first, relu, second = module
-    assert (first.in_features, first.out_features, second.in_features, second.out_features) == (384, 768, 768, 1024)
-    assert isinstance(relu, nn.ReLU) and isinstance(first, nn.Linear) and isinstance(second, nn.Linear)
+    assert (first.in_features, first.out_features, second.in_features, second.out_features) == (
+        384,
+        768,
+        768,
+        1024,
+    )
+    assert (
+        isinstance(relu, nn.ReLU) and isinstance(first, nn.Linear) and isinstance(second, nn.Linear)
+    )
     # Without (ReLU) there is none between; a last (ReLU) stays.
     assert [type(m) for m in projection.build("3x2(ReLU)", 4)] == [nn.Linear, nn.Linear, nn.ReLU]
 
@@ -40,7 +47,9 @@ def test_it_computes_what_the_label_says():
 def test_counts_and_widths_agree_with_the_module():
     for label in THESIS_LABELS:
         module = projection.build(label, 100)
-        assert projection.parameter_count(label, 100) == sum(p.numel() for p in module.parameters()), label
+        assert projection.parameter_count(label, 100) == sum(
+            p.numel() for p in module.parameters()
+        ), label
         assert projection.out_features(label, 100) == module(torch.zeros(1, 100)).shape[1], label
 
 
@@ -76,7 +85,5 @@ def test_a_bad_label_says_what_was_expected_and_where(label, found, at):
     for use in (lambda: projection.build(label, 4), lambda: projection.scale(label, 0.5)):
         with pytest.raises(ValueError) as error:
             use()
-        text = (
-            f"projection label {label!r}: expected widths as in 768(ReLU)x1024, or -, found {found!r} at character {at}"
-        )
+        text = f"projection label {label!r}: expected widths as in 768(ReLU)x1024, or -, found {found!r} at character {at}"
         assert str(error.value) == text

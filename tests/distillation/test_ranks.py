@@ -25,7 +25,16 @@ def folder(tmp_path_factory):
 def ranks(folder):
     """What the two processes saw, by rank. One launch for all tests, as it takes longer than all trainings."""
     script = str(Path(__file__).with_name("two_processes.py"))
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", script, folder]
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc_per_node",
+        "2",
+        script,
+        folder,
+    ]
     environment = {name: value for name, value in os.environ.items() if name not in LAUNCHED}
     environment |= {"PYTHONPATH": str(paths.ROOT), "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
@@ -45,33 +54,43 @@ def test_first_gradients_are_those_of_the_double_batch(ranks, label):
 def test_weights_statistics_and_losses_are_those_of_the_double_batch(ranks, label):
     """In float64: in float32 two losses differ by more than 1e-5, for AdamW magnifies rounding (docs/scale.md)."""
     weights, losses = two_processes.train(label, **two_processes.LABELS[label] | DOUBLE)
-    assert len(losses) == two_processes.UPDATES // two_processes.LABELS[label].get("accumulation", 1)
+    assert len(losses) == two_processes.UPDATES // two_processes.LABELS[label].get(
+        "accumulation", 1
+    )
     assert any("phi" in name for name in weights) == (
         two_processes.TWO_TEACHERS in label and label[-3:] not in ("mse", "cca")
     )
     for two in ranks:
         assert_close(two["trained"][label][0], weights, atol=1e-5, rtol=0)
-        assert two["trained"][label][1] == pytest.approx(losses, abs=1e-5), "the loss of all rows, in both processes"
+        assert two["trained"][label][1] == pytest.approx(losses, abs=1e-5), (
+            "the loss of all rows, in both processes"
+        )
 
 
 @pytest.mark.parametrize("label", two_processes.UNEQUAL)
 def test_processes_may_hold_different_numbers_of_rows(ranks, label):
     rows = list(range(2 * two_processes.BATCH))
     for two in ranks:
-        assert_close(two["unequal"][label], two_processes.gradients_of(label, rows, rows), atol=1e-6, rtol=0)
+        assert_close(
+            two["unequal"][label], two_processes.gradients_of(label, rows, rows), atol=1e-6, rtol=0
+        )
 
 
 def test_masks_differ_between_the_processes():
     data = two_processes.documents("float32")
     order = two_processes.training.length_mixed_order(data.lengths, bucket=512, seed=0)
-    masked = (data.lengths[order] > two_processes.LIMIT).reshape(-1, 2, two_processes.BATCH).sum(axis=2)
+    masked = (
+        (data.lengths[order] > two_processes.LIMIT).reshape(-1, 2, two_processes.BATCH).sum(axis=2)
+    )
     assert (masked[:, 0] != masked[:, 1]).sum() > 10
 
 
 def test_two_processes_resume_with_the_same_bits_each_with_its_own_dropout(ranks):
     for two in ranks:
         (weights, losses), (again, losses_again), _ = two["resumed"]
-        assert losses == losses_again and all(torch.equal(value, again[name]) for name, value in weights.items())
+        assert losses == losses_again and all(
+            torch.equal(value, again[name]) for name, value in weights.items()
+        )
     assert ranks[0]["resumed"][2] != ranks[1]["resumed"][2]
 
 
@@ -88,7 +107,11 @@ def test_processes_that_disagree_say_in_what(ranks):
     for two in ranks:
         teacher, documents, rate, checkpoint = two["messages"]
         assert all(
-            told.startswith("the processes of this training have different data: ") for told in (teacher, documents)
+            told.startswith("the processes of this training have different data: ")
+            for told in (teacher, documents)
         )
         assert rate == "the processes of this training have different learning_rate: 0.01, 0.02"
-        assert checkpoint == "the processes of this training have different updates in their checkpoint: 10, 0"
+        assert (
+            checkpoint
+            == "the processes of this training have different updates in their checkpoint: 10, 0"
+        )

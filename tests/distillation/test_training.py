@@ -35,7 +35,10 @@ class Bag(nn.Module):
 @pytest.fixture
 def data():
     generator = np.random.default_rng(0)
-    ids = [generator.integers(0, VOCABULARY, generator.integers(3, 40)).tolist() for _ in range(DOCUMENTS)]
+    ids = [
+        generator.integers(0, VOCABULARY, generator.integers(3, 40)).tolist()
+        for _ in range(DOCUMENTS)
+    ]
     return DistillationData(
         ids,
         np.array([len(row) for row in ids]),
@@ -47,9 +50,14 @@ def data():
 def train(data, label="cosine", **settings):
     torch.manual_seed(0)
     student = Bag()
-    objective = Objective(parse(label), DIM, data.contextual.shape[1], width=8 / 768, max_structural_len=20)
+    objective = Objective(
+        parse(label), DIM, data.contextual.shape[1], width=8 / 768, max_structural_len=20
+    )
     history = training.distill(
-        student, objective, data, **{"batch_size": 6, "learning_rate": 1e-2, "seed": 0, "warmup_updates": 1} | settings
+        student,
+        objective,
+        data,
+        **{"batch_size": 6, "learning_rate": 1e-2, "seed": 0, "warmup_updates": 1} | settings,
     )
     return student, objective, history
 
@@ -57,7 +65,9 @@ def train(data, label="cosine", **settings):
 CONTEXTUAL = "cosine;100d;S:768(ReLU)x768;C:768;384;λ=0.5"
 
 
-@pytest.mark.parametrize("label", ["cosine", "MSE", "contrastive", "max-margin;MSE;γ=0.5", CONTEXTUAL])
+@pytest.mark.parametrize(
+    "label", ["cosine", "MSE", "contrastive", "max-margin;MSE;γ=0.5", CONTEXTUAL]
+)
 def test_training_lowers_the_loss_of_its_own_objective(data, label):
     student, objective, _ = train(data, label)
     torch.manual_seed(0)
@@ -86,7 +96,9 @@ def interrupted(data, checkpoint, label="cosine", at=5, **settings):
 
 
 def same_bits(first, second):
-    return all(torch.equal(value, second.state_dict()[name]) for name, value in first.state_dict().items())
+    return all(
+        torch.equal(value, second.state_dict()[name]) for name, value in first.state_dict().items()
+    )
 
 
 @pytest.mark.parametrize("label", ["cosine", CONTEXTUAL])
@@ -97,11 +109,19 @@ def test_an_interrupted_training_ends_with_the_same_bits(data, tmp_path, label, 
     interrupted(data, checkpoint, label, at)
     updates = []
     resumed, _, again = train(
-        data, label, checkpoint=checkpoint, checkpoint_every=2, on_update=lambda done, *_: updates.append(done)
+        data,
+        label,
+        checkpoint=checkpoint,
+        checkpoint_every=2,
+        on_update=lambda done, *_: updates.append(done),
     )
-    assert updates == ([5, 6, 7, 8] if at == 5 else [])  # after the last update there is nothing left to do
+    assert updates == (
+        [5, 6, 7, 8] if at == 5 else []
+    )  # after the last update there is nothing left to do
     assert again.loss == history.loss and same_bits(whole, resumed)
-    assert [*tmp_path.iterdir()] == [checkpoint]  # until the student is saved, which only the caller knows
+    assert [*tmp_path.iterdir()] == [
+        checkpoint
+    ]  # until the student is saved, which only the caller knows
 
 
 def flip(position):
@@ -171,9 +191,14 @@ def test_a_damaged_checkpoint_is_named_and_left_aside(data, tmp_path, damage):
     with pytest.warns(UserWarning) as caught:
         again, _, _ = train(data, checkpoint=checkpoint, on_update=look)
     (message,) = [str(warning.message) for warning in caught]
-    assert f"checkpoint {checkpoint} is damaged: training starts again" in message and "\n" not in message
+    assert (
+        f"checkpoint {checkpoint} is damaged: training starts again" in message
+        and "\n" not in message
+    )
     assert updates[0] == 1 and same_bits(whole, again)
-    assert torch.equal(random_state[0], torch.manual_seed(0).get_state())  # of nothing that was read
+    assert torch.equal(
+        random_state[0], torch.manual_seed(0).get_state()
+    )  # of nothing that was read
     assert (tmp_path / "checkpoint.pt.aside").read_bytes() == damaged
 
 
@@ -181,9 +206,14 @@ def test_a_folder_in_the_place_of_a_checkpoint_is_named_and_left_aside(data, tmp
     checkpoint = tmp_path / "checkpoint.pt"
     checkpoint.mkdir()
     (checkpoint / "notes.txt").write_text("work")
-    with pytest.warns(UserWarning, match="is damaged: training starts again, it is kept as checkpoint.pt.aside"):
+    with pytest.warns(
+        UserWarning, match="is damaged: training starts again, it is kept as checkpoint.pt.aside"
+    ):
         train(data, checkpoint=checkpoint, checkpoint_every=2)
-    assert checkpoint.is_file() and (tmp_path / "checkpoint.pt.aside" / "notes.txt").read_text() == "work"
+    assert (
+        checkpoint.is_file()
+        and (tmp_path / "checkpoint.pt.aside" / "notes.txt").read_text() == "work"
+    )
 
 
 def test_a_checkpoint_keeps_the_random_state_of_the_gpu_of_each_process(tmp_path, monkeypatch):
@@ -192,7 +222,9 @@ def test_a_checkpoint_keeps_the_random_state_of_the_gpu_of_each_process(tmp_path
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_rng_state", lambda: torch.tensor([7]))
     monkeypatch.setattr(torch.cuda, "set_rng_state", states.append)
-    monkeypatch.setattr(checkpoints, "gather_object", lambda states: [*states, [states[0][0], torch.tensor([8])]])
+    monkeypatch.setattr(
+        checkpoints, "gather_object", lambda states: [*states, [states[0][0], torch.tensor([8])]]
+    )
     checkpoints.write(tmp_path / "checkpoint.pt", {"seed": 0}, {"model": 1})
     for rank in range(2):
         assert checkpoints.read(tmp_path / "checkpoint.pt", {"seed": 0}, rank=rank) == {"model": 1}
@@ -216,22 +248,29 @@ def test_a_checkpoint_of_another_training_is_named_and_left_aside(data, tmp_path
     assert same_bits(expected, again)
 
 
-def test_a_checkpoint_of_another_number_of_processes_is_refused_and_kept(data, tmp_path, monkeypatch):
+def test_a_checkpoint_of_another_number_of_processes_is_refused_and_kept(
+    data, tmp_path, monkeypatch
+):
     """Two processes would see every other batch: going on with one would give other weights and say nothing."""
     checkpoint = tmp_path / "checkpoint.pt"
     write = checkpoints.write
     monkeypatch.setattr(
         checkpoints,
         "write",
-        lambda path, settings, *rest, **rank: write(path, settings | {"processes": 2}, *rest, **rank),
+        lambda path, settings, *rest, **rank: write(
+            path, settings | {"processes": 2}, *rest, **rank
+        ),
     )
     interrupted(data, checkpoint)
     monkeypatch.undo()
     with pytest.raises(
-        ValueError, match="checkpoint.pt was written with processes 2, this training has 1: start as many"
+        ValueError,
+        match="checkpoint.pt was written with processes 2, this training has 1: start as many",
     ):
         train(data, checkpoint=checkpoint)
-    with pytest.warns(UserWarning, match="training starts again"):  # of another training, which it does not hinder
+    with pytest.warns(
+        UserWarning, match="training starts again"
+    ):  # of another training, which it does not hinder
         train(data, checkpoint=checkpoint, seed=1)
 
 
@@ -288,10 +327,18 @@ def test_negatives_are_stored_teacher_embeddings(data, label, limit, tmp_path):
             given.append((structural.numpy(), lengths.numpy(), negatives.numpy()))
             loss = super().forward(student, structural, contextual, lengths, negatives)
             teacher, mask = structural, None if limit is None else lengths <= limit
-            expected = max_margin(student, teacher, gamma=0.5 if limit is None else 1.0, mask=mask, negatives=negatives)
+            expected = max_margin(
+                student,
+                teacher,
+                gamma=0.5 if limit is None else 1.0,
+                mask=mask,
+                negatives=negatives,
+            )
             if limit is None:
                 torch.testing.assert_close(loss, expected)
-            torch.testing.assert_close(self.terms(student, structural, contextual, lengths, negatives)[0], expected)
+            torch.testing.assert_close(
+                self.terms(student, structural, contextual, lengths, negatives)[0], expected
+            )
             return loss
 
     torch.manual_seed(0)
@@ -301,11 +348,17 @@ def test_negatives_are_stored_teacher_embeddings(data, label, limit, tmp_path):
     training.distill(Bag(), objective, stored, negatives=5, **settings)
     row_of = {row.tobytes(): number for number, row in enumerate(data.structural)}
     drawn = [[row_of[row.tobytes()] for row in negatives] for _, _, negatives in given]
-    assert len(given) == 8 and all(0 < len(rows) <= 5 for rows in drawn) and len(set(map(tuple, drawn))) == 8
+    assert (
+        len(given) == 8
+        and all(0 < len(rows) <= 5 for rows in drawn)
+        and len(set(map(tuple, drawn))) == 8
+    )
     for (structural, _, _), rows in zip(given, drawn, strict=True):
         assert not {row_of[row.tobytes()] for row in structural} & set(rows)
         assert limit is None or (data.lengths[rows] <= limit).all()
-    assert {len(rows) for rows in Rows.read[1:]} <= {1, 2, 3, 4, 5, 6}, "the first is the digest of the data"
+    assert {len(rows) for rows in Rows.read[1:]} <= {1, 2, 3, 4, 5, 6}, (
+        "the first is the digest of the data"
+    )
 
 
 def test_a_training_with_a_bank_is_resumed_with_the_same_negatives(data, tmp_path):
@@ -324,7 +377,9 @@ def test_order_keeps_the_mix_of_lengths_in_every_stretch():
     order = training.length_mixed_order(lengths, bucket=512, seed=0)
     assert sorted(order) == list(range(100))
     for start in range(0, 100, 20):
-        counts = [(lengths[order[start : start + 20]] == length).sum() for length in (100, 700, 2000)]
+        counts = [
+            (lengths[order[start : start + 20]] == length).sum() for length in (100, 700, 2000)
+        ]
         assert np.abs(np.array(counts) - [12, 6, 2]).max() <= 1
 
 
@@ -360,5 +415,8 @@ def test_too_few_documents_are_named(data):
 def test_a_loss_that_explodes_stops_the_run(data):
     with pytest.raises(FloatingPointError, match="at update 1 of 8"):
         train(
-            DistillationData(data.token_ids, data.lengths, data.structural * np.float32(1e30), data.contextual), "MSE"
+            DistillationData(
+                data.token_ids, data.lengths, data.structural * np.float32(1e30), data.contextual
+            ),
+            "MSE",
         )

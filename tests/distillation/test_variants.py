@@ -43,7 +43,13 @@ def test_an_identity_is_the_label_of_its_variant():
 def test_a_weighted_student_is_taken_apart():
     variant = parse("cosine;2048d;S:768(ReLU)x4096(ReLU)x2048;C:-;384;λ=0.5")
     assert variant == Variant(
-        "student", "cosine", "DM;1024;stem;2+DBOW;1024;None;2", "768(ReLU)x4096(ReLU)x2048", "-", masked=True, lam=0.5
+        "student",
+        "cosine",
+        "DM;1024;stem;2+DBOW;1024;None;2",
+        "768(ReLU)x4096(ReLU)x2048",
+        "-",
+        masked=True,
+        lam=0.5,
     )
 
 
@@ -53,7 +59,10 @@ def test_the_two_reference_names_are_the_same_students():
 
 
 def test_gamma_and_distance_are_read_from_the_label():
-    assert variants.structural_loss("max-margin;MSE;γ=0.5") == ("max_margin", {"distance": "mse", "gamma": 0.5})
+    assert variants.structural_loss("max-margin;MSE;γ=0.5") == (
+        "max_margin",
+        {"distance": "mse", "gamma": 0.5},
+    )
     assert variants.structural_loss("cosine") == ("cosine", {})
 
 
@@ -76,14 +85,23 @@ def test_a_student_knows_the_functions_that_train_it(label, functions):
 def test_a_new_loss_needs_one_line_of_the_table(monkeypatch):
     """In the parser; the objective finds the function by the name in that line."""
     monkeypatch.setitem(variants.STRUCTURAL_LOSSES, "huber", "huber")
-    monkeypatch.setattr(losses, "huber", lambda student, teacher: (student - teacher).abs().mean(dim=1), raising=False)
-    assert parse("huber").identity == "huber" and parse("huber;100d;S:768;C:768;384;λ=0.5").structural == "huber"
+    monkeypatch.setattr(
+        losses,
+        "huber",
+        lambda student, teacher: (student - teacher).abs().mean(dim=1),
+        raising=False,
+    )
+    assert (
+        parse("huber").identity == "huber"
+        and parse("huber;100d;S:768;C:768;384;λ=0.5").structural == "huber"
+    )
     loss = objective.Objective(parse("huber"), dim=2)
     assert loss(torch.zeros(1, 2), torch.ones(1, 2), None, torch.tensor([3])).tolist() == [1.0]
 
 
 @pytest.mark.parametrize(
-    "label", ["cosin", "cosine;512d;S:1;C:-", "cosine;100d;S:768", "cosine;100d;S:768;C:768;λ=2", ""]
+    "label",
+    ["cosin", "cosine;512d;S:1;C:-", "cosine;100d;S:768", "cosine;100d;S:768;C:768;λ=2", ""],
 )
 def test_an_unknown_label_says_what_is_known(label):
     with pytest.raises(ValueError, match="unknown model.*expected Longformer"):
@@ -91,7 +109,17 @@ def test_an_unknown_label_says_what_is_known(label):
 
 
 def test_every_published_model_is_a_variant_under_its_own_identity():
-    for figure in ("fig4_2", "fig4_3", "fig4_5", "fig4_7", "fig4_8", "fig4_9", "fig4_10", "fig4_11", "fig4_12"):
+    for figure in (
+        "fig4_2",
+        "fig4_3",
+        "fig4_5",
+        "fig4_7",
+        "fig4_8",
+        "fig4_9",
+        "fig4_10",
+        "fig4_11",
+        "fig4_12",
+    ):
         for identity in published.load(figure)["identity"].unique():
             assert parse(identity).identity == identity, figure
 

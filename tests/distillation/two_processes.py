@@ -46,16 +46,24 @@ class Bag(nn.Module):
 
     def __init__(self, dropout=0.0):
         super().__init__()
-        self.table, self.norm, self.dropout = nn.Embedding(50, DIM), nn.LayerNorm(DIM), nn.Dropout(dropout)
+        self.table, self.norm, self.dropout = (
+            nn.Embedding(50, DIM),
+            nn.LayerNorm(DIM),
+            nn.Dropout(dropout),
+        )
 
     def forward(self, token_ids):
-        return self.dropout(self.norm(torch.stack([self.table(torch.tensor(ids)).mean(0) for ids in token_ids])))
+        return self.dropout(
+            self.norm(torch.stack([self.table(torch.tensor(ids)).mean(0) for ids in token_ids]))
+        )
 
 
 def documents(kind):
     generator = np.random.default_rng(0)
     ids = [generator.integers(0, 50, generator.integers(3, 40)).tolist() for _ in range(DOCUMENTS)]
-    structural, contextual = (generator.normal(size=(DOCUMENTS, dim)).astype(kind) for dim in (DIM, 4))
+    structural, contextual = (
+        generator.normal(size=(DOCUMENTS, dim)).astype(kind) for dim in (DIM, 4)
+    )
     return DistillationData(ids, np.array([len(row) for row in ids]), structural, contextual)
 
 
@@ -68,7 +76,12 @@ def models(label, kind, dropout=0.0):
 def train(label, data=None, kind="float64", dropout=0.0, **settings):
     """What a training ends with: the weights, SoftCCA's statistics among them, and the losses."""
     student, objective = models(label, kind, dropout)
-    settings = {"batch_size": BATCH, "learning_rate": 1e-2, "warmup_updates": 2, "clip": 1.0} | settings
+    settings = {
+        "batch_size": BATCH,
+        "learning_rate": 1e-2,
+        "warmup_updates": 2,
+        "clip": 1.0,
+    } | settings
     history = training.distill(student, objective, data or documents(kind), seed=0, **settings)
     return nn.ModuleList([student, objective]).state_dict(), history.loss
 
@@ -78,7 +91,9 @@ def first_gradients(label, **settings):
     gradients = []
 
     def stop(optimizer, *_):
-        gradients.extend(p.grad.clone() for group in optimizer.param_groups for p in group["params"])
+        gradients.extend(
+            p.grad.clone() for group in optimizer.param_groups for p in group["params"]
+        )
         raise InterruptedError
 
     hook = register_optimizer_step_pre_hook(stop)
@@ -94,7 +109,10 @@ def gradients_of(label, rows, everyone, wrap=lambda module: module):
     """Those of one batch of documents, of which this process embeds `rows`."""
     data = documents("float32")
     module = wrap(Distillation(*models(label, "float32"), "fp32"))
-    teachers = (torch.from_numpy(values[everyone]) for values in (data.structural, data.contextual, data.lengths))
+    teachers = (
+        torch.from_numpy(values[everyone])
+        for values in (data.structural, data.contextual, data.lengths)
+    )
     module([data.token_ids[row] for row in rows], *teachers).mean().backward()
     return [parameter.grad for parameter in module.parameters()]
 
@@ -106,7 +124,10 @@ def resumed(folder):
         if done == 5:
             raise InterruptedError
 
-    label, checkpoint = f"only-contextual;{TWO_TEACHERS}", {"checkpoint": folder / "resumed.pt", "checkpoint_every": 2}
+    label, checkpoint = (
+        f"only-contextual;{TWO_TEACHERS}",
+        {"checkpoint": folder / "resumed.pt", "checkpoint_every": 2},
+    )
     whole = train(label, dropout=0.5)
     try:
         train(label, dropout=0.5, on_update=stop, **checkpoint)
@@ -127,7 +148,10 @@ def disagreements(folder, rank):
     """What is said when the second process has other data, another setting, or another checkpoint."""
     messages = []
     data = documents("float64")
-    for change in ({"structural": data.structural + rank}, {"token_ids": data.token_ids[:: 1 - 2 * rank]}):
+    for change in (
+        {"structural": data.structural + rank},
+        {"token_ids": data.token_ids[:: 1 - 2 * rank]},
+    ):
         with noted(messages):
             train("cosine", replace(data, **change))
     with noted(messages):
@@ -158,7 +182,9 @@ def main(folder):
     torch.set_num_threads(1)
     rank = int(os.environ["RANK"])
     seen = {
-        "gradients": {label: first_gradients(label, **settings) for label, settings in LABELS.items()},
+        "gradients": {
+            label: first_gradients(label, **settings) for label, settings in LABELS.items()
+        },
         "trained": {label: train(label, **settings) for label, settings in LABELS.items()},
         "resumed": resumed(folder),
     }

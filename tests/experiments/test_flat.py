@@ -22,7 +22,9 @@ from lib.teachers.sbert import SBERT
 
 WORDS = 100  # of a document, some 600 bytes
 SMALL, LARGE = 300, 1500
-BYTES = 100  # a document may keep in memory: numbers about it, not its text, token ids or embeddings
+BYTES = (
+    100  # a document may keep in memory: numbers about it, not its text, token ids or embeddings
+)
 
 
 def write_documents(folder, count):
@@ -45,23 +47,48 @@ def model(tmp_path_factory):
 
     letters = [chr(number) for number in range(97, 123)]
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *letters, *(f"##{letter}" for letter in letters)]
-    tokenizer = Tokenizer(WordPiece({token: number for number, token in enumerate(tokens)}, unk_token="[UNK]"))
+    tokenizer = Tokenizer(
+        WordPiece({token: number for number, token in enumerate(tokens)}, unk_token="[UNK]")
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    special = {
+        "pad_token": "[PAD]",
+        "unk_token": "[UNK]",
+        "cls_token": "[CLS]",
+        "sep_token": "[SEP]",
+    }
     folder = tmp_path_factory.mktemp("model")
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    sizes = {
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+    }
     BertModel(BertConfig(vocab_size=len(tokens), **sizes)).save_pretrained(folder)
     return folder
 
 
 def profile_of(root, model, count):
     """A profile that trains on all of `count` documents but ten, and has no tasks."""
-    changes = {"build": None, "data_root": str(root), "corpus.folders": ["letters"], "tasks.folders": {}}
-    changes |= {"corpus.validation_documents": 10, "student.model": str(model), "student.max_positions": 128}
+    changes = {
+        "build": None,
+        "data_root": str(root),
+        "corpus.folders": ["letters"],
+        "tasks.folders": {},
+    }
+    changes |= {
+        "corpus.validation_documents": 10,
+        "student.model": str(model),
+        "student.max_positions": 128,
+    }
     changes |= {f"{name}.documents": count - 10 for name in ("training", "final")}
-    changes |= {"structural_teacher.model": str(model), "structural_teacher.sha256": None, "training.batch_size": 10}
+    changes |= {
+        "structural_teacher.model": str(model),
+        "structural_teacher.sha256": None,
+        "training.batch_size": 10,
+    }
     changes |= {
         "structural_teacher.max_tokens": 32,
         "corpus.train_documents": count - 10,
@@ -79,12 +106,19 @@ def train(profile):
     structural = structural_teacher.embeddings("train", profile)
     contextual = contextual_teacher.SideBySide([structural["embeddings"], structural["embeddings"]])
     ids = text_sets.token_ids("train", profile)
-    data = training.DistillationData(ids, structural["lengths"], structural["embeddings"], contextual)
+    data = training.DistillationData(
+        ids, structural["lengths"], structural["embeddings"], contextual
+    )
     variant = parse("MSE")
     student = models.base_student(profile)
     student.forward = lambda ids: student.embeddings.LayerNorm.weight.expand(len(ids), -1)
     settings = {"batch_size": 50, "learning_rate": 0.1, "seed": 0, "warmup_updates": 0}
-    training.distill(student, Objective(variant, student.dim, width=1.0, max_structural_len=None), data, **settings)
+    training.distill(
+        student,
+        Objective(variant, student.dim, width=1.0, max_structural_len=None),
+        data,
+        **settings,
+    )
 
 
 STAGES = {
@@ -100,7 +134,9 @@ def test_no_stage_holds_the_corpus(tmp_path, model, monkeypatch):
     pieces_of(100, monkeypatch)
     monkeypatch.setattr(text_sets, "_PIECE", 100)
     monkeypatch.setattr(dataset_folder, "_BATCH", 100)
-    monkeypatch.setattr(SBERT, "embed", lambda self, ids, batch: np.ones((len(ids), self.dim), np.float32))
+    monkeypatch.setattr(
+        SBERT, "embed", lambda self, ids, batch: np.ones((len(ids), self.dim), np.float32)
+    )
     peaks = {}
     for count in (150, SMALL, LARGE):  # the first pays for what is loaded once
         root = tmp_path / str(count)
@@ -136,7 +172,9 @@ def killed(make, syncs):
     if (process := os.fork()) == 0:
         calls, sync = [], os.fsync
         os.fsync = lambda file: (
-            sync(file) if calls.append(1) or len(calls) < syncs else os.kill(os.getpid(), signal.SIGKILL)
+            sync(file)
+            if calls.append(1) or len(calls) < syncs
+            else os.kill(os.getpid(), signal.SIGKILL)
         )
         try:
             make()
@@ -151,20 +189,31 @@ def test_the_teacher_pass_goes_on_behind_the_last_finished_piece(thousand, monke
     text_sets.corpus(profile)
     killed(lambda: structural_teacher.embeddings("train", profile), 8)
     (note,) = (paths.artifacts() / "store" / "structural").glob("*.note")
-    assert json.loads(note.read_bytes())["items"] == 600 and not json.loads(note.read_bytes())["complete"]
-    assert note.with_suffix(".embeddings").stat().st_size == 900 * 16 * 4, "a piece that is not in the note"
+    assert (
+        json.loads(note.read_bytes())["items"] == 600
+        and not json.loads(note.read_bytes())["complete"]
+    )
+    assert note.with_suffix(".embeddings").stat().st_size == 900 * 16 * 4, (
+        "a piece that is not in the note"
+    )
     embed, rows = SBERT.embed, []
-    monkeypatch.setattr(SBERT, "embed", lambda self, ids, size: rows.append(len(ids)) or embed(self, ids, size))
+    monkeypatch.setattr(
+        SBERT, "embed", lambda self, ids, size: rows.append(len(ids)) or embed(self, ids, size)
+    )
     after = structural_teacher.embeddings("train", profile)
     assert rows == [records.SAMPLE, 300, 90] and len(after["embeddings"]) == 990
-    files = {suffix: note.with_suffix(suffix).read_bytes() for suffix in (".embeddings", ".lengths")}
+    files = {
+        suffix: note.with_suffix(suffix).read_bytes() for suffix in (".embeddings", ".lengths")
+    }
     empty("undisturbed")
     structural_teacher.embeddings("train", profile)
     (note,) = (paths.artifacts() / "store" / "structural").glob("*.note")
     assert files == {suffix: note.with_suffix(suffix).read_bytes() for suffix in files}
 
 
-def test_a_paragraph_vector_is_not_trained_again_when_it_was_killed_embedding(thousand, monkeypatch):
+def test_a_paragraph_vector_is_not_trained_again_when_it_was_killed_embedding(
+    thousand, monkeypatch
+):
     """Syncs: its model, its numbers and their note, then two a piece."""
     profile, empty = thousand
     text_sets.corpus(profile)
@@ -173,12 +222,16 @@ def test_a_paragraph_vector_is_not_trained_again_when_it_was_killed_embedding(th
     train = ParagraphVector.train
     monkeypatch.setattr(ParagraphVector, "train", None)
     after = contextual_teacher.paragraph_vector(label, profile)
-    assert not [*(paths.artifacts() / "store" / "paragraph_vector").glob("*.model")], "needed no more"
+    assert not [*(paths.artifacts() / "store" / "paragraph_vector").glob("*.model")], (
+        "needed no more"
+    )
     monkeypatch.setattr(ParagraphVector, "train", train)
     empty("undisturbed")
     before = contextual_teacher.paragraph_vector(label, profile)
     assert after["documents"] == 990 and after["train"].shape == before["train"].shape
-    assert all(np.array_equal(after[name], before[name]) for name in ("train", "validation", "all_tasks"))
+    assert all(
+        np.array_equal(after[name], before[name]) for name in ("train", "validation", "all_tasks")
+    )
 
 
 def test_a_paragraph_vector_is_not_trained_again_for_more_documents(thousand, monkeypatch):
@@ -192,7 +245,9 @@ def test_a_paragraph_vector_is_not_trained_again_for_more_documents(thousand, mo
     monkeypatch.setattr(contextual_teacher, "EMBEDDED", 0)
     empty("alone")
     for profile, rows in ((short, before), (long, after)):
-        assert np.array_equal(contextual_teacher.embeddings("DM;100;lowercase;2", "train", profile)[:], rows)
+        assert np.array_equal(
+            contextual_teacher.embeddings("DM;100;lowercase;2", "train", profile)[:], rows
+        )
 
 
 def test_what_is_damaged_is_made_again(thousand):
@@ -216,18 +271,25 @@ def test_a_full_disk_is_told_before_the_work(thousand, monkeypatch):
     assert not [*(paths.artifacts() / "store" / "structural").glob("*.embeddings")]
     monkeypatch.setattr(records, "_held", {})
     with pytest.raises(OSError, match="MB are needed, 0 MB are free"):
-        dataset_folder._write_arrow([paths.data_root(profile) / "letters" / "documents.jsonl"], paths.artifacts())
+        dataset_folder._write_arrow(
+            [paths.data_root(profile) / "letters" / "documents.jsonl"], paths.artifacts()
+        )
 
 
 def test_a_training_on_mapped_arrays_is_that_on_arrays_in_memory(thousand):
     profile, _ = thousand
-    structural, ids = structural_teacher.embeddings("train", profile), text_sets.token_ids("train", profile)
+    structural, ids = (
+        structural_teacher.embeddings("train", profile),
+        text_sets.token_ids("train", profile),
+    )
     held = {name: np.array(values) for name, values in structural.items()}
     weights = []
     for token_ids, taught in ((ids, structural), ([row.tolist() for row in ids], held)):
         data = training.DistillationData(token_ids, taught["lengths"], taught["embeddings"])
         student = models.base_student(profile)
         objective = Objective(parse("MSE"), student.dim, width=1.0, max_structural_len=None)
-        training.distill(student, objective, data, batch_size=100, learning_rate=0.1, seed=0, warmup_updates=0)
+        training.distill(
+            student, objective, data, batch_size=100, learning_rate=0.1, seed=0, warmup_updates=0
+        )
         weights.append(student.state_dict())
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])

@@ -32,7 +32,12 @@ OBJECTIVE, BASELINES = "lib.distillation.objective", "lib.evaluation.baselines"
 CCA, METRICS = "lib.evaluation.canonical_correlation", "lib.evaluation.metrics"
 EXPORT, BUILD = "lib.student.export", "lib.data.builders"
 PROFILE = profiles.load("smoke")
-MODELS = {"cosine": "cosine", "masked": f"{NO_WEIGHTING['cosine']};384;λ=0.5", "SBERT": "SBERT", "TF-IDF": "TF-IDF"}
+MODELS = {
+    "cosine": "cosine",
+    "masked": f"{NO_WEIGHTING['cosine']};384;λ=0.5",
+    "SBERT": "SBERT",
+    "TF-IDF": "TF-IDF",
+}
 MODELS |= {"contextual": "only-contextual;100d;S:768;C:768", "PV": "DM;100d", "base": "Longformer"}
 STUDENTS = {"cosine", "masked", "contextual"}
 
@@ -53,16 +58,33 @@ MADE_AGAIN = {
 # Edits of what makes no value that is kept, or only that of some models: (module, its text, the replacement, models).
 # Tests of the modules' own notice what they break.
 KEPT = {
-    "tokens of an export": (EXPORT, "(student.max_positions)", "(student.max_positions + 1)", set()),
+    "tokens of an export": (
+        EXPORT,
+        "(student.max_positions)",
+        "(student.max_positions + 1)",
+        set(),
+    ),
     "ties of retrieval": (METRICS, "TIE_DECIMALS = 12", "TIE_DECIMALS = 11", set()),
     "what a builder writes": (BUILD, "{split}.jsonl", "{split}.json", set()),
     "CCA of all directions": (CCA, "[:k].sum()", ".sum()", {"contextual", "masked"}),
 }
 # What is broken: (module, its text, the replacement).
 EDITS = {
-    "masking off": (TRAINING, '"max_structural_len": settings.max_structural_len', '"max_structural_len": None'),
-    "masking off in the objective": (OBJECTIVE, "max_structural_len if variant.masked else None", "None"),
-    "masking for all": (OBJECTIVE, "max_structural_len if variant.masked else None", "max_structural_len"),
+    "masking off": (
+        TRAINING,
+        '"max_structural_len": settings.max_structural_len',
+        '"max_structural_len": None',
+    ),
+    "masking off in the objective": (
+        OBJECTIVE,
+        "max_structural_len if variant.masked else None",
+        "None",
+    ),
+    "masking for all": (
+        OBJECTIVE,
+        "max_structural_len if variant.masked else None",
+        "max_structural_len",
+    ),
     "one seed for all": (TRAINING, "seed=seed", "seed=0"),
     "one seed for projections": (TRAINING, "torch.manual_seed(seed)", "torch.manual_seed(0)"),
     "no warm-up": (TRAINING, "round(settings.warmup_share * updates)", "0"),
@@ -70,7 +92,11 @@ EDITS = {
     "no clipping": (TRAINING, "clip=settings.clip", "clip=1e9"),
     "no accumulation": (TRAINING, "accumulation=settings.accumulation", "accumulation=1"),
     "raw contextual features": (TRAINING, '== "standardized"', '== "standard"'),
-    "standardised by each set": (TRAINING, 'embeddings(label, "train", profile)[', "embeddings(label, name, profile)["),
+    "standardised by each set": (
+        TRAINING,
+        'embeddings(label, "train", profile)[',
+        "embeddings(label, name, profile)[",
+    ),
     "dealt rows always": (TRAINING, 'settings.contextual_rows == "dealt" and', ""),
     "one order of dealing": (TRAINING, "[DEAL_SEED, *variant.identity.encode()]", "DEAL_SEED"),
     "no row dealt": (TRAINING, 'settings.contextual_rows == "dealt"', "False"),
@@ -102,18 +128,46 @@ EDITS = {
         'text_sets.texts("train", profile), ',
         'text_sets.texts(sets["tasks"], profile), ',
     ),
-    "fp32 for the base and for students": (EMBEDDINGS, "precision=models.precision(profile)", 'precision="fp32"'),
+    "fp32 for the base and for students": (
+        EMBEDDINGS,
+        "precision=models.precision(profile)",
+        'precision="fp32"',
+    ),
     "fp32 in training": (TRAINING, "precision=models.precision(profile)", 'precision="fp32"'),
-    "PV of validation documents": (CONTEXTUAL, "corpus(profile).train[", "corpus(profile).validation["),
+    "PV of validation documents": (
+        CONTEXTUAL,
+        "corpus(profile).train[",
+        "corpus(profile).validation[",
+    ),
     "PV of all documents": (CONTEXTUAL, "[: section.documents]", ""),
     "PV as wide as printed": (CONTEXTUAL, "width=profile.width", "width=1.0"),
     "PV's seed": (CONTEXTUAL, '(exclude={"documents"})', '(exclude={"documents"}) | {"seed": 0}'),
-    "PV's epochs": (CONTEXTUAL, '(exclude={"documents"})', '(exclude={"documents"}) | {"epochs": 10}'),
+    "PV's epochs": (
+        CONTEXTUAL,
+        '(exclude={"documents"})',
+        '(exclude={"documents"}) | {"epochs": 10}',
+    ),
     "PV's defaults": (CONTEXTUAL, "train(texts, **", "train(texts) or dict(**"),
-    "one set for all": (CONTEXTUAL, "(text_sets.texts, name, longest)", '(text_sets.texts, "tasks", longest)'),
-    "trained again for more documents": (CONTEXTUAL, "min(profile.corpus.train_documents, EMBEDDED)", "0"),
-    "a checkpoint of each training": (TRAINING, "settings.documents > short * settings.accumulation", "True"),
-    "no checkpoint of plain CCA": (TRAINING, "settings.documents > short * settings.accumulation", "updates > 4"),
+    "one set for all": (
+        CONTEXTUAL,
+        "(text_sets.texts, name, longest)",
+        '(text_sets.texts, "tasks", longest)',
+    ),
+    "trained again for more documents": (
+        CONTEXTUAL,
+        "min(profile.corpus.train_documents, EMBEDDED)",
+        "0",
+    ),
+    "a checkpoint of each training": (
+        TRAINING,
+        "settings.documents > short * settings.accumulation",
+        "True",
+    ),
+    "no checkpoint of plain CCA": (
+        TRAINING,
+        "settings.documents > short * settings.accumulation",
+        "updates > 4",
+    ),
     "no checkpoint for who waits": (TRAINING, "on_update is not None or ", ""),
     "trained again though there is a checkpoint": (TRAINING, "checkpoint.exists() or ", ""),
     "controls watched on their way": (EMBEDDINGS, "1 if split is None else ", ""),
@@ -123,16 +177,32 @@ EDITS = {
     "SBERT's tokens": (STRUCTURAL, "max_tokens=section.max_tokens", "max_tokens=64"),
     "SBERT's batches": (STRUCTURAL, "profile.structural_teacher.batch_size", "32"),
     "no lengths": (STRUCTURAL, '"lengths": lengths', '"lengths": 0 * lengths + 5'),
-    "no dropout": (STUDENT, 'include={"dropout", "attention_dropout"}', 'include={"attention_dropout"}'),
+    "no dropout": (
+        STUDENT,
+        'include={"dropout", "attention_dropout"}',
+        'include={"attention_dropout"}',
+    ),
     "window": (STUDENT, "**settings, **dropout", '**(settings | {"window": 64}), **dropout'),
     "all layers": (STUDENT, "**settings, **dropout", '**(settings | {"layers": None}), **dropout'),
-    "Longformer of any revision": (STUDENT, "model), revision=section.revision", "model), revision=None"),
+    "Longformer of any revision": (
+        STUDENT,
+        "model), revision=section.revision",
+        "model), revision=None",
+    ),
     "[CLS] is the mean": (STUDENT, "ClsStudent(base_student(profile))", "base_student(profile)"),
     "all documents": (TEXTS, "[: profile.training.documents]", ""),
     "validation is train": (TEXTS, "Texts(whole.validation)", "Texts(whole.train)"),
     "groups of another text": (TEXTS, "named.get(text, ", "named.get((text[0], 0), "),
-    "examples in the order of folds": (ACCURACIES, "tested = np.sort(np.concatenate", "tested = (np.concatenate"),
-    "chance of all labels": (ACCURACIES, "np.bincount(labels[tested]).max()", "np.bincount(labels).max()"),
+    "examples in the order of folds": (
+        ACCURACIES,
+        "tested = np.sort(np.concatenate",
+        "tested = (np.concatenate",
+    ),
+    "chance of all labels": (
+        ACCURACIES,
+        "np.bincount(labels[tested]).max()",
+        "np.bincount(labels).max()",
+    ),
     "whole documents for halves": (KEYS, '"halves": "halves"}', '"halves": "validation"}'),
     "cut texts in fp32": (
         EMBEDDINGS,
@@ -144,11 +214,23 @@ EDITS = {
         'structural["lengths"], **options',
         'structural["lengths"] * 0, **options',
     ),
-    "another batch is watched": (TRAINING, '{"batch_size": profile.training.batch_size', '{"batch_size": 6'),
-    "watched in fp32": (TRAINING, '"precision": models.precision(profile)}', '"precision": "fp32"}'),
+    "another batch is watched": (
+        TRAINING,
+        '{"batch_size": profile.training.batch_size',
+        '{"batch_size": 6',
+    ),
+    "watched in fp32": (
+        TRAINING,
+        '"precision": models.precision(profile)}',
+        '"precision": "fp32"}',
+    ),
     "recorded heads again": (ACCURACIES, " if not store().has(recipes[pair])]", "]"),
     "halves in turns": (TEXTS, "for first, _ in halves]", "for _, first in halves]"),
-    "cut texts lose their end": (EMBEDDINGS, '*ids["tasks"][row][: limit - 1], ', '*ids["tasks"][row][:limit], '),
+    "cut texts lose their end": (
+        EMBEDDINGS,
+        '*ids["tasks"][row][: limit - 1], ',
+        '*ids["tasks"][row][:limit], ',
+    ),
     "cut texts are whole": (EMBEDDINGS, 'arrays["tasks"] = arrays["cut"]', "pass"),
     "one seed for Paragraph Vectors": (EMBEDDINGS, "profile.reseeded(seed)", "profile"),
     "all tasks' texts": (TEXTS, '[: of_tasks["validation"] if name == "tasks" else None]', ""),
@@ -166,7 +248,10 @@ def all_keys():
     """Of each model: the key of its embeddings, and of its accuracy on a task."""
     variants = {name: parse(label) for name, label in MODELS.items()}
     return {
-        name: (keys.embeddings(variant, 0, PROFILE), keys.record(variant, 0, "IMDB", PROFILE, "validation", None))
+        name: (
+            keys.embeddings(variant, 0, PROFILE),
+            keys.record(variant, 0, "IMDB", PROFILE, "validation", None),
+        )
         for name, variant in variants.items()
     }
 
@@ -177,10 +262,14 @@ def edited(monkeypatch):
     real = source_keys.source
 
     def edit(module, change):
-        monkeypatch.setattr(source_keys, "source", lambda name: change(real(name)) if name == module else real(name))
+        monkeypatch.setattr(
+            source_keys, "source", lambda name: change(real(name)) if name == module else real(name)
+        )
         source_key.cache_clear()
 
-    monkeypatch.setattr(sources, "fingerprint", lambda profile, datasets: sorted(datasets))  # no data is read
+    monkeypatch.setattr(
+        sources, "fingerprint", lambda profile, datasets: sorted(datasets)
+    )  # no data is read
     source_key.cache_clear()
     yield edit
     monkeypatch.undo()
@@ -194,7 +283,9 @@ def failed_test(module, source):
     package, name = module.rsplit(".", 1)
     real = importlib.import_module(module)
     parent = importlib.import_module(package)
-    spec = importlib.util.spec_from_file_location("glue_checks", Path(__file__).with_name("test_glue.py"))
+    spec = importlib.util.spec_from_file_location(
+        "glue_checks", Path(__file__).with_name("test_glue.py")
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, module, broken)  # where functions import it
         patch.setattr(parent, name, broken)
@@ -207,14 +298,22 @@ def failed_test(module, source):
             if name.startswith("test_"):
                 try:
                     check()
-                except (AssertionError, KeyError):  # a KeyError: a loss that the variant does not list
+                except (
+                    AssertionError,
+                    KeyError,
+                ):  # a KeyError: a loss that the variant does not list
                     return name
     return None
 
 
 def test_every_module_of_the_glue_is_broken():
-    modules = {f"lib.experiments.{path.stem}" for path in (source_keys.ROOT / "lib/experiments").glob("*.py")}
-    assert modules - {"lib.experiments.keys", "lib.experiments.__init__"} <= {module for module, *_ in EDITS.values()}
+    modules = {
+        f"lib.experiments.{path.stem}"
+        for path in (source_keys.ROOT / "lib/experiments").glob("*.py")
+    }
+    assert modules - {"lib.experiments.keys", "lib.experiments.__init__"} <= {
+        module for module, *_ in EDITS.values()
+    }
 
 
 @pytest.mark.parametrize("module", MADE_AGAIN)
@@ -224,7 +323,9 @@ def test_without_an_edit_nothing_fails(module):
 
 @pytest.mark.parametrize("module", MADE_AGAIN)
 def test_an_edit_is_noticed_by_keys(edited, module):
-    old, new = next((old, new) for edited_module, old, new in EDITS.values() if edited_module == module)
+    old, new = next(
+        (old, new) for edited_module, old, new in EDITS.values() if edited_module == module
+    )
     before = all_keys()
     edited(module, lambda text: text.replace(old, new))
     after = all_keys()

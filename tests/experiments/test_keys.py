@@ -30,7 +30,9 @@ def no_data(monkeypatch):
 
 
 def embedding_keys(profile=PROFILE):
-    return {label: fingerprint(keys.embeddings(parse(label), 0, profile)) for label in STUDENTS | OTHERS}
+    return {
+        label: fingerprint(keys.embeddings(parse(label), 0, profile)) for label in STUDENTS | OTHERS
+    }
 
 
 @pytest.fixture
@@ -39,7 +41,9 @@ def changed(monkeypatch):
     real = source_keys.source
 
     def change(module):
-        monkeypatch.setattr(source_keys, "source", lambda name: real(name) + "\nCHANGED = 1" * (name == module))
+        monkeypatch.setattr(
+            source_keys, "source", lambda name: real(name) + "\nCHANGED = 1" * (name == module)
+        )
         source_key.cache_clear()
 
     source_key.cache_clear()
@@ -71,7 +75,10 @@ def changed(monkeypatch):
         ("lib.data.check", set()),
         ("lib.distillation.projection", CONTEXTUAL),
         ("lib.distillation.held_out_cca", CONTEXTUAL),
-        ("lib.distillation.variants", set()),  # a line of a table, a label: the values are in the keys
+        (
+            "lib.distillation.variants",
+            set(),
+        ),  # a line of a table, a label: the values are in the keys
         ("lib.student.attention", STUDENTS | {"Longformer"}),
         ("lib.student.cls", {CLS}),
         ("lib.student.export", set()),  # writes what is trained already
@@ -85,7 +92,7 @@ def changed(monkeypatch):
         ("lib.experiments.keys", set()),
         ("lib.store.executors", set()),
         ("lib.figures.boxplots", set()),
-        ("lib.findings.chapter4", set()),
+        ("lib.chapters.chapter4", set()),
         ("lib.statistics.effects", set()),
         ("lib.report.site", set()),
         ("lib.runner.run_all", set()),
@@ -105,10 +112,17 @@ def test_no_module_that_a_record_runs_is_missing_in_its_key(changed):
     carriers = tuple(name for name in keys.NOT_ENTERED if name != "lib.experiments")
     variant = parse(WEIGHTED)
     used = {"_checks", "cosine", "soft_cca", "weighting"}
-    unused = {f"lib.losses.{path.stem}" for path in (ROOT / "lib/losses").glob("*.py") if path.stem not in used}
+    unused = {
+        f"lib.losses.{path.stem}"
+        for path in (ROOT / "lib/losses").glob("*.py")
+        if path.stem not in used
+    }
     silent = unused | {"lib.losses", "lib.evaluation.baselines", "lib.student.cls"}
     key = keys.record(variant, 0, "OC", PROFILE, "validation", None)
-    modules = set(closure("lib.experiments.accuracies", stop=(*carriers, "lib.experiments.keys"))) - silent
+    modules = (
+        set(closure("lib.experiments.accuracies", stop=(*carriers, "lib.experiments.keys")))
+        - silent
+    )
     assert len(modules) > 25
     for module in modules:
         changed(module)
@@ -124,7 +138,9 @@ def test_how_a_contextual_teacher_is_read_counts_for_its_own_students_alone(chan
 def test_the_version_of_what_standardizes_counts_for_students_of_a_contextual_teacher(monkeypatch):
     before, real = embedding_keys(), keys.versions
     monkeypatch.setattr(
-        keys, "versions", lambda *names: real(*names) | {name: "0" for name in names if "scikit" in name}
+        keys,
+        "versions",
+        lambda *names: real(*names) | {name: "0" for name in names if "scikit" in name},
     )
     after = embedding_keys()
     assert {label for label in before if before[label] != after[label]} == CONTEXTUAL | {
@@ -135,7 +151,11 @@ def test_the_version_of_what_standardizes_counts_for_students_of_a_contextual_te
 
 def test_changed_files_count_and_are_looked_at_once_where_many_keys_are_asked_for(monkeypatch):
     looks = []
-    monkeypatch.setattr(sources, "fingerprint", lambda profile, datasets: looks.append(1) or f"files {len(looks) > 99}")
+    monkeypatch.setattr(
+        sources,
+        "fingerprint",
+        lambda profile, datasets: looks.append(1) or f"files {len(looks) > 99}",
+    )
     before = embedding_keys()
     assert len(looks) > 20
     looks.clear()
@@ -153,7 +173,9 @@ def test_a_model_looks_at_files_once(monkeypatch, tmp_path):
     looks = []
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
     monkeypatch.setattr(sources, "fingerprint", lambda *arguments: looks.append(1) or "files")
-    monkeypatch.setattr(embeddings, "_compute", lambda variant, *_: {"keys": np.array([*embedding_keys()])})
+    monkeypatch.setattr(
+        embeddings, "_compute", lambda variant, *_: {"keys": np.array([*embedding_keys()])}
+    )
     embeddings.of("Longformer", 0, PROFILE)
     assert len(looks) == 2  # the corpus' and the tasks'
 
@@ -173,19 +195,34 @@ def test_no_thread_leaves_its_look_to_another(monkeypatch):
 
 @pytest.mark.parametrize(
     ("module", "again"),
-    [("lib.evaluation.heads", True), ("lib.data.builders", False), ("lib.evaluation.metrics", False)],
+    [
+        ("lib.evaluation.heads", True),
+        ("lib.data.builders", False),
+        ("lib.evaluation.metrics", False),
+    ],
 )
 def test_changed_heads_evaluate_again_without_training(changed, module, again):
     variant = parse("cosine")
-    before = keys.record(variant, 0, "OC", PROFILE, "validation", None), keys.embeddings(variant, 0, PROFILE)
+    before = (
+        keys.record(variant, 0, "OC", PROFILE, "validation", None),
+        keys.embeddings(variant, 0, PROFILE),
+    )
     changed(module)
-    after = keys.record(variant, 0, "OC", PROFILE, "validation", None), keys.embeddings(variant, 0, PROFILE)
+    after = (
+        keys.record(variant, 0, "OC", PROFILE, "validation", None),
+        keys.embeddings(variant, 0, PROFILE),
+    )
     assert (before[0] != after[0]) == again and before[1] == after[1]
 
 
 def test_the_name_of_a_task_counts_and_is_no_part_of_a_path():
-    recipes = [keys.record(parse("SBERT"), 0, name, PROFILE, "test", None) for name in ("OC", "x/../b", "x" * 300)]
-    assert len({*map(fingerprint, recipes)}) == 3 and {recipe["kind"] for recipe in recipes} == {"records"}
+    recipes = [
+        keys.record(parse("SBERT"), 0, name, PROFILE, "test", None)
+        for name in ("OC", "x/../b", "x" * 300)
+    ]
+    assert len({*map(fingerprint, recipes)}) == 3 and {recipe["kind"] for recipe in recipes} == {
+        "records"
+    }
 
 
 @pytest.mark.parametrize(
@@ -220,17 +257,23 @@ def test_only_what_is_trained_depends_on_the_seed():
 def test_a_cut_model_is_its_model_but_for_its_records():
     whole, cut = parse("cosine"), parse("cosine;cut")
     assert keys.embeddings(whole, 0, PROFILE, "test") == keys.embeddings(cut, 0, PROFILE, "test")
-    assert keys.record(whole, 0, "OC", PROFILE, "test", None) != keys.record(cut, 0, "OC", PROFILE, "test", None)
+    assert keys.record(whole, 0, "OC", PROFILE, "test", None) != keys.record(
+        cut, 0, "OC", PROFILE, "test", None
+    )
     shorter = profiles.load("smoke", overrides=DOCUMENTS | {"structural_teacher.max_tokens": 40})
     assert keys.embeddings(parse("Longformer"), 0, PROFILE, "test") != keys.embeddings(
         parse("Longformer"), 0, shorter, "test"
     )
 
 
-@pytest.mark.parametrize("other", ["from lib.losses.cosine import cosine as mse", "def mse(*_): return 0"])
+@pytest.mark.parametrize(
+    "other", ["from lib.losses.cosine import cosine as mse", "def mse(*_): return 0"]
+)
 def test_another_function_behind_the_name_of_a_loss_counts(monkeypatch, other):
     before, real = embedding_keys(), source_keys.source
-    monkeypatch.setattr(source_keys, "source", lambda name: real(name) + f"\n{other}\n" * (name == "lib.losses"))
+    monkeypatch.setattr(
+        source_keys, "source", lambda name: real(name) + f"\n{other}\n" * (name == "lib.losses")
+    )
     remembered = source_key, source_keys.home, source_keys.imports
     for function in remembered:
         function.cache_clear()
@@ -243,7 +286,10 @@ def test_another_function_behind_the_name_of_a_loss_counts(monkeypatch, other):
 def test_what_a_label_means_counts(monkeypatch):
     """The same label, but another gamma or another function: its students are trained again."""
     before, real = embedding_keys(), variants.structural_loss
-    for broken in (lambda label: (real(label)[0], {"gamma": 9.0}), lambda label: ("mse", real(label)[1])):
+    for broken in (
+        lambda label: (real(label)[0], {"gamma": 9.0}),
+        lambda label: ("mse", real(label)[1]),
+    ):
         monkeypatch.setattr(variants, "structural_loss", broken)
         assert embedding_keys()[MM_MSE] != before[MM_MSE]
 
@@ -271,8 +317,12 @@ def test_where_and_with_what_a_number_is_computed_counts(monkeypatch):
     before = embedding_keys()
     monkeypatch.setattr(keys, "device", lambda: "another")
     after = embedding_keys()
-    assert {label for label in before if before[label] != after[label]} == STUDENTS | {"Longformer"}  # SBERT: CPU only
-    monkeypatch.setattr(keys, "versions", lambda *packages: packages if "scikit-learn" in packages else {})
+    assert {label for label in before if before[label] != after[label]} == STUDENTS | {
+        "Longformer"
+    }  # SBERT: CPU only
+    monkeypatch.setattr(
+        keys, "versions", lambda *packages: packages if "scikit-learn" in packages else {}
+    )
     keys_of_packages = embedding_keys()["TF-IDF"]
     monkeypatch.setattr(keys, "versions", lambda *packages: {})
     assert embedding_keys()["TF-IDF"] != keys_of_packages
@@ -283,5 +333,10 @@ def test_a_processor_without_bfloat16_has_keys_of_its_own(monkeypatch):
     profile, found = profiles.load("smoke", overrides=["training.precision=bf16"]), []
     for there in (True, False):
         monkeypatch.setattr(models, "has_bfloat16", lambda there=there: there)
-        found.append([keys.embeddings(parse(label), 0, profile)["model"] for label in ("Longformer", "cosine")])
+        found.append(
+            [
+                keys.embeddings(parse(label), 0, profile)["model"]
+                for label in ("Longformer", "cosine")
+            ]
+        )
     assert all(one != other for one, other in zip(*found, strict=True))

@@ -22,16 +22,21 @@ def retrieve(monkeypatch):
             "model": pair[0].identity, "seed": pair[1], "task": task, "metric": metric, "value": value
         })  # fmt: skip
         monkeypatch.setattr(runs, "_chance", lambda *arguments: 0.1)
-        monkeypatch.setattr(embeddings, "of", lambda variant, *_: {"tasks": vectors[variant.kind == "base"]})
+        monkeypatch.setattr(
+            embeddings, "of", lambda variant, *_: {"tasks": vectors[variant.kind == "base"]}
+        )
         monkeypatch.setattr(text_sets, "task", lambda name, profile: arrays)
         monkeypatch.setattr(text_sets, "groups", lambda rows, profile: rows)
-        return runs.retrieve(MODELS, profile=profiles.load("mini"), seeds=[0], tasks=["WINES"], top=top)
+        return runs.retrieve(
+            MODELS, profile=profiles.load("mini"), seeds=[0], tasks=["WINES"], top=top
+        )
 
     return retrieved
 
 
 @pytest.mark.parametrize(
-    ("top", "value", "scores"), [(None, 0.75, [0.5625, 0.5625, 1.125]), (1, 0.5, [0.125, 0.125, 1.25])]
+    ("top", "value", "scores"),
+    [(None, 0.75, [0.5625, 0.5625, 1.125]), (1, 0.5, [0.125, 0.125, 1.25])],
 )
 def test_a_query_with_each_target_is_an_example(retrieve, top, value, scores):
     """By hand: from text 0 the order is 1, 2, 3, 4, from text 1 it is 2, 0, 3, 4. Targets 2 and 4 of text 0 have the
@@ -43,13 +48,19 @@ def test_a_query_with_each_target_is_an_example(retrieve, top, value, scores):
     arrays |= {"targets_0": np.array([4, 2]), "targets_1": np.array([2])}
     row = retrieve(arrays, [vectors, vectors], top).iloc[0]
     assert row["value"] == value and row["scores"] == pytest.approx(scores)
-    assert row["queries"] == 2 and np.mean(scores) == value and row["groups"].tolist() == [[0, 2], [0, 4], [1, 2]]
+    assert (
+        row["queries"] == 2
+        and np.mean(scores) == value
+        and row["groups"].tolist() == [[0, 2], [0, 4], [1, 2]]
+    )
 
 
 def test_files_are_looked_at_once_for_all_models(retrieve, monkeypatch):
     looks, rank = [], metrics.rank
     monkeypatch.setattr(sources, "fingerprint", lambda *arguments: looks.append(1) or "files")
-    monkeypatch.setattr(metrics, "rank", lambda *given: keys.tasks(profiles.load("mini")) and rank(*given))
+    monkeypatch.setattr(
+        metrics, "rank", lambda *given: keys.tasks(profiles.load("mini")) and rank(*given)
+    )
     arrays = {"candidates": np.arange(3), "sources": np.array([0]), "targets_0": np.array([1])}
     retrieve(arrays, [np.eye(3), np.eye(3)])
     assert len(looks) == 1
@@ -58,8 +69,13 @@ def test_files_are_looked_at_once_for_all_models(retrieve, monkeypatch):
 def test_precisions_at_targets_average_to_average_precision():
     rng = np.random.default_rng(0)
     for _ in range(50):
-        ranking, targets = rng.permutation(12).tolist(), sorted(rng.choice(14, 4, replace=False).tolist())
-        assert runs._precisions(targets, ranking).mean() == pytest.approx(metrics.average_precision(targets, ranking))
+        ranking, targets = (
+            rng.permutation(12).tolist(),
+            sorted(rng.choice(14, 4, replace=False).tolist()),
+        )
+        assert runs._precisions(targets, ranking).mean() == pytest.approx(
+            metrics.average_precision(targets, ranking)
+        )
 
 
 def test_an_interval_counts_that_a_text_is_a_target_of_many(retrieve):
@@ -75,8 +91,13 @@ def test_an_interval_counts_that_a_text_is_a_target_of_many(retrieve):
         near = cosines > np.quantile(cosines[cosines > -1.5], 0.887)
         sources = np.flatnonzero(near.any(1))
         arrays = {"candidates": np.arange(50), "sources": sources}
-        arrays |= {f"targets_{number}": np.flatnonzero(near[source]) for number, source in enumerate(sources)}
-        frame = retrieve(arrays, [stories + 0.6 * rng.standard_normal(stories.shape) for _ in range(2)])
+        arrays |= {
+            f"targets_{number}": np.flatnonzero(near[source])
+            for number, source in enumerate(sources)
+        }
+        frame = retrieve(
+            arrays, [stories + 0.6 * rng.standard_normal(stories.shape) for _ in range(2)]
+        )
         for metric, rows in frame.groupby("metric"):
             evidence = from_examples(task_scores(rows), given=MODELS)
             error = evidence.errors(np.array([[1.0, -1.0]]))[0][0]

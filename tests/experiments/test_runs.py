@@ -33,19 +33,27 @@ def profile(tmp_path_factory):
 
 
 def test_records_are_tidy_and_a_second_call_trains_nothing(profile, monkeypatch):
-    frame = runs.run(["SBERT", "cosine"], profile=profile, seeds=[0], tasks=["OC", "IMDB"], executor=Inline())
+    frame = runs.run(
+        ["SBERT", "cosine"], profile=profile, seeds=[0], tasks=["OC", "IMDB"], executor=Inline()
+    )
     assert frame[["model", "task"]].to_numpy().tolist() == [
         ["SBERT", "OC"], ["SBERT", "IMDB"], ["cosine", "OC"], ["cosine", "IMDB"]
     ]  # fmt: skip
     assert frame["value"].between(0, 1).all() and (frame["metric"] == "accuracy").all()
-    assert frame["fingerprint"].is_unique and (frame["device"] == "cpu").all() and (frame["seconds"] > 0).all()
+    assert (
+        frame["fingerprint"].is_unique
+        and (frame["device"] == "cpu").all()
+        and (frame["seconds"] > 0).all()
+    )
 
     def never(*arguments, **keywords):
         raise AssertionError("trained again")
 
     monkeypatch.setattr(student_training, "train_student", never)
     monkeypatch.setattr(accuracies, "evaluate", never)
-    again = runs.run(["SBERT", "cosine"], profile=profile, seeds=[0], tasks=["OC", "IMDB"], executor=Inline())
+    again = runs.run(
+        ["SBERT", "cosine"], profile=profile, seeds=[0], tasks=["OC", "IMDB"], executor=Inline()
+    )
     assert again.equals(frame)
 
 
@@ -55,9 +63,13 @@ def test_a_profile_with_one_task_of_any_name_and_a_model_that_the_thesis_lacks(p
     changes = {"training.documents": 12, "tasks.folders": {"own links": folders["OC"]}}
     own = profiles.load("smoke", overrides=changes)
     frame = runs.run(["max-margin;cosine;γ=2.0"], profile=own, seeds=[5], executor=Inline())
-    assert frame[["model", "task", "seed"]].to_numpy().tolist() == [["max-margin;cosine;γ=2.0", "own links", 5]]
+    assert frame[["model", "task", "seed"]].to_numpy().tolist() == [
+        ["max-margin;cosine;γ=2.0", "own links", 5]
+    ]
     assert 0 <= frame["value"][0] <= 1
-    assert runs.retrieve(["SBERT"], profile=own, seeds=[5], executor=Inline()).empty  # it has no such task
+    assert runs.retrieve(
+        ["SBERT"], profile=own, seeds=[5], executor=Inline()
+    ).empty  # it has no such task
 
 
 def test_a_damaged_record_is_rebuilt_with_the_same_value(profile):
@@ -73,7 +85,11 @@ def test_a_students_contextual_training_is_watched(profile):
     made = embeddings.of("only-contextual;100d;S:768;C:768", 0, profile)
     updates, *measured, share = made["watched"].T
     assert updates.tolist() == [0, 1, 2] and len(made["loss"]) == 2
-    assert all(((0 <= values) & (values <= 1)).all() for values in measured) and share.tolist() == [1, 1, 1]
+    assert all(((0 <= values) & (values <= 1)).all() for values in measured) and share.tolist() == [
+        1,
+        1,
+        1,
+    ]
 
 
 def test_retrieval_scores_every_model_on_both_metrics(profile):
@@ -97,7 +113,9 @@ def test_the_first_error_is_raised_after_the_others_are_done(profile, monkeypatc
         pytest.warns(UserWarning, match="models: MSE failed: loss is nan"),
         pytest.raises(FloatingPointError, match="update 1 of 2"),
     ):
-        runs.run(["MSE", "contrastive"], profile=profile, seeds=[0], tasks=["OC"], executor=Inline())
+        runs.run(
+            ["MSE", "contrastive"], profile=profile, seeds=[0], tasks=["OC"], executor=Inline()
+        )
     assert records.store().has(keys.embeddings(parse("contrastive"), 0, profile))
 
 

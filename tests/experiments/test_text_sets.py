@@ -19,8 +19,15 @@ def pairs(texts, train, validation, test):
 
 TEXTS = {"a": "alpha", "b": "beta", "c": "gamma", "d": "delta", "e": "epsilon", "f": "zeta"}
 TASKS = {
-    "OC": pairs(TEXTS, [("a", "b"), ("b", "c"), ("e", "e"), ("e", "f")], [("c", "c"), ("a", "a")], [("d", "a")]),
-    "AAN": pairs({"a": "another alpha", "b": "beta"}, [("a", "b"), ("b", "a")], [("b", "b"), ("a", "a")], []),
+    "OC": pairs(
+        TEXTS,
+        [("a", "b"), ("b", "c"), ("e", "e"), ("e", "f")],
+        [("c", "c"), ("a", "a")],
+        [("d", "a")],
+    ),
+    "AAN": pairs(
+        {"a": "another alpha", "b": "beta"}, [("a", "b"), ("b", "a")], [("b", "b"), ("a", "a")], []
+    ),
     "GAMES": Task("retrieval", {"a": "alpha", "z": "omega"}, relevant={"a": ["z", "gone"]}),
 }
 
@@ -44,7 +51,12 @@ def test_what_training_and_validation_need_comes_first_and_no_more(profile):
     first = text_sets.texts("tasks", profile)
     assert sorted(first) == ["alpha", "another alpha", "beta", "gamma"]
     assert text_sets.texts("all_tasks", profile)[: len(first)] == first
-    assert sorted(text_sets.texts("all_tasks", profile)[len(first) :]) == ["delta", "epsilon", "omega", "zeta"]
+    assert sorted(text_sets.texts("all_tasks", profile)[len(first) :]) == [
+        "delta",
+        "epsilon",
+        "omega",
+        "zeta",
+    ]
 
 
 def test_arrays_point_at_the_examples_texts(profile):
@@ -53,10 +65,15 @@ def test_arrays_point_at_the_examples_texts(profile):
     assert [[texts[row] for row in pair] for pair in found["inputs_train"]] == [
         ["alpha", "beta"], ["beta", "gamma"], ["epsilon", "epsilon"], ["epsilon", "zeta"]
     ]  # fmt: skip
-    assert [texts[row] for row in text_sets.task("AAN", profile)["inputs_train"][0]] == ["another alpha", "beta"]
+    assert [texts[row] for row in text_sets.task("AAN", profile)["inputs_train"][0]] == [
+        "another alpha",
+        "beta",
+    ]
     games = text_sets.task("GAMES", profile)
     assert [texts[row] for row in games["candidates"]] == ["alpha", "omega"]
-    assert [texts[row] for row in games["targets_0"]] == ["omega"]  # a target without a text is dropped
+    assert [texts[row] for row in games["targets_0"]] == [
+        "omega"
+    ]  # a target without a text is dropped
 
 
 def test_examples_are_cut_to_the_limit_per_class(profile):
@@ -70,17 +87,25 @@ def test_another_process_reads_the_same_from_the_store(profile, monkeypatch):
     monkeypatch.setattr(records, "_held", {})
     monkeypatch.setattr(text_sets, "read", None)  # reading the sources once more would fail
     assert text_sets.texts("all_tasks", profile) == texts
-    np.testing.assert_array_equal(text_sets.task("OC", profile)["inputs_train"], arrays["inputs_train"])
+    np.testing.assert_array_equal(
+        text_sets.task("OC", profile)["inputs_train"], arrays["inputs_train"]
+    )
 
 
 def test_token_ids_come_back_from_the_store(profile, monkeypatch):
     for expected in ([[1, 2, 3], [4], [5, 6]], []):
         student = SimpleNamespace(tokenize=lambda texts, expected=expected: expected)
         monkeypatch.setattr(models, "base_student", lambda profile, student=student: student)
-        monkeypatch.setattr(keys, "tokens", lambda name, profile, expected=expected: {"kind": "tokens", "of": expected})
+        monkeypatch.setattr(
+            keys,
+            "tokens",
+            lambda name, profile, expected=expected: {"kind": "tokens", "of": expected},
+        )
         for ids in (text_sets.token_ids("all_tasks", profile) for _ in range(2)):
             assert [row.tolist() for row in ids] == [row.tolist() for row in ids[:]] == expected
             assert (
-                [row.tolist() for row in (ids[-1], ids[0])] == [expected[-1], expected[0]] if expected else not len(ids)
+                [row.tolist() for row in (ids[-1], ids[0])] == [expected[-1], expected[0]]
+                if expected
+                else not len(ids)
             )
             assert all(row.dtype == np.int32 for row in ids)

@@ -19,13 +19,31 @@ from lib.figures.style import csv_bytes, squeeze
 from lib.published import figure_models
 from lib.store import provenance
 
-BOXPLOTS = ["fig4_2", "fig4_3", "fig4_5", "fig4_7", "fig4_8", "fig4_9", "fig4_10", "fig4_11", "fig4_12", "fig5_3"]
+BOXPLOTS = [
+    "fig4_2",
+    "fig4_3",
+    "fig4_5",
+    "fig4_7",
+    "fig4_8",
+    "fig4_9",
+    "fig4_10",
+    "fig4_11",
+    "fig4_12",
+    "fig5_3",
+]
 
 
 def records_of(models: dict[str, float], seeds: int = 1) -> pd.DataFrame:
     """One accuracy for all six tasks of a model; seed s adds 0.01 * s."""
     rows = [
-        {"model": model, "task": task, "metric": "accuracy", "seed": seed, "value": value + 0.01 * seed, "seconds": 2.0}
+        {
+            "model": model,
+            "task": task,
+            "metric": "accuracy",
+            "seed": seed,
+            "value": value + 0.01 * seed,
+            "seconds": 2.0,
+        }
         for model, value in models.items()
         for task in roles.CLASSIFICATION
         for seed in range(seeds)
@@ -97,16 +115,23 @@ class TestBoxplotFrame:
 
     def test_names_are_those_printed_in_the_figure(self):
         for label, printed in (("fig4_2", "cosine"), ("fig4_8", "only-structural;cosine")):
-            frame = figures.boxplot_frame(label, records_of({"cosine": 0.7, "SBERT": 0.6}), band=None)
+            frame = figures.boxplot_frame(
+                label, records_of({"cosine": 0.7, "SBERT": 0.6}), band=None
+            )
             assert frame["model"].unique().tolist() == ["SBERT", printed]
             assert frame["band"].isna().all()
 
     def test_no_weighting_is_another_student_in_each_figure(self):
-        students = {label: figure_models.printed(label)["no-weighting"] for label in ("fig4_10", "fig4_11")}
+        students = {
+            label: figure_models.printed(label)["no-weighting"] for label in ("fig4_10", "fig4_11")
+        }
         frame = figures.boxplot_frame("fig4_10", records_of({students["fig4_10"]: 0.7}), band=None)
         assert frame["model"].unique().tolist() == ["no-weighting"]
         other = figures.boxplot_frame("fig4_10", records_of({students["fig4_11"]: 0.7}), band=None)
-        assert other["model"].unique().tolist() == [students["fig4_11"]] and other["published"].isna().all()
+        assert (
+            other["model"].unique().tolist() == [students["fig4_11"]]
+            and other["published"].isna().all()
+        )
 
     def test_whole_figure_keeps_every_model_and_the_published_numbers(self):
         for label in BOXPLOTS:
@@ -127,16 +152,22 @@ class TestBoxplotFrame:
                 and frame["task"].tolist() == theirs["task"].tolist()
             )
             for column in ("normalized", "published_normalized"):
-                assert frame[column].to_numpy() == pytest.approx(theirs["normalized"].to_numpy(), abs=1e-12)
+                assert frame[column].to_numpy() == pytest.approx(
+                    theirs["normalized"].to_numpy(), abs=1e-12
+                )
 
     def test_rounds_of_figure_5_3_stay_together(self):
         records = records_of({"DM;1k": 0.9, "SBERT;1k": 0.5, "DM;10k": 0.4, "DM;all": 0.3})
         frame = figures.boxplot_frame("fig5_3", records, band=None)
         assert frame["model"].unique().tolist() == ["SBERT;1k", "DM;1k", "DM;10k", "DM;all"]
-        assert frame.set_index(["model", "task"]).loc[("DM;all", "OC"), "normalized"] == pytest.approx(0.3 / 0.9)
+        assert frame.set_index(["model", "task"]).loc[
+            ("DM;all", "OC"), "normalized"
+        ] == pytest.approx(0.3 / 0.9)
 
     def test_appendix_figure_has_no_published_values(self):
-        frame = figures.boxplot_frame("figA_1", records_of({"cosine;100d;S:768;C:768;mse": 0.7}), band=None)
+        frame = figures.boxplot_frame(
+            "figA_1", records_of({"cosine;100d;S:768;C:768;mse": 0.7}), band=None
+        )
         assert frame["published"].isna().all() and len(frame) == 6
         assert len(figures.boxplot(frame, "figA_1").axes) == 1
 
@@ -144,14 +175,27 @@ class TestBoxplotFrame:
         """Beside the published models, under its identity, in a figure that is one row higher."""
         for label in BOXPLOTS:
             own = "own model;all" if label == "fig5_3" else "own model"
-            data = figures.boxplot_frame(label, pd.concat([all_models(label), records_of({own: 0.99})]), band=0.01)
+            data = figures.boxplot_frame(
+                label, pd.concat([all_models(label), records_of({own: 0.99})]), band=0.01
+            )
             rows = data[data["model"] == own]
-            assert rows[["published", "published_normalized"]].isna().all(axis=None) and len(rows) == 6
+            assert (
+                rows[["published", "published_normalized"]].isna().all(axis=None) and len(rows) == 6
+            )
             figure = figures.boxplot(data, label)
             assert own in [text.get_text() for text in figure.axes[0].get_yticklabels()]
-            assert figure.axes[0].get_yticklabels()[0].get_text() == own, "what the thesis does not have comes first"
-            drawn = [box for box in boxes_of(figure.axes[1]) if np.isfinite(box.get_path().vertices).all()]
-            assert len(drawn) == len(figure_models.printed(label)) and np.isfinite(figure.axes[1].get_xlim()).all()
+            assert figure.axes[0].get_yticklabels()[0].get_text() == own, (
+                "what the thesis does not have comes first"
+            )
+            drawn = [
+                box
+                for box in boxes_of(figure.axes[1])
+                if np.isfinite(box.get_path().vertices).all()
+            ]
+            assert (
+                len(drawn) == len(figure_models.printed(label))
+                and np.isfinite(figure.axes[1].get_xlim()).all()
+            )
             assert figure.get_size_inches()[1] > figures.SIZES[label][1], label
             plt.close(figure)
 
@@ -159,19 +203,34 @@ class TestBoxplotFrame:
     def test_tasks_of_any_name_and_number(self, tasks):
         records = pd.concat([records_of({"cosine": 0.7}), records_of({"SBERT": 0.6})])
         names = dict(zip(roles.CLASSIFICATION, tasks, strict=False))
-        data = figures.boxplot_frame("fig4_2", records[records["task"].isin(names)].replace({"task": names}), band=0.01)
-        expected = [task for task in ("ARXIV", "PAN") if task in tasks] + sorted({*tasks} - {"ARXIV", "PAN"})
+        data = figures.boxplot_frame(
+            "fig4_2", records[records["task"].isin(names)].replace({"task": names}), band=0.01
+        )
+        expected = [task for task in ("ARXIV", "PAN") if task in tasks] + sorted(
+            {*tasks} - {"ARXIV", "PAN"}
+        )
         assert data["task"].tolist() == expected * 2
-        assert data["published"].notna().tolist() == [task in ("ARXIV", "PAN") for task in data["task"]]
+        assert data["published"].notna().tolist() == [
+            task in ("ARXIV", "PAN") for task in data["task"]
+        ]
         assert len(figures.boxplot(data, "fig4_2").axes) == (2 if "PAN" in tasks else 1)
 
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (lambda f: pd.concat([f, f]), "two records for {'model': 'cosine', 'task': 'ARXIV', 'seed': 0}"),
-            (lambda f: f.assign(value=np.nan), "'cosine', seed 0, on AAN has nan: expected an accuracy from 0 to 1"),
+            (
+                lambda f: pd.concat([f, f]),
+                "two records for {'model': 'cosine', 'task': 'ARXIV', 'seed': 0}",
+            ),
+            (
+                lambda f: f.assign(value=np.nan),
+                "'cosine', seed 0, on AAN has nan: expected an accuracy from 0 to 1",
+            ),
             (lambda f: f.assign(value=63.0), "expected an accuracy from 0 to 1"),
-            (lambda f: pd.concat([f, f.iloc[:3].assign(model="MSE")]), "'MSE', seed 0, on AAN has nan"),
+            (
+                lambda f: pd.concat([f, f.iloc[:3].assign(model="MSE")]),
+                "'MSE', seed 0, on AAN has nan",
+            ),
             (
                 lambda f: f.assign(value=np.where(f["task"] == "OC", np.nan, f["value"])),
                 "'cosine', seed 0, on OC has nan",
@@ -190,19 +249,29 @@ class TestBoxplotFrame:
 
 class TestBoxplot:
     def test_rows_means_and_band(self):
-        records = pd.concat([records_of({"MSE": 0.4, "SBERT": 0.6}), records_of({"cosine": 0.79}, seeds=3)])
+        records = pd.concat(
+            [records_of({"MSE": 0.4, "SBERT": 0.6}), records_of({"cosine": 0.79}, seeds=3)]
+        )
         records["collapsed"] = records["model"] == "MSE"
         data = figures.boxplot_frame("fig4_2", records, band=0.02)
         figure = figures.boxplot(data, "fig4_2")
         ours, theirs = figure.axes
-        assert [text.get_text() for text in ours.get_yticklabels()] == ["MSE †", "SBERT", "cosine ×3"]
+        assert [text.get_text() for text in ours.get_yticklabels()] == [
+            "MSE †",
+            "SBERT",
+            "cosine ×3",
+        ]
         bottom, top = ours.get_ylim()
         assert bottom > top  # row 0 is at the top
         assert means_of(ours) == pytest.approx([0.5, 0.75, 1.0])
         means = published.load("fig4_2").groupby("model")["mean"].first()
-        assert means_of(theirs) == pytest.approx(means[["MSE", "SBERT", "cosine"]].to_list(), abs=1e-6)
+        assert means_of(theirs) == pytest.approx(
+            means[["MSE", "SBERT", "cosine"]].to_list(), abs=1e-6
+        )
         strip = next(patch for patch in ours.patches if "seed noise" in str(patch.get_label()))
-        assert strip.get_extents().transformed(ours.transData.inverted()).intervalx == pytest.approx([0.98, 1.02])
+        assert strip.get_extents().transformed(
+            ours.transData.inverted()
+        ).intervalx == pytest.approx([0.98, 1.02])
         title = figure.legends[0].get_title().get_text().split("\n")
         assert title[0] == "rows as published, their best at the bottom"
         assert title[1] == "1 seed unless marked ×3; †: collapsed, all embeddings point one way"
@@ -212,7 +281,9 @@ class TestBoxplot:
         """Beside ours, on the same rows: whatever we have, their edges and means are the recovered ones."""
         data = figures.boxplot_frame(label, all_models(label).assign(value=0.5), band=0.01)
         ours, theirs = figures.boxplot(data, label).axes
-        drawn = pd.read_csv(published.FOLDER / "boxplots.csv", keep_default_na=False).query("label == @label")
+        drawn = pd.read_csv(published.FOLDER / "boxplots.csv", keep_default_na=False).query(
+            "label == @label"
+        )
         drawn = drawn.sort_values("row").reset_index(drop=True)
         assert means_of(theirs) == pytest.approx(drawn["mean"].to_list(), abs=1e-5)
         for box, row in zip(boxes_of(theirs), drawn.itertuples(), strict=True):
@@ -220,29 +291,42 @@ class TestBoxplot:
             assert edges[:, 0].min() == pytest.approx(row.q1, abs=1e-5)
             assert edges[:, 0].max() == pytest.approx(row.q3, abs=1e-5)
             assert edges[:, 1].mean().round() == row.Index
-        first, second = (boxes[0].get_path().vertices[:, 1] for boxes in (boxes_of(ours), boxes_of(theirs)))
+        first, second = (
+            boxes[0].get_path().vertices[:, 1] for boxes in (boxes_of(ours), boxes_of(theirs))
+        )
         assert first == pytest.approx(second), "same rows, same width"
         assert ours.get_position().width == pytest.approx(theirs.get_position().width, rel=0.05)
 
     def test_the_order_of_rows_is_the_published_one_or_ours(self):
-        data = figures.boxplot_frame("fig4_2", records_of({"MSE": 0.8, "SBERT": 0.6, "cosine": 0.4}), band=None)
+        data = figures.boxplot_frame(
+            "fig4_2", records_of({"MSE": 0.8, "SBERT": 0.6, "cosine": 0.4}), band=None
+        )
         rows = {}
         for order in ("published", "ours"):
             figure = figures.boxplot(data, "fig4_2", order=order)
             rows[order] = [text.get_text() for text in figure.axes[0].get_yticklabels()]
-            assert means_of(figure.axes[0]) == pytest.approx([1, 0.75, 0.5] if order == "published" else [0.5, 0.75, 1])
+            assert means_of(figure.axes[0]) == pytest.approx(
+                [1, 0.75, 0.5] if order == "published" else [0.5, 0.75, 1]
+            )
         assert rows == {"published": ["MSE", "SBERT", "cosine"], "ours": ["cosine", "SBERT", "MSE"]}
         assert figure.legends[0].get_title().get_text().startswith("best row at the bottom\n")
 
     def test_a_few_low_values_do_not_take_the_axis(self):
         """Where most lie, they have four fifths of it; what is on another scale is marked, in order, and has ticks."""
-        records = records_of({"MSE": 0.9, "cosine": 0.95, "Longformer": 0.92, "SBERT": 0.94, "own": 0.2})
+        records = records_of(
+            {"MSE": 0.9, "cosine": 0.95, "Longformer": 0.92, "SBERT": 0.94, "own": 0.2}
+        )
         figure = figures.boxplot(figures.boxplot_frame("fig4_2", records, band=None), "fig4_2")
         figure.draw_without_rendering()
         ours, theirs = figure.axes
-        places = {x: ours.transAxes.inverted().transform(ours.transData.transform((x, 0)))[0] for x in (0.2, 0.9, 1)}
+        places = {
+            x: ours.transAxes.inverted().transform(ours.transData.transform((x, 0)))[0]
+            for x in (0.2, 0.9, 1)
+        }
         assert 0 < places[0.2] < 0.25 and places[0.9] < 0.6 < places[1] < 1
-        assert ours.get_xticks()[0] == pytest.approx(0.3) and ours.get_xticks()[-1] == pytest.approx(1)
+        assert ours.get_xticks()[0] == pytest.approx(0.3) and ours.get_xticks()[
+            -1
+        ] == pytest.approx(1)
         assert "smaller scale" in [text.get_text() for text in figure.legends[0].get_texts()]
         assert theirs.get_xscale() == "linear", "each column has an axis of its own"
 
@@ -277,19 +361,34 @@ class TestBoxplot:
         data = figures.boxplot_frame("fig4_2", records, band=None)
         assert data["chance"].isna().all() if chance is None else (data["chance"] == chance).all()
         figure = figures.boxplot(data, "fig4_2")
-        drawn = [[x.get_xdata()[0] for x in axis.get_lines() if x.get_linestyle() == "--"] for axis in figure.axes]
+        drawn = [
+            [x.get_xdata()[0] for x in axis.get_lines() if x.get_linestyle() == "--"]
+            for axis in figure.axes
+        ]
         best = published.load("fig4_2").groupby("task")["accuracy"].max()
-        theirs = np.mean([(1 / 11 if task == "ARXIV" else 1 / 2) / value for task, value in best.items()])
-        assert drawn == [[] if chance is None else [pytest.approx(chance / 0.8)], [pytest.approx(theirs)]]
+        theirs = np.mean(
+            [(1 / 11 if task == "ARXIV" else 1 / 2) / value for task, value in best.items()]
+        )
+        assert drawn == [
+            [] if chance is None else [pytest.approx(chance / 0.8)],
+            [pytest.approx(theirs)],
+        ]
         legend = [text.get_text() for text in figure.legends[0].get_texts()]
-        assert "best of the figure on every task" in legend and f"mean chance, published: {theirs:.2f}" in legend
+        assert (
+            "best of the figure on every task" in legend
+            and f"mean chance, published: {theirs:.2f}" in legend
+        )
         assert chance is None or f"mean chance, ours: {chance / 0.8:.2f}" in legend
 
     def test_chance_of_each_task_is_divided_by_its_own_best(self):
         records = records_of({"cosine": 0.8}).assign(chance=0.4)
         records.loc[records["task"] == "ARXIV", ["value", "chance"]] = [0.5, 0.1]
-        data = figures.boxplot_frame("fig4_2", pd.concat([records, records.assign(model="MSE", value=0.3)]), band=None)
-        labels = [text.get_text() for text in figures.boxplot(data, "fig4_2").legends[0].get_texts()]
+        data = figures.boxplot_frame(
+            "fig4_2", pd.concat([records, records.assign(model="MSE", value=0.3)]), band=None
+        )
+        labels = [
+            text.get_text() for text in figures.boxplot(data, "fig4_2").legends[0].get_texts()
+        ]
         assert "mean chance, ours: 0.45" in labels  # (.1 / .5 + 5 * .4 / .8) / 6
 
     def test_rounds_are_named_by_what_they_hold(self):
@@ -297,23 +396,38 @@ class TestBoxplot:
         data = figures.boxplot_frame("fig5_3", records, band=None)
         rounds = {"1k": 25, "10k": 10000, "all": None}
         figure = figures.boxplot(data, "fig5_3", rounds=rounds)
-        assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["DM;25 (1k)", "DM;10k", "DM;all"]
+        assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == [
+            "DM;25 (1k)",
+            "DM;10k",
+            "DM;all",
+        ]
         legend = [text.get_text() for text in figure.legends[0].get_texts()]
         assert legend[:3] == [f"{size} finetuning documents" for size in ("25 (1k)", "10k", "all")]
         assert data["model"].tolist()[0] == "DM;1k"
 
     def test_without_a_band_it_says_so(self):
         data = figures.boxplot_frame("fig4_2", records_of({"MSE": 0.4, "cosine": 0.8}), band=None)
-        assert "no seed noise band" in figures.boxplot(data, "fig4_2").legends[0].get_title().get_text()
+        assert (
+            "no seed noise band"
+            in figures.boxplot(data, "fig4_2").legends[0].get_title().get_text()
+        )
 
     def test_a_category_keeps_its_colour_when_rows_are_missing(self):
         def colors(records):
             data = figures.boxplot_frame("fig4_11", records, band=None)
             boxes = boxes_of(figures.boxplot(data, "fig4_11", order="ours").axes[0])
-            return dict(zip(data["model"].unique(), (to_hex(box.get_facecolor()) for box in boxes), strict=True))
+            return dict(
+                zip(
+                    data["model"].unique(),
+                    (to_hex(box.get_facecolor()) for box in boxes),
+                    strict=True,
+                )
+            )
 
         whole = all_models("fig4_11")
-        few = colors(whole[whole["identity"].isin(["SBERT", figure_models.printed("fig4_11")["None;λ=0.8"]])])
+        few = colors(
+            whole[whole["identity"].isin(["SBERT", figure_models.printed("fig4_11")["None;λ=0.8"]])]
+        )
         many = colors(whole)
         assert few["None;λ=0.8"] == many["None;λ=0.8"] == many["384;λ=0.8"] != many["None;λ=0.2"]
         assert few["SBERT"] == many["SBERT"] == many["Longformer"]
@@ -330,7 +444,9 @@ class TestBoxplot:
         texts = [*figure.axes[0].get_yticklabels(), *axis_labels, *figure.legends[0].get_texts()]
         for text in texts:
             box = text.get_window_extent()
-            assert box.x0 >= -0.5 and box.x1 <= frame.width + 0.5 and box.y0 >= -0.5, text.get_text()
+            assert box.x0 >= -0.5 and box.x1 <= frame.width + 0.5 and box.y0 >= -0.5, (
+                text.get_text()
+            )
         rows = [text.get_window_extent() for text in figure.axes[0].get_yticklabels()]
         assert all(upper.y0 > lower.y1 for upper, lower in zip(rows, rows[1:], strict=False))
         ticks = []
@@ -355,12 +471,17 @@ class TestSave:
         monkeypatch.setattr(provenance, "saved", {})
         records = records_of({"MSE": 0.4, "cosine": 0.8})
         data = figures.boxplot_frame("fig4_2", records, band=0.02)
-        shown = figures.save(figures.boxplot(data, "fig4_2"), "fig4_2", data, profile=profile, records=records)
+        shown = figures.save(
+            figures.boxplot(data, "fig4_2"), "fig4_2", data, profile=profile, records=records
+        )
         assert shown is None, "a notebook would print it below the figure"
         files = [paths.figures(profile) / "fig4_2.svg", paths.figures(profile) / "fig4_2.csv"]
         assert provenance.saved == {"fig4_2": files}
         assert (paths.provenance(profile) / "fig4_2.json").is_file()
-        assert sorted(path.name for path in files[0].parent.iterdir()) == ["fig4_2.csv", "fig4_2.svg"]  # no leftovers
+        assert sorted(path.name for path in files[0].parent.iterdir()) == [
+            "fig4_2.csv",
+            "fig4_2.svg",
+        ]  # no leftovers
         saved = pd.read_csv(files[1])
         pd.testing.assert_frame_equal(saved, data.round(6), check_dtype=False)
         head = files[0].read_text(encoding="utf-8")[:3000]
@@ -399,14 +520,24 @@ class TestSave:
         blocked.write_text("a file where a folder is needed")
         monkeypatch.setattr(paths, "figures", lambda profile: blocked)
         with pytest.raises(OSError) as error:
-            figures.save(plt.figure(), "fig3_1", pd.DataFrame({"from": ["student"]}), profile=profile)
+            figures.save(
+                plt.figure(), "fig3_1", pd.DataFrame({"from": ["student"]}), profile=profile
+            )
         assert "\n" not in str(error.value)
 
     def test_csv_bytes(self):
         frame = pd.DataFrame(
-            {"model": ["γ=1.0;λ", "a,b"], "value": [1 / 3, -1e-9], "seeds": [1, 3], "gap": [None, 2.0]}
+            {
+                "model": ["γ=1.0;λ", "a,b"],
+                "value": [1 / 3, -1e-9],
+                "seeds": [1, 3],
+                "gap": [None, 2.0],
+            }
         )
-        assert csv_bytes(frame).decode() == 'model,value,seeds,gap\nγ=1.0;λ,0.333333,1,\n"a,b",0.000000,3,2.000000\n'
+        assert (
+            csv_bytes(frame).decode()
+            == 'model,value,seeds,gap\nγ=1.0;λ,0.333333,1,\n"a,b",0.000000,3,2.000000\n'
+        )
 
 
 class TestLengths:
@@ -415,33 +546,53 @@ class TestLengths:
         rows += [("validation", "wikipedia", [3]), ("validation", "news", [1300])]
         lengths = pd.concat(
             [
-                pd.DataFrame({"split": split, "source": source, "longformer_tokens": n, "sbert_tokens": n})
+                pd.DataFrame(
+                    {"split": split, "source": source, "longformer_tokens": n, "sbert_tokens": n}
+                )
                 for split, source, n in rows
             ]
         )
         frame = figures.histogram_frame("fig4_1", lengths)
-        curve = frame[(frame["split"] == "train") & (frame["source"] == "wikipedia")].set_index("bin_lo")
+        curve = frame[(frame["split"] == "train") & (frame["source"] == "wikipedia")].set_index(
+            "bin_lo"
+        )
         # The published bins of the training split are [1, 31), [31, 61), ...; one bin below them catches the rest.
         assert curve["value"][[0, 1, 31]].tolist() == [25.0, 25.0, 50.0]
         assert curve["published"][[1, 31]].tolist() == pytest.approx([0.664344, 6.383464])
-        assert frame.groupby(["split", "source"])["value"].sum().tolist() == pytest.approx([100] * 4)
-        assert frame.groupby(["split", "source"])["published"].sum().tolist() == pytest.approx([100] * 4, abs=1e-2)
+        assert frame.groupby(["split", "source"])["value"].sum().tolist() == pytest.approx(
+            [100] * 4
+        )
+        assert frame.groupby(["split", "source"])["published"].sum().tolist() == pytest.approx(
+            [100] * 4, abs=1e-2
+        )
         last = frame[(frame["split"] == "train") & frame["bin_hi"].isna()].set_index("source")
-        assert last["value"].to_dict() == {"wikipedia": 0, "news": 50} and last["bin_lo"].max() <= 4096
+        assert (
+            last["value"].to_dict() == {"wikipedia": 0, "news": 50} and last["bin_lo"].max() <= 4096
+        )
         assert frame.groupby(["split", "source"]).size().max() < 200
         figure = figures.histogram(frame, "fig4_1")
-        assert [axis.get_title() for axis in figure.axes] == [
-            "ours, train, 6 documents\nabove the limit: 33 %",  # two of six have more than 384 tokens
-            "ours, validation, 2 documents\nabove the limit: 50 %",
-            "published, train\nabove the limit: 71 %",
-            "published, validation\nabove the limit: 70 %",
-        ]
-        assert figure.axes[0].get_ylim() != figure.axes[2].get_ylim(), "each row has an axis of its own"
+        assert (
+            [axis.get_title() for axis in figure.axes]
+            == [
+                "ours, train, 6 documents\nabove the limit: 33 %",  # two of six have more than 384 tokens
+                "ours, validation, 2 documents\nabove the limit: 50 %",
+                "published, train\nabove the limit: 71 %",
+                "published, validation\nabove the limit: 70 %",
+            ]
+        )
+        assert figure.axes[0].get_ylim() != figure.axes[2].get_ylim(), (
+            "each row has an axis of its own"
+        )
 
     def test_lengths_of_a_model_at_one_eighth_lie_on_the_thesis_axis(self):
         """15 of our tokens are 120 of the thesis', so a bin of four published ones holds as many of our lengths."""
         tokens = list(range(1, 31))
-        lengths = {"split": "train", "source": "news", "longformer_tokens": tokens, "sbert_tokens": [48] * 29 + [49]}
+        lengths = {
+            "split": "train",
+            "source": "news",
+            "longformer_tokens": tokens,
+            "sbert_tokens": [48] * 29 + [49],
+        }
         frame = figures.histogram_frame("fig4_1", pd.DataFrame(lengths), scale=8)
         ours = frame[(frame["split"] == "train") & (frame["source"] == "news")].set_index("bin_lo")
         assert ours.index[:4].tolist() == [0, 1, 121, 241]
@@ -450,13 +601,22 @@ class TestLengths:
         assert ours["over_384"].iloc[0] == pytest.approx(100 / 30)  # 48 times eight is read whole
         figure = figures.histogram(frame, "fig4_1")
         assert figure.get_supxlabel() == "Longformer tokens, ours × 8"
-        assert [line.get_xdata()[0] for axis in figure.axes for line in axis.get_lines()] == [384] * 4
+        assert [line.get_xdata()[0] for axis in figure.axes for line in axis.get_lines()] == [
+            384
+        ] * 4
         curve = pd.DataFrame(lengths | {"task": "OC"}).drop(columns="source")
-        drawn = figures.ecdf_frame(curve, scale=8).iloc[-1:], figures.ecdf_frame(curve, scale=8).iloc[:1]
-        assert drawn[0]["tokens"].item() > 1000 and drawn[1]["tokens"].item() == 8  # published as they are, ours scaled
+        drawn = (
+            figures.ecdf_frame(curve, scale=8).iloc[-1:],
+            figures.ecdf_frame(curve, scale=8).iloc[:1],
+        )
+        assert (
+            drawn[0]["tokens"].item() > 1000 and drawn[1]["tokens"].item() == 8
+        )  # published as they are, ours scaled
 
     def test_histogram_of_folders_that_the_thesis_does_not_have(self):
-        lengths = pd.DataFrame({"split": ["train", "validation"], "source": "letters", "longformer_tokens": [3, 5]})
+        lengths = pd.DataFrame(
+            {"split": ["train", "validation"], "source": "letters", "longformer_tokens": [3, 5]}
+        )
         lengths["sbert_tokens"] = [1, 3]
         frame = figures.histogram_frame("fig5_1", lengths)
         assert frame["source"].unique().tolist() == ["wikipedia", "news", "letters"]
@@ -470,23 +630,36 @@ class TestLengths:
         assert {"wikipedia", "news", "letters"} < {*legend} and len(legend) == 4
 
     def test_ecdf_by_hand(self):
-        lengths = pd.DataFrame({"task": "OC", "split": "test", "longformer_tokens": [30, 10, 10, 20]})
+        lengths = pd.DataFrame(
+            {"task": "OC", "split": "test", "longformer_tokens": [30, 10, 10, 20]}
+        )
         lengths["sbert_tokens"] = [385, 384, 1, 1]
         frame = figures.ecdf_frame(lengths)
         ours = frame[frame["curve"] == "ours"]
-        assert ours["tokens"].tolist() == [10, 20, 30] and ours["proportion"].tolist() == [0.5, 0.75, 1.0]
+        assert ours["tokens"].tolist() == [10, 20, 30] and ours["proportion"].tolist() == [
+            0.5,
+            0.75,
+            1.0,
+        ]
         assert ours["documents"].tolist() == [4, 4, 4]
         assert len(frame) - len(ours) == len(published.load("fig5_2"))
-        many = pd.DataFrame({"task": "OC", "split": "test", "longformer_tokens": range(5000), "sbert_tokens": 1})
+        many = pd.DataFrame(
+            {"task": "OC", "split": "test", "longformer_tokens": range(5000), "sbert_tokens": 1}
+        )
         assert (figures.ecdf_frame(many)["curve"] == "ours").sum() == 200
         titles = [axis.get_title() for axis in figures.ecdf(frame).axes]
         assert len(titles) == 8 and titles[2] == "OC\ntest: 25 %, published 12 %"
-        assert titles[5] == "PAN\ntest: published 61 %" and titles[6] == "WINES\ntest: published 100 %"
+        assert (
+            titles[5] == "PAN\ntest: published 61 %" and titles[6] == "WINES\ntest: published 100 %"
+        )
 
     def test_ecdf_of_one_s_own_tasks(self):
         """A third row of panels, taller than the thesis' figure; nothing published stands beside them."""
         names = ["letters", "minutes"]
-        lengths = [{"task": name, "split": "train", "longformer_tokens": 9, "sbert_tokens": 9} for name in names]
+        lengths = [
+            {"task": name, "split": "train", "longformer_tokens": 9, "sbert_tokens": 9}
+            for name in names
+        ]
         figure = figures.ecdf(figures.ecdf_frame(pd.DataFrame(lengths)))
         assert figure.axes[9].get_title() == "minutes\ntrain: 0 %"
         assert figure.get_size_inches().tolist() == [8, 6]
@@ -513,14 +686,22 @@ class TestViolins:
         chosen = frame.set_index(["negatives", "distance", "model", "to"]).loc[
             ("as published", "cosine", "MSE", "positives")
         ]
-        assert chosen["published"] == 0.3791 and chosen["published_mode"] == 0.3749  # the half violin as drawn
-        assert chosen["value"] == pytest.approx(0.3791, abs=0.04) and chosen["q05"] < chosen["median"] < chosen["q95"]
+        assert (
+            chosen["published"] == 0.3791 and chosen["published_mode"] == 0.3749
+        )  # the half violin as drawn
+        assert (
+            chosen["value"] == pytest.approx(0.3791, abs=0.04)
+            and chosen["q05"] < chosen["median"] < chosen["q95"]
+        )
         assert frame.loc[frame["negatives"] == "true", "published"].isna().all()
         figure = figures.violins(distances)
-        assert len(figure.axes) == 6 and figure.axes[2].get_title() == "published, negatives shifted"
+        assert (
+            len(figure.axes) == 6 and figure.axes[2].get_title() == "published, negatives shifted"
+        )
         theirs = published.load("fig4_4").query("distance == 'squared L2'")
         marks = {
-            name: [line for line in figure.axes[2].get_lines() if name in line.get_label()] for name in ("mean", "mode")
+            name: [line for line in figure.axes[2].get_lines() if name in line.get_label()]
+            for name in ("mean", "mode")
         }
         for name, lines in marks.items():
             assert [line.get_xdata()[0] for line in lines] == pytest.approx(theirs[name].to_list())
@@ -541,7 +722,9 @@ class TestViolins:
 
     def test_violins_stand_on_their_side_of_the_line(self):
         for body, (to, _) in zip(
-            figures.violins(self.distances()).axes[0].collections, [("positives", 0), ("negatives", 0)], strict=False
+            figures.violins(self.distances()).axes[0].collections,
+            [("positives", 0), ("negatives", 0)],
+            strict=False,
         ):
             heights = body.get_paths()[0].vertices[:, 1]
             assert (heights.max() <= 1e-9) if to == "positives" else (heights.min() >= -1e-9), to
@@ -557,7 +740,9 @@ class TestScores:
         theirs = published.load("fig5_4")
         records = theirs.assign(seed=0, value=theirs["accuracy"] / 2)
         extra = records[records["model"] == "DM"].assign(model="TF-IDF")
-        frame = figures.score_frame("fig5_4", pd.concat([extra, records, records.assign(round="1k")]))
+        frame = figures.score_frame(
+            "fig5_4", pd.concat([extra, records, records.assign(round="1k")])
+        )
         assert frame["round"].unique().tolist() == ["10k", "all"]
         assert frame["model"].unique().tolist()[-2:] == ["only-MSE", "TF-IDF"]
         known = frame[frame["model"] != "TF-IDF"]
@@ -572,11 +757,15 @@ class TestScores:
         ]
         for axis, chance in zip(figure.axes, [[0.3] * 6, [1 / 11] + [0.5] * 5] * 2, strict=True):
             (lines,) = axis.collections
-            assert [segment[0][1] for segment in lines.get_segments()] == pytest.approx(chance)  # under each task
+            assert [segment[0][1] for segment in lines.get_segments()] == pytest.approx(
+                chance
+            )  # under each task
             assert 1 in [line.get_ydata()[0] for line in axis.get_lines() if len(line.get_ydata())]
             assert axis.get_ylim()[1] < 1.1
         for axis, column in zip(figure.axes, ("value", "published"), strict=False):
-            assert bars_of(axis) == pytest.approx(sorted(frame.loc[frame["round"] == "10k", column].dropna()))
+            assert bars_of(axis) == pytest.approx(
+                sorted(frame.loc[frame["round"] == "10k", column].dropna())
+            )
         alone = figures.bars(frame.assign(value=np.nan))
         assert [axis.get_title() for axis in alone.axes] == [
             f"published, {size} finetuning documents" for size in ("10k", "all")
@@ -585,34 +774,61 @@ class TestScores:
     def test_figures_5_5_and_5_6(self):
         theirs = published.load("fig5_5")
         chances = theirs["task"].map({"WINES": 0.12, "GAMES": 0.02})
-        frame = figures.score_frame("fig5_5", theirs.assign(seed=0, value=theirs["score"] / 2, chance=chances))
-        assert frame["published"].to_numpy() == pytest.approx(2 * frame["value"].to_numpy()) and len(frame) == 28
+        frame = figures.score_frame(
+            "fig5_5", theirs.assign(seed=0, value=theirs["score"] / 2, chance=chances)
+        )
+        assert (
+            frame["published"].to_numpy() == pytest.approx(2 * frame["value"].to_numpy())
+            and len(frame) == 28
+        )
         ours, drawn = figures.spans(frame).axes
         assert [ours.get_title(), drawn.get_title()] == ["ours", "published"]
         means = theirs.groupby(["metric", "model"])["score"].mean()
-        assert bars_of(drawn) == pytest.approx(sorted(means)) and bars_of(ours) == pytest.approx(sorted(means / 2))
+        assert bars_of(drawn) == pytest.approx(sorted(means)) and bars_of(ours) == pytest.approx(
+            sorted(means / 2)
+        )
         spans = theirs.groupby(["metric", "model"])["score"].agg(["min", "max"])
         lines = [line.get_ydata() for line in drawn.get_lines() if len(line.get_ydata()) == 2]
-        assert np.array(sorted(map(tuple, lines))) == pytest.approx(spans.sort_values("min").to_numpy())
+        assert np.array(sorted(map(tuple, lines))) == pytest.approx(
+            spans.sort_values("min").to_numpy()
+        )
         (chance,) = ours.collections
-        assert [segment[0][1] for segment in chance.get_segments()] == pytest.approx([0.07, 0.07])  # of MAP and of MRR
+        assert [segment[0][1] for segment in chance.get_segments()] == pytest.approx(
+            [0.07, 0.07]
+        )  # of MAP and of MRR
         axes = figures.points(frame).axes
-        assert [axis.get_title() for axis in axes] == ["MAP, ours", "MAP, published", "MRR, ours", "MRR, published"]
-        dashed = [[line for line in axis.get_lines() if line.get_linestyle() == "--"] for axis in axes]
+        assert [axis.get_title() for axis in axes] == [
+            "MAP, ours",
+            "MAP, published",
+            "MRR, ours",
+            "MRR, published",
+        ]
+        dashed = [
+            [line for line in axis.get_lines() if line.get_linestyle() == "--"] for axis in axes
+        ]
         assert [line.get_xdata()[0] for line in dashed[0]] == [0.02, 0.12] and dashed[1] == []
         dots = [line.get_xdata() for line in axes[3].get_lines() if line.get_marker() == "o"]
-        assert sorted(np.concatenate(dots)) == pytest.approx(sorted(theirs.loc[theirs["metric"] == "MRR", "score"]))
+        assert sorted(np.concatenate(dots)) == pytest.approx(
+            sorted(theirs.loc[theirs["metric"] == "MRR", "score"])
+        )
 
     @pytest.mark.parametrize("label", ["fig5_4", "fig5_5", "fig5_6"])
     def test_ours_and_published_share_rows_colours_and_widths(self, label):
-        theirs = published.load(label).rename(columns={"accuracy": "value", "score": "value"}).assign(seed=0)
+        theirs = (
+            published.load(label)
+            .rename(columns={"accuracy": "value", "score": "value"})
+            .assign(seed=0)
+        )
         extra = theirs[theirs["model"] == "DM"].assign(model="TF-IDF")
         draw = {"fig5_4": figures.bars, "fig5_5": figures.spans, "fig5_6": figures.points}[label]
         ours, drawn = draw(figures.score_frame(label, pd.concat([theirs, extra]))).axes[:2]
         if label == "fig5_6":
             assert ours.get_ylim() == drawn.get_ylim() and len(ours.get_yticks()) == 8
             return
-        bars = [{(bar.get_x(), bar.get_width(), bar.get_facecolor()) for bar in axis.patches} for axis in (ours, drawn)]
+        bars = [
+            {(bar.get_x(), bar.get_width(), bar.get_facecolor()) for bar in axis.patches}
+            for axis in (ours, drawn)
+        ]
         assert bars[1] < bars[0]
 
     def test_bad_records(self):
@@ -622,10 +838,16 @@ class TestScores:
 
 
 @pytest.mark.parametrize(
-    ("seeds", "said"), [([1, 1], "1 seed each"), ([3, 3], "3 seeds each"), ([1, 3], "1 seed unless marked ×3")]
+    ("seeds", "said"),
+    [([1, 1], "1 seed each"), ([3, 3], "3 seeds each"), ([1, 3], "1 seed unless marked ×3")],
 )
 def test_a_figure_says_how_many_seeds_its_rows_have(seeds, said):
-    assert boxplots._note(pd.DataFrame({"value": 0.5, "seeds": seeds, "band": 0.1, "collapsed": False})) == said
+    assert (
+        boxplots._note(
+            pd.DataFrame({"value": 0.5, "seeds": seeds, "band": 0.1, "collapsed": False})
+        )
+        == said
+    )
 
 
 def test_only_what_was_run_here_can_lack_a_noise_band():

@@ -19,7 +19,9 @@ NAMES = r"S2ORC|F1|CNN-1|Figure \d\.\d+|Chapter \d|VAL-500K|TRAIN-1M|Table \d|\[
 
 
 def data(label: str) -> pd.DataFrame:
-    return pd.read_csv(paths.ROOT / f"figures/mini/{label}.csv", keep_default_na=False, na_values=[""])
+    return pd.read_csv(
+        paths.ROOT / f"figures/mini/{label}.csv", keep_default_na=False, na_values=[""]
+    )
 
 
 def ranking(label: str) -> pd.Series:
@@ -39,7 +41,9 @@ def test_every_figure_and_table_has_a_caption_and_a_takeaway():
     assert TEXTS.keys() == {*LABELS}
     for label, texts in TEXTS.items():
         assert texts.keys() == {"caption", "takeaway"}, label
-        assert all(re.fullmatch(r"[A-Z†].*[.]", text) and len(text) < 300 for text in texts.values()), label
+        assert all(
+            re.fullmatch(r"[A-Z†].*[.]", text) and len(text) < 300 for text in texts.values()
+        ), label
 
 
 def test_a_takeaway_holds_no_number_that_could_go_stale():
@@ -53,11 +57,19 @@ def test_a_takeaway_holds_no_number_that_could_go_stale():
 def test_the_corpus_and_tasks_are_as_said():
     for label in ("tab4_1", "tab5_1"):
         corpus = data(label).set_index("split")
-        assert corpus["over_384_percent"].sub(corpus["over_384_percent (published)"]).abs().max() < 5
-    apart = data("tab5_4").assign(gap=lambda rows: rows["over_384_percent (published)"] - rows["over_384_percent"])
+        assert (
+            corpus["over_384_percent"].sub(corpus["over_384_percent (published)"]).abs().max() < 5
+        )
+    apart = data("tab5_4").assign(
+        gap=lambda rows: rows["over_384_percent (published)"] - rows["over_384_percent"]
+    )
     retrieval = data("tab5_5").set_index("task")
     assert {*apart.loc[apart["gap"] > 10, "task"]} == {"IMDB"}
-    assert retrieval.loc["GAMES", "over_384_percent"] < 50 < retrieval.loc["GAMES", "over_384_percent (published)"]
+    assert (
+        retrieval.loc["GAMES", "over_384_percent"]
+        < 50
+        < retrieval.loc["GAMES", "over_384_percent (published)"]
+    )
     mostly = (
         apart.dropna(subset="over_384_percent")
         .groupby("task")[["over_384_percent", "over_384_percent (published)"]]
@@ -71,13 +83,23 @@ def test_the_corpus_and_tasks_are_as_said():
 
 
 def test_structural_losses_are_as_said():
-    simple, every, heads = ranking("fig4_2"), ranking("fig4_3"), data("tab_heads").set_index("model")
-    assert verdict("cosine-over-mse") == verdicts.HOLDS and simple.drop("SBERT").max() < simple["SBERT"]
+    simple, every, heads = (
+        ranking("fig4_2"),
+        ranking("fig4_3"),
+        data("tab_heads").set_index("model"),
+    )
+    assert (
+        verdict("cosine-over-mse") == verdicts.HOLDS
+        and simple.drop("SBERT").max() < simple["SBERT"]
+    )
     on_cosine = every[every.index.str.contains("cosine|contrastive")]
     assert on_cosine.max() - on_cosine.min() < 0.01
     assert {*every.index[-2:]} == {"MSE", "max-margin;MSE;γ=1.5"}
     best = "max-margin;MSE;γ=1.0"
-    assert heads["published"].idxmax() == best and heads.loc[best, "converged"] < heads.loc["cosine", "converged"]
+    assert (
+        heads["published"].idxmax() == best
+        and heads.loc[best, "converged"] < heads.loc["cosine", "converged"]
+    )
     distances = (
         data("fig4_4")
         .query("negatives == 'true' and to == 'positives'")
@@ -91,17 +113,25 @@ def test_paragraph_vectors_are_as_said():
     scores = ranking("fig4_5")
     assert (
         scores.index[0].startswith("DBOW")
-        and scores[scores.index.str.match("DBOW;")].min() > scores[scores.index.str.match("DM;[^+]*$")].max()
+        and scores[scores.index.str.match("DBOW;")].min()
+        > scores[scores.index.str.match("DM;[^+]*$")].max()
     )
     assert verdict("pv-large-dimensions") == verdicts.OPEN
 
 
 def test_projections_are_as_said():
-    alone, teachers = ranking("fig4_7"), {"100d": "DM;100d", "1024d": "DBOW;1024d", "2048d": "PV;2048d"}
-    assert all(score > alone[teachers[name.split(";")[0]]] for name, score in students("fig4_7").items())
+    alone, teachers = (
+        ranking("fig4_7"),
+        {"100d": "DM;100d", "1024d": "DBOW;1024d", "2048d": "PV;2048d"},
+    )
+    assert all(
+        score > alone[teachers[name.split(";")[0]]] for name, score in students("fig4_7").items()
+    )
     assert students("fig4_7").max() < alone["Longformer"]
     assert verdict("both-cosine-over-structural") == verdicts.NOT_TESTABLE
-    assert {verdict("both-mm-mse-below-structural"), verdict("both-mm-mse-over-sbert")} == {verdicts.NOT_TESTABLE}
+    assert {verdict("both-mm-mse-below-structural"), verdict("both-mm-mse-over-sbert")} == {
+        verdicts.NOT_TESTABLE
+    }
     drafts = data("figA_1").assign(score=chance_corrected).groupby("model")["score"].mean()
     assert (
         drafts.idxmin() == "cosine, [CLS]"
@@ -125,7 +155,10 @@ def test_weightings_are_as_said():
     factors = data("figA_3").dropna(subset="cosine")
     assert ((factors["cosine"] < factors["another_seed"]) == (factors["factor"] >= 4)).all()
     assert [name.split(";")[0] for name in weighted.index if "λ" in name][:2] == ["384", "384"]
-    assert claims.set_index("id").loc["weighting-masking-hurts-mm", "published_verdict"] == verdicts.HOLDS
+    assert (
+        claims.set_index("id").loc["weighting-masking-hurts-mm", "published_verdict"]
+        == verdicts.HOLDS
+    )
     lengths = data("figA_4").groupby(["model", "updates"])["accuracy"].mean()
     assert (
         lengths["MSE"].iloc[0] < lengths["base"].iloc[0] - 0.05
@@ -136,7 +169,9 @@ def test_weightings_are_as_said():
 def test_final_students_are_as_said():
     scores = data("tab5_7").query("task == 'mean'").set_index(["round", "model"])["value"]
     close = scores["all"][["Longformer", "SBERT", "cosine-masked", "MSE-contextual", "only-MSE"]]
-    assert close.max() - close.min() < 0.03 and scores["all"][["DM", "PV"]].max() < close.min() - 0.1
+    assert (
+        close.max() - close.min() < 0.03 and scores["all"][["DM", "PV"]].max() < close.min() - 0.1
+    )
     students = ["cosine-masked", "MSE-contextual", "only-MSE"]
     between = scores["all"][students].mean() - scores["1k"][students].mean()
     assert between > 2 * max(
@@ -145,7 +180,9 @@ def test_final_students_are_as_said():
     labels = data("fig5_4").pivot_table(index="task", columns="round", values="value")
     assert (labels["10k"] < labels["all"]).all()
     retrieval = data("fig5_5").dropna(subset="published")
-    means, theirs = (retrieval.groupby(["metric", "model"])[name].mean() for name in ("value", "published"))
+    means, theirs = (
+        retrieval.groupby(["metric", "model"])[name].mean() for name in ("value", "published")
+    )
     for metric in ("MAP", "MRR"):
         assert means[metric].idxmax() == "SBERT" and theirs[metric].idxmax() in students
         assert (
@@ -180,9 +217,14 @@ def test_the_news_paper_is_as_said():
         ].mean()
         for name in ("GRU", "LSTM")
     ]
-    assert abs(recurrent[0] - recurrent[1]) < 2 and verdict("news-recurrent-over-transformers") == verdicts.HOLDS
+    assert (
+        abs(recurrent[0] - recurrent[1]) < 2
+        and verdict("news-recurrent-over-transformers") == verdicts.HOLDS
+    )
     distilled = (
-        data("news_tab6").set_index("model")["f1_public"].drop(["teacher", "one cluster", "teacher tokens, averaged"])
+        data("news_tab6")
+        .set_index("model")["f1_public"]
+        .drop(["teacher", "one cluster", "teacher tokens, averaged"])
     )
     assert distilled.idxmin() == "CNN-1;MSE"
     last = data("news_tab7")
@@ -207,7 +249,9 @@ def test_the_ledger_is_as_said():
         *("retrieval-mrr-cosine-masked", "retrieval-students-over-context", "news-cls-below-mean"),
     }
     failed = data("tab_checks").query("passed == False").groupby("check")["label"].agg(set)
-    assert failed["treatment_given"] == {"fig4_8", "weighting-unmasked-heavy-structural"}, "but beside cosine"
+    assert failed["treatment_given"] == {"fig4_8", "weighting-unmasked-heavy-structural"}, (
+        "but beside cosine"
+    )
     assert failed["students_differ"] == {"fig4_8", "fig4_9", "fig4_12"}
     assert failed["not_collapsed"] == {"fig4_7"}, "one student, just"
     assert {*failed.index} == {"treatment_given", "students_differ", "not_collapsed"}
@@ -215,5 +259,7 @@ def test_the_ledger_is_as_said():
 
 def test_the_page_of_verdicts_is_that_of_the_committed_ledgers():
     assert verdicts_page.PAGE.read_text(encoding="utf-8") == verdicts_page.page()
-    row = next(line for line in verdicts_page.page().splitlines() if line.startswith("| Of the two simple"))
+    row = next(
+        line for line in verdicts_page.page().splitlines() if line.startswith("| Of the two simple")
+    )
     assert row.endswith("| Figure 4.2 | holds | holds | holds | open |")

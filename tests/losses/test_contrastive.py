@@ -12,7 +12,9 @@ MASK = torch.tensor([True, False, True, True, False])
 
 
 def rows(seed, batch=5, dim=4):
-    return torch.randn(batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.randn(
+        batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
 
 
 def cos(a, b):
@@ -64,7 +66,10 @@ def test_shapes():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"teacher": torch.ones(4, 3)}, r"\(2, 3\) and \(4, 3\)"),  # a matrix product alone would accept it
+        (
+            {"teacher": torch.ones(4, 3)},
+            r"\(2, 3\) and \(4, 3\)",
+        ),  # a matrix product alone would accept it
         ({"mask": torch.ones(2)}, r"mask must be bool.*float32 \(2,\)"),
     ],
 )
@@ -90,7 +95,9 @@ def test_invariances():
 def test_gradient():
     inputs = (rows(0).requires_grad_(), rows(1).requires_grad_())
     for printed in (False, True):
-        assert torch.autograd.gradcheck(lambda x, y, p=printed: contrastive(x, y, mask=MASK, as_printed=p), inputs)
+        assert torch.autograd.gradcheck(
+            lambda x, y, p=printed: contrastive(x, y, mask=MASK, as_printed=p), inputs
+        )
 
 
 def test_identical_views():
@@ -130,5 +137,7 @@ def test_zero_vectors():
     x = torch.zeros(3, 4, dtype=torch.float64, requires_grad=True)
     value = contrastive(x, rows(1, 3))
     value.sum().backward()
-    assert_close(value, torch.full((3,), math.log(3), dtype=torch.float64))  # all three candidates alike
+    assert_close(
+        value, torch.full((3,), math.log(3), dtype=torch.float64)
+    )  # all three candidates alike
     assert (x.grad == 0).all()

@@ -10,7 +10,9 @@ from lib.losses import cosine
 
 
 def rows(seed, batch=5, dim=4):
-    return torch.randn(batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.randn(
+        batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
 
 
 def test_by_hand():

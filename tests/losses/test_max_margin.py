@@ -10,7 +10,9 @@ MASK = torch.tensor([True, False, True, True, False])
 
 
 def rows(seed, batch=5, dim=4):
-    return torch.randn(batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.randn(
+        batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
 
 
 def by_loops(student, teacher, distance, gamma, mask, negatives=None):
@@ -20,10 +22,18 @@ def by_loops(student, teacher, distance, gamma, mask, negatives=None):
         if not mask[i]:
             values.append(0.0)
             continue
-        others = [teacher[j] for j in range(len(teacher)) if j != i and mask[j]] if negatives is None else negatives
+        others = (
+            [teacher[j] for j in range(len(teacher)) if j != i and mask[j]]
+            if negatives is None
+            else negatives
+        )
         value = distance(student[i : i + 1], teacher[i : i + 1]).item()
         if len(others):
-            value -= gamma * sum(distance(student[i : i + 1], other[None]).item() for other in others) / len(others)
+            value -= (
+                gamma
+                * sum(distance(student[i : i + 1], other[None]).item() for other in others)
+                / len(others)
+            )
         values.append(value)
     return torch.tensor(values, dtype=torch.float64)
 
@@ -35,10 +45,14 @@ def test_by_hand():
     assert_close(max_margin(student, teacher), torch.tensor([0.5 - 2.0, 4.0 - 0.5]))  # gamma 1
     assert_close(max_margin(student, teacher, gamma=0.5), torch.tensor([0.5 - 1.0, 4.0 - 0.25]))
     # One unmasked row: its positive term alone. The other gives 0.
-    assert_close(max_margin(student, teacher, mask=torch.tensor([False, True])), torch.tensor([0.0, 4.0]))
+    assert_close(
+        max_margin(student, teacher, mask=torch.tensor([False, True])), torch.tensor([0.0, 4.0])
+    )
     # Two explicit negatives, at distances 0 and 2 from row 0, and 2 and 4 from row 1: means 1 and 3.
     negatives = torch.tensor([[0.0, 0.0], [0.0, 2.0]])
-    assert_close(max_margin(student, teacher, negatives=negatives), torch.tensor([0.5 - 1.0, 4.0 - 3.0]))
+    assert_close(
+        max_margin(student, teacher, negatives=negatives), torch.tensor([0.5 - 1.0, 4.0 - 3.0])
+    )
 
 
 def test_reference():
@@ -47,7 +61,9 @@ def test_reference():
         for gamma in (0.0, 0.1, 1.5):
             for mask in (everything, MASK):
                 for negatives in (None, rows(2, 3)):
-                    value = max_margin(x, y, distance=distance, gamma=gamma, mask=mask, negatives=negatives)
+                    value = max_margin(
+                        x, y, distance=distance, gamma=gamma, mask=mask, negatives=negatives
+                    )
                     assert_close(value, by_loops(x, y, distance, gamma, mask, negatives))
 
 
@@ -87,7 +103,9 @@ def test_invariances():
     x, y, order = rows(0), rows(1), torch.tensor([3, 0, 4, 1, 2])
     assert_close(max_margin(x[order], y[order]), max_margin(x, y)[order])  # follows the rows
     assert_close(max_margin(x, y, gamma=0.0), mse(x, y))
-    assert_close(max_margin(x, y, mask=MASK)[MASK], max_margin(x[MASK], y[MASK]))  # as if masked rows were absent
+    assert_close(
+        max_margin(x, y, mask=MASK)[MASK], max_margin(x[MASK], y[MASK])
+    )  # as if masked rows were absent
     # With MSE and gamma = 1 the loss is linear in the student: second differences along any line vanish.
     step = rows(3)
     second = max_margin(x + step, y) - 2 * max_margin(x, y) + max_margin(x - step, y)

@@ -8,7 +8,9 @@ from lib.losses import mse
 
 
 def rows(seed, batch=5, dim=4):
-    return torch.randn(batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.randn(
+        batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
 
 
 def test_by_hand():
@@ -19,7 +21,9 @@ def test_by_hand():
 
 def test_reference():
     x, y = rows(0), rows(1)
-    expected = torch.stack([torch.nn.functional.mse_loss(a, b) for a, b in zip(x, y, strict=True)])  # row by row
+    expected = torch.stack(
+        [torch.nn.functional.mse_loss(a, b) for a, b in zip(x, y, strict=True)]
+    )  # row by row
     assert_close(mse(x, y), expected)
 
 
@@ -39,7 +43,9 @@ def test_invariances():
     assert_close(mse(x, y), mse(y, x))  # symmetric
     assert_close(mse(x + 3, y + 3), mse(x, y))  # only the difference counts
     assert_close(mse(2 * x, 2 * y), 4 * mse(x, y))  # squared units
-    assert_close(mse(x.repeat(1, 2), y.repeat(1, 2)), mse(x, y))  # a mean over dimensions, not a sum
+    assert_close(
+        mse(x.repeat(1, 2), y.repeat(1, 2)), mse(x, y)
+    )  # a mean over dimensions, not a sum
     assert_close(mse(x, x), torch.zeros(5, dtype=torch.float64))
 
 

@@ -43,9 +43,15 @@ MUTATIONS = {
             "distances = _to_all(distance, y, y_pos)",
             "distances = _to_all(distance, y_pos, y)",
         ),
-        "mask ignored": ("y, y_pos = student[mask], teacher[mask]", "mask = mask | True; y, y_pos = student, teacher"),
+        "mask ignored": (
+            "y, y_pos = student[mask], teacher[mask]",
+            "mask = mask | True; y, y_pos = student, teacher",
+        ),
         "pairs mixed up": ("repeat_interleave(m, dim=0)", "repeat(m, 1)"),
-        "explicit negatives ignored": ("_to_all(distance, y, negatives)", "_to_all(distance, y, y_pos)"),
+        "explicit negatives ignored": (
+            "_to_all(distance, y, negatives)",
+            "_to_all(distance, y, y_pos)",
+        ),
     },
     "contrastive": {
         "sign": ("masked_scatter(mask, loss)", "masked_scatter(mask, -loss)"),
@@ -56,13 +62,22 @@ MUTATIONS = {
         "student against itself": ("@ unit_rows(teacher[mask])", "@ unit_rows(student[mask])"),
         "dot product for cosine": ("@ unit_rows(teacher[mask])", "@ teacher[mask]"),
         "printed form keeps the positive": ("cosines.masked_fill(itself, 0)", "cosines"),
-        "mask ignored": ("mask = _checks.row_mask(mask, student)", "mask = _checks.row_mask(None, student)"),
-        "wrong label": ("torch.arange(len(cosines), device", "0 * torch.arange(len(cosines), device"),
+        "mask ignored": (
+            "mask = _checks.row_mask(mask, student)",
+            "mask = _checks.row_mask(None, student)",
+        ),
+        "wrong label": (
+            "torch.arange(len(cosines), device",
+            "0 * torch.arange(len(cosines), device",
+        ),
     },
     "soft_cca": {
         "no history": ("beta=self.beta, alpha", "beta=0, alpha"),
         "history not faded": ("beta=self.beta, alpha", "beta=1, alpha"),
-        "normaliser without history": ("self.beta * self.normaliser + 1", "0 * self.normaliser + 1"),
+        "normaliser without history": (
+            "self.beta * self.normaliser + 1",
+            "0 * self.normaliser + 1",
+        ),
         "not normalised by the normaliser": (") / normaliser", ") / 1"),
         "gradient through history": (
             "phi1.detach(), phi2.detach(), normaliser.detach()",
@@ -90,8 +105,14 @@ MUTATIONS = {
         "b for b - 1": ("alpha=1 / (len(z) - 1)", "alpha=1 / len(z)"),
         "sign of the decorrelation": ("l2 + self.delta * sdl", "l2 - self.delta * sdl"),
         "no delta": ("self.delta * sdl", "sdl"),
-        "one view only": ("(self._off_diagonal(phi1) + self._off_diagonal(phi2))", "2 * self._off_diagonal(phi1)"),
-        "one history for both views": ("self._accumulated(self.phi2, z2)", "self._accumulated(self.phi1, z2)"),
+        "one view only": (
+            "(self._off_diagonal(phi1) + self._off_diagonal(phi2))",
+            "2 * self._off_diagonal(phi1)",
+        ),
+        "one history for both views": (
+            "self._accumulated(self.phi2, z2)",
+            "self._accumulated(self.phi1, z2)",
+        ),
         "no absolute values": ("matrix.abs().sum()", "matrix.sum()"),
         "diagonal included": (" - matrix.diagonal().abs().sum()", ""),
         "no L2": ("return l2 + self.delta", "return 0 * l2 + self.delta"),
@@ -115,7 +136,10 @@ MUTATIONS = {
         "b for b - 1": ("/ (len(x) - 1)", "/ len(x)"),
     },
     "weighting": {
-        "weights swapped": ("lam * structural + (1 - lam) * contextual", "(1 - lam) * structural + lam * contextual"),
+        "weights swapped": (
+            "lam * structural + (1 - lam) * contextual",
+            "(1 - lam) * structural + lam * contextual",
+        ),
         "contextual not weighted": ("(1 - lam) * contextual", "contextual"),
         "masked rows dropped": (
             "torch.where(mask, lam * structural + (1 - lam) * contextual, contextual)",
@@ -125,9 +149,18 @@ MUTATIONS = {
             "torch.where(mask, lam * structural + (1 - lam) * contextual, contextual)",
             "torch.where(mask, lam * structural + (1 - lam) * contextual, (1 - lam) * contextual)",
         ),
-        "limit exclusive": ("return lengths <= max_structural_len", "return lengths < max_structural_len"),
-        "mask reversed": ("return lengths <= max_structural_len", "return lengths > max_structural_len"),
-        "sign in no-weighting": ("structural + contextual, contextual)", "structural - contextual, contextual)"),
+        "limit exclusive": (
+            "return lengths <= max_structural_len",
+            "return lengths < max_structural_len",
+        ),
+        "mask reversed": (
+            "return lengths <= max_structural_len",
+            "return lengths > max_structural_len",
+        ),
+        "sign in no-weighting": (
+            "structural + contextual, contextual)",
+            "structural - contextual, contextual)",
+        ),
         "no-weighting ignores the mask": (
             "torch.where(mask, structural + contextual, contextual)",
             "structural + contextual",
@@ -144,13 +177,21 @@ def failed_checks(loss: str, source: str) -> list[str]:
     spec = importlib.util.spec_from_file_location(f"checks_of_{loss}", path)
     tests = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tests)
-    replaced = [name for name, value in vars(broken).items() if getattr(value, "__module__", "") == broken.__name__]
+    replaced = [
+        name
+        for name, value in vars(broken).items()
+        if getattr(value, "__module__", "") == broken.__name__
+    ]
     replaced = [name for name in replaced if hasattr(tests, name)]
     assert replaced, f"{path.name} uses nothing that {loss}.py defines"
     for name in replaced:
         setattr(tests, name, getattr(broken, name))
-    checks = {n: f for n, f in vars(tests).items() if n.startswith(("test_by_hand", "test_reference"))}
-    assert {n[5:7] for n in checks} == {"by", "re"}, f"{path.name} needs both by-hand and reference tests"
+    checks = {
+        n: f for n, f in vars(tests).items() if n.startswith(("test_by_hand", "test_reference"))
+    }
+    assert {n[5:7] for n in checks} == {"by", "re"}, (
+        f"{path.name} needs both by-hand and reference tests"
+    )
     failed = []
     for name, check in checks.items():
         try:
@@ -170,12 +211,19 @@ def test_every_mutation_is_noticed(loss):
     assert failed_checks(loss, source) == [], "without a mutation all checks pass"
     unnoticed = []
     for name, (old, new) in MUTATIONS[loss].items():
-        assert source.count(old) == 1, f"{old!r} occurs {source.count(old)} times in {loss}.py; update the mutation"
+        assert source.count(old) == 1, (
+            f"{old!r} occurs {source.count(old)} times in {loss}.py; update the mutation"
+        )
         if not failed_checks(loss, source.replace(old, new)):
             unnoticed.append(name)
     assert unnoticed == [], "no by-hand or reference test notices these"
 
 
 def test_every_loss_has_mutations():
-    files = {path.stem for path in Path(inspect.getfile(importlib.import_module("lib.losses"))).parent.glob("[!_]*.py")}
+    files = {
+        path.stem
+        for path in Path(inspect.getfile(importlib.import_module("lib.losses"))).parent.glob(
+            "[!_]*.py"
+        )
+    }
     assert files == set(MUTATIONS)

@@ -13,7 +13,9 @@ from lib.losses import SoftCCA
 
 
 def rows(seed, batch=6, dim=4):
-    return torch.randn(batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.randn(
+        batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
 
 
 def batches(n, batch=6, dim=4):
@@ -45,12 +47,16 @@ class Reference:
             off_diagonal = 0.0
             for i in range(self.dim):
                 for j in range(self.dim):
-                    entry = self.beta * self.phi[view][i][j] + (z[:, i] * z[:, j]).sum() / (len(z) - 1)
+                    entry = self.beta * self.phi[view][i][j] + (z[:, i] * z[:, j]).sum() / (
+                        len(z) - 1
+                    )
                     self.phi[view][i][j] = entry.item()
                     if i != j:
                         off_diagonal = off_diagonal + (entry / self.normaliser).abs()
             sdl = sdl + (off_diagonal / (self.dim * (self.dim - 1)) if code else off_diagonal)
-        l2 = torch.stack([((a - b) ** 2).sum() / (self.dim if code else 1) for a, b in zip(z1, z2, strict=True)])
+        l2 = torch.stack(
+            [((a - b) ** 2).sum() / (self.dim if code else 1) for a, b in zip(z1, z2, strict=True)]
+        )
         return l2 + self.delta * sdl
 
 
@@ -80,13 +86,18 @@ def test_by_hand_code():
 
 def test_by_hand_one_dimension_has_nothing_to_decorrelate():
     for form in ("code", "printed"):
-        value = SoftCCA(1, delta=9.0, form=form)(torch.tensor([[1.0], [4.0]]), torch.tensor([[0.0], [2.0]]))
+        value = SoftCCA(1, delta=9.0, form=form)(
+            torch.tensor([[1.0], [4.0]]), torch.tensor([[0.0], [2.0]])
+        )
         assert_close(value, torch.tensor([1.0, 4.0]))  # squared errors 1^2 and 2^2
 
 
 def test_reference_values_and_gradients_over_a_history():
     for form in ("code", "printed"):
-        loss, reference = SoftCCA(4, beta=0.9, delta=0.3, form=form).double(), Reference(4, 0.9, 0.3, form)
+        loss, reference = (
+            SoftCCA(4, beta=0.9, delta=0.3, form=form).double(),
+            Reference(4, 0.9, 0.3, form),
+        )
         for z1, z2 in batches(4):
             ours, theirs = [[z.clone().requires_grad_() for z in (z1, z2)] for _ in range(2)]
             value, expected = loss(*ours), reference(*theirs)
@@ -134,7 +145,12 @@ def test_saved_and_loaded_in_any_state_it_gives_the_same_value():
         file.seek(0)
         copied = SoftCCA(4, form=form).double()
         copied.load_state_dict(torch.load(file, weights_only=True))
-        for mode in (False, True, True, False):  # evaluation first: the published code gave NaN here
+        for mode in (
+            False,
+            True,
+            True,
+            False,
+        ):  # evaluation first: the published code gave NaN here
             value, expected = copied.train(mode)(*now), loss.train(mode)(*now)
             assert value.isfinite().all()
             assert_close(value, expected, rtol=0, atol=0)
@@ -205,7 +221,9 @@ def test_invariances():
     for form in ("code", "printed"):
         assert_close(fresh(form)(z1[order], z2[order]), fresh(form)(z1, z2)[order])
         assert_close(fresh(form)(z1[:, features], z2[:, features]), fresh(form)(z1, z2))
-        assert_close(fresh(form)(z1 + 5, z2 + 5), fresh(form)(z1, z2))  # same differences, same covariances
+        assert_close(
+            fresh(form)(z1 + 5, z2 + 5), fresh(form)(z1, z2)
+        )  # same differences, same covariances
     # code decorrelates correlations: a feature's scale does not matter (but for the epsilon in the variance) ...
     stretch = torch.tensor([3.0, 5.0, 7.0, 11.0], dtype=torch.float64)
     code = [fresh(delta=1.0)(z, z) for z in (z1, z1 * stretch)]
@@ -214,7 +232,10 @@ def test_invariances():
     printed = [fresh("printed", delta=1.0)(z, z) for z in (z1, z1 * 3)]
     assert_close(9 * printed[0], printed[1])
     # The decorrelation is one scalar for all rows.
-    assert_close(fresh()(z1, z2) - fresh(delta=0.0)(z1, z2), (fresh()(z1, z2) - fresh(delta=0.0)(z1, z2))[0].expand(6))
+    assert_close(
+        fresh()(z1, z2) - fresh(delta=0.0)(z1, z2),
+        (fresh()(z1, z2) - fresh(delta=0.0)(z1, z2))[0].expand(6),
+    )
 
 
 def test_gradient():
@@ -239,7 +260,10 @@ def test_a_constant_feature_is_harmless():
 def test_training_with_it_decorrelates():
     torch.manual_seed(0)
     x = torch.randn(6400, 8) @ torch.randn(8, 8)
-    project, loss = nn.Linear(8, 4), SoftCCA(4, beta=0.5)  # at .95 and this rate old batches make it swing
+    project, loss = (
+        nn.Linear(8, 4),
+        SoftCCA(4, beta=0.5),
+    )  # at .95 and this rate old batches make it swing
     optimizer = torch.optim.Adam(project.parameters(), lr=0.01)
 
     def mean_correlation():

@@ -18,7 +18,9 @@ def side(events, seed=0, share=0.5):
     events, order = np.asarray(events), np.random.default_rng(seed)
     pairs = np.array(list(combinations(range(len(events)), 2)))
     same = events[pairs[:, 0]] == events[pairs[:, 1]]
-    others = order.choice(np.flatnonzero(~same), round(same.sum() * (1 - share) / share), replace=False)
+    others = order.choice(
+        np.flatnonzero(~same), round(same.sum() * (1 - share) / share), replace=False
+    )
     kept = np.concatenate([np.flatnonzero(same), others])
     texts = tuple(f"text {n}" for n in range(len(events)))
     return Side(texts, texts, pairs[kept], same[kept], events, complete=True)
@@ -32,8 +34,12 @@ EVENTS = np.repeat(np.arange(10), 3)
 
 
 def test_sparse_vectors_have_the_distances_of_dense_ones():
-    rows = np.random.default_rng(0).random((40, 300)) * (np.random.default_rng(1).random((40, 300)) < 0.1)
-    np.testing.assert_allclose(clustering.distances(csr_array(rows)), clustering.distances(rows), atol=1e-12)
+    rows = np.random.default_rng(0).random((40, 300)) * (
+        np.random.default_rng(1).random((40, 300)) < 0.1
+    )
+    np.testing.assert_allclose(
+        clustering.distances(csr_array(rows)), clustering.distances(rows), atol=1e-12
+    )
     rows[5] = 0
     with pytest.raises(ValueError, match="the vector of document 5 is zero"):
         clustering.tree(csr_array(rows))
@@ -44,7 +50,10 @@ def test_scores_by_hand():
     given = replace(given, pairs=np.array([[0, 1], [0, 2], [1, 2], [3, 4], [0, 3], [4, 5]]))
     given = replace(given, positive=np.array([True, True, True, True, False, False]))
     result = clustering.score(np.array([7, 7, 8, 8, 8, 9]), given)
-    assert (result.precision, result.recall) == (1.0, 0.5)  # together: 0 1 and 3 4, of four positives
+    assert (result.precision, result.recall) == (
+        1.0,
+        0.5,
+    )  # together: 0 1 and 3 4, of four positives
     assert result.f1 == pytest.approx(2 / 3) and result.cluster_size == 2
     assert result.one_cluster == pytest.approx(2 * (4 / 6) / (1 + 4 / 6))
     # All 15 pairs: together 0 1, 2 3, 2 4, 3 4; of one event 0 1, 0 2, 1 2, 3 4; both: two.
@@ -56,7 +65,11 @@ def test_scores_equal_a_brute_force_count():
     for seed in range(20):
         given = side(np.random.default_rng(seed).integers(0, 8, 25), seed)
         clusters = np.random.default_rng(seed + 100).integers(0, 6, 25)
-        hit = sum(clusters[a] == clusters[b] for (a, b), yes in zip(given.pairs, given.positive, strict=True) if yes)
+        hit = sum(
+            clusters[a] == clusters[b]
+            for (a, b), yes in zip(given.pairs, given.positive, strict=True)
+            if yes
+        )
         together = sum(clusters[a] == clusters[b] for a, b in given.pairs)
         result = clustering.score(clusters, given)
         assert result.recall == pytest.approx(hit / given.positive.sum())
@@ -65,7 +78,8 @@ def test_scores_equal_a_brute_force_count():
         every = list(combinations(range(25), 2))
         same = [(clusters[a] == clusters[b], given.events[a] == given.events[b]) for a, b in every]
         both, ours, theirs = (
-            sum(rows) for rows in ((x and y for x, y in same), (x for x, _ in same), (y for _, y in same))
+            sum(rows)
+            for rows in ((x and y for x, y in same), (x for x, _ in same), (y for _, y in same))
         )
         assert result.f1_all == pytest.approx(2 * both / (ours + theirs))
 
@@ -74,7 +88,9 @@ def test_clusters_equal_scikit_learns():
     for seed in range(5):
         rows = vectors(seed=seed)
         for distance in (0.3, 0.7, 1.0, 1.1):
-            theirs = AgglomerativeClustering(None, metric="cosine", linkage="average", distance_threshold=distance)
+            theirs = AgglomerativeClustering(
+                None, metric="cosine", linkage="average", distance_threshold=distance
+            )
             theirs = theirs.fit_predict(rows.astype(np.float64))
             ours = clustering.cut(clustering.tree(rows), distance)
             assert len(set(zip(ours, theirs, strict=True))) == len(set(ours)) == len(set(theirs))
@@ -82,13 +98,25 @@ def test_clusters_equal_scikit_learns():
 
 def test_the_threshold_is_the_best_of_all_and_may_exceed_1():
     for seed in range(10):
-        given, merges = side(np.random.default_rng(seed).permutation(EVENTS), seed), clustering.tree(vectors(seed=seed))
+        given, merges = (
+            side(np.random.default_rng(seed).permutation(EVENTS), seed),
+            clustering.tree(vectors(seed=seed)),
+        )
         chosen = clustering.threshold(merges, given)
-        tried = [clustering.score(clustering.cut(merges, height), given).f1 for height in merges[:, 2]]
-        assert clustering.score(clustering.cut(merges, chosen), given).f1 == pytest.approx(max(tried))
+        tried = [
+            clustering.score(clustering.cut(merges, height), given).f1 for height in merges[:, 2]
+        ]
+        assert clustering.score(clustering.cut(merges, chosen), given).f1 == pytest.approx(
+            max(tried)
+        )
     opposed = np.array([[1, 0.0], [1, 0.01], [-1, 0], [-1, 0.01]], dtype=np.float32)
     everything = Side(
-        ("",) * 4, ("",) * 4, np.array([[0, 2], [1, 3], [0, 1]]), np.array([True, True, False]), np.zeros(4, int), True
+        ("",) * 4,
+        ("",) * 4,
+        np.array([[0, 2], [1, 3], [0, 1]]),
+        np.array([True, True, False]),
+        np.zeros(4, int),
+        True,
     )
     assert clustering.threshold(clustering.tree(opposed), everything) > 1
 
@@ -161,6 +189,8 @@ def test_clusters_of_other_documents():
 def test_more_documents_than_fit_say_how_many_do(monkeypatch):
     free = type("Memory", (), {"available": 12 * 100 * 100})
     monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
-    with pytest.raises(ValueError, match="distances of 101 documents do not fit in memory, those of 100 do"):
+    with pytest.raises(
+        ValueError, match="distances of 101 documents do not fit in memory, those of 100 do"
+    ):
         clustering.tree(vectors(101))
     assert len(clustering.tree(vectors(100))) == 99

@@ -15,7 +15,13 @@ from lib.news.losses import complex, triplet
 from lib.news.students import Sizes, Student
 
 SMALL = Sizes(vocabulary=50, token=16, hidden=8, output=12, teacher_token=10, feed_forward=16)
-OPTIONS = {"epochs": 3, "batch_size": 8, "rates": {"other": 1e-2}, "patience": 3, "plateau_patience": 0}
+OPTIONS = {
+    "epochs": 3,
+    "batch_size": 8,
+    "rates": {"other": 1e-2},
+    "patience": 3,
+    "plateau_patience": 0,
+}
 SETTINGS = profiles.load("mini").news.model_copy(update=OPTIONS)
 
 
@@ -32,7 +38,9 @@ def trained(identity="bag;cosine", seed=0, examples=None, **options):
     torch.manual_seed(seed)
     student = Student(designs.parse(identity), SMALL)
     settings = SETTINGS.model_copy(update=options)
-    history = distil.train(student, rows, teacher, (examples[:-8], examples[-8:]), seed=seed, settings=settings)
+    history = distil.train(
+        student, rows, teacher, (examples[:-8], examples[-8:]), seed=seed, settings=settings
+    )
     return student, history, rows
 
 
@@ -63,27 +71,39 @@ def test_it_learns_what_the_teacher_says():
 
 
 def test_the_best_epochs_weights_stay_and_patience_ends_a_training():
-    student, history, rows = trained("BiRNN+1 linear;cosine", epochs=60, patience=2, rates={"other": 0.3})
+    student, history, rows = trained(
+        "BiRNN+1 linear;cosine", epochs=60, patience=2, rates={"other": 0.3}
+    )
     best = int(np.argmin(history))
     assert len(history) == best + 3 < 60
     _, teacher, every = lesson()
     targets = torch.nn.functional.normalize(torch.from_numpy(teacher))
     with torch.no_grad():
-        assert float(distil.loss(student, rows, targets, every[-8:]).mean()) == pytest.approx(history[best], rel=1e-5)
+        assert float(distil.loss(student, rows, targets, every[-8:]).mean()) == pytest.approx(
+            history[best], rel=1e-5
+        )
 
 
-@pytest.mark.parametrize(("identity", "examples"), [("CNN-1;MSE", None), ("LSTM;complex;α=0.5", TRIPLETS)])
+@pytest.mark.parametrize(
+    ("identity", "examples"), [("CNN-1;MSE", None), ("LSTM;complex;α=0.5", TRIPLETS)]
+)
 def test_training_stays_on_the_students_device(monkeypatch, identity, examples):
     """A teacher vector left on the CPU would be an error, as it would with a GPU. A meta tensor has no value: 0."""
     devices, loss, adam = [], distil.loss, torch.optim.Adam
-    monkeypatch.setattr(torch.optim, "Adam", lambda groups, lr, fused: adam(groups, lr))  # fused knows no meta device
-    monkeypatch.setattr(distil, "loss", lambda *given: devices.append((found := loss(*given)).device.type) or found)
+    monkeypatch.setattr(
+        torch.optim, "Adam", lambda groups, lr, fused: adam(groups, lr)
+    )  # fused knows no meta device
+    monkeypatch.setattr(
+        distil, "loss", lambda *given: devices.append((found := loss(*given)).device.type) or found
+    )
     monkeypatch.setattr(distil, "float", lambda value: 0.0, raising=False)
     rows, teacher, every = lesson()
     parts = np.split(every if examples is None else examples, [56])
     student = Student(designs.parse(identity), SMALL).to("meta")
     assert distil.train(student, rows, teacher, parts, seed=0, settings=SETTINGS) == [0.0] * 3
-    assert {*devices, student.embedding.weight.device.type} == {"meta"} and len(devices) == 3 * (7 + 1)
+    assert {*devices, student.embedding.weight.device.type} == {"meta"} and len(devices) == 3 * (
+        7 + 1
+    )
 
 
 def test_no_batch_of_held_out_losses_is_kept(monkeypatch):
@@ -119,20 +139,30 @@ def test_mse_compares_with_the_normalised_teacher():
     torch.testing.assert_close(distil.loss(student, rows, targets, every).detach(), expected)
 
 
-@pytest.mark.parametrize("identity", ["BiGRU+1 linear;attentive;triplet", "LSTM+2 linear+dropout;complex;α=0.3"])
+@pytest.mark.parametrize(
+    "identity", ["BiGRU+1 linear;attentive;triplet", "LSTM+2 linear+dropout;complex;α=0.3"]
+)
 def test_a_document_of_several_triplets_is_embedded_once(identity):
     """And the losses are those of the triplets one by one."""
     rows, teacher, _ = lesson()
     student = Student(designs.parse(identity), SMALL).eval()
-    vectors, targets = torch.from_numpy(student.encode(rows)), torch.nn.functional.normalize(torch.from_numpy(teacher))
+    vectors, targets = (
+        torch.from_numpy(student.encode(rows)),
+        torch.nn.functional.normalize(torch.from_numpy(teacher)),
+    )
     batch = np.array([[3, 5, 9], [9, 3, 5], [60, 60, 3]])
     wanted = []
     for a, p, n in batch:
-        three = tuple(vectors[[row]] for row in (a, p, n)), tuple(targets[[row]] for row in (a, p, n))
+        three = (
+            tuple(vectors[[row]] for row in (a, p, n)),
+            tuple(targets[[row]] for row in (a, p, n)),
+        )
         wanted.append(complex(*three, alpha=0.3) if "complex" in identity else triplet(*three[0]))
     embedded = []
     student.register_forward_pre_hook(lambda _, given: embedded.append(len(given[0])))
-    torch.testing.assert_close(distil.loss(student, rows, targets, batch).detach(), torch.cat(wanted))
+    torch.testing.assert_close(
+        distil.loss(student, rows, targets, batch).detach(), torch.cat(wanted)
+    )
     assert embedded == [4]
 
 
@@ -157,8 +187,13 @@ def test_only_the_tokens_of_the_documents_change_and_as_if_the_whole_table_were_
     assert len(unused) and torch.equal(student.embedding.weight[unused], before[unused])
     assert (student.embedding.weight[used] != before[used]).any(1).sum() > len(used) / 2
     groups = [{"params": [*whole.after.parameters()]}, {"params": [whole.embedding.weight]}]
-    optimizer, targets = torch.optim.Adam(groups, lr=1e-2), torch.nn.functional.normalize(torch.from_numpy(teacher))
-    for batch in distil.batches(every[:-8], np.array([len(row) for row in rows]), 8, np.random.default_rng(0)):
+    optimizer, targets = (
+        torch.optim.Adam(groups, lr=1e-2),
+        torch.nn.functional.normalize(torch.from_numpy(teacher)),
+    )
+    for batch in distil.batches(
+        every[:-8], np.array([len(row) for row in rows]), 8, np.random.default_rng(0)
+    ):
         optimizer.zero_grad()
         distil.loss(whole, rows, targets, batch).mean().backward()
         optimizer.step()
@@ -192,7 +227,11 @@ def test_documents_and_teacher_vectors_stay_on_disk(tmp_path):
 @pytest.mark.parametrize("wrong", ["too few", "NaN"])
 def test_every_document_needs_a_teacher_vector(wrong):
     rows, teacher, every = lesson()
-    teacher = teacher[:-1] if wrong == "too few" else np.where(np.arange(64)[:, None] == 7, np.nan, teacher)
+    teacher = (
+        teacher[:-1]
+        if wrong == "too few"
+        else np.where(np.arange(64)[:, None] == 7, np.nan, teacher)
+    )
     told = "64 documents, 63 vectors" if wrong == "too few" else "NaN in vector 7"
     with pytest.raises(ValueError, match=told):
         student = Student(designs.parse("bag;MSE"), SMALL)
@@ -207,7 +246,11 @@ def test_every_document_needs_a_teacher_vector(wrong):
         ("bag;MSE", {"teacher": 0.0}, "vector 7 is zero"),
         ("bag;MSE", {"teacher": np.inf}, "NaN in vector 7"),
         ("bag;MSE", {"examples": 0}, r"expected examples of 1 documents for MSE, got \(0, 1\)"),
-        ("bag;MSE", {"held_out": 0}, r"expected held-out examples of 1 documents for MSE, got \(0, 1\)"),
+        (
+            "bag;MSE",
+            {"held_out": 0},
+            r"expected held-out examples of 1 documents for MSE, got \(0, 1\)",
+        ),
         ("bag;triplet", {}, r"expected examples of 3 documents for triplet, got \(64, 1\)"),
     ],
 )
@@ -226,7 +269,14 @@ def test_what_nothing_can_be_learned_from_is_one_line(identity, change, told, mo
 
 def test_triplets_of_pairs():
     pairs = np.array([[0, 1], [0, 2], [0, 3], [4, 3], [5, 6]])
-    side = Side(("",) * 7, ("",) * 7, pairs, np.array([True, True, False, False, True]), np.zeros(7, int), False)
+    side = Side(
+        ("",) * 7,
+        ("",) * 7,
+        pairs,
+        np.array([True, True, False, False, True]),
+        np.zeros(7, int),
+        False,
+    )
     rows = events.triplets(side, seed=0).tolist()
     # 0 has two positives and one negative, 3 and 4 are their own positives, 1, 2, 5 and 6 have no negative.
     assert [row[:2] for row in rows] == [[0, 1], [0, 2], [3, 3], [4, 4]]

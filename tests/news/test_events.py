@@ -25,13 +25,17 @@ def mini():
 def own(tmp_path, monkeypatch, **news):
     monkeypatch.setenv("THESIS_DATA", str(tmp_path))
     changes = {"corpus.folders": [news["events"].partition("/")[0]]}
-    return profiles.load("lab", overrides=changes | {f"news.{key}": value for key, value in news.items()})
+    return profiles.load(
+        "lab", overrides=changes | {f"news.{key}": value for key, value in news.items()}
+    )
 
 
 def folder(tmp_path, rows, clusters):
     tasks = tmp_path / "own" / "tasks" / "events"
     tasks.mkdir(parents=True)
-    (tmp_path / "own" / "documents.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "own" / "documents.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+    )
     (tasks / "clusters.jsonl").write_text("".join(json.dumps(row) + "\n" for row in clusters))
 
 
@@ -40,8 +44,12 @@ def test_minis_sides_have_the_promised_numbers(mini):
         assert 225 <= len(side.texts) <= 245 and 210 <= side.positive.sum() <= 240
         assert side.positive.mean() == pytest.approx(0.46, abs=0.002)
         assert 90 <= len(set(side.events)) <= 100 and side.complete
-        assert (np.sort(side.pairs) == side.pairs).all() and len({*map(tuple, side.pairs)}) == len(side.pairs)
-        assert (side.positive == (side.events[side.pairs[:, 0]] == side.events[side.pairs[:, 1]])).all()
+        assert (np.sort(side.pairs) == side.pairs).all() and len({*map(tuple, side.pairs)}) == len(
+            side.pairs
+        )
+        assert (
+            side.positive == (side.events[side.pairs[:, 0]] == side.events[side.pairs[:, 1]])
+        ).all()
 
 
 def test_no_story_is_on_two_sides(mini):
@@ -70,8 +78,16 @@ def test_the_pairs_repeat(mini):
 
 
 def test_topics_are_dealt_to_the_sides_and_pairs_stay_within_them(tmp_path, monkeypatch):
-    rows = [{"id": f"{topic}_{n}", "text": f"text {topic} {n}"} for topic in (1, 2, 3, 10) for n in range(6)]
-    folder(tmp_path, rows, [{"id": row["id"], "label": f"{row['id'][:-2]}_{row['id'][-1] in '012'}"} for row in rows])
+    rows = [
+        {"id": f"{topic}_{n}", "text": f"text {topic} {n}"}
+        for topic in (1, 2, 3, 10)
+        for n in range(6)
+    ]
+    folder(
+        tmp_path,
+        rows,
+        [{"id": row["id"], "label": f"{row['id'][:-2]}_{row['id'][-1] in '012'}"} for row in rows],
+    )
     sides = events.read(own(tmp_path, monkeypatch, events="own/events"))
     assert [len(side.texts) for side in sides.values()] == [12, 6, 6]  # topics 1 and 10, 2, 3
     for side in sides.values():
@@ -88,21 +104,33 @@ def test_gold_that_cannot_be(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="the side train has no negative pair"):
         events.read(profile)
     task = tmp_path / "own/tasks/events/clusters.jsonl"
-    task.write_text("".join(json.dumps(row | {"label": f"{row['id'][0]}_{row['id']}"}) + "\n" for row in clusters))
+    task.write_text(
+        "".join(
+            json.dumps(row | {"label": f"{row['id'][0]}_{row['id']}"}) + "\n" for row in clusters
+        )
+    )
     with pytest.raises(ValueError, match="the side train has no positive pair"):
         events.read(profile)
     task.write_text(task.read_text().replace('"a0"', '"z9"', 1))
     with pytest.raises(ValueError, match="id 'z9' is no document of this folder"):
         events.read(profile)
     task.write_text("".join(json.dumps(row) + "\n" for row in clusters[:4]))
-    with pytest.raises(ValueError, match="no event of the side private|expected at least three topics"):
+    with pytest.raises(
+        ValueError, match="no event of the side private|expected at least three topics"
+    ):
         events.read(profile)
 
 
 def test_a_document_without_words_is_left_out_and_said(tmp_path, monkeypatch):
-    rows = [{"id": f"{topic}_{n}", "text": f"text {topic} {n}"} for topic in (1, 2, 3) for n in range(5)]
+    rows = [
+        {"id": f"{topic}_{n}", "text": f"text {topic} {n}"} for topic in (1, 2, 3) for n in range(5)
+    ]
     rows[0]["text"] = " "
-    folder(tmp_path, rows, [{"id": row["id"], "label": f"{row['id'][:-2]}_{row['id'][-1] in '012'}"} for row in rows])
+    folder(
+        tmp_path,
+        rows,
+        [{"id": row["id"], "label": f"{row['id'][:-2]}_{row['id'][-1] in '012'}"} for row in rows],
+    )
     with pytest.warns(UserWarning, match="own/tasks/events: .*1"):
         sides = events.read(own(tmp_path, monkeypatch, events="own/events"))
     assert [len(side.texts) for side in sides.values()] == [4, 5, 5]
@@ -118,27 +146,47 @@ def test_windows_are_words_of_their_documents(tmp_path, monkeypatch):
     """All of them, and once: a last one from half the words on, or where it is the whole document."""
     words = [f"w{n}" for n in range(25)]
     rows = [{"id": f"{n}", "text": "  ".join(words[:n]) + "\n"} for n in (3, 4, 7, 9, 13, 14, 23)]
-    rows += [{"id": "blank", "text": " "}, {"id": "no token", "text": " ".join(9 * ["\u200b"] + words[:9])}]
+    rows += [
+        {"id": "blank", "text": " "},
+        {"id": "no token", "text": " ".join(9 * ["\u200b"] + words[:9])},
+    ]
     rows += [{"id": "tested", "text": " ".join(words[:7]) + " "}]
     folder(tmp_path, rows, [])
     profile = own(tmp_path, monkeypatch, events="own/events", texts=["own"], words=9, documents=9)
     nothing = events.Side((), (), np.zeros((0, 2), int), np.zeros(0, bool), np.zeros(0, int), True)
-    sides = {"train": nothing, "public": replace(nothing, texts=(rows[2]["text"], "else")), "private": nothing}
+    sides = {
+        "train": nothing,
+        "public": replace(nothing, texts=(rows[2]["text"], "else")),
+        "private": nothing,
+    }
     drawn = events.Windows(events.text_folders(profile), events.drawn_windows(profile, sides))
-    expected = [words[:3], words[:4], words[:9], words[:9], words[:9], words[9:14]]  # not words[9:13], of 13
+    expected = [
+        words[:3],
+        words[:4],
+        words[:9],
+        words[:9],
+        words[:9],
+        words[9:14],
+    ]  # not words[9:13], of 13
     expected += [words[:9], words[9:18], words[18:23], words[:9]]
-    assert sorted(drawn) == sorted(" ".join(part) for part in expected) and [*drawn[2:4]] == [drawn[2], drawn[3]]
+    assert sorted(drawn) == sorted(" ".join(part) for part in expected) and [*drawn[2:4]] == [
+        drawn[2],
+        drawn[3],
+    ]
     assert [*drawn] != sorted(drawn) and len(drawn) == 10
 
 
 def test_a_long_document_costs_no_more_for_each_of_its_windows(tmp_path, monkeypatch):
     """Once its words were counted anew for each: with 10^6 words .14 s a window, and half an hour for one reading."""
     folder(tmp_path, [{"id": "book", "text": "word " * 10**6}], [])
-    profile = own(tmp_path, monkeypatch, events="own/events", texts=["own"], words=16, documents=1000)
+    profile = own(
+        tmp_path, monkeypatch, events="own/events", texts=["own"], words=16, documents=1000
+    )
     nothing = events.Side((), (), np.zeros((0, 2), int), np.zeros(0, bool), np.zeros(0, int), True)
     began = time.process_time()
     drawn = events.Windows(
-        events.text_folders(profile), events.drawn_windows(profile, dict.fromkeys(events.SIDES, nothing))
+        events.text_folders(profile),
+        events.drawn_windows(profile, dict.fromkeys(events.SIDES, nothing)),
     )
     assert {*drawn} == {" ".join(16 * ["word"])} and len(drawn) == 1100
     assert time.process_time() - began < 60
@@ -174,10 +222,18 @@ def contest(tmp_path):
     archives.mkdir()
     pairs.mkdir()
     for day in ("0525", "0527", "0529", "0511"):
-        archive(archives / f"2020{day}.tar.gz", [f"https://{day}.ru/{n}?a=1&amp;b=2" for n in range(4)])
+        archive(
+            archives / f"2020{day}.tar.gz", [f"https://{day}.ru/{n}?a=1&amp;b=2" for n in range(4)]
+        )
         url = f"https://{day}.ru/{{}}?a=1&b=2".format
-        rows = [(url(0), url(1), "OK"), (url(0), url(2), "BAD"), (url(3), "https://gone.ru/1", "OK")]
-        text = "".join("\t".join(row) + "\n" for row in [("first_url", "second_url", "quality"), *rows])
+        rows = [
+            (url(0), url(1), "OK"),
+            (url(0), url(2), "BAD"),
+            (url(3), "https://gone.ru/1", "OK"),
+        ]
+        text = "".join(
+            "\t".join(row) + "\n" for row in [("first_url", "second_url", "quality"), *rows]
+        )
         if day != "0511":
             (pairs / f"ru_clustering_{day}_urls.tsv").write_text(text)
     return archives, pairs, tmp_path / "data" / "telegram"
@@ -188,15 +244,21 @@ def test_the_published_pairs_are_joined_by_url(contest, monkeypatch):
     assert telegram.write(archives, pairs, target) == ["https://gone.ru/1"]
     assert (target / "missing_urls.txt").read_text() == "https://gone.ru/1\n"
     assert "train: 2 of 3 pairs" in (target / "README.md").read_text()
-    profile = own(target.parent, monkeypatch, events="telegram/pairs", texts=["telegram"], documents=3)
+    profile = own(
+        target.parent, monkeypatch, events="telegram/pairs", texts=["telegram"], documents=3
+    )
     sides = events.read(profile)
     for side in sides.values():
         assert (
-            len(side.texts) == 4 and side.pairs.tolist() == [[0, 1], [0, 2]] and side.positive.tolist() == [True, False]
+            len(side.texts) == 4
+            and side.pairs.tolist() == [[0, 1], [0, 2]]
+            and side.positive.tolist() == [True, False]
         )
         assert side.events[0] == side.events[1] and len(set(side.events)) == 3 and not side.complete
     assert sides["train"].texts[1] == "Заголовок & 1 Первый абзац 1. Второй."
-    with pytest.raises(ValueError, match="wanted"):  # every text of the public and private days is left out, here all
+    with pytest.raises(
+        ValueError, match="wanted"
+    ):  # every text of the public and private days is left out, here all
         events.drawn_windows(profile, sides)
 
 
@@ -204,7 +266,9 @@ def test_of_pages_of_one_address_the_annotated_one_is_kept_and_few_are_in_memory
     archives, pairs, target = contest
     again = archives / "20200599"  # not annotated, and read behind the rest
     again.mkdir()
-    for number, url in enumerate(["https://0525.ru/0?a=1&amp;b=2", *(f"https://more.ru/{n // 2}" for n in range(400))]):
+    for number, url in enumerate(
+        ["https://0525.ru/0?a=1&amp;b=2", *(f"https://more.ru/{n // 2}" for n in range(400))]
+    ):
         page = PAGE.format(url=url, n=number).replace("Второй", "Другой " * 2000)
         (again / f"{number:03d}.html").write_text(page, encoding="utf-8")
     tracemalloc.start()
@@ -213,10 +277,18 @@ def test_of_pages_of_one_address_the_annotated_one_is_kept_and_few_are_in_memory
     tracemalloc.stop()
     rows = [json.loads(line) for line in (target / "documents.jsonl").open(encoding="utf-8")]
     kept = {row["id"]: row for row in rows}
-    assert len(kept) == len(rows) == 16 + 200 and {row["group"] for row in rows} == {"", *events.SIDES}
+    assert len(kept) == len(rows) == 16 + 200 and {row["group"] for row in rows} == {
+        "",
+        *events.SIDES,
+    }
     assert "Другой" not in kept["https://0525.ru/0?a=1&b=2"]["text"]  # that of the annotated day
     assert kept["https://more.ru/7"]["title"] == "Заголовок & 15"  # the first of two
-    assert {path.name for path in target.iterdir()} == {"documents.jsonl", "README.md", "missing_urls.txt", "tasks"}
+    assert {path.name for path in target.iterdir()} == {
+        "documents.jsonl",
+        "README.md",
+        "missing_urls.txt",
+        "tasks",
+    }
 
 
 def test_a_damaged_archive_and_other_bad_files(contest):
@@ -227,14 +299,24 @@ def test_a_damaged_archive_and_other_bad_files(contest):
         telegram.write(archives, pairs, target)
     damaged.unlink()
     missing = telegram.write(archives, pairs, target)
-    assert len(missing) == 5  # of the absent day, and the one that is nowhere: counted, not dropped in silence
-    (pairs / "ru_clustering_0525_urls.tsv").write_text("first_url\tsecond_url\tquality\na\tb\tMAYBE\n")
-    with pytest.raises(ValueError, match=r"0525_urls.tsv:2: expected two URLs and OK or BAD, got 'MAYBE'"):
+    assert (
+        len(missing) == 5
+    )  # of the absent day, and the one that is nowhere: counted, not dropped in silence
+    (pairs / "ru_clustering_0525_urls.tsv").write_text(
+        "first_url\tsecond_url\tquality\na\tb\tMAYBE\n"
+    )
+    with pytest.raises(
+        ValueError, match=r"0525_urls.tsv:2: expected two URLs and OK or BAD, got 'MAYBE'"
+    ):
         telegram.write(archives, pairs, target)
     (pairs / "ru_clustering_0525_urls.tsv").write_text("first_url\tsecond_url\tquality\n")
-    with pytest.raises(ValueError, match="0525_urls.tsv: expected pairs below a line of names, found none"):
+    with pytest.raises(
+        ValueError, match="0525_urls.tsv: expected pairs below a line of names, found none"
+    ):
         telegram.write(archives, pairs, target)
-    (pairs / "ru_clustering_0525_urls.tsv").write_bytes(b"first_url\tsecond_url\tquality\n\xff\tb\tOK\n")
+    (pairs / "ru_clustering_0525_urls.tsv").write_bytes(
+        b"first_url\tsecond_url\tquality\n\xff\tb\tOK\n"
+    )
     with pytest.raises(ValueError, match="0525_urls.tsv: not UTF-8"):
         telegram.write(archives, pairs, target)
     (pairs / "ru_clustering_0525_urls.tsv").unlink()
@@ -251,7 +333,9 @@ def test_no_flipped_bit_and_no_cut_of_an_archive_goes_unseen(contest):
     damaged = archives / "20200527.tar.gz"
     content = damaged.read_bytes()
     assert len(list(telegram.pages(archives))) == 16
-    first = content.index(b"\0", 10) + 1  # behind gzip's header, whose time and name say nothing about the pages
+    first = (
+        content.index(b"\0", 10) + 1
+    )  # behind gzip's header, whose time and name say nothing about the pages
     for place in range(first, len(content), 3):
         damaged.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
         with pytest.raises(ValueError, match="20200527.tar.gz: the archive is cut off or damaged"):
@@ -281,16 +365,23 @@ def test_pair_files_name_documents_of_their_side(contest, monkeypatch):
     file = target / "tasks/pairs/public.jsonl"
     file.write_text(file.read_text().replace("0527.ru/1", "0529.ru/1"))
     with pytest.raises(
-        ValueError, match=r"public.jsonl:1: id 'https://0529.ru/1\?a=1&b=2' is no document of the side public"
+        ValueError,
+        match=r"public.jsonl:1: id 'https://0529.ru/1\?a=1&b=2' is no document of the side public",
     ):
         events.read(profile)
-    file.write_text('{"a": "https://0527.ru/0?a=1&b=2", "b": "https://0527.ru/1?a=1&b=2", "label": "maybe"}\n')
+    file.write_text(
+        '{"a": "https://0527.ru/0?a=1&b=2", "b": "https://0527.ru/1?a=1&b=2", "label": "maybe"}\n'
+    )
     with pytest.raises(ValueError, match="expected the label yes or no, got 'maybe'"):
         events.read(profile)
-    file.write_text('{"a": ["https://0527.ru/0?a=1&b=2"], "b": "https://0527.ru/1?a=1&b=2", "label": "yes"}\n')
+    file.write_text(
+        '{"a": ["https://0527.ru/0?a=1&b=2"], "b": "https://0527.ru/1?a=1&b=2", "label": "yes"}\n'
+    )
     with pytest.raises(ValueError, match=r"public.jsonl:1: id \['https"):
         events.read(profile)
-    file.write_text('{"a": "https://0527.ru/0?a=1&b=2", "b": "https://0527.ru/1?a=1&b=2", "label": ["yes"]}\n')
+    file.write_text(
+        '{"a": "https://0527.ru/0?a=1&b=2", "b": "https://0527.ru/1?a=1&b=2", "label": ["yes"]}\n'
+    )
     with pytest.raises(ValueError, match=r"expected the label yes or no, got \['yes'\]"):
         events.read(profile)
     file.unlink()

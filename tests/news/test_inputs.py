@@ -21,7 +21,9 @@ def edited(monkeypatch):
     read = source_keys.source
 
     def edit(module):
-        monkeypatch.setattr(source_keys, "source", lambda name: read(name) + "\nEDITED = 1\n" * (name == module))
+        monkeypatch.setattr(
+            source_keys, "source", lambda name: read(name) + "\nEDITED = 1\n" * (name == module)
+        )
         for function in _CACHED:
             function.cache_clear()
 
@@ -91,7 +93,13 @@ def test_the_key_covers_the_code_that_runs_and_no_student(edited, unkept):
         after = _codes(profile, kept)
         same = {"news_windows"} if module != "lib.news.events" else set()
         assert {kind for kind in before if after[kind] == before[kind]} == same, module
-    for module in ("lib.news.embedders", "lib.news.students", "lib.news.designs", "lib.news.distil", "lib.news.tuning"):
+    for module in (
+        "lib.news.embedders",
+        "lib.news.students",
+        "lib.news.designs",
+        "lib.news.distil",
+        "lib.news.tuning",
+    ):
         edited(module)
         assert _codes(profile, kept) == before, module
 
@@ -102,13 +110,18 @@ def test_data_that_changes_makes_everything_anew(unkept):
     changed = [{"words": 15}, {"documents": 65}, {"texts": ("news",)}]
     assert before == inputs.recipe_of("any", profile, [])
     for change in changed:
-        assert inputs.recipe_of("any", profile.changed("news", **change), [])["data"] != before["data"], change
+        assert (
+            inputs.recipe_of("any", profile.changed("news", **change), [])["data"] != before["data"]
+        ), change
     other = profile.changed("corpus", seed=profile.corpus.seed + 1)  # in which windows are drawn
     assert inputs._windows_recipe(other) != inputs._windows_recipe(profile)
     windows, sides = inputs._windows_recipe(profile), inputs.read_sides(profile)
     sides["train"] = replace(sides["train"], texts=("another", *sides["train"].texts[1:]))
     records._held.clear()
-    assert inputs._windows_recipe(profile) == windows and inputs.recipe_of("any", profile, [])["data"] != before["data"]
+    assert (
+        inputs._windows_recipe(profile) == windows
+        and inputs.recipe_of("any", profile, [])["data"] != before["data"]
+    )
     sides["public"] = replace(sides["public"], groups=("another", *sides["public"].groups[1:]))
     assert inputs._windows_recipe(profile) != windows
 
@@ -127,14 +140,19 @@ def test_a_file_that_moves_to_another_folder_makes_windows_anew(unkept, monkeypa
 
 
 @pytest.mark.parametrize("max_tokens", [256, 8])
-def test_windows_and_documents_are_embedded_however_short_documents_are_cut(max_tokens, unkept, monkeypatch):
+def test_windows_and_documents_are_embedded_however_short_documents_are_cut(
+    max_tokens, unkept, monkeypatch
+):
     profile = profiles.load("smoke").changed("news", words=10, max_tokens=max_tokens)
     uses = {"distilled": ["a" * 20, "bb"], "train": ["ccc", "d" * 300]}
     monkeypatch.setattr(inputs, "recipe_of", lambda kind, _, given: {"kind": kind, "given": given})
     monkeypatch.setattr(inputs, "texts", lambda _: uses)
     windows = min(12, max_tokens)
     vectors = {use: rows.tolist() for use, rows in inputs.teacher_vectors(profile).items()}
-    assert vectors == {"distilled": [[windows, 20], [windows, 2]], "train": [[max_tokens, 3], [max_tokens, 300]]}
+    assert vectors == {
+        "distilled": [[windows, 20], [windows, 2]],
+        "train": [[max_tokens, 3], [max_tokens, 300]],
+    }
     lengths = {use: [len(row) for row in rows] for use, rows in inputs.token_ids(profile).items()}
     assert lengths == {"distilled": [windows, 2], "train": [3, max_tokens]}
 
@@ -143,11 +161,15 @@ def test_texts_to_distil_on_are_read_once_and_a_piece_at_a_time(unkept, monkeypa
     """However many there are."""
     profile, (_, given), reads = profiles.load("smoke"), unkept, []
     read = Documents.__getitem__
-    monkeypatch.setattr(Documents, "__getitem__", lambda self, row: reads.append(row) or read(self, row))
+    monkeypatch.setattr(
+        Documents, "__getitem__", lambda self, row: reads.append(row) or read(self, row)
+    )
     monkeypatch.setattr(inputs, "PIECE", 7)
     known = inputs.texts(profile)
     assert not reads and len(known["distilled"]) == 70
     lengths = {len(row) for row in inputs.token_ids(profile)["distilled"]}
     assert len(reads) == 70 and reads != sorted(reads)
-    assert max(given) == 7 and sum(given) == 2 * sum(map(len, known.values()))  # for vectors, and for token ids
+    assert max(given) == 7 and sum(given) == 2 * sum(
+        map(len, known.values())
+    )  # for vectors, and for token ids
     assert lengths <= {*range(1, inputs.max_tokens("distilled", profile) + 1)}

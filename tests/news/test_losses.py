@@ -14,7 +14,9 @@ from lib.news.losses import complex, triplet
 
 
 def rows(seed, batch=5, dim=4):
-    return torch.randn(batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.randn(
+        batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
 
 
 def three(start=0, batch=5, dim=4):
@@ -64,7 +66,9 @@ def test_errors():
     with pytest.raises(ValueError, match="same shape"):
         complex((a, p, n), (a, p, n[:1]), alpha=0.5)
     for students, teachers in (((a, p), (a, p)), ((a, p, n), (a, p))):
-        with pytest.raises(ValueError, match=f"three documents, got {len(students)} of student, 2 of teacher"):
+        with pytest.raises(
+            ValueError, match=f"three documents, got {len(students)} of student, 2 of teacher"
+        ):
             complex(students, teachers, alpha=0.5)
     for alpha in (-0.1, 1.1, math.nan):
         with pytest.raises(ValueError, match="alpha must be from 0 to 1"):
@@ -96,7 +100,9 @@ def test_its_own_positive_gives_no_gradient_from_that_side():
     triplet(a, a, n).sum().backward()
     assert a.grad.isfinite().all() and n.grad.isfinite().all()
     other = rows(0).requires_grad_()
-    (0.5 - torch.linalg.vector_norm(losses.unit_rows(other) - losses.unit_rows(rows(2)), dim=1)).relu().sum().backward()
+    (
+        0.5 - torch.linalg.vector_norm(losses.unit_rows(other) - losses.unit_rows(rows(2)), dim=1)
+    ).relu().sum().backward()
     assert_close(a.grad, other.grad)
 
 
@@ -112,7 +118,10 @@ MUTATIONS = {
     "sign of the negative": ("near - far", "near + far"),
     "no margin": (" + MARGIN).relu()", ").relu()"),
     "no hinge": ("+ MARGIN).relu()", "+ MARGIN)"),
-    "raw rows": ("(unit_rows(rows) for rows in (anchor, positive, negative))", "(anchor, positive, negative)"),
+    "raw rows": (
+        "(unit_rows(rows) for rows in (anchor, positive, negative))",
+        "(anchor, positive, negative)",
+    ),
     "positive and negative exchanged": (
         "for other in (positive, negative))\n    return",
         "for other in (negative, positive))\n    return",

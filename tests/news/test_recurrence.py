@@ -19,8 +19,13 @@ def both(cells, lengths, dtype):
     vectors = torch.randn(*inside.shape, 5, dtype=dtype, requires_grad=True)
     weights = torch.randn(*inside.shape, 7 * (1 + cells.bidirectional), dtype=dtype)
     packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
-    for states in (pad_packed_sequence(cells(packed)[0], batch_first=True)[0], recurrence.gru(cells, vectors, lengths)):
-        gradients = torch.autograd.grad((states * weights)[inside].sum(), [vectors, *cells.parameters()])
+    for states in (
+        pad_packed_sequence(cells(packed)[0], batch_first=True)[0],
+        recurrence.gru(cells, vectors, lengths),
+    ):
+        gradients = torch.autograd.grad(
+            (states * weights)[inside].sum(), [vectors, *cells.parameters()]
+        )
         yield states[inside], gradients
 
 
@@ -53,7 +58,10 @@ def test_students_train_with_it_and_embed_with_pytorchs(monkeypatch):
         ("BiLSTM;cosine", 0),
         ("BiRNN+1 linear;cosine", 0),
     ):
-        student, documents = Student(designs.parse(identity), SMALL), padded([[3, 4], [5, 6, 7, 8, 9]])
+        student, documents = (
+            Student(designs.parse(identity), SMALL),
+            padded([[3, 4], [5, 6, 7, 8, 9]]),
+        )
         wanted = student.eval()(*documents)
         assert not calls
         assert_close(student.train()(*documents), wanted)

@@ -23,7 +23,9 @@ def student(identity, sizes=SMALL, seed=0):
 
 def test_the_paper_has_48_students_each_once():
     assert len(figure_models.news_students()) == len(set(figure_models.news_students())) == 48
-    shown = {row for number in range(1, 9) for row in published.load(f"news_tab{number}")["identity"]}
+    shown = {
+        row for number in range(1, 9) for row in published.load(f"news_tab{number}")["identity"]
+    }
     assert shown - {*figure_models.news_students()} - {"teacher"} == {
         f"{name};fine-tuned" for name in ("RuBERT Tiny", "RuBERT Tiny-2", "DistilRuBERT")
     }
@@ -56,7 +58,10 @@ def test_an_identity_says_what_its_row_says():
     [
         ("BiGPU;cosine", "unknown part 'BiGPU'"),
         ("BiLSTM(1);cosine", r"unknown part 'BiLSTM\(1\)'"),
-        ("BiGRU;average;cosine", "unknown part 'average' of 'BiGRU;average;cosine': here stands one of attentive, CLS"),
+        (
+            "BiGRU;average;cosine",
+            "unknown part 'average' of 'BiGRU;average;cosine': here stands one of attentive, CLS",
+        ),
         ("BiGRU;cosine;attentive", "unknown part 'attentive'.*one of annotated, plateau"),
         ("BiGRU;cosine;cosine", "unknown part 'cosine'"),
         ("BiGRU;CLS;cosine", "CLS is the first state of a Transformer"),
@@ -84,12 +89,16 @@ def test_heads_divide_the_width():
 def test_sizes_are_the_printed_ones():
     tables = pd.concat([published.load(f"news_tab{number}") for number in range(3, 9)])
     checked = 0
-    for identity, printed in tables[["identity", "size_mb"]].drop_duplicates().itertuples(index=False):
+    for identity, printed in (
+        tables[["identity", "size_mb"]].drop_duplicates().itertuples(index=False)
+    ):
         if identity in figure_models.news_students():
             with torch.device("meta"):
                 model = Student(designs.parse(identity), PAPER)
             size = model.megabytes
-            if isinstance(model.body, students.Transformer):  # a published file holds a layer more, which nothing uses
+            if isinstance(
+                model.body, students.Transformer
+            ):  # a published file holds a layer more, which nothing uses
                 layer = model.body.layers.layers[0]
                 size += 4 * sum(weights.numel() for weights in layer.parameters()) / 2**20
             assert size == pytest.approx(float(printed), abs=0.07), identity
@@ -100,7 +109,9 @@ def test_sizes_are_the_printed_ones():
 def test_the_cnns_stay_within_the_weights_that_their_sizes_leave():
     with torch.device("meta"):
         models = [Student(designs.parse(f"CNN-{number};MSE"), PAPER) for number in (1, 2)]
-    first, second = (model.megabytes * 2**20 / 4 - model.embedding.weight.numel() for model in models)
+    first, second = (
+        model.megabytes * 2**20 / 4 - model.embedding.weight.numel() for model in models
+    )
     assert first < 20_000 and 178_000 <= second <= 204_000
 
 
@@ -122,10 +133,16 @@ def test_padding_never_changes_an_embedding(identity):
 def test_devices_of_all_layers_on_the_meta_device(identity):
     """A tensor made on the CPU in between would be an error, as it would on a GPU. Packing knows no meta device."""
     embeddings = student(identity).train().to("meta")(*padded([[3, 4, 5], [6, 7, 8]]))
-    assert embeddings.shape == (2, 12) and embeddings.device.type == "meta" and embeddings.requires_grad
+    assert (
+        embeddings.shape == (2, 12)
+        and embeddings.device.type == "meta"
+        and embeddings.requires_grad
+    )
 
 
-@pytest.mark.parametrize("identity", [name for name in STRUCTURES if "LSTM(" in name or "GRU" in name or "RNN" in name])
+@pytest.mark.parametrize(
+    "identity", [name for name in STRUCTURES if "LSTM(" in name or "GRU" in name or "RNN" in name]
+)
 def test_packed_students_equal_a_loop_over_documents(identity):
     model = student(identity)
     rows = [np.random.default_rng(n).integers(1, 50, n).tolist() for n in (3, 7, 4)]
@@ -133,7 +150,11 @@ def test_packed_students_equal_a_loop_over_documents(identity):
     for row in rows:
         states = model.body.cells(model.embedding(torch.tensor([row])))[0]
         states = model.per_token(states)[0]
-        weights = torch.full((len(row), 1), 1 / len(row)) if model.scorer is None else model.scorer(states).softmax(0)
+        weights = (
+            torch.full((len(row), 1), 1 / len(row))
+            if model.scorer is None
+            else model.scorer(states).softmax(0)
+        )
         looped.append(model.after((weights * states).sum(0, keepdim=True))[0])
     assert_close(model(*padded(rows)), torch.stack(looped), atol=1e-5, rtol=0)
 
@@ -141,7 +162,9 @@ def test_packed_students_equal_a_loop_over_documents(identity):
 def test_one_direction_is_read_without_packing_and_two_are_packed(monkeypatch):
     packed = []
     pack = students.pack_padded_sequence
-    monkeypatch.setattr(students, "pack_padded_sequence", lambda *a, **b: packed.append(1) or pack(*a, **b))
+    monkeypatch.setattr(
+        students, "pack_padded_sequence", lambda *a, **b: packed.append(1) or pack(*a, **b)
+    )
     for identity, times in (("LSTM+2 linear+dropout;MSE", 0), ("BiLSTM+2 linear+dropout;MSE", 1)):
         packed.clear()
         student(identity)(*padded([[3, 4], [5, 6, 7, 8, 9]]))
@@ -198,7 +221,10 @@ def test_the_bag_is_held_by_a_static_embedding_saved_and_loaded(tmp_path):
 
     tokenizer = structural_teacher.load(profiles.load("mini")).tokenizer
     sizes = Sizes(len(tokenizer), token=16, hidden=8, output=12, teacher_token=10, feed_forward=16)
-    bag, texts = student("bag;cosine", sizes), ["Bush fires near Sydney.", "The premier resigned", "fires"]
+    bag, texts = (
+        student("bag;cosine", sizes),
+        ["Bush fires near Sydney.", "The premier resigned", "fires"],
+    )
     module = students.static_embedding(bag, tokenizer)
     SentenceTransformer(modules=[module], device="cpu").save(str(tmp_path / "bag"))
     loaded = SentenceTransformer(str(tmp_path / "bag"), device="cpu")

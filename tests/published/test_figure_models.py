@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from lib import figures, published
+from lib.chapters import chapter4
 from lib.config import paths, profiles
 from lib.distillation.variants import parse
-from lib.findings import chapter4
 from lib.published import figure_models
 
 
@@ -31,12 +31,24 @@ def edit(tmp_path, monkeypatch):
 @pytest.mark.parametrize("label", published.CHAPTER_4)
 def test_the_thesis_grids_are_the_published_figures(label):
     """What grids leave out is the baselines and the students shown besides."""
-    counts = {"fig4_3": 11, "fig4_5": 36 + 9, "fig4_7": 16, "fig4_8": 12, "fig4_9": 14, "fig4_10": 8, "fig4_11": 8}
+    counts = {
+        "fig4_3": 11,
+        "fig4_5": 36 + 9,
+        "fig4_7": 16,
+        "fig4_8": 12,
+        "fig4_9": 14,
+        "fig4_10": 8,
+        "fig4_11": 8,
+    }
     assert len(figure_models.of_grid(label)) >= counts.get(label, 0)
     others = set(figure_models.printed(label)) - set(figure_models.of_grid(label))
     students = {"no-weighting", "only-structural;cosine", "only-structural;mm-MSE"}
     teachers = {"Longformer", "SBERT", "DM;100d", "DBOW;1024d", "PV;2048d"}
-    assert others <= students | teachers if label not in ("fig4_2", "fig4_12") else not figure_models.of_grid(label)
+    assert (
+        others <= students | teachers
+        if label not in ("fig4_2", "fig4_12")
+        else not figure_models.of_grid(label)
+    )
 
 
 ADDED = [
@@ -52,7 +64,9 @@ ADDED = [
 
 
 @pytest.mark.parametrize(("grid", "before", "after", "expected", "prefix"), ADDED)
-def test_what_is_added_to_a_grid_is_trained_and_drawn_in_its_figure(edit, grid, before, after, expected, prefix):
+def test_what_is_added_to_a_grid_is_trained_and_drawn_in_its_figure(
+    edit, grid, before, after, expected, prefix
+):
     edit(grid, before, after)
     for label, names in expected.items():
         shown = chapter4.models(label, profiles.load("mini"))
@@ -68,10 +82,17 @@ def test_what_is_added_to_a_grid_is_trained_and_drawn_in_its_figure(edit, grid, 
         )
         data = figures.boxplot_frame(label, records, band=0.01).set_index("model")
         assert data.loc[names, ["published", "published_normalized"]].isna().all(axis=None)
-        assert data.drop(index=list(set(shown) - set(figure_models.printed(label))))["published"].notna().all()
+        assert (
+            data.drop(index=list(set(shown) - set(figure_models.printed(label))))["published"]
+            .notna()
+            .all()
+        )
         figure = figures.boxplot(data.reset_index(), label)
         drawn = {
-            name.replace("S:", " S ").replace("x", "×").replace(";C:-", "  C none").replace("d;", "d ")
+            name.replace("S:", " S ")
+            .replace("x", "×")
+            .replace(";C:-", "  C none")
+            .replace("d;", "d ")
             for name in names
         }
         drawn = drawn if label == "fig4_7" else {*names}
@@ -96,7 +117,12 @@ def test_a_loss_that_nobody_wrote_is_refused_before_anything_is_trained(edit):
     [
         ("structural", "- MSE\n", "- MSE\n  - MSE\n", "fig4_3"),
         ("pv", "- 1024\n", "- 1024\n  - 100\n", "fig4_5"),
-        ("projections", '["768(ReLU)x1024", "1024"]', '["768(ReLU)x1024", "1024", "1024"]', "fig4_7"),
+        (
+            "projections",
+            '["768(ReLU)x1024", "1024"]',
+            '["768(ReLU)x1024", "1024", "1024"]',
+            "fig4_7",
+        ),
         ("weighting", '"None"]', '"None", "384"]', "fig4_10"),
     ],
 )
@@ -108,19 +134,31 @@ def test_what_stands_in_a_grid_twice_is_one_model(edit, grid, before, after, lab
 
 def test_a_multiplication_sign_in_a_projection_is_an_x(edit):
     edit("projections", '["768(ReLU)x1024", "1024"]', '["768(ReLU)x1024", "1024", "512×1024"]')
-    assert "only-contextual;1024d;S:512x1024;C:-" in chapter4.models("fig4_7", profiles.load("mini")).values()
+    assert (
+        "only-contextual;1024d;S:512x1024;C:-"
+        in chapter4.models("fig4_7", profiles.load("mini")).values()
+    )
 
 
 def test_no_reference_is_one_line(edit):
     edit("structural", '[cosine, "max-margin;MSE;γ=1.0"]', "[]")
-    with pytest.raises(profiles.ParameterError, match="structural.yaml: reference: Tuple should have at least 1 item"):
+    with pytest.raises(
+        profiles.ParameterError,
+        match="structural.yaml: reference: Tuple should have at least 1 item",
+    ):
         figure_models.shown("fig4_3")
 
 
 def test_a_filter_chooses_among_the_models_of_the_requested_figures():
     assert "cosine" in figure_models.names(["fig4_2", "tab4_3"])
     assert "DM;100;stem;2" not in figure_models.names(["fig4_2", "tab4_3"])
-    assert figure_models.names(["tab5_7"]) == figure_models.names(published.CHAPTER_4), "a page shows them all"
+    assert figure_models.names(["tab5_7"]) == figure_models.names(published.CHAPTER_4), (
+        "a page shows them all"
+    )
     news = figure_models.names(["news_tab3", "news_fig1"])
-    assert {"CNN-1;MSE", "bag;cosine"} <= news and "cosine" not in news and "RuBERT Tiny;fine-tuned" not in news
+    assert (
+        {"CNN-1;MSE", "bag;cosine"} <= news
+        and "cosine" not in news
+        and "RuBERT Tiny;fine-tuned" not in news
+    )
     assert figure_models.names(["fig4_2", "news_tab3"]) == news | figure_models.names(["fig4_2"])

@@ -15,12 +15,13 @@ import pandas as pd
 import pytest
 
 from lib import figures, published
+from lib.chapters import chapter4
 from lib.config import manifest, paths, profiles
 from lib.distillation import variants
 from lib.experiments import accuracies, keys, text_sets
 from lib.figures import tables
 from lib.figures.style import LOOK
-from lib.findings import chapter4, claims
+from lib.ledger import claims
 from lib.published import deviations
 from lib.report import site
 from lib.statistics import verdicts
@@ -54,7 +55,9 @@ def as_records(label, *, seeds=3):
     frame = published.load(label)
     runs = []
     for seed in range(seeds):
-        one = frame.assign(model=frame["identity"], seed=seed, value=frame["accuracy"] - 0.01 * seed)
+        one = frame.assign(
+            model=frame["identity"], seed=seed, value=frame["accuracy"] - 0.01 * seed
+        )
         runs.append(one if seed == 0 else one[one["model"].isin(chapter4.REFERENCES)])
     return pd.concat(runs, ignore_index=True).assign(seconds=2.0, device="cpu")
 
@@ -91,7 +94,9 @@ def content(tmp_path_factory, mini, with_examples):
     with pytest.MonkeyPatch.context() as monkeypatch:
         empty(tmp_path_factory.mktemp("report"), monkeypatch)
         draw(mini)
-        return site.files(mini, claims.check({"fig4_2": with_examples(as_records("fig4_2"))}, profile="mini"))
+        return site.files(
+            mini, claims.check({"fig4_2": with_examples(as_records("fig4_2"))}, profile="mini")
+        )
 
 
 @pytest.fixture(scope="module")
@@ -114,8 +119,12 @@ class Reader(HTMLParser):
         self.links += [given["href"]] if tag == "a" else []
         self.images += [given] if tag == "img" else []
         self.headings += [int(tag[1])] if re.fullmatch("h[1-6]", tag) else []
-        self.controls += [(tag, given, tuple(self.open))] if tag in ("input", "button", "summary", "a") else []
-        self.loaded += [given[name] for name in ("src", "srcset", "poster", "data", "action") if name in given]
+        self.controls += (
+            [(tag, given, tuple(self.open))] if tag in ("input", "button", "summary", "a") else []
+        )
+        self.loaded += [
+            given[name] for name in ("src", "srcset", "poster", "data", "action") if name in given
+        ]
         self.loaded += [given.get("href", "")] if tag in ("link", "image", "use") else []
         self.loaded += [tag] if tag in ("iframe", "object", "embed") else []
         self.handlers += [name for name in given if name.startswith("on")]
@@ -133,7 +142,9 @@ class Reader(HTMLParser):
 
 def committed():
     return {
-        path.relative_to(COMMITTED).as_posix(): path.read_bytes() for path in COMMITTED.rglob("*") if path.is_file()
+        path.relative_to(COMMITTED).as_posix(): path.read_bytes()
+        for path in COMMITTED.rglob("*")
+        if path.is_file()
     }
 
 
@@ -155,13 +166,19 @@ def broken(whole, pages):
     """Every reference that leads nowhere: to no file of the site, or to no id of the page."""
     wrong = []
     for name, page in pages.items():
-        for link in page.links + [source for source in page.loaded if not source.startswith("data:image/")]:
+        for link in page.links + [
+            source for source in page.loaded if not source.startswith("data:image/")
+        ]:
             file, _, anchor = link.partition("#")
             file = file or name
             if file not in whole or anchor and anchor not in pages[file].ids:
                 wrong.append(f"{name}: {link}")
     for line in whole["search.js"].decode().splitlines()[1:-1]:
-        file, _, anchor = json.loads(line.rstrip(","))[0].partition("#") if line.strip() else ("index.html", "", "")
+        file, _, anchor = (
+            json.loads(line.rstrip(","))[0].partition("#")
+            if line.strip()
+            else ("index.html", "", "")
+        )
         if file not in whole or anchor and anchor not in pages[file].ids:
             wrong.append(f"search.js: {line[:80]}")
     return wrong
@@ -173,7 +190,9 @@ def test_every_reference_leads_to_a_file_of_the_site_and_to_an_id_in_it(whole, p
     style = whole["style.css"].decode()
     assert "url(" not in style and "@import" not in style
     for name in pages:
-        assert "http" not in re.sub(r"<(pre|code|p|td)\b.*?</\1>", "", whole[name].decode(), flags=re.DOTALL), name
+        assert "http" not in re.sub(
+            r"<(pre|code|p|td)\b.*?</\1>", "", whole[name].decode(), flags=re.DOTALL
+        ), name
 
 
 def test_a_broken_link_is_seen(content):
@@ -181,7 +200,11 @@ def test_a_broken_link_is_seen(content):
     files = {**content, "index.html": page.encode()}
     read = {name: Reader(text.decode()) for name, text in files.items() if name.endswith(".html")}
     wrong = [told for told in broken(files, read) if told.startswith("index.html: ")]
-    assert wrong == ["index.html: gone.html", "index.html: #nowhere", "index.html: figures/none.svg"]
+    assert wrong == [
+        "index.html: gone.html",
+        "index.html: #nowhere",
+        "index.html: figures/none.svg",
+    ]
 
 
 def test_ids_are_distinct_tags_close_and_headings_are_in_order(pages):
@@ -200,7 +223,9 @@ def test_every_picture_is_described_in_words_that_say_what_is_seen(pages):
         words = re.sub(
             r"^(The published drawing\. )?[^:.]+(\.\w+)?: [^.]+\.", "", image["alt"]
         )  # without label and title
-        assert len(words.split()) > 10 or image["alt"].startswith("The published drawing."), image["alt"]
+        assert len(words.split()) > 10 or image["alt"].startswith("The published drawing."), image[
+            "alt"
+        ]
 
 
 def test_every_control_is_one_that_the_keyboard_reaches_and_has_a_name(whole, pages):
@@ -211,7 +236,9 @@ def test_every_control_is_one_that_the_keyboard_reaches_and_has_a_name(whole, pa
             assert tag != "input" or "label" in around or given["id"] == "query", (name, given)
         assert "query" in re.findall('<label for="([^"]+)">', whole[f"{name}"].decode())
     style = whole["style.css"].decode()
-    assert ":focus-visible { outline: 3px solid var(--accent)" in style and not re.search(r"outline: *(0|none)", style)
+    assert ":focus-visible { outline: 3px solid var(--accent)" in style and not re.search(
+        r"outline: *(0|none)", style
+    )
 
 
 def test_everything_that_scrolls_can_be_scrolled_by_keyboard(whole, pages):
@@ -240,7 +267,8 @@ def test_contrast_in_the_light_and_in_the_dark(whole):
     style = whole["style.css"].decode()
     assert "color-scheme" in whole["index.html"].decode()
     light, dark = (
-        dict(re.findall(r"--([\w-]+): (#\w{6});", part)) for part in re.findall(r":root \{(.*?)\}", style, re.S)
+        dict(re.findall(r"--([\w-]+): (#\w{6});", part))
+        for part in re.findall(r":root \{(.*?)\}", style, re.S)
     )
     assert light.keys() == dark.keys() and "@media (prefers-color-scheme: dark) {\n  :root" in style
     used = set(re.findall(r"var\(--([\w-]+)\)", style))
@@ -262,12 +290,15 @@ def test_the_search_finds_words_where_they_stand(whole):
     def found(word):
         return {link for link, title, text in sections if word in f"{title} {text}".lower()}
 
-    assert {"02_structural_loss.html#fig4_3", "09_report.html#claim-contrastive-behind-cosine"} <= found(
-        "contrastive"
-    ) | found("all structural losses")
+    assert {
+        "02_structural_loss.html#fig4_3",
+        "09_report.html#claim-contrastive-behind-cosine",
+    } <= found("contrastive") | found("all structural losses")
     assert "09_report.html#claim-contrastive-behind-cosine" in found("contrastive loss")
     assert any(link.startswith("05_projections.html#") for link in found("softcca"))
-    assert any(link.startswith("about.html#") for link in found("deviations")) and not found("xyzzy")
+    assert any(link.startswith("about.html#") for link in found("deviations")) and not found(
+        "xyzzy"
+    )
     assert all(title and "<" not in title for _, title, _ in sections)
 
 
@@ -281,7 +312,9 @@ def test_every_formula_is_drawn(whole, pages):
                 if cell.cell_type == "markdown"
                 else ""
             )
-            assert not re.search(r"<code>[^<]*\\[a-zA-Z]", shown), f"{path.name}: matplotlib cannot draw {shown}"
+            assert not re.search(r"<code>[^<]*\\[a-zA-Z]", shown), (
+                f"{path.name}: matplotlib cannot draw {shown}"
+            )
 
 
 # ---------------------------------------------------------------- the committed one
@@ -299,7 +332,9 @@ def test_the_committed_site_shows_the_committed_figures():
         if name.endswith(".html")
         for link in Reader(files[name].decode()).links
     }
-    assert {name for name in files if name.startswith(("figures/", "notebooks/"))} <= shown, "files that no page shows"
+    assert {name for name in files if name.startswith(("figures/", "notebooks/"))} <= shown, (
+        "files that no page shows"
+    )
 
 
 def test_the_committed_site_is_small_and_says_nothing_about_a_machine_or_a_day():
@@ -343,12 +378,19 @@ def test_every_figure_that_is_no_boxplot_has_words_of_its_own():
 
 
 def test_the_pages_show_every_label_and_say_what_is_missing(texts):
-    shown = {label: texts[f"{entry.notebook}.html"] for label, entry in ENTRIES.items() if label != "tab_claims"}
+    shown = {
+        label: texts[f"{entry.notebook}.html"]
+        for label, entry in ENTRIES.items()
+        if label != "tab_claims"
+    }
     for label, text in shown.items():
         assert f'id="{label}"' in text, label
     assert sum(text.count("Not made in this run.") for text in texts.values()) == len(shown) - 2
     assert "./run_all.sh mini fig4_3</code> makes it" in texts["02_structural_loss.html"]
-    assert f"{len(ENTRIES) - 2} of {len(ENTRIES)} figures and tables were not made" in texts["index.html"]
+    assert (
+        f"{len(ENTRIES) - 2} of {len(ENTRIES)} figures and tables were not made"
+        in texts["index.html"]
+    )
 
 
 def test_the_ledger_shows_every_claim_with_its_verdict(texts):
@@ -358,13 +400,23 @@ def test_the_ledger_shows_every_claim_with_its_verdict(texts):
     verdict, theirs, ours = re.split("<dt>(?:Published|Ours)</dt>", own)
     assert verdict.count('<span class="chip holds">holds</span>') == 2
     assert ".9503 - .8205 = .1298; p = .002, q = ." in theirs
-    means = [as_records("fig4_2").query("model == @model")["value"].mean() for model in ("cosine", "MSE")]
-    assert f"cosine against MSE: {verdicts.arithmetic(*means)}; p = ." in ours and "seeds per model: 1-3" in ours
+    means = [
+        as_records("fig4_2").query("model == @model")["value"].mean() for model in ("cosine", "MSE")
+    ]
+    assert (
+        f"cosine against MSE: {verdicts.arithmetic(*means)}; p = ." in ours
+        and "seeds per model: 1-3" in ours
+    )
     assert '<a href="02_structural_loss.html#fig4_2">' in own
-    assert '<a href="#tab_checks">Checks</a></dt><dd>heads converged, task not at chance</dd>' in own
+    assert (
+        '<a href="#tab_checks">Checks</a></dt><dd>heads converged, task not at chance</dd>' in own
+    )
     assert 'class="claim notrun' in text  # figures 4.3 and later
     figure = texts["02_structural_loss.html"].split('id="fig4_2"')[1].split("</article>")[0]
-    assert '<a href="09_report.html#claim-cosine-over-mse">' in figure and "3 findings rest on it" in figure
+    assert (
+        '<a href="09_report.html#claim-cosine-over-mse">' in figure
+        and "3 findings rest on it" in figure
+    )
 
 
 def test_tiles_bar_and_filter_have_one_order_and_count_every_claim(texts):
@@ -389,21 +441,33 @@ def test_the_ten_are_the_clearest_of_each_section_then_the_clearest_of_the_rest(
     ledger.loc[:, "verdict"] = verdicts.OPEN
     ledger["p"], ledger["p_equivalent"] = np.linspace(0.9, 0.5, len(ledger)), 0.95
     last = ledger.groupby("section", sort=False).tail(1)["id"].tolist()
-    assert ten(ledger, mini) == last and len(last) == 10, "p falls along the ledger, so the last of each section"
-    ledger.loc[3, "p_equivalent"] = 0.1  # the clearest of section 4.4.1, by there being no difference
+    assert ten(ledger, mini) == last and len(last) == 10, (
+        "p falls along the ledger, so the last of each section"
+    )
+    ledger.loc[3, "p_equivalent"] = (
+        0.1  # the clearest of section 4.4.1, by there being no difference
+    )
     chosen = ten(ledger, mini)
     assert ledger.at[3, "id"] in chosen and len(chosen) == 10
     ledger.loc[3, "verdict"] = verdicts.NOT_TESTABLE
     assert ten(ledger, mini) == last
     ledger.loc[ledger["section"] != "4.4", "verdict"] = verdicts.NOT_RUN
-    assert ten(ledger, mini) == ledger.loc[ledger["section"] == "4.4", "id"].tolist(), "no section to take others from"
+    assert ten(ledger, mini) == ledger.loc[ledger["section"] == "4.4", "id"].tolist(), (
+        "no section to take others from"
+    )
     ledger.loc[ledger["section"] == "4.4.1", "verdict"] = verdicts.HOLDS
     chosen = ten(ledger, mini)
-    assert len(chosen) == 9 and chosen == ledger.loc[ledger["id"].isin(chosen), "id"].tolist(), "in the ledger's order"
+    assert len(chosen) == 9 and chosen == ledger.loc[ledger["id"].isin(chosen), "id"].tolist(), (
+        "in the ledger's order"
+    )
 
 
 def test_numbers_stand_beside_the_published_ones(texts):
-    table = texts["02_structural_loss.html"].split('aria-label="Numbers of Figure 4.2"')[-1].split("</table>")[0]
+    table = (
+        texts["02_structural_loss.html"]
+        .split('aria-label="Numbers of Figure 4.2"')[-1]
+        .split("</table>")[0]
+    )
     first = table.split("<tbody>")[1].split("</tr>")[0]
     assert "cosine" in first  # the best first
     assert re.search(r"\d\.\d{4} / \d\.\d{4}|\.\d+ / ", first)
@@ -436,9 +500,9 @@ def test_names():
 def test_a_missing_value_is_an_empty_cell_and_a_thesis_none_a_label(made, mini):
     (made / "figures" / "mini" / "fig4_2.csv").write_text("model,value\nNone,\n")
     shown = site.item(manifest.load()["fig4_2"], mini)
-    assert '<td>None</td><td class="n"></td>' in site.templates().get_template("macros.html.j2").module.table(
-        shown.numbers
-    )
+    assert '<td>None</td><td class="n"></td>' in site.templates().get_template(
+        "macros.html.j2"
+    ).module.table(shown.numbers)
 
 
 def test_a_published_drawing_can_be_switched_to_where_there_is_one(made, mini, monkeypatch):
@@ -453,7 +517,10 @@ def test_a_published_drawing_can_be_switched_to_where_there_is_one(made, mini, m
     content = site.files(mini, claims.check({}))
     text = content["02_structural_loss.html"].decode()
     assert content["figures/published/fig4_2.svg"] == b"<svg/>"
-    assert text.count('type="radio" name="show-fig4_2"') == 2 and 'src="figures/published/fig4_2.svg"' in text
+    assert (
+        text.count('type="radio" name="show-fig4_2"') == 2
+        and 'src="figures/published/fig4_2.svg"' in text
+    )
     assert 'type="radio" name="show-fig4_3"' not in text
 
 
@@ -462,19 +529,33 @@ def test_a_published_drawing_can_be_switched_to_where_there_is_one(made, mini, m
 
 def test_a_page_is_its_notebook_with_outputs_but_without_its_frame(made, mini):
     html = '<style>#T_x {}</style><table id="x" class="dataframe" border="1"><tr><td style="text-align: right;">7</td>'
-    outputs = [nbformat.v4.new_output("stream", name=name, text=f"to {name}\n") for name in ("stdout", "stderr")]
-    outputs += [nbformat.v4.new_output("execute_result", data={"text/html": f"{html}</tr></table>"})]
+    outputs = [
+        nbformat.v4.new_output("stream", name=name, text=f"to {name}\n")
+        for name in ("stdout", "stderr")
+    ]
+    outputs += [
+        nbformat.v4.new_output("execute_result", data={"text/html": f"{html}</tr></table>"})
+    ]
     outputs += [nbformat.v4.new_output("display_data", data={"text/markdown": "so *much* $x^2$"})]
     execute(mini, "06_weighting", *outputs)
     text = site.files(mini, claims.check({}))["06_weighting.html"].decode()
     assert '<pre class="output" tabindex="0">to stdout' in text and "to stderr" not in text
-    assert '<table><tr><td style="text-align: right;">7</td></tr></table>' in text and "T_x" not in text
+    assert (
+        '<table><tr><td style="text-align: right;">7</td></tr></table>' in text
+        and "T_x" not in text
+    )
     assert "Listing 4.1 on three documents" in text and "losses.weighted(structural" in text
-    assert "notebook.start(" not in text and "nb.finish(" not in text and "import pandas" not in text
+    assert (
+        "notebook.start(" not in text and "nb.finish(" not in text and "import pandas" not in text
+    )
 
 
 def test_outputs_of_a_notebook_that_has_changed_since_are_left_out(made, mini):
-    execute(mini, "06_weighting", nbformat.v4.new_output("stream", name="stdout", text="of another time\n"))
+    execute(
+        mini,
+        "06_weighting",
+        nbformat.v4.new_output("stream", name="stdout", text="of another time\n"),
+    )
     path = paths.run_folder(mini) / "executed" / "06_weighting.ipynb"
     path.write_text(path.read_text().replace("torch.ones(3)", "torch.ones(4)"))
     assert "of another time" not in site.files(mini, claims.check({}))["06_weighting.html"].decode()
@@ -482,17 +563,29 @@ def test_outputs_of_a_notebook_that_has_changed_since_are_left_out(made, mini):
 
 def test_a_figure_stands_where_it_is_saved(content):
     text = content["02_structural_loss.html"].decode()
-    order = [text.index(part) for part in ("4.3 How a student is trained", 'id="tab4_4"', 'id="fig4_2"', 'id="fig4_3"')]
+    order = [
+        text.index(part)
+        for part in ("4.3 How a student is trained", 'id="tab4_4"', 'id="fig4_2"', 'id="fig4_3"')
+    ]
     assert order == sorted(order)
 
 
-def test_the_link_of_notebook_09_leads_to_the_site_from_where_the_notebook_is_read(run, mini, monkeypatch):
+def test_the_link_of_notebook_09_leads_to_the_site_from_where_the_notebook_is_read(
+    run, mini, monkeypatch
+):
     """In JupyterLab, and in the copy that `run_all.sh` leaves in another folder; a file:// address opens in neither."""
     cells = nbformat.read(paths.NOTEBOOKS / "09_report.ipynb", 4).cells
     (cell,) = [cell.source for cell in cells if "report" in cell.metadata.get("tags", [])]
     first, shown = paths.run_folder(mini) / "site" / "index.html", []
     monkeypatch.chdir(paths.NOTEBOOKS)
-    names = {"P": mini, "ledger": None, "paths": paths, "os": os, "Markdown": str, "display": shown.append}
+    names = {
+        "P": mini,
+        "ledger": None,
+        "paths": paths,
+        "os": os,
+        "Markdown": str,
+        "display": shown.append,
+    }
     names["site"] = SimpleNamespace(write=lambda profile, ledger: first)
     for folder in (paths.NOTEBOOKS, paths.run_folder(mini) / "executed"):
         exec(cell, dict(names))
@@ -513,7 +606,9 @@ def test_two_runs_with_the_same_numbers_give_the_same_bytes(made, mini):
         printed.metadata = {"taken": second}
         execute(mini, "06_weighting", printed)
         note = made / "artifacts" / "mini" / "provenance" / "fig4_2.json"
-        provenance._write(note, provenance._read(note) | {"written": f"2026-01-0{second}T00:00:00+00:00"})
+        provenance._write(
+            note, provenance._read(note) | {"written": f"2026-01-0{second}T00:00:00+00:00"}
+        )
         return [site.files(mini, ledger, noted=noted) for noted in (False, True)]
 
     (copy, noted), (again, noted_again) = files(1), files(2)
@@ -529,19 +624,30 @@ def test_the_command_writes_what_is_on_disk(made, mini, monkeypatch, capsys):
     ledger = claims.check({}, profile="mini")
     tables.save(ledger, "tab_claims", profile=mini)
     site.main()
-    written = {path.relative_to(made / "copy").as_posix(): path.read_bytes() for path in (made / "copy").rglob("*.*")}
+    written = {
+        path.relative_to(made / "copy").as_posix(): path.read_bytes()
+        for path in (made / "copy").rglob("*.*")
+    }
     assert written == site.files(
         mini, pd.read_csv(made / "figures/mini/tab_claims.csv", dtype={"seeds": str}), noted=False
     )
     same = site.files(mini, ledger, noted=False)
-    assert {name for name in written if written[name] != same.get(name)} == set(), "the CSV holds the whole ledger"
+    assert {name for name in written if written[name] != same.get(name)} == set(), (
+        "the CSV holds the whole ledger"
+    )
 
 
 @pytest.mark.skipif(not (shutil.which("chromium") and COMMITTED.is_dir()), reason="needs chromium")
 @pytest.mark.slow
 def test_in_a_browser_the_search_answers(tmp_path):
     address = f"{(COMMITTED / 'index.html').as_uri()}?q=contrastive"
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", f"--user-data-dir={tmp_path}"]
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        f"--user-data-dir={tmp_path}",
+    ]
     command = ["chromium", *options, "--virtual-time-budget=5000", "--dump-dom", address]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
     answer = shown.split('id="answer"')[1].split("</form>")[0]
@@ -563,14 +669,23 @@ def test_figures_alone_are_no_results(made, mini):
 def test_runs_in_the_store_are_results_with_every_seed_and_nothing_is_computed(run, mini):
     text_sets.texts("all_tasks", mini)  # reads the tasks into the store
     extra = as_records("fig4_3", seeds=1)
-    wanted = pd.concat([as_records("fig4_2", seeds=1), extra[extra["model"] == variants.MM_MSE]])  # a reference
+    wanted = pd.concat(
+        [as_records("fig4_2", seeds=1), extra[extra["model"] == variants.MM_MSE]]
+    )  # a reference
     for one in wanted.itertuples():
         for seed in chapter4.seeds(mini).get(one.model, mini.seeds):
-            recipe = keys.record(variants.parse(one.model), seed, one.task, mini, "validation", None)
+            recipe = keys.record(
+                variants.parse(one.model), seed, one.task, mini, "validation", None
+            )
             value = max(one.value - 0.01 * seed, 0)
             scores = [value] * len(accuracies.examples(one.task, mini, "validation")[0])
             store().record(
-                recipe, lambda value=value, scores=scores: {"accuracy": value, "heads": [value], "scores": scores}
+                recipe,
+                lambda value=value, scores=scores: {
+                    "accuracy": value,
+                    "heads": [value],
+                    "scores": scores,
+                },
             )
     found = claims.our_results(mini)
     assert set(found) == {"fig4_2"}
@@ -599,4 +714,7 @@ def test_a_parameter_with_the_thesis_value_is_no_deviation():
     as_printed = profiles.load("mini", overrides={"training.weight_decay": 0.1})
     assert "Weight decay of the students" not in set(deviations.table(as_printed)["topic"])
     thesis = set(deviations.table(profiles.load("thesis"))["topic"])
-    assert "Documents the students train on (Chapter 4)" not in thesis and "News half of the corpus" in thesis
+    assert (
+        "Documents the students train on (Chapter 4)" not in thesis
+        and "News half of the corpus" in thesis
+    )

@@ -29,7 +29,10 @@ def fresh(monkeypatch):
 
 def started(**changed):
     """Start with a parameters cell and, below it, the one that papermill puts there for `changed`."""
-    cells = ["\n".join(f"{name} = {value!r}" for name, value in given.items()) for given in (PARAMETERS, changed)]
+    cells = [
+        "\n".join(f"{name} = {value!r}" for name, value in given.items())
+        for given in (PARAMETERS, changed)
+    ]
     namespace = {**PARAMETERS, **changed, "In": ["", cells[0], f"# Parameters\n{cells[1]}"]}
     return notebook.start("02_structural_loss", namespace)
 
@@ -42,7 +45,10 @@ def files(folder: Path, label: str) -> list[Path]:
 
 
 def test_start_gives_the_checked_profile():
-    assert started(seeds="0,1", overrides=["heads.epochs=2"]).profile.departures == {"seeds": [0, 1], "heads.epochs": 2}
+    assert started(seeds="0,1", overrides=["heads.epochs=2"]).profile.departures == {
+        "seeds": [0, 1],
+        "heads.epochs": 2,
+    }
 
 
 @pytest.mark.parametrize(
@@ -54,7 +60,10 @@ def test_start_gives_the_checked_profile():
         ({"profile": "mnii"}, "unknown profile 'mnii'; nearest: mini"),
         ({"overrides": {"training.document": 6}}, "nearest: training.documents"),
         ({"only": "cosin"}, "only: no model is called 'cosin'; nearest: cosine"),
-        ({"only": "cosine, DM;*"}, "only: no model is called 'DM;\\*'; nearest: "),  # of notebook 04
+        (
+            {"only": "cosine, DM;*"},
+            "only: no model is called 'DM;\\*'; nearest: ",
+        ),  # of notebook 04
     ],
 )
 def test_start_rejects_what_is_no_parameter(changed, expected):
@@ -63,12 +72,18 @@ def test_start_rejects_what_is_no_parameter(changed, expected):
 
 
 def test_start_wants_the_parameters_cell_first():
-    with pytest.raises(profiles.ParameterError, match="'profile' is not set: run the parameters cell first"):
+    with pytest.raises(
+        profiles.ParameterError, match="'profile' is not set: run the parameters cell first"
+    ):
         notebook.start("02_structural_loss", {})
 
 
 def test_a_cell_that_is_run_again_may_find_the_notebooks_own_variables():
-    again = {**PARAMETERS, "table": [1, 2], "In": ["", 'profile = "mini"\nseeds = None', "table = [1, 2]"]}
+    again = {
+        **PARAMETERS,
+        "table": [1, 2],
+        "In": ["", 'profile = "mini"\nseeds = None', "table = [1, 2]"],
+    }
     started()
     assert notebook.start("02_structural_loss", again).profile.name == "mini"
     again["In"].append('profile = "mini"\nsede = 1')
@@ -80,7 +95,9 @@ def test_finish_wants_every_promised_label(tmp_path, capsys):
     nb = started()
     for label in ("tab4_3", "tab4_4", "fig4_2", "tab_heads"):
         provenance.saved[label] = files(tmp_path, label)
-    with pytest.raises(RuntimeError, match="did not save fig4_3.svg, fig4_3.csv: run the cells above it first"):
+    with pytest.raises(
+        RuntimeError, match="did not save fig4_3.svg, fig4_3.csv: run the cells above it first"
+    ):
         nb.finish()
     provenance.saved["fig4_3"] = files(tmp_path, "fig4_3")
     nb.finish()
@@ -112,13 +129,17 @@ def test_finish_notices_a_file_that_is_gone_or_that_nobody_listed(tmp_path):
     made[0].write_text("x")
     provenance.saved["fig9_9"] = [tmp_path / "fig9_9.svg"]
     provenance.saved["fig9_9"][0].write_text("x")
-    with pytest.raises(RuntimeError, match="saved fig9_9.svg, which params/manifest.yaml does not list"):
+    with pytest.raises(
+        RuntimeError, match="saved fig9_9.svg, which params/manifest.yaml does not list"
+    ):
         nb.finish()
 
 
 def test_asked_knows_the_labels_of_its_notebook():
     assert started().asked("fig4_3", "tab4_3") == ["fig4_3", "tab4_3"]
-    with pytest.raises(ValueError, match="unknown label of 02_structural_loss 'fig4_22'; nearest: fig4_2"):
+    with pytest.raises(
+        ValueError, match="unknown label of 02_structural_loss 'fig4_22'; nearest: fig4_2"
+    ):
         started().asked("fig4_2", "fig4_22")
 
 
@@ -135,7 +156,9 @@ def test_jobs_follow_the_environment_and_start_refuses_what_is_no_number(monkeyp
     assert executors.jobs() == 7
     for wrong in ("abc", "0", "-1", "1.5", "²"):
         monkeypatch.setenv("THESIS_JOBS", wrong)
-        with pytest.raises(profiles.ParameterError, match="THESIS_JOBS: expected a whole number from 1"):
+        with pytest.raises(
+            profiles.ParameterError, match="THESIS_JOBS: expected a whole number from 1"
+        ):
             started()
 
 
@@ -150,22 +173,45 @@ def test_papermill_stops_at_an_unknown_parameter_with_one_line(tmp_path, monkeyp
     source = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     source.cells[0].metadata["tags"] = ["parameters"]
     nbformat.write(source, tmp_path / "in.ipynb")
-    settings = {"kernel_name": "python3", "language": "python", "progress_bar": False, "start_timeout": 120}
+    settings = {
+        "kernel_name": "python3",
+        "language": "python",
+        "progress_bar": False,
+        "start_timeout": 120,
+    }
     with pytest.raises(papermill.PapermillExecutionError, match="unknown parameter 'typo'"):
-        papermill.execute_notebook(tmp_path / "in.ipynb", tmp_path / "out.ipynb", {"typo": 1}, **settings)
+        papermill.execute_notebook(
+            tmp_path / "in.ipynb", tmp_path / "out.ipynb", {"typo": 1}, **settings
+        )
     executed = nbformat.read(tmp_path / "out.ipynb", 4)
-    (error,) = [part for cell in executed.cells for part in cell.get("outputs", []) if part.output_type == "error"]
+    (error,) = [
+        part
+        for cell in executed.cells
+        for part in cell.get("outputs", [])
+        if part.output_type == "error"
+    ]
     assert len(error.traceback) == 1 and "\n" not in error.traceback[0]
     assert not executed.cells[-1].outputs, "the cell after the check must not have run"
 
 
 def test_papermills_command_ends_with_our_line(tmp_path):
     """papermill's own traceback comes before it; `_render_traceback_` keeps ours out."""
-    command = [sys.executable, "-m", "papermill", paths.NOTEBOOKS / "02_structural_loss.ipynb", tmp_path / "out.ipynb"]
+    command = [
+        sys.executable,
+        "-m",
+        "papermill",
+        paths.NOTEBOOKS / "02_structural_loss.ipynb",
+        tmp_path / "out.ipynb",
+    ]
     variables = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
-    done = subprocess.run([*command, "-p", "profile", "labb"], env=variables, capture_output=True, text=True)
+    done = subprocess.run(
+        [*command, "-p", "profile", "labb"], env=variables, capture_output=True, text=True
+    )
     assert done.returncode == 1
-    assert done.stderr.strip().splitlines()[-1] == "ParameterError: unknown profile 'labb'; nearest: lab"
+    assert (
+        done.stderr.strip().splitlines()[-1]
+        == "ParameterError: unknown profile 'labb'; nearest: lab"
+    )
 
 
 def test_an_interrupt_is_one_line_wherever_it_comes_and_ends_idle_workers(tmp_path):
@@ -185,7 +231,9 @@ print(len(psutil.wait_procs(workers, timeout=10)[1]), "workers")
 """
     path = os.pathsep.join([str(paths.ROOT), str(tmp_path)])
     variables = {**os.environ, "PYTHONPATH": path, "IPYTHONDIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=variables, capture_output=True, text=True
+    )
     assert done.stdout.splitlines() == [
         "Interrupted: the workers have ended; what was computed is kept, run the cell again to go on",
         "Interrupted: packages were loading: restart the kernel and run all cells",
@@ -215,5 +263,7 @@ def test_opening_a_notebook_costs_no_heavy_import():
     heavy = "{'torch', 'transformers', 'gensim', 'pandas', 'matplotlib'}"
     check = f"import sys, lib.runner.notebook; print(*{heavy} & set(sys.modules))"
     environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
-    done = subprocess.run([sys.executable, "-c", check], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", check], env=environment, capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == ""

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from lib.config import paths, profiles
-from lib.findings import costs
+from lib.ledger import costs
 from lib.runner import ahead, run_all, run_notebook, schedule
 
 kernels = pytest.mark.smoke  # starts notebooks' kernels: seconds each
@@ -88,14 +88,22 @@ def variables(root: Path, **more: str) -> dict[str, str]:
 
 def run(root: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command(*words), env=variables(root, **more), cwd=root, capture_output=True, text=True, timeout=120
+        command(*words),
+        env=variables(root, **more),
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
 
 
 def results(output: str) -> dict[str, str]:
     """label -> made / reused / failed, read from the table at the end."""
     rows = [line.split() for line in output.split("label ")[-1].splitlines()[1:]]
-    return {row[0]: row[2] for row in rows[: next((i for i, row in enumerate(rows) if not row), len(rows))]}
+    return {
+        row[0]: row[2]
+        for row in rows[: next((i for i, row in enumerate(rows) if not row), len(rows))]
+    }
 
 
 @kernels
@@ -104,7 +112,15 @@ def test_makes_everything_then_reuses_everything_then_repairs(checkout):
     assert first.returncode == 0, first.stdout + first.stderr
     assert results(first.stdout) == {"fig1_1": "made", "tab1_2": "made", "fig2_1": "made"}
     assert sorted(path.name for path in (checkout / "figures/mini").iterdir()) == sorted(
-        ["fig1_1.svg", "fig1_1.csv", "tab1_2.csv", "tab1_2.md", "tab1_2.tex", "fig2_1.svg", "fig2_1.csv"]
+        [
+            "fig1_1.svg",
+            "fig1_1.csv",
+            "tab1_2.csv",
+            "tab1_2.md",
+            "tab1_2.tex",
+            "fig2_1.svg",
+            "fig2_1.csv",
+        ]
     )
     executed = sorted(path.name for path in (checkout / "artifacts/mini/executed").iterdir())
     assert executed == ["01_first.ipynb", "02_second.ipynb"], (
@@ -120,15 +136,25 @@ def test_makes_everything_then_reuses_everything_then_repairs(checkout):
     (checkout / "figures/mini/tab1_2.md").unlink()
     plan = run(checkout, "--dry-run").stdout
     assert "because not as its last run left them: fig1_1.svg, tab1_2.md\n" in plan
-    assert (checkout / "figures/mini/fig1_1.svg").read_text() == "damaged", "a dry run changes nothing"
+    assert (checkout / "figures/mini/fig1_1.svg").read_text() == "damaged", (
+        "a dry run changes nothing"
+    )
     told = checkout / "artifacts/mini/provenance/fig2_1.json"
     whole = told.read_text()
     told.write_text(whole[:-9])
-    assert "because not as its last run left them: fig2_1.json\n" in run(checkout, "02", "--dry-run").stdout
+    assert (
+        "because not as its last run left them: fig2_1.json\n"
+        in run(checkout, "02", "--dry-run").stdout
+    )
     told.write_text(whole)
     (note,) = checkout.rglob("runs/02_second.json")
     whole = note.read_text()
-    for damage in ("[]", "[" * 100_000, '{"inputs": 5}', json.dumps(json.loads(whole) | {"inputs": {"lib": [1]}})):
+    for damage in (
+        "[]",
+        "[" * 100_000,
+        '{"inputs": 5}',
+        json.dumps(json.loads(whole) | {"inputs": {"lib": [1]}}),
+    ):
         note.write_text(damage)
         plan = run(checkout, "02", "--dry-run")
         assert plan.returncode == 0 and not plan.stderr and "be reused" not in plan.stdout
@@ -148,7 +174,10 @@ def test_makes_everything_then_reuses_everything_then_repairs(checkout):
 def test_one_label_runs_one_notebook_and_asks_it_for_that_label_alone(checkout):
     done = run(checkout, "mini", "fig1_1")
     assert results(done.stdout) == {"fig1_1": "made"}
-    assert sorted(path.name for path in (checkout / "figures/mini").iterdir()) == ["fig1_1.csv", "fig1_1.svg"]
+    assert sorted(path.name for path in (checkout / "figures/mini").iterdir()) == [
+        "fig1_1.csv",
+        "fig1_1.svg",
+    ]
     owed = "not as its last run left them: tab1_2.csv, tab1_2.md, tab1_2.tex"
     assert owed in run(checkout, "01", "--dry-run").stdout, "the rest of the notebook is still owed"
 
@@ -169,7 +198,9 @@ def test_one_failed_notebook_does_not_stop_the_rest(checkout):
     done = run(checkout)
     assert done.returncode == 1
     assert results(done.stdout) == {"fig1_1": "failed", "tab1_2": "failed", "fig2_1": "made"}
-    assert "cell 4/7: ValueError: no such luck" in done.stdout, "counted as in the file, without papermill's own cell"
+    assert "cell 4/7: ValueError: no such luck" in done.stdout, (
+        "counted as in the file, without papermill's own cell"
+    )
     failed = "artifacts/mini/executed/01_first.ipynb"
     assert f"jupyter lab {failed}" in done.stdout and (checkout / failed).exists()
 
@@ -183,9 +214,18 @@ WAYS_TO_FAIL = {
     "13_stops_short": (["MAKE"], "its last cell is not nb.finish()"),
     "14_saves_nothing": (["nb.finish()"], "did not save fig14_saves_nothing"),
     "15_removes": (["MAKE", "made[0].unlink()", "nb.finish()"], "did not save fig15_removes.svg"),
-    "16_saves_more": (["MAKE", 'save("fig9_9", [".svg"])', "nb.finish()"], "saved fig9_9.svg, which params/manifest"),
-    "18_magic": (["%nosuchmagic", "nb.finish()"], "cell 4/5: UsageError: Line magic function `%nosuchmagic` not found"),
-    "17_untagged": (["MAKE", "nb.finish()"], "expected exactly one cell tagged 'parameters', found 0"),
+    "16_saves_more": (
+        ["MAKE", 'save("fig9_9", [".svg"])', "nb.finish()"],
+        "saved fig9_9.svg, which params/manifest",
+    ),
+    "18_magic": (
+        ["%nosuchmagic", "nb.finish()"],
+        "cell 4/5: UsageError: Line magic function `%nosuchmagic` not found",
+    ),
+    "17_untagged": (
+        ["MAKE", "nb.finish()"],
+        "expected exactly one cell tagged 'parameters', found 0",
+    ),
 }
 
 
@@ -195,8 +235,12 @@ def test_what_only_looks_complete_is_not_done(checkout):
     for name, (cells, _) in WAYS_TO_FAIL.items():
         make = f'save("fig{name}", [".svg", ".csv"])\nmade = provenance.saved["fig{name}"]'
         sources = [make if cell == "MAKE" else cell for cell in cells]
-        write_notebook(checkout, name, *sources, tags=() if name == "17_untagged" else ("parameters",))
-        lines.append(f'fig{name}: {{notebook: {name}, kind: figure, section: "1", minutes: 1, title: x}}\n')
+        write_notebook(
+            checkout, name, *sources, tags=() if name == "17_untagged" else ("parameters",)
+        )
+        lines.append(
+            f'fig{name}: {{notebook: {name}, kind: figure, section: "1", minutes: 1, title: x}}\n'
+        )
     (checkout / "params" / "manifest.yaml").write_text(MANIFEST + "".join(lines))
     done = run(checkout, *WAYS_TO_FAIL)
     assert done.returncode == 1
@@ -205,7 +249,9 @@ def test_what_only_looks_complete_is_not_done(checkout):
         told = done.stdout.split(f"{name} failed")[1].split("\n\n")[0]
         assert said in told, done.stdout
     plan = run(checkout, *WAYS_TO_FAIL, "--dry-run").stdout
-    assert plan.count("it has not run to its end") == len(WAYS_TO_FAIL), "none may count as done the next time"
+    assert plan.count("it has not run to its end") == len(WAYS_TO_FAIL), (
+        "none may count as done the next time"
+    )
 
 
 @kernels
@@ -224,7 +270,10 @@ provenance.saved["report"] = [path]"""
     assert "it shows what the notebooks before it make" in run(checkout, *words, "--dry-run").stdout
     assert results(run(checkout, *words).stdout) == {"fig2_1": "made", "report": "made"}
     assert (checkout / "artifacts/mini/site/index.html").read_text() == f"new {DOCUMENTS}"
-    for profile, told in (("mini", "would be reused"), ("lab", "changed: results")):  # a page shows others' claims, too
+    for profile, told in (
+        ("mini", "would be reused"),
+        ("lab", "changed: results"),
+    ):  # a page shows others' claims, too
         (checkout / f"figures/{profile}").mkdir(exist_ok=True)
         (checkout / f"figures/{profile}/tab_claims.csv").write_text("id,verdict\n")
         assert told in run(checkout, "report", "--dry-run").stdout
@@ -238,13 +287,22 @@ provenance.saved["report"] = [path]"""
         (["--forse"], "unrecognized arguments: --forse"),
         (["mini", "lab"], "two profiles at once"),
         (["mini", "--size", "big"], "unknown profile 'mini_big'; nearest: mini"),
-        (["lab", "--budget", "tpu"], "expected lab --budget cpu or lab --budget gpu, got lab --budget tpu"),
-        (["--budget", "gpu"], "expected lab --budget cpu or lab --budget gpu, got mini --budget gpu"),
+        (
+            ["lab", "--budget", "tpu"],
+            "expected lab --budget cpu or lab --budget gpu, got lab --budget tpu",
+        ),
+        (
+            ["--budget", "gpu"],
+            "expected lab --budget cpu or lab --budget gpu, got mini --budget gpu",
+        ),
         (
             ["--set", "training.document=4"],
             "params/mini.yaml: training.document: unknown key; nearest: training.documents",
         ),
-        (["--set", "training.documents=four"], "training.documents: expected a valid integer, got 'four'"),
+        (
+            ["--set", "training.documents=four"],
+            "training.documents: expected a valid integer, got 'four'",
+        ),
         (["--jobs", "0"], "--jobs: expected a whole number from 1 to 9999, got '0'"),
         (["--jobs", "99999"], "--jobs: expected a whole number from 1 to 9999, got '99999'"),
         (["--jobs", "²"], "--jobs: expected a whole number from 1 to 9999, got '²'"),
@@ -273,7 +331,9 @@ def test_a_wrong_request_is_one_clear_line_and_runs_nothing(checkout, words, sai
         (["--budget", "gpu"], "lab_gpu", {"fig4_1", "fig4_10", "fig4_11", "fig4_12"}),
     ],
 )
-def test_a_budget_names_its_profile_and_what_it_shows(monkeypatch, tmp_path, words, profile, figures):
+def test_a_budget_names_its_profile_and_what_it_shows(
+    monkeypatch, tmp_path, words, profile, figures
+):
     """Without a request; asked for by its label, a figure that the budget leaves out is made all the same."""
     monkeypatch.setenv("THESIS_DATA", str(tmp_path))
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
@@ -290,25 +350,44 @@ def test_a_budget_names_its_profile_and_what_it_shows(monkeypatch, tmp_path, wor
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["corpus.folders=[nowhere]"], "nowhere: no such dataset folder, or no documents.jsonl in it"),
-        (["tasks.folders={MINE: own/mine}"], "own/tasks/mine: expected a folder with train.jsonl and test.jsonl"),
-        (["tasks.folders={MINE: nowhere/mine}"], "nowhere/tasks/mine: expected a folder with train.jsonl"),
+        (
+            ["corpus.folders=[nowhere]"],
+            "nowhere: no such dataset folder, or no documents.jsonl in it",
+        ),
+        (
+            ["tasks.folders={MINE: own/mine}"],
+            "own/tasks/mine: expected a folder with train.jsonl and test.jsonl",
+        ),
+        (
+            ["tasks.folders={MINE: nowhere/mine}"],
+            "nowhere/tasks/mine: expected a folder with train.jsonl",
+        ),
         (["data_root=nowhere"], "the data root 'nowhere' is not a folder"),
-        (["tasks.folders={MINE: own/found}"], "tasks.folders names no classification; notebooks from 02 on judge"),
+        (
+            ["tasks.folders={MINE: own/found}"],
+            "tasks.folders names no classification; notebooks from 02 on judge",
+        ),
     ],
 )
 def test_missing_data_is_one_clear_line_and_runs_nothing(checkout, tmp_path, words, said):
     for file in ("documents.jsonl", "tasks/topic/train.jsonl", "tasks/found/relevant.json"):
         (tmp_path / "own" / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "own" / file).write_text("{}")
-    own = ["build=null", f"data_root={tmp_path}", "corpus.folders=[own]", "tasks.folders={MINE: own/topic}"]
+    own = [
+        "build=null",
+        f"data_root={tmp_path}",
+        "corpus.folders=[own]",
+        "tasks.folders={MINE: own/topic}",
+    ]
     assert run(checkout, "--dry-run", "--set", *own).returncode == 0
     done = run(checkout, "--set", *own, *words)
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.count("\n") == 1 and said in done.stderr
     assert not (checkout / "artifacts").exists()
     if "found" in words[0]:
-        assert run(checkout, "01", "--dry-run", "--set", *own, *words).returncode == 0, "describes the data"
+        assert run(checkout, "01", "--dry-run", "--set", *own, *words).returncode == 0, (
+            "describes the data"
+        )
 
 
 @pytest.mark.parametrize("jobs", ["abc", "0", "²"])
@@ -316,7 +395,10 @@ def test_a_wrong_number_of_jobs_is_found_at_once(checkout, jobs):
     begin = time.monotonic()
     done = run(checkout, THESIS_JOBS=jobs)
     assert time.monotonic() - begin < 5 and done.returncode == 2
-    assert done.stderr == f"run_all.sh: THESIS_JOBS: expected a whole number from 1 to 9999, got {jobs!r}\n"
+    assert (
+        done.stderr
+        == f"run_all.sh: THESIS_JOBS: expected a whole number from 1 to 9999, got {jobs!r}\n"
+    )
     assert not (checkout / "artifacts").exists()
 
 
@@ -336,7 +418,11 @@ def test_a_folder_that_cannot_be_written_is_one_clear_line(checkout, tmp_path):
     blocked.write_text("not a folder")
     done = run(checkout, "fig1_1", THESIS_ARTIFACTS=str(blocked / "artifacts"))
     assert done.returncode == 1
-    assert done.stderr.count("\n") == 1 and str(blocked) in done.stderr and "THESIS_ARTIFACTS" in done.stderr
+    assert (
+        done.stderr.count("\n") == 1
+        and str(blocked) in done.stderr
+        and "THESIS_ARTIFACTS" in done.stderr
+    )
 
 
 SLEEPER = """
@@ -352,9 +438,16 @@ def start_sleeper(root: Path) -> tuple[subprocess.Popen[str], list[psutil.Proces
     write_notebook(root, "01_first", SLEEPER, *FIRST, "nb.finish()")
     words = command("01_first")
     process = subprocess.Popen(
-        words, env=variables(root), cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        words,
+        env=variables(root),
+        cwd=root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
-    wait_for(lambda: (root / "artifacts/running").exists() and (root / "artifacts/running").read_text())
+    wait_for(
+        lambda: (root / "artifacts/running").exists() and (root / "artifacts/running").read_text()
+    )
     below = psutil.Process(process.pid).children(recursive=True)
     assert len(below) >= 3, "the keeper, the kernel and the worker"
     return process, below
@@ -377,7 +470,9 @@ def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
 
 
 @kernels
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+)
 def test_a_stopped_run_leaves_no_process_and_no_lock(checkout, number, code):
     process, below = start_sleeper(checkout)
     process.send_signal(number)
@@ -393,7 +488,9 @@ def test_a_stopped_run_leaves_no_process_and_no_lock(checkout, number, code):
 
 
 @kernels
-@pytest.mark.skipif(run_all.executors.DRIVER.exists(), reason="a GPU may be at work: nothing is trained beside it")
+@pytest.mark.skipif(
+    run_all.executors.DRIVER.exists(), reason="a GPU may be at work: nothing is trained beside it"
+)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_idle_cores_train_what_later_notebooks_ask_for(checkout, number):
     """The second notebook only sleeps, the third asks for Figure 4.2: its models are trained meanwhile, at a low
@@ -402,7 +499,9 @@ def test_idle_cores_train_what_later_notebooks_ask_for(checkout, number):
     (checkout / "params/manifest.yaml").write_text(MANIFEST + more)
     write_notebook(checkout, "02_second", SLEEPER, SECOND, "nb.finish()")
     write_notebook(checkout, "03_third", SECOND.replace("fig2_1", "fig4_2"), "nb.finish()")
-    process = subprocess.Popen(command("smoke"), env=variables(checkout), cwd=checkout, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command("smoke"), env=variables(checkout), cwd=checkout, stdout=subprocess.DEVNULL
+    )
     try:
         wait_for((checkout / "artifacts/running").exists)
         wait_for(lambda: [*checkout.glob("artifacts/store/embeddings/*.note")], seconds=110)
@@ -411,7 +510,9 @@ def test_idle_cores_train_what_later_notebooks_ask_for(checkout, number):
         (main,) = (pid for pid, name in names.items() if "lib.runner.ahead" in name)
         assert len(names) > 1, "its workers"
         for file, said in (("autogroup", f"nice {ahead.NICE}"), ("oom_score_adj", "1000")):
-            if (path := Path(f"/proc/{main}/{file}")).exists():  # else a niced session takes half of the cores
+            if (
+                path := Path(f"/proc/{main}/{file}")
+            ).exists():  # else a niced session takes half of the cores
                 assert path.read_text().strip().endswith(said)
     finally:
         process.send_signal(number)
@@ -425,7 +526,11 @@ def test_training_ahead_ends_with_the_last_notebook(monkeypatch):
     shell = [sys.executable, "-c", f"import subprocess; subprocess.run({sleep!r})"]
     spared, other = subprocess.Popen(shell), subprocess.Popen(shell)
     monkeypatch.setattr(run_all, "train_ahead", lambda *_: spared)
-    wait_for(lambda: len(psutil.Process(spared.pid).children() + psutil.Process(other.pid).children()) == 2)
+    wait_for(
+        lambda: (
+            len(psutil.Process(spared.pid).children() + psutil.Process(other.pid).children()) == 2
+        )
+    )
     below = psutil.Process(spared.pid).children()
 
     def execute(plan, options, heading, pid):
@@ -447,7 +552,12 @@ def test_a_label_that_fails_ahead_does_not_keep_others_from_being_trained(monkey
         trained.append((label, profile.training.documents, profile.seeds, profile.only))
         raise ValueError(f"{label} failed")
 
-    parameters = {"profile": "smoke", "seeds": "0,1", "only": "cosine", "overrides": ["training.documents=30"]}
+    parameters = {
+        "profile": "smoke",
+        "seeds": "0,1",
+        "only": "cosine",
+        "overrides": ["training.documents=30"],
+    }
     job = {"parameters": parameters, "labels": ["fig4_2", "fig4_3"], "runner": os.getppid()}
     monkeypatch.setattr(sys, "argv", ["ahead", json.dumps(job)])
     monkeypatch.setattr(costs, "train", train)
@@ -471,14 +581,22 @@ def test_a_label_that_fails_ahead_does_not_keep_others_from_being_trained(monkey
         (["thesis", "fig4_2", "fig4_5"], {}, None),
     ],
 )
-def test_no_more_processes_work_than_a_person_asked_for(monkeypatch, tmp_path, words, variables, expected):
+def test_no_more_processes_work_than_a_person_asked_for(
+    monkeypatch, tmp_path, words, variables, expected
+):
     for name in ("THESIS_JOBS", "THESIS_DASK"):
         monkeypatch.setenv(name, variables.get(name, ""))
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
-    monkeypatch.setattr(run_all.executors, "DRIVER", tmp_path / ("" if "GPU" in variables else "no GPU"))
+    monkeypatch.setattr(
+        run_all.executors, "DRIVER", tmp_path / ("" if "GPU" in variables else "no GPU")
+    )
     started = []
-    monkeypatch.setattr(run_all.subprocess, "Popen", lambda *command, **options: started.append((command, options)))
-    monkeypatch.setattr(run_all.executors, "jobs", lambda asked: 3)  # torch is not asked for the GPU
+    monkeypatch.setattr(
+        run_all.subprocess, "Popen", lambda *command, **options: started.append((command, options))
+    )
+    monkeypatch.setattr(
+        run_all.executors, "jobs", lambda asked: 3
+    )  # torch is not asked for the GPU
     options = schedule.arguments([*words, "--seeds", "0,1"])
     run_all.train_ahead(schedule.plans(options, profiles.load(options.profile)), options)
     assert bool(started) == bool(expected)
@@ -493,7 +611,9 @@ def test_no_more_processes_work_than_a_person_asked_for(monkeypatch, tmp_path, w
 def test_the_second_of_two_runs_waits_for_the_first(checkout):
     first, _ = start_sleeper(checkout)
     words = command("fig2_1")
-    second = subprocess.Popen(words, env=variables(checkout), cwd=checkout, stdout=subprocess.PIPE, text=True)
+    second = subprocess.Popen(
+        words, env=variables(checkout), cwd=checkout, stdout=subprocess.PIPE, text=True
+    )
     try:
         line = second.stdout.readline()
         assert line == "another run is at work on artifacts/mini, waiting\n"
@@ -512,7 +632,9 @@ def test_the_second_of_two_runs_waits_for_the_first(checkout):
 def test_the_kernel_is_this_python_whatever_lies_in_the_home(checkout, tmp_path):
     spec = tmp_path / "home/.local/share/jupyter/kernels/python3"
     spec.mkdir(parents=True)
-    (spec / "kernel.json").write_text(json.dumps({"argv": ["/bin/false"], "display_name": "x", "language": "python"}))
+    (spec / "kernel.json").write_text(
+        json.dumps({"argv": ["/bin/false"], "display_name": "x", "language": "python"})
+    )
     startup = tmp_path / "home/.ipython/profile_default/startup"
     startup.mkdir(parents=True)
     (startup / "00.py").write_text("import os; os._exit(1)")
@@ -535,8 +657,16 @@ def test_the_status_line_names_the_cell_the_step_and_the_time(checkout):
 
 
 def test_what_the_data_of_thesis_lack_is_told_once_and_nothing_begins(tmp_path):
-    variables = {"THESIS_ARTIFACTS": tmp_path / "artifacts", "HF_HOME": tmp_path / "home", "HF_HUB_OFFLINE": "1"}
-    variables = {**os.environ, **{key: str(value) for key, value in variables.items()}, "PYTHONPATH": str(paths.ROOT)}
+    variables = {
+        "THESIS_ARTIFACTS": tmp_path / "artifacts",
+        "HF_HOME": tmp_path / "home",
+        "HF_HUB_OFFLINE": "1",
+    }
+    variables = {
+        **os.environ,
+        **{key: str(value) for key, value in variables.items()},
+        "PYTHONPATH": str(paths.ROOT),
+    }
     command = [sys.executable, "-P", "-m", "lib.runner.run_all", "thesis", "01", "02"]
     done = subprocess.run(command, env=variables, capture_output=True, text=True)
     assert done.returncode == 2 and "runs, because" not in done.stdout, done.stdout + done.stderr

@@ -23,7 +23,9 @@ from lib.runner import set_up
 ROOT = paths.ROOT
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 LOCK_LINES = [
-    line for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines() if line and line[0] != "#"
+    line
+    for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    if line and line[0] != "#"
 ]
 # Import names that differ from the names of their distributions.
 DISTRIBUTIONS = {
@@ -33,7 +35,16 @@ DISTRIBUTIONS = {
     "sentence_transformers": "sentence-transformers",
 }
 # Only their commands or their data are used.
-NEVER_IMPORTED = {"jupyterlab", "ipykernel", "nbstripout", "ruff", "codespell", "setuptools", "mypy", "pytest-xdist"}
+NEVER_IMPORTED = {
+    "jupyterlab",
+    "ipykernel",
+    "nbstripout",
+    "ruff",
+    "codespell",
+    "setuptools",
+    "mypy",
+    "pytest-xdist",
+}
 
 
 def normal(name: str) -> str:
@@ -60,7 +71,9 @@ def imported(folder: str) -> set[str]:
 def test_the_lock_pins_every_direct_dependency_and_nothing_twice():
     assert DIRECT <= LOCKED.keys()
     assert len(LOCKED) == len(LOCK_LINES)
-    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][0-9a-z.]*", line) for line in LOCK_LINES), "no tags, no hashes"
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][0-9a-z.]*", line) for line in LOCK_LINES), (
+        "no tags, no hashes"
+    )
     assert LOCKED["torch"] == "2.13.0"
     assert not [name for name in LOCKED if name.startswith(("nvidia-", "triton", "pip"))]
 
@@ -94,14 +107,21 @@ def test_every_locked_package_admits_the_oldest_python_that_the_project_names():
             asked = importlib.metadata.metadata(name).get("Requires-Python") or ""
         except importlib.metadata.PackageNotFoundError:
             continue  # needed on another system only
-        if any(tuple(map(int, floor.split("."))) > (*oldest, 0) for floor in re.findall(r">=\s*([\d.]*\d)", asked)):
+        if any(
+            tuple(map(int, floor.split("."))) > (*oldest, 0)
+            for floor in re.findall(r">=\s*([\d.]*\d)", asked)
+        ):
             newer[name] = asked
     assert not newer
 
 
 def test_environment_yml_holds_python_pip_the_lock_and_the_project():
     environment = YAML(typ="safe", pure=True).load(ROOT / "environment.yml")
-    assert environment["dependencies"] == ["python=3.11", "pip", {"pip": ["-r requirements.lock", "-e ."]}]
+    assert environment["dependencies"] == [
+        "python=3.11",
+        "pip",
+        {"pip": ["-r requirements.lock", "-e ."]},
+    ]
 
 
 def test_every_import_is_a_direct_dependency():
@@ -114,14 +134,25 @@ def test_every_import_is_a_direct_dependency():
 def test_every_direct_dependency_has_a_reason_and_is_used():
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     for name in PROJECT["dependencies"]:
-        assert re.search(rf'^    "{re.escape(name)}",  # \w.{{5,}}$', text, re.MULTILINE), f"{name}: no reason"
+        assert re.search(rf'^    "{re.escape(name)}",  # \w.{{5,}}$', text, re.MULTILINE), (
+            f"{name}: no reason"
+        )
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "lib").rglob("*.py"))
     named = {name for name in DIRECT if name in normal(sources)}
     assert DIRECT - imported("lib") - imported("tests") - NEVER_IMPORTED - named == set()
 
 
 def test_what_must_import_quickly_imports_nothing_heavy():
-    heavy = {"torch", "transformers", "gensim", "pandas", "matplotlib", "scipy", "sklearn", "seaborn"}
+    heavy = {
+        "torch",
+        "transformers",
+        "gensim",
+        "pandas",
+        "matplotlib",
+        "scipy",
+        "sklearn",
+        "seaborn",
+    }
     for name in (
         "config/profiles",
         "config/paths",
@@ -132,7 +163,12 @@ def test_what_must_import_quickly_imports_nothing_heavy():
     ):
         tree = ast.parse((ROOT / "lib" / f"{name}.py").read_text(encoding="utf-8"))
         at_top = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
-        names = {alias.name.split(".")[0] for node in at_top if isinstance(node, ast.Import) for alias in node.names}
+        names = {
+            alias.name.split(".")[0]
+            for node in at_top
+            if isinstance(node, ast.Import)
+            for alias in node.names
+        }
         names |= {node.module.split(".")[0] for node in at_top if isinstance(node, ast.ImportFrom)}
         assert not names & heavy, f"lib.{name}"
 
@@ -140,25 +176,43 @@ def test_what_must_import_quickly_imports_nothing_heavy():
 @pytest.fixture
 def clone(tmp_path):
     """A clone with nothing installed, whose run_all is a stub that tells which Python runs it."""
-    for name in ("requirements.lock", "run_all.sh", "lib/__init__.py", "lib/runner/set_up.py", "lib/runner/set_up.sh"):
+    for name in (
+        "requirements.lock",
+        "run_all.sh",
+        "lib/__init__.py",
+        "lib/runner/set_up.py",
+        "lib/runner/set_up.sh",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "lib/runner/__init__.py").touch()
-    (tmp_path / "lib/runner/run_all.py").write_text("import lib, sys\nprint('runs', sys.executable, lib.__file__)")
+    (tmp_path / "lib/runner/run_all.py").write_text(
+        "import lib, sys\nprint('runs', sys.executable, lib.__file__)"
+    )
     return tmp_path
 
 
 def outside(root: Path, **more: str) -> dict[str, str]:
     """A caller's environment with no usable environment active."""
-    return {**os.environ, "VIRTUAL_ENV": str(root / "nowhere"), "PIP_CONFIG_FILE": os.devnull, "NO_PROXY": "*", **more}
+    return {
+        **os.environ,
+        "VIRTUAL_ENV": str(root / "nowhere"),
+        "PIP_CONFIG_FILE": os.devnull,
+        "NO_PROXY": "*",
+        **more,
+    }
 
 
 def call(root: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
     environment = outside(root, **more)
-    return subprocess.run([root / "run_all.sh", *words], env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [root / "run_all.sh", *words], env=environment, capture_output=True, text=True, timeout=120
+    )
 
 
-def test_an_environment_that_holds_the_pins_is_used_and_one_that_does_not_is_named(clone, monkeypatch):
+def test_an_environment_that_holds_the_pins_is_used_and_one_that_does_not_is_named(
+    clone, monkeypatch
+):
     lock = clone / "requirements.lock"
     lock.write_text(f"tqdm=={LOCKED['tqdm']}  # why\n")
     monkeypatch.setattr(set_up, "__file__", str(clone / "lib/runner/set_up.py"))
@@ -183,7 +237,11 @@ def test_dry_run_and_help_make_nothing(clone, words):
 def test_setup_alone_sets_up_and_what_follows_runs_in_it(clone):
     (clone / "requirements.lock").write_text("")
     refused = call(clone, "--setup", "mini")
-    assert refused.returncode == 2 and refused.stderr.count("\n") == 1 and not (clone / ".venv").exists()
+    assert (
+        refused.returncode == 2
+        and refused.stderr.count("\n") == 1
+        and not (clone / ".venv").exists()
+    )
     done = call(clone, "--setup")
     assert done.returncode == 0 and done.stdout == f"ready: {clone}/.venv/bin/python\n", done.stderr
     assert call(clone).stdout == f"runs {clone}/.venv/bin/python {clone}/lib/__init__.py\n"
@@ -200,7 +258,9 @@ def test_lab_opens_jupyterlab_where_its_kernels_find_lib(clone):
     root = f"--ServerApp.root_dir={clone}"  # that of a notebook alone would be its folder, which no link leaves
     assert opened.stdout == f"{[root]} {clone}\n", opened.stderr
     words = ["my notebook.ipynb", "--no-browser"]
-    assert call(clone, "--lab", *words, VIRTUAL_ENV=sys.prefix).stdout == f"{[root, *words]} {clone}\n"
+    assert (
+        call(clone, "--lab", *words, VIRTUAL_ENV=sys.prefix).stdout == f"{[root, *words]} {clone}\n"
+    )
 
 
 def test_somebodys_own_venv_is_never_removed(clone):
@@ -217,7 +277,9 @@ def test_a_failed_installation_says_why_and_is_tried_again(clone):
     (clone / "requirements.lock").write_text("tqdm==0.0.0.not-a-version\n")
     done = call(clone, "--setup")
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert "ERROR: " in done.stderr and done.stderr.splitlines()[-1].startswith("set-up failed: pip says above why")
+    assert "ERROR: " in done.stderr and done.stderr.splitlines()[-1].startswith(
+        "set-up failed: pip says above why"
+    )
     (clone / "requirements.lock").write_text("")
     assert call(clone, "--setup").stdout == f"ready: {clone}/.venv/bin/python\n"
 

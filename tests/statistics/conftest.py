@@ -24,13 +24,19 @@ def simulated(rng, models, *, effects=None, seeds=3, seed_sd=0.008, tasks=6, exa
     shift = shift[owner] + seed_sd * rng.standard_normal(len(owner))
     share = rng.pareto(2, articles) + 1 if ragged else np.ones(articles)
     pools = 2 if shared else 6
-    common, own = rng.standard_normal(pools * articles), rng.standard_normal((models, pools * articles))
+    common, own = (
+        rng.standard_normal(pools * articles),
+        rng.standard_normal((models, pools * articles)),
+    )
     scores = {}
     for task in range(6 - tasks, 6):
         groups = rng.choice(articles, (examples, 2 if task > 1 else 1), p=share / share.sum())
         groups += articles * ((task == 1) if shared else task)
         width = groups.shape[1]
-        easy = np.sqrt(0.05 / width) * common[groups].sum(1) + np.sqrt(article / width) * own[:, groups].sum(2)[owner]
+        easy = (
+            np.sqrt(0.05 / width) * common[groups].sum(1)
+            + np.sqrt(article / width) * own[:, groups].sum(2)[owner]
+        )
         easy += np.sqrt(0.95 - article - example - interaction) * rng.standard_normal(examples)
         easy += np.sqrt(example) * rng.standard_normal((models, examples))[owner]
         easy += np.sqrt(interaction) * rng.standard_normal((len(owner), examples))

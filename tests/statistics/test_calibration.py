@@ -25,7 +25,12 @@ PAIRS = [partial(judge, [[pair(MODELS[number], MODELS[number + 1])]]) for number
 CLOSE_MINI = {"articles": 13, "examples": 450}
 UNLIKE_MINI = CLOSE_MINI | {"article": 0.02}
 HEAVY = {"article": 0.3, "example": 0.1, "interaction": 0.1}
-CLOSE = {"article": 0.0, "example": 0.004, "interaction": 0.004, "seed_sd": 0.003}  # as one model on texts cut or whole
+CLOSE = {
+    "article": 0.0,
+    "example": 0.004,
+    "interaction": 0.004,
+    "seed_sd": 0.003,
+}  # as one model on texts cut or whole
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +97,12 @@ def test_power_with_forty_articles(simulate, effect, least):
 
 @pytest.mark.parametrize(
     ("settings", "effect", "power"),
-    [(CLOSE_MINI, 0.05, 0.6), (UNLIKE_MINI, 0.05, 1 / 6), (CLOSE_MINI, 0.02, 0.1), (UNLIKE_MINI, 0.02, 0.05)],
+    [
+        (CLOSE_MINI, 0.05, 0.6),
+        (UNLIKE_MINI, 0.05, 1 / 6),
+        (CLOSE_MINI, 0.02, 0.1),
+        (UNLIKE_MINI, 0.02, 0.05),
+    ],
 )
 def test_power_at_the_size_of_mini(simulate, settings, effect, power):
     """As params/mini_sizes.md tells it; 180 verdicts have an error of .04 at most."""
@@ -120,7 +130,11 @@ def test_one_of_37_alike_is_seldom_judged_against_the_others(simulate):
 
 
 def test_the_best_of_one_group_against_the_best_of_another(simulate):
-    best = [partial(judge, [[pair(one, other) for other in MODELS[4:9]] for one in MODELS[:4]], at_least=1)]
+    best = [
+        partial(
+            judge, [[pair(one, other) for other in MODELS[4:9]] for one in MODELS[:4]], at_least=1
+        )
+    ]
     found = rates(simulate, best, 120, models=9, examples=100)
     assert found[HOLDS] + found[REVERSED] <= limit(120), found
     assert rates(simulate, best, 25, models=9, effects=[0, 0, 0, 0.15] + [0] * 5)[HOLDS] >= 0.8
@@ -146,7 +160,9 @@ def test_equal_spreads(simulate, spread):
 
 def test_a_larger_spread(simulate):
     spreads = partial(judge_spread, MODELS[:9], MODELS[9:15])
-    found = rates(simulate, [spreads], 25, models=15, effects=[*np.linspace(-0.1, 0.1, 9), *[0] * 6])
+    found = rates(
+        simulate, [spreads], 25, models=15, effects=[*np.linspace(-0.1, 0.1, 9), *[0] * 6]
+    )
     assert found[HOLDS] >= 0.8, found
 
 
@@ -157,5 +173,9 @@ def test_runs_alone_with_two_known_pairs():
     words = []
     for _ in range(400):
         noise = SeedNoise(float(np.sqrt((rng.normal(0, np.sqrt(2), 2) ** 2).mean() / 2)), 2)
-        words.append(PAIRS[0](from_runs(pd.DataFrame(rng.normal(size=(2, 1)), index, ["mean"]), noise=noise)).verdict)
+        words.append(
+            PAIRS[0](
+                from_runs(pd.DataFrame(rng.normal(size=(2, 1)), index, ["mean"]), noise=noise)
+            ).verdict
+        )
     assert words.count(HOLDS) + words.count(REVERSED) <= 400 * limit(400)

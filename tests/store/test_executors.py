@@ -21,7 +21,9 @@ from lib.store import executors
 @pytest.fixture(autouse=True)
 def two_workers(monkeypatch):
     monkeypatch.setenv("THESIS_JOBS", "2")
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in a shell's background ignores it
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a job in a shell's background ignores it
     yield
     signal.signal(signal.SIGINT, before)
     executors.end_workers()
@@ -31,7 +33,9 @@ def run(program: str) -> subprocess.CompletedProcess[str]:
     """A Python of its own, in a process group of its own."""
     environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
     command = [sys.executable, "-c", program]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, start_new_session=True)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, start_new_session=True
+    )
 
 
 def sleeping(action) -> float:
@@ -54,8 +58,16 @@ def sleeping(action) -> float:
 
 
 ENDS = {
-    "a killed worker": (lambda workers: workers[0].kill(), executors.WorkerError, "want of memory.*--jobs 1"),
-    "an interrupt": (lambda workers: os.kill(os.getpid(), signal.SIGINT), KeyboardInterrupt, "workers have ended"),
+    "a killed worker": (
+        lambda workers: workers[0].kill(),
+        executors.WorkerError,
+        "want of memory.*--jobs 1",
+    ),
+    "an interrupt": (
+        lambda workers: os.kill(os.getpid(), signal.SIGINT),
+        KeyboardInterrupt,
+        "workers have ended",
+    ),
 }
 
 
@@ -86,7 +98,10 @@ def test_the_first_error_comes_after_the_others_are_done(tmp_path):
 
 
 def test_where_nothing_is_computed_a_task_is_refused():
-    with pytest.raises(executors.NotComputed, match="two tasks: 2 are missing"), executors.nothing_computed():
+    with (
+        pytest.raises(executors.NotComputed, match="two tasks: 2 are missing"),
+        executors.nothing_computed(),
+    ):
         executors.submit([(print, ())] * 2, None, "two tasks")
     executors.submit([(abs, (1,))], None, "afterwards")
 

@@ -137,7 +137,10 @@ CASES = [
     (plant_file, "student is a file or a symbolic link; name a folder"),
     (plant_link, "student is a file or a symbolic link; name a folder"),
     (plant_dangling, "student is a file or a symbolic link; name a folder"),
-    (plant_file_above, "models/student cannot be written: .*File exists: .*models'; choose another"),
+    (
+        plant_file_above,
+        "models/student cannot be written: .*File exists: .*models'; choose another",
+    ),
     (marker("not json"), "cannot read .*json: damaged or changed since"),
     (marker("[]"), "cannot read .*json: damaged or changed since"),
     (marker('{"files": []}'), "cannot read .*json: damaged or changed since"),
@@ -145,7 +148,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("plant", "message"), CASES, ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(
+    ("plant", "message"), CASES, ids=lambda value: getattr(value, "__name__", "")
+)
 def test_what_is_not_ours_is_refused_and_untouched(tmp_path, plant, message):
     target = tmp_path / "models" / "student"
     target.parent.mkdir()
@@ -198,10 +203,15 @@ def test_what_beside_a_target_is_not_a_dead_save_of_ours_stays(tmp_path, name):
         if not target.exists():
             replace(target, student("second"))
 
-    with pytest.warns(UserWarning, match="thesis-saving is left from a save that was cut off") as caught:
+    with pytest.warns(
+        UserWarning, match="thesis-saving is left from a save that was cut off"
+    ) as caught:
         replace(target, write)
     assert len(caught) == 1  # the second of the first, which is still at work
-    assert whole(target, "first") and {path.name for path in tmp_path.iterdir()} == {hidden.name, name}
+    assert whole(target, "first") and {path.name for path in tmp_path.iterdir()} == {
+        hidden.name,
+        name,
+    }
 
 
 @pytest.mark.parametrize(
@@ -219,7 +229,9 @@ def test_a_target_that_can_never_be_made_is_refused_at_once(tmp_path, target, me
     assert "\n" not in str(error.value) and not [*tmp_path.iterdir()]
 
 
-def test_an_old_folder_that_cannot_be_removed_is_named_and_the_new_one_is_in_place(tmp_path, monkeypatch):
+def test_an_old_folder_that_cannot_be_removed_is_named_and_the_new_one_is_in_place(
+    tmp_path, monkeypatch
+):
     target = tmp_path / "student"
     replace(target, student("old"))
 
@@ -228,7 +240,9 @@ def test_an_old_folder_that_cannot_be_removed_is_named_and_the_new_one_is_in_pla
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "unlink", refuse)
-        with pytest.warns(UserWarning, match=r"thesis-saving/old, replaced, stays: .*not permitted"):
+        with pytest.warns(
+            UserWarning, match=r"thesis-saving/old, replaced, stays: .*not permitted"
+        ):
             replace(target, student("new"))
     assert whole(target, "new") and len([*tmp_path.iterdir()]) == 2
 
@@ -239,7 +253,9 @@ def test_a_listed_path_outside_the_folder_is_never_removed(tmp_path):
     (tmp_path / "thesis.docx").write_text("work")
     listed = json.loads((target / MARKER).read_text())
     outside = ["../thesis.docx", "../../thesis.docx", str(tmp_path / "thesis.docx")]
-    (target / MARKER).write_text(json.dumps(listed | {"files": listed["files"] | dict.fromkeys(outside, "")}))
+    (target / MARKER).write_text(
+        json.dumps(listed | {"files": listed["files"] | dict.fromkeys(outside, "")})
+    )
     replace(target, student("new"))
     assert whole(target, "new") and (tmp_path / "thesis.docx").read_text() == "work"
 
@@ -254,7 +270,9 @@ def test_a_file_put_there_while_the_student_is_written_stops_the_replacement(tmp
 
     with pytest.raises(ValueError, match="notes.txt was not written by this project"):
         replace(target, slow)
-    assert (target / "notes.txt").read_text() == "work" and (target / "config.json").read_text() == "old"
+    assert (target / "notes.txt").read_text() == "work" and (
+        target / "config.json"
+    ).read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["student"]
 
 
@@ -304,7 +322,9 @@ def test_killed_at_any_moment_the_old_or_the_new_student_is_whole(tmp_path):
         target = place / "student"
         replace(target, student("old"))
         (place / "thesis.docx").write_text("work")
-        run = subprocess.run([sys.executable, "-S", "-c", KILLED, target, str(moment), root], capture_output=True)
+        run = subprocess.run(
+            [sys.executable, "-S", "-c", KILLED, target, str(moment), root], capture_output=True
+        )
         assert run.returncode in (0, -signal.SIGKILL), run.stderr
         folders = [target] if target.exists() else owned_folder.left_over(target)
         assert folders and all(whole(folder, "old") or whole(folder, "new") for folder in folders)
@@ -316,8 +336,16 @@ def test_killed_at_any_moment_the_old_or_the_new_student_is_whole(tmp_path):
             replace(target, student("next"))
         assert whole(target, "next")
         kept = {path for path in place.iterdir() if path not in (target, place / "thesis.docx")}
-        assert kept == killed == {Path(str(warning.message).split(" is left from")[0]) for warning in caught}
+        assert (
+            kept
+            == killed
+            == {Path(str(warning.message).split(" is left from")[0]) for warning in caught}
+        )
         if run.returncode == 0:
             break
     assert run.returncode == 0 and moment > 15
-    assert {(True, False), (True, True), (False, True)} <= states  # killed before, after and between the two renames
+    assert {
+        (True, False),
+        (True, True),
+        (False, True),
+    } <= states  # killed before, after and between the two renames

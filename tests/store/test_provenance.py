@@ -72,7 +72,10 @@ def test_a_run_note_holds_files_as_its_run_saved_them(profile, tmp_path):
     provenance.write("fig4_2", profile=profile, files=[figure])
     figure.write_text("of another run")
     provenance.note_run("02_second", profile, inputs={}, files=[figure, page], seconds=1.0)
-    assert provenance.run_note("02_second", profile)["files"] == {"fig4_2.csv": saved, "index.html": saved}
+    assert provenance.run_note("02_second", profile)["files"] == {
+        "fig4_2.csv": saved,
+        "index.html": saved,
+    }
 
 
 def test_a_damaged_provenance_says_nothing(profile):
@@ -102,7 +105,9 @@ def test_commit_and_dirty(profile, tmp_path, monkeypatch):
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-    assert written(profile)["commit"] is None and written(profile)["dirty"] is None  # an unpacked archive
+    assert (
+        written(profile)["commit"] is None and written(profile)["dirty"] is None
+    )  # an unpacked archive
     git("init")
     (paths.ROOT / "a.txt").write_text("1")
     git("add", "a.txt")

@@ -76,7 +76,9 @@ def test_a_damaged_entry_is_computed_again_and_its_file_named(tmp_path, kind, da
         store.note(RECIPE)
         again = get(RECIPE, lambda: value)
     texts = [str(warning.message) for warning in caught]
-    assert any(str(path.with_suffix("")) in text for text in texts) and not any("\n" in text for text in texts)
+    assert any(str(path.with_suffix("")) in text for text in texts) and not any(
+        "\n" in text for text in texts
+    )
     np.testing.assert_array_equal(again["x"], value["x"])
     assert store.has(RECIPE) and store.note(RECIPE)["seconds"] >= 0
 
@@ -87,14 +89,18 @@ def of_one_number():
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize("content", [b"\xff garbage", b"", b"PK\x05\x06", of_one_number(), b"[" * 100_000])
+@pytest.mark.parametrize(
+    "content", [b"\xff garbage", b"", b"PK\x05\x06", of_one_number(), b"[" * 100_000]
+)
 @pytest.mark.parametrize("kind", ["arrays", "record"])
 def test_a_foreign_content_is_computed_again_though_its_note_fits(tmp_path, kind, content):
     store = Store(tmp_path)
     path = tmp_path / "kind" / f"{KEY}{'.npz' if kind == 'arrays' else '.json'}"
     path.parent.mkdir()
     path.write_bytes(content)
-    path.with_suffix(".note").write_text(json.dumps({"sha256": hashlib.sha256(content).hexdigest()}))
+    path.with_suffix(".note").write_text(
+        json.dumps({"sha256": hashlib.sha256(content).hexdigest()})
+    )
     assert not store.has(RECIPE)
     with pytest.warns(UserWarning, match="was damaged or unfinished"):
         again = getattr(store, kind)(RECIPE, lambda: {"x": [1, 2]})
@@ -122,7 +128,9 @@ def test_a_full_disk_says_so_in_one_line_and_leaves_no_trace(tmp_path, monkeypat
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match=r"cannot write .*No space left on device; nothing was lost") as caught:
+    with pytest.raises(
+        OSError, match=r"cannot write .*No space left on device; nothing was lost"
+    ) as caught:
         files.write_atomically(tmp_path / "file", b"content")
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []

@@ -46,7 +46,11 @@ def tree(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("module", "stop", "reached"),
     [
-        ("lib.a", (), ["lib.a", "lib.b", "lib.c", "lib.room.one"]),  # in a function, re-exported; not for type checkers
+        (
+            "lib.a",
+            (),
+            ["lib.a", "lib.b", "lib.c", "lib.room.one"],
+        ),  # in a function, re-exported; not for type checkers
         ("lib.a", ("lib.room",), ["lib.a", "lib.b"]),  # a package and all in it
         ("lib.a", ("lib.roo",), ["lib.a", "lib.b", "lib.c", "lib.room.one"]),  # whole names only
         ("lib.a", ("lib.a", "lib.b"), ["lib.a"]),  # the module itself always counts
@@ -63,10 +67,18 @@ def test_closure(tree, module, stop, reached):
     [
         ("lib/c.py", SOURCES["lib/c.py"].replace("3", "4"), True),
         ("lib/b.py", SOURCES["lib/b.py"].replace("used()", "not used()"), True),
-        ("lib/room/__init__.py", "from lib.room.two import unused as used\n", True),  # another function behind the name
+        (
+            "lib/room/__init__.py",
+            "from lib.room.two import unused as used\n",
+            True,
+        ),  # another function behind the name
         ("lib/c.py", '"""Words."""\n' + SOURCES["lib/c.py"] + "# why\n", False),
         ("lib/room/two.py", "", False),
-        ("lib/room/__init__.py", SOURCES["lib/room/__init__.py"] + "from lib.d import T\n", False),  # one more name
+        (
+            "lib/room/__init__.py",
+            SOURCES["lib/room/__init__.py"] + "from lib.d import T\n",
+            False,
+        ),  # one more name
     ],
 )
 def test_a_key_changes_with_what_the_module_runs_and_with_nothing_else(tree, path, text, changes):
@@ -83,7 +95,11 @@ def test_what_cannot_be_followed_is_refused(tree):
 
 
 def test_a_name_leads_to_the_module_that_defines_it(tree):
-    assert [home("lib.room", name) for name in ("used", "one", "VALUE")] == ["lib.room.one", "lib.room.one", "lib.room"]
+    assert [home("lib.room", name) for name in ("used", "one", "VALUE")] == [
+        "lib.room.one",
+        "lib.room.one",
+        "lib.room",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +107,10 @@ def test_a_name_leads_to_the_module_that_defines_it(tree):
     [
         ("", "lib.room.two"),  # the submodule
         ("from lib.room.one import used as two\n", "lib.room.one"),
-        ("from lib.room.two import unused as two\nfrom lib.room.one import used as two\n", "lib.room"),
+        (
+            "from lib.room.two import unused as two\nfrom lib.room.one import used as two\n",
+            "lib.room",
+        ),
         ("from lib.room.one import used as two\ndef two(): return 3\n", "lib.room"),
         ("from lib.room.one import used\ntwo = used\n", "lib.room"),
         ("if True:\n    from lib.room.one import used as two\n", "lib.room.one"),

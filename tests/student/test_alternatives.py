@@ -35,7 +35,9 @@ def test_pairs_in_reach(alternatives):
     for length in (1, 2, 7, 30):
         for half in (1, 3, 6, 40):
             distances = [abs(i - j) for i in range(length) for j in range(length)]
-            assert alternatives.reached(length, half) == sum(distance <= half for distance in distances)
+            assert alternatives.reached(length, half) == sum(
+                distance <= half for distance in distances
+            )
 
 
 def test_needed_products_by_hand(alternatives, monkeypatch):
@@ -72,7 +74,13 @@ def test_a_pass_that_dies_is_none(alternatives):
 
 def test_a_second_measurement_takes_the_place_of_the_first(alternatives, tmp_path):
     def row(case, model, seconds):
-        return {"case": case, "step": "inference", "model": model, "precision": "fp32", "seconds": seconds}
+        return {
+            "case": case,
+            "step": "inference",
+            "model": model,
+            "precision": "fp32",
+            "seconds": seconds,
+        }
 
     file = tmp_path / "rows.csv"
     alternatives.replaced(file, [row("mixed", "student", 1.0)])
@@ -86,12 +94,18 @@ def test_a_second_measurement_takes_the_place_of_the_first(alternatives, tmp_pat
 @pytest.mark.smoke
 def test_runs_at_small_size(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(paths.ROOT)}
-    subprocess.run([sys.executable, "-c", SMALL, str(tmp_path)], cwd=FOLDER, env=environment, check=True)
+    subprocess.run(
+        [sys.executable, "-c", SMALL, str(tmp_path)], cwd=FOLDER, env=environment, check=True
+    )
     frame = pd.read_csv(tmp_path / "alternatives.csv", dtype={"case": str})
     batches = [(step, case) for step in ("inference", "training") for case in ("32", "mixed")]
     assert list(dict.fromkeys(zip(frame["step"], frame["case"], strict=True))) == batches
     assert len(frame) == 4 * 5 * 2 and (frame[["seconds", "needed_gflop"]] > 0).all(axis=None)
     assert "| student, bf16 |" in (tmp_path / "alternatives.md").read_text(encoding="utf-8")
     one = (tmp_path / "one/alternatives.md").read_text(encoding="utf-8")
-    assert "| student, fp32 |" in one and "| student, bf16 |" not in one and one.count(" | - |") == 4 + 2 * 4
+    assert (
+        "| student, fp32 |" in one
+        and "| student, bf16 |" not in one
+        and one.count(" | - |") == 4 + 2 * 4
+    )
     assert (tmp_path / "alternatives.svg").stat().st_size > 1000

@@ -58,7 +58,9 @@ def test_checkpointing_repeats_the_gradients():
         cls.train().zero_grad()
         cls(IDS).square().sum().backward()
         assert cls.longformer.is_activation_checkpointing is cls.gradient_checkpointing
-        grads.append(cls.longformer.encoder.layer[0].attention.self.query_global.weight.grad.clone())
+        grads.append(
+            cls.longformer.encoder.layer[0].attention.self.query_global.weight.grad.clone()
+        )
     torch.testing.assert_close(grads[0], grads[1])
 
 

@@ -11,7 +11,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import BertConfig, BertModel, LongformerConfig, LongformerModel, PreTrainedTokenizerFast
+from transformers import (
+    BertConfig,
+    BertModel,
+    LongformerConfig,
+    LongformerModel,
+    PreTrainedTokenizerFast,
+)
 
 import lib
 from lib.store.owned_folder import MARKER
@@ -34,7 +40,9 @@ def folder(tmp_path):
     backend = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
     student = Student.from_longformer(tmp_path / "base")
-    student.tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>")
+    student.tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>"
+    )
     student.save(tmp_path / "student")
     return tmp_path / "student"
 
@@ -85,7 +93,10 @@ DAMAGES = [
     (text("config.json", b"[]"), "configuration of .*student: "),
     (text("config.json", b"{}"), "configuration of .*student: .*model_type"),
     (gone("config.json"), "configuration of .*student: .*config.json"),
-    (config(hidden_act=None, vocab_size=None), "weights of .*student: .*word_embeddings.weight has the shape"),
+    (
+        config(hidden_act=None, vocab_size=None),
+        "weights of .*student: .*word_embeddings.weight has the shape",
+    ),
     (config(hidden_size="16"), "configuration of .*student: .*expected int, got str"),
     (config(num_attention_heads=3), "student: .*not a multiple of the number of attention heads"),
     (config(num_attention_heads=0), "student: ZeroDivisionError"),
@@ -94,7 +105,10 @@ DAMAGES = [
     (config(attention_window=[8, 8, 8]), "student: .*attention_window"),
     (config(pad_token_id=99), "student: .*adding"),
     (config(model_type="bert"), "is a bert, expected a longformer"),
-    (config(hidden_size=32), r"weights of .*student: .* has the shape \(16,\), its config.json says \(32,\)"),
+    (
+        config(hidden_size=32),
+        r"weights of .*student: .* has the shape \(16,\), its config.json says \(32,\)",
+    ),
     (cut, "weights of .*student: SafetensorError"),
     (text("model.safetensors", b""), "weights of .*student: SafetensorError"),
     (gone("model.safetensors"), "weights of .*student: .*no file named model.safetensors"),
@@ -104,7 +118,10 @@ DAMAGES = [
         tensor(torch.zeros(3, 4)),
         rf"weights of .*student: .*{WEIGHT} has the shape \(3, 4\), its config.json says \(16, 16\)",
     ),
-    (text("tokenizer.json", b"{"), "tokenizer of .*student: JSONDecodeError: Expecting property name"),
+    (
+        text("tokenizer.json", b"{"),
+        "tokenizer of .*student: JSONDecodeError: Expecting property name",
+    ),
     (text("tokenizer.json", b"{}"), "tokenizer of .*student: KeyError"),
 ]
 
@@ -143,7 +160,9 @@ def change_a_word(folder):
 def test_what_reads_well_but_is_not_what_was_saved_is_named(folder, load, damage, file):
     """Without the marker the folder is a person's own, and is read as it is."""
     damage(folder)
-    with pytest.raises(ValueError, match=rf"cannot read .*student/{file}: damaged or changed since") as error:
+    with pytest.raises(
+        ValueError, match=rf"cannot read .*student/{file}: damaged or changed since"
+    ) as error:
         load(folder)
     assert "\n" not in str(error.value)
     (folder / MARKER).unlink()
@@ -166,7 +185,9 @@ def test_nan_is_refused_with_the_document(folder):
     with torch.no_grad():
         student.embeddings.word_embeddings.weight[5] = float("nan")
     assert student.encode([[3, 4]]).shape == (1, 16)
-    with pytest.raises(ValueError, match="document 1 holds NaN or infinity; the student's weights do too"):
+    with pytest.raises(
+        ValueError, match="document 1 holds NaN or infinity; the student's weights do too"
+    ):
         student.encode([[3, 4], [5]])
 
 
@@ -174,7 +195,10 @@ def test_a_folder_that_a_cut_off_save_left_is_named(folder):
     work = folder.parent / ".student-abcdefgh.thesis-saving"
     work.mkdir()
     folder.rename(work / "old")
-    with pytest.raises(ValueError, match=r"no checkpoint folder .*; a save that was cut off left .*thesis-saving/old"):
+    with pytest.raises(
+        ValueError,
+        match=r"no checkpoint folder .*; a save that was cut off left .*thesis-saving/old",
+    ):
         Student.load(folder)
 
 
@@ -195,11 +219,20 @@ def test_code_in_a_folder_is_never_run_nor_asked_about(folder, monkeypatch, load
     asked = []
     monkeypatch.setattr("builtins.input", lambda prompt="": asked.append(prompt) or "y")
     if load is teacher:
-        small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+        small = {
+            "hidden_size": 16,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+            "intermediate_size": 32,
+        }
         BertModel(BertConfig(vocab_size=12, **small)).save_pretrained(folder)
     load(folder)
     plant_code(folder)
-    classes = {"AutoConfig": "evil.Config", "AutoModel": "evil.Model", "AutoTokenizer": ["evil.Model", "evil.Model"]}
+    classes = {
+        "AutoConfig": "evil.Config",
+        "AutoModel": "evil.Model",
+        "AutoTokenizer": ["evil.Model", "evil.Model"],
+    }
     config(auto_map=classes, **({} if known else {"model_type": "evil"}))(folder)
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     settings |= {"auto_map": {"AutoTokenizer": ["evil.Model", "evil.Model"]}}
@@ -216,11 +249,16 @@ def test_every_model_and_tokenizer_is_loaded_without_remote_code():
     calls = 0
     for file in Path(lib.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("from_pretrained", "from_config"):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in (
+                "from_pretrained",
+                "from_config",
+            ):
                 if ast.unparse(node.func).startswith("nn.Embedding."):
                     continue  # of weights at hand
                 keywords = {keyword.arg: keyword.value for keyword in node.keywords}
                 value = keywords.get("trust_remote_code")
-                assert isinstance(value, ast.Constant) and value.value is False, f"{file}:{node.lineno}"
+                assert isinstance(value, ast.Constant) and value.value is False, (
+                    f"{file}:{node.lineno}"
+                )
                 calls += 1
     assert calls >= 5

@@ -39,8 +39,13 @@ def values(student):
 
 
 def save_tokenizer(folder):
-    backend = Tokenizer(models.WordPiece({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
-    backend.normalizer, backend.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    backend = Tokenizer(
+        models.WordPiece({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]")
+    )
+    backend.normalizer, backend.pre_tokenizer = (
+        normalizers.BertNormalizer(),
+        pre_tokenizers.BertPreTokenizer(),
+    )
     backend.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     BertTokenizerFast(tokenizer_object=backend, model_max_length=64).save_pretrained(folder)
 
@@ -97,7 +102,13 @@ def test_bad_texts(student, texts, message):
 def test_texts_come_in_any_ordered_form(student):
     expected = student.encode(TEXTS)
     series = pd.Series(TEXTS, index=[7, 0, 7])
-    for texts in (tuple(TEXTS), (text for text in TEXTS), np.array(TEXTS), np.array(TEXTS, dtype=object), series):
+    for texts in (
+        tuple(TEXTS),
+        (text for text in TEXTS),
+        np.array(TEXTS),
+        np.array(TEXTS, dtype=object),
+        series,
+    ):
         np.testing.assert_array_equal(student.encode(texts), expected)
     ids = student.tokenize(iter(TEXTS))
     for rows in (iter(ids), pd.Series(ids, index=[7, 0, 7])):
@@ -106,7 +117,9 @@ def test_texts_come_in_any_ordered_form(student):
         assert student.encode(empty).shape == (0, 32) and student.tokenize([]) == []
 
 
-@pytest.mark.parametrize("inputs", [None, 5, 5.0, {"a": 1}, {"w1"}, b"w1", "w1", pd.DataFrame({"w1": TEXTS})], ids=str)
+@pytest.mark.parametrize(
+    "inputs", [None, 5, 5.0, {"a": 1}, {"w1"}, b"w1", "w1", pd.DataFrame({"w1": TEXTS})], ids=str
+)
 def test_what_holds_no_documents_is_refused(student, inputs):
     for call in (student.encode, student.tokenize):
         with pytest.raises(ValueError, match="expected a list of texts") as error:
@@ -144,14 +157,18 @@ def test_a_failed_save_leaves_the_old_folder(student, tmp_path, monkeypatch, pla
         raise OSError("No space left on device")
 
     monkeypatch.setattr(place, full_disk)
-    with pytest.raises(ValueError, match="(cannot write .*saved|saved cannot be written): .*No space left"):
+    with pytest.raises(
+        ValueError, match="(cannot write .*saved|saved cannot be written): .*No space left"
+    ):
         student.save(target)
     monkeypatch.undo()
     assert values(Student.load(target)) == before
     assert [path.name for path in target.parent.iterdir()] == ["saved"]
 
 
-def test_a_full_disk_is_one_line_though_the_weights_are_written_by_another_library(student, tmp_path):
+def test_a_full_disk_is_one_line_though_the_weights_are_written_by_another_library(
+    student, tmp_path
+):
     """The system's own refusal, here of files beyond a size."""
     target = tmp_path / "models" / "saved"
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -172,7 +189,9 @@ def test_weights_that_a_person_tuned_are_not_replaced(student, tmp_path):
         model.embeddings.LayerNorm.bias += 1
     model.save_pretrained(tmp_path / "saved")
     tuned = (tmp_path / "saved" / "model.safetensors").read_bytes()
-    with pytest.raises(ValueError, match=r"saved/\S+ was not written by this project or was changed since"):
+    with pytest.raises(
+        ValueError, match=r"saved/\S+ was not written by this project or was changed since"
+    ):
         student.save(tmp_path / "saved")
     assert (tmp_path / "saved" / "model.safetensors").read_bytes() == tuned
 
@@ -214,7 +233,9 @@ def test_a_saved_tokenizer_cuts_at_the_students_length_and_does_not_pad(student,
     assert len(tokenizer("w1 " * 99, truncation=True)["input_ids"]) == 40
 
 
-@pytest.mark.parametrize(("umask", "file_mode", "folder_mode"), [(0o022, 0o644, 0o755), (0o077, 0o600, 0o700)])
+@pytest.mark.parametrize(
+    ("umask", "file_mode", "folder_mode"), [(0o022, 0o644, 0o755), (0o077, 0o600, 0o700)]
+)
 @pytest.mark.parametrize("name", ["export", "save"])
 def test_files_have_the_modes_of_the_umask(student, tmp_path, name, umask, file_mode, folder_mode):
     before = os.umask(umask)
@@ -237,7 +258,10 @@ def read_card(folder):
 def test_the_card_of_an_export_tells_what_the_student_knows(student, tmp_path):
     student.export(tmp_path / "exported")
     metadata, text = read_card(tmp_path / "exported")
-    assert metadata["library_name"] == "sentence-transformers" and metadata["pipeline_tag"] == "sentence-similarity"
+    assert (
+        metadata["library_name"] == "sentence-transformers"
+        and metadata["pipeline_tag"] == "sentence-similarity"
+    )
     assert "longformer" in metadata["tags"] and not {"license", "base_model"} & metadata.keys()
     for told in (
         "# exported\n",
@@ -296,23 +320,30 @@ def test_the_card_of_an_export_tells_what_it_is_given(student, tmp_path):
     ):
         assert told in text
     assert "No score" not in text and "Not stated" not in text
-    headings = [heading.lower().replace(" ", "_") for heading in re.findall("^## (.*)$", text, re.MULTILINE)]
+    headings = [
+        heading.lower().replace(" ", "_") for heading in re.findall("^## (.*)$", text, re.MULTILINE)
+    ]
     assert headings == ["use", "speed", *export.SECTIONS[:-1], "licence"]
     assert values(Student.load(tmp_path / "exported")) == values(student)
 
 
 @pytest.mark.parametrize("base", ["/home/me/base", "./base", "~/base", "base"])
 def test_a_base_that_is_no_hub_id_stays_out_of_the_metadata(student, tmp_path, base):
-    export.save(student, tmp_path / "exported", sentence_transformer=True, card={"base_model": base})
+    export.save(
+        student, tmp_path / "exported", sentence_transformer=True, card={"base_model": base}
+    )
     metadata, text = read_card(tmp_path / "exported")
     assert "base_model" not in metadata and f"## Base model\n\n{base}\n" in text
 
 
 def test_an_unknown_key_of_a_card_is_refused_before_anything_is_written(student, tmp_path):
     with pytest.raises(
-        ValueError, match="^a model card has no 'licence'; expected any of title, base_model, .*license"
+        ValueError,
+        match="^a model card has no 'licence'; expected any of title, base_model, .*license",
     ):
-        export.save(student, tmp_path / "exported", sentence_transformer=True, card={"licence": "mit"})
+        export.save(
+            student, tmp_path / "exported", sentence_transformer=True, card={"licence": "mit"}
+        )
     assert not (tmp_path / "exported").exists()
 
 
@@ -325,7 +356,9 @@ def test_an_installed_lib_has_the_template_of_the_card(tmp_path):
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     templates = {path.relative_to(paths.ROOT) for path in (paths.ROOT / "lib").rglob("*.j2")}
     assert Path("lib/student/card.md.j2") in templates
-    assert {path.relative_to(tmp_path / "built/lib") for path in tmp_path.glob("built/lib/**/*.j2")} == templates
+    assert {
+        path.relative_to(tmp_path / "built/lib") for path in tmp_path.glob("built/lib/**/*.j2")
+    } == templates
 
 
 @pytest.mark.parametrize(
@@ -336,7 +369,9 @@ def test_a_script_without_its_extra_is_one_line(tmp_path, script, absent, extra)
     """A name that is None in sys.modules cannot be imported."""
     path = paths.ROOT / "docs" / f"{script}.py"
     code = f"import runpy, sys; sys.modules[{absent!r}] = None; runpy.run_path({str(path)!r}, run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", code, "student", "out"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, "student", "out"], capture_output=True, text=True
+    )
     assert done.returncode == 1 and done.stderr.endswith(f"needs: pip install -e '.[{extra}]'\n")
     assert done.stderr.count("\n") == 1
 
@@ -350,10 +385,14 @@ def test_mteb_scores_an_export_on_a_dataset_folder_offline(student, tmp_path):
     task.mkdir(parents=True)
     for split, first in {"train": 0, "test": 20}.items():
         rows = [
-            {"id": str(number), "label": "even" if number % 2 == 0 else "odd"} for number in range(first, first + 20)
+            {"id": str(number), "label": "even" if number % 2 == 0 else "odd"}
+            for number in range(first, first + 20)
         ]
         (task / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    texts = [{"id": str(number), "text": f"w{number % 2} w{number % 2} w{number}"} for number in range(40)]
+    texts = [
+        {"id": str(number), "text": f"w{number % 2} w{number % 2} w{number}"}
+        for number in range(40)
+    ]
     (tmp_path / "own" / "documents.jsonl").write_text("\n".join(map(json.dumps, texts)))
     command = [sys.executable, paths.ROOT / "docs" / "mteb_task.py", tmp_path / "exported", task]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

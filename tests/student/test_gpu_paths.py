@@ -36,7 +36,11 @@ def fast_attention(monkeypatch):
     import torch.nn.attention.varlen as varlen
 
     calls = []
-    monkeypatch.setattr(varlen, "varlen_attn", lambda q, *others, **named: calls.append((q, *others, named)) or q * 1)
+    monkeypatch.setattr(
+        varlen,
+        "varlen_attn",
+        lambda q, *others, **named: calls.append((q, *others, named)) or q * 1,
+    )
     attention._edges.cache_clear()
     yield calls
     attention._edges.cache_clear()
@@ -72,7 +76,9 @@ def test_attention_dropout_keeps_training_from_it(fast_attention):
 def test_the_feed_forward_is_cut_into_pieces_on_a_cpu_alone(monkeypatch, kind, pieces):
     """None of a single row, for which GELU would be oneDNN's."""
     rows, feed_forward = [], encoder.Layer.feed_forward
-    monkeypatch.setattr(encoder.Layer, "feed_forward", lambda self, x: rows.append(len(x)) or feed_forward(self, x))
+    monkeypatch.setattr(
+        encoder.Layer, "feed_forward", lambda self, x: rows.append(len(x)) or feed_forward(self, x)
+    )
     layer = tiny_student().eval().encoder["layer"][0]
     with torch.no_grad():
         layer(torch.randn(2049, 32).as_subclass(kind), [700, 1, 1348])
@@ -84,8 +90,14 @@ def test_shapes_and_devices_of_all_layers_on_the_meta_device(monkeypatch):
     monkeypatch.setattr(encoder, "sliding_window", lambda q, *_, **__: q * 1)
     student = tiny_student().to("meta").train()
     for student.gradient_checkpointing in (False, True):
-        embeddings = student([[5 + place % 90 for place in range(length)] for length in (700, 1, 1500)])
-        assert embeddings.shape == (3, 32) and embeddings.device.type == "meta" and embeddings.requires_grad
+        embeddings = student(
+            [[5 + place % 90 for place in range(length)] for length in (700, 1, 1500)]
+        )
+        assert (
+            embeddings.shape == (3, 32)
+            and embeddings.device.type == "meta"
+            and embeddings.requires_grad
+        )
 
 
 def test_what_encoding_caches_can_be_kept_for_a_backward_pass():
@@ -129,9 +141,13 @@ def test_training_in_bfloat16_keeps_weights_and_losses_in_float32():
     losses, seen = {}, set()
     for precision in ("fp32", "bf16"):
         student = tiny_student()
-        objective = Objective(parse("cosine"), student.dim, contextual_dim=None, width=1.0, max_structural_len=64)
+        objective = Objective(
+            parse("cosine"), student.dim, contextual_dim=None, width=1.0, max_structural_len=64
+        )
         objective.register_forward_pre_hook(lambda _, arguments: seen.add(arguments[0].dtype))
-        options = dict(batch_size=6, learning_rate=1e-3, seed=0, warmup_updates=1, precision=precision)
+        options = dict(
+            batch_size=6, learning_rate=1e-3, seed=0, warmup_updates=1, precision=precision
+        )
         losses[precision] = training.distill(student, objective, data, **options).loss
         assert {parameter.dtype for parameter in student.parameters()} == {torch.float32}
     assert seen == {torch.float32}

@@ -53,29 +53,44 @@ for name in ("BiGRU(2)+1 linear;attentive;cosine", "BiLSTM;cosine", "CNN-1;MSE",
 print(json.dumps({name: zlib.crc32(values.tobytes()) for name, values in told.items()}))
 """
 # What limits the libraries of this process to AVX2. The first is also what every door sets.
-AVX2 = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
+AVX2 = {
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+}
 
 
 def checksums(limits: dict[str, str]) -> dict[str, int]:
     variables = {name: value for name, value in os.environ.items() if name not in AVX2}
     variables |= {"PYTHONPATH": str(paths.ROOT)} | limits
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=variables, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=variables, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("shape", [(2, 24), (700, 384), (3, 5, 16)])
 def test_pytorch_itself_computes_gelu_of_a_transposed_tensor(shape, monkeypatch):
-    values = [torch.randn(shape, generator=torch.Generator().manual_seed(0)).requires_grad_() for _ in range(2)]
+    values = [
+        torch.randn(shape, generator=torch.Generator().manual_seed(0)).requires_grad_()
+        for _ in range(2)
+    ]
     ours = torch.nn.functional.gelu(values[0].mT).mT
     (ours**2).sum().backward()
     monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
     theirs = torch.nn.functional.gelu(values[1])
     (theirs**2).sum().backward()
-    assert ours.is_contiguous() and torch.equal(ours, theirs) and torch.equal(values[0].grad, values[1].grad)
+    assert (
+        ours.is_contiguous()
+        and torch.equal(ours, theirs)
+        and torch.equal(values[0].grad, values[1].grad)
+    )
 
 
-@pytest.mark.skipif(not torch.cpu.get_capabilities().get("avx512_f"), reason="needs AVX-512 to compare")
+@pytest.mark.skipif(
+    not torch.cpu.get_capabilities().get("avx512_f"), reason="needs AVX-512 to compare"
+)
 def test_students_and_teacher_have_the_same_bits_without_avx512():
     """AVX2 alone is emulated of oneDNN and PyTorch. Of the others nothing does that on an AMD processor: OpenBLAS has
     the kernels for Haswell at all times, MKL the same with and without AVX-512, as far as can be seen."""

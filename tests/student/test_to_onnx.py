@@ -56,7 +56,9 @@ def check(embed, student, documents):
     """One by one and in one padded batch. The largest entry of an embedding is about 1."""
     expected = student.encode(documents)
     for document, embedding in zip(documents, expected, strict=True):
-        np.testing.assert_allclose(embed(*padded([document]))[0], embedding, atol=1e-5, err_msg=len(document))
+        np.testing.assert_allclose(
+            embed(*padded([document]))[0], embedding, atol=1e-5, err_msg=len(document)
+        )
     np.testing.assert_allclose(embed(*padded(documents[:-2])), expected[:-2], atol=1e-5)
 
 
@@ -68,7 +70,13 @@ def test_the_plain_student_equals_encode_at_1_to_4096_tokens(to_onnx, student, d
 
 @pytest.mark.slow
 def test_the_onnx_file_equals_encode_at_1_to_4096_tokens(to_onnx, student, documents, tmp_path):
-    _, _, onnxruntime = map(pytest.importorskip, ("onnx", "onnxscript", "onnxruntime"))  # the extra `onnx`
+    _, _, onnxruntime = map(
+        pytest.importorskip, ("onnx", "onnxscript", "onnxruntime")
+    )  # the extra `onnx`
     to_onnx.write(student, str(tmp_path / "student.onnx"))
     session = onnxruntime.InferenceSession(tmp_path / "student.onnx")
-    check(lambda ids, mask: session.run(None, {"input_ids": ids, "attention_mask": mask})[0], student, documents)
+    check(
+        lambda ids, mask: session.run(None, {"input_ids": ids, "attention_mask": mask})[0],
+        student,
+        documents,
+    )

@@ -13,7 +13,11 @@ def test_downsample_by_hand():
 
 def test_downsample_keeps_all_of_a_small_split_and_file_order():
     labels = np.array([1, 0, 1, 0])
-    assert tasks.downsample(labels, 4).tolist() == tasks.downsample(labels, 99).tolist() == [0, 1, 2, 3]
+    assert (
+        tasks.downsample(labels, 4).tolist()
+        == tasks.downsample(labels, 99).tolist()
+        == [0, 1, 2, 3]
+    )
     assert tasks.downsample(labels, 2).tolist() == [0, 1]
     assert tasks.downsample(np.zeros(5, dtype=int), 3).dtype == np.int64
 

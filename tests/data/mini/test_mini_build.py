@@ -32,10 +32,20 @@ def digest(value):
 def test_mini_has_the_texts_and_rows_that_its_numbers_come_from(mini, monkeypatch):
     monkeypatch.setenv("THESIS_ARTIFACTS", str(mini.artifacts))
     documents = text_sets.corpus(mini.profile)
-    assert digest([[d.text for d in split] for split in (documents.train, documents.validation)]) == CORPUS
+    assert (
+        digest([[d.text for d in split] for split in (documents.train, documents.validation)])
+        == CORPUS
+    )
     arrays = {name: text_sets.task(name, mini.profile) for name in mini.profile.tasks.names}
-    plain = {name: {key: array.tolist() for key, array in sorted(found.items())} for name, found in arrays.items()}
-    counted = [text_sets.texts("all_tasks", mini.profile), len(text_sets.texts("tasks", mini.profile)), plain]
+    plain = {
+        name: {key: array.tolist() for key, array in sorted(found.items())}
+        for name, found in arrays.items()
+    }
+    counted = [
+        text_sets.texts("all_tasks", mini.profile),
+        len(text_sets.texts("tasks", mini.profile)),
+        plain,
+    ]
     assert digest(counted) == TASKS
 
 
@@ -45,7 +55,10 @@ def test_the_corpus_mixes_evenly_with_the_lengths_that_are_published(mini):
     for n in (10, 100, 480, 1400):
         assert abs(sum(d.source == "news" for d in documents[:n]) - n / 2) <= 1
     lengths = np.array(gensim_files.tokens([d.text for d in documents]))
-    assert abs(100 * np.mean(lengths > 48) - 71) <= 3 and abs(100 * np.mean(lengths[:480] > 48) - 71) <= 6
+    assert (
+        abs(100 * np.mean(lengths > 48) - 71) <= 3
+        and abs(100 * np.mean(lengths[:480] > 48) - 71) <= 6
+    )
     quantiles = np.linspace(0.1, 0.9, 9)
     assert np.quantile(lengths, quantiles) == pytest.approx(
         np.quantile(gensim_files.published_lengths(1400), quantiles),
@@ -88,7 +101,10 @@ def test_documents_are_sentences_of_their_source_that_follow_each_other(mini):
             assert any(" ".join(document.text.split()) in story for story in stories), document.id
         else:
             sentences = [
-                s for part in gensim_files.sections() if part.article == document.group for s in part.sentences
+                s
+                for part in gensim_files.sections()
+                if part.article == document.group
+                for s in part.sentences
             ]
             assert document.text in " ".join(sentences), document.id
 
@@ -120,13 +136,17 @@ def test_the_folders_pass_the_check_and_say_where_they_come_from(mini, capsys):
 
 def test_too_many_documents_are_refused_and_the_seed_changes_the_order():
     assert gensim_files.corpus_texts(24, {}, seed=1) != gensim_files.corpus_texts(24, {}, seed=2)
-    with pytest.raises(ValueError, match="build.documents: .* no more than [0-9]+ beside the tasks"):
+    with pytest.raises(
+        ValueError, match="build.documents: .* no more than [0-9]+ beside the tasks"
+    ):
         gensim_files.corpus_texts(5000, {}, seed=1)
 
 
 def test_the_code_that_names_the_folder_is_the_whole_builder():
     reached = source_keys.closure("lib.data.builders.mini", stop=("lib.store", "lib.config"))
-    assert {f"lib.data.builders.mini.{name}" for name in ("gensim_files", "mini_tasks", "wikitext")} <= set(reached)
+    assert {
+        f"lib.data.builders.mini.{name}" for name in ("gensim_files", "mini_tasks", "wikitext")
+    } <= set(reached)
 
 
 def test_near_copies_are_found():
@@ -136,7 +156,9 @@ def test_near_copies_are_found():
 
 
 def files(root):
-    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()
+    }
 
 
 @pytest.mark.smoke
@@ -157,7 +179,9 @@ def test_two_processes_at_once_write_the_same_folder_once(tmp_path):
             for seed in (("1", "2") if artifacts == "together" else ("3",))
         ]
         printed = [process.communicate()[0] for process in processes]
-        assert [process.returncode for process in processes] == [0] * len(processes) and len(set(printed)) == 1
+        assert [process.returncode for process in processes] == [0] * len(processes) and len(
+            set(printed)
+        ) == 1
         roots.append(files(tmp_path / artifacts / "data"))
     assert roots[0] == roots[1] and len(roots[0]) > 20
 
@@ -174,7 +198,9 @@ def test_a_killed_builder_goes_on_where_it_was(mini, monkeypatch, tmp_path):
             if name == "second" and len(written) == 2:
                 raise KeyboardInterrupt
 
-        return {name: (lambda folder, name=name: write(folder, name)) for name in ("first", "second")}
+        return {
+            name: (lambda folder, name=name: write(folder, name)) for name in ("first", "second")
+        }
 
     monkeypatch.setattr("lib.data.builders.mini.writers", writers)
     monkeypatch.setattr(builders, "home", lambda: tmp_path)
@@ -195,7 +221,9 @@ def test_what_is_damaged_later_is_written_again_and_named(tmp_path, monkeypatch)
     damages = {
         "wikipedia/documents.jsonl": lambda: cut.write_bytes(cut.read_bytes()[:5000]),
         "news/documents.jsonl": lambda: (root / "news/documents.jsonl").unlink(),
-        "passages/tasks/topic/train.jsonl": lambda: (root / "passages/tasks/topic/train.jsonl").write_text(""),
+        "passages/tasks/topic/train.jsonl": lambda: (
+            root / "passages/tasks/topic/train.jsonl"
+        ).write_text(""),
         "sentences/": lambda: shutil.rmtree(root / "sentences"),
     }
     for name, damage in damages.items():

@@ -32,12 +32,22 @@ def test_splits_sizes_and_balance(mini):
             note for note in task.notes if "groups" not in note
         ]
         for split, examples in task.inputs.items():
-            assert len(examples) == len(task.labels[split]) == len(set(map(frozenset, examples))), "no pair twice"
-            assert len(set(np.bincount(task.labels[split], minlength=len(task.classes)))) == 1, "classes are balanced"
-    assert len(mini.tasks["ARXIV"].classes) == 11 and len(mini.tasks["ARXIV"].inputs["validation"]) == 165
+            assert len(examples) == len(task.labels[split]) == len(set(map(frozenset, examples))), (
+                "no pair twice"
+            )
+            assert len(set(np.bincount(task.labels[split], minlength=len(task.classes)))) == 1, (
+                "classes are balanced"
+            )
+    assert (
+        len(mini.tasks["ARXIV"].classes) == 11
+        and len(mini.tasks["ARXIV"].inputs["validation"]) == 165
+    )
     for name in PAIRS:
         sizes = {split: len(examples) for split, examples in mini.tasks[name].inputs.items()}
-        assert sizes["train"] >= 580 and min(sizes["validation"], sizes["test"]) >= 280, (name, sizes)
+        assert sizes["train"] >= 580 and min(sizes["validation"], sizes["test"]) >= 280, (
+            name,
+            sizes,
+        )
     imdb = mini.tasks["IMDB"]
     assert (list(imdb.inputs), imdb.folds, imdb.classes) == (["train"], 5, ["neg", "pos"])
     assert np.bincount(imdb.labels["train"]).tolist() == [100, 100]
@@ -58,7 +68,11 @@ def test_one_text_alone_says_nothing_about_the_label(mini):
         task = mini.tasks[name]
         for side in (0, 1):
             counts = [
-                Counter(ids[side] for ids, y in zip(task.inputs[split], task.labels[split], strict=True) if y == label)
+                Counter(
+                    ids[side]
+                    for ids, y in zip(task.inputs[split], task.labels[split], strict=True)
+                    if y == label
+                )
                 for label in (0, 1)
             ]
             # The few firsts that found no partner leave a second over, in AAN, whose negatives are few.
@@ -74,8 +88,12 @@ def test_labels_are_true(mini, passages):
             same_article, same_section = a.article == b.article, a.section == b.section
             assert same_article if name == "AAN" else same_article == y, ids
             assert same_section == y if name != "OC" else True, ids
-            assert {a.use == "paired", b.use == "paired"} == {True, False} if name == "S2ORC" else True
-    for (text_id,), y in zip(mini.tasks["ARXIV"].inputs["test"], mini.tasks["ARXIV"].labels["test"], strict=True):
+            assert (
+                {a.use == "paired", b.use == "paired"} == {True, False} if name == "S2ORC" else True
+            )
+    for (text_id,), y in zip(
+        mini.tasks["ARXIV"].inputs["test"], mini.tasks["ARXIV"].labels["test"], strict=True
+    ):
         assert passages[text_id].article == mini.tasks["ARXIV"].classes[y]
 
 
@@ -84,11 +102,14 @@ def test_pan_positives_share_words_in_the_copy_and_negatives_do_not(mini):
     overlap = {0: [], 1: []}
     for ids, y in zip(task.inputs["validation"], task.labels["validation"], strict=True):
         borrowing, source = sorted(ids, key=lambda i: not i.startswith("copies"))
-        words = [Counter(w for w in task.texts[i].lower().split() if len(w) > 5) for i in (borrowing, source)]
+        words = [
+            Counter(w for w in task.texts[i].lower().split() if len(w) > 5)
+            for i in (borrowing, source)
+        ]
         overlap[int(y)].append((words[0] & words[1]).total())
-        assert not gensim_files.shingles(task.texts[borrowing]) & gensim_files.shingles(task.texts[source]), (
-            "obfuscated"
-        )
+        assert not gensim_files.shingles(task.texts[borrowing]) & gensim_files.shingles(
+            task.texts[source]
+        ), "obfuscated"
     assert np.mean(overlap[1]) > 4 * np.mean(overlap[0])
 
 
@@ -107,17 +128,27 @@ def test_titles_are_masked(passages):
     titles = {re.sub(r" \(.*", "", passage.article) for passage in passages.values()}
     for passage in passages.values():
         assert not any(whole(title, passage.text) for title in titles), passage.id
-        assert not any(whole(word, passage.text) for word in re.findall(r"\w{4,}", passage.article)), passage.id
-    assert sum(bool(whole(mini_tasks.MASK, passage.text)) for passage in passages.values()) > len(passages) / 4
+        assert not any(
+            whole(word, passage.text) for word in re.findall(r"\w{4,}", passage.article)
+        ), passage.id
+    assert (
+        sum(bool(whole(mini_tasks.MASK, passage.text)) for passage in passages.values())
+        > len(passages) / 4
+    )
 
 
 def test_wines_by_the_ratings_file(mini):
-    rows = [list(map(float, line.split())) for line in gensim_files.path(gensim_files.RATINGS).read_text().splitlines()]
+    rows = [
+        list(map(float, line.split()))
+        for line in gensim_files.path(gensim_files.RATINGS).read_text().splitlines()
+    ]
     task = mini.tasks["WINES"]
     assert len(task.texts) == 50 and len(task.relevant) == 47
     for i, j in itertools.combinations(range(50), 2):
         a, b = f"lee/{i:02d}", f"lee/{j:02d}"
-        assert (b in task.relevant.get(a, [])) == (a in task.relevant.get(b, [])) == (rows[i][j] > 0.5)
+        assert (
+            (b in task.relevant.get(a, [])) == (a in task.relevant.get(b, [])) == (rows[i][j] > 0.5)
+        )
 
 
 def test_games_targets_are_the_articles_other_passages(mini, passages):
@@ -126,23 +157,33 @@ def test_games_targets_are_the_articles_other_passages(mini, passages):
     tested = {task.groups[text_id] for ids in mini.tasks["OC"].inputs["test"] for text_id in ids}
     for source, targets in task.relevant.items():
         assert passages[source].article in tested
-        assert set(targets) == {i for i, p in passages.items() if p.article == passages[source].article} - {source}
+        assert set(targets) == {
+            i for i, p in passages.items() if p.article == passages[source].article
+        } - {source}
 
 
 def test_a_student_embeds_few_enough_texts(mini):
     texts = {(i, text) for task in mini.tasks.values() for i, text in task.texts.items()}
-    assert len({text_id for text_id, _ in texts}) == len(texts), "one id, one text, whatever the folder"
+    assert len({text_id for text_id, _ in texts}) == len(texts), (
+        "one id, one text, whatever the folder"
+    )
     early = {
         task.texts[i] for task in mini.tasks.values() for split in task.inputs if split != "test"
         for ids in task.inputs[split] for i in ids
     }  # fmt: skip
     late = {text for _, text in texts} - early
-    assert sum(gensim_files.tokens(sorted(early))) < 77_000 and sum(gensim_files.tokens(sorted(late))) < 37_000
+    assert (
+        sum(gensim_files.tokens(sorted(early))) < 77_000
+        and sum(gensim_files.tokens(sorted(late))) < 37_000
+    )
 
 
 def test_what_the_dump_does_not_hold_is_refused():
     for setting, message in (
-        ("build.articles=99", "build.articles: the dump holds no more than [0-9]+ with enough passages"),
+        (
+            "build.articles=99",
+            "build.articles: the dump holds no more than [0-9]+ with enough passages",
+        ),
         ("build.topic_passages=200", "build.topic_passages: .* holds [0-9]+ of 600"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -150,7 +191,11 @@ def test_what_the_dump_does_not_hold_is_refused():
 
 
 def groups(n, size):
-    return [(f"{g}-{a}", f"{g}-{b}") for g in range(n) for a, b in itertools.combinations(range(size), 2)]
+    return [
+        (f"{g}-{a}", f"{g}-{b}")
+        for g in range(n)
+        for a, b in itertools.combinations(range(size), 2)
+    ]
 
 
 def different(a, b):

@@ -19,7 +19,9 @@ def test_markup_inside_a_sentence_disappears():
         "<!-- really? --> and [[music]]{{citation needed|date=May}}, 12{{nbsp}}m<sup>2</sup> in H<sub>2</sub>O &ndash; "
         "see [http://x.y the page]."
     )
-    assert texts(source) == ["Apollo was a very old god of bright light and music, 12 m^2 in H2O – see the page."]
+    assert texts(source) == [
+        "Apollo was a very old god of bright light and music, 12 m^2 in H2O – see the page."
+    ]
 
 
 @pytest.mark.parametrize(
@@ -40,13 +42,18 @@ def test_markup_inside_a_sentence_disappears():
     ],
 )
 def test_blocks_that_are_no_prose_leave_nothing(block):
-    before, after = "This first sentence is plain prose and stays.", "This last sentence is plain prose and stays."
+    before, after = (
+        "This first sentence is plain prose and stays.",
+        "This last sentence is plain prose and stays.",
+    )
     after = "" if "References" in block else after
     assert texts(f"{before}\n\n{block}\n\n{after}") == [t for t in (before, after) if t]
 
 
 def test_links_leave_what_they_print():
-    source = "He read [[immanuel Kant#Life|Kant]], [[David_Hume]] and ''[[Emma (novel)|Emma]]'' all day."
+    source = (
+        "He read [[immanuel Kant#Life|Kant]], [[David_Hume]] and ''[[Emma (novel)|Emma]]'' all day."
+    )
     assert texts(source) == ["He read Kant, David Hume and Emma all day."]
 
 
@@ -58,16 +65,18 @@ def test_units_are_written_out():
 
 def test_lines_join_to_paragraphs_and_headings_name_sections():
     source = "The lead goes over\ntwo lines in the source.\n== History ==\n"
-    source += "It began a long time ago indeed.\n=== Early ===\nVery early on it was quite different."
+    source += (
+        "It began a long time ago indeed.\n=== Early ===\nVery early on it was quite different."
+    )
     paragraphs = list(parse("T", source))
     assert [p.section for p in paragraphs] == ["", "History", "History"]
     assert paragraphs[0].text == "The lead goes over two lines in the source."
 
 
 def test_a_template_inside_a_sentence_drops_the_paragraph():
-    assert texts("Apollo ({{IPAc-en|a}}; {{lang-el}}) is a god of the Greeks.\n\nHe is the god of many things.") == [
-        "He is the god of many things."
-    ]
+    assert texts(
+        "Apollo ({{IPAc-en|a}}; {{lang-el}}) is a god of the Greeks.\n\nHe is the god of many things."
+    ) == ["He is the god of many things."]
 
 
 def test_dump_without_redirects_and_other_namespaces(tmp_path):
@@ -80,7 +89,9 @@ def test_dump_without_redirects_and_other_namespaces(tmp_path):
     ]
     path = tmp_path / "dump.xml.bz2"
     path.write_bytes(bz2.compress(f"<mediawiki>{''.join(pages)}</mediawiki>".encode()))
-    assert list(wikitext.read_dump(path)) == [("A", "", "A sentence with a link & more of the same.")]
+    assert list(wikitext.read_dump(path)) == [
+        ("A", "", "A sentence with a link & more of the same.")
+    ]
 
 
 def test_the_real_dump_is_clean_and_mostly_kept():

@@ -61,7 +61,9 @@ class Zenodo(BaseHTTPRequestHandler):
         for key, value in {"Content-Length": str(len(content)), **dict(headers)}.items():
             self.send_header(key, value)
         self.end_headers()
-        self.wfile.write(content[: self.server.cut] if status in (200, 206) and b"{" not in content else content)
+        self.wfile.write(
+            content[: self.server.cut] if status in (200, 206) and b"{" not in content else content
+        )
 
     def log_message(self, *_):
         pass
@@ -70,11 +72,21 @@ class Zenodo(BaseHTTPRequestHandler):
 @pytest.fixture
 def zenodo(tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)  # the tests are offline; this server is not far
+    monkeypatch.setattr(
+        constants, "HF_HUB_OFFLINE", False
+    )  # the tests are offline; this server is not far
     huggingface_hub.close_session()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Zenodo)
-    server.files, server.sent, server.asked, server.ranges, server.cut = {"wines.txt": TEXT}, {}, [], True, None
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    server.files, server.sent, server.asked, server.ranges, server.cut = (
+        {"wines.txt": TEXT},
+        {},
+        [],
+        True,
+        None,
+    )
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    ).start()
     server.url = f"http://127.0.0.1:{server.server_port}"
     server.record = f"{server.url}/api/records/1"
     yield server
@@ -91,11 +103,24 @@ def root(tmp_path):
 
 def test_a_record_is_downloaded_once_and_its_checksum_kept(zenodo, root):
     zenodo.files["gt"] = b"gold"
-    get = partial(fetch.everything, {"wines.txt": zenodo.record, "wines.gt": f"{zenodo.url}/raw/gt"}, root, root, 4)
+    get = partial(
+        fetch.everything,
+        {"wines.txt": zenodo.record, "wines.gt": f"{zenodo.url}/raw/gt"},
+        root,
+        root,
+        4,
+    )
     get()
-    assert (root / "1" / "wines.txt").read_bytes() == TEXT and (root / "wines.gt").read_bytes() == b"gold"
+    assert (root / "1" / "wines.txt").read_bytes() == TEXT and (
+        root / "wines.gt"
+    ).read_bytes() == b"gold"
     assert fetch.sums(root)["wines.txt"] == hashlib.sha256(TEXT).hexdigest()
-    assert subprocess.run(["sha256sum", "-c", "../SHA256SUMS", "--ignore-missing"], cwd=root / "1").returncode == 0
+    assert (
+        subprocess.run(
+            ["sha256sum", "-c", "../SHA256SUMS", "--ignore-missing"], cwd=root / "1"
+        ).returncode
+        == 0
+    )
     asked = len(zenodo.asked)
     get()
     assert len(zenodo.asked) == asked and not list(root.rglob("*.part"))
@@ -119,9 +144,13 @@ def test_a_server_that_begins_anew_gives_the_same_file(zenodo, root):
 def test_what_is_cut_off_again_and_again_is_told_and_kept(zenodo, root, monkeypatch):
     monkeypatch.setattr("time.sleep", lambda _: None)
     logger, tries = fetch.file_download.logger, []
-    monkeypatch.setattr(logger, "warning", lambda *_: tries.append(logger.isEnabledFor(logging.WARNING)))
+    monkeypatch.setattr(
+        logger, "warning", lambda *_: tries.append(logger.isEnabledFor(logging.WARNING))
+    )
     zenodo.cut = 100
-    with pytest.raises(ValueError, match=r"missing: wines\.txt: expected in .*without sending complete"):
+    with pytest.raises(
+        ValueError, match=r"missing: wines\.txt: expected in .*without sending complete"
+    ):
         fetch.everything({"wines.txt": zenodo.record}, root, root, 4)
     assert tries and not any(tries), "one line tells it"
     assert not (root / "1" / "wines.txt").exists()
@@ -132,7 +161,9 @@ def test_what_is_cut_off_again_and_again_is_told_and_kept(zenodo, root, monkeypa
 
 def test_a_wrong_checksum_is_refused_at_the_download(zenodo, root):
     zenodo.sent["wines.txt"] = b"!" * len(TEXT)
-    with pytest.raises(ValueError, match=r"wines\.txt/content has not the md5:[0-9a-f]{32} of its record"):
+    with pytest.raises(
+        ValueError, match=r"wines\.txt/content has not the md5:[0-9a-f]{32} of its record"
+    ):
         fetch.everything({"wines.txt": zenodo.record}, root, root, 4)
     assert not list(root.rglob("wines.txt*"))
 
@@ -143,12 +174,15 @@ def test_another_content_than_was_first_read_is_refused(root):
     assert fetch.pinned(root, "wines.txt", "https://x").parent.name == "by hand"
     (root / "by hand" / "wines.txt").write_bytes(TEXT + b"!")
     with pytest.raises(
-        ValueError, match=r"wines\.txt: its sha256 is [0-9a-f]{64}, .*SHA256SUMS says [0-9a-f]{64}; del"
+        ValueError,
+        match=r"wines\.txt: its sha256 is [0-9a-f]{64}, .*SHA256SUMS says [0-9a-f]{64}; del",
     ):
         fetch.pinned(root, "wines.txt", "https://x")
 
 
-@pytest.mark.parametrize("form", ["{}  wines.txt\n", "\n{} *./wines.txt\n\n", "{}  ./wines.txt\r\n", " {}\twines.txt"])
+@pytest.mark.parametrize(
+    "form", ["{}  wines.txt\n", "\n{} *./wines.txt\n\n", "{}  ./wines.txt\r\n", " {}\twines.txt"]
+)
 @pytest.mark.parametrize("case", [str.lower, str.upper])
 def test_checksums_that_a_person_wrote(root, form, case):
     (root / "wines.txt").write_bytes(TEXT)
@@ -161,21 +195,33 @@ def test_checksums_that_a_person_wrote(root, form, case):
         fetch.pinned(root, "wines.txt", "https://x")
 
 
-@pytest.mark.parametrize("line", ["wines.txt", "0" * 63 + "  wines.txt", "wines.txt  " + "0" * 64, "0" * 64])
+@pytest.mark.parametrize(
+    "line", ["wines.txt", "0" * 63 + "  wines.txt", "wines.txt  " + "0" * 64, "0" * 64]
+)
 def test_a_checksum_that_cannot_be_read_is_told_with_its_line(root, line, monkeypatch):
     (root / "SHA256SUMS").write_text("0" * 64 + f"  games.txt\n\n{line}\n")
     monkeypatch.setenv("THESIS_DATA", str(root))
     with pytest.raises(ValueError) as caught:
         thesis.key_files(profiles.load("thesis"))
-    assert str(caught.value) == f"{root}/SHA256SUMS:3: expected 64 hex digits and a name, got {line[:80]!r}"
+    assert (
+        str(caught.value)
+        == f"{root}/SHA256SUMS:3: expected 64 hex digits and a name, got {line[:80]!r}"
+    )
 
 
 def test_an_archive_is_unpacked(zenodo, root, tmp_path):
     (tmp_path / "in" / "benchmark").mkdir(parents=True)
     (tmp_path / "in" / "benchmark" / "dev_cite.csv").write_text("1,a,b\n")
-    zenodo.files = {"benchmark.zip": open(shutil.make_archive(tmp_path / "a", "zip", tmp_path / "in"), "rb").read()}
+    zenodo.files = {
+        "benchmark.zip": open(
+            shutil.make_archive(tmp_path / "a", "zip", tmp_path / "in"), "rb"
+        ).read()
+    }
     fetch.everything({"dev_cite.csv": zenodo.record}, root, root, 4)
-    assert fetch.pinned(root, "dev_cite.csv", zenodo.record) == root / "1" / "benchmark" / "dev_cite.csv"
+    assert (
+        fetch.pinned(root, "dev_cite.csv", zenodo.record)
+        == root / "1" / "benchmark" / "dev_cite.csv"
+    )
 
 
 def test_without_network_every_missing_thing_has_a_line(root, tmp_path, monkeypatch):
@@ -186,18 +232,26 @@ def test_without_network_every_missing_thing_has_a_line(root, tmp_path, monkeypa
     missing = str(caught.value).splitlines()
     assert all(line.startswith("missing: ") for line in missing)
     records, files, places = 3, 2, 2 + 5 + 2
-    assert len(missing) == records + files + places and len(thesis.sources(profile)) == 14 + files + places
+    assert (
+        len(missing) == records + files + places
+        and len(thesis.sources(profile)) == 14 + files + places
+    )
     told = f"missing: wines.txt: expected in {root}, from https://zenodo.org/records/4812960 ("
     assert [line for line in missing if line.startswith(told)]
     (pairs,) = (line for line in missing if "https://zenodo.org/records/4361695 (" in line)
     names = {name for task in thesis.PAIRS for name in profile.build.tasks[task]}
     assert {*pairs.split(": ")[1].split(", ")} == names, "one line a record"
-    assert any(line.startswith(f"missing: {profile.build.news[0]}: build where there is a network") for line in missing)
+    assert any(
+        line.startswith(f"missing: {profile.build.news[0]}: build where there is a network")
+        for line in missing
+    )
     assert not [path for path in root.rglob("*") if path.suffix != ".part"]
 
 
 @pytest.mark.parametrize("answers", [False, True])
-def test_a_hub_that_cannot_be_reached_is_asked_once_and_its_library_is_quiet(root, tmp_path, monkeypatch, answers):
+def test_a_hub_that_cannot_be_reached_is_asked_once_and_its_library_is_quiet(
+    root, tmp_path, monkeypatch, answers
+):
     """One place that the hub refuses says nothing of the others; no connection does, until the next build."""
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     asked, logger = [], logging.getLogger("huggingface_hub")
@@ -215,11 +269,16 @@ def test_a_hub_that_cannot_be_reached_is_asked_once_and_its_library_is_quiet(roo
     for build in (1, 2):
         with pytest.raises(ValueError) as caught:
             fetch.everything({place: place for place in places}, root, root, 4)
-        assert len(asked) == build * (6 if answers else 1), "first for the sizes, then for the files"
+        assert len(asked) == build * (6 if answers else 1), (
+            "first for the sizes, then for the files"
+        )
         if answers:
             assert str(caught.value).count("a gated place") == 3
         else:
-            assert str(caught.value).count("\n") == 2 and str(caught.value).count("(no route to host)") == 3
+            assert (
+                str(caught.value).count("\n") == 2
+                and str(caught.value).count("(no route to host)") == 3
+            )
     assert not any(loud for _, loud in asked) and logger.level == before
 
 
@@ -251,7 +310,9 @@ def test_files_of_the_hubs_cache(cache):
 def test_a_damaged_blob_is_refused_by_its_checksum(cache):
     path = fetch.hub(PLACE)[0].resolve()
     path.write_bytes(b"PAR0")
-    with pytest.raises(ValueError, match=rf"parquet: the sha256 of {path} is [0-9a-f]{{64}}; delete the file"):
+    with pytest.raises(
+        ValueError, match=rf"parquet: the sha256 of {path} is [0-9a-f]{{64}}; delete the file"
+    ):
         fetch.hub(PLACE)
 
 
@@ -262,7 +323,9 @@ def test_a_small_blob_is_compared_with_the_name_that_git_gives_it(cache):
     git = subprocess.run(["git", "hash-object", blob], capture_output=True, text=True, check=True)
     assert blob.name == git.stdout.strip()
     blob.write_bytes(b"sword")
-    with pytest.raises(ValueError, match=rf"README\.md: the git_sha1 of {blob} is [0-9a-f]{{40}}; delete the file"):
+    with pytest.raises(
+        ValueError, match=rf"README\.md: the git_sha1 of {blob} is [0-9a-f]{{40}}; delete the file"
+    ):
         fetch.hub(place)
 
 
@@ -270,7 +333,10 @@ def test_a_cache_copied_without_links_is_taken_with_a_warning(cache, recwarn):
     for path in fetch.hub(PLACE):
         path.resolve().replace(path)
     assert not recwarn.list
-    with pytest.warns(UserWarning, match="hub: files without a checksum as name, as copied links, are not verified"):
+    with pytest.warns(
+        UserWarning,
+        match="hub: files without a checksum as name, as copied links, are not verified",
+    ):
         assert len(fetch.hub(PLACE)) == 2
 
 
@@ -282,7 +348,9 @@ def test_half_a_set_is_refused(cache, listed):
     if not listed:
         listing.unlink()
         sys.modules["huggingface_hub._tree_cache"]._IN_MEMORY_TREE_CACHE.clear()
-    with pytest.raises(ValueError, match="missing: .*: build where" if listed else "1 of 2 files are there; build"):
+    with pytest.raises(
+        ValueError, match="missing: .*: build where" if listed else "1 of 2 files are there; build"
+    ):
         fetch.hub(PLACE)
 
 
@@ -293,9 +361,16 @@ def test_a_moved_revision_is_one_line(zenodo, tmp_path):
         self.answer(404, b"{}", {"X-Error-Code": "RevisionNotFound"})
 
     zenodo.RequestHandlerClass = type("Hub", (Zenodo,), {"do_GET": answer, "do_HEAD": answer})
-    environment = {**os.environ, "HF_ENDPOINT": zenodo.url, "HF_HOME": str(tmp_path), "PYTHONPATH": str(paths.ROOT)}
+    environment = {
+        **os.environ,
+        "HF_ENDPOINT": zenodo.url,
+        "HF_HOME": str(tmp_path),
+        "PYTHONPATH": str(paths.ROOT),
+    }
     environment |= {"THESIS_DATA": str(tmp_path / "data"), "HF_HUB_OFFLINE": "0"}
     code = f"from lib.data.builders import fetch; fetch.hub({PLACE!r})"
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+    )
     told = f"ValueError: {PLACE}: the hub has no such commit any more; name another in its place"
     assert done.stderr.strip().endswith(told)

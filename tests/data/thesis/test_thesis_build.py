@@ -36,9 +36,21 @@ def root(tmp_path):
                 [1, f"{name} shared, text", f"cited \001aligned\001 {split}"],
                 [0, f"{name} shared, text", f"other\n{split}"],
                 [0, f"{name} twin {split}", f"{name} twin {split}"],
-                [0, f"{name} shared, text", f"cited \001aligned\001 {split}"],  # the first pair with the other label
-                [0, f"cited \001aligned\001 {split}", f"{name} shared, text"],  # and the other way round
-                [1, f"{name} shared, text", "cited  aligned  train"],  # a pair of another split, or the first again
+                [
+                    0,
+                    f"{name} shared, text",
+                    f"cited \001aligned\001 {split}",
+                ],  # the first pair with the other label
+                [
+                    0,
+                    f"cited \001aligned\001 {split}",
+                    f"{name} shared, text",
+                ],  # and the other way round
+                [
+                    1,
+                    f"{name} shared, text",
+                    "cited  aligned  train",
+                ],  # a pair of another split, or the first again
             ]
             write_csv(tmp_path / file, rows)
     for stem in ("wines", "video_games"):
@@ -74,7 +86,9 @@ def test_pairs(root, tmp_path, role):
     (task,) = (folder / "tasks").iterdir()
     texts = {row["id"]: row["text"] for row in documents(folder)}
     first, second, twins = lines(task / "validation.jsonl")
-    assert (first["label"], second["label"]) == ("1", "0") and first["a"] == second["a"], "equal texts are one text"
+    assert (first["label"], second["label"]) == ("1", "0") and first["a"] == second["a"], (
+        "equal texts are one text"
+    )
     assert texts[first["a"]] == f"{role} shared, text" and texts[second["b"]] == "other\ndev"
     assert texts[first["b"]] == "cited  aligned  dev" and texts[twins["a"]] == texts[twins["b"]]
     assert len(lines(task / "train.jsonl")) == 4, "an example may stand there twice"
@@ -88,8 +102,15 @@ def test_retrieval(root, tmp_path, protocol):
     gold = pickle.loads((root / "wines.gt").read_bytes())
     (root / "wines.gt").write_bytes(pickle.dumps(gold, protocol=protocol))
     folder, readme = written("WINES", tmp_path / "out", root)
-    assert documents(folder)[0] == {"id": "A", "text": "A\nLead of A.\nTaste\nIt is dry.", "title": ""}
-    assert json.loads((folder / "tasks/task/relevant.json").read_text()) == {"A": ["B"], "B": ["A", "C"]}
+    assert documents(folder)[0] == {
+        "id": "A",
+        "text": "A\nLead of A.\nTaste\nIt is dry.",
+        "title": "",
+    }
+    assert json.loads((folder / "tasks/task/relevant.json").read_text()) == {
+        "A": ["B"],
+        "B": ["A", "C"],
+    }
     assert "\n2 of 4 gold sources dropped: they or all their targets have no text.\n" in readme
     assert not any(": error: " in line for line in check.findings(folder))
 
@@ -102,7 +123,9 @@ def test_a_pickle_with_code_is_refused_unexecuted(root, tmp_path):
     for content in (pickle.dumps({"A": Evil()}), b"no pickle", b""):
         (root / "video_games.gt").write_bytes(content)
         (root / "SHA256SUMS").unlink(missing_ok=True)
-        with pytest.raises(ValueError, match=r"video_games\.gt: expected a pickle of .* and nothing else: "):
+        with pytest.raises(
+            ValueError, match=r"video_games\.gt: expected a pickle of .* and nothing else: "
+        ):
             thesis.write_task("GAMES", FILES["GAMES"], "task", root, tmp_path)
     assert not (tmp_path / "executed").exists()
 
@@ -112,11 +135,15 @@ def test_a_file_that_changed_is_refused(root, tmp_path):
     with (root / "train_cite.csv").open("a") as stream:
         stream.write("1,more,text\n")
     (tmp_path / "again").mkdir()
-    with pytest.raises(ValueError, match=r"train_cite\.csv: its sha256 is \w{64}, .*SHA256SUMS says \w{64}; del"):
+    with pytest.raises(
+        ValueError, match=r"train_cite\.csv: its sha256 is \w{64}, .*SHA256SUMS says \w{64}; del"
+    ):
         thesis.write_task("AAN", FILES["AAN"], "task", root, tmp_path / "again")
 
 
-@pytest.mark.parametrize("row, what", [(["2", "a", "b"], "expected label"), (["1", "a"], "got .'1', 'a'")])
+@pytest.mark.parametrize(
+    "row, what", [(["2", "a", "b"], "expected label"), (["1", "a"], "got .'1', 'a'")]
+)
 def test_bad_rows(root, tmp_path, row, what):
     write_csv(root / "pla_dev.csv", [["1", "two\nlines", "b"], row])
     with pytest.raises(ValueError, match=rf"pla_dev\.csv:3: .*{what}"):
@@ -151,8 +178,15 @@ def true_files(tmp_path, monkeypatch):
 def test_the_whole_profile_is_built_and_read(true_files, monkeypatch):
     monkeypatch.setattr(thesis, "PIECE", 8)
     place = sources.root(true_files)
-    assert check.main([str(place)]) == 0 and {path.name for path in place.glob("[a-z]*/")} >= {"s2orc", "pan", "games"}
-    assert len(list((place / "wikipedia/documents").iterdir())) == 8 and len(Documents(place, "wikipedia")) == 60
+    assert check.main([str(place)]) == 0 and {path.name for path in place.glob("[a-z]*/")} >= {
+        "s2orc",
+        "pan",
+        "games",
+    }
+    assert (
+        len(list((place / "wikipedia/documents").iterdir())) == 8
+        and len(Documents(place, "wikipedia")) == 60
+    )
     split = lambda texts, **_: {"input_ids": [text.split() for text in texts]}  # noqa: E731
     selection = corpus.select(true_files, tokenizer=lambda: split)
     found = corpus.read(true_files, selection)
@@ -160,8 +194,15 @@ def test_the_whole_profile_is_built_and_read(true_files, monkeypatch):
     assert min(len(d.text.split()) for d in found.train if d.source == "news") >= 150
     held = tasks.read(true_files)
     assert list(held) == list(true_files.tasks.names)
-    assert (held["IMDB"].folds, held["IMDB"].classes, list(held["IMDB"].inputs)) == (5, ["0", "1"], ["train", "test"])
-    assert held["ARXIV"].texts["validation/0"].startswith("[] ") and len(held["PAN"].inputs["test"]) == 12
+    assert (held["IMDB"].folds, held["IMDB"].classes, list(held["IMDB"].inputs)) == (
+        5,
+        ["0", "1"],
+        ["train", "test"],
+    )
+    assert (
+        held["ARXIV"].texts["validation/0"].startswith("[] ")
+        and len(held["PAN"].inputs["test"]) == 12
+    )
 
 
 def test_recipes_name_what_was_built(true_files):
@@ -199,7 +240,10 @@ def test_the_door_says_what_is_missing(true_files, tmp_path, capsys):
 
 
 def test_realnews_of_its_authors(tmp_path, monkeypatch):
-    rows = [{"title": None, "text": f"news {n}", "url": "u", "domain": "d", "publish_date": "x"} for n in range(30)]
+    rows = [
+        {"title": None, "text": f"news {n}", "url": "u", "domain": "d", "publish_date": "x"}
+        for n in range(30)
+    ]
     data = thesis_files.json_lines(rows)
     with tarfile.open(tmp_path / "realnews.tar.gz", "w:gz") as archive:
         member = tarfile.TarInfo("realnews/realnews.jsonl")
@@ -207,7 +251,9 @@ def test_realnews_of_its_authors(tmp_path, monkeypatch):
         archive.addfile(member, io.BytesIO(data))
     (tmp_path / "news").mkdir()
     thesis.write_corpus([str(tmp_path / "realnews.tar.gz")], tmp_path / "news")
-    assert [document.text for document in Documents(tmp_path, "news")] == [row["text"] for row in rows]
+    assert [document.text for document in Documents(tmp_path, "news")] == [
+        row["text"] for row in rows
+    ]
 
 
 def cut(path):
@@ -240,7 +286,9 @@ def test_a_damaged_file_of_a_corpus_is_refused_by_its_name(tmp_path, name, spoil
             archive.addfile(member, io.BytesIO(lines))
     elif not name.startswith("nothing"):
         forms = {".parquet": thesis_files.parquet(rows), ".gz": gzip.compress(lines)}
-        path.write_bytes(b'{"title": "x"}\n' if name.startswith("no") else forms.get(path.suffix, lines))
+        path.write_bytes(
+            b'{"title": "x"}\n' if name.startswith("no") else forms.get(path.suffix, lines)
+        )
     if spoil:
         spoil(path)
     (tmp_path / "news").mkdir()
@@ -251,8 +299,18 @@ def test_a_damaged_file_of_a_corpus_is_refused_by_its_name(tmp_path, name, spoil
 @pytest.mark.parametrize(
     "role, name, content, told",
     [
-        ("OC", "dev_ai2_ab.csv", b"1,a,\xff\n", r"dev_ai2_ab\.csv:0: not a CSV file in UTF-8 after it"),
-        ("WINES", "wines.txt", b"Title,Sections\nA\n", r"wines\.txt:2: expected a title and its \[\(heading, text\)\]"),
+        (
+            "OC",
+            "dev_ai2_ab.csv",
+            b"1,a,\xff\n",
+            r"dev_ai2_ab\.csv:0: not a CSV file in UTF-8 after it",
+        ),
+        (
+            "WINES",
+            "wines.txt",
+            b"Title,Sections\nA\n",
+            r"wines\.txt:2: expected a title and its \[\(heading, text\)\]",
+        ),
         ("WINES", "wines.txt", b"Title,Sections\nA,[(1\n", r"wines\.txt:2: expected a title"),
         ("GAMES", "video_games.gt", b"\x80\x04", r"video_games\.gt: expected a pickle"),
         (
@@ -262,9 +320,19 @@ def test_a_damaged_file_of_a_corpus_is_refused_by_its_name(tmp_path, name, spoil
             r"dev_ai2_ab\.csv:2: .*: unexpected end of data; .*SHA256SUMS too",
         ),
         ("OC", "dev_ai2_ab.csv", b"", r"dev_ai2_ab\.csv: expected rows, it has none"),
-        ("WINES", "wines.txt", b'Title,Sections\nA,"[(', r"wines\.txt:2: .*: unexpected end of data"),
+        (
+            "WINES",
+            "wines.txt",
+            b'Title,Sections\nA,"[(',
+            r"wines\.txt:2: .*: unexpected end of data",
+        ),
         ("WINES", "wines.txt", b"Title,Sections\n", r"wines\.txt: expected rows, it has none"),
-        ("GAMES", "video_games.gt", pickle.dumps({"A": {}}), r"video_games\.gt: expected rows, it has none"),
+        (
+            "GAMES",
+            "video_games.gt",
+            pickle.dumps({"A": {}}),
+            r"video_games\.gt: expected rows, it has none",
+        ),
     ],
 )
 def test_a_damaged_file_of_a_task_is_refused_by_its_name(root, tmp_path, role, name, content, told):
@@ -278,11 +346,15 @@ def test_an_empty_source_is_refused_by_its_name(tmp_path):
     (tmp_path / "blank.jsonl").write_bytes(thesis_files.json_lines([{"text": " "}]))
     for name in ("none.parquet", "blank.jsonl"):
         (tmp_path / f"news {name}").mkdir()
-        with pytest.raises(ValueError, match=f"{name}: expected rows, it has none that can be used"):
+        with pytest.raises(
+            ValueError, match=f"{name}: expected rows, it has none that can be used"
+        ):
             thesis.write_corpus([str(tmp_path / name)], tmp_path / f"news {name}")
     (tmp_path / "some.jsonl").write_bytes(thesis_files.json_lines([{"text": "words", "label": 1}]))
     places = {"train": str(tmp_path / "some.jsonl"), "test": str(tmp_path / "none.parquet")}
-    with pytest.raises(ValueError, match=r"none\.parquet: expected rows, it has none that can be used"):
+    with pytest.raises(
+        ValueError, match=r"none\.parquet: expected rows, it has none that can be used"
+    ):
         thesis.write_task("IMDB", places, "sentiment", tmp_path, tmp_path)
 
 
@@ -296,7 +368,8 @@ def test_another_number_of_rows_than_the_thesis_printed_is_told(root, tmp_path):
         f"{root}/wines.txt has 3 rows, published: 1,662",
     ]
     write_csv(
-        root / "pla_test.csv", [["1", f"a {number // 2}", "b"] for number in range(2904)] + [["0", "a 0", "b"]] * 2
+        root / "pla_test.csv",
+        [["1", f"a {number // 2}", "b"] for number in range(2904)] + [["0", "a 0", "b"]] * 2,
     )
     (root / "SHA256SUMS").unlink()
     with pytest.warns(UserWarning) as caught:

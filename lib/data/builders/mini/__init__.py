@@ -25,7 +25,9 @@ def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
     """What fills each folder. All pair tasks share passages, so that a student embeds each text once."""
     settings = profile.build
     tasks = functools.cache(lambda: mini_tasks.MiniTasks(settings))
-    texts = functools.cache(lambda: gensim_files.corpus_texts(settings.documents, tasks().used, settings.seed))
+    texts = functools.cache(
+        lambda: gensim_files.corpus_texts(settings.documents, tasks().used, settings.seed)
+    )
 
     def wikipedia(folder: Path) -> None:
         write_folder(folder, texts()[0], *_READMES["wikipedia"])
@@ -37,7 +39,9 @@ def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
         return ({"id": p.id, "text": p.text, "group": p.article} for p in passages)
 
     def passages(folder: Path) -> None:
-        write_folder(folder, rows(tasks().by_id.values()), *_READMES["passages"], mini_tasks.__doc__ or "")
+        write_folder(
+            folder, rows(tasks().by_id.values()), *_READMES["passages"], mini_tasks.__doc__ or ""
+        )
         for task in ("topic", "same_article", "same_section", "section_of"):
             write_examples(folder / "tasks" / task, getattr(tasks(), task)())
         write_relevant(folder / "tasks/same_article_related", tasks().related())
@@ -49,11 +53,19 @@ def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
         write_examples(folder / "tasks/copied", examples)
 
     def sentences(folder: Path) -> None:
-        lines = (line.removeprefix("__label__").partition(" ") for line in gensim_files.lines(gensim_files.REVIEWS))
-        reviews = {f"review/{number:03d}": (label, text) for number, (label, _, text) in enumerate(lines)}
+        lines = (
+            line.removeprefix("__label__").partition(" ")
+            for line in gensim_files.lines(gensim_files.REVIEWS)
+        )
+        reviews = {
+            f"review/{number:03d}": (label, text) for number, (label, _, text) in enumerate(lines)
+        }
         rows = ({"id": i, "text": text} for i, (_, text) in reviews.items())
         write_folder(folder, rows, *_READMES["sentences"])
-        write_examples(folder / "tasks/sentiment", {"train": [((i,), label) for i, (label, _) in reviews.items()]})
+        write_examples(
+            folder / "tasks/sentiment",
+            {"train": [((i,), label) for i, (label, _) in reviews.items()]},
+        )
 
     def stories(folder: Path) -> None:
         texts, relevant = mini_tasks.rated_stories()
@@ -62,4 +74,6 @@ def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
         write_folder(folder, rows, *_READMES["stories"], relevance)
         write_relevant(folder / "tasks/similar", relevant)
 
-    return {write.__name__: write for write in (wikipedia, news, passages, copies, sentences, stories)}
+    return {
+        write.__name__: write for write in (wikipedia, news, passages, copies, sentences, stories)
+    }

@@ -22,7 +22,11 @@ from lib.data.task_files import SPLITS
 NO, YES = "no", "yes"  # the classes of every pair task
 MASK = "X"
 TOPICS = 11  # classes of ARXIV
-SHORT, LONG, TOPIC = (24, 48), (49, 80), (60, 100)  # tokens of a passage; the structural teacher's limit is 48
+SHORT, LONG, TOPIC = (
+    (24, 48),
+    (49, 80),
+    (60, 100),
+)  # tokens of a passage; the structural teacher's limit is 48
 # What is cut of each section that an article gives: a length and a use. OC and S2ORC pair short passages with long ones
 # and with mixed ones, of which a third is short. Of the largest articles AAN has more, so that a head can learn them.
 SECTION = [(SHORT, "paired")] * 5 + [(SHORT, "mixed")] + [(LONG, "mixed")] * 2
@@ -59,11 +63,20 @@ class MiniTasks:
         self.settings, self.used = settings, dict[Section, int]()
         in_order = itertools.groupby(gensim_files.sections(), lambda section: section.article)
         sections = {title: list(held) for title, held in in_order}
-        words = {t: sum(len(s.split()) for section in held for s in section.sentences) for t, held in sections.items()}
-        titles = sorted((t for t in words if not t.startswith("List of")), key=lambda t: (-words[t], t))
-        plain = {title: re.sub(r"\s*\([^)]*\)$", "", title).lower() for title in titles}  # "Android (robot)": android
+        words = {
+            t: sum(len(s.split()) for section in held for s in section.sentences)
+            for t, held in sections.items()
+        }
+        titles = sorted(
+            (t for t in words if not t.startswith("List of")), key=lambda t: (-words[t], t)
+        )
+        plain = {
+            title: re.sub(r"\s*\([^)]*\)$", "", title).lower() for title in titles
+        }  # "Android (robot)": android
         self._titles = _pattern(plain[title] for title in titles if words[title] >= 300)
-        self.topics = [passage for title in titles[:TOPICS] for passage in self._topic(sections[title])]
+        self.topics = [
+            passage for title in titles[:TOPICS] for passage in self._topic(sections[title])
+        ]
         self.articles: dict[str, list[Passage]] = {}
         for title in titles[TOPICS:]:
             if len(self.articles) < settings.articles:
@@ -71,21 +84,27 @@ class MiniTasks:
                 if passages := self._article(sections[title], DEEP if deep else SECTION):
                     self.articles[title] = passages
         if len(self.articles) < settings.articles:
-            raise ValueError(f"build.articles: the dump holds no more than {len(self.articles)} with enough passages")
+            raise ValueError(
+                f"build.articles: the dump holds no more than {len(self.articles)} with enough passages"
+            )
         turns = itertools.cycle(("train", "validation", "train", "test"))
         self.split = dict(zip(self.articles, turns, strict=False))
         self.by_id = {p.id: p for p in itertools.chain(self.topics, *self.articles.values())}
 
     def topic(self) -> Examples:
         """ARXIV: which of the eleven longest articles a long passage is from; no passage is in two splits."""
-        return {split: [((p.id,), p.article) for p in self.topics if p.use == split] for split in SPLITS}
+        return {
+            split: [((p.id,), p.article) for p in self.topics if p.use == split] for split in SPLITS
+        }
 
     def same_article(self) -> Examples:
         """OC: are two passages, one in eight of them long, of one article? No article is in two splits."""
         positives = defaultdict(list)
         for number, (title, passages) in enumerate(self.articles.items()):
             paired = [p for p in passages if p.use == "paired"]
-            longs = [p for p in passages if p.long][: len(paired) // 10 + (number % 3 == 0)]  # one text in eight
+            longs = [p for p in passages if p.long][
+                : len(paired) // 10 + (number % 3 == 0)
+            ]  # one text in eight
             positives[self.split[title]] += itertools.combinations(longs + paired, 2)
         return self._balanced("OC", positives, lambda a, b: a.article != b.article)
 
@@ -98,15 +117,21 @@ class MiniTasks:
                 splits = {p.use if p.use in SPLITS else "train" for p in (a, b)}
                 if a.section == b.section and len(splits) == 1:
                     positives[splits.pop()].append((a, b))
-        return self._balanced("AAN", positives, lambda a, b: a.article == b.article and a.section != b.section)
+        return self._balanced(
+            "AAN", positives, lambda a, b: a.article == b.article and a.section != b.section
+        )
 
     def section_of(self) -> Examples:
         """S2ORC: are a short passage and one that is mostly long of one section, or of two articles?"""
         positives = defaultdict(list)
         for title, passages in self.articles.items():
-            pairs = itertools.product(*([p for p in passages if p.use == use] for use in ("paired", "mixed")))
+            pairs = itertools.product(
+                *([p for p in passages if p.use == use] for use in ("paired", "mixed"))
+            )
             positives[self.split[title]] += [(a, b) for a, b in pairs if a.section == b.section]
-        return self._balanced("S2ORC", positives, lambda a, b: a.use != b.use and a.article != b.article)
+        return self._balanced(
+            "S2ORC", positives, lambda a, b: a.use != b.use and a.article != b.article
+        )
 
     def copied(self) -> tuple[list[Passage], Examples]:
         """PAN: these texts, and: does one of them hold an obfuscated copy of a passage? Each borrows from three of
@@ -120,17 +145,27 @@ class MiniTasks:
                     chosen = shuffled(candidates, rng)[:COPIED]
                     copies = [_obfuscated(passage.text.split(), rng) for passage in chosen]
                     words = own.text.split()
-                    text = " ".join([*words[:HOST_WORDS], *copies, *words[HOST_WORDS : 2 * HOST_WORDS]])
-                    texts.append(Passage(f"copies/{title}/{own.id}", text, title, host, True, "copies"))
+                    text = " ".join(
+                        [*words[:HOST_WORDS], *copies, *words[HOST_WORDS : 2 * HOST_WORDS]]
+                    )
+                    texts.append(
+                        Passage(f"copies/{title}/{own.id}", text, title, host, True, "copies")
+                    )
                     positives[split] += [(texts[-1], passage) for passage in chosen]
         return texts, self._balanced(
-            "PAN", positives, lambda a, b: a.use != b.use and {a.article, a.section}.isdisjoint((b.article, b.section))
+            "PAN",
+            positives,
+            lambda a, b: (
+                a.use != b.use and {a.article, a.section}.isdisjoint((b.article, b.section))
+            ),
         )
 
     def related(self) -> dict[str, list[str]]:
         """GAMES: for each passage of a test article, the others of its article."""
         tested = [held for title, held in self.articles.items() if self.split[title] == "test"]
-        return {source.id: [p.id for p in held if p != source] for held in tested for source in held}
+        return {
+            source.id: [p.id for p in held if p != source] for held in tested for source in held
+        }
 
     def _topic(self, sections: list[Section]) -> list[Passage]:
         """Passages of a topic, of one section after the other; the splits get as many each."""
@@ -140,7 +175,9 @@ class MiniTasks:
             cut, self.used[section] = self._cut(section, recipe[len(passages) :])
             passages += cut
         if len(passages) < len(recipe):
-            raise ValueError(f"build.topic_passages: {sections[0].article} holds {len(passages)} of {len(recipe)}")
+            raise ValueError(
+                f"build.topic_passages: {sections[0].article} holds {len(passages)} of {len(recipe)}"
+            )
         return passages
 
     def _article(self, sections: list[Section], recipe: Recipe) -> list[Passage]:
@@ -168,7 +205,9 @@ class MiniTasks:
             stop = int(np.searchsorted(borders, borders[start] + least))
             if stop < len(borders) and borders[stop] - borders[start] <= most:
                 text_id, text = f"wiki/{name}/{len(passages):02d}", " ".join(texts[start:stop])
-                passages.append(Passage(text_id, text, section.article, name, least > SHORT[0], use))
+                passages.append(
+                    Passage(text_id, text, section.article, name, least > SHORT[0], use)
+                )
                 start = stop
             else:
                 start += 1  # no passage of that length begins with this sentence
@@ -177,23 +216,42 @@ class MiniTasks:
     def _rng(self, role: str) -> np.random.Generator:
         return np.random.default_rng([self.settings.seed, zlib.crc32(role.encode())])
 
-    def _balanced(self, role: str, positives: dict[str, list], allowed: Callable[[Passage, Passage], bool]) -> Examples:
-        rng, wanted = self._rng(role), (self.settings.train_pairs, *[self.settings.validation_pairs] * 2)
-        drawn = {split: balanced(positives[split], n, allowed, rng) for split, n in zip(SPLITS, wanted, strict=True)}
-        return {split: [((a.id, b.id), label) for (a, b), label in rows] for split, rows in drawn.items()}
+    def _balanced(
+        self, role: str, positives: dict[str, list], allowed: Callable[[Passage, Passage], bool]
+    ) -> Examples:
+        rng, wanted = (
+            self._rng(role),
+            (self.settings.train_pairs, *[self.settings.validation_pairs] * 2),
+        )
+        drawn = {
+            split: balanced(positives[split], n, allowed, rng)
+            for split, n in zip(SPLITS, wanted, strict=True)
+        }
+        return {
+            split: [((a.id, b.id), label) for (a, b), label in rows]
+            for split, rows in drawn.items()
+        }
 
 
 def balanced(
-    positives: Sequence[tuple[T, T]], wanted: int, allowed: Callable[[T, T], bool], rng: np.random.Generator
+    positives: Sequence[tuple[T, T]],
+    wanted: int,
+    allowed: Callable[[T, T], bool],
+    rng: np.random.Generator,
 ) -> list[tuple[tuple[T, T], str]]:
     """About `wanted` pairs, half of them positive; their order, and that of their two texts, is random. A negative
     joins the first text of one positive with the second of another, so that nothing can be read from one text alone.
     The few positives whose first text finds no partner that is `allowed` are left out."""
-    kept = [pair if rng.random() < 0.5 else pair[::-1] for pair in shuffled(positives, rng)[: wanted // 2]]
+    kept = [
+        pair if rng.random() < 0.5 else pair[::-1]
+        for pair in shuffled(positives, rng)[: wanted // 2]
+    ]
     left = Counter(shuffled([second for _, second in kept], rng))
     examples, joined = list[tuple[tuple[T, T], str]](), set[frozenset[T]]()
     for first, second in kept:
-        if fits := [b for b in left if left[b] and allowed(first, b) and frozenset((first, b)) not in joined]:
+        if fits := [
+            b for b in left if left[b] and allowed(first, b) and frozenset((first, b)) not in joined
+        ]:
             partner = max(fits, key=left.__getitem__)  # so that hardly a text is left over
             left[partner] -= 1
             joined.add(frozenset((first, partner)))
@@ -210,8 +268,15 @@ def rated_stories() -> tuple[dict[str, str], dict[str, list[str]]]:
     """WINES: the 50 stories by id, and ids that people rated above 0.5 of 1 with a story, where there are any."""
     ratings = np.triu(np.loadtxt(gensim_files.path(gensim_files.RATINGS)), 1)
     alike = ratings + ratings.T > RELATED  # the file holds each pair once
-    stories = {f"lee/{number:02d}": text for number, text in enumerate(gensim_files.lines(gensim_files.STORIES))}
-    similar = {a: list(itertools.compress(stories, row)) for a, row in zip(stories, alike, strict=True) if any(row)}
+    stories = {
+        f"lee/{number:02d}": text
+        for number, text in enumerate(gensim_files.lines(gensim_files.STORIES))
+    }
+    similar = {
+        a: list(itertools.compress(stories, row))
+        for a, row in zip(stories, alike, strict=True)
+        if any(row)
+    }
     return stories, similar
 
 
@@ -221,7 +286,9 @@ def _obfuscated(source: list[str], rng: np.random.Generator) -> str:
     stretch = source[int(rng.integers(max(1, len(source) - length))) :][:length]
     while True:
         kept = [word for word in stretch if rng.random() > 0.2]
-        places = np.arange(len(kept)) + rng.uniform(0, 3, len(kept))  # moves a word by two places at most
+        places = np.arange(len(kept)) + rng.uniform(
+            0, 3, len(kept)
+        )  # moves a word by two places at most
         copy = " ".join(kept[index] for index in np.argsort(places, kind="stable"))
         if not gensim_files.shingles(copy) & gensim_files.shingles(" ".join(stretch)):
             return copy

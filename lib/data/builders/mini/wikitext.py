@@ -19,16 +19,22 @@ _GAP = "\ue000"  # a private character, which marks what was cut
 _WORDS = profiles.read_yaml("mini_texts.yaml")["wikitext"]
 _FORMULA_TAG = re.compile(r"<(math|chem|ce|hiero|score)\b[^>]*>.*?</\1\s*>", re.S | re.I)
 _DROPPED = "|".join(_WORDS["dropped"])
-_DROPPED_TAG = re.compile(rf"<({_DROPPED})\b(?:[^>]*/\s*>|(?:[^>]*[^>/])?>.*?</\1\s*>)", re.S | re.I)
+_DROPPED_TAG = re.compile(
+    rf"<({_DROPPED})\b(?:[^>]*/\s*>|(?:[^>]*[^>/])?>.*?</\1\s*>)", re.S | re.I
+)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _TEMPLATE = re.compile(r"\{\{((?:[^{}]|\{(?!\{)|\}(?!\}))*)\}\}", re.S)
 _TABLE = re.compile(r"\{\|(?:(?!\{\|).)*?\n\s*\|\}", re.S)
 _LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
 _EXTERNAL = re.compile(r"\[(?:https?:|ftp:|mailto:)?//[^\s\]]*\s*([^\]]*)\]")
 _HEADING = re.compile(r"^(={2,6})\s*(.*?)\s*=+\s*$")
-_NAMESPACE = re.compile(rf"^\s*:?\s*(?:{'|'.join(_WORDS['namespaces'])}|[a-z]{{2,3}}(?:-[a-z]+)?)\s*:", re.I)
+_NAMESPACE = re.compile(
+    rf"^\s*:?\s*(?:{'|'.join(_WORDS['namespaces'])}|[a-z]{{2,3}}(?:-[a-z]+)?)\s*:", re.I
+)
 _RESIDUE = re.compile(
-    _GAP + r"|[{}|<>]|\([\s)]|\[\[|\]\]|==|''|https?:|www\.|__|&#?\w+;|\bref\s*name|\bISBN\b|\bdoi:", re.I
+    _GAP
+    + r"|[{}|<>]|\([\s)]|\[\[|\]\]|==|''|https?:|www\.|__|&#?\w+;|\bref\s*name|\bISBN\b|\bdoi:",
+    re.I,
 )
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
 
@@ -46,7 +52,9 @@ def read_dump(path: Path) -> Iterator[Paragraph]:
     with bz2.open(path, "rb") as stream:
         for _, element in ElementTree.iterparse(stream):
             if element.tag.rpartition("}")[2] == "page":
-                fields = {child.tag.rpartition("}")[2]: child.text or "" for child in element.iter()}
+                fields = {
+                    child.tag.rpartition("}")[2]: child.text or "" for child in element.iter()
+                }
                 if fields["ns"] == "0" and "redirect" not in fields:
                     yield from parse(fields["title"], fields.get("text", ""))
                 element.clear()
@@ -66,7 +74,9 @@ def parse(title: str, wikitext: str) -> Iterator[Paragraph]:
 
 def _join_lines(text: str) -> Iterator[str]:
     """MediaWiki's rule: plain lines without an empty line between are one paragraph; headings and items are alone."""
-    lines = (line.strip() if line.strip(f"{_GAP} ") else "" for line in text.split("\n"))  # a template's own line
+    lines = (
+        line.strip() if line.strip(f"{_GAP} ") else "" for line in text.split("\n")
+    )  # a template's own line
     for plain, run in itertools.groupby(lines, key=lambda line: line[:1] not in ("", *"=*#:;|!{}")):
         held = [line for line in run if line]
         yield from [" ".join(held)] if plain else held
@@ -86,8 +96,13 @@ def _strip_blocks(text: str) -> str:
 def _template(match: re.Match) -> str:
     name, *arguments = (part.strip() for part in match.group(1).split("|"))
     name = name.lower()
-    if name in ("convert", "cvt"):  # {{convert|12|km|mi}} prints "12 km", {{convert|5|to|7|kg}} "5 to 7 kg"
-        return " ".join(arguments[:4] if arguments[1:2] and arguments[1] in _WORDS["ranges"] else arguments[:2])
+    if name in (
+        "convert",
+        "cvt",
+    ):  # {{convert|12|km|mi}} prints "12 km", {{convert|5|to|7|kg}} "5 to 7 kg"
+        return " ".join(
+            arguments[:4] if arguments[1:2] and arguments[1] in _WORDS["ranges"] else arguments[:2]
+        )
     return "" if name in _WORDS["notes"] else _WORDS["spaces"].get(name, _GAP)
 
 

@@ -15,7 +15,9 @@ from lib.store.source_keys import source_key
 LIMITS = (int(MASK_LABEL), 512)  # tokens, in the thesis' labels
 _BATCH = 1000  # documents whose texts are in memory together
 Arrays = dict[str, np.ndarray]
-Batches = Iterator[tuple[dict[str, Any], list[str]]]  # columns that say what texts are, and the texts
+Batches = Iterator[
+    tuple[dict[str, Any], list[str]]
+]  # columns that say what texts are, and the texts
 
 
 def corpus_lengths(profile: Profile) -> pd.DataFrame:
@@ -28,7 +30,12 @@ def corpus_table(lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     rows = []
     for split, documents in lengths.groupby("split", sort=False):
         tokens = documents["longformer_tokens"]
-        row = {"split": split, "documents": len(documents), "tokens": int(tokens.sum()), "tokens_mean": tokens.mean()}
+        row = {
+            "split": split,
+            "documents": len(documents),
+            "tokens": int(tokens.sum()),
+            "tokens_mean": tokens.mean(),
+        }
         rows.append(row | {"tokens_sd": tokens.std(ddof=0)} | _long(documents, profile))
     return pd.DataFrame(rows)
 
@@ -36,16 +43,27 @@ def corpus_table(lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
 def task_lengths(profile: Profile) -> pd.DataFrame:
     """One row per task, split and text (once in a split): longformer_tokens and sbert_tokens, before truncation."""
     batches = (({}, text_sets.texts(name, profile)) for name in ["all_tasks"])
-    lengths, frames = _lengths("task_lengths", keys.text_set("all_tasks", profile), batches, profile), []
+    lengths, frames = (
+        _lengths("task_lengths", keys.text_set("all_tasks", profile), batches, profile),
+        [],
+    )
     for task in profile.tasks.names:
         arrays = text_sets.task(task, profile)
-        inputs = {name.removeprefix("inputs_"): rows for name, rows in arrays.items() if name.startswith("inputs_")}
-        for split, rows in ({"test": arrays["candidates"]} if "candidates" in arrays else inputs).items():
+        inputs = {
+            name.removeprefix("inputs_"): rows
+            for name, rows in arrays.items()
+            if name.startswith("inputs_")
+        }
+        for split, rows in (
+            {"test": arrays["candidates"]} if "candidates" in arrays else inputs
+        ).items():
             frames.append(lengths.loc[np.unique(rows)].assign(task=task, split=split))
     return pd.concat(frames, ignore_index=True)[["task", "split", *lengths]]
 
 
-def classification_table(profile: Profile, splits: tuple[str, ...], limit: int | None = None) -> pd.DataFrame:
+def classification_table(
+    profile: Profile, splits: tuple[str, ...], limit: int | None = None
+) -> pd.DataFrame:
     """Tables 4.2 and 5.3: examples, inputs, classes and how even they are, per task and split, cut to `limit` each."""
     rows = []
     for task, split, arrays in _classification(profile, splits):
@@ -53,8 +71,19 @@ def classification_table(profile: Profile, splits: tuple[str, ...], limit: int |
         shares = 100 * np.bincount(labels, minlength=len(arrays["classes"])) / len(labels)
         inputs = "pairs of documents" if chosen.shape[1] == 2 else "documents"
         truncated = "yes" if len(labels) < len(arrays[f"labels_{split}"]) else "no"
-        rows.append((task, split, len(labels), inputs, truncated, len(shares), shares.mean(), shares.std()))
-    columns = ["task", "split", "documents", "inputs", "truncated", "classes", "class_percent_mean", "class_percent_sd"]
+        rows.append(
+            (task, split, len(labels), inputs, truncated, len(shares), shares.mean(), shares.std())
+        )
+    columns = [
+        "task",
+        "split",
+        "documents",
+        "inputs",
+        "truncated",
+        "classes",
+        "class_percent_mean",
+        "class_percent_sd",
+    ]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -74,9 +103,15 @@ def retrieval_table(profile: Profile) -> pd.DataFrame:
     for task, lengths in task_lengths(profile).groupby("task", sort=False):
         arrays = text_sets.task(task, profile)
         if "candidates" in arrays:
-            targets = np.array([len(arrays[f"targets_{number}"]) for number in range(len(arrays["sources"]))])
+            targets = np.array(
+                [len(arrays[f"targets_{number}"]) for number in range(len(arrays["sources"]))]
+            )
             row = {"task": task, "documents": len(arrays["candidates"]), "sources": len(targets)}
-            rows.append(row | {"targets_mean": targets.mean(), "targets_sd": targets.std()} | _long(lengths, profile))
+            rows.append(
+                row
+                | {"targets_mean": targets.mean(), "targets_sd": targets.std()}
+                | _long(lengths, profile)
+            )
     return pd.DataFrame(rows)
 
 
@@ -88,7 +123,11 @@ def scale(profile: Profile) -> float:
 def _classification(profile: Profile, splits: tuple[str, ...]) -> Iterator[tuple[str, str, Arrays]]:
     for task in profile.tasks.names:
         arrays = text_sets.task(task, profile)
-        yield from ((task, split, arrays) for split in splits if "classes" in arrays and f"labels_{split}" in arrays)
+        yield from (
+            (task, split, arrays)
+            for split in splits
+            if "classes" in arrays and f"labels_{split}" in arrays
+        )
 
 
 def _long(lengths: pd.DataFrame, profile: Profile) -> dict[str, float]:
@@ -103,23 +142,31 @@ def _corpus(profile: Profile) -> Batches:
     for split, documents in (("train", corpus.train), ("validation", corpus.validation)):
         for start in range(0, len(documents), _BATCH):
             batch = documents[start : start + _BATCH]
-            yield {"source": [document.source for document in batch], "split": split}, [doc.text for doc in batch]
+            yield (
+                {"source": [document.source for document in batch], "split": split},
+                [doc.text for doc in batch],
+            )
 
 
 def _lengths(kind: str, texts: Any, batches: Batches, profile: Profile) -> pd.DataFrame:
     """A row per text: its labels and its lengths, kept under the key of the texts, both tokenizers and this code."""
 
     def count() -> Arrays:
-        tokenizer, teacher = models.base_student(profile).tokenizer, structural_teacher.load(profile)
+        tokenizer, teacher = (
+            models.base_student(profile).tokenizer,
+            structural_teacher.load(profile),
+        )
         frames = []
         for labels, batch in batches:
             longformer = [len(ids) for ids in tokenizer(batch, verbose=False)["input_ids"]]
             labels |= {"longformer_tokens": longformer, "sbert_tokens": teacher.lengths(batch)}
             frames.append(pd.DataFrame(labels))
         columns = pd.concat(frames).items()
-        return {name: values.to_numpy(int if values.dtype == int else str) for name, values in columns}
+        return {
+            name: values.to_numpy(int if values.dtype == int else str) for name, values in columns
+        }
 
-    code = source_key("lib.findings.data_statistics", stop=keys.NOT_ENTERED)
+    code = source_key("lib.chapters.data_statistics", stop=keys.NOT_ENTERED)
     tokenizers = [keys.base(profile), keys.structural_teacher(profile)]
     recipe = {"kind": kind, "tokenizers": tokenizers, "texts": texts, "code": code}
     return pd.DataFrame(store().arrays(recipe, count))

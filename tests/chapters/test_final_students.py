@@ -4,9 +4,9 @@ import pandas as pd
 import pytest
 
 from lib import published
+from lib.chapters import final_students
 from lib.config import profiles
 from lib.distillation.variants import parse
-from lib.findings import final_students
 
 
 def test_final_students_train_with_table_5_2():
@@ -20,7 +20,11 @@ def test_final_students_train_with_table_5_2():
         },
     )
     found = final_students.final_profile(profile)
-    assert (found.training.learning_rate, found.training.accumulation, found.training.documents) == (2e-4, 5, 90)
+    assert (
+        found.training.learning_rate,
+        found.training.accumulation,
+        found.training.documents,
+    ) == (2e-4, 5, 90)
     assert found.training.warmup_share == pytest.approx(profile.final.warmup_updates / 3)
     assert found.contextual_teacher.seed != profile.contextual_teacher.seed
 
@@ -77,14 +81,22 @@ def test_band_is_the_students_seeds_over_the_best_of_all_rounds():
         + [("SBERT", "all", task, 0, 0.8) for task in ("OC", "PAN")]
         + [("TF-IDF", "all", "OC", 0, 1.0)]
     )
-    noise = final_students.band(pd.DataFrame(rows, columns=["model", "round", "task", "seed", "value"]))
+    noise = final_students.band(
+        pd.DataFrame(rows, columns=["model", "round", "task", "seed", "value"])
+    )
     assert noise.sd == pytest.approx(0.01 / 0.8) and noise.df == 3 * 2 * 2
 
 
 def test_rounds_and_tasks_of_a_profile_s_own_come_after_the_thesis():
-    rows = [("all", "SBERT", "ARXIV", 0.5), ("all", "SBERT", "minutes", 0.6), ("60", "TF-IDF", "minutes", 0.7)]
+    rows = [
+        ("all", "SBERT", "ARXIV", 0.5),
+        ("all", "SBERT", "minutes", 0.6),
+        ("60", "TF-IDF", "minutes", 0.7),
+    ]
     scores = pd.DataFrame(rows, columns=["round", "model", "task", "value"])
-    table = final_students.score_table(scores, published.load("fig5_5").rename(columns={"score": "value"}))
+    table = final_students.score_table(
+        scores, published.load("fig5_5").rename(columns={"score": "value"})
+    )
     assert table["round"].drop_duplicates().tolist() == ["all", "10k", "1k", "retrieval", "60"]
     ours = table[(table["round"] == "all") & (table["model"] == "SBERT")]
     assert ours["task"].tolist()[-4:] == ["S2ORC", "minutes", "mean", "norm_mean"]

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from lib import experiments
+from lib.chapters import sensitivity
+from lib.chapters.sensitivity import HEADS, STUDENTS, TIMES
 from lib.config import profiles
 from lib.experiments import embeddings
-from lib.findings import sensitivity
-from lib.findings.sensitivity import HEADS, STUDENTS, TIMES
 
 PROFILE = profiles.load("smoke", overrides={"max_variants": None})
 
@@ -22,7 +22,14 @@ def records(identities, *, profile, seeds):
         for seed in seeds:
             value = 0.9 if identity == "Longformer" else 0.9 - profile.training.documents / 240
             scores = (np.arange(200) < round(200 * value)).astype(float)
-            row = {"model": identity, "task": "OC", "seed": seed, "value": value, "chance": 0.5, "scores": scores}
+            row = {
+                "model": identity,
+                "task": "OC",
+                "seed": seed,
+                "value": value,
+                "chance": 0.5,
+                "scores": scores,
+            }
             rows.append(row | {"groups": np.arange(200).astype(str)})
     return pd.DataFrame(rows)
 
@@ -34,7 +41,9 @@ def run(monkeypatch):
 
     def of(identity, seed, profile):
         found["documents"].append((identity, profile.training.documents))
-        halves = np.eye(4)[[0, 1, 0, 2]]  # the first document's halves are alike, the second's are not
+        halves = np.eye(4)[
+            [0, 1, 0, 2]
+        ]  # the first document's halves are alike, the second's are not
         return {"halves": halves}
 
     monkeypatch.setattr(embeddings, "of", of)
@@ -54,9 +63,9 @@ def test_scores_are_chance_corrected_and_every_student_is_asked_for_its_own_halv
     cosine = table[(table["model"] == "cosine") & (table["seed"] == 0)]
     assert cosine["updates"].tolist() == [4, 16]
     assert cosine["accuracy"].tolist() == pytest.approx([0.6, 0.0])
-    assert {("Longformer", 24)} | {(identity, 24 * times) for identity in STUDENTS.values() for times in TIMES} == {
-        *found["documents"]
-    }
+    assert {("Longformer", 24)} | {
+        (identity, 24 * times) for identity in STUDENTS.values() for times in TIMES
+    } == {*found["documents"]}
 
 
 def test_what_more_training_changes_is_judged_over_texts(run):
@@ -99,8 +108,20 @@ def under_heads(monkeypatch):
         rows = []
         for model, task, seed in itertools.product(models, ("OC", "ARXIV"), (0, 1)):
             scores = np.tile([1, 1, 1, model == ahead], 25).astype(float)
-            rows.append((model, task, seed, scores.mean(), 0.5 if task == "OC" else 0.25, scores, np.arange(100)))
-        return pd.DataFrame(rows, columns=["model", "task", "seed", "value", "chance", "scores", "groups"])
+            rows.append(
+                (
+                    model,
+                    task,
+                    seed,
+                    scores.mean(),
+                    0.5 if task == "OC" else 0.25,
+                    scores,
+                    np.arange(100),
+                )
+            )
+        return pd.DataFrame(
+            rows, columns=["model", "task", "seed", "value", "chance", "scores", "groups"]
+        )
 
     monkeypatch.setattr(experiments, "run", run)
     profile = profiles.load("mini", overrides={"only": "cosine,MSE"})
@@ -127,7 +148,11 @@ def test_a_column_for_every_setting_of_the_heads(under_heads, monkeypatch):
 
 def test_converged_heads_train_as_long_as_those_of_the_profile(monkeypatch):
     asked = []
-    monkeypatch.setattr(experiments, "run", lambda models, *, profile, seeds: asked.append(profile) or pd.DataFrame())
+    monkeypatch.setattr(
+        experiments,
+        "run",
+        lambda models, *, profile, seeds: asked.append(profile) or pd.DataFrame(),
+    )
     monkeypatch.setattr(sensitivity.chapter4, "renamed", lambda frame, names: frame)
     sensitivity.under_other_heads("fig4_3", profiles.load("mini", overrides={"heads.epochs": 80}))
     epochs = {setting: profile.heads.epochs for setting, profile in zip(HEADS, asked, strict=True)}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lib.findings.teacher_distances import distances
+from lib.chapters.teacher_distances import distances
 
 GENERATOR = np.random.default_rng(0)
 STUDENT, TEACHER = GENERATOR.normal(size=(2, 7, 4))
@@ -32,7 +32,9 @@ def test_true_negatives_are_all_other_documents_of_the_batch():
         for j in range(start, start + 3)
         if i != j
     ]
-    np.testing.assert_allclose(values(frame, negatives="true", to="negatives", distance="cosine"), np.sort(expected))
+    np.testing.assert_allclose(
+        values(frame, negatives="true", to="negatives", distance="cosine"), np.sort(expected)
+    )
 
 
 def test_published_negatives_are_the_flattened_batch_moved_by_a_few_places():
@@ -45,7 +47,8 @@ def test_published_negatives_are_the_flattened_batch_moved_by_a_few_places():
             moved = np.concatenate([flat[-shift:], flat[:-shift]]).reshape(3, 4)
             expected += [np.mean((STUDENT[start + i] - moved[i]) ** 2) for i in range(3)]
     np.testing.assert_allclose(
-        values(frame, negatives="as published", to="negatives", distance="squared L2"), np.sort(expected)
+        values(frame, negatives="as published", to="negatives", distance="squared L2"),
+        np.sort(expected),
     )
 
 

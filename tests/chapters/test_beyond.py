@@ -2,10 +2,10 @@
 
 import pytest
 
+from lib.chapters import hyperparameters
 from lib.config import profiles
 from lib.config.schema import HeadSettings
 from lib.distillation.variants import NO_WEIGHTING, parse
-from lib.findings import hyperparameters
 
 GRID = profiles.grid("beyond")
 
@@ -25,15 +25,29 @@ def test_twins_are_drafts_that_are_drawn_and_a_factor_is_that_of_its_weight():
 
 
 def test_heads_differ_in_settings_that_heads_have():
-    assert {name for changes in GRID["heads"].values() for name in changes} <= {*HeadSettings.model_fields}
+    assert {name for changes in GRID["heads"].values() for name in changes} <= {
+        *HeadSettings.model_fields
+    }
 
 
 @pytest.mark.parametrize("name", ["mini", "thesis"])
 def test_tables_of_hyperparameters_follow_the_profile(name):
-    changes = {"heads.hidden": 51, "training.accumulation": 3, "final.accumulation": 7, "final.warmup_updates": 9}
+    changes = {
+        "heads.hidden": 51,
+        "training.accumulation": 3,
+        "final.accumulation": 7,
+        "final.warmup_updates": 9,
+    }
     profile = profiles.load(name, overrides=changes)
-    labels = {"Hidden features": "tab5_6", "Gradient accumulation steps": "tab4_4", "Warmup update steps": "tab5_2"}
-    found = {row: hyperparameters.table(label, profile).set_index("parameter") for row, label in labels.items()}
+    labels = {
+        "Hidden features": "tab5_6",
+        "Gradient accumulation steps": "tab4_4",
+        "Warmup update steps": "tab5_2",
+    }
+    found = {
+        row: hyperparameters.table(label, profile).set_index("parameter")
+        for row, label in labels.items()
+    }
     assert [found[row].at[row, "value"] for row in labels] == ["51", "3", "9"]
     assert found["Warmup update steps"].at["Gradient accumulation steps", "value"] == "7"
     mixed = {"mini": "No", "thesis": "Yes, where the device supports bfloat16"}

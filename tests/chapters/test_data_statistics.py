@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.chapters import data_statistics
 from lib.config import profiles
 from lib.data.corpus import Corpus
 from lib.data.dataset_folder import Document
 from lib.experiments import keys, models, structural_teacher, text_sets
-from lib.findings import data_statistics
 
 # mini: the teacher reads 48 tokens under the thesis' label 384, so "over 512" starts above 64.
 LENGTHS = pd.DataFrame(
@@ -35,7 +35,9 @@ def test_the_corpus_table_counts_tokens_long_documents_and_cut_ones():
 
 def test_a_teacher_with_the_thesis_limit_counts_against_384_and_512():
     profile = profiles.load("mini", overrides={"structural_teacher.max_tokens": 384})
-    table = data_statistics.corpus_table(LENGTHS.assign(sbert_tokens=[384, 385, 513, 1]), profile).set_index("split")
+    table = data_statistics.corpus_table(
+        LENGTHS.assign(sbert_tokens=[384, 385, 513, 1]), profile
+    ).set_index("split")
     assert table.loc["train", "over_384_percent"] == pytest.approx(200 / 3)
     assert table.loc["train", "over_512_percent"] == pytest.approx(100 / 3)
 
@@ -50,8 +52,13 @@ def test_the_scale_is_the_thesis_limit_over_the_teacher_s(limit, scale):
 def test_lengths_of_the_corpus_by_hand(tmp_path, monkeypatch):
     """Both tokenizers take words; the student's adds two special tokens, the teacher's count is without them."""
     sources = [(10, "wikipedia"), (39, "wikipedia"), (40, "wikipedia"), (100, "news")]
-    documents = [Document(id=str(n), text="w " * words, source=source) for n, (words, source) in enumerate(sources)]
-    student = SimpleNamespace(tokenizer=lambda texts, **_: {"input_ids": [[0, *text.split(), 0] for text in texts]})
+    documents = [
+        Document(id=str(n), text="w " * words, source=source)
+        for n, (words, source) in enumerate(sources)
+    ]
+    student = SimpleNamespace(
+        tokenizer=lambda texts, **_: {"input_ids": [[0, *text.split(), 0] for text in texts]}
+    )
     teacher = SimpleNamespace(lengths=lambda texts: np.array([len(text.split()) for text in texts]))
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
     monkeypatch.setattr(data_statistics, "_BATCH", 3)

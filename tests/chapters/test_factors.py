@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from lib import experiments
+from lib.chapters import contextual
+from lib.chapters.contextual import FACTORS, TRAINED_FACTORS
 from lib.config import profiles
 from lib.experiments import embeddings
-from lib.findings import contextual
-from lib.findings.contextual import FACTORS, TRAINED_FACTORS
 
 PROFILE = profiles.load("smoke")
 

@@ -14,11 +14,12 @@ import numpy as np
 import pandas as pd
 
 from lib import published as theirs
+from lib.chapters import chapter4, final_students
 from lib.config import profiles
 from lib.config.profiles import Profile
 from lib.experiments import keys
-from lib.findings import chapter4, final_students, testability
-from lib.findings.claim_kinds import KINDS, Alike, Claim, EasierTask, Number, resolve
+from lib.ledger import testability
+from lib.ledger.claim_kinds import KINDS, Alike, Claim, EasierTask, Number, resolve
 from lib.published import figure_models
 from lib.statistics import effects, intervals, verdicts
 from lib.statistics.intervals import Evidence, SeedNoise
@@ -31,15 +32,31 @@ RANKINGS = theirs.BOXPLOTS
 RETRIEVAL = ("fig5_5", "fig5_6")  # rows per metric
 # Section 4.5.3: `no-weighting` sums the losses, λ = 0.5 halves that sum, which AdamW hardly notices.
 RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting", "None;λ=0.5"))
-_TWICE = [f"{body}+1 linear;cosine" for body in ("BiLSTM(2)", "BiGRU(2)", "BiGRU")]  # in the news paper: two schedules
+_TWICE = [
+    f"{body}+1 linear;cosine" for body in ("BiLSTM(2)", "BiGRU(2)", "BiGRU")
+]  # in the news paper: two schedules
 TWINS = tuple((theirs.NEWS, name, f"{name};plateau") for name in _TWICE)
-GIVEN = ("Longformer", "SBERT", "TF-IDF", "SBERT, mean of chunks")  # not trained here: the same with every seed
-Scores = Mapping[str, pd.DataFrame | Evidence]  # figure -> its scores; of the news paper what its chapter makes of them
+GIVEN = (
+    "Longformer",
+    "SBERT",
+    "TF-IDF",
+    "SBERT, mean of chunks",
+)  # not trained here: the same with every seed
+Scores = Mapping[
+    str, pd.DataFrame | Evidence
+]  # figure -> its scores; of the news paper what its chapter makes of them
 Checks = Mapping[tuple[str, str], str]  # (failed check, figure, finding or "") -> what failed
 Numbers = Mapping[str, float]  # ours, by name
 _NUMBERS = ("effect", "low", "high", "p", "p_equivalent", "q")
 _JUDGED = (*_NUMBERS, "verdict", "decided_by", "arithmetic")
-_COLUMNS = ["id", "section", "label", "finding", *(f"published_{name}" for name in (*_JUDGED, "reason")), *_JUDGED]
+_COLUMNS = [
+    "id",
+    "section",
+    "label",
+    "finding",
+    *(f"published_{name}" for name in (*_JUDGED, "reason")),
+    *_JUDGED,
+]
 _COLUMNS += ["near_limit", "one_task_low", "one_task_high", "seeds", "checks", "profile", "note"]
 
 
@@ -53,7 +70,9 @@ def parse(name: str, fields: Mapping[str, Any], where: str) -> Claim:
     """One claim, checked against the schema of its kind and the models of its figure; raises as `load`."""
     kind = fields.get("kind")
     if kind not in KINDS:
-        raise profiles.ParameterError(f"{where}: kind: unknown kind {kind!r}; known: {', '.join(KINDS)}")
+        raise profiles.ParameterError(
+            f"{where}: kind: unknown kind {kind!r}; known: {', '.join(KINDS)}"
+        )
     claim = profiles.validated(KINDS[kind], {"id": name, **fields}, where)
     try:
         theirs.load(claim.figure)
@@ -66,7 +85,12 @@ def parse(name: str, fields: Mapping[str, Any], where: str) -> Claim:
 
 
 def check(
-    scores: Scores, *, checks: Checks | None = None, numbers: Numbers | None = None, profile: str = "", label: str = ""
+    scores: Scores,
+    *,
+    checks: Checks | None = None,
+    numbers: Numbers | None = None,
+    profile: str = "",
+    label: str = "",
 ) -> pd.DataFrame:
     """The claims ledger: every finding, a row each, on the published numbers ("published_...") and on our scores.
 
@@ -86,14 +110,22 @@ def check(
         absent = f"No records: make {claim.source} first."
         if isinstance(claim, Number):
             ours = (numbers or {}).get(claim.number)
-            row |= {"published_effect": claim.published, "published_verdict": verdicts.NUMBER, "effect": ours}
+            row |= {
+                "published_effect": claim.published,
+                "published_verdict": verdicts.NUMBER,
+                "effect": ours,
+            }
             row |= {"verdict": verdicts.NOT_RUN if ours is None else verdicts.NUMBER}
             missing = absent if ours is None else ""
         else:
             own = scores.get(claim.source)
             judged, missing = (None, absent) if own is None else _ours(claim, own)
             row["checks"] = ", ".join(claim.needed)
-            failed = {name: why for (name, of), why in (checks or {}).items() if of in ("", claim.figure, claim.id)}
+            failed = {
+                name: why
+                for (name, of), why in (checks or {}).items()
+                if of in ("", claim.figure, claim.id)
+            }
             judged = judged and verdicts.checked(judged, claim.needed, failed)
             for prefix, verdict in (("published_", _judged_published(claim)), ("", judged)):
                 columns = asdict(verdict) if verdict else {"verdict": verdicts.NOT_RUN}
@@ -105,7 +137,9 @@ def check(
         names = [prefix + name for name in _NUMBERS]
         table[names] = table[names].astype(float)
         tested = table[f"{prefix}p"].where(table[f"{prefix}verdict"] != verdicts.NOT_TESTABLE)
-        table[f"{prefix}q"] = tested.groupby(table["label"].str.startswith("news")).transform(verdicts.q_values)
+        table[f"{prefix}q"] = tested.groupby(table["label"].str.startswith("news")).transform(
+            verdicts.q_values
+        )
     near = verdicts.near_limit(table)
     notes = ("Near its limit. " + table["note"]).str.strip().where(near, table["note"])
     return table.assign(near_limit=np.where(near, "near", ""), note=notes)
@@ -113,7 +147,11 @@ def check(
 
 def of_figure(figure: str, scores: pd.DataFrame, checks: Checks | None = None) -> pd.DataFrame:
     """The ledger's rows of one figure, short; published and ours are effects. Arguments are as entries of `check`'s."""
-    rows = check({claim.source: scores for claim in load() if claim.figure == figure}, checks=checks, label=figure)
+    rows = check(
+        {claim.source: scores for claim in load() if claim.figure == figure},
+        checks=checks,
+        label=figure,
+    )
     rows = rows[(rows["label"] == figure) & (rows["published_verdict"] != verdicts.NUMBER)]
     decided = rows["decided_by"].fillna(rows["published_decided_by"])
     short = rows.assign(decided_by=decided, published=rows["published_effect"], ours=rows["effect"])
@@ -124,7 +162,9 @@ def of_chapter_4(figure: str, records: pd.DataFrame, profile: Profile) -> pd.Dat
     """`of_figure` for a boxplot of Chapter 4, from its records, with the checks that they allow."""
     wanted = {*chapter4.models(figure, profile).values(), *chapter4.references(figure)}
     scores = records[records["model"].isin(wanted)]
-    return of_figure(figure, scores, testability.results(testability.table({figure: scores}, profile, load())))
+    return of_figure(
+        figure, scores, testability.results(testability.table({figure: scores}, profile, load()))
+    )
 
 
 def our_results(profile: Profile) -> dict[str, pd.DataFrame]:
@@ -135,16 +175,24 @@ def our_results(profile: Profile) -> dict[str, pd.DataFrame]:
         if figure in RETRIEVAL and RETRIEVAL[0] in scores:
             scores[figure] = scores[RETRIEVAL[0]]  # drawn from the same records
         elif retrieval_names(profile) if figure in RETRIEVAL else classification_names(profile):
-            with contextlib.suppress(executors.NotComputed), executors.nothing_computed(), keys.data_at_rest():
+            with (
+                contextlib.suppress(executors.NotComputed),
+                executors.nothing_computed(),
+                keys.data_at_rest(),
+            ):
                 scores[figure] = _records(figure, profile)
     if not scores:
         told = f"no figure of the profile {profile.name} has all of its runs in {store().folder}"
-        raise executors.NotComputed(f"{told}; first run ./run_all.sh {profile.name}, or some of the notebooks 02 to 07")
+        raise executors.NotComputed(
+            f"{told}; first run ./run_all.sh {profile.name}, or some of the notebooks 02 to 07"
+        )
     return scores
 
 
 @functools.cache
-def rerun_noise(tasks: tuple[str, ...] = (), *, without: str = "", reruns: tuple = RERUNS) -> SeedNoise:
+def rerun_noise(
+    tasks: tuple[str, ...] = (), *, without: str = "", reruns: tuple = RERUNS
+) -> SeedNoise:
     """How far a published run may be off: from the two pairs of runs of (almost) one configuration.
 
         sd^2 = mean over pairs of d^2 / 2,  d: the difference of their mean normalised accuracies, .0067 and .0047
@@ -152,9 +200,17 @@ def rerun_noise(tasks: tuple[str, ...] = (), *, without: str = "", reruns: tuple
     With two degrees of freedom a difference counts from .0249. For one task: from the twelve of single tasks.
     without: a figure whose pair is left out, for claims about that pair itself. reruns: or those of `TWINS`.
     """
-    pairs, values = [rerun for rerun in reruns if rerun[0] != without], "value" if reruns is TWINS else "normalized"
-    tables = [theirs.load(figure).pivot(index="model", columns="task", values=values) for figure, *_ in pairs]
-    gaps = pd.DataFrame([table.loc[a] - table.loc[b] for table, (_, a, b) in zip(tables, pairs, strict=True)])
+    pairs, values = (
+        [rerun for rerun in reruns if rerun[0] != without],
+        "value" if reruns is TWINS else "normalized",
+    )
+    tables = [
+        theirs.load(figure).pivot(index="model", columns="task", values=values)
+        for figure, *_ in pairs
+    ]
+    gaps = pd.DataFrame(
+        [table.loc[a] - table.loc[b] for table, (_, a, b) in zip(tables, pairs, strict=True)]
+    )
     gaps = gaps.stack() if len(tasks) == 1 else gaps.mean(axis=1)
     return SeedNoise(float(np.sqrt((gaps**2).mean() / 2)), len(gaps))
 
@@ -164,8 +220,15 @@ def neighbours(figure: str) -> pd.DataFrame:
 
     gap: of mean normalised accuracy. within_noise: two published runs may differ by as much."""
     means = theirs.load(figure).groupby("model", sort=False)["normalized"].mean()
-    rounds = means.index.str.rpartition(";").get_level_values(2) if figure == "fig5_3" else [""] * len(means)
-    table = pd.concat([effects.neighbours(group) for _, group in means.groupby(rounds, sort=False)], ignore_index=True)
+    rounds = (
+        means.index.str.rpartition(";").get_level_values(2)
+        if figure == "fig5_3"
+        else [""] * len(means)
+    )
+    table = pd.concat(
+        [effects.neighbours(group) for _, group in means.groupby(rounds, sort=False)],
+        ignore_index=True,
+    )
     table["within_noise"] = table["gap"] <= rerun_noise().least_difference
     table["arithmetic"] = [*map(verdicts.arithmetic, means[table["better"]], means[table["worse"]])]
     return table.rename(columns={"better": "model", "worse": "ahead_of"})
@@ -178,14 +241,20 @@ def _judged_published(claim: Claim) -> Judgement | None:
     noise = rerun_noise(reruns=TWINS) if claim.metric == "F1" else None
     if claim.metric == "accuracy":
         compared = set().union(*claim.sides(_models(claim)))
-        tested = [figure for figure, *pair in RERUNS if figure == claim.source and compared == {*pair}]
+        tested = [
+            figure for figure, *pair in RERUNS if figure == claim.source and compared == {*pair}
+        ]
         noise = rerun_noise(claim.tasks, without="".join(tested))
     scores = _published_scores(claim.source, claim.metric)
     if isinstance(claim, EasierTask) or claim.metric == "F1":  # of raw scores
-        runs = scores.pivot(index=["model", "seed"], columns="task", values="value").dropna(subset=claim.tasks or None)
+        runs = scores.pivot(index=["model", "seed"], columns="task", values="value").dropna(
+            subset=claim.tasks or None
+        )
     else:
         runs = effects.normalized_runs(scores)
-    return claim.judged(intervals.from_runs(runs, weights=claim.weights(list(runs)), noise=noise), _models(claim))
+    return claim.judged(
+        intervals.from_runs(runs, weights=claim.weights(list(runs)), noise=noise), _models(claim)
+    )
 
 
 def _ours(claim: Claim, scores: pd.DataFrame | Evidence) -> tuple[Judgement | None, str]:
@@ -197,13 +266,17 @@ def _ours(claim: Claim, scores: pd.DataFrame | Evidence) -> tuple[Judgement | No
     else:
         scores = _as_printed(claim, scores)
         weights = claim.weights(list(scores["task"].unique()))
-        missing = sorted(compared - set(scores["model"])) + sorted({*claim.tasks, *weights} - set(scores["task"]))
+        missing = sorted(compared - set(scores["model"])) + sorted(
+            {*claim.tasks, *weights} - set(scores["task"])
+        )
     if missing:
         more = f" and {len(missing) - 1} more" if missing[1:] else ""
         return None, f"No records of {missing[0]}{more}."
     if not isinstance(scores, Evidence):
         given = [name for name in scores["model"].unique() if name.partition(";")[0] in GIVEN]
-        scores = intervals.from_examples(intervals.task_scores(scores), weights=weights, given=given)
+        scores = intervals.from_examples(
+            intervals.task_scores(scores), weights=weights, given=given
+        )
     return claim.judged(scores, models), ""
 
 
@@ -230,7 +303,9 @@ def _as_printed(claim: Claim, scores: pd.DataFrame) -> pd.DataFrame:
     if claim.source == "fig5_3":
         return scores.assign(model=scores["model"] + ";" + scores["round"])
     identities = {} if claim.source in RETRIEVAL else figure_models.printed(claim.source)
-    return scores.assign(model=scores["model"].replace({identity: name for name, identity in identities.items()}))
+    return scores.assign(
+        model=scores["model"].replace({identity: name for name, identity in identities.items()})
+    )
 
 
 def _records(figure: str, profile: Profile) -> pd.DataFrame:

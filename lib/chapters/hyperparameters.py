@@ -15,20 +15,30 @@ def table(label: str, profile: Profile) -> pd.DataFrame:
     frame = published.load(label).rename(columns={"value": "published"})
     own = {**dict(profile), **_searched(profile)}
     values = [forms[name].format(**own) for name in frame["parameter"]]
-    words = {"True": "Yes", "False": "No", "bf16": "Yes, where the device supports bfloat16", "fp32": "No"}
+    words = {
+        "True": "Yes",
+        "False": "No",
+        "bf16": "Yes, where the device supports bfloat16",
+        "fp32": "No",
+    }
     frame.insert(1, "value", [words.get(value, value) for value in values])
     return frame
 
 
 def _searched(profile: Profile) -> dict[str, str]:
     """What the grids of Paragraph Vector and of weightings hold, as the thesis prints it."""
-    searched = {name: ", ".join(map(str, values)) for name, values in (grid("pv") | grid("weighting")).items()}
+    searched = {
+        name: ", ".join(map(str, values))
+        for name, values in (grid("pv") | grid("weighting")).items()
+    }
     limit = str(profile.training.max_structural_len)
     limit += "" if limit == MASK_LABEL else f" (label {MASK_LABEL})"
     share = f"{profile.contextual_teacher.min_count_share:.0%} of training corpus (label 10%)"
     return {
         "dm": searched["architectures"].replace("DM", "true").replace("DBOW", "false"),
-        "vector_size": ", ".join(projection.scale(part, profile.width) for part in searched["dimensions"].split(", ")),
+        "vector_size": ", ".join(
+            projection.scale(part, profile.width) for part in searched["dimensions"].split(", ")
+        ),
         "min_count": searched["min_count"].replace("10%", share),
         "text_pre_process": searched["preprocessing"].lower(),
         "dbow_words": str(profile.contextual_teacher.dbow_words).lower(),

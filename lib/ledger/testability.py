@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 
 from lib import experiments
+from lib.chapters import chapter4, data_statistics, final_students
+from lib.chapters.contextual import COLLAPSED, mean_cosine
+from lib.chapters.teacher_distances import cosines
 from lib.config.profiles import Profile
 from lib.distillation.held_out_cca import chance_cca
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
 from lib.experiments import embeddings, keys, runs
 from lib.experiments.student_training import contextual_rows
-from lib.findings import chapter4, data_statistics, final_students
-from lib.findings.claim_kinds import RANKING, Claim
-from lib.findings.contextual import COLLAPSED, mean_cosine
-from lib.findings.teacher_distances import cosines
+from lib.ledger.claim_kinds import RANKING, Claim
 from lib.published import figure_models
 from lib.statistics.effects import Comparison
 from lib.statistics.intervals import TaskScores, from_runs, paired, task_scores
@@ -34,7 +34,11 @@ _ENCODERS = ("SBERT", "Longformer", *CONTEXTUAL_TEACHERS)
 
 
 def table(
-    scores: Mapping[str, pd.DataFrame], profile: Profile, findings: Sequence[Claim], *, informing: bool = False
+    scores: Mapping[str, pd.DataFrame],
+    profile: Profile,
+    findings: Sequence[Claim],
+    *,
+    informing: bool = False,
 ) -> pd.DataFrame:
     """What could be checked in `claims.our_results`, a row each; trained are heads and `_control`'s twins. label: the
     figure or finding that a check is about, empty for all. low, high: 95 % interval, or the range over models. passed:
@@ -51,13 +55,18 @@ def table(
     with keys.data_at_rest():
         for label in (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12", FINAL):
             rows += _students(label, profile, findings) if label in scores else ()
-    return pd.DataFrame(rows, columns=["check", "label", "what", "value", "low", "high", "needed", "passed"])
+    return pd.DataFrame(
+        rows, columns=["check", "label", "what", "value", "low", "high", "needed", "passed"]
+    )
 
 
 def results(checked: pd.DataFrame) -> dict[tuple[str, str], str]:
     """(check, label) of each that failed -> what failed, in words."""
     failed = checked[checked["passed"].eq(False)]
-    rows = [(row, "" if pd.isna(row.low) else f" [{row.low:.2f}, {row.high:.2f}]") for row in failed.itertuples()]
+    rows = [
+        (row, "" if pd.isna(row.low) else f" [{row.low:.2f}, {row.high:.2f}]")
+        for row in failed.itertuples()
+    ]
     words = [f"{row.what} is {row.value:.2f}{ends}, needed {row.needed}" for row, ends in rows]
     return failed.assign(words=words).groupby(["check", "label"])["words"].agg("; ".join).to_dict()
 
@@ -66,10 +75,30 @@ def _lengths(profile: Profile, informing: bool) -> Iterator[tuple]:
     limit = profile.structural_teacher.max_tokens
     share = float((data_statistics.corpus_lengths(profile)["sbert_tokens"] > limit).mean())
     needed, passed = f"{0.71 - LENGTHS:.2f} to {0.71 + LENGTHS:.2f}", abs(share - 0.71) <= LENGTHS
-    yield "texts_above_limit", "", "share of documents above the limit", share, None, None, needed, passed
-    for task, texts in data_statistics.task_lengths(profile).groupby("task", sort=False) if informing else ():
+    yield (
+        "texts_above_limit",
+        "",
+        "share of documents above the limit",
+        share,
+        None,
+        None,
+        needed,
+        passed,
+    )
+    for task, texts in (
+        data_statistics.task_lengths(profile).groupby("task", sort=False) if informing else ()
+    ):
         above = float((texts["sbert_tokens"] > limit).mean())
-        yield "texts_above_limit", "", f"share of {task}'s texts above the limit", above, None, None, "", None
+        yield (
+            "texts_above_limit",
+            "",
+            f"share of {task}'s texts above the limit",
+            above,
+            None,
+            None,
+            "",
+            None,
+        )
 
 
 def _updates(profile: Profile) -> Iterator[tuple]:
@@ -77,7 +106,16 @@ def _updates(profile: Profile) -> Iterator[tuple]:
     counts = [s.documents // (s.batch_size * s.accumulation) for s in (profile.training, final)]
     yield "updates", "", "updates of a student of Chapter 4", counts[0], None, None, "", None
     needed = max(UPDATES, counts[0] + 1)
-    yield "updates", "", "updates of a final student", counts[1], None, None, f"{needed}", counts[1] >= needed
+    yield (
+        "updates",
+        "",
+        "updates of a final student",
+        counts[1],
+        None,
+        None,
+        f"{needed}",
+        counts[1] >= needed,
+    )
 
 
 def _above_chance(frame: pd.DataFrame) -> Iterator[tuple]:
@@ -86,7 +124,16 @@ def _above_chance(frame: pd.DataFrame) -> Iterator[tuple]:
         name = "contextual" if row.model in CONTEXTUAL_TEACHERS else "structural"
         check = "base" if row.model == "Longformer" else f"{name}_teacher"
         what = f"{row.model} on all tasks, chance-corrected"
-        yield f"{check}_above_chance", "", what, row.score, row.low, row.high, "low above 0", row.low > 0
+        yield (
+            f"{check}_above_chance",
+            "",
+            what,
+            row.score,
+            row.low,
+            row.high,
+            "low above 0",
+            row.low > 0,
+        )
     yield from _learnable("task_not_at_chance", "", "", frame, _ENCODERS)
 
 
@@ -95,9 +142,13 @@ def _final(scores: Mapping[str, pd.DataFrame]) -> Iterator[tuple]:
     for label, part in {"fig5_3": "round", "fig5_5": "metric", "fig5_6": "metric"}.items():
         words = "in round" if part == "round" else "by"
         for name, frame in scores[label].groupby(part, sort=False) if label in scores else ():
-            if name != "MAP":  # a ranking that is random by MRR is random by MAP, which scatters more from text to text
+            if (
+                name != "MAP"
+            ):  # a ranking that is random by MRR is random by MAP, which scatters more from text to text
                 check = "round_not_at_chance" if part == "round" else RANKING
-                yield from _learnable(check, label, f" {words} {name}", frame, final_students.PUBLISHED)
+                yield from _learnable(
+                    check, label, f" {words} {name}", frame, final_students.PUBLISHED
+                )
 
 
 def _scores(frame: pd.DataFrame, models: Iterable[str]) -> tuple[dict[str, TaskScores], list[str]]:
@@ -106,7 +157,9 @@ def _scores(frame: pd.DataFrame, models: Iterable[str]) -> tuple[dict[str, TaskS
     return task_scores(frame[frame["model"].isin(names)]), names
 
 
-def _learnable(check: str, label: str, part: str, frame: pd.DataFrame, models: Iterable[str]) -> Iterator[tuple]:
+def _learnable(
+    check: str, label: str, part: str, frame: pd.DataFrame, models: Iterable[str]
+) -> Iterator[tuple]:
     for row in learnable(*_scores(frame, models)).itertuples():
         what = f"{row.model} on {row.task}{part}, chance-corrected"
         yield check, label, what, row.score, row.low, row.high, "low above 0, below .97", row.passed
@@ -130,10 +183,17 @@ def _heads(groups: Mapping[str, Sequence[str]], label: str, profile: Profile) ->
     group_of = {model: name for name, models in groups.items() for model in models}
 
     def by_head(factor: int, repeats: int) -> pd.DataFrame:
-        longer = {"epochs": factor * settings.epochs, "narrow_epochs": factor * settings.narrow_epochs}
+        longer = {
+            "epochs": factor * settings.epochs,
+            "narrow_epochs": factor * settings.narrow_epochs,
+        }
         own = profile.changed("heads", repeats=repeats, **longer)
-        records = experiments.run(group_of, profile=own, seeds=profile.seeds[:1]).set_index(["model", "task"])
-        values = np.stack([np.reshape(folds, (repeats, -1)).mean(1) for folds in records["by_head"]])
+        records = experiments.run(group_of, profile=own, seeds=profile.seeds[:1]).set_index(
+            ["model", "task"]
+        )
+        values = np.stack(
+            [np.reshape(folds, (repeats, -1)).mean(1) for folds in records["by_head"]]
+        )
         return pd.DataFrame(values, records.index).div(1 - records["chance"], axis=0)
 
     rows: list[tuple] = []
@@ -144,11 +204,24 @@ def _heads(groups: Mapping[str, Sequence[str]], label: str, profile: Profile) ->
         runs = moved.unstack("task").reset_index()
         runs = runs.assign(seed=runs.get("seed", runs["model"]), model=runs["model"].map(group_of))
         evidence = from_runs(runs.set_index(["model", "seed"]))
-        judged = {name: judge([[Comparison({name: 1.0}, {}, name, "")]], evidence) for name in groups}
+        judged = {
+            name: judge([[Comparison({name: 1.0}, {}, name, "")]], evidence) for name in groups
+        }
         worst, move = max(judged.items(), key=lambda item: max(-item[1].low, item[1].high))
         what = f"what twice the epochs change in a chance-corrected accuracy, most of all: {worst}"
         passed = -MARGIN < move.low and move.high < MARGIN
-        rows = [("heads_converged", label, what, move.effect, move.low, move.high, f"within ±{MARGIN}", passed)]
+        rows = [
+            (
+                "heads_converged",
+                label,
+                what,
+                move.effect,
+                move.low,
+                move.high,
+                f"within ±{MARGIN}",
+                passed,
+            )
+        ]
         if passed or abs(move.effect) >= MARGIN:
             break
     return rows
@@ -158,10 +231,15 @@ def _students(label: str, profile: Profile, findings: Iterable[Claim] = ()) -> I
     """What a figure's students were given by a contextual teacher, and what it made of them; of those of the
     contextual loss alone see `_control`. A final student is compared with its twin without context."""
     shares, rises, alike, spreads, split = {}, [], [], {}, "validation"
-    students = chapter4.students(final_students.MODELS if label == FINAL else chapter4.models(label, profile))
+    students = chapter4.students(
+        final_students.MODELS if label == FINAL else chapter4.models(label, profile)
+    )
     if label == FINAL:
         profile, split = final_students.final_profile(profile), "test"
-    seeds = [profile.seeds[0], next(seed for seed in profile.reference_seeds if seed != profile.seeds[0])]
+    seeds = [
+        profile.seeds[0],
+        next(seed for seed in profile.reference_seeds if seed != profile.seeds[0]),
+    ]
     for name, variant in students.items():
         arrays = embeddings.of(variant, profile.seeds[0], profile, split)
         spreads[name] = mean_cosine(arrays["validation"])
@@ -171,28 +249,72 @@ def _students(label: str, profile: Profile, findings: Iterable[Claim] = ()) -> I
             shares[name] = float(arrays["watched"][:, 3].mean())
             alone = Variant("student", structural=variant.structural)
             if label != FINAL or alone in students.values():
-                without, again = (embeddings.of(alone, seed, profile, split)["validation"] for seed in seeds)
-                alike.append([cosines(rows, without).mean() for rows in (arrays["validation"], again)])
+                without, again = (
+                    embeddings.of(alone, seed, profile, split)["validation"] for seed in seeds
+                )
+                alike.append(
+                    [cosines(rows, without).mean() for rows in (arrays["validation"], again)]
+                )
     if shares:
-        asked = [claim for claim in findings if claim.source == label != FINAL and "treatment_given" in claim.needed]
+        asked = [
+            claim
+            for claim in findings
+            if claim.source == label != FINAL and "treatment_given" in claim.needed
+        ]
         sides = {claim.id: sum(claim.sides([*figure_models.shown(label)]), []) for claim in asked}
         for about, named in {label: [*shares], **sides}.items():
             own = [share for name, share in shares.items() if name in named]
             if about == label or 0 < len(own) < len(shares):  # a finding about some of them
-                what, value = f"contextual share of the gradient, median of {len(own)}", float(np.median(own))
-                yield "treatment_given", about, what, value, min(own), max(own), f"at least {SHARE}", value >= SHARE
-        what, (value, another) = "cosine with the student without context, median", np.median(alike, axis=0).tolist()
+                what, value = (
+                    f"contextual share of the gradient, median of {len(own)}",
+                    float(np.median(own)),
+                )
+                yield (
+                    "treatment_given",
+                    about,
+                    what,
+                    value,
+                    min(own),
+                    max(own),
+                    f"at least {SHARE}",
+                    value >= SHARE,
+                )
+        what, (value, another) = (
+            "cosine with the student without context, median",
+            np.median(alike, axis=0).tolist(),
+        )
         low, high = min(alike)[0], max(alike)[0]
-        yield "students_differ", label, what, value, low, high, f"below another seed's, {another:.3f}", value < another
+        yield (
+            "students_differ",
+            label,
+            what,
+            value,
+            low,
+            high,
+            f"below another seed's, {another:.3f}",
+            value < another,
+        )
     if rises:
-        what, value = "rise of held-out CCA with the contextual teacher, median", float(np.median(rises))
+        what, value = (
+            "rise of held-out CCA with the contextual teacher, median",
+            float(np.median(rises)),
+        )
         yield "cca_rises", label, what, value, min(rises), max(rises), "", None
         if not shares:
             yield from _control(label, students.values(), profile)
     if spreads:  # a filter on variants may leave no student
         worst = max(spreads, key=spreads.__getitem__)
         what, value = f"cosine of different documents, highest: {worst}", spreads[worst]
-        yield "not_collapsed", label, what, value, min(spreads.values()), value, f"below {COLLAPSED}", value < COLLAPSED
+        yield (
+            "not_collapsed",
+            label,
+            what,
+            value,
+            min(spreads.values()),
+            value,
+            f"below {COLLAPSED}",
+            value < COLLAPSED,
+        )
 
 
 def _control(label: str, students: Iterable[Variant], profile: Profile) -> Iterator[tuple]:
@@ -205,12 +327,18 @@ def _control(label: str, students: Iterable[Variant], profile: Profile) -> Itera
     runs.embed([(variant, seed) for variant in chosen], dealt, None, split=None)
     ends, twins, chance = [], [], []
     for variant in chosen:
-        own, other = embeddings.of(variant, seed, profile), embeddings.of(variant, seed, dealt, split=None)
+        own, other = (
+            embeddings.of(variant, seed, profile),
+            embeddings.of(variant, seed, dealt, split=None),
+        )
         teacher = contextual_rows(variant, "validation", profile)[:]
         ends.append(own["watched"][-1, 1])
         twins.append(other["watched"][-1, 1])
         chance.append(chance_cca(own["validation"], teacher))
-    for others, name in ((twins, "twins taught with other documents' rows"), (chance, "documents paired at random")):
+    for others, name in (
+        (twins, "twins taught with other documents' rows"),
+        (chance, "documents paired at random"),
+    ):
         mean, low, high = paired(ends, others, CONFIDENCE)
         what = f"held-out CCA above that of {name}, mean of {len(chosen)}"
         yield "treatment_given", label, what, mean, low, high, "low above 0", low > 0

@@ -6,15 +6,21 @@ import pytest
 
 from lib import published
 from lib.config import profiles, roles
-from lib.findings import claims
-from lib.findings.claim_kinds import Alike, resolve
+from lib.ledger import claims
+from lib.ledger.claim_kinds import Alike, resolve
 from lib.published import figure_models
 from lib.statistics import verdicts
 from lib.statistics.intervals import SeedNoise, from_runs
 
 NOISE = SeedNoise(sd=0.002, df=8)  # a difference counts above .0065
 SCALE = 0.9  # of published numbers as records: leaves room for examples above the mean
-WITHIN = {"fig4_7": (17, 21), "fig4_8": (16, 17), "fig4_9": (18, 19), "fig4_10": (11, 12), "fig4_11": (10, 12)}
+WITHIN = {
+    "fig4_7": (17, 21),
+    "fig4_8": (16, 17),
+    "fig4_9": (18, 19),
+    "fig4_10": (11, 12),
+    "fig4_11": (10, 12),
+}
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +28,9 @@ def thesis():
     """The ledger's published part, without what is no difference of scores."""
     table = claims.check({}).set_index("id")
     table = table[~table["published_verdict"].isin([verdicts.NUMBER, verdicts.NOT_RUN])]
-    names = {name: name.removeprefix("published_") for name in table if name.startswith("published_")}
+    names = {
+        name: name.removeprefix("published_") for name in table if name.startswith("published_")
+    }
     return table[[*names]].rename(columns=names)
 
 
@@ -32,11 +40,18 @@ def as_records(with_examples):
     to the same effects. In Chapter 4 every model has two seeds, .002 apart, else one."""
     records = {}
     for label in (*claims.RANKINGS, *claims.RETRIEVAL):
-        frame = published.load(label).rename(columns={"accuracy": "value", "score": "value", "identity": "printed"})
-        frame = frame.assign(model=frame.get("printed", frame["model"]), metric=frame.get("metric", "accuracy"))
+        frame = published.load(label).rename(
+            columns={"accuracy": "value", "score": "value", "identity": "printed"}
+        )
+        frame = frame.assign(
+            model=frame.get("printed", frame["model"]), metric=frame.get("metric", "accuracy")
+        )
         best = frame.groupby(["metric", "task"])["value"].transform("max")
         shifts = (0.001, -0.001) if label.startswith("fig4_") else (0.0,)
-        runs = [frame.assign(seed=seed, value=SCALE * frame["value"] / best + add) for seed, add in enumerate(shifts)]
+        runs = [
+            frame.assign(seed=seed, value=SCALE * frame["value"] / best + add)
+            for seed, add in enumerate(shifts)
+        ]
         records[label] = with_examples(pd.concat(runs, ignore_index=True))
     rounds = records["fig5_3"]
     rounds[["model", "round"]] = rounds["model"].str.rsplit(";", n=1, expand=True)
@@ -75,13 +90,31 @@ def test_every_figure_of_the_experiments_has_a_finding():
         ({"kind": "beats", "better": ["cosine"]}, "worse: is missing"),
         ({"kind": "beats", "better": ["cosin"], "worse": ["MSE"]}, "'cosin' matches no model"),
         ({"kind": "beats", "better": ["*", "!*"], "worse": ["MSE"]}, "leaves no model"),
-        ({"kind": "beats", "better": ["cosine"], "worse": ["MSE"], "rounds": ["1k"]}, "'cosine;1k' matches no model"),
-        ({"kind": "beats", "better": ["cosine"], "worse": ["MSE"], "tasks": ["PIE"]}, "'PIE' matches no"),
+        (
+            {"kind": "beats", "better": ["cosine"], "worse": ["MSE"], "rounds": ["1k"]},
+            "'cosine;1k' matches no model",
+        ),
+        (
+            {"kind": "beats", "better": ["cosine"], "worse": ["MSE"], "tasks": ["PIE"]},
+            "'PIE' matches no",
+        ),
         ({"kind": "beats", "better": ["cosine"], "worse": ["MSE"], "figure": "fig4_6"}, "fig4_6"),
-        ({"kind": "beats", "better": ["cosine"], "worse": ["MSE"], "figure": "fig5_1"}, "no scores per model"),
-        ({"kind": "beats", "beter": ["cosine"], "better": ["cosine"], "worse": ["MSE"]}, "nearest: better"),
-        ({"kind": "count_beating", "group": ["*"], "baselines": ["MSE"]}, "needs at_least, at_most"),
-        ({"kind": "beats", "better": ["cosine"], "worse": ["MSE"], "checks": ["weather"]}, "checks"),
+        (
+            {"kind": "beats", "better": ["cosine"], "worse": ["MSE"], "figure": "fig5_1"},
+            "no scores per model",
+        ),
+        (
+            {"kind": "beats", "beter": ["cosine"], "better": ["cosine"], "worse": ["MSE"]},
+            "nearest: better",
+        ),
+        (
+            {"kind": "count_beating", "group": ["*"], "baselines": ["MSE"]},
+            "needs at_least, at_most",
+        ),
+        (
+            {"kind": "beats", "better": ["cosine"], "worse": ["MSE"], "checks": ["weather"]},
+            "checks",
+        ),
         ({"kind": "beats", "better": ["cosine"], "worse": ["MSE"], "share": 1.1}, "share"),
         ({"kind": "alike", "models": ["cosin"], "treatment": "cut"}, "'cosin' matches no model"),
         ({"kind": "number", "number": "share"}, "published: is missing"),
@@ -104,14 +137,25 @@ def test_patterns_take_in_and_leave_out():
 
 
 def test_effect_is_the_difference_of_mean_chance_corrected_accuracies(with_examples):
-    accuracies = {"cosine": [0.8] * 6, "MSE": [0.4] * 5 + [0.8], "Longformer": [0.4] * 6, "SBERT": [0.2] * 6}
-    rows = [(model, *pair) for model, row in accuracies.items() for pair in zip(roles.CLASSIFICATION, row, strict=True)]
+    accuracies = {
+        "cosine": [0.8] * 6,
+        "MSE": [0.4] * 5 + [0.8],
+        "Longformer": [0.4] * 6,
+        "SBERT": [0.2] * 6,
+    }
+    rows = [
+        (model, *pair)
+        for model, row in accuracies.items()
+        for pair in zip(roles.CLASSIFICATION, row, strict=True)
+    ]
     records = pd.DataFrame(rows, columns=["model", "task", "value"]).assign(seed=0)
     found = claims.check({"fig4_2": with_examples(records, chance=0.2)}).set_index("id")
     # MSE: five tasks at a quarter of the way from .2 to 1, one at three quarters
     assert found.at["cosine-over-mse", "effect"] == pytest.approx(0.75 - 2 / 6)
     assert found.at["cosine-over-mse", "arithmetic"] == ".7500 - .3333 = .4167"
-    assert found.at["cosine-over-baselines", "effect"] == pytest.approx(0.5)  # Longformer is the closer of the two
+    assert found.at["cosine-over-baselines", "effect"] == pytest.approx(
+        0.5
+    )  # Longformer is the closer of the two
     assert found.at["cosine-over-baselines", "decided_by"] == "cosine against Longformer"
     assert found.at["sbert-over-longformer", "effect"] == pytest.approx(-0.25)
 
@@ -138,11 +182,21 @@ def test_the_best_is_the_best_of_this_run():
 
 
 def test_the_kth_model_decides_a_count():
-    counting = {"kind": "count_beating", "group": ["cosine", "MSE", "SBERT"], "baselines": ["Longformer"]}
+    counting = {
+        "kind": "count_beating",
+        "group": ["cosine", "MSE", "SBERT"],
+        "baselines": ["Longformer"],
+    }
     assert judged(counting | {"at_least": 2}, **MEANS).decided_by == "SBERT against Longformer"
     assert judged(counting | {"at_least": 3}, **MEANS).verdict == verdicts.HOLDS
-    some = {"kind": "count_beating", "group": ["cosine", "MSE"], "baselines": ["SBERT", "Longformer"]}
-    only = judged(some | {"at_most": 1}, **MEANS)  # the second of the group must stay behind the best baseline
+    some = {
+        "kind": "count_beating",
+        "group": ["cosine", "MSE"],
+        "baselines": ["SBERT", "Longformer"],
+    }
+    only = judged(
+        some | {"at_most": 1}, **MEANS
+    )  # the second of the group must stay behind the best baseline
     assert (only.verdict, only.decided_by) == (verdicts.HOLDS, "SBERT against MSE")
     assert only.effect == pytest.approx(0.1) and only.arithmetic == ".8000 - .7000 = .1000"
     assert judged(some | {"at_most": 0}, **MEANS).verdict == verdicts.REVERSED
@@ -168,8 +222,13 @@ def test_collapsed_is_below_a_share_of_the_reference():
     fields = {"kind": "beats", "better": ["Longformer"], "worse": ["MSE"], "share": 0.9}
     assert judged(fields, **MEANS).verdict == verdicts.REVERSED
     assert judged(fields, **MEANS | {"MSE": 0.5}).effect == pytest.approx(0.04)
-    every = judged(fields | {"better": ["Longformer", "SBERT"]}, **MEANS | {"MSE": 0.5, "SBERT": 0.57})
-    assert every.effect == pytest.approx(0.9 * 0.57 - 0.5) and every.decided_by == "0.9 x SBERT against MSE"
+    every = judged(
+        fields | {"better": ["Longformer", "SBERT"]}, **MEANS | {"MSE": 0.5, "SBERT": 0.57}
+    )
+    assert (
+        every.effect == pytest.approx(0.9 * 0.57 - 0.5)
+        and every.decided_by == "0.9 x SBERT against MSE"
+    )
 
 
 def test_a_collapse_is_none_if_plain_mse_falls_as_deep():
@@ -192,8 +251,13 @@ def test_tests_say_what_their_findings_say():
              for limit in ("384", "None") for lam in (0.2, 0.5, 0.8, 0.95)}  # fmt: skip
     index = pd.MultiIndex.from_product([costs, [0]], names=["model", "seed"])
     evidence = from_runs(pd.DataFrame({"PAN": [*costs.values()]}, index), noise=NOISE)
-    assert masked.judged(evidence, names).effect == pytest.approx(0), "high weights are worse, masked or not"
-    costs |= {"384;λ=0.8": 0.4, "384;λ=0.95": 0.4}  # masking costs .2 there, and .1 at the lower weights
+    assert masked.judged(evidence, names).effect == pytest.approx(0), (
+        "high weights are worse, masked or not"
+    )
+    costs |= {
+        "384;λ=0.8": 0.4,
+        "384;λ=0.95": 0.4,
+    }  # masking costs .2 there, and .1 at the lower weights
     evidence = from_runs(pd.DataFrame({"PAN": [*costs.values()]}, index), noise=NOISE)
     assert masked.judged(evidence, names).effect == pytest.approx(0.1)
 
@@ -219,9 +283,14 @@ def test_alike_needs_equivalence_and_no_difference_found_is_not_enough(cut, sd, 
 
 def test_the_noise_of_a_published_run_comes_from_two_pairs():
     noise = claims.rerun_noise()
-    assert noise.sd == pytest.approx(np.sqrt((0.00665**2 + 0.00474**2) / 4), abs=1e-5) and noise.df == 2
+    assert (
+        noise.sd == pytest.approx(np.sqrt((0.00665**2 + 0.00474**2) / 4), abs=1e-5)
+        and noise.df == 2
+    )
     assert noise.least_difference == pytest.approx(0.0249, abs=5e-5)
-    assert claims.rerun_noise(without="fig4_10") == pytest.approx((0.00474 / np.sqrt(2), 1), abs=1e-5)
+    assert claims.rerun_noise(without="fig4_10") == pytest.approx(
+        (0.00474 / np.sqrt(2), 1), abs=1e-5
+    )
 
 
 def test_on_one_task_reruns_lie_further_apart_than_on_the_mean_of_six():
@@ -234,7 +303,9 @@ def test_on_one_task_reruns_lie_further_apart_than_on_the_mean_of_six():
 def test_neighbours_within_noise(figure):
     table = claims.neighbours(figure)
     assert (table["within_noise"].sum(), len(table)) == WITHIN[figure]
-    assert (table["gap"] >= 0).all() and table["model"].iloc[0] == list(figure_models.printed(figure))[-1]
+    assert (table["gap"] >= 0).all() and table["model"].iloc[0] == list(
+        figure_models.printed(figure)
+    )[-1]
 
 
 def test_neighbours_of_figure_5_3_are_of_one_round():
@@ -245,14 +316,20 @@ def test_neighbours_of_figure_5_3_are_of_one_round():
 
 def test_published_effects_are_those_of_the_figures(thesis):
     means = published.load("fig4_2").groupby("model")["normalized"].mean()
-    assert thesis.at["cosine-over-baselines", "effect"] == pytest.approx(means["cosine"] - means["SBERT"])
+    assert thesis.at["cosine-over-baselines", "effect"] == pytest.approx(
+        means["cosine"] - means["SBERT"]
+    )
     assert thesis.at["cosine-over-mse", "arithmetic"] == ".9503 - .8205 = .1298"
-    assert thesis.at["weighting-halved-gradients-cosine", "effect"] == pytest.approx(0.00665, abs=1e-5)
+    assert thesis.at["weighting-halved-gradients-cosine", "effect"] == pytest.approx(
+        0.00665, abs=1e-5
+    )
     assert thesis.at["weighting-halved-gradients-mm", "effect"] == pytest.approx(0.00474, abs=1e-5)
 
 
 def test_the_seventh_of_eight_pairs_decides(thesis):
-    assert thesis.at["contextual-larger-student-projection", "arithmetic"] == ".8797 - .8633 = .0163"
+    assert (
+        thesis.at["contextual-larger-student-projection", "arithmetic"] == ".8797 - .8633 = .0163"
+    )
 
 
 def test_no_published_number_contradicts_its_finding(thesis):
@@ -263,9 +340,12 @@ def test_published_single_runs_leave_most_open(thesis):
     """Differences of two runs count from .0249; averages of many models are surer."""
     assert {"pv-over-sbert", "few-shot-over-baselines", "only-mse-best-student", "cosine-over-baselines",
             "cosine-masked-over-its-teacher"} <= set(thesis.index[thesis["verdict"] == verdicts.OPEN])  # fmt: skip
-    assert {"cosine-over-mse", "sbert-over-longformer", "pv-large-dimensions", "weighting-masking-hurts-mm"} <= set(
-        thesis.index[thesis["verdict"] == verdicts.HOLDS]
-    )
+    assert {
+        "cosine-over-mse",
+        "sbert-over-longformer",
+        "pv-large-dimensions",
+        "weighting-masking-hurts-mm",
+    } <= set(thesis.index[thesis["verdict"] == verdicts.HOLDS])
     row = thesis.loc["cosine-over-mse"]
     assert (row["low"], row["high"]) == pytest.approx((0.1298 - 0.0249, 0.1298 + 0.0249), abs=1e-4)
     assert (thesis["q"] >= thesis["p"])[thesis["p"].notna()].all()
@@ -274,12 +354,19 @@ def test_published_single_runs_leave_most_open(thesis):
 def test_a_pair_that_defines_the_yardstick_is_not_tested_by_it(thesis):
     """By the other pair alone, with one degree of freedom: t(.975, 1) = 12.7062."""
     row = thesis.loc["weighting-halved-gradients-cosine"]
-    assert row["high"] - row["effect"] == pytest.approx(12.7062 * 0.00474, abs=2e-4) and row["verdict"] == verdicts.OPEN
+    assert (
+        row["high"] - row["effect"] == pytest.approx(12.7062 * 0.00474, abs=2e-4)
+        and row["verdict"] == verdicts.OPEN
+    )
 
 
 def test_retrieval_has_no_published_noise(thesis):
     row = thesis.loc["retrieval-map-only-mse"]
-    assert row["verdict"] == verdicts.OPEN and np.isnan(row["p"]) and "no model was run twice" in row["reason"]
+    assert (
+        row["verdict"] == verdicts.OPEN
+        and np.isnan(row["p"])
+        and "no model was run twice" in row["reason"]
+    )
     assert thesis.at["retrieval-games-easier", "effect"] == pytest.approx(0.1718 - 0.1322, abs=2e-4)
     assert thesis.at["retrieval-games-easier", "arithmetic"].startswith(".1718 - .1322")
 
@@ -295,7 +382,9 @@ def test_best_is_worded_as_best():
 
 
 def test_published_numbers_as_records_give_the_published_effects(thesis, ledger):
-    thesis = thesis[~thesis.index.str.startswith("news-")]  # its evidence: tests/news/test_results.py
+    thesis = thesis[
+        ~thesis.index.str.startswith("news-")
+    ]  # its evidence: tests/news/test_results.py
     normalised = thesis.drop("retrieval-games-easier")  # that one compares scores as they are
     ours = ledger.loc[normalised.index]
     assert (ledger.loc[thesis.index, "verdict"] != verdicts.NOT_RUN).all()
@@ -338,7 +427,9 @@ def test_it_says_how_much_hangs_on_one_task(ledger):
     gaps = table.loc["cosine"] - table.loc["MSE"]
     without = (gaps.sum() - gaps) / 5
     row = ledger.loc["cosine-over-mse"]
-    assert (row["one_task_low"], row["one_task_high"]) == pytest.approx((SCALE * without.min(), SCALE * without.max()))
+    assert (row["one_task_low"], row["one_task_high"]) == pytest.approx(
+        (SCALE * without.min(), SCALE * without.max())
+    )
 
 
 def test_swapped_models_turn_the_verdict(as_records):
@@ -352,19 +443,33 @@ def test_swapped_models_turn_the_verdict(as_records):
 def test_several_seeds_measure_their_own_noise(as_records, with_examples):
     one = as_records["fig4_2"].query("seed == 0")
     cosine = one[one["model"] == "cosine"]
-    more = [cosine.assign(seed=seed, value=cosine["value"] + shift) for seed, shift in ((1, 0.01), (2, -0.01))]
-    row = claims.check({"fig4_2": with_examples(pd.concat([one, *more]))}).set_index("id").loc["cosine-over-mse"]
+    more = [
+        cosine.assign(seed=seed, value=cosine["value"] + shift)
+        for seed, shift in ((1, 0.01), (2, -0.01))
+    ]
+    row = (
+        claims.check({"fig4_2": with_examples(pd.concat([one, *more]))})
+        .set_index("id")
+        .loc["cosine-over-mse"]
+    )
     # Three runs of one model, a standard deviation of .01 with two degrees of freedom, against one run of the other.
     assert row["seeds"] == "1-3" and row["p"] < 0.05
     assert row["effect"] - row["low"] == pytest.approx(4.3027 * 0.01 * np.sqrt(1 / 3 + 1), abs=1e-5)
 
 
-def examples(rng, effects, *, tasks=("ARXIV", "PAN"), metric="accuracy", seeds=2, number=400, **fields):
+def examples(
+    rng, effects, *, tasks=("ARXIV", "PAN"), metric="accuracy", seeds=2, number=400, **fields
+):
     """Tidy rows with scores of single examples, as own runs give them. effects: model -> accuracy."""
-    groups = {task: np.char.add("article ", rng.integers(0, 40, (number, 2)).astype(str)) for task in tasks}
+    groups = {
+        task: np.char.add("article ", rng.integers(0, 40, (number, 2)).astype(str))
+        for task in tasks
+    }
     hard = {task: rng.random(number) for task in tasks}
     rows = []
-    for (model, accuracy), task, seed in [(m, t, s) for m in effects.items() for t in tasks for s in range(seeds)]:
+    for (model, accuracy), task, seed in [
+        (m, t, s) for m in effects.items() for t in tasks for s in range(seeds)
+    ]:
         scores = (hard[task] * 0.98 + rng.random(number) * 0.02 < accuracy).astype(float)
         rows.append((model, task, metric, seed, scores.mean(), scores, groups[task], 0.5))
     columns = ["model", "task", "metric", "seed", "value", "scores", "groups", "chance"]
@@ -381,7 +486,9 @@ def test_scores_of_single_examples_are_judged_chance_corrected():
     assert row["high"] - row["low"] > 0.03, "other test texts count, not only seeds"
     assert found.at["sbert-over-longformer", "seeds"] == "", "given models have no seeds"
     assert found.at["cosine-over-baselines", "verdict"] in (verdicts.OPEN, verdicts.EQUIVALENT)
-    identity = claims.check({"fig4_2": records.assign(extra=1)}).set_index("id").loc["cosine-over-mse"]
+    identity = (
+        claims.check({"fig4_2": records.assign(extra=1)}).set_index("id").loc["cosine-over-mse"]
+    )
     assert identity["effect"] == row["effect"] and identity["low"] == row["low"]
 
 
@@ -406,8 +513,14 @@ def test_queries_are_examples_too():
     assert found.at["retrieval-map-only-mse", "verdict"] == verdicts.HOLDS
     easier = found.loc["retrieval-games-easier"]
     assert easier["verdict"] == verdicts.OPEN and easier["decided_by"] == "GAMES against WINES"
-    fewer = claims.check({"fig5_6": records[records["model"] != "DM"]}).set_index("id").loc["retrieval-games-easier"]
-    assert fewer["verdict"] == verdicts.NOT_RUN and "No records of DM." in fewer["note"], "an average of all models"
+    fewer = (
+        claims.check({"fig5_6": records[records["model"] != "DM"]})
+        .set_index("id")
+        .loc["retrieval-games-easier"]
+    )
+    assert fewer["verdict"] == verdicts.NOT_RUN and "No records of DM." in fewer["note"], (
+        "an average of all models"
+    )
 
 
 def test_cut_texts_against_whole_ones():
@@ -420,9 +533,14 @@ def test_cut_texts_against_whole_ones():
     whole = records[~records["model"].str.endswith(";cut")]
     row = claims.check({"fig5_3": whole}).set_index("id").loc["long-context-matters-little"]
     assert row["verdict"] == verdicts.NOT_RUN and "No records of Longformer;cut;all" in row["note"]
-    worse = examples(rng, both | {"only-MSE;cut": 0.65}, number=1000, tasks=roles.CLASSIFICATION, round="all")
+    worse = examples(
+        rng, both | {"only-MSE;cut": 0.65}, number=1000, tasks=roles.CLASSIFICATION, round="all"
+    )
     row = claims.check({"fig5_3": worse}).set_index("id").loc["long-context-matters-little"]
-    assert row["verdict"] == verdicts.REVERSED and row["decided_by"] == "only-MSE;cut;all against only-MSE;all"
+    assert (
+        row["verdict"] == verdicts.REVERSED
+        and row["decided_by"] == "only-MSE;cut;all against only-MSE;all"
+    )
 
 
 def test_a_failed_check_is_not_testable_here(as_records):
@@ -434,9 +552,15 @@ def test_a_failed_check_is_not_testable_here(as_records):
     found = claims.check({"fig4_7": as_records["fig4_7"]}, checks=results).set_index("id")
     assert "one of its own" in found.loc["contextual-small-over-largest-teacher", "note"]
     row = found.loc["pv-over-sbert"]
-    assert row["verdict"] == verdicts.NOT_TESTABLE and "PV at chance" in row["note"] and np.isfinite(row["effect"])
+    assert (
+        row["verdict"] == verdicts.NOT_TESTABLE
+        and "PV at chance" in row["note"]
+        and np.isfinite(row["effect"])
+    )
     assert np.isfinite(row["p"]) and np.isnan(row["q"]), "it counts among no verdicts"
-    always = claims.check({"fig4_2": as_records["fig4_2"]}, checks={("heads_converged", ""): "loss still falls"})
+    always = claims.check(
+        {"fig4_2": as_records["fig4_2"]}, checks={("heads_converged", ""): "loss still falls"}
+    )
     assert set(always.loc[always["label"] == "fig4_2", "verdict"]) == {verdicts.NOT_TESTABLE}
 
 
@@ -445,7 +569,9 @@ def test_a_number_has_no_verdict():
             for ours in ({}, {"structural_updates_ratio": 2.5})]  # fmt: skip
     assert [row["verdict"] for row in rows] == [verdicts.NOT_RUN, verdicts.NUMBER]
     assert ["make fig5_3 first" in row["note"] for row in rows] == [True, False]
-    assert rows[1]["published_effect"] == 3.26 and rows[1]["effect"] == 2.5 and np.isnan(rows[1]["p"])
+    assert (
+        rows[1]["published_effect"] == 3.26 and rows[1]["effect"] == 2.5 and np.isnan(rows[1]["p"])
+    )
 
 
 def test_missing_models_are_not_run(as_records):
@@ -456,27 +582,39 @@ def test_missing_models_are_not_run(as_records):
     assert found.at["cosine-over-baselines", "verdict"] != verdicts.NOT_RUN
     assert found.at["mm-mse-best", "verdict"] == verdicts.NOT_RUN  # no figure 4.3 at all
     assert found.at["mm-mse-best", "note"].endswith("make fig4_3 first.")
-    assert found.at["imdb-longformer-best", "note"].endswith("make fig5_3 first."), "Figure 5.4 shows the same runs"
+    assert found.at["imdb-longformer-best", "note"].endswith("make fig5_3 first."), (
+        "Figure 5.4 shows the same runs"
+    )
 
 
 def test_missing_tasks_are_not_run(as_records):
     rounds, retrieval = (as_records[label] for label in ("fig5_3", "fig5_6"))
-    fewer = {"fig5_3": rounds[rounds["task"] != "IMDB"], "fig5_6": retrieval[retrieval["task"] != "WINES"]}
+    fewer = {
+        "fig5_3": rounds[rounds["task"] != "IMDB"],
+        "fig5_6": retrieval[retrieval["task"] != "WINES"],
+    }
     found = claims.check(fewer).set_index("id")
     for name in ("imdb-longformer-best", "retrieval-games-easier"):
         assert found.at[name, "verdict"] == verdicts.NOT_RUN
     assert found.at["arxiv-pv-best", "verdict"] == verdicts.OPEN  # one seed: nothing to judge by
-    assert found.at["all-data-sbert-best", "verdict"] != verdicts.NOT_RUN  # over the five tasks that are left
+    assert (
+        found.at["all-data-sbert-best", "verdict"] != verdicts.NOT_RUN
+    )  # over the five tasks that are left
 
 
 def test_a_run_without_all_tasks_is_an_error(as_records):
-    with pytest.raises(ValueError, match="every task needs the same models with the same number of seeds"):
+    with pytest.raises(
+        ValueError, match="every task needs the same models with the same number of seeds"
+    ):
         claims.check({"fig4_2": as_records["fig4_2"].iloc[1:]})
 
 
 def test_a_figures_rows_are_the_ledgers(as_records, ledger):
     for figure, source in (("fig4_3", "fig4_3"), ("fig5_4", "fig5_3"), ("fig5_6", "fig5_6")):
-        rows, expected = claims.of_figure(figure, as_records[source]), ledger[ledger["label"] == figure]
+        rows, expected = (
+            claims.of_figure(figure, as_records[source]),
+            ledger[ledger["label"] == figure],
+        )
         assert len(rows) == len(expected) > 0
         for name, column in (
             ("verdict", "verdict"),
@@ -491,4 +629,7 @@ def test_a_treatment_stands_before_the_round():
     (alike,) = (claim for claim in claims.load() if isinstance(claim, Alike))
     _, treated = alike.sides([*claims._models(alike)])
     assert "only-MSE;cut;all" in treated and all(name.count(";cut;") == 1 for name in treated)
-    assert claim(kind="alike", models=["cosine"], treatment="cut").sides(["cosine"]) == [["cosine"], ["cosine;cut"]]
+    assert claim(kind="alike", models=["cosine"], treatment="cut").sides(["cosine"]) == [
+        ["cosine"],
+        ["cosine;cut"],
+    ]

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 from lib import published
+from lib.chapters import contextual, hyperparameters
 from lib.config import paths, profiles
 from lib.experiments import embeddings, models
-from lib.findings import contextual, hyperparameters, testability
+from lib.ledger import testability
 from lib.published import figure_models
 
 
@@ -49,18 +50,28 @@ def test_parameters_are_those_of_the_profile_s_student():
     profile = profiles.load("smoke")
     table = contextual.projection_table("tab4_6", profile).set_index("student_projection")
     width = round(768 * profile.width)
-    assert width != 384 and set(table.loc["768", "student_parameters"]) == {384 * width + width}  # by hand
+    assert width != 384 and set(table.loc["768", "student_parameters"]) == {
+        384 * width + width
+    }  # by hand
 
 
 def test_projections_of_one_s_own_stand_in_the_table(params, thesis):
-    edit(params / "grids" / "projections.yaml", '["768(ReLU)x1024", "1024"]', '["768(ReLU)x1024", "1024", "512x1024"]')
+    edit(
+        params / "grids" / "projections.yaml",
+        '["768(ReLU)x1024", "1024"]',
+        '["768(ReLU)x1024", "1024", "512x1024"]',
+    )
     rows = contextual.projection_table("tab4_6", thesis)
     own = rows[rows["published"] == "no"]
     assert own["student_projection"].tolist() == ["512x1024"] * 3 and len(rows) == 16 + 3
-    assert own["student_parameters"].tolist() == [768 * 512 + 512 + 512 * 1024 + 1024] * 3  # by hand
+    assert (
+        own["student_parameters"].tolist() == [768 * 512 + 512 + 512 * 1024 + 1024] * 3
+    )  # by hand
 
 
-@pytest.mark.parametrize(("name", "limit"), [("thesis", "384, None"), ("lab", None), ("mini", None)])
+@pytest.mark.parametrize(
+    ("name", "limit"), [("thesis", "384, None"), ("lab", None), ("mini", None)]
+)
 def test_weightings_are_this_run_s(name, limit):
     profile = profiles.load(name)
     table = hyperparameters.table("tab4_9", profile).set_index("parameter")
@@ -81,30 +92,48 @@ def test_what_a_grid_adds_stands_in_the_tables_of_what_was_searched(params):
     profile = profiles.load("thesis")
     assert hyperparameters.table("tab4_9", profile)["value"][1] == "0.95, 0.8, 0.5, 0.2, 0.05"
     searched = hyperparameters.table("tab4_5", profile).set_index("parameter")
-    assert searched.loc["vector_size", ["value", "published"]].tolist() == ["100, 768, 1024, 256", "100, 768, 1024"]
+    assert searched.loc["vector_size", ["value", "published"]].tolist() == [
+        "100, 768, 1024, 256",
+        "100, 768, 1024",
+    ]
 
 
 def test_a_student_has_collapsed_when_its_embeddings_point_one_way(monkeypatch):
     """In one of its seeds; the base model, whose embeddings do so too, is no student."""
     spread, narrow = np.eye(4), np.eye(4) + 2.0  # mean cosine 0, and 20 / 21
-    embedded = {("MSE", 0): spread, ("MSE", 1): narrow, ("cosine", 0): spread, ("Longformer", 0): narrow}
-    monkeypatch.setattr(embeddings, "of", lambda model, seed, profile: {"validation": embedded[model, seed]})
+    embedded = {
+        ("MSE", 0): spread,
+        ("MSE", 1): narrow,
+        ("cosine", 0): spread,
+        ("Longformer", 0): narrow,
+    }
+    monkeypatch.setattr(
+        embeddings, "of", lambda model, seed, profile: {"validation": embedded[model, seed]}
+    )
     rows = [(model, seed, task) for model, seed in embedded for task in ("ARXIV", "IMDB")]
     records = pd.DataFrame(rows, columns=["model", "seed", "task"])
     records["kind"] = records["model"].map({"Longformer": "base"}).fillna("student")
     hit = contextual.collapsed(records, profiles.load("mini"))
     assert hit.tolist() == [True] * 4 + [False] * 4
-    assert contextual.mean_cosine(narrow) == pytest.approx(20 / 21) and contextual.mean_cosine(spread) == 0
+    assert (
+        contextual.mean_cosine(narrow) == pytest.approx(20 / 21)
+        and contextual.mean_cosine(spread) == 0
+    )
 
 
 def test_a_filter_that_leaves_no_contextual_student_is_named():
     alone = profiles.load("smoke", overrides={"only": "only-structural"})
-    with pytest.raises(ValueError, match="only='only-structural' leaves no student with a contextual teacher"):
+    with pytest.raises(
+        ValueError, match="only='only-structural' leaves no student with a contextual teacher"
+    ):
         contextual.figure_histories({"fig4_8": "with cosine"}, alone)
 
 
 def test_figures_and_checks_have_one_rule_of_collapse():
-    assert testability.mean_cosine is contextual.mean_cosine and testability.COLLAPSED is contextual.COLLAPSED
+    assert (
+        testability.mean_cosine is contextual.mean_cosine
+        and testability.COLLAPSED is contextual.COLLAPSED
+    )
 
 
 def test_a_figure_that_a_filter_leaves_without_students_has_no_checks_of_them():
@@ -136,7 +165,9 @@ def as_records(best=()):
     """The published accuracies of Figures 4.10 and 4.11 as records, those of `best` identities raised to 1."""
     frames = [published.load(label) for label in ("fig4_10", "fig4_11")]
     frame = pd.concat(frames).drop_duplicates(["identity", "task"])
-    frame = frame.assign(model=frame["identity"], value=frame["accuracy"], seed=0)[["model", "task", "value", "seed"]]
+    frame = frame.assign(model=frame["identity"], value=frame["accuracy"], seed=0)[
+        ["model", "task", "value", "seed"]
+    ]
     frame.loc[frame["model"].isin(best), "value"] = 1.0
     return frame
 

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from lib import experiments
+from lib.chapters import final_students
 from lib.config import profiles
-from lib.findings import claims, final_students, testability
+from lib.ledger import claims, testability
 from lib.statistics.intervals import from_runs
 
 TASKS = ("ARXIV", "PAN")
@@ -33,17 +34,24 @@ def heads_moved(monkeypatch, moves, *, luck=LUCK, common=0.4, rng=None, heads=No
             for task, folds in FOLDS.items():
                 size = profile.heads.repeats
                 same = shared.setdefault((model, task, size), rng.standard_normal(size))
-                own = luck * (np.sqrt(common) * same + np.sqrt(1 - common) * rng.standard_normal(size))
+                own = luck * (
+                    np.sqrt(common) * same + np.sqrt(1 - common) * rng.standard_normal(size)
+                )
                 score = 0.4 + own + (profile.heads.epochs > 20) * moves.get(model, 0.0)
                 spread = np.linspace(-0.1, 0.1, folds) if folds > 1 else np.zeros(1)
-                rows.append((model, task, 0.5, (0.5 + 0.5 * score[:, None] + spread).ravel().tolist()))
+                rows.append(
+                    (model, task, 0.5, (0.5 + 0.5 * score[:, None] + spread).ravel().tolist())
+                )
         return pd.DataFrame(rows, columns=["model", "task", "chance", "by_head"])
 
     monkeypatch.setattr(experiments, "run", run)
     monkeypatch.setattr(testability, "HEADS", heads or testability.HEADS)
     (row,) = testability._heads({model: [model] for model in MODELS}, "fig4_5", profile)
     counts = (testability.HEADS, 2 * testability.HEADS)[: len(asked) // 2]
-    assert asked == [(epochs, count, [0]) for count in counts for epochs in (40, 20)] and profile.heads.epochs == 20
+    assert (
+        asked == [(epochs, count, [0]) for count in counts for epochs in (40, 20)]
+        and profile.heads.epochs == 20
+    )
     return row
 
 
@@ -52,7 +60,10 @@ def heads_moved(monkeypatch, moves, *, luck=LUCK, common=0.4, rng=None, heads=No
     [
         ({}, True),
         ({"SBERT": 0.008, "Longformer": -0.004}, True),
-        ({"SBERT": 0.035, "Longformer": -0.03, "MSE": -0.005}, False),  # the mean of what they gain and lose is 0
+        (
+            {"SBERT": 0.035, "Longformer": -0.03, "MSE": -0.005},
+            False,
+        ),  # the mean of what they gain and lose is 0
         ({"MSE": -0.025}, False),
     ],
 )
@@ -67,12 +78,16 @@ def test_heads_converged_if_no_model_moves(monkeypatch, moves, passed):
 
 
 PARTS = list(itertools.product(("DM", "DBOW"), range(2, 8)))
-SINGLES = {size: [f"{kind};{size};None;{count}" for kind, count in PARTS] for size in ("100", "1024")}
+SINGLES = {
+    size: [f"{kind};{size};None;{count}" for kind, count in PARTS] for size in ("100", "1024")
+}
 
 
 def test_paragraph_vectors_are_judged_by_size(monkeypatch):
     asked = []
-    monkeypatch.setattr(testability, "_heads", lambda groups, label, _: asked.append((label, groups)) or [])
+    monkeypatch.setattr(
+        testability, "_heads", lambda groups, label, _: asked.append((label, groups)) or []
+    )
     for name in ("_lengths", "_updates", "_above_chance", "_students"):
         monkeypatch.setattr(testability, name, lambda *_: [])
     frame = pd.DataFrame({"model": ["SBERT", "cosine"], "seed": 0})
@@ -95,8 +110,12 @@ def test_a_group_of_models_has_converged_if_its_mean_has(monkeypatch, move, pass
         longer = profile.heads.epochs > 20
         rows = []
         for model in models:
-            own = longer * (move * (";100;" in model) + 0.013 * np.sqrt(2) * rng.standard_normal(len(TASKS)))
-            rows += [(model, task, 0.5, [0.7 + x / 2] * 2) for task, x in zip(TASKS, own, strict=True)]
+            own = longer * (
+                move * (";100;" in model) + 0.013 * np.sqrt(2) * rng.standard_normal(len(TASKS))
+            )
+            rows += [
+                (model, task, 0.5, [0.7 + x / 2] * 2) for task, x in zip(TASKS, own, strict=True)
+            ]
         return pd.DataFrame(rows, columns=["model", "task", "chance", "by_head"])
 
     monkeypatch.setattr(experiments, "run", run)
@@ -115,7 +134,9 @@ def test_few_heads_show_no_convergence(monkeypatch):
 def test_twice_as_many_heads_decide_where_ten_leave_it_open(monkeypatch, move, decided_by):
     made = []
     monkeypatch.setattr(
-        testability, "from_runs", lambda moved: made.append(len(moved) // len(MODELS)) or from_runs(moved)
+        testability,
+        "from_runs",
+        lambda moved: made.append(len(moved) // len(MODELS)) or from_runs(moved),
     )
     assert heads_moved(monkeypatch, {"cosine": move}, luck=0.016)[-1] is (move < 0.02)
     assert made[-1] == decided_by
@@ -125,7 +146,9 @@ def test_the_check_of_heads_errs_seldom_both_ways(monkeypatch):
     """With the luck of mini's heads."""
     rng, passed = np.random.default_rng(0), {}
     for move in (0.0, 0.005, 0.02):
-        passed[move] = np.mean([heads_moved(monkeypatch, {"cosine": move}, rng=rng)[-1] for _ in range(50)])
+        passed[move] = np.mean(
+            [heads_moved(monkeypatch, {"cosine": move}, rng=rng)[-1] for _ in range(50)]
+        )
     assert passed[0.0] >= 0.9 and passed[0.005] >= 0.8 and passed[0.02] <= 0.08, passed
 
 
@@ -135,7 +158,15 @@ def examples(**fields):
     for model, share in (("SBERT", fields.pop("best")), ("only-MSE", 0.5)):
         for task in TASKS:
             scores = (rng.random(300) < share).astype(float)
-            rows.append({"model": model, "task": task, "seed": 0, "scores": scores, "groups": np.arange(300)})
+            rows.append(
+                {
+                    "model": model,
+                    "task": task,
+                    "seed": 0,
+                    "scores": scores,
+                    "groups": np.arange(300),
+                }
+            )
     return pd.DataFrame(rows).assign(chance=0.5, **fields)
 
 
@@ -143,8 +174,14 @@ def test_a_round_whose_heads_guess_is_found():
     frames = [examples(round="1k", best=0.5), examples(round="all", best=0.8)]
     checked = pd.DataFrame(testability._final({"fig5_3": pd.concat(frames)}))
     assert set(checked[0]) == {"round_not_at_chance"} and set(checked[1]) == {"fig5_3"}
-    by_round = checked.groupby(checked[2].str.extract(r"in round (\w+)")[0])[7].agg(["all", "any", "size"])
-    assert by_round.loc["all"].tolist() == [True, True, 2] and by_round.loc["1k"].tolist() == [False, False, 2]
+    by_round = checked.groupby(checked[2].str.extract(r"in round (\w+)")[0])[7].agg(
+        ["all", "any", "size"]
+    )
+    assert by_round.loc["all"].tolist() == [True, True, 2] and by_round.loc["1k"].tolist() == [
+        False,
+        False,
+        2,
+    ]
 
 
 @pytest.mark.parametrize(("best", "passed"), [(0.8, True), (0.5, False)])
@@ -157,11 +194,18 @@ def test_retrieval_is_held_against_chance_too(best, passed):
 
 def test_findings_over_the_smallest_round_need_that_it_is_not_at_chance():
     needed = {claim.id for claim in claims.load() if "round_not_at_chance" in claim.needed}
-    assert needed == {claim.id for claim in claims.load() if "1k" in getattr(claim, "rounds", ())} and len(needed) == 4
+    assert (
+        needed == {claim.id for claim in claims.load() if "1k" in getattr(claim, "rounds", ())}
+        and len(needed) == 4
+    )
 
 
-@pytest.mark.parametrize(("gain", "chance"), [(-0.02, 0.3), (0.0, 0.3), (0.02, 0.3), (0.02, 0.42), (0.02, 0.5)])
-def test_students_of_context_alone_were_taught_if_they_end_above_twins_and_chance(monkeypatch, gain, chance):
+@pytest.mark.parametrize(
+    ("gain", "chance"), [(-0.02, 0.3), (0.0, 0.3), (0.02, 0.3), (0.02, 0.42), (0.02, 0.5)]
+)
+def test_students_of_context_alone_were_taught_if_they_end_above_twins_and_chance(
+    monkeypatch, gain, chance
+):
     """Their share of the gradient is 1 whatever happens, and their loss falls with the rows of other documents, too.
     CCA falls by .1 in all of them, with luck of .01; each of the sixteen has a twin."""
     trained, luck, profile = [], np.random.default_rng(0), profiles.load("mini")
@@ -170,17 +214,31 @@ def test_students_of_context_alone_were_taught_if_they_end_above_twins_and_chanc
         dealt = own.training.contextual_rows == "dealt"
         assert dealt is (split is None)  # nobody judges twins by tasks
         end = 0.4 + luck.normal(0, 0.01) + gain * (not dealt)
-        return {"watched": np.ones((5, 4)) * np.linspace(0.5, end, 5)[:, None], "validation": np.eye(9)}
+        return {
+            "watched": np.ones((5, 4)) * np.linspace(0.5, end, 5)[:, None],
+            "validation": np.eye(9),
+        }
 
     monkeypatch.setattr(testability.embeddings, "of", of)
-    monkeypatch.setattr(testability, "contextual_rows", lambda variant, name, own: {profile.name: [name]}[own.name])
+    monkeypatch.setattr(
+        testability, "contextual_rows", lambda variant, name, own: {profile.name: [name]}[own.name]
+    )
     monkeypatch.setattr(testability, "chance_cca", lambda _, rows: {"validation": chance}[rows[0]])
     monkeypatch.setattr(
-        testability.runs, "embed", lambda pairs, own, *_, split: trained.extend((own, *pair) for pair in pairs)
+        testability.runs,
+        "embed",
+        lambda pairs, own, *_, split: trained.extend((own, *pair) for pair in pairs),
     )
     rows = [*testability._students("fig4_7", profile)]
-    (_, _, what, value, low, high, needed, passed), above = [row for row in rows if row[0] == "treatment_given"]
-    assert passed is (gain > 0) and low < value < high and "mean of 16" in what and needed == "low above 0"
+    (_, _, what, value, low, high, needed, passed), above = [
+        row for row in rows if row[0] == "treatment_given"
+    ]
+    assert (
+        passed is (gain > 0)
+        and low < value < high
+        and "mean of 16" in what
+        and needed == "low above 0"
+    )
     assert above[-1] is (chance < 0.4) and "paired at random" in above[2]
     assert dict((row[0], row[-1]) for row in rows)["cca_rises"] is None
     assert {own.training.contextual_rows for own, *_ in trained} == {"dealt"} and len(trained) == 16
@@ -216,11 +274,15 @@ def test_a_finding_about_some_of_a_figures_students_needs_that_these_were_taught
     rows = pd.DataFrame(testability._students("fig4_10", profiles.load("mini"), claims.load()))
     passed = rows[rows[0] == "treatment_given"].set_index(1)[7].to_dict()
     failed = [name for name in passed if not passed[name]]
-    assert failed == ["weighting-unmasked-heavy-structural"] and len(passed) == 5 and passed["fig4_10"]
+    assert (
+        failed == ["weighting-unmasked-heavy-structural"] and len(passed) == 5 and passed["fig4_10"]
+    )
 
 
 @pytest.mark.parametrize(("context", "passed"), [(0.01, False), (0.2, True)])
-def test_students_differ_from_those_without_context_more_than_a_second_seed(monkeypatch, context, passed):
+def test_students_differ_from_those_without_context_more_than_a_second_seed(
+    monkeypatch, context, passed
+):
     """A cosine of .99 was asked, which another seed goes far below."""
     rng = np.random.default_rng(0)
     rows, noise = rng.standard_normal((2, 9, 50))
@@ -231,8 +293,14 @@ def test_students_differ_from_those_without_context_more_than_a_second_seed(monk
         return {"watched": np.ones((5, 4)), "validation": rows + far * noise}
 
     monkeypatch.setattr(testability.embeddings, "of", of)
-    differ = {row[0]: row for row in testability._students("fig4_8", profiles.load("mini"))}["students_differ"]
-    assert differ[-1] is passed and differ[3] > 0.95 and differ[6].startswith("below another seed's, 0.99")
+    differ = {row[0]: row for row in testability._students("fig4_8", profiles.load("mini"))}[
+        "students_differ"
+    ]
+    assert (
+        differ[-1] is passed
+        and differ[3] > 0.95
+        and differ[6].startswith("below another seed's, 0.99")
+    )
 
 
 @pytest.mark.parametrize("context", [0.01, 0.2])
@@ -258,4 +326,6 @@ def test_a_final_student_is_held_against_its_twin_without_context(monkeypatch, c
 
 def test_claims_about_rankings_need_that_these_are_not_random():
     needed = {claim.metric: claim.needed for claim in claims.load() if claim.figure == "fig5_5"}
-    assert needed.keys() == {"MAP", "MRR"} and all("ranking_not_at_chance" in checks for checks in needed.values())
+    assert needed.keys() == {"MAP", "MRR"} and all(
+        "ranking_not_at_chance" in checks for checks in needed.values()
+    )

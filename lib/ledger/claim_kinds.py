@@ -21,7 +21,7 @@ from lib.statistics.verdicts import Judgement, judge
 
 # A list of names or shell patterns; a pattern after "!" takes models out again.
 Patterns = Filled[Text]
-# What may make numbers unable to speak to a finding; `lib.findings.testability` looks.
+# What may make numbers unable to speak to a finding; `lib.ledger.testability` looks.
 Check = Literal[
     "heads_converged", "task_not_at_chance", "texts_above_limit", "structural_teacher_above_chance",
     "contextual_teacher_above_chance", "treatment_given", "students_differ", "not_collapsed", "round_not_at_chance",
@@ -79,14 +79,20 @@ class Beats(Claim):
 
     def sides(self, models: Sequence[str]) -> list[list[str]]:
         suffixes = [f";{name}" for name in self.rounds] or [""]
-        return [resolve([p + s for p in side], models) for s in suffixes for side in (self.better, self.worse)]
+        return [
+            resolve([p + s for p in side], models)
+            for s in suffixes
+            for side in (self.better, self.worse)
+        ]
 
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         sides = self.sides(models)
         rounds = zip(sides[::2], sides[1::2], strict=True)
         pairs = [(a, b) for left, right in rounds for a in left if a not in right for b in right]
         words = f"{self.share:g} x " * (self.share < 1)
-        return judge([[Comparison({a: self.share}, {b: 1.0}, words + a, b)] for a, b in pairs], evidence)
+        return judge(
+            [[Comparison({a: self.share}, {b: 1.0}, words + a, b)] for a, b in pairs], evidence
+        )
 
 
 class BeatsOnAverage(Claim):
@@ -99,7 +105,9 @@ class BeatsOnAverage(Claim):
 
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         sides = self.sides(models)
-        words = [names[0] if len(names) == 1 else f"average of {len(names)} models" for names in sides]
+        words = [
+            names[0] if len(names) == 1 else f"average of {len(names)} models" for names in sides
+        ]
         words = words if self.scale == 1 else [f"{self.scale} x {side}" for side in words]
         averages = [dict.fromkeys(names, self.scale / len(names)) for names in sides]
         return judge([[Comparison(*averages, *words)]], evidence)
@@ -170,7 +178,9 @@ class EasierTask(Claim):
         means = evidence.means.loc[list(models)].mean()
         average = Comparison(dict.fromkeys(models, 1 / len(models)), {}, self.easier, self.harder)
         judgement = judge([[average]], evidence)
-        return replace(judgement, arithmetic=verdicts.arithmetic(means[self.easier], means[self.harder]))
+        return replace(
+            judgement, arithmetic=verdicts.arithmetic(means[self.easier], means[self.harder])
+        )
 
 
 class Alike(Claim):
@@ -182,12 +192,19 @@ class Alike(Claim):
 
     def sides(self, models: Sequence[str]) -> list[list[str]]:
         whole = resolve(self.models, models)
-        parts = [name.rpartition(";") if self.source == "fig5_3" else (name, "", "") for name in whole]
-        return [whole, [f"{head};{self.treatment}{separator}{rest}" for head, separator, rest in parts]]
+        parts = [
+            name.rpartition(";") if self.source == "fig5_3" else (name, "", "") for name in whole
+        ]
+        return [
+            whole,
+            [f"{head};{self.treatment}{separator}{rest}" for head, separator, rest in parts],
+        ]
 
     def judged(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         pairs = zip(*self.sides(models), strict=True)
-        ways = [way for whole, treated in pairs for way in (pair(whole, treated), pair(treated, whole))]
+        ways = [
+            way for whole, treated in pairs for way in (pair(whole, treated), pair(treated, whole))
+        ]
         # Both differences stay above -MARGIN: two one-sided tests, so each has all of alpha.
         return judge([[replace(way, offset=verdicts.MARGIN)] for way in ways], evidence, sides=1)
 
@@ -200,7 +217,9 @@ class Number(Claim):
 
 
 # `beats_on_average` is BeatsOnAverage
-KINDS = {re.sub("(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in Claim.__subclasses__()}
+KINDS = {
+    re.sub("(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in Claim.__subclasses__()
+}
 
 
 def resolve(patterns: Sequence[str], models: Sequence[str]) -> list[str]:

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.chapters import contextual
 from lib.distillation.variants import parse
-from lib.findings import contextual
 from lib.statistics import verdicts
 from lib.statistics.effects import normalized_runs
 from lib.statistics.intervals import from_examples, seed_noise, task_scores
@@ -22,7 +22,10 @@ def records(shifts):
                 value = 0.6 + 0.05 * number + 0.01 * seed + shifts.get(model, 0)
                 scores = (np.arange(300) < round(300 * value)).astype(float)
                 row = {"model": model, "task": task, "seed": seed, "value": value, "chance": 0.5}
-                rows.append(row | {"scores": order.permutation(scores), "groups": np.arange(300).astype(str)})
+                rows.append(
+                    row
+                    | {"scores": order.permutation(scores), "groups": np.arange(300).astype(str)}
+                )
     return pd.DataFrame(rows)
 
 
@@ -34,9 +37,13 @@ def test_an_ablation_differs_from_its_twin_in_one_thing():
 
 
 def test_a_shift_is_found_and_no_shift_is_not():
-    scores = from_examples(task_scores(records({"cosine, [CLS]": -0.1})))  # as notebook 05 compares them
+    scores = from_examples(
+        task_scores(records({"cosine, [CLS]": -0.1}))
+    )  # as notebook 05 compares them
     table = verdicts.compare(contextual.TWINS.items(), scores).set_index("left")
-    assert table.loc["cosine, [CLS]", "difference"] == pytest.approx(-0.2), "half of the scale is above chance"
+    assert table.loc["cosine, [CLS]", "difference"] == pytest.approx(-0.2), (
+        "half of the scale is above chance"
+    )
     assert table.loc["cosine, [CLS]", "high"] < 0 and table.loc["cosine, [CLS]", "p"] < 0.001
     assert table.loc["cosine + 2048d, MSE", "difference"] == pytest.approx(0, abs=1e-9)
     assert table.loc["cosine + 2048d, MSE", "low"] < -0.01, "other texts, not only other seeds"
@@ -46,4 +53,6 @@ def test_band_pools_all_models():
     """By hand: a seed adds .01 to task n, divided by its best mean; the sd of 0, 1, 2 steps is one step."""
     noise = seed_noise(normalized_runs(records({})))
     steps = [0.01 / (0.61 + 0.05 * n) for n in range(len(TASKS))]
-    assert noise.df == 2 * len(contextual.DRAFTS) and noise.sd == pytest.approx(sum(steps) / len(steps), rel=1e-9)
+    assert noise.df == 2 * len(contextual.DRAFTS) and noise.sd == pytest.approx(
+        sum(steps) / len(steps), rel=1e-9
+    )

@@ -28,9 +28,15 @@ def references(label: str) -> tuple[str, ...]:
 def models(label: str, profile: Profile) -> dict[str, str]:
     """Name as printed -> identity of the models that a figure shows, as far as `profile.only` and
     `profile.max_variants` keep them; `ValueError` for a variant in a grid that nobody can train."""
-    shown = {name: parse(identity).identity for name, identity in figure_models.shown(label).items()}
+    shown = {
+        name: parse(identity).identity for name, identity in figure_models.shown(label).items()
+    }
     if wanted := profile.only:
-        shown = {name: model for name, model in shown.items() if model in UNTRAINED or matches(name, wanted)}
+        shown = {
+            name: model
+            for name, model in shown.items()
+            if model in UNTRAINED or matches(name, wanted)
+        }
     if profile.max_variants is not None:
         kept = [*UNTRAINED, *references(label)]
         kept += [model for model in shown.values() if model not in kept][: profile.max_variants]
@@ -40,21 +46,33 @@ def models(label: str, profile: Profile) -> dict[str, str]:
 
 def students(models: Mapping[str, str], *, contextual: bool = False) -> dict[str, Variant]:
     """Those of the models, name -> identity, that are students; contextual: that have a contextual teacher."""
-    variants = {name: parse(identity) for name, identity in models.items() if parse(identity).kind == "student"}
-    return {name: variant for name, variant in variants.items() if variant.contextual or not contextual}
+    variants = {
+        name: parse(identity)
+        for name, identity in models.items()
+        if parse(identity).kind == "student"
+    }
+    return {
+        name: variant for name, variant in variants.items() if variant.contextual or not contextual
+    }
 
 
 def records(labels: str | Sequence[str], *, profile: Profile) -> pd.DataFrame:
     """Tidy records of every model of the figures and of their references; trains what is missing."""
     labels = [labels] if isinstance(labels, str) else labels
-    wanted = [identity for label in labels for identity in (*models(label, profile).values(), *references(label))]
+    wanted = [
+        identity
+        for label in labels
+        for identity in (*models(label, profile).values(), *references(label))
+    ]
     return experiments.run(dict.fromkeys(wanted), profile=profile, seeds=seeds(profile))
 
 
 def seeds(profile: Profile, repeated: Sequence[str] = ()) -> dict[str, list[int]]:
     """The models that run with the reference seeds too, by default those that figures compare closely, halved sums,
     which findings compare with the whole ones, and those that teach; everything else runs with the profile's alone."""
-    close = [identity for label in COMPARED_CLOSELY for identity in figure_models.printed(label).values()]
+    close = [
+        identity for label in COMPARED_CLOSELY for identity in figure_models.printed(label).values()
+    ]
     close += [figure_models.printed(label)["None;λ=0.5"] for label in figure_models.WEIGHTINGS]
     close = close if profile.repeated == "compared" else []
     repeated = repeated or (*REFERENCES, *CONTEXTUAL_TEACHERS, *close)
@@ -80,4 +98,10 @@ def draw(label: str, records: pd.DataFrame, profile: Profile) -> None:
     """Draw and save a boxplot figure."""
     shown = of_figure(records, label, profile)
     data = figures.boxplot_frame(label, shown, band=band(records, label, profile).band)
-    figures.save(figures.boxplot(data, label, order=profile.row_order), label, data, profile=profile, records=shown)
+    figures.save(
+        figures.boxplot(data, label, order=profile.row_order),
+        label,
+        data,
+        profile=profile,
+        records=shown,
+    )
