@@ -15,17 +15,24 @@ ROOT = Path(__file__).parents[2]  # modules are read, not imported: importing to
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def fingerprint_code(modules: Iterable[str], stop: Collection[str] = ()) -> dict[str, str]:
+@functools.cache  # what a process has imported does not change with the files
+def fingerprint_code(modules: tuple[str, ...], stop: tuple[str, ...] = ()) -> dict[str, str]:
     """Fingerprint, by module, the modules and all of lib that they import, directly or not.
 
     Parameters
     ----------
-    modules : iterable of str
+    modules : tuple of str
         Names such as "lib.losses.cosine".
-    stop : collection of str
+    stop : tuple of str
         Modules and packages that are not entered, unless `modules` names them.
     """
     return {name: _fingerprint_source(_read(name)) for name in list_imported(modules, stop)}
+
+
+def fingerprint_module(module: str) -> str | None:
+    """The fingerprint of one module alone; None if there is none of that name."""
+    path = _path(module)
+    return None if path is None else _fingerprint_source(path.read_text(encoding="utf-8"))
 
 
 def list_imported(modules: Iterable[str], stop: Collection[str] = ()) -> list[str]:

@@ -1,0 +1,450 @@
+"""What was computed, kept under its inputs, with the code that computed it noted beside it.
+
+A product is known by its kind and its inputs: settings that matter to it, and the content of the
+data that it read. Its note says which code made it. If that code has changed since, the product is
+stale: it is made again, or taken as it is if `keep` says so.
+"""
+
+import contextlib
+import functools
+import hashlib
+import importlib.metadata
+import io
+import json
+import os
+import pickle
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from filelock import FileLock
+
+from lib.config.profiles import OneLine
+from lib.store.code import fingerprint_code, fingerprint_module
+from lib.store.files import check_room, fingerprint, sha256, write_atomically
+from lib.store.sealed import read_facts, write_seal
+
+PIECE = 4096  # items between two writes of a table: what is in memory at once
+SAMPLE = 10  # items that tell how much of the disk all of them will take
+T = TypeVar("T")
+Columns = dict[str, Any]  # column -> (items, ...) array, or a list of arrays of other lengths
+
+
+class NotComputed(OneLine, LookupError):
+    """A product is missing, and nothing is to be computed."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """Something that can be computed.
+
+    Parameters
+    ----------
+    kind : str
+        "student", "record", ...; the folder that it is kept in.
+    inputs : dict
+        Plain values that decide what it is, fingerprints of data among them.
+    modules : tuple of str
+        The modules that compute it; what they import counts, too.
+    stop : tuple of str
+        Modules and packages behind these that do not compute it.
+    packages : tuple of str
+        Installed packages whose arithmetic it depends on.
+    """
+
+    kind: str
+    inputs: dict[str, Any]
+    modules: tuple[str, ...] = ()
+    stop: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def key(self) -> str:
+        return fingerprint(self.inputs)
+
+    def read_code(self) -> dict[str, str]:
+        """Module -> fingerprint, package -> version, of what would make it now."""
+        versions = {name: importlib.metadata.version(name) for name in self.packages}
+        return fingerprint_code(self.modules, self.stop) | versions
+
+
+@dataclass
+class Cache:
+    """Products in one folder. A process that is killed loses nothing that was complete.
+
+    Parameters
+    ----------
+    folder : Path
+    keep : bool
+        Take stale products as they are; `kept` then lists them.
+    reading : bool
+        Raise `NotComputed` instead of computing.
+    """
+
+    folder: Path
+    keep: bool = False
+    reading: bool = False
+    used: dict[tuple[str, str], Path] = field(default_factory=dict)  # (kind, key) -> note
+    kept: dict[tuple[str, str], Path] = field(default_factory=dict)
+
+    def find(self, product: Product) -> dict[str, Any] | None:
+        """The note of a product that can be used, without a look at its content; else None."""
+        name = product.kind, product.key
+        path = self.used[name] = self._note_path(product)
+        note = read_facts(path)
+        if note is None or not list_changed(note):
+            return note
+        if self.keep:
+            self.kept[name] = path
+            return note
+        return None
+
+    def arrays(
+        self, product: Product, make: Callable[[], dict[str, np.ndarray]]
+    ) -> dict[str, np.ndarray]:
+        """The named arrays of a product; `make` gives them if they are missing or damaged."""
+
+        def pack() -> bytes:
+            buffer = io.BytesIO()
+            np.savez(buffer, allow_pickle=False, **make())
+            return buffer.getvalue()
+
+        def unpack(content: bytes) -> dict[str, np.ndarray]:
+            return dict(np.load(io.BytesIO(content), allow_pickle=False))
+
+        return self._content(product, ".npz", pack, unpack)
+
+    def record(self, product: Product, make: Callable[[], Any]) -> Any:
+        """The JSON value of a product; `make` gives it if it is missing or damaged."""
+
+        def pack() -> bytes:
+            return json.dumps(make(), ensure_ascii=False).encode()
+
+        return self._content(product, ".json_value", pack, json.loads)
+
+    def model(self, product: Product, make: Callable[[], T]) -> T:
+        """An object of this project, pickled; only files with this cache's checksum are read."""
+        return self._content(product, ".pickle", lambda: pickle.dumps(make()), pickle.loads)
+
+    def rows(
+        self, product: Product, items: Sequence[Any], make: Callable[[list[Any]], Columns]
+    ) -> "dict[str, Rows]":
+        """A row for each item of a table that grows; only those that are missing are made.
+
+        Parameters
+        ----------
+        product : Product
+            The table: what computes a row, whatever the items are.
+        items : sequence of str or of arrays
+            What rows are computed from; equal items share a row.
+        make : callable
+            The columns of some items. A row must not depend on the other items.
+
+        Raises
+        ------
+        OSError
+            Before the work, if the disk has no room for it.
+        """
+        keys = hash_items(items)
+        table = _Table(self._note_path(product).with_suffix(""))
+        code = product.read_code()
+        name = product.kind, product.key
+        self.used[name] = table.folder
+        stale = table.read(None if self.keep else code)
+        if self.keep and any(list_changed(note) for note in table.notes):
+            self.kept[name] = table.folder
+        if not np.isin(keys, table.keys).all():
+            self._check_may_compute(product)
+        if stale or not np.isin(keys, table.keys).all():
+            table.folder.mkdir(parents=True, exist_ok=True)
+            with FileLock(table.folder / "lock"):
+                table.add(items, keys, make, None if self.keep else code, code)
+        return table.select(keys)
+
+    def lock(self, product: Product) -> FileLock:
+        """For `with`: one process at a time makes a product; a killed process frees it."""
+        path = self._note_path(product).with_suffix(".lock")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return FileLock(path)
+
+    def scratch(self, product: Product, suffix: str) -> Path:
+        """A place beside a product for what is needed only until it is complete."""
+        return self._note_path(product).with_suffix(suffix)
+
+    def add(self, product: Product, content: bytes, suffix: str, **facts: Any) -> dict[str, Any]:
+        """Keep a product that the caller has made; returns its note."""
+        path = self._note_path(product)
+        write_atomically(path.with_suffix(suffix), content)
+        facts |= {"code": product.read_code(), "kind": product.kind}
+        write_seal(path, [path.with_suffix(suffix)], **facts)
+        return read_facts(path) or {}
+
+    def _check_may_compute(self, product: Product) -> None:
+        if self.reading:
+            raise NotComputed(f"{product.kind} {product.key} is not in {self.folder}")
+
+    def _note_path(self, product: Product) -> Path:
+        return self.folder / product.kind / f"{product.key}.json"
+
+    def _content(
+        self,
+        product: Product,
+        suffix: str,
+        pack: Callable[[], bytes],
+        unpack: Callable[[bytes], T],
+    ) -> T:
+        path = self._note_path(product).with_suffix(suffix)
+        for locked in (False, True):  # another process may make it while this one waits
+            with self.lock(product) if locked else contextlib.nullcontext():
+                note = self.find(product)
+                if note is not None:
+                    with contextlib.suppress(Exception):  # damage raises errors of any type
+                        content = path.read_bytes()
+                        if hashlib.sha256(content).hexdigest() == note["files"][path.name]:
+                            return unpack(content)
+                    if locked:
+                        warnings.warn(f"{path} was damaged: computing it again", stacklevel=3)
+                if locked:
+                    self._check_may_compute(product)
+                    started = time.process_time()
+                    content = pack()
+                    seconds = round(time.process_time() - started, 3)
+                    self.add(product, content, suffix, seconds=seconds)
+                    return unpack(content)
+        raise AssertionError("the second round returns")
+
+
+def list_changed(note: dict[str, Any]) -> list[str]:
+    """The modules and packages behind a product that are not as they were when it was made."""
+    code = note.get("code")
+    if not isinstance(code, dict):
+        return ["its note"]
+    return [name for name, was in code.items() if _read_version(name) != was]
+
+
+@functools.cache  # what a process has imported does not change with the files
+def _read_version(name: str) -> str | None:
+    if name.startswith("lib."):
+        return fingerprint_module(name)
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        return importlib.metadata.version(name)
+    return None
+
+
+def list_stale(paths: Iterable[Path]) -> dict[str, list[dict[str, Any]]]:
+    """Changed module or package -> the notes of the products that it makes stale.
+
+    Parameters
+    ----------
+    paths : iterable of Path
+        Notes, or folders of tables, as `Cache.used` has them.
+    """
+    stale: dict[str, list[dict[str, Any]]] = {}
+    for path in paths:
+        segments = sorted(path.glob("*.json")) if path.is_dir() else [path]
+        for note in filter(None, map(read_facts, segments)):
+            for name in list_changed(note):
+                stale.setdefault(name, []).append(note)
+    return stale
+
+
+def hash_items(items: Iterable[str | np.ndarray]) -> np.ndarray:
+    """(items,) uint64 that name texts, or arrays of token ids, by their content."""
+    contents = (
+        item.encode("utf-8", "surrogatepass") if isinstance(item, str) else item.tobytes()
+        for item in items
+    )
+    digests = (hashlib.blake2b(content, digest_size=8).digest() for content in contents)
+    return np.frombuffer(b"".join(digests), dtype=np.uint64)
+
+
+def hash_content(*arrays: Any) -> str:
+    """16 hex digits of the content of arrays, `Rows` among them, piece by piece."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        for start in range(0, len(array), PIECE):
+            digest.update(np.ascontiguousarray(array[start : start + PIECE]).tobytes())
+        digest.update(str(len(array)).encode())
+    return digest.hexdigest()[:16]
+
+
+class Rows(Sequence[Any]):
+    """Rows of a column in the order that was asked for, read from disk when they are asked for.
+
+    It is passed to other processes by the names of its files.
+    """
+
+    def __init__(self, files: list[Path], file_of_row: np.ndarray, place: np.ndarray):
+        self.files, self.file_of_row, self.place = files, file_of_row, place
+        self._open: dict[int, np.ndarray] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_open": {}}
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self[:], dtype=dtype)
+
+    def __getitem__(self, rows: Any) -> Any:
+        """(rows, ...) array, or (...) for a single row."""
+        files, places = self.file_of_row[rows], self.place[rows]
+        if np.ndim(places) == 0:
+            return np.array(self._file(int(files))[int(places)])
+        example = self._file(int(self.file_of_row[0]) if len(self.file_of_row) else 0)
+        result = np.empty((len(places), *example.shape[1:]), example.dtype)
+        for number in np.unique(files):
+            chosen = files == number
+            result[chosen] = self._file(int(number))[places[chosen]]
+        return result
+
+    def _file(self, number: int) -> np.ndarray:
+        if number not in self._open:
+            self._open[number] = np.load(self.files[number], mmap_mode="r", allow_pickle=False)
+        return self._open[number]
+
+
+class RaggedRows(Rows):
+    """Rows of different lengths: a file holds them one after another; `ends` says where."""
+
+    def __init__(self, files: list[Path], file_of_row: np.ndarray, place: np.ndarray):
+        super().__init__(files, file_of_row, place)
+        self._ends: dict[int, np.ndarray] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_ends": {}}
+
+    def __getitem__(self, rows: Any) -> Any:
+        """One array, or a list of them for a slice or several rows."""
+        places = self.place[rows]
+        if np.ndim(places):
+            return [self[int(row)] for row in np.arange(len(self))[rows]]
+        number, place = int(self.file_of_row[rows]), int(places)
+        if number not in self._ends:
+            lengths = self.files[number].with_suffix(".lengths.npy")
+            self._ends[number] = np.append(0, np.cumsum(np.load(lengths, allow_pickle=False)))
+        start, end = self._ends[number][place : place + 2]
+        return np.array(self._file(number)[start:end])
+
+
+class _Table:
+    """Segments of a growing table: `<number>.json` seals the arrays of some rows."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.notes: list[dict[str, Any]] = []
+        self.names: list[str] = []  # of the segments
+        self.keys, self.segment, self.place = _no_rows()
+
+    def read(self, code: dict[str, str] | None) -> bool:
+        """Read which rows are there; True if some were left aside.
+
+        code: what must have made a segment; None takes any.
+        """
+        self.notes, self.names, parts, aside = [], [], [], False
+        for path in sorted(self.folder.glob("*.json")):
+            note = read_facts(path)
+            fresh = note is not None and code in (None, note.get("code"))
+            if not (fresh and _is_whole(path, note)):
+                aside = True
+                continue
+            keys = np.load(path.with_suffix(".keys.npy"), allow_pickle=False)
+            parts.append((keys, np.full(len(keys), len(self.names)), np.arange(len(keys))))
+            self.names.append(path.stem)
+            self.notes.append(note)
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)] or _no_rows()
+        order = np.argsort(columns[0], kind="stable")
+        self.keys, self.segment, self.place = (column[order] for column in columns)
+        return aside
+
+    def add(
+        self,
+        items: Sequence[Any],
+        keys: np.ndarray,
+        make: Callable[[list[Any]], Columns],
+        wanted_code: dict[str, str] | None,
+        code: dict[str, str],
+    ) -> None:
+        """Make the rows that are missing, in pieces that are there for good."""
+        self.read(wanted_code)
+        for path in self.folder.glob("*.npy"):  # stale, damaged, or of a process that was killed
+            if path.name.partition(".")[0] not in self.names:
+                path.with_name(f"{path.name.partition('.')[0]}.json").unlink(missing_ok=True)
+                path.unlink()
+        _, first = np.unique(keys, return_index=True)
+        missing = np.sort(first[~np.isin(keys[first], self.keys)])
+        if len(missing) > PIECE:
+            sample = make([items[int(row)] for row in missing[:SAMPLE]])
+            size = sum(_flat(column)[0].nbytes for column in sample.values()) / SAMPLE
+            check_room(self.folder, len(missing) * size)
+        number = max((int(name) for name in self.names), default=-1)
+        for start in range(0, len(missing), PIECE):
+            rows, number = missing[start : start + PIECE], number + 1
+            started = time.process_time()
+            columns = make([items[int(row)] for row in rows])
+            seconds = round(time.process_time() - started, 3)
+            files = [self._write(f"{number:06d}.keys.npy", keys[rows])]
+            for name, column in columns.items():
+                flat, lengths = _flat(column)
+                files.append(self._write(f"{number:06d}.{name}.npy", flat))
+                if lengths is not None:
+                    files.append(self._write(f"{number:06d}.{name}.lengths.npy", lengths))
+            facts = {"code": code, "kind": self.folder.parent.name, "seconds": seconds}
+            write_seal(self.folder / f"{number:06d}.json", files, **facts)
+        self.read(wanted_code)
+
+    def select(self, keys: np.ndarray) -> dict[str, Rows]:
+        """The columns, with a row for each of the keys, all of which are there."""
+        where = np.searchsorted(self.keys, keys)
+        columns: dict[str, Rows] = {}
+        files = [name for name in self.notes[0]["files"]] if self.notes else []
+        names = [name.split(".")[1] for name in files if not name.endswith(".lengths.npy")]
+        for name in names:
+            if name != "keys":
+                ragged = f"{self.names[0]}.{name}.lengths.npy" in files
+                paths = [self.folder / f"{number}.{name}.npy" for number in self.names]
+                kind = RaggedRows if ragged else Rows
+                columns[name] = kind(paths, self.segment[where], self.place[where])
+        return columns
+
+    def _write(self, name: str, values: np.ndarray) -> Path:
+        path = self.folder / name
+        with open(path, "wb") as file:
+            np.save(file, values, allow_pickle=False)
+            file.flush()
+            os.fsync(file.fileno())
+        return path
+
+
+def _no_rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.empty(0, np.uint64), np.empty(0, int), np.empty(0, int)
+
+
+def _flat(column: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """A column as one array, and the lengths of its rows if they differ."""
+    if isinstance(column, np.ndarray):
+        return column, None
+    lengths = np.array([len(row) for row in column], dtype=np.int64)
+    return np.concatenate([*column, np.empty(0, np.asarray(column[0]).dtype)]), lengths
+
+
+def _is_whole(path: Path, note: dict[str, Any]) -> bool:
+    try:
+        return all(_hash_file(path.parent / name) == was for name, was in note["files"].items())
+    except OSError:
+        return False
+
+
+def _hash_file(path: Path) -> str:
+    status = path.stat()
+    return _hash_unchanged(path, status.st_size, status.st_mtime_ns)
+
+
+@functools.cache  # within a process, a file of the same size and time is read once
+def _hash_unchanged(path: Path, size: int, time_ns: int) -> str:
+    return sha256(path)
