@@ -104,31 +104,42 @@ class Cache:
         return None
 
     def arrays(
-        self, product: Product, make: Callable[[], dict[str, np.ndarray]]
+        self,
+        product: Product,
+        make: Callable[[], dict[str, np.ndarray]],
+        describe: Callable[[dict[str, np.ndarray]], dict[str, Any]] | None = None,
     ) -> dict[str, np.ndarray]:
-        """The named arrays of a product; `make` gives them if they are missing or damaged."""
+        """The named arrays of a product; `make` gives them if they are missing or damaged.
 
-        def pack() -> bytes:
+        describe: what its note shall say of them, as plain values.
+        """
+
+        def pack(arrays: dict[str, np.ndarray]) -> bytes:
             buffer = io.BytesIO()
-            np.savez(buffer, allow_pickle=False, **make())
+            np.savez(buffer, allow_pickle=False, **arrays)
             return buffer.getvalue()
 
         def unpack(content: bytes) -> dict[str, np.ndarray]:
             return dict(np.load(io.BytesIO(content), allow_pickle=False))
 
-        return self._content(product, ".npz", pack, unpack)
+        return self._content(product, ".npz", make, pack, unpack, describe)
 
     def record(self, product: Product, make: Callable[[], Any]) -> Any:
         """The JSON value of a product; `make` gives it if it is missing or damaged."""
 
-        def pack() -> bytes:
-            return json.dumps(make(), ensure_ascii=False).encode()
+        def pack(value: Any) -> bytes:
+            return json.dumps(value, ensure_ascii=False).encode()
 
-        return self._content(product, ".json_value", pack, json.loads)
+        return self._content(product, ".value", make, pack, json.loads, None)
 
-    def model(self, product: Product, make: Callable[[], T]) -> T:
+    def model(
+        self,
+        product: Product,
+        make: Callable[[], T],
+        describe: Callable[[T], dict[str, Any]] | None = None,
+    ) -> T:
         """An object of this project, pickled; only files with this cache's checksum are read."""
-        return self._content(product, ".pickle", lambda: pickle.dumps(make()), pickle.loads)
+        return self._content(product, ".pickle", make, pickle.dumps, pickle.loads, describe)
 
     def rows(
         self, product: Product, items: Sequence[Any], make: Callable[[list[Any]], Columns]
@@ -165,6 +176,12 @@ class Cache:
                 table.add(items, keys, make, None if self.keep else code, code)
         return table.select(keys)
 
+    def has_rows(self, product: Product, items: Sequence[Any]) -> bool:
+        """Whether a table has a row for each item."""
+        table = _Table(self._note_path(product).with_suffix(""))
+        stale = table.read(None if self.keep else product.read_code())
+        return not stale and bool(np.isin(hash_items(items), table.keys).all())
+
     def lock(self, product: Product) -> FileLock:
         """For `with`: one process at a time makes a product; a killed process frees it."""
         path = self._note_path(product).with_suffix(".lock")
@@ -174,14 +191,6 @@ class Cache:
     def scratch(self, product: Product, suffix: str) -> Path:
         """A place beside a product for what is needed only until it is complete."""
         return self._note_path(product).with_suffix(suffix)
-
-    def add(self, product: Product, content: bytes, suffix: str, **facts: Any) -> dict[str, Any]:
-        """Keep a product that the caller has made; returns its note."""
-        path = self._note_path(product)
-        write_atomically(path.with_suffix(suffix), content)
-        facts |= {"code": product.read_code(), "kind": product.kind}
-        write_seal(path, [path.with_suffix(suffix)], **facts)
-        return read_facts(path) or {}
 
     def _check_may_compute(self, product: Product) -> None:
         if self.reading:
@@ -194,8 +203,10 @@ class Cache:
         self,
         product: Product,
         suffix: str,
-        pack: Callable[[], bytes],
+        make: Callable[[], T],
+        pack: Callable[[T], bytes],
         unpack: Callable[[bytes], T],
+        describe: Callable[[T], dict[str, Any]] | None,
     ) -> T:
         path = self._note_path(product).with_suffix(suffix)
         for locked in (False, True):  # another process may make it while this one waits
@@ -207,14 +218,17 @@ class Cache:
                         if hashlib.sha256(content).hexdigest() == note["files"][path.name]:
                             return unpack(content)
                     if locked:
-                        warnings.warn(f"{path} was damaged: computing it again", stacklevel=3)
+                        warnings.warn(f"{path} was damaged: computing it again", stacklevel=4)
                 if locked:
                     self._check_may_compute(product)
                     started = time.process_time()
-                    content = pack()
-                    seconds = round(time.process_time() - started, 3)
-                    self.add(product, content, suffix, seconds=seconds)
-                    return unpack(content)
+                    value = make()
+                    facts = describe(value) if describe else {}
+                    facts |= {"seconds": round(time.process_time() - started, 3)}
+                    facts |= {"kind": product.kind, "code": product.read_code()}
+                    write_atomically(path, pack(value))
+                    write_seal(path.with_suffix(".json"), [path], **facts)
+                    return value
         raise AssertionError("the second round returns")
 
 
@@ -267,7 +281,10 @@ def hash_content(*arrays: Any) -> str:
     digest = hashlib.sha256()
     for array in arrays:
         for start in range(0, len(array), PIECE):
-            digest.update(np.ascontiguousarray(array[start : start + PIECE]).tobytes())
+            piece = array[start : start + PIECE]
+            for part in piece if isinstance(piece, list) else [piece]:
+                digest.update(np.ascontiguousarray(part).tobytes())
+                digest.update(str(np.shape(part)).encode())
         digest.update(str(len(array)).encode())
     return digest.hexdigest()[:16]
 
