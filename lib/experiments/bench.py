@@ -12,9 +12,8 @@ its key, so nothing is made again that would come out the same.
 import functools
 import itertools
 import os
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,34 +26,27 @@ from lib.config.schema import Profile
 from lib.data import corpus as corpora
 from lib.data import sources, task_files
 from lib.data.corpus import Corpus
-from lib.data.dataset_folder import Documents as DocumentFolder
-from lib.data.dataset_folder import content
+from lib.data.dataset_folder import Documents, content
 from lib.data.task_files import Task
 from lib.distillation import variants
 from lib.distillation.variants import Variant
-from lib.experiments import judging, models, ranking, students
+from lib.experiments import judging, models, ranking, rows, students
 from lib.experiments.judging import Examples
-from lib.store import parallel
-from lib.store.cache import Cache, NotComputed, Product, Rows, hash_content, hash_items
+from lib.experiments.rows import Encoder
+from lib.store import code, parallel, progress
+from lib.store.cache import Cache, Code, NotComputed, Product, Rows, hash_content, hash_items
 from lib.store.files import fingerprint
 
 HELD_OUT = 300  # documents, at most, whose halves a person's student is judged by
 MODELS_PER_JOB = 8  # whose heads one job trains: amortises the loop, and occupies all processes
 Seeds = Sequence[int] | Mapping[str, Sequence[int]]  # of every model, or by identity
 Pair = tuple[Variant, int]  # a model and its seed
+Job = tuple[Callable[..., None], tuple]
 
-# What does not compute a student, though its modules are imported on the way.
-_VALUES = ("lib.store", "lib.config", "lib.data", "lib.student.export", "lib.distillation.variants")
+# What only some students run: the others need not be trained again for it.
 _CONTEXTUAL = ("lib.distillation.projection", "lib.distillation.held_out_cca")
-_SHARED = (
-    "roots",
-    "corpus",
-    "tasks",
-    "queries",
-    "_groups",
-    "_held_out",
-    "_memory",
-)  # see `changed`
+# What does not change with a section that decides neither documents nor tasks; see `changed`.
+_SHARED = ("roots", "corpus", "tasks", "_groups", "_held_out", "_memory")
 
 
 class Texts(Sequence[str]):
@@ -70,23 +62,10 @@ class Texts(Sequence[str]):
         part = self.documents[row]
         return Texts(part) if isinstance(row, slice) else part.text
 
-
-@dataclass(frozen=True)
-class Encoder:
-    """What embeds texts with one model, as values that other processes can be given.
-
-    table: the product whose rows the embeddings are. make: computes rows. tokens: whether it reads
-    the student's token ids; else it reads texts.
-    """
-
-    table: Product
-    make: Callable[[list[Any]], dict[str, Any]]
-    tokens: bool
-
-    @property
-    def identity(self) -> str:
-        """Names the model by all that made it."""
-        return fingerprint([self.table.kind, self.table.inputs])
+    @functools.cached_property
+    def names(self) -> np.ndarray:
+        """(texts,) what `hash_items` makes of them, so that all of them are read once."""
+        return hash_items(iter(self))
 
 
 class Bench:
@@ -100,6 +79,7 @@ class Bench:
     """
 
     def __init__(self, profile: Profile, cache: Cache | None = None):
+        code.take_snapshot()  # of what this process computes with
         self.profile = profile
         keep = os.environ.get("THESIS_KEEP") == "1"
         self.cache = cache or Cache(paths.artifacts() / "store", keep=keep)
@@ -134,12 +114,14 @@ class Bench:
     @property
     def precision(self) -> str:
         """In what students are computed: "fp32" where the device has no bfloat16."""
-        return self.profile.training.precision if models.has_bfloat16() else "fp32"
+        wanted = self.profile.training.precision
+        return wanted if wanted == "fp32" or models.has_bfloat16() else "fp32"
 
     @functools.cached_property
     def roots(self) -> list[Path]:
         """The folders that hold dataset folders."""
-        return paths.find_data_roots(self.profile)
+        profile = self.profile
+        return sources.find_roots(profile.build, profile.data_roots, paths.artifacts())
 
     @functools.cached_property
     def corpus(self) -> Corpus:
@@ -147,22 +129,22 @@ class Bench:
         section = self.profile.corpus
         folders = [self.open_documents(name) for name in section.names]
         held_out = np.array(sorted(self._held_out), dtype=np.uint64)
+        contents = [folder.contents for folder in folders]
         inputs = {
             "settings": section.model_dump(mode="json"),
-            "documents": [hash_content(folder.contents) for folder in folders],
-            "held_out": hash_content(
-                np.intersect1d(held_out, np.concatenate([folder.contents for folder in folders]))
-            ),
+            "documents": [hash_content(each) for each in contents],
+            "left_out": hash_content(np.intersect1d(held_out, np.concatenate(contents))),
         }
         count = None
         if any(folder.min_tokens for folder in section.folders):
-            inputs["student"] = self._base_inputs
-            count = lambda texts: self.token_table(texts)["whole"][:]  # noqa: E731
-        product = Product("corpus", inputs, ("lib.data.corpus",), ("lib.store", "lib.config"))
-        selection = self.cache.arrays(
-            product, lambda: corpora.draw(section, folders, held_out, count)
-        )
-        return Corpus.read(selection, folders)
+            inputs["student"] = rows.name_base(self.profile.student)
+
+            def count(texts: Sequence[str]) -> Sequence[int]:
+                return self.token_table(texts)["whole"][:]
+
+        product = Product("corpus", inputs, (rows.find_code("lib.data.corpus"),))
+        draw = functools.partial(corpora.draw, section, folders, held_out, count)
+        return Corpus.read(self.cache.arrays(product, draw), folders)
 
     @functools.cached_property
     def tasks(self) -> dict[str, Task]:
@@ -224,9 +206,9 @@ class Bench:
             self._memory[key] = find()
         return self._memory[key]
 
-    def open_documents(self, name: str) -> DocumentFolder:
+    def open_documents(self, name: str) -> Documents:
         """The documents of a dataset folder."""
-        return DocumentFolder(sources.find_dataset(self.roots, name))
+        return Documents(sources.find_dataset(self.roots, name))
 
     def texts(self, name: str) -> Sequence[str]:
         """The texts of a set.
@@ -235,13 +217,17 @@ class Bench:
         cut in two, all first halves before all second ones.
         """
         if name == "train":
-            return Texts(self.corpus.train[: self.profile.training.documents])
+            return self.first_texts(self.profile.training.documents)
         if name == "validation":
-            return Texts(self.corpus.validation)
+            return self.remember(["validation"], lambda: Texts(self.corpus.validation))
         if name != "halves":
             raise ValueError(f"unknown set of texts {name!r}; expected train, validation or halves")
         halves = [ranking.halve_text(document.text) for document in self.corpus.validation]
         return [first for first, _ in halves] + [second for _, second in halves]
+
+    def first_texts(self, count: int | None) -> Texts:
+        """The first training documents of the corpus, None for all."""
+        return self.remember(["train", count], lambda: Texts(self.corpus.train[:count]))
 
     def token_ids(self, name: str) -> Sequence[np.ndarray]:
         """The texts of a set as the student's token ids, truncated, special tokens included."""
@@ -249,20 +235,27 @@ class Bench:
 
     def token_table(self, texts: Sequence[str]) -> dict[str, Rows]:
         """`ids` of each text for the student, int32, and `whole`, its tokens if none were cut."""
-        inputs = self._base_inputs
+        section = self.profile.student
         packages = ("transformers", "tokenizers")
-        product = Product("tokens", inputs, ("lib.student.packing",), _VALUES, packages)
-        return self.cache.rows(product, texts, _Tokenizer(self.profile))
+        product = Product("tokens", rows.name_base(section), (rows.TOKENS_CODE,), packages)
+        return self.cache.rows(product, texts, rows.TokenRows(section))
+
+    def count_tokens(self, texts: Sequence[str]) -> pd.DataFrame:
+        """Before any cut: `longformer_tokens`, special ones included; `sbert_tokens`, without."""
+        whole = self.token_table(texts)["whole"]
+        counts = {"longformer_tokens": whole[:], "sbert_tokens": self._structural_lengths(texts)[:]}
+        return pd.DataFrame(counts)
 
     def structural(self, name: str) -> dict[str, Rows]:
-        """`embeddings` of a set by the structural teacher, (texts, dim), and `lengths`, its tokens."""
-        return self.structural_rows(self.texts(name))
+        """By the structural teacher: `embeddings` of a set, (texts, dim), and `lengths`."""
+        texts, encoder = self.texts(name), self._find_encoder(Variant("sbert"), 0)
+        vectors = self.cache.rows(encoder.table, texts, encoder.make)["vectors"]
+        return {"embeddings": vectors, "lengths": self._structural_lengths(texts)}
 
-    def structural_rows(self, texts: Sequence[str]) -> dict[str, Rows]:
-        """As `structural`, of any texts."""
-        product = self._structural_product("structural", ("lib.teachers.sbert",))
-        section = self.profile.structural_teacher
-        return self.cache.rows(product, texts, _StructuralRows(section, self.device))
+    def _structural_lengths(self, texts: Sequence[str]) -> Rows:
+        product = self._structural_product("lengths", rows.TEACHER_CODE)
+        make = rows.LengthRows(self.profile.structural_teacher)
+        return self.cache.rows(product, texts, make)["lengths"]
 
     def base_student(self):
         """A fresh copy of the student before training."""
@@ -272,91 +265,82 @@ class Bench:
 
     def structural_teacher(self):
         """The structural teacher, an `SBERT`."""
-        return models.load_structural_teacher(self.profile.structural_teacher, self.device)
+        return rows.load_structural_teacher(self.profile.structural_teacher, self.device)
 
-    @functools.cached_property
-    def _base_inputs(self) -> dict[str, Any]:
-        section = self.profile.student
-        return section.model_dump(mode="json") | {"files": models.hash_model(section.model)}
-
-    def _structural_product(self, kind: str, modules: tuple[str, ...]) -> Product:
+    def _structural_product(self, kind: str, computed_by: Code) -> Product:
         section = self.profile.structural_teacher
         inputs = section.model_dump(mode="json") | {"files": models.hash_model(section.model)}
         packages = ("torch", "transformers", "sentence-transformers")
-        return Product(kind, inputs | {"device": self.device}, modules, _VALUES, packages)
+        return Product(kind, inputs | {"device": self.device}, (computed_by,), packages)
 
     # ---- contextual teachers --------------------------------------------------------------------
 
     def paragraph_vector(self, label: str) -> dict[str, Any]:
         """Facts about a single Paragraph Vector: vocabulary_size, seconds, truncated, documents."""
-        self._find_paragraph_vector(label, 0)
-        note = self.cache.find(self._paragraph_vector_product(label, 0)) or {}
-        return {name: note[name] for name in _FACTS}
+        product = self._paragraph_vector_product(label, 0)
+        if self.cache.find(product) is None:
+            self._run_jobs([self._paragraph_vector_job(label, 0, [])], "Paragraph Vectors")
+        note = self.cache.find(product) or {}
+        return {name: note[name] for name in rows.FACTS}
 
     def contextual(self, label: str, texts: Sequence[str], seed: int = 0) -> students.SideBySide:
         """(texts, dim) rows of a Paragraph Vector; of a compound its parts side by side."""
-        return students.SideBySide(
-            [self._paragraph_vector_rows(part, texts, seed) for part in label.split("+")]
-        )
+        parts = []
+        for part in label.split("+"):
+            if not self._has_paragraph_vector(part, seed, texts):
+                self._run_jobs([self._paragraph_vector_job(part, seed, texts)], "Paragraph Vectors")
+            product = self._paragraph_vector_product(part, seed)
+            encoder = rows.name_paragraph_vector_rows(self.cache, product)
+            parts.append(self.cache.rows(encoder.table, texts, encoder.make)["vectors"])
+        return students.SideBySide(parts)
 
     def contextual_rows(self, variant: Variant, name: str) -> students.ContextualRows:
         """What a student's contextual teacher says of a set, as the student learns from it."""
         settings, label = self.profile.training, str(variant.contextual)
-        rows, order = self.contextual(label, self.texts(name)), None
+        taught, order = self.contextual(label, self.texts(name)), None
         if settings.contextual_rows == "dealt" and name == "train":
-            order = students.deal_rows(variant, len(rows))
+            order = students.deal_rows(variant, len(taught))
         training = self.contextual(label, self.texts("train"))
-        return students.standardize_rows(training, rows, settings, order)
+        return students.standardize_rows(training, taught, settings, order)
 
     def _paragraph_vector_product(self, label: str, seed: int) -> Product:
         settings = self.profile.reseeded(seed).contextual_teacher
         inputs = {
             "label": label,
             "width": self.profile.width,
-            "settings": settings.model_dump(mode="json", exclude={"workers"}),
-            "texts": self._contextual_corpus,
+            "settings": settings.model_dump(mode="json"),
+            "texts": hash_content(self.first_texts(settings.documents).names),
         }
-        modules, packages = ("lib.teachers.paragraph_vector",), ("gensim", "nltk", "numpy", "scipy")
-        return Product("paragraph_vector", inputs, modules, _VALUES, packages)
+        packages = ("gensim", "nltk", "numpy", "scipy")
+        return Product("paragraph_vector", inputs, (rows.PARAGRAPH_VECTOR_CODE,), packages)
 
-    @property
-    def _contextual_corpus(self) -> str:
-        count = self.profile.contextual_teacher.documents
-        name = ["contextual corpus", self.profile.corpus.model_dump(mode="json"), count]
-        texts = Texts(self.corpus.train[:count])
-        return self.remember(name, lambda: hash_content(hash_items(texts)))
-
-    def _train_paragraph_vector(self, label: str, seed: int) -> Callable[[], Any]:
-        settings = self.profile.reseeded(seed).contextual_teacher
-        texts = Texts(self.corpus.train[: settings.documents])
-        values = settings.model_dump(exclude={"documents"})
-        return functools.partial(_train_paragraph_vector, label, self.profile.width, texts, values)
-
-    def _paragraph_vector_rows(self, label: str, texts: Sequence[str], seed: int) -> Rows:
-        encoder = self._find_paragraph_vector(label, seed)
-        return self.cache.rows(encoder.table, texts, encoder.make)["vectors"]
-
-    def _find_paragraph_vector(self, label: str, seed: int) -> Encoder:
+    def _has_paragraph_vector(self, label: str, seed: int, texts: Sequence[str]) -> bool:
         product = self._paragraph_vector_product(label, seed)
-        if self.cache.find(product) is None:
-            train = self._train_paragraph_vector(label, seed)
-            self.cache.model(product, train, _describe_paragraph_vector)
-        table = _name_paragraph_vector_rows(self.cache.find(product) or {})
-        return Encoder(table, _ParagraphVectorRows(self.cache, product), tokens=False)
+        encoder = rows.name_paragraph_vector_rows(self.cache, product)
+        there = self.cache.has_rows(encoder.table, texts)
+        return there and self.cache.find(product) is not None
+
+    def _paragraph_vector_job(self, label: str, seed: int, texts: Sequence[str]) -> Job:
+        product = self._paragraph_vector_product(label, seed)
+        settings = self.profile.reseeded(seed).contextual_teacher
+        train = functools.partial(
+            rows.train_paragraph_vector,
+            label,
+            self.profile.width,
+            self.first_texts(settings.documents),
+            settings.model_dump(exclude={"documents"}),
+        )
+        return rows.embed_paragraph_vector, (self.cache, product, train, texts)
 
     # ---- students -------------------------------------------------------------------------------
 
-    def lesson(self, variant: Variant, seed: int, parts: int | None = None) -> students.Lesson:
-        """All that makes a student, as values.
-
-        parts: after each of so many parts of its training, a student of a contextual teacher is
-        measured.
-        """
+    def lesson(self, variant: Variant, seed: int) -> students.Lesson:
+        """All that makes a student, as values."""
         profile, held_out, start = self.profile, None, None
         if variant.contextual is not None:
-            held_out = self._documents(variant, "validation")
+            held_out = self._read_documents(variant, "validation")
             base = self._find_encoder(Variant("base"), 0)
-            start = self.cache.rows(base.table, self.token_ids("validation"), base.make)["vectors"]
+            start = self.cache.rows(base.table, held_out.token_ids, base.make)["vectors"]
         return students.Lesson(
             replace(variant, cut=False),
             seed,
@@ -365,13 +349,12 @@ class Bench:
             profile.soft_cca,
             profile.width,
             self.precision,
-            self._documents(variant, "train"),
+            self._read_documents(variant, "train"),
             held_out,
             start,
-            parts or students.WATCHED_PARTS,
         )
 
-    def _documents(self, variant: Variant, name: str) -> students.Documents:
+    def _read_documents(self, variant: Variant, name: str) -> students.Documents:
         taught = self.structural(name)
         return students.Documents(
             self.token_ids(name),
@@ -381,127 +364,79 @@ class Bench:
         )
 
     def student_product(self, variant: Variant, seed: int) -> Product:
-        """The trained student as a product; the teachers' rows are made if they are missing."""
+        """The trained student as a product; the teachers' rows must be there, or are made."""
         settings = self.profile.training
         unread = {"checkpoint_every", "gradient_checkpointing"}
         if variant.contextual is None:
             unread |= {"contextual_features", "contextual_rows"}
-        unread |= {"batch_size"} if variant.contextual_loss == "cca" else {"cca_batch_size"}
-        unread |= set() if variant.masked else {"max_structural_len"}
+        if variant.contextual_loss != "cca":
+            unread.add("cca_batch_size")
+        if not variant.masked:
+            unread.add("max_structural_len")
         inputs: dict[str, Any] = {
             "variant": {key: value for key, value in asdict(variant).items() if key != "cut"},
+            "losses": variant.losses,
+            "arguments": variant.structural and variants.structural_loss(variant.structural),
             "seed": seed,
-            "base": self._base_inputs,
+            "base": rows.name_base(self.profile.student),
             "training": settings.model_dump(mode="json", exclude=unread),
-            "computed": [self.device, self.precision],
-            "documents": self._hash_set("train", variant.structural, variant.masked),
+            "computed": [self.device, self.precision, models.count_processes()],
+            "documents": self._hash_documents("train", variant),
         }
         if variant.contextual is not None:
-            inputs["held_out"] = self._hash_set("validation", variant.structural, True)
-            inputs["contextual"] = [
-                self._hash_contextual(str(variant.contextual), name)
-                for name in ("train", "validation")
-            ]
+            inputs["held_out"] = self._hash_documents("validation", variant)
             inputs["width"] = self.profile.width
             if variant.contextual_loss == "soft_cca":
                 inputs["soft_cca"] = self.profile.soft_cca.model_dump(mode="json")
-        losses = tuple(sorted(_find_loss_modules(variant)))
-        stop = (*_VALUES, "lib.losses")
-        stop += () if variant.contextual else _CONTEXTUAL
-        stop += () if variant.pooling == "cls" else ("lib.student.cls",)
-        packages = ("torch", "transformers", "accelerate")
-        packages += ("scikit-learn",) if variant.contextual else ()
-        return Product("student", inputs, ("lib.experiments.students", *losses), stop, packages)
+        stop = ["lib.losses", "lib.distillation.variants"]
+        stop += [] if variant.contextual else _CONTEXTUAL
+        stop += [] if variant.pooling == "cls" else ["lib.student.cls"]
+        training = rows.find_code("lib.experiments.students", stop=stop)
+        packages = ["torch", "transformers", "accelerate"]
+        packages += ["scikit-learn"] if variant.contextual else []
+        losses = Code(tuple(_find_loss_modules(variant)))
+        return Product("student", inputs, (training, losses), tuple(packages))
 
-    def _hash_set(self, name: str, embeddings: Any, lengths: bool) -> list[str]:
-        """Content of what students read of a set: token ids, and what the structural teacher says."""
-        settings, profile = self.profile.training, self.profile
-        where = [
-            name,
-            settings.documents,
-            profile.student.model_dump(),
-            profile.structural_teacher.model_dump(),
-        ]
+    def _hash_documents(self, name: str, variant: Variant) -> list[str]:
+        """Content of what a student reads of a set, and of what its teachers say of it."""
+        profile = self.profile
+        sections = [profile.student, profile.structural_teacher, profile.contextual_teacher]
+        where = [name, profile.training.documents, profile.width]
+        where += [section.model_dump(mode="json") for section in sections]
         parts = [self.remember(["tokens", *where], lambda: hash_content(self.token_ids(name)))]
-        for wanted, column in ((embeddings, "embeddings"), (lengths, "lengths")):
+        for column, wanted in (("embeddings", variant.structural), ("lengths", variant.masked)):
             if wanted:
-                parts.append(
-                    self.remember(
-                        [column, *where],
-                        functools.partial(
-                            lambda column: hash_content(self.structural(name)[column]), column
-                        ),
-                    )
-                )
+
+                def hash_column(column: str = column) -> str:
+                    return hash_content(self.structural(name)[column])
+
+                parts.append(self.remember([column, *where], hash_column))
+        if variant.contextual is not None:
+            label = variant.contextual
+
+            def hash_contextual() -> str:
+                return hash_content(self.contextual(label, self.texts(name)))
+
+            parts.append(self.remember([label, *where], hash_contextual))
         return parts
 
-    def _hash_contextual(self, label: str, name: str) -> str:
-        profile = self.profile
-        where = [
-            label,
-            name,
-            profile.training.documents,
-            profile.contextual_teacher.model_dump(),
-            profile.width,
-        ]
-        find = lambda: hash_content(self.contextual(label, self.texts(name)))  # noqa: E731
-        return self.remember(["contextual", *where], find)
-
-    def make_student(self, product: Product, lesson: students.Lesson) -> dict[str, np.ndarray]:
-        """Train a student, or read it; the weights that training changed."""
-        checkpoint = self.cache.scratch(product, ".checkpoint")
-        # A short training is repeated rather than resumed.
-        settings = lesson.training
-        short = settings.checkpoint_every * settings.batch_size * settings.accumulation
-        resumed = checkpoint.exists() or settings.documents > short
-        facts: dict[str, Any] = {"model": lesson.variant.identity, "seed": lesson.seed}
-
-        def train() -> dict[str, np.ndarray]:
-            student, losses, watched = students.train_student(
-                lesson, checkpoint=checkpoint if resumed else None
-            )
-            facts["loss"], facts["watched"] = losses, watched.tolist()
-            return students.pack_weights(student)
-
-        weights = self.cache.arrays(product, train, lambda _: facts)
-        shutil.rmtree(checkpoint, ignore_errors=True)
-        return weights
-
-    def name_student(
-        self, pooling: str, product: Product | None, note: Mapping[str, Any]
-    ) -> Encoder:
-        """What embeds with a trained student, or without a product with the base."""
-        inputs = {"base": self._base_inputs, "computed": [self.device, self.precision]}
-        if product is not None:
-            inputs |= {"student": _hash_files(note), "pooling": pooling}
-        cls = pooling == "cls"
-        module = "lib.student.cls" if cls else "lib.student.encoder"
-        stop = _VALUES if cls else (*_VALUES, "lib.student.cls")
-        table = Product("vectors", inputs, (module,), stop, ("torch", "transformers"))
-        make = _StudentRows(self.profile.student, self.precision, pooling, self.cache, product)
-        return Encoder(table, make, tokens=True)
-
     def _find_encoder(self, variant: Variant, seed: int) -> Encoder:
-        """What embeds with a model, which must be there."""
-        section = self.profile.structural_teacher
+        """What embeds with a model; a student must be there."""
+        computed = [self.device, self.precision]
         if variant.kind == "base":
-            return self.name_student("mean", None, {})
+            return rows.name_encoder(self.profile.student, computed)
         if variant.kind == "student":
             product = self.student_product(variant, seed)
-            note = self.cache.find(product)
-            if note is None:
-                raise NotComputed(f"the student {variant.identity}, seed {seed}, is missing")
-            return self.name_student(variant.pooling, product, note)
-        if variant.kind == "paragraph_vector":
-            return self._find_paragraph_vector(str(variant.contextual), seed)
+            section = self.profile.student
+            return rows.name_encoder(section, computed, variant.pooling, self.cache, product)
+        section = self.profile.structural_teacher
         if variant.kind == "sbert":
-            table = self._structural_product("structural", ("lib.teachers.sbert",))
-            return Encoder(table, _StructuralRows(section, self.device), tokens=False)
+            table = self._structural_product("structural", rows.TEACHER_CODE)
+            return Encoder(table, rows.StructuralRows(section, self.device))
         if variant.kind == "sbert_chunks":
-            modules = ("lib.evaluation.baselines", "lib.teachers.sbert")
-            table = self._structural_product("chunks", modules)
-            return Encoder(table, _ChunkRows(section, self.device), tokens=False)
-        raise ValueError(f"{variant} embeds no single text")
+            table = self._structural_product("chunks", rows.CHUNKS_CODE)
+            return Encoder(table, rows.ChunkRows(section, self.device))
+        raise ValueError(f"{variant.identity} embeds no single text")
 
     # ---- embeddings -----------------------------------------------------------------------------
 
@@ -529,7 +464,7 @@ class Bench:
         if variant.kind == "student":
             note = self.cache.find(self.student_product(variant, seed)) or {}
             result["loss"] = np.array(note["loss"])
-            if variant.contextual:
+            if variant.contextual is not None:
                 result["watched"] = np.array(note["watched"])
         return result
 
@@ -548,16 +483,19 @@ class Bench:
             from lib.evaluation import baselines
 
             return baselines.tfidf(self.texts("train"), texts)
-        if variant.kind == "paragraph_vector":
-            return self.contextual(str(variant.contextual), texts, seed)[:]
-        encoder = self._find_encoder(variant, seed)
-        items = self._find_items(encoder.tokens, texts, variant.cut)
-        rows = self.cache.rows(encoder.table, items, encoder.make)
-        return rows["embeddings" if "embeddings" in rows else "vectors"][:]
+        return self._read_rows(variant, seed, texts)[:]
 
-    def _find_items(self, tokens: bool, texts: Sequence[str], cut: bool = False) -> Any:
+    def _read_rows(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
+        """As `_embed_texts`, read from disk when rows are asked for."""
+        if variant.kind == "paragraph_vector":
+            return self.contextual(str(variant.contextual), texts, seed)
+        encoder = self._find_encoder(variant, seed)
+        items = self._find_items(encoder.reads_tokens, texts, variant.cut)
+        return self.cache.rows(encoder.table, items, encoder.make)["vectors"]
+
+    def _find_items(self, reads_tokens: bool, texts: Sequence[str], cut: bool = False) -> Any:
         """What a model reads: token ids, cut where the structural teacher stops, or the texts."""
-        if not tokens:
+        if not reads_tokens:
             return texts
         ids = self.token_table(texts)["ids"]
         if not cut:
@@ -574,14 +512,11 @@ class Bench:
 
     def examples(self, task: str, split: str, limit: float | None = None) -> Examples:
         """The examples that models are judged by on a classification."""
-        cut = self.profile.tasks.limit
-        name = ["examples", task, split, cut, limit, self._task_inputs(task)]
-        read = functools.partial(judging.read_examples, task, self.tasks[task], split, cut, limit)
-        return self.remember(name, read)
-
-    def _task_inputs(self, task: str) -> list[Any]:
         section = self.profile.tasks
-        return [section.folders[task].model_dump(mode="json"), section.seed]
+        name = ["examples", task, split, limit, section.model_dump(mode="json")]
+        entry = self.tasks[task]
+        read = functools.partial(judging.read_examples, task, entry, split, section.limit, limit)
+        return self.remember(name, read)
 
     def embed(
         self, pairs: Iterable[Pair], *, split: str | None, tasks: Sequence[str] | None = None
@@ -594,30 +529,31 @@ class Bench:
         pairs = [pair for pair in dict.fromkeys(pairs) if pair[0].kind != "tfidf"]
         texts = self._list_texts(split, tasks)
         self._prepare([variant for variant, _ in pairs], texts)
-        jobs: list[tuple[Callable[..., None], tuple]] = []
-        trained: dict[str, list[tuple]] = {}  # the jobs of a model that is missing, by its key
+        jobs: list[Job] = []
+        trained: dict[str, list[Any]] = {}  # the arguments of a training, by the student's key
         for variant, seed in pairs:
-            if variant.kind == "student":
-                product = self.student_product(variant, seed)
-                if self.cache.find(product) is None:
-                    lesson = self.lesson(variant, seed, 1 if split is None else None)
-                    items = self._find_items(True, texts, variant.cut)
-                    trained.setdefault(product.key, [self, product, lesson]).append(items)
-                    continue
-            elif variant.kind == "paragraph_vector":
+            if variant.kind == "paragraph_vector":
                 for part in str(variant.contextual).split("+"):
                     if not self._has_paragraph_vector(part, seed, texts):
                         jobs.append(self._paragraph_vector_job(part, seed, texts))
                 continue
+            if variant.kind == "student":
+                product = self.student_product(variant, seed)
+                if self.cache.find(product) is None:
+                    computed = [self.device, self.precision]
+                    work = [self.cache, product, self.lesson(variant, seed), computed]
+                    items = self._find_items(True, texts, variant.cut)
+                    trained.setdefault(product.key, work).append(items)
+                    continue
             encoder = self._find_encoder(variant, seed)
-            items = self._find_items(encoder.tokens, texts, variant.cut)
+            items = self._find_items(encoder.reads_tokens, texts, variant.cut)
             if not self.cache.has_rows(encoder.table, items):
-                jobs.append((_add_rows, (self.cache, encoder, items)))
-        jobs += [(_train_and_embed, tuple(job)) for job in trained.values()]
+                jobs.append((rows.add_rows, (self.cache, encoder, items)))
+        jobs += [(rows.train_and_embed, tuple(work)) for work in trained.values()]
         self._run_jobs(jobs, "models")
 
     def _list_texts(self, split: str | None, tasks: Sequence[str] | None) -> list[str]:
-        """Every text that models embed for a split, once."""
+        """Every text that models are to embed for a split, once."""
         texts = [self.texts("validation")]
         if split is not None:
             texts.append(self.texts("halves"))
@@ -628,42 +564,28 @@ class Bench:
 
     def _prepare(self, wanted: Sequence[Variant], texts: Sequence[str]) -> None:
         """Make what students share: token ids, the structural teacher's rows, Paragraph Vectors."""
-        if any(variant.kind in ("base", "student") for variant in wanted):
-            self.token_table(texts)
         learners = [variant for variant in wanted if variant.kind == "student"]
-        documents = [*self.texts("train"), *self.texts("validation")] if learners else []
-        if documents:
-            self.token_table(documents)
-        judged = texts if any(variant.kind == "sbert" for variant in wanted) else []
-        jobs = []
-        if read := [*documents, *judged]:
-            encoder = self._find_encoder(Variant("sbert"), 0)
-            if not self.cache.has_rows(encoder.table, read):
-                jobs.append((_add_rows, (self.cache, encoder, read)))
-        teachers = [
-            str(variant.contextual).split("+") for variant in learners if variant.contextual
-        ]
-        for part in dict.fromkeys(itertools.chain.from_iterable(teachers)):
-            if not self._has_paragraph_vector(part, 0, documents):
-                jobs.append(self._paragraph_vector_job(part, 0, documents))
-        if any(variant.contextual for variant in learners):  # which are measured before training
-            base = self._find_encoder(Variant("base"), 0)
-            ids = self.token_ids("validation")
+        read = [self.texts("train"), self.texts("validation")] if learners else []
+        jobs: list[Job] = []
+        if learners or any(variant.kind == "base" for variant in wanted):
+            for part in (*read, texts):
+                self.token_table(part)
+        teacher = self._find_encoder(Variant("sbert"), 0)
+        for part in read:
+            if not self.cache.has_rows(teacher.table, part):
+                jobs.append((rows.add_rows, (self.cache, teacher, part)))
+        labels = [str(variant.contextual).split("+") for variant in learners if variant.contextual]
+        for label in dict.fromkeys(itertools.chain.from_iterable(labels)):
+            for part in read:
+                if not self._has_paragraph_vector(label, 0, part):
+                    jobs.append(self._paragraph_vector_job(label, 0, part))
+        if labels:  # students of contextual teachers are measured before training, as the base is
+            base, ids = self._find_encoder(Variant("base"), 0), self.token_ids("validation")
             if not self.cache.has_rows(base.table, ids):
-                jobs.append((_add_rows, (self.cache, base, ids)))
+                jobs.append((rows.add_rows, (self.cache, base, ids)))
         self._run_jobs(jobs, "texts and teachers")
 
-    def _has_paragraph_vector(self, label: str, seed: int, texts: Sequence[str]) -> bool:
-        note = self.cache.find(self._paragraph_vector_product(label, seed))
-        return note is not None and self.cache.has_rows(_name_paragraph_vector_rows(note), texts)
-
-    def _paragraph_vector_job(
-        self, label: str, seed: int, texts: Sequence[str]
-    ) -> tuple[Callable[..., None], tuple]:
-        product, train = self._paragraph_vector_product(label, seed), self._train_paragraph_vector
-        return _embed_paragraph_vector, (self.cache, product, train(label, seed), texts)
-
-    def _run_jobs(self, jobs: list[tuple[Callable[..., None], tuple]], description: str) -> None:
+    def _run_jobs(self, jobs: list[Job], description: str) -> None:
         if jobs and self.cache.reading:
             raise NotComputed(f"{description}: {len(jobs)} are missing in {self.cache.folder}")
         if jobs:
@@ -714,7 +636,9 @@ class Bench:
         self._prepare(trained, [])
         products: dict[tuple[Pair, str], Product | None] = {}
         for pair, task in itertools.product(pairs, tasks):
-            products[pair, task] = self._record_product(*pair, self.examples(task, split, limit))
+            products[pair, task] = self._record_product(
+                *pair, self.examples(task, split, limit), limit, split
+            )
         missing = [
             place
             for place, product in products.items()
@@ -724,12 +648,12 @@ class Bench:
             self.embed([pair for pair, _ in missing], split=split)
             for pair, task in missing:
                 examples = self.examples(task, split, limit)
-                products[pair, task] = self._record_product(*pair, examples)
+                products[pair, task] = self._record_product(*pair, examples, limit, split)
             self._judge({place: products[place] for place in missing}, split, limit)
-        rows = []
+        table = []
         for (pair, task), product in products.items():
             assert product is not None
-            record = self.cache.record(product, _miss_record)
+            record = self.cache.record(product, rows.miss_product)
             row = self._start_row(pair, task, "accuracy", split, record["accuracy"])
             examples = self.examples(task, split)
             row |= {
@@ -741,8 +665,8 @@ class Bench:
                 ),
                 "chance": examples.chance,
             }
-            rows.append(row)
-        return pd.DataFrame(rows)
+            table.append(row)
+        return pd.DataFrame(table)
 
     def retrieve(
         self,
@@ -760,7 +684,7 @@ class Bench:
         """
         pairs = self._pair_seeds(wanted, seeds)
         self.embed(pairs, split="test")
-        rows = []
+        table = []
         for task in self.retrievals if tasks is None else tasks:
             queries = ranking.read_queries(self.tasks[task])
             facts = {
@@ -775,8 +699,8 @@ class Bench:
                 for metric in ranking.METRICS:
                     value, scores = ranking.score_queries(vectors, queries, metric, top)
                     row = self._start_row((variant, seed), task, metric, "test", value)
-                    rows.append(row | facts | {"scores": scores, "chance": chance[metric]})
-        return pd.DataFrame(rows)
+                    table.append(row | facts | {"scores": scores, "chance": chance[metric]})
+        return pd.DataFrame(table)
 
     def halves_mrr(self, model: str | Variant, seed: int) -> float:
         """Mean reciprocal rank of a held-out document's other half: no labels, no heads."""
@@ -821,7 +745,7 @@ class Bench:
             variant.identity: lambda: student.encode(texts, precision=self.precision),
         }
         scores = []
-        for encode in parallel.track(
+        for encode in progress.track(
             encoders.values(), f"halves of {len(whole)} documents", len(encoders)
         ):
             scores.append(ranking.rank_halves(encode()).reshape(2, -1).mean(axis=0))
@@ -836,58 +760,58 @@ class Bench:
             }
         )
 
-    def _record_product(self, variant: Variant, seed: int, examples: Examples) -> Product | None:
+    def _record_product(
+        self, variant: Variant, seed: int, examples: Examples, limit: float | None, split: str
+    ) -> Product | None:
         """A model's record on some examples; None if the model is missing."""
-        classifier = self._choose_classifier(variant)
-        model, modules, stop, packages = self._name_model(variant, seed)
+        model = self._name_model(variant, seed)
         if model is None:
             return None
+        classifier = self._choose_classifier(variant)
         settings = self.profile.heads.model_dump(mode="json", exclude={"classifier"})
+        if classifier != "head":
+            settings = {"features": settings["features"]}
         inputs = {
-            "model": model,
-            "examples": self._hash_examples(examples),
+            "model": model.inputs,
+            "kind": model.kind,
+            "cut": self.profile.structural_teacher.max_tokens if variant.cut else None,
+            "examples": self._hash_examples(examples, limit, split),
             "classifier": classifier,
-            "heads": settings if classifier == "head" else {"features": settings["features"]},
+            "heads": settings,
             "seed": seed if classifier == "head" else None,
         }
-        packages = tuple(dict.fromkeys(("torch", "scikit-learn", *packages)))
-        code = ("lib.experiments.judging", "lib.evaluation.heads", "lib.evaluation.classifiers")
-        return Product("record", inputs, (*code, *modules), stop, packages)
+        packages = tuple(dict.fromkeys(("torch", "scikit-learn", *model.packages)))
+        return Product("record", inputs, (rows.JUDGING_CODE, *model.code), packages)
 
-    def _name_model(
-        self, variant: Variant, seed: int
-    ) -> tuple[list[Any] | None, tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        """What names a model's vectors of any text, and the modules and packages that make them."""
+    def _name_model(self, variant: Variant, seed: int) -> Product | None:
+        """The product whose rows are a model's vectors of any text; None if it is missing."""
         if variant.kind == "tfidf":
-            name = ["train texts", self.profile.training.documents, self._contextual_corpus]
-            fitted = self.remember(name, lambda: hash_content(hash_items(self.texts("train"))))
-            return ["tfidf", fitted], ("lib.evaluation.baselines",), _VALUES, ("scikit-learn",)
-        parts = [variant]
+            inputs = {"fitted": hash_content(self.texts("train").names)}
+            return Product("tfidf", inputs, (rows.TFIDF_CODE,), ("scikit-learn",))
         if variant.kind == "paragraph_vector":
-            labels = str(variant.contextual).split("+")
-            parts = [replace(variant, contextual=label) for label in labels]
-        names: list[Any] = []
-        for part in parts:
-            if part.kind == "student" and self.cache.find(self.student_product(part, seed)) is None:
-                return None, (), _VALUES, ()
-            if part.kind == "paragraph_vector":
-                product = self._paragraph_vector_product(str(part.contextual), seed)
-                if self.cache.find(product) is None:
-                    return None, (), _VALUES, ()
-            encoder = self._find_encoder(part, seed)
-            names.append(encoder.identity)
-        if variant.cut:
-            names.append(["cut", self.profile.structural_teacher.max_tokens])
-        table = encoder.table
-        return names, table.modules, table.stop, table.packages
+            parts = [
+                self._paragraph_vector_product(part, seed)
+                for part in str(variant.contextual).split("+")
+            ]
+            if any(self.cache.find(part) is None for part in parts):
+                return None
+            inputs = {"parts": [part.inputs for part in parts]}
+            return Product("paragraph_vector", inputs, parts[0].code, parts[0].packages)
+        if (
+            variant.kind == "student"
+            and self.cache.find(self.student_product(variant, seed)) is None
+        ):
+            return None
+        return self._find_encoder(variant, seed).table
 
-    def _hash_examples(self, examples: Examples) -> str:
+    def _hash_examples(self, examples: Examples, limit: float | None, split: str) -> str:
         def find() -> str:
             folds = [part for pair in examples.parts for part in pair]
             texts = hash_items(examples.texts)
             return hash_content(texts, examples.inputs, examples.labels, *folds)
 
-        return self.remember(["examples", id(examples)], find)
+        section = self.profile.tasks.model_dump(mode="json")
+        return self.remember(["hash", examples.task, split, limit, section], find)
 
     def _judge(
         self, missing: Mapping[tuple[Pair, str], Product], split: str, limit: float | None
@@ -901,23 +825,19 @@ class Bench:
             examples = self.examples(task, split, limit)
             for start in range(0, len(pairs), MODELS_PER_JOB):
                 part = pairs[start : start + MODELS_PER_JOB]
-                features = [self._read_features(*pair, examples.texts) for pair in part]
-                names = [variant.identity for variant, _ in part]
-                seeds = [seed for _, seed in part]
-                given = list(zip(names, seeds, features, strict=True))
+                given = [
+                    (variant.identity, seed, self._read_features(variant, seed, examples.texts))
+                    for variant, seed in part
+                ]
                 products = [missing[pair, task] for pair in part]
                 work = (self.cache, products, given, examples, self.profile.heads, classifier)
-                jobs.append((_judge_models, work))
+                jobs.append((rows.judge_and_record, work))
         self._run_jobs(jobs, "classification heads")
 
     def _read_features(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
         """Rows that are read where they are needed; TF-IDF's are made at once."""
-        if variant.kind in ("tfidf", "paragraph_vector"):
-            return self._embed_texts(variant, seed, texts)
-        encoder = self._find_encoder(variant, seed)
-        items = self._find_items(encoder.tokens, texts, variant.cut)
-        rows = self.cache.rows(encoder.table, items, encoder.make)
-        return rows["embeddings" if "embeddings" in rows else "vectors"]
+        sparse = variant.kind == "tfidf"
+        return (self._embed_texts if sparse else self._read_rows)(variant, seed, texts)
 
     def _choose_classifier(self, variant: Variant) -> str:
         chosen = self.profile.heads.classifier
@@ -933,8 +853,8 @@ class Bench:
         self, pair: Pair, task: str, metric: str, split: str, value: float
     ) -> dict[str, Any]:
         variant, seed = pair
-        model, *_ = self._name_model(variant, seed)
-        note = {}
+        model, note = self._name_model(variant, seed), {}
+        name = "" if model is None else fingerprint([model.kind, model.inputs])
         if variant.kind == "student":
             note = self.cache.find(self.student_product(variant, seed)) or {}
         row = {"model": variant.identity, **asdict(variant), "task": task, "metric": metric}
@@ -942,7 +862,7 @@ class Bench:
         row |= {
             "device": self.device,
             "fingerprint": "",
-            "embedding_fingerprint": fingerprint(model),
+            "embedding_fingerprint": name,
         }
         return row
 
@@ -959,152 +879,8 @@ class Bench:
         ]
 
 
-# ---- what jobs do, in any process ---------------------------------------------------------------
-
-_FACTS = ("vocabulary_size", "seconds", "truncated", "documents")
-
-
-def _hash_files(note: Mapping[str, Any]) -> list[str]:
-    return sorted(note["files"].values())
-
-
-def _find_loss_modules(variant: Variant) -> set[str]:
+def _find_loss_modules(variant: Variant) -> list[str]:
     """The modules of `lib.losses` that hold the losses of a variant."""
     from lib import losses
 
-    return {getattr(losses, name).__module__ for name in variant.losses}
-
-
-def _name_paragraph_vector_rows(note: Mapping[str, Any]) -> Product:
-    inputs, modules = {"model": _hash_files(note)}, ("lib.teachers.paragraph_vector",)
-    return Product("vectors", inputs, modules, _VALUES, ("gensim", "nltk"))
-
-
-@dataclass(frozen=True)
-class _Tokenizer:
-    profile: Profile
-
-    def __call__(self, texts: list[str]) -> dict[str, Any]:
-        from lib.student.packing import tokenize_whole
-
-        student = _load_base(self.profile.student)
-        rows, whole = tokenize_whole(student.tokenizer, texts, student.max_positions)
-        return {"ids": [np.array(row, dtype=np.int32) for row in rows], "whole": np.array(whole)}
-
-
-@dataclass(frozen=True)
-class _StructuralRows:
-    section: Any
-    device: str
-
-    def __call__(self, texts: list[str]) -> dict[str, Any]:
-        teacher = models.load_structural_teacher(self.section, self.device)
-        vectors = teacher.encode(texts, self.section.batch_size)
-        return {"embeddings": vectors, "lengths": teacher.lengths(texts)}
-
-
-@dataclass(frozen=True)
-class _ChunkRows:
-    section: Any
-    device: str
-
-    def __call__(self, texts: list[str]) -> dict[str, Any]:
-        from lib.evaluation import baselines
-
-        teacher = models.load_structural_teacher(self.section, self.device)
-        return {"vectors": baselines.mean_of_chunks(teacher, texts)}
-
-
-@dataclass(frozen=True)
-class _ParagraphVectorRows:
-    cache: Cache
-    product: Product
-
-    def __call__(self, texts: list[str]) -> dict[str, Any]:
-        return {"vectors": self.cache.model(self.product, _miss_record).encode(texts)}
-
-
-@dataclass(frozen=True)
-class _StudentRows:
-    """Rows by the base, or by a trained student whose weights are in the cache."""
-
-    student: Any
-    precision: str
-    pooling: str = "mean"
-    cache: Cache | None = None
-    product: Product | None = None
-
-    def __call__(self, ids: list[np.ndarray]) -> dict[str, Any]:
-        student = models.load_base_student(self.student)
-        if self.pooling == "cls":
-            from lib.student.cls import ClsStudent
-
-            student = ClsStudent(student)
-        if self.product is not None:
-            assert self.cache is not None
-            weights = self.cache.arrays(self.product, _miss_record)
-            student = students.unpack_weights(student, weights)
-        student = student.to(models.find_device())
-        return {"vectors": student.encode(ids, precision=self.precision)}
-
-
-def _add_rows(cache: Cache, encoder: Encoder, items: Sequence[Any]) -> None:
-    cache.rows(encoder.table, items, encoder.make)
-
-
-def _train_and_embed(
-    bench: Bench, product: Product, lesson: students.Lesson, *items: Sequence[Any]
-) -> None:
-    cache = bench.cache
-    bench.make_student(product, lesson)
-    note = cache.find(product)
-    if note is None:
-        raise LookupError(f"the student {lesson.variant.identity} vanished: run again")
-    encoder = bench.name_student(lesson.variant.pooling, product, note)
-    for part in items:
-        cache.rows(encoder.table, part, encoder.make)
-
-
-def _embed_paragraph_vector(
-    cache: Cache, product: Product, train: Callable[[], Any], texts: Sequence[str]
-) -> None:
-    cache.model(product, train, _describe_paragraph_vector)
-    note = cache.find(product)
-    if note is None:
-        raise LookupError("a Paragraph Vector vanished: run again")
-    cache.rows(_name_paragraph_vector_rows(note), texts, _ParagraphVectorRows(cache, product))
-
-
-def _train_paragraph_vector(label: str, width: float, texts: Sequence[str], settings: dict) -> Any:
-    from lib.teachers.paragraph_vector import ParagraphVector
-
-    return ParagraphVector.parse(label, width=width).train(texts, **settings)
-
-
-def _describe_paragraph_vector(model: Any) -> dict[str, Any]:
-    return {name: getattr(model, name) for name in _FACTS if name != "seconds"}
-
-
-def _judge_models(
-    cache: Cache,
-    products: Sequence[Product],
-    given: Sequence[tuple[str, int, Any]],
-    examples: Examples,
-    settings: Any,
-    classifier: str,
-) -> None:
-    missing = [number for number, product in enumerate(products) if cache.find(product) is None]
-    results = judging.judge_models(
-        [given[number] for number in missing], examples, settings, classifier
-    )
-    for number, result in zip(missing, results, strict=True):
-        cache.record(products[number], functools.partial(dict, result))
-
-
-def _miss_record() -> Any:
-    raise LookupError("what was computed vanished while it was read: run again")
-
-
-@functools.lru_cache(maxsize=2)
-def _load_base(section: Any):
-    return models.load_base_student(section)
+    return sorted({getattr(losses, name).__module__ for name in variant.losses})

