@@ -66,7 +66,7 @@ class Objective(nn.Module):
             self.student_projection = projection.build(student_label, dim)
             self.contextual_projection = projection.build(contextual_label, contextual_dim)
             loss = getattr(losses, CONTEXTUAL_LOSSES[variant.contextual_loss])
-            if loss is losses.SoftCCA:
+            if variant.contextual_loss == "soft_cca":
                 loss = loss(projection.out_features(student_label, dim), **soft_cca)
             self.contextual_loss = loss
 
