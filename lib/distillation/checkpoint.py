@@ -1,8 +1,8 @@
-"""Checkpoints: the state of a training in a folder, written whole, and read only by the same training.
+"""Checkpoints: the state of a training in a folder, written whole and read by that training alone.
 
-accelerate's `save_state` writes weights, optimiser, schedule and the random states of all processes. Beside them
-stand `training.json`, with the settings and the progress of the training, and `seal.json`, with the sha256 of every
-other file. The seal is written last, so a folder without a right one is damaged.
+accelerate's `save_state` writes the weights, optimiser, schedule and random states of all
+processes. `training.json` holds the settings and the progress of the training, `seal.json` the
+sha256 of every other file. The seal is written last: a folder without a right one is damaged.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ SEAL, TRAINING = "seal.json", "training.json"
 def save_checkpoint(
     folder: Path, accelerator: Accelerator, settings: dict[str, Any], progress: dict[str, Any]
 ) -> None:
-    """Replace the checkpoint by the state of whatever `accelerator` prepared. All processes call it.
+    """Replace the checkpoint by the state of what `accelerator` prepared. All processes call it.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ def load_checkpoint(
 ) -> dict[str, Any] | None:
     """Restore the state that `save_checkpoint` wrote. All processes call it.
 
-    A damaged checkpoint, or one of another training, is renamed to `<name>.aside` with a warning of one line. Nothing
-    of it is used.
+    A damaged checkpoint, or one of another training, is renamed to `<name>.aside`, and a warning of
+    one line says so. Nothing of it is used.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def load_checkpoint(
     """
     new, _ = _beside(folder)
     if accelerator.is_main_process and not folder.exists() and _read(new) is not None:
-        os.rename(new, folder)  # the process was killed between the two renames of `save_checkpoint`
+        os.rename(new, folder)  # `save_checkpoint` was killed between its two renames
     accelerator.wait_for_everyone()
     exists, facts = folder.exists(), _read(folder)
     accelerator.wait_for_everyone()  # no process renames what another one still reads
@@ -82,17 +82,15 @@ def load_checkpoint(
             accelerator.load_state(str(folder))
             return facts["progress"]
         name = changed[0]
-        problem = (
-            f"was written with {name} {before.get(name)}, this training has {settings[name]}"
-        )
+        problem = f"was written with {name} {before.get(name)}, this training has {settings[name]}"
         if changed == ["processes"]:
             advice = "start as many, or remove it to train from the beginning"
             raise ValueError(f"checkpoint {folder} {problem}: {advice}")
     if accelerator.is_main_process:
         aside = _free_name(folder)
         os.rename(folder, aside)
-        message = f"checkpoint {folder} {problem}: training starts again, it is kept as {aside.name}"
-        warnings.warn(message, stacklevel=3)
+        consequence = f"training starts again, it is kept as {aside.name}"
+        warnings.warn(f"checkpoint {folder} {problem}: {consequence}", stacklevel=3)
     return None
 
 
@@ -108,11 +106,11 @@ def _beside(folder: Path) -> tuple[Path, Path]:
 
 
 def _free_name(folder: Path) -> Path:
-    for number in itertools.count(1):
-        ending = ".aside" if number == 1 else f".aside{number}"
-        if not (aside := folder.with_name(folder.name + ending)).exists():
-            return aside
-    raise AssertionError("unreachable")
+    aside = folder.with_name(f"{folder.name}.aside")
+    numbers = itertools.count(2)
+    while aside.exists():
+        aside = folder.with_name(f"{folder.name}.aside{next(numbers)}")
+    return aside
 
 
 def _read(folder: Path) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Measurements on held-out documents while a student learns from a contextual teacher (thesis Section 4.5.2)."""
+"""Measurements on held-out documents during training (thesis Section 4.5.2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from lib.distillation.gradient_share import contextual_share
 from lib.distillation.objective import Objective
@@ -36,7 +37,7 @@ def held_out_cca(student: np.ndarray, teacher: np.ndarray, components: int = 10)
 
 
 def chance_cca(student: np.ndarray, teacher: np.ndarray) -> float:
-    """Average `held_out_cca` over 20 random pairings of documents: the score of an unrelated student."""
+    """Average `held_out_cca` over 20 random pairings of documents: an unrelated student's score."""
     generator = np.random.default_rng(0)
     scores = [held_out_cca(student, generator.permutation(teacher)) for _ in range(20)]
     return float(np.mean(scores))
@@ -44,7 +45,7 @@ def chance_cca(student: np.ndarray, teacher: np.ndarray) -> float:
 
 @dataclass
 class Watch:
-    """A callback of `distill` that measures a student of a contextual teacher on held-out documents.
+    """A callback of `distill`: measures a student of a contextual teacher on held-out documents.
 
     Parameters
     ----------
@@ -87,16 +88,15 @@ class Watch:
         device = next(
             (parameter.device for parameter in objective.parameters()), torch.device("cpu")
         )
+
+        def projected(module: nn.Module, values: np.ndarray) -> np.ndarray:
+            with torch.no_grad():
+                return module(torch.from_numpy(values).to(device)).cpu().numpy()
+
         training = objective.training
         objective.eval()
-        with torch.no_grad():
-            student, teacher = (
-                project(torch.from_numpy(values).to(device)).cpu().numpy()
-                for project, values in (
-                    (objective.student_projection, embeddings),
-                    (objective.contextual_projection, self.contextual),
-                )
-            )
+        student = projected(objective.student_projection, embeddings)
+        teacher = projected(objective.contextual_projection, self.contextual)
         sides = embeddings, self.structural, self.contextual, self.lengths
         share = contextual_share(objective, *sides, batch_size=self.batch_size)
         objective.train(training)

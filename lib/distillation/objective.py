@@ -1,4 +1,4 @@
-"""What a student minimises: the structural loss, the contextual loss through two projections, and their weighting."""
+"""What a student minimises: a structural loss, a contextual loss of two projections, or both."""
 
 import inspect
 from collections.abc import Callable
@@ -34,6 +34,9 @@ class Objective(nn.Module):
     -----
     torch's global generator initialises the projections; they train with the student.
     """
+
+    student_projection: nn.Module
+    contextual_projection: nn.Module
 
     def __init__(
         self,

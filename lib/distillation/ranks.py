@@ -1,4 +1,4 @@
-"""One training in several processes (torchrun): each embeds its rows and computes the loss of all."""
+"""One training in several processes: each embeds its rows and computes the loss of all rows."""
 
 from typing import Any
 
@@ -8,11 +8,12 @@ from torch import Tensor, distributed
 
 
 def gathered(rows: Tensor) -> Tensor:
-    """Join the rows of all processes in the order of ranks, (all rows, dim); numbers of rows may differ.
+    """Join the rows of all processes in the order of ranks, (all rows, dim).
 
-    In one process these are the rows themselves. The loss that every process computes from them is
-    the same, so each one finds the gradient of its own rows without the others. The gradient is
-    multiplied by the number of processes because DistributedDataParallel divides by it.
+    In one process these are the rows themselves; in several, their numbers of rows may differ. Each
+    process computes the same loss from the joined rows, so each one finds the gradient of its own
+    rows without the others. The gradient is multiplied by the number of processes because
+    DistributedDataParallel divides by it.
     """
     if not (distributed.is_available() and distributed.is_initialized()):
         return rows

@@ -1,6 +1,7 @@
 """Distillation: train a student to mimic its teachers' embeddings (thesis Chapter 3, Listing 4.1).
 
-`distill` is the loop, on Hugging Face accelerate: one process on a laptop, many under torchrun (docs/scale.md).
+`distill` is the loop, on Hugging Face accelerate: one process on a laptop, many under torchrun
+(docs/scale.md).
 """
 
 import hashlib
@@ -80,7 +81,7 @@ class Update:
     number: int
     count: int
     loss: float
-    student: nn.Module
+    student: Any  # the module that `distill` was given
     objective: Objective
 
 
@@ -92,7 +93,7 @@ class History:
 
 
 class Distillation(nn.Module):
-    """Student and objective as one module, from token ids and teacher embeddings to (batch,) losses.
+    """Student and objective as one module: token ids and teacher embeddings -> losses (batch,).
 
     Token ids are those of a process; teacher embeddings are those of all processes. `precision` is
     that of the student alone.
@@ -149,7 +150,7 @@ def distill(
     accelerator = Accelerator(
         mixed_precision="no",
         cpu=not torch.cuda.is_available(),
-        step_scheduler_with_optimizer=False,  # one step per update, however many processes there are
+        step_scheduler_with_optimizer=False,  # one step per update in several processes too
     )
     rank = accelerator.process_index
     batches = draw_batches(data, scheme, processes=accelerator.num_processes, seed=seed)
@@ -162,7 +163,7 @@ def distill(
     model, optimizer, schedule = accelerator.prepare(trained, optimizer, schedule)
 
     history = History([])
-    kept = [callback for callback in callbacks if hasattr(callback, "state_dict")]
+    kept: list[Any] = [callback for callback in callbacks if hasattr(callback, "state_dict")]
     settings = _settings(accelerator, trained, data, scheme, seed, kept)
     ranks.agree(settings)
     if checkpoint is not None:
@@ -187,7 +188,8 @@ def distill(
             loss += part.item() / scheme.accumulation
         if not np.isfinite(loss):
             advice = "lower the learning rate, use fp32 or embed the documents again"
-            raise FloatingPointError(f"loss is {loss} at update {number} of {len(batches)}: {advice}")
+            place = f"at update {number} of {len(batches)}"
+            raise FloatingPointError(f"loss is {loss} {place}: {advice}")
         accelerator.clip_grad_norm_(model.parameters(), scheme.clip)
         optimizer.step()
         schedule.step()
@@ -221,11 +223,11 @@ def draw_batches(
 
 
 def length_mixed_order(lengths: np.ndarray, *, bucket: int, seed: int) -> np.ndarray:
-    """A random order of the documents, with the corpus' mix of lengths in every stretch (author's code).
+    """Draw an order of the documents that has the corpus' mix of lengths in every stretch.
 
-    The documents of each bucket of `bucket` tokens are shuffled. The k-th of m goes to (k + u) / m
-    of the epoch, with u uniform in [0, 1). A plain shuffle would by chance fill a batch with long
-    documents.
+    This is the author's code. The documents of each bucket of `bucket` tokens are shuffled. The
+    k-th of m goes to (k + u) / m of the epoch, with u uniform in [0, 1). A plain shuffle would by
+    chance fill a batch with long documents.
     """
     generator = np.random.default_rng(seed)
     place = np.empty(len(lengths))
@@ -237,7 +239,10 @@ def length_mixed_order(lengths: np.ndarray, *, bucket: int, seed: int) -> np.nda
 
 
 def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict]:
-    """Trainable parameters in two groups: biases and normalisation weights do not decay (author's code)."""
+    """Trainable parameters in two groups, as in the author's code.
+
+    Biases and normalisation weights do not decay.
+    """
     trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
     return [
         {"params": [p for p in trainable if p.ndim > 1], "weight_decay": weight_decay},
@@ -248,7 +253,7 @@ def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict]:
 def _teachers(
     data: DistillationData, rows: np.ndarray, device: torch.device
 ) -> list[Tensor | None]:
-    """Structural embeddings, contextual embeddings and lengths of a batch, as the objective takes them."""
+    """Structural embeddings, contextual embeddings and lengths of a batch, for the objective."""
     return [
         None if values is None else torch.from_numpy(np.ascontiguousarray(values[rows])).to(device)
         for values in (data.structural, data.contextual, data.lengths)
@@ -263,7 +268,7 @@ def _settings(
     seed: int,
     kept: list[Any],
 ) -> dict[str, Any]:
-    """Plain values that tell this training from others: a checkpoint with other values is not resumed."""
+    """Plain values that identify this training: a checkpoint with other values is not resumed."""
     shapes = {name: list(tensor.shape) for name, tensor in trained.state_dict().items()}
     digest = hashlib.sha256(str([len(ids) for ids in data.token_ids]).encode())
     sample = np.arange(0, len(data.token_ids), 1 + len(data.token_ids) // 100)

@@ -39,7 +39,8 @@ _STUDENT = re.compile(
     rf"""
     (?P<structural>(?s:.*?))
     (
-        ;(?P<dimension>{"|".join(TEACHER_OF_DIMENSION)});S:(?P<student>[^;]+);C:(?P<contextual>[^;]+)
+        ;(?P<dimension>{"|".join(TEACHER_OF_DIMENSION)})
+        ;S:(?P<student>[^;]+);C:(?P<contextual>[^;]+)
         (;(?P<mask>None|{MASK_LABEL});λ=(?P<lam>\d+(\.\d+)?))?
     )?
     (;(?P<contextual_loss>{"|".join(CONTEXTUAL_LOSSES)}))?
@@ -111,7 +112,7 @@ class Variant:
 
     @property
     def losses(self) -> list[str]:
-        """Names of the functions in `lib.losses` that train this student: all that `Objective` uses."""
+        """Names of the functions in `lib.losses` that train this student, and no others."""
         if self.kind != "student":
             return []
         names: list[str] = []
@@ -197,7 +198,8 @@ def parse(label: str) -> Variant:
     )
 
 
-# Section 4.5.3: the combination each structural loss is weighted on, which is also that loss' `no-weighting` student.
+# Section 4.5.3: the combination on which each structural loss is weighted. It is also the loss'
+# `no-weighting` student.
 NO_WEIGHTING = {
     "cosine": "cosine;2048d;S:768(ReLU)x4096(ReLU)x2048;C:-",
     "mm-MSE": "mm-MSE;100d;S:768(ReLU)x1024(ReLU)x768;C:768",
