@@ -25,13 +25,6 @@ class ClsStudent(nn.Module):
         self.longformer.load_state_dict(
             {name: weights[name] for name in self.longformer.state_dict()}
         )
-        for layer in self.longformer.encoder.layer:  # GELU of a transposed tensor, as the student's
-            layer.intermediate.intermediate_act_fn.register_forward_pre_hook(
-                lambda _, inputs: inputs[0].mT
-            )
-            layer.intermediate.intermediate_act_fn.register_forward_hook(
-                lambda _, inputs, output: output.mT
-            )
         self.dim, self.padding = student.dim, student.padding
         self.gradient_checkpointing = False
 
