@@ -1,4 +1,4 @@
-"""What a process needs in its environment, before NumPy and torch load, so that one machine repeats itself."""
+"""What a process needs in its environment so that one machine repeats itself."""
 
 import os
 import sys
@@ -31,7 +31,7 @@ def process_variables(*, offline: bool) -> dict[str, str]:
 
 
 def set_process_environment(*, offline: bool) -> None:
-    """Set them for this process and those it starts; call this before NumPy and torch are imported."""
+    """Set them for this process and those it starts, before NumPy and torch are imported."""
     os.environ.update(process_variables(offline=offline))
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)

@@ -58,4 +58,3 @@ def _fill_rows(x: Tensor) -> Tensor:
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x W^T + b, as `torch.compile` emits it for a linear layer on a CPU."""
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
-

@@ -1,6 +1,7 @@
-"""The contextual teacher: Paragraph Vector (Le and Mikolov 2014), gensim's Doc2Vec behind the thesis' labels.
+"""The contextual teacher: Paragraph Vector (Le and Mikolov 2014), gensim's Doc2Vec.
 
-DM predicts a word from the document's vector and those around the word, DBOW from the document's; a compound has both.
+DM predicts a word from the document's vector and those of the words around it, DBOW from the
+document's alone. A compound has both, side by side.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _stem = lru_cache(maxsize=1_000_000)(PorterStemmer().stem)  # most words of a co
 
 
 def split_words(text: str, preprocessing: str) -> list[str]:
-    """Split a text at white space; lowercase the words, or lowercase and stem them, or neither."""
+    """Split a text at white space; lowercase or stem the words as asked."""
     if preprocessing == "None":
         return text.split()
     lowered = text.lower().split()
@@ -148,7 +149,8 @@ class ParagraphVector:
         """
         if iter(texts) is texts:
             raise ValueError(
-                "training texts are read once per epoch: expected a list or a data set, got an iterator"
+                "training texts are read once per epoch: "
+                "expected a list or a data set, got an iterator"
             )
         if negative < 1:
             raise ValueError(f"Paragraph Vector: negative must be at least 1, got {negative}")
@@ -182,7 +184,7 @@ class ParagraphVector:
         return self
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Infer vectors, float32 (n, dim); each depends on its text alone, not on order or earlier calls.
+        """Infer vectors, float32 (n, dim); each depends on its text alone, not on earlier calls.
 
         A text of which a model knows no word has its start vector: small, random-looking, always
         the same.

@@ -1,4 +1,4 @@
-"""The structural teacher: an SBERT, the mean over its token states (thesis Section 3.2.1, author's code).
+"""The structural teacher: an SBERT, the mean of its token states (thesis Section 3.2.1).
 
 Embeddings keep their norms: the author's code left out the Normalize in which the published
 sentence-transformers models end.
@@ -81,13 +81,9 @@ class SBERT:
         with one_line_errors(f"use the teacher '{source}'"), quiet_transformers():
             folder = _local_folder(source, revision)
             _check_sum(folder / WEIGHTS, sha256)
-            report = AutoModel.from_pretrained(
-                folder,
-                output_loading_info=True,
-                local_files_only=True,
-                trust_remote_code=False,
-                use_safetensors=True,
-            )[1]
+            _, report = AutoModel.from_pretrained(
+                folder, output_loading_info=True, use_safetensors=True, trust_remote_code=False
+            )
             _check_complete(report["missing_keys"])
             transformer = Transformer(
                 str(folder), model_kwargs=weights, processor_kwargs=dict(safe), config_kwargs=safe
@@ -136,7 +132,7 @@ class SBERT:
 
     @torch.inference_mode()
     def encode(self, texts: Sequence[str], batch_size: int = 32) -> np.ndarray:
-        """Embed texts: the mean of the last hidden states of a text's tokens, special ones included.
+        """Embed texts: the mean of the last hidden states of all tokens, special ones included.
 
         A batch holds texts of one length: padding would move an embedding by up to 2e-6. Without it
         a text of more than one token has the same bits on a CPU, whatever else is in the call. A
@@ -208,7 +204,7 @@ def _check_sum(weights: Path, sha256: str | None) -> None:
 
 
 def _check_complete(missing: Sequence[str]) -> None:
-    """Refuse a checkpoint without some weights, which transformers would fill with random numbers."""
+    """Refuse a checkpoint that lacks weights: transformers would fill them with random numbers."""
     needed = [name for name in missing if not name.startswith("pooler.")]  # which nothing reads
     if needed:
         raise ValueError(f"it lacks {len(needed)} weights, the first is {min(needed)}")
