@@ -1,4 +1,4 @@
-"""The types of everything in `params/`; what a value means and why it has its default stands there, beside it."""
+"""The types of everything in `params/`; the comments there say what a value means."""
 
 import re
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -56,7 +56,7 @@ def _like(pattern: str, form: str) -> AfterValidator:
 
 
 def _seeds(value: Any) -> Any:
-    """Seeds as notebooks and command lines give them: text such as "0,1", one number, or several."""
+    """Seeds as notebooks and command lines give them: text such as "0,1", a number, or several."""
     if isinstance(value, str):
         try:
             return [int(part) for part in value.split(",")]
@@ -272,9 +272,8 @@ class Profile(Settings):
     width: Annotated[float, Field(gt=0, le=4)]
     only: str
     max_variants: Count | None
-    repeated: Literal["compared", "references"] = (
-        "compared"  # students that run with the reference seeds
-    )
+    # Students that run with the reference seeds.
+    repeated: Literal["compared", "references"] = "compared"
     row_order: Literal["published", "ours"] = "published"  # of boxplots
     shown: Texts = ()  # the labels of a run that asks for none; all if there are none
     build: Annotated[MiniBuild | ThesisBuild, Field(discriminator="builder")] | None
@@ -296,22 +295,16 @@ class Profile(Settings):
         for key, values in (("seeds", self.seeds), ("corpus.folders", self.corpus.names)):
             if len(set(values)) < len(values):
                 raise ValueError(f"{key}: expected each once, got {', '.join(map(str, values))}")
-        there, used = (
-            self.corpus.train_documents,
-            {"training": self.training.documents, "final": self.final.documents},
-        )
-        if more := [
-            f"{section}.documents={wanted}" for section, wanted in used.items() if wanted > there
-        ]:
-            raise ValueError(
-                f"corpus.train_documents={there} is less than {' and '.join(more)}: lower that, too"
-            )
-        if self.training.documents < (
-            size := max(self.training.batch_size, self.training.cca_batch_size)
-        ):
-            raise ValueError(
-                f"training.documents={self.training.documents} do not fill a batch of {size}"
-            )
+        there = self.corpus.train_documents
+        used = {"training": self.training.documents, "final": self.final.documents}
+        more = [f"{key}.documents={wanted}" for key, wanted in used.items() if wanted > there]
+        if more:
+            told = f"is less than {' and '.join(more)}: lower that, too"
+            raise ValueError(f"corpus.train_documents={there} {told}")
+        size = max(self.training.batch_size, self.training.cca_batch_size)
+        if self.training.documents < size:
+            told = f"do not fill a batch of {size}"
+            raise ValueError(f"training.documents={self.training.documents} {told}")
         return self
 
     @property

@@ -111,8 +111,7 @@ def content(text: str) -> int:
 def has_token(text: str) -> bool:
     """Whether a tokenizer sees anything; spaces, control characters and lone accents vanish."""
     return any(
-        unicodedata.category(character)[0] in "LNPS" and character != "\ufffd"
-        for character in text
+        unicodedata.category(character)[0] in "LNPS" and character != "\ufffd" for character in text
     )
 
 

@@ -226,9 +226,7 @@ def _read_classification(
             part = examples[examples["split"] == split]
             inputs[split] = part["ids"].tolist()
             labels[split] = pd.Index(classes).get_indexer(part["label"])
-    return Task(
-        "classification", texts, inputs, labels, classes, folds, groups, notes=tuple(notes)
-    )
+    return Task("classification", texts, inputs, labels, classes, folds, groups, notes=tuple(notes))
 
 
 def _index(documents: Documents) -> tuple[dict[str, int], dict[str, str], dict[str, str]]:
@@ -349,9 +347,7 @@ def _refuse_broken(rows: pd.DataFrame, splits: list[str], contents: Mapping[str,
             raise ValueError(f"{row['where']}: {told}{more}")
 
 
-def _read_lines(
-    folder: Path, splits: list[str]
-) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
+def _read_lines(folder: Path, splits: list[str]) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
     """(split, file:line, ids, label) of every line; labels are text, so 1 and "1" are one class."""
     keys = None
     for split in splits:

@@ -56,7 +56,7 @@ def sha256(path: Path) -> str:
 
 
 def _is_whole(seal: Path) -> bool:
-    """Whether every file is as the seal says; a folder that looks the same is read once a process."""
+    """Whether every file is as the seal says; what looks the same is read once a process."""
     facts = read_facts(seal)
     if facts is None:
         return False

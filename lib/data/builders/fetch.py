@@ -71,9 +71,7 @@ def fetch_all(sources: Mapping[str, str], root: Path, target: Path, room: int) -
         raise ValueError("\n".join(lines))
 
 
-def _count_bytes(
-    sources: Mapping[str, str], root: Path, target: Path, room: int
-) -> Counter[Path]:
+def _count_bytes(sources: Mapping[str, str], root: Path, target: Path, room: int) -> Counter[Path]:
     """{folder: bytes that it needs}; what cannot be asked for without network is left out."""
     needed = Counter[Path]()
     missing = [url for name, url in sources.items() if name == url or not _find(root, name)]
@@ -171,7 +169,7 @@ def _snapshot(place: str, dry_run: bool = False) -> list[Any]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the hub library's line for every second try: what does not come is told at the end."""
+    """Without the hub library's line for every second try: what fails is told at the end."""
     logger = logging.getLogger("huggingface_hub")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -217,7 +215,7 @@ def read_sums(root: Path) -> dict[str, str]:
     facts = read_facts(root / SEAL)
     if facts is None:
         if (root / SEAL).exists():
-            raise ValueError(f"{root / SEAL}: expected {{\"files\": {{path: sha256}}}}; delete it")
+            raise ValueError(f'{root / SEAL}: expected {{"files": {{path: sha256}}}}; delete it')
         return {}
     return facts["files"]
 

@@ -41,9 +41,7 @@ _TABLE = re.compile(r"\{\|(?:(?!\{\|).)*?\n\s*\|\}", re.S)
 _LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
 _EXTERNAL = re.compile(r"\[(?:https?:|ftp:|mailto:)?//[^\s\]]*\s*([^\]]*)\]")
 _HEADING = re.compile(r"^(={2,6})\s*(.*?)\s*=+\s*$")
-_NAMESPACE = re.compile(
-    rf"^\s*:?\s*(?:{_NAMESPACES}|[a-z]{{2,3}}(?:-[a-z]+)?)\s*:", re.I
-)
+_NAMESPACE = re.compile(rf"^\s*:?\s*(?:{_NAMESPACES}|[a-z]{{2,3}}(?:-[a-z]+)?)\s*:", re.I)
 _RESIDUE = re.compile(
     _GAP
     + r"|[{}|<>]|\([\s)]|\[\[|\]\]|==|''|https?:|www\.|__|&#?\w+;|\bref\s*name|\bISBN\b|\bdoi:",
