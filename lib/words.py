@@ -58,7 +58,7 @@ def outcome(row: Mapping[str, Any], digits: int = 3) -> str:
     """What became of a finding, the end of a sentence about it: `holds (.078 [.027, .128])`."""
     verdict = row["verdict"]
     if verdict == NOT_TESTABLE:
-        return "cannot be tested here"
+        return "cannot be tested"
     if verdict == NUMBER:
         return f"is a number, {signed(_effect(row), 2)}"
     if verdict == NOT_RUN or pd.isna(_effect(row)):
@@ -66,7 +66,7 @@ def outcome(row: Mapping[str, Any], digits: int = 3) -> str:
     phrases = {
         HOLDS: "holds",
         REVERSED: "is reversed",
-        EQUIVALENT: "is a tie",
+        EQUIVALENT: "comes out as a tie",
         OPEN: "is too close to call",
     }
     return f"{phrases[verdict]} ({estimate(row, digits)})"

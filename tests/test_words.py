@@ -60,7 +60,7 @@ def test_what_was_not_measured_is_left_out(verdict):
 def test_outcomes_say_verdict_and_effect():
     assert words.outcome(row("holds")) == "holds (.078 [.027, .128])"
     assert words.outcome(row("number", 3.256, np.nan, np.nan)) == "is a number, 3.26"
-    assert words.outcome(row("not testable here")) == "cannot be tested here"
+    assert words.outcome(row("not testable here")) == "cannot be tested"
 
 
 def test_lists_counts_and_places():

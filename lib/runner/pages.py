@@ -355,8 +355,8 @@ def _best_student(tables: Tables) -> str:
     if own.empty or not {*BASELINES} <= {*scores.index}:
         return ""
     return (
-        f"With all labels it is right on {percent(own.max(), 1)} of the test examples, its untrained "
-        f"base on {percent(scores['Longformer'], 1)} and SBERT on {percent(scores['SBERT'], 1)}"
+        f"With all labels it is right on {percent(own.max(), 1)} of the test examples, "
+        f"its base on {percent(scores['Longformer'], 1)}, SBERT on {percent(scores['SBERT'], 1)}"
     )
 
 
