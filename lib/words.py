@@ -4,6 +4,7 @@ A number that was not measured becomes `MISSING`, and `bullets` leaves out every
 one. So the same cell serves a run of all models and a run of three.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,9 +13,15 @@ import pandas as pd
 from lib.statistics.verdicts import EQUIVALENT, HOLDS, NOT_RUN, NOT_TESTABLE, NUMBER, OPEN, REVERSED
 
 MISSING = "(not measured)"
+_OUTCOMES = {
+    HOLDS: "holds",
+    REVERSED: "is reversed",
+    EQUIVALENT: "comes out as a tie",
+    OPEN: "is too close to call",
+}
 _SMALL = "no one two three four five six seven eight nine ten eleven twelve".split()
 _EFFECTS = ("effect", "ours", "difference")  # names of one column in several tables
-_NOT_RUN = {"effect": float("nan"), "low": float("nan"), "high": float("nan"), "verdict": NOT_RUN}
+_NOT_RUN = {"effect": None, "low": None, "high": None, "verdict": NOT_RUN}
 
 
 def signed(value: float, digits: int = 3) -> str:
@@ -28,7 +35,7 @@ def signed(value: float, digits: int = 3) -> str:
 
 
 def interval(low: float, high: float, digits: int = 3) -> str:
-    """An interval by its ends: `[.010, .050]`."""
+    """An interval: `[.010, .050]`."""
     return f"[{signed(low, digits)}, {signed(high, digits)}]"
 
 
@@ -63,13 +70,7 @@ def outcome(row: Mapping[str, Any], digits: int = 3) -> str:
         return f"is a number, {signed(_effect(row), 2)}"
     if verdict == NOT_RUN or pd.isna(_effect(row)):
         return MISSING
-    phrases = {
-        HOLDS: "holds",
-        REVERSED: "is reversed",
-        EQUIVALENT: "comes out as a tie",
-        OPEN: "is too close to call",
-    }
-    return f"{phrases[verdict]} ({estimate(row, digits)})"
+    return f"{_OUTCOMES[verdict]} ({estimate(row, digits)})"
 
 
 def percent(share: float, digits: int = 0) -> str:
@@ -100,10 +101,14 @@ def list_names(names: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def bullets(*sentences: str) -> str:
-    """A Markdown list of the sentences whose numbers were all measured."""
-    known = [" ".join(sentence.split()) for sentence in sentences if MISSING not in sentence]
-    return "\n".join(f"* {sentence}" for sentence in known or ["This run has no numbers for it."])
+def bullets(*texts: str) -> str:
+    """A Markdown list of the sentences whose numbers were all measured.
+
+    Each text is one entry, or a list with an entry at each line that begins with `* `.
+    """
+    entries = [entry for text in texts for entry in re.split(r"^\* ", text, flags=re.MULTILINE)]
+    known = [entry.split() for entry in entries if entry.strip() and MISSING not in entry]
+    return "\n".join(f"* {' '.join(entry)}" for entry in known or [["Nothing", "measured."]])
 
 
 def by_claim(claims: Iterable[Any], *tables: pd.DataFrame) -> dict[str, Mapping[str, Any]]:

@@ -54,7 +54,12 @@ def test_what_was_not_measured_is_left_out(verdict):
     unknown = row(verdict, np.nan, np.nan, np.nan)
     told = [words.comparison("A", "B", unknown), words.outcome(unknown), words.estimate(unknown)]
     assert words.bullets("Known.", *told) == "* Known."
-    assert words.bullets(*told).startswith("* This run has no numbers")
+    assert words.bullets(*told) == "* Nothing measured."
+
+
+def test_a_list_in_one_text_is_cut_at_its_entries():
+    text = f"\n* **A** is\n  long.\n* B has {words.MISSING}.\n* C, 2 * 3.\n"
+    assert words.bullets(text) == "* **A** is long.\n* C, 2 * 3."
 
 
 def test_outcomes_say_verdict_and_effect():
