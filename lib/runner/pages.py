@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.chapters.final_students import STUDENTS
+from lib.chapters.final_students import list_students
 from lib.config import manifest, paths
 from lib.config.schema import Profile
 from lib.distillation.variants import MM_MSE
@@ -91,7 +91,7 @@ class Tables:
         if rows.empty:
             return [UNKNOWN]
         scores = rows.assign(score=chance_corrected(rows)).groupby("model")["score"].mean()
-        own = [scores.get(f"{student};{name}", UNKNOWN) for student in STUDENTS]
+        own = [scores.get(f"{student};{name}", UNKNOWN) for student in list_students()]
         return sorted(np.subtract(own, scores.get(f"{rival};{name}", UNKNOWN)))
 
     def retrieval(self) -> pd.Series:
@@ -351,7 +351,7 @@ def _gradient_share(tables: Tables) -> str:
 
 def _best_student(tables: Tables) -> str:
     scores = tables.accuracy("all")
-    own = scores.reindex([*STUDENTS]).dropna()
+    own = scores.reindex([*list_students()]).dropna()
     if own.empty or not {*BASELINES} <= {*scores.index}:
         return ""
     return (
@@ -363,8 +363,8 @@ def _best_student(tables: Tables) -> str:
 def _start_and_teachers(tables: Tables) -> list[str]:
     told = []
     scores = tables.accuracy("all")
-    for name in STUDENTS:
-        if name in scores and scores[name] == scores.reindex([*STUDENTS]).max():
+    for name in list_students():
+        if name in scores and scores[name] == scores.reindex([*list_students()]).max():
             told.append(
                 f"With all labelled examples the best final student, `{name}`, is right on "
                 f"{percent(scores[name], 1)} of the test examples."
@@ -382,7 +382,7 @@ def _start_and_teachers(tables: Tables) -> list[str]:
                 f"{signed(leads[-1])}, the range over {count(len(leads), 'student')}."
             )
     found = tables.retrieval()
-    best = found.reindex([*STUDENTS]).max()
+    best = found.reindex([*list_students()]).max()
     told.append(
         f"In retrieval the best student has a MAP of {signed(best)}, and the untrained base "
         f"{signed(found.get('Longformer', UNKNOWN))}."
