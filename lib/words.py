@@ -13,12 +13,8 @@ import pandas as pd
 from lib.statistics.verdicts import EQUIVALENT, HOLDS, NOT_RUN, NOT_TESTABLE, NUMBER, OPEN, REVERSED
 
 MISSING = "(not measured)"
-_OUTCOMES = {
-    HOLDS: "holds",
-    REVERSED: "is reversed",
-    EQUIVALENT: "comes out as a tie",
-    OPEN: "is too close to call",
-}
+_OUTCOMES = {HOLDS: "holds", REVERSED: "is reversed"}
+_OUTCOMES |= {EQUIVALENT: "comes out as a tie", OPEN: "is too close to call"}
 _SMALL = "no one two three four five six seven eight nine ten eleven twelve".split()
 _EFFECTS = ("effect", "ours", "difference")  # names of one column in several tables
 _NOT_RUN = {"effect": None, "low": None, "high": None, "verdict": NOT_RUN}
@@ -46,12 +42,12 @@ def estimate(row: Mapping[str, Any], digits: int = 3) -> str:
 
 def comparison(left: str, right: str, row: Mapping[str, Any], digits: int = 3) -> str:
     """A judged difference left - right as a clause: `cosine is ahead of MSE by .078 [.03, .13]`."""
-    effect, low, high, verdict = _effect(row), row["low"], row["high"], row["verdict"]
+    verdict = row["verdict"]
     if verdict == HOLDS:
         return f"{left} is ahead of {right} by {estimate(row, digits)}"
     if verdict == REVERSED:
-        turned = f"{signed(-effect, digits)} {interval(-high, -low, digits)}"
-        return f"{left} is behind {right} by {turned}"
+        turned = {"effect": -_effect(row), "low": -row["high"], "high": -row["low"]}
+        return f"{left} is behind {right} by {estimate(turned, digits)}"
     if verdict == EQUIVALENT:
         return f"{left} and {right} are a tie ({estimate(row, digits)})"
     if verdict == OPEN:
@@ -114,7 +110,7 @@ def bullets(*texts: str) -> str:
 def by_claim(claims: Iterable[Any], *tables: pd.DataFrame) -> dict[str, Mapping[str, Any]]:
     """Claim's id -> its row in one of the tables of verdicts, by the text of the finding.
 
-    A claim that no table has gets a row of "not run".
+    A claim that no table has is "not run".
     """
     rows = {row["finding"]: row for table in tables for _, row in table.iterrows()}
     return {claim.id: rows.get(claim.finding, _NOT_RUN) for claim in claims}

@@ -28,7 +28,17 @@ from lib.statistics.verdicts import (
     REVERSED,
 )
 from lib.store.files import write_atomically
-from lib.words import bullets, comparison, count, estimate, ordinal, outcome, percent, signed
+from lib.words import (
+    MISSING,
+    bullets,
+    comparison,
+    count,
+    estimate,
+    ordinal,
+    outcome,
+    percent,
+    signed,
+)
 
 MARKERS = "<!-- numbers -->", "<!-- /numbers -->"
 VERDICTS = {  # the verdicts in the order of tables, with what a sentence makes of a number of them
