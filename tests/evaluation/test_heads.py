@@ -94,7 +94,7 @@ def trained(job, classes=2, **settings):
     """The weights that a head alone is trained to."""
     with torch.no_grad():
         return heads._train(
-            [heads._checked(job, 0, classes, {})], heads.Settings(classes, **settings)
+            [heads._check_job(job, 0, classes, {})], heads.Settings(classes, **settings)
         )
 
 
@@ -158,7 +158,7 @@ def test_a_head_is_the_same_bits_alone_and_among_any_neighbours(dim, classes):
     jobs[4] = replace(
         jobs[4], features=jobs[4].features * 1000
     )  # a neighbour whose gradient is clipped hard
-    data = [heads._checked(job, index, classes, {}) for index, job in enumerate(jobs)]
+    data = [heads._check_job(job, index, classes, {}) for index, job in enumerate(jobs)]
     settings = heads.Settings(classes=classes, **SETTINGS)
 
     def bits(chosen):
@@ -193,7 +193,7 @@ def test_results_come_in_the_order_of_the_jobs_whatever_their_groups():
 
 def test_seed_decides_the_head_and_repeats():
     job = make_job()
-    data = [heads._checked(replace(job, seed=seed), 0, 2, {}) for seed in (0, 0, 1)]
+    data = [heads._check_job(replace(job, seed=seed), 0, 2, {}) for seed in (0, 0, 1)]
     with torch.no_grad():
         w1, *_ = heads._train(data, heads.Settings(classes=2, **SETTINGS))
     assert torch.equal(w1[0], w1[1])
@@ -276,7 +276,7 @@ def test_each_fold_is_standardized_by_its_own_training_items():
 
 def test_jobs_of_one_model_share_its_embeddings():
     job, seen = make_job(), {}
-    folds = [heads._checked(replace(job, seed=seed), seed, 2, seen) for seed in range(3)]
+    folds = [heads._check_job(replace(job, seed=seed), seed, 2, seen) for seed in range(3)]
     assert {fold.features.data_ptr() for fold in folds} == {job.features.ctypes.data}
     assert len(seen) == 1
 
