@@ -1,4 +1,4 @@
-"""Classification by similarity and by logistic regression: rules by hand, and what they must not depend on."""
+"""Classification by similarity and by logistic regression: rules by hand, invariance to scale."""
 
 import numpy as np
 import pytest

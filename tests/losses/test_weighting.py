@@ -15,7 +15,7 @@ def values(seed, batch=4):
 
 def test_by_hand():
     s, c = torch.tensor([1.0, 2.0, 0.0, 0.0]), torch.tensor([10.0, 20.0, 30.0, 40.0])
-    # lam = .8: .8*1 + .2*10 = 2.8 and .8*2 + .2*20 = 5.6; 385 and 2000 tokens are masked and keep C whole.
+    # .8 * 1 + .2 * 10 = 2.8 and .8 * 2 + .2 * 20 = 5.6. Rows of 385 and 2000 tokens are masked.
     assert_close(
         weighted(s, c, LENGTHS, lam=0.8, max_structural_len=384),
         torch.tensor([2.8, 5.6, 30.0, 40.0]),
