@@ -91,13 +91,11 @@ def test_normalized_accuracy_errors(frame, best, message):
 
 def test_average_precision_by_hand():
     # Relevant at ranks 1 and 3: (1/1 + 2/3) / 2.
-    assert metrics.average_precision(["a", "c"], ["a", "b", "c", "d"]) == pytest.approx(
-        (1 + 2 / 3) / 2
-    )
+    value = metrics.average_precision(["a", "c"], ["a", "b", "c", "d"])
+    assert value == pytest.approx((1 + 2 / 3) / 2)
     assert metrics.average_precision({"d"}, list("abcd")) == pytest.approx(1 / 4)
-    assert (
-        metrics.average_precision({"a": 1, "b": 1}, list("abcd")) == 1.0
-    )  # the published gold lists are such dicts
+    # The published gold lists are such dicts.
+    assert metrics.average_precision({"a": 1, "b": 1}, list("abcd")) == 1.0
 
 
 def test_average_precision_whole_ordering_counts_missing_targets():
@@ -179,9 +177,8 @@ def test_ties_keep_the_order_of_the_candidates():
 def test_average_precision_with_ties_equals_a_reference():
     """The rank of an item is 1 + nearer ones + equally near ones that are listed earlier."""
     rng = np.random.default_rng(3)
-    embeddings = rng.integers(-1, 2, size=(40, 3)).astype(
-        float
-    )  # 26 directions and the zero vector: many ties
+    # 26 directions and the zero vector: many ties.
+    embeddings = rng.integers(-1, 2, size=(40, 3)).astype(float)
     relevant = [i for i in range(1, 40) if rng.random() < 0.3] + [99]  # 99 has no embedding
 
     def cosine(i):
@@ -272,9 +269,8 @@ def test_cca_invariances():
     x, y = related()
     expected = metrics.cca(x, y)
     assert metrics.cca(y, x) == pytest.approx(expected)
-    assert metrics.cca(x @ draw(9, 5, 5) + 100, y * [1e-3, 1, 1e3, 7]) == pytest.approx(
-        expected
-    )  # affine maps
+    mapped = metrics.cca(x @ draw(9, 5, 5) + 100, y * [1e-3, 1, 1e3, 7])
+    assert mapped == pytest.approx(expected)
     assert metrics.cca(x, x @ draw(9, 5, 5)) == pytest.approx(5)
 
 
@@ -282,9 +278,8 @@ def test_cca_invariances():
 def test_cca_of_rank_deficient_inputs_counts_each_direction_once(dtype):
     x, y = (z.astype(dtype) for z in related())
     constant = np.full((60, 1), 0.1, dtype)
-    mixed = np.concatenate(
-        [x, x @ draw(9, 5, 3).astype(dtype), constant], axis=1
-    )  # 9 columns of rank 5
+    # 9 columns of rank 5.
+    mixed = np.concatenate([x, x @ draw(9, 5, 3).astype(dtype), constant], axis=1)
     assert metrics.cca(mixed, y) == pytest.approx(metrics.cca(x, y), rel=1e-5)
     assert metrics.cca(mixed, y, k=4) == pytest.approx(metrics.cca(x, y), rel=1e-5)
     assert metrics.cca(constant, y) == 0.0

@@ -85,7 +85,6 @@ def test_zero_vectors():
     x = torch.zeros(3, 4, dtype=torch.float64, requires_grad=True)
     value = contrastive(x, rows(1, 3))
     value.sum().backward()
-    assert_close(
-        value, torch.full((3,), math.log(3), dtype=torch.float64)
-    )  # all three candidates alike
+    all_alike = torch.full((3,), math.log(3), dtype=torch.float64)
+    assert_close(value, all_alike)
     assert (x.grad == 0).all()

@@ -224,9 +224,8 @@ def test_invariances():
     for form in ("code", "printed"):
         assert_close(fresh(form)(z1[order], z2[order]), fresh(form)(z1, z2)[order])
         assert_close(fresh(form)(z1[:, features], z2[:, features]), fresh(form)(z1, z2))
-        assert_close(
-            fresh(form)(z1 + 5, z2 + 5), fresh(form)(z1, z2)
-        )  # same differences, same covariances
+        # Same differences, same covariances.
+        assert_close(fresh(form)(z1 + 5, z2 + 5), fresh(form)(z1, z2))
     # code decorrelates correlations: a feature's scale matters only through the epsilon ...
     stretch = torch.tensor([3.0, 5.0, 7.0, 11.0], dtype=torch.float64)
     code = [fresh(delta=1.0)(z, z) for z in (z1, z1 * stretch)]
@@ -263,10 +262,8 @@ def test_a_constant_feature_is_harmless():
 def test_training_with_it_decorrelates():
     torch.manual_seed(0)
     x = torch.randn(6400, 8) @ torch.randn(8, 8)
-    project, loss = (
-        nn.Linear(8, 4),
-        SoftCCA(4, beta=0.5),
-    )  # at .95 and this rate old batches make it swing
+    project = nn.Linear(8, 4)
+    loss = SoftCCA(4, beta=0.5)  # at .95 and this rate old batches make it swing
     optimizer = torch.optim.Adam(project.parameters(), lr=0.01)
 
     def mean_correlation():

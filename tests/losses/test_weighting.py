@@ -30,12 +30,7 @@ def test_by_hand():
         weighted(s, c, LENGTHS, lam=None, max_structural_len=None),
         torch.tensor([11.0, 22.0, 30.0, 40.0]),
     )
-    assert structural_mask(LENGTHS, 384).tolist() == [
-        True,
-        True,
-        False,
-        False,
-    ]  # 384 itself is inside
+    assert structural_mask(LENGTHS, 384).tolist() == [True, True] + [False] * 2  # 384 is inside
     assert structural_mask(LENGTHS, None).tolist() == [True] * 4
 
 
@@ -115,6 +110,5 @@ def test_masked_rows_send_nothing_to_the_structural_loss():
     masked_only = student.grad
     student.grad = None
     mse(student, other)[2:].sum().backward()
-    assert_close(
-        masked_only, student.grad
-    )  # rows 2 and 3: the contextual gradient alone, unweighted
+    # Rows 2 and 3 get the contextual gradient alone, unweighted.
+    assert_close(masked_only, student.grad)
