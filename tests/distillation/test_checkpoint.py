@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 
 import numpy as np
@@ -241,6 +242,28 @@ def test_a_write_killed_at_any_step_leaves_a_checkpoint_to_resume_from(
     assert updates[0] == (5 if step in ("second rename", "rmtree") else 3)
     assert same_bits(whole, resumed) and again.loss == history.loss
     assert [*tmp_path.iterdir()] == [folder]
+
+
+@pytest.mark.parametrize("size", [100, 3000])  # too small for the weights, or for the optimiser
+def test_a_full_disk_is_an_error_of_one_line_and_the_previous_checkpoint_stays(
+    data, tmp_path, size
+):
+    folder = tmp_path / "checkpoint"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(update):
+        if update.number == 4:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+
+    try:
+        with pytest.raises(OSError, match="cannot write checkpoint .*; free space") as error:
+            train(data, checkpoint=folder, checkpoint_every=2, callbacks=[fill])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "\n" not in str(error.value)
+    updates = []
+    train(data, checkpoint=folder, callbacks=[lambda update: updates.append(update.number)])
+    assert updates[0] == 3 and [*tmp_path.iterdir()] == [folder]
 
 
 def test_nothing_in_a_checkpoint_is_unpickled_blindly(data, tmp_path):
