@@ -40,9 +40,8 @@ def attend(attention: nn.Module, x: Tensor, mask: Tensor) -> Tensor:
     k, v = (neighbours(pad(y, (0, 0, 0, 0, half, half + extra)), half) for y in (k, v))
     seen = neighbours(pad(mask, (half, half + extra)), half)
     distance = torch.arange(3 * half)[None] - torch.arange(half, 2 * half)[:, None]
-    allowed = (distance.abs() <= half) & seen[
-        :, :, None, None
-    ]  # (documents, blocks, 1, queries, keys)
+    # (documents, blocks, 1, queries, keys)
+    allowed = (distance.abs() <= half) & seen[:, :, None, None]
     scores = torch.einsum("dbqhc,dbkhc->dbhqk", q / q.shape[-1] ** 0.5, k)
     weights = scores.masked_fill(~allowed, torch.finfo(x.dtype).min).softmax(-1)
     return torch.einsum("dbhqk,dbkhc->dbqhc", weights, v).flatten(1, 2).flatten(2)[:, :tokens]
