@@ -3,7 +3,8 @@
     python tests/benchmarks/bench_heads.py           prints both times and their ratio
     python tests/benchmarks/bench_heads.py --check   also exits 1 when the ratio is below 5
 
-The one-by-one loop is what one would write first: nn.Sequential, torch.optim.AdamW, CosineAnnealingLR, clip_grad_norm_.
+The one-by-one loop is what one would write first: nn.Sequential, torch.optim.AdamW,
+CosineAnnealingLR, clip_grad_norm_.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ HEADS, TEXTS, DIM, TRAIN, TEST, EPOCHS, LEAST = 20, 600, 768, 3000, 600, 10, 5.0
 
 
 def make_jobs() -> list[Job]:
-    """Pairs of random embeddings of norm 7, about a student's; a pair is positive on one side of a random plane."""
+    """Pairs of random embeddings of norm 7, about a student's; a pair is positive on one side of a
+    random plane.
+    """
     random = np.random.default_rng(0)
     pairs = random.integers(0, TEXTS, (TRAIN + TEST, 2))
     jobs = []

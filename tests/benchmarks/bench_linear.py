@@ -1,10 +1,12 @@
-"""Linear layers of the student by oneDNN (`lib.student.linear`) and by MKL (`torch.nn.Linear`), in turns.
+"""Linear layers of the student by oneDNN (`lib.student.linear`) and by MKL (`torch.nn.Linear`), in
+turns.
 
 Also an update of its weights by AdamW, one tensor after another and fused.
 
     MKL_CBWR=AUTO python tests/benchmarks/bench_linear.py
 
-One thread, CPU seconds. MKL's time by oneDNN's, encoding | forward and backward; milliseconds of an update:
+One thread, CPU seconds. MKL's time by oneDNN's, encoding | forward and backward; milliseconds of an
+update:
 
     an AMD EPYC with AVX-512       1.8          | 1.4 to 1.5
     another (family 25, model 17)  1.03 to 1.04 | .93 to .94    85, fused 11

@@ -1,10 +1,12 @@
-"""Does memory stay flat as the corpus grows? Every stage before and in training, each in a process of its own.
+"""Does memory stay flat as the corpus grows? Every stage before and in training, each in a process
+of its own.
 
     python tests/benchmarks/bench_memory.py --documents 5000 20000 200000 --folder /tmp/bench_memory
     python tests/benchmarks/bench_memory.py --documents 1000000 --stages corpus --folder /tmp/bench_memory
 
-Documents are made up: 150 words each, drawn with Zipf's frequencies from the whole words of MiniLM's vocabulary. A
-stage reads what those before it left in the folder, as the processes of a run do:
+Documents are made up: 150 words each, drawn with Zipf's frequencies from the whole words of
+MiniLM's vocabulary. A stage reads what those before it left in the folder, as the processes of a
+run do:
 
     corpus             reads dataset folders, removes copies and tests, draws train and validation
     tokens             the student's token ids of all training documents
@@ -15,9 +17,10 @@ stage reads what those before it left in the folder, as the processes of a run d
                        held out) and to cluster, their token ids and vectors, by the stand-in
     news student       its bag of tokens, distilled on them in one epoch, batches of 64
 
-`private_mb` is the peak of RssAnon of /proc, what the process alone holds, looked at every 10 ms: libraries and models
-are in it. `resident_mb` is the peak of all resident pages, with those of files that are mapped, which the system takes
-back when memory is short. Rows are added to results/memory.csv, or replaced there; results/memory.svg is drawn from it.
+`private_mb` is the peak of RssAnon of /proc, what the process alone holds, looked at every 10 ms:
+libraries and models are in it. `resident_mb` is the peak of all resident pages, with those of files
+that are mapped, which the system takes back when memory is short. Rows are added to
+results/memory.csv, or replaced there; results/memory.svg is drawn from it.
 """
 
 from __future__ import annotations

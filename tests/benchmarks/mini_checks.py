@@ -1,11 +1,13 @@
-"""The checks by which mini's sizes were chosen: tasks between chance and ceiling, texts as long as the published ones.
+"""The checks by which mini's sizes were chosen: tasks between chance and ceiling, texts as long as
+the published ones.
 
     python tests/benchmarks/mini_checks.py                       tasks, lengths and tokens, some three minutes
     python tests/benchmarks/mini_checks.py --epochs 10 20 40     also the contextual teachers, by epochs
 
-No student is trained. Each task is learnt from frozen embeddings: TF-IDF, the structural teacher, the student's base.
-"logistic" sees |u - v| and u * v of a pair, "concatenated" is the thesis' input: (u, v) and one hidden layer. Intervals
-are 95 % of a bootstrap over articles of the validation examples (IMDB: sentences); a pair weighs as its two articles.
+No student is trained. Each task is learnt from frozen embeddings: TF-IDF, the structural teacher,
+the student's base. "logistic" sees |u - v| and u * v of a pair, "concatenated" is the thesis'
+input: (u, v) and one hidden layer. Intervals are 95 % of a bootstrap over articles of the
+validation examples (IMDB: sentences); a pair weighs as its two articles.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ def read_run(source: str) -> dict[str, pd.DataFrame]:
 
 
 def compare_means(before: pd.DataFrame, now: pd.DataFrame) -> pd.Series:
-    """How far the mean over tasks moved, by model, and by metric or round where there are several."""
+    """How far the mean over tasks moved, by model, and by metric or round where there are several.
+    """
     keys = [name for name in ("metric", "round", "model") if name in before]
     means = [table.groupby(keys)["value"].mean() for table in (before, now)]
     return (means[1] - means[0]).abs()

@@ -55,7 +55,8 @@ import torch
 torch.manual_seed(0)
 x, weight = torch.randn(70, 300), torch.randn(90, 300)
 whole = x @ weight.t()
-print(all(torch.equal(x[start : start + 33] @ weight.t(), whole[start : start + 33]) for start in range(37)))
+parts = [(x[start : start + 33] @ weight.t(), start) for start in range(37)]
+print(all(torch.equal(part, whole[start : start + 33]) for part, start in parts))
 """
 
 
@@ -84,7 +85,9 @@ print(megabytes() - before)
     reason="needs /proc, and kernels of bfloat16",
 )
 def test_kernels_of_shapes_that_do_not_come_again_are_not_kept():
-    """Each number of tokens has kernels of its own. As oneDNN comes, 250 more of them took 140 MB on an AMD EPYC."""
+    """Each number of tokens has kernels of its own. As oneDNN comes, 250 more of them took 140 MB
+    on an AMD EPYC.
+    """
     assert float(run(SHAPES, **environment.process_variables(offline=True))[0]) < 20
 
 
@@ -104,5 +107,7 @@ print(faults() - before)
     "glibc" not in platform.libc_ver(), reason="other libraries have other variables"
 )
 def test_freed_arrays_are_kept_for_the_next():
-    """Ten times the twenty arrays of a pass, 8 MB each: the system clears 41,000 pages, or next to none."""
+    """Ten times the twenty arrays of a pass, 8 MB each: the system clears 41,000 pages, or next to
+    none.
+    """
     assert int(run(ARRAYS, **environment.process_variables(offline=True))[0]) < 10_000

@@ -1,4 +1,6 @@
-"""`tests/benchmarks/alternatives.py`: what it counts, how chunks are pooled, what it keeps, and that it runs."""
+"""`tests/benchmarks/alternatives.py`: what it counts, how chunks are pooled, what it keeps, and
+that it runs.
+"""
 
 import importlib
 import os
@@ -46,7 +48,8 @@ def test_needed_products_by_hand(alternatives, monkeypatch):
     monkeypatch.setattr(alternatives, "WINDOW", 2)
     monkeypatch.setattr(alternatives, "CHUNK", 4)
     monkeypatch.setattr(alternatives, "MODERN_WINDOW", 2)
-    # Two documents of 5 and 1 tokens: four square maps, two of the feed-forward, 2 operations each, 6 tokens, 4 layers.
+    # Two documents of 5 and 1 tokens: four square maps, two of the feed-forward, 2 operations each,
+    # 6 tokens, 4 layers.
     linear = 2 * (4 * 9 + 2 * 18) * 6 * 4
     pairs = {"student": 13 + 1, "longformer": 13 + 1, "full": 25 + 1, "chunks": 16 + 1 + 1}
     for name, in_a_layer in pairs.items():

@@ -1,4 +1,6 @@
-"""lib.student.attention against the formula written out, by hand, in gradients, shapes, errors and invariances."""
+"""lib.student.attention against the formula written out, by hand, in gradients, shapes, errors and
+invariances.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,9 @@ def random_qkv(tokens, heads=2, dim=4, seed=0, dtype=torch.float64):
 
 
 def test_by_hand():
-    # One head of one dimension, window 2: tokens see their neighbours. Keys are 0, so the weights are equal and the
-    # output is the mean of the visible values: (1+2)/2, (1+2+6)/3, (2+6)/2; the second document sees itself.
+    # One head of one dimension, window 2: tokens see their neighbours. Keys are 0, so the weights
+    # are equal and the output is the mean of the visible values: (1+2)/2, (1+2+6)/3, (2+6)/2; the
+    # second document sees itself.
     q = torch.tensor([5.0, -1.0, 2.0, 3.0]).view(4, 1, 1)
     v = torch.tensor([1.0, 2.0, 6.0, 100.0]).view(4, 1, 1)
     out = sliding_window(q, torch.zeros(4, 1, 1), v, [3, 1], 2)

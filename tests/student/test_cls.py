@@ -1,4 +1,6 @@
-"""The [CLS] student of the drafts: what Hugging Face's Longformer gives with global attention on the first token."""
+"""The [CLS] student of the drafts: what Hugging Face's Longformer gives with global attention on
+the first token.
+"""
 
 import numpy as np
 import torch
@@ -32,7 +34,9 @@ def test_a_document_is_the_first_state_of_the_stock_model():
 
 
 def test_global_attention_reaches_beyond_the_window():
-    """The last of 40 tokens is outside a one-sided window of 8 in both layers; only global attention can carry it."""
+    """The last of 40 tokens is outside a one-sided window of 8 in both layers; only global
+    attention can carry it.
+    """
     _, cls = make()
     changed = [*IDS[1][:-1], 50]
     assert not np.allclose(cls.encode([IDS[1]]), cls.encode([changed]), atol=1e-6)

@@ -1,4 +1,6 @@
-"""Student.load of damaged or hostile folders: one line that names the file, and no code of the folder is run."""
+"""Student.load of damaged or hostile folders: one line that names the file, and no code of the
+folder is run.
+"""
 
 from __future__ import annotations
 
@@ -200,7 +202,9 @@ def test_a_folder_that_a_cut_off_save_left_is_named(folder):
 
 
 def plant_code(folder):
-    """A module in the folder that leaves a trace when it is imported. A stranger's folder has no seal of ours."""
+    """A module in the folder that leaves a trace when it is imported. A stranger's folder has no
+    seal of ours.
+    """
     (folder / SEAL).unlink()
     code = f"open({str(folder.parent / 'ran')!r}, 'w').close()\nclass Config: pass\nclass Model: pass\n"
     (folder / "evil.py").write_text(code)

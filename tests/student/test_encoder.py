@@ -1,4 +1,6 @@
-"""lib.student.Student against transformers.LongformerModel: outputs and all gradients; and its bad input."""
+"""lib.student.Student against transformers.LongformerModel: outputs and all gradients; and its bad
+input.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +119,8 @@ def test_outputs_and_all_gradients_equal_longformer(tmp_path, lengths, window, c
         if "_global." not in name
     }
     assert ours_grads.keys() == their_grads.keys()
-    # Keys' biases shift all scores of a query alike: their gradient is zero but for rounding, hence the scale of all.
+    # Keys' biases shift all scores of a query alike: their gradient is zero but for rounding, hence
+    # the scale of all.
     largest = max(grad.abs().max().item() for grad in their_grads.values())
     for name, grad in ours_grads.items():
         scale = max(their_grads[name].abs().max().item(), 1e-3 * largest)

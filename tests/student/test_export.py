@@ -406,6 +406,7 @@ def test_masked_language_model_checkpoints_load_and_keep_their_global_attention(
     assert any("query_global" in name for name in kept)
     for name in kept:
         assert torch.equal(saved[name.removeprefix("longformer.")], stored[name]), name
-    # The checkpoint has no pooler; a stock model gets zeros for it instead of a warning and random numbers.
+    # The checkpoint has no pooler; a stock model gets zeros for it instead of a warning and random
+    # numbers.
     added = set(saved) - {name.removeprefix("longformer.") for name in kept}
     assert added == {"pooler.dense.weight", "pooler.dense.bias"}
