@@ -15,7 +15,7 @@ except ModuleNotFoundError as missing:
 
 
 def task(folder: Path) -> AbsTaskClassification:
-    """The task in `<dataset folder>/tasks/<task>/` with the folder's documents, as MTEB reads one."""
+    """The task in `<dataset folder>/tasks/<task>/` and its documents, as MTEB reads one."""
 
     class FolderClassification(AbsTaskClassification):
         metadata = TaskMetadata(

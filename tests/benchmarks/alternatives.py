@@ -6,10 +6,13 @@ weights:
 
     student               `lib.student`, window 512, documents packed without padding
     Longformer            `transformers.LongformerModel`, window 512, no global attention
-    full attention        `transformers.BertModel` with 4,096 positions, scaled_dot_product_attention
-    ModernBERT            `transformers.ModernBertModel`, every third layer global, the others with its window of 128;
-                          its gated feed-forward is 1,024 wide, as many products as 1,536 without a gate
-    chunk and mean        `transformers.BertModel` over chunks of 256 tokens, the mean over all tokens of a document
+    full attention        `transformers.BertModel` with 4,096 positions, by PyTorch's
+                          scaled_dot_product_attention
+    ModernBERT            `transformers.ModernBertModel`, every third layer global, the others with
+                          its window of 128; its gated feed-forward is 1,024 wide, as many products
+                          as 1,536 without a gate
+    chunk and mean        `transformers.BertModel` over chunks of 256 tokens, the mean over all
+                          tokens of a document
 
 Each is used as its documentation says: one padded batch with its attention mask. bf16 is autocast
 with float32 weights for all; with bfloat16 weights inference would be up to 16 % faster, that of
@@ -244,8 +247,7 @@ def rates(precisions: Sequence[str]) -> dict[tuple[str, str, str], float]:
 
 
 def alone(function: Callable, *arguments):
-    """What a function returns in a process of its own; None if the process dies, of memory for one.
-    """
+    """What a function returns in a process of its own; None if that dies, as for want of memory."""
 
     def work() -> None:
         there.send(function(*arguments))
@@ -378,10 +380,11 @@ def table(frame: pd.DataFrame, products: pd.DataFrame) -> str:
         "# The student and what a user would pick instead",
         "",
         f"`python tests/benchmarks/bench_student.py --alternatives`, {dates},"
-        f" one thread of {processor()}, torch {torch.__version__}. 6 layers, 384 wide, 12 heads, random weights."
-        f" The columns are documents of that many tokens, at least {TOKENS} tokens a batch; mixed is one batch of"
-        f" documents of {', '.join(map(str, MIXED))} tokens. Least CPU time of {rounds} rounds, in which all took"
-        f" turns. `alternatives.py` says how each was run.",
+        f" one thread of {processor()}, torch {torch.__version__}. 6 layers, 384 wide, 12 heads,"
+        f" random weights. The columns are documents of that many tokens, at least {TOKENS} tokens"
+        f" a batch; mixed is one batch of documents of {', '.join(map(str, MIXED))} tokens. Least"
+        f" CPU time of {rounds} rounds, in which all took turns. `alternatives.py` says how each "
+        " run.",
     ]  # fmt: skip
     for step in STEPS:
         part = frame[frame["step"] == step]
@@ -398,7 +401,8 @@ def table(frame: pd.DataFrame, products: pd.DataFrame) -> str:
         lines += markdown(part.assign(cell=part["memory_mib"].map("{:,.0f}".format)))
     lines += ["", "## Rates of matrix products, GFLOP/s", ""]
     lines += [
-        "The best of all rounds. The shares refer to the square product by the faster library of either dtype.",
+        "The best of all rounds. The shares refer to the square product by the faster library of "
+        "either dtype.",
         "",
         "| product | "
         + " | ".join(f"{precision}, {library}" for precision, library in RATES)

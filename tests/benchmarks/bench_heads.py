@@ -82,16 +82,18 @@ def main() -> int:
         together.append(middle - start)
         alone.append(time.perf_counter() - middle)
         print(
-            f"together {together[-1]:6.2f} s   one by one {alone[-1]:6.2f} s   ratio {alone[-1] / together[-1]:.2f}"
+            f"together {together[-1]:6.2f} s   one by one {alone[-1]:6.2f} s   "
+            f"ratio {alone[-1] / together[-1]:.2f}"
         )
-    ratio = min(alone) / min(
-        together
-    )  # the best of each: whatever else a machine does only adds time
+    # The best of each: whatever else a machine does only adds time.
+    ratio = min(alone) / min(together)
     print(
-        f"{HEADS} heads, {2 * DIM} inputs, {TRAIN} pairs, {EPOCHS} epochs, 1 thread, torch {torch.__version__}"
+        f"{HEADS} heads, {2 * DIM} inputs, {TRAIN} pairs, {EPOCHS} epochs, 1 thread, "
+        f"torch {torch.__version__}"
     )
     print(
-        f"mean accuracy together {np.mean(ours):.3f}, one by one {np.mean(theirs):.3f}; ratio of the best {ratio:.2f}"
+        f"mean accuracy together {np.mean(ours):.3f}, one by one {np.mean(theirs):.3f}; "
+        f"ratio of the best {ratio:.2f}"
     )
     return int(arguments.check and ratio < LEAST)
 

@@ -1,9 +1,9 @@
 """Where the time of a lab run goes: one student of each kind, with the profile's sizes, by stage.
 
-    THESIS_DATA=... python tests/benchmarks/bench_lab.py                          # lab, this machine
-    THESIS_DATA=... python tests/benchmarks/bench_lab.py --profile lab_gpu        # the published counts, on a GPU
-    python tests/benchmarks/bench_lab.py --profile smoke --out results.md         # checks the code, in a minute or two
-    python tests/benchmarks/bench_lab.py --profile mini --paragraph-vectors       # minutes for a million words, by size
+    THESIS_DATA=... python tests/benchmarks/bench_lab.py     # lab, this machine
+    THESIS_DATA=... python tests/benchmarks/bench_lab.py --profile lab_gpu  # the published counts
+    python tests/benchmarks/bench_lab.py --profile smoke --out results.md  # checks the code
+    python tests/benchmarks/bench_lab.py --profile mini --paragraph-vectors  # by words
 
 One process and one thread, in an artifact root of its own that begins empty and is removed. What
 all students share is timed once: token ids, the teacher pass (the structural teacher over all

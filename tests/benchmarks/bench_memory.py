@@ -2,7 +2,7 @@
 of its own.
 
     python tests/benchmarks/bench_memory.py --documents 5000 20000 200000 --folder /tmp/bench_memory
-    python tests/benchmarks/bench_memory.py --documents 1000000 --stages corpus --folder /tmp/bench_memory
+    python tests/benchmarks/bench_memory.py --documents 1000000 --stages corpus --folder /tmp/bench
 
 Documents are made up: 150 words each, drawn with Zipf's frequencies from the whole words of
 MiniLM's vocabulary. A stage reads what those before it left in the folder, as the processes of a
@@ -10,11 +10,12 @@ run do:
 
     corpus             reads dataset folders, removes copies and tests, draws train and validation
     tokens             the student's token ids of all training documents
-    teacher            the structural teacher's embeddings and lengths of them, by a stand-in (one layer, 32 wide)
+    teacher            the structural teacher's embeddings and lengths, by a stand-in (32 wide)
     paragraph vector   a Paragraph Vector of 16 numbers, one epoch, and its embeddings of them
-    training           a student of one layer, 32 wide, window 32, by MSE on all of them, batches of 64
-    news teacher       of the news chapter: the texts to distil on (ten elevenths of the documents to train on, the rest
-                       held out) and to cluster, their token ids and vectors, by the stand-in
+    training           a student of one layer, 32 wide, window 32, by MSE, batches of 64
+    news teacher       of the news chapter: the texts to distil on (ten elevenths of the documents
+                       to train on, the rest held out) and to cluster, their token ids and vectors,
+                       by the stand-in
     news student       its bag of tokens, distilled on them in one epoch, batches of 64
 
 `private_mb` is the peak of RssAnon of /proc, what the process alone holds, looked at every 10 ms:
@@ -231,7 +232,10 @@ def main() -> None:
         folder = given.folder.resolve() / str(documents)
         if not (folder / "data" / "synthetic" / "documents.jsonl").is_file():
             folder.mkdir(parents=True, exist_ok=True)
-            code = "import sys, pathlib, bench_memory as b; b.write(pathlib.Path(sys.argv[1]), int(sys.argv[2]))"
+            code = (
+                "import sys, pathlib, bench_memory\n"
+                "bench_memory.write(pathlib.Path(sys.argv[1]), int(sys.argv[2]))"
+            )
             command = [sys.executable, "-c", code, str(folder), str(documents)]
             subprocess.run(command, cwd=RESULTS.parent, check=True)
         for name in given.stages:

@@ -4,7 +4,7 @@ run.
     python tests/benchmarks/bench_student.py            # prints the table
     python tests/benchmarks/bench_student.py --check    # exits 1 below the bar
     python tests/benchmarks/bench_student.py --device cuda  # bfloat16 on a GPU
-    python tests/benchmarks/bench_student.py --alternatives  # the student against four others, see alternatives.py
+    python tests/benchmarks/bench_student.py --alternatives  # against four others
 
 Both sides have the same random weights: 6 layers, 768 wide, 12 heads, window 512. Hugging Face's
 side is what its user writes: one padded batch with its attention mask, eager as shipped, no global
@@ -98,8 +98,7 @@ def build(side: str, folder: Path, lengths: list[int], device: str):
 def worker(
     side: str, step: str, folder: Path, lengths: list[int], device: str, threads: int, pipe
 ) -> None:
-    """Do one step for every message; the first one warms up and writes its numbers to the folder.
-    """
+    """Do one step for every message; the first warms up and writes its numbers to the folder."""
     import torch
     from safetensors.torch import save_file
 
@@ -137,8 +136,7 @@ def worker(
 
 
 def peak(device: str) -> int:
-    """Most memory this process has held, in bytes: resident on the CPU, allocated by torch on CUDA.
-    """
+    """Most bytes this process has held: resident on the CPU, allocated by torch on CUDA."""
     if device == "cuda":
         import torch
 
@@ -187,7 +185,7 @@ def measure(
         arguments = (side, step, folder, CASES[case], device, threads, there)
         process = context.Process(target=worker, args=arguments, daemon=True)
         process.start()
-        there.close()  # so that a process that dies, of memory for one, ends the wait for its answer
+        there.close()  # a process that dies, as for want of memory, then ends the wait for it
         sides[side] = here, process
     row = {"case": case, "step": step, "lengths": CASES[case]}
     times: dict[str, list[float]] = {side: [] for side in sides}
@@ -224,7 +222,7 @@ def describe(row: dict) -> str:
     bar, goal = BARS[row["case"], row["step"]]
     return (
         f"{row['case']:5} {row['step']:9}  student {ours:7.3f} s  Hugging Face {theirs:7.3f} s  "
-        f"ratio {row['ratio']:5.2f} (minima {row['ratio of minima']:5.2f}; bar {bar}, goal {goal})  "
+        f"ratio {row['ratio']:5.2f} (minima {row['ratio of minima']:5.2f}; bar {bar}, goal {goal}) "
         f"peak GiB {memory[0]} / {memory[1]}  differences: {', '.join(compared) or 'not compared'}"
     )
 

@@ -1,8 +1,8 @@
 """Compare the figures of two runs: how far means over tasks moved, and which verdicts differ.
 
-    python tests/benchmarks/two_runs.py fb587bd                    a commit against figures/mini here
-    python tests/benchmarks/two_runs.py fb587bd bd09eb6            two commits
-    python tests/benchmarks/two_runs.py /tmp/before figures/mini   two folders of figures
+    python tests/benchmarks/two_runs.py fb587bd                   a commit against figures/mini here
+    python tests/benchmarks/two_runs.py fb587bd bd09eb6           two commits
+    python tests/benchmarks/two_runs.py /tmp/before figures/mini  two folders of figures
 
 Exits with 1 if a mean moved by more than .005, or a verdict differs that neither run calls near its
 limit.
@@ -41,8 +41,7 @@ def read_run(source: str) -> dict[str, pd.DataFrame]:
 
 
 def compare_means(before: pd.DataFrame, now: pd.DataFrame) -> pd.Series:
-    """How far the mean over tasks moved, by model, and by metric or round where there are several.
-    """
+    """How far the mean over tasks moved, by model and, where there are several, metric or round."""
     keys = [name for name in ("metric", "round", "model") if name in before]
     means = [table.groupby(keys)["value"].mean() for table in (before, now)]
     return (means[1] - means[0]).abs()

@@ -18,11 +18,13 @@ SMALL = """
 import sys
 from pathlib import Path
 import alternatives
-alternatives.SIZE |= {"vocab_size": 50, "hidden_size": 24, "intermediate_size": 96, "num_hidden_layers": 2}
+alternatives.SIZE |= {"vocab_size": 50, "hidden_size": 24}
+alternatives.SIZE |= {"intermediate_size": 96, "num_hidden_layers": 2}
 alternatives.PRODUCTS = {name: (32, 32, 32) for name in alternatives.PRODUCTS}
 alternatives.TOKENS = 32
-alternatives.run(list(alternatives.NAMES), [32], [10, 20], ["training", "inference"], ["fp32", "bf16"], 1,
-    Path(sys.argv[1]))
+steps, precisions = ["training", "inference"], ["fp32", "bf16"]
+names = list(alternatives.NAMES)
+alternatives.run(names, [32], [10, 20], steps, precisions, 1, Path(sys.argv[1]))
 alternatives.run(["student"], [32], [], ["inference"], ["fp32"], 1, Path(sys.argv[1]) / "one")
 """
 

@@ -15,9 +15,17 @@ IDS = [list(range(3, 3 + length)) for length in (5, 40, 21)]
 def make():
     torch.manual_seed(0)
     config = LongformerConfig(
-        vocab_size=60, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, pad_token_id=1,
-        max_position_embeddings=130, attention_window=16, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-    )  # fmt: skip
+        vocab_size=60,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        pad_token_id=1,
+        max_position_embeddings=130,
+        attention_window=16,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
     student = Student(config).eval()
     return student, ClsStudent(student).eval()
 

@@ -32,9 +32,15 @@ def folder(tmp_path):
     """A saved student of two layers, 16 wide, with ten words."""
     torch.manual_seed(0)
     config = LongformerConfig(
-        vocab_size=12, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
-        max_position_embeddings=34, pad_token_id=1, attention_window=8,
-    )  # fmt: skip
+        vocab_size=12,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=34,
+        pad_token_id=1,
+        attention_window=8,
+    )
     LongformerModel(config).save_pretrained(tmp_path / "base")
     words = {"<unk>": 0, "<pad>": 1} | {f"w{i}": i + 2 for i in range(10)}
     backend = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
@@ -116,7 +122,7 @@ DAMAGES = [
     (tensor(None), f"weights of .*student: .*it lacks 1 weights, the first is {WEIGHT}"),
     (
         tensor(torch.zeros(3, 4)),
-        rf"weights of .*student: .*{WEIGHT} has the shape \(3, 4\), its config.json says \(16, 16\)",
+        rf"weights of .*student: .*{WEIGHT} has the shape \(3, 4\), .* says \(16, 16\)",
     ),
     (
         text("tokenizer.json", b"{"),
@@ -206,7 +212,8 @@ def plant_code(folder):
     seal of ours.
     """
     (folder / SEAL).unlink()
-    code = f"open({str(folder.parent / 'ran')!r}, 'w').close()\nclass Config: pass\nclass Model: pass\n"
+    trace = str(folder.parent / "ran")
+    code = f"open({trace!r}, 'w').close()\nclass Config: pass\nclass Model: pass\n"
     (folder / "evil.py").write_text(code)
 
 

@@ -347,7 +347,10 @@ def test_an_installed_lib_has_the_template_of_the_card(tmp_path):
 def test_a_script_without_its_extra_is_one_line(tmp_path, script, absent, extra):
     """A name that is None in sys.modules cannot be imported."""
     path = paths.ROOT / "docs" / f"{script}.py"
-    code = f"import runpy, sys; sys.modules[{absent!r}] = None; runpy.run_path({str(path)!r}, run_name='__main__')"
+    code = (
+        f"import runpy, sys; sys.modules[{absent!r}] = None\n"
+        f"runpy.run_path({str(path)!r}, run_name='__main__')"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code, "student", "out"], capture_output=True, text=True
     )

@@ -32,9 +32,15 @@ def student(tmp_path_factory):
     """
     torch.manual_seed(0)
     config = LongformerConfig(
-        vocab_size=90, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
-        max_position_embeddings=4098, attention_window=[16, 512], initializer_range=0.3,
-    )  # fmt: skip
+        vocab_size=90,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=4098,
+        attention_window=[16, 512],
+        initializer_range=0.3,
+    )
     folder = tmp_path_factory.mktemp("longformer")
     LongformerModel(config).save_pretrained(folder)
     return Student.from_longformer(folder)

@@ -19,7 +19,10 @@ from gensim.models.keyedvectors import pseudorandom_weak_vector
 from lib.teachers.labels import CONTEXTUAL_TEACHERS, Spec
 from lib.teachers.paragraph_vector import ParagraphVector, split_words
 
-WORDS = "river rivers bank money flowing flows stone Stone stones market markets trade boat boats water deep".split()
+WORDS = (
+    "river rivers bank money flowing flows stone Stone stones "
+    "market markets trade boat boats water deep"
+).split()
 COMPOUND = "DM;8;stem;2+DBOW;8;None;2"
 
 

