@@ -383,8 +383,8 @@ def table(frame: pd.DataFrame, products: pd.DataFrame) -> str:
         f" one thread of {processor()}, torch {torch.__version__}. 6 layers, 384 wide, 12 heads,"
         f" random weights. The columns are documents of that many tokens, at least {TOKENS} tokens"
         f" a batch; mixed is one batch of documents of {', '.join(map(str, MIXED))} tokens. Least"
-        f" CPU time of {rounds} rounds, in which all took turns. `alternatives.py` says how each "
-        " run.",
+        f" CPU time of {rounds} rounds, in which all took turns. `alternatives.py` says how each"
+        " was run.",
     ]  # fmt: skip
     for step in STEPS:
         part = frame[frame["step"] == step]
