@@ -222,7 +222,7 @@ def table(rows):
 def archives(profile):
     """{URL: {file name: bytes}} of Zenodo's records and GitHub's files."""
     served = {}
-    for name, url in thesis.sources(profile).items():
+    for name, url in thesis.list_sources(profile.build).items():
         if name != url:
             served.setdefault(url, {})[name] = _file(name)
     return served

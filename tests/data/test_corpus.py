@@ -119,7 +119,8 @@ def test_short_documents_are_left_out_by_tokens(root):
 
     folders = [{"folder": "diaries", "min_tokens": 22}, "letters"]
     drawn = draw(root, folders, count_tokens=count_tokens, order="listed")
-    assert min(len(d.text.split()) for d in drawn.train if d.source == "diaries") == 20
+    diaries = [d for d in (*drawn.validation, *drawn.train) if d.source == "diaries"]
+    assert min(len(d.text.split()) for d in diaries) == 20
     assert drawn.left_out["diaries"]["too short"] == 19
     with pytest.raises(ValueError, match="diaries: min_tokens needs a tokenizer"):
         draw(root, folders)

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from lib.config.schema import TaskFolder
 from lib.data import check, task_files
 
 
@@ -31,8 +30,7 @@ def root(tmp_path, write):
 
 
 def read(root, task, **settings):
-    path = task_files.folder(root, TaskFolder(folder=f"own/{task}"))
-    return task_files.read(path, **settings)
+    return task_files.read_task(task_files.find_task([root], f"own/{task}"), **settings)
 
 
 def examples(task, split):
@@ -79,19 +77,19 @@ def test_fewer_texts_are_those_that_most_examples_use(root, write):
             root / f"own/tasks/links/{split}.jsonl",
             *({"a": a, "b": b, "label": n % 2} for n, (a, b) in enumerate(ends)),
         )
-    task = task_files.fewer_texts(read(root, "links"), 6, seed=0)
+    task = task_files.limit_texts(read(root, "links"), 6, seed=0)
     assert [*task.texts] == list("012345")
     assert task.inputs["train"] == [(str(a), str(b)) for a, b in pairs if b < 6]
     assert task.inputs["validation"] == [("2", "4"), ("3", "4")] and task.inputs["test"] == [
         ("3", "5"),
         ("4", "5"),
     ]
-    assert task.held_out() == set("2345") and task_files.fewer_texts(task, 6, seed=0) is task
+    assert task.held_out() == set("2345") and task_files.limit_texts(task, 6, seed=0) is task
 
 
 def test_fewer_texts_keep_as_many_single_documents_of_each_split(root):
     whole = read(root, "topics", seed=1)
-    task = task_files.fewer_texts(whole, 16, seed=0)
+    task = task_files.limit_texts(whole, 16, seed=0)
     assert {split: len(ids) for split, ids in task.inputs.items()} == {
         "train": 6,
         "validation": 4,
@@ -99,27 +97,27 @@ def test_fewer_texts_keep_as_many_single_documents_of_each_split(root):
     }
     assert {*examples(task, "test")} < {*examples(whole, "test")} and len(task.texts) == 16
     assert (
-        task_files.fewer_texts(whole, 16, seed=1).inputs
+        task_files.limit_texts(whole, 16, seed=1).inputs
         != task.inputs
-        == task_files.fewer_texts(whole, 16, 0).inputs
+        == task_files.limit_texts(whole, 16, 0).inputs
     )
-    assert task_files.fewer_texts(whole, None, 0) is whole
+    assert task_files.limit_texts(whole, None, 0) is whole
 
 
 def test_fewer_texts_keep_sources_and_targets_first(root):
-    task = task_files.fewer_texts(read(root, "related"), 5, seed=0)
+    task = task_files.limit_texts(read(root, "related"), 5, seed=0)
     assert (
         {"0", "1", "2", "5"} < {*task.texts}
         and len(task.texts) == 5
         and task.relevant == {"0": ["1", "2"], "5": ["0"]}
     )
-    events = task_files.fewer_texts(read(root, "events"), 2, seed=0)
+    events = task_files.limit_texts(read(root, "events"), 2, seed=0)
     assert {*events.clusters} == {*events.texts} and len(events.texts) == 2
 
 
 def test_too_few_texts_are_refused(root):
     with pytest.raises(ValueError, match="2 of 50 texts leave a class without examples"):
-        task_files.fewer_texts(read(root, "topics", folds=5), 2, seed=0)
+        task_files.limit_texts(read(root, "topics", folds=5), 2, seed=0)
 
 
 def test_missing_validation_is_a_stratified_seeded_part_of_train(root, write):
@@ -160,8 +158,8 @@ def test_validation_taken_from_train_never_cuts_a_group(root, write):
 
 
 def test_examples_share_a_group_through_any_of_their_texts():
-    assert task_files.grouping([("a",), ("b",)], {}) is None
-    numbers = task_files.grouping(
+    assert task_files.number_groups([("a",), ("b",)], {}) is None
+    numbers = task_files.number_groups(
         [("a", "b"), ("c", "d"), ("b", "e"), ("f", "f"), ("d", "x")], {"a": "1", "d": "1"}
     )
     assert (
@@ -172,7 +170,7 @@ def test_examples_share_a_group_through_any_of_their_texts():
 
 PAIR = {"a": "0", "b": "1", "label": 1}
 SECOND = {"a": "2", "b": "3", "label": 0}
-# S18: file (relevant is .json, the others .jsonl), its lines, what is said. Each was accepted in silence, or said late.
+# File (relevant is .json, the others .jsonl), its lines, what is said.
 WRONG = [
     ("links/train", [PAIR, {**PAIR, "b": "99"}], r"links/train\.jsonl:2: id '99' is no document of this folder"),
     ("links/train", [{"a": "0", "b": "1"}], r"train\.jsonl:1: 'label': missing; found: a, b$"),

@@ -18,7 +18,7 @@ LIMIT = 48
 
 @pytest.fixture(scope="module")
 def passages(mini):
-    return mini_tasks.MiniTasks(mini.profile.build).by_id
+    return mini_tasks.MiniTasks(mini.build).by_id
 
 
 def occurrences(task, split):
@@ -204,7 +204,7 @@ def different(a, b):
 
 @pytest.mark.parametrize("wanted, expected", [(1000, 60), (40, 40), (41, 40)])
 def test_balanced_valid_and_matched(wanted, expected):
-    examples = mini_tasks.balanced(groups(10, 3), wanted, different, np.random.default_rng(0))
+    examples = mini_tasks.balance(groups(10, 3), wanted, different, np.random.default_rng(0))
     counts = Counter(label for _, label in examples)
     assert counts["yes"] == counts["no"] and expected - 4 <= len(examples) <= expected
     assert len({frozenset(pair) for pair, _ in examples}) == len(examples)
@@ -212,4 +212,4 @@ def test_balanced_valid_and_matched(wanted, expected):
 
 
 def test_without_a_valid_negative_no_pair_is_left():
-    assert mini_tasks.balanced(groups(1, 3), 100, different, np.random.default_rng(0)) == []
+    assert mini_tasks.balance(groups(1, 3), 100, different, np.random.default_rng(0)) == []
