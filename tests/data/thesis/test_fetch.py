@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import threading
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
@@ -19,6 +18,8 @@ from huggingface_hub import constants, errors
 
 from lib.config import paths, profiles
 from lib.data.builders import fetch, thesis
+from lib.data.written_once import SEAL
+from lib.store.sealed import read_seal
 from tests import thesis_files
 
 httpx2 = pytest.importorskip("httpx2")  # what the hub's library asks with; no dependency of ours
@@ -103,33 +104,24 @@ def root(tmp_path):
 
 def test_a_record_is_downloaded_once_and_its_checksum_kept(zenodo, root):
     zenodo.files["gt"] = b"gold"
-    get = partial(
-        fetch.everything,
-        {"wines.txt": zenodo.record, "wines.gt": f"{zenodo.url}/raw/gt"},
-        root,
-        root,
-        4,
-    )
-    get()
-    assert (root / "1" / "wines.txt").read_bytes() == TEXT and (
-        root / "wines.gt"
-    ).read_bytes() == b"gold"
-    assert fetch.sums(root)["wines.txt"] == hashlib.sha256(TEXT).hexdigest()
-    assert (
-        subprocess.run(
-            ["sha256sum", "-c", "../SHA256SUMS", "--ignore-missing"], cwd=root / "1"
-        ).returncode
-        == 0
-    )
+    sources = {"wines.txt": zenodo.record, "wines.gt": f"{zenodo.url}/raw/gt"}
+    fetch.fetch_all(sources, root, root, 4)
+    assert (root / "1/wines.txt").read_bytes() == TEXT
+    assert (root / "wines.gt").read_bytes() == b"gold"
+    assert read_seal(root / SEAL)["files"].keys() == {"1/wines.txt", "wines.gt"}
+    assert fetch.find_sums(root, ["wines.txt", "x"]) == {
+        "wines.txt": hashlib.sha256(TEXT).hexdigest(),
+        "x": None,
+    }
     asked = len(zenodo.asked)
-    get()
+    fetch.fetch_all(sources, root, root, 4)
     assert len(zenodo.asked) == asked and not list(root.rglob("*.part"))
 
 
 def test_a_half_download_goes_on(zenodo, root):
     (root / "1").mkdir()
     (root / "1" / "wines.txt.part").write_bytes(TEXT[:1000])
-    fetch.everything({"wines.txt": zenodo.record}, root, root, 4)
+    fetch.fetch_all({"wines.txt": zenodo.record}, root, root, 4)
     assert zenodo.asked[-1][1] == "bytes=1000-" and (root / "1" / "wines.txt").read_bytes() == TEXT
 
 
@@ -137,7 +129,7 @@ def test_a_server_that_begins_anew_gives_the_same_file(zenodo, root):
     zenodo.ranges = False
     (root / "1").mkdir()
     (root / "1" / "wines.txt.part").write_bytes(b"x" * 1000)
-    fetch.everything({"wines.txt": zenodo.record}, root, root, 4)
+    fetch.fetch_all({"wines.txt": zenodo.record}, root, root, 4)
     assert (root / "1" / "wines.txt").read_bytes() == TEXT
 
 
@@ -151,11 +143,11 @@ def test_what_is_cut_off_again_and_again_is_told_and_kept(zenodo, root, monkeypa
     with pytest.raises(
         ValueError, match=r"missing: wines\.txt: expected in .*without sending complete"
     ):
-        fetch.everything({"wines.txt": zenodo.record}, root, root, 4)
+        fetch.fetch_all({"wines.txt": zenodo.record}, root, root, 4)
     assert tries and not any(tries), "one line tells it"
     assert not (root / "1" / "wines.txt").exists()
     zenodo.cut = None
-    fetch.everything({"wines.txt": zenodo.record}, root, root, 4)
+    fetch.fetch_all({"wines.txt": zenodo.record}, root, root, 4)
     assert (root / "1" / "wines.txt").read_bytes() == TEXT
 
 
@@ -164,49 +156,24 @@ def test_a_wrong_checksum_is_refused_at_the_download(zenodo, root):
     with pytest.raises(
         ValueError, match=r"wines\.txt/content has not the md5:[0-9a-f]{32} of its record"
     ):
-        fetch.everything({"wines.txt": zenodo.record}, root, root, 4)
+        fetch.fetch_all({"wines.txt": zenodo.record}, root, root, 4)
     assert not list(root.rglob("wines.txt*"))
 
 
 def test_another_content_than_was_first_read_is_refused(root):
+    """Also after another file was read, whose sum joins the first one's."""
     (root / "by hand").mkdir()
-    (root / "by hand" / "wines.txt").write_bytes(TEXT)
-    assert fetch.pinned(root, "wines.txt", "https://x").parent.name == "by hand"
-    (root / "by hand" / "wines.txt").write_bytes(TEXT + b"!")
-    with pytest.raises(
-        ValueError,
-        match=r"wines\.txt: its sha256 is [0-9a-f]{64}, .*SHA256SUMS says [0-9a-f]{64}; del",
-    ):
-        fetch.pinned(root, "wines.txt", "https://x")
-
-
-@pytest.mark.parametrize(
-    "form", ["{}  wines.txt\n", "\n{} *./wines.txt\n\n", "{}  ./wines.txt\r\n", " {}\twines.txt"]
-)
-@pytest.mark.parametrize("case", [str.lower, str.upper])
-def test_checksums_that_a_person_wrote(root, form, case):
-    (root / "wines.txt").write_bytes(TEXT)
-    (root / "SHA256SUMS").write_text(form.format(case(hashlib.sha256(TEXT).hexdigest())))
-    assert fetch.pinned(root, "wines.txt", "https://x") == root / "wines.txt"
-    assert (root / "SHA256SUMS").read_text() == f"{hashlib.sha256(TEXT).hexdigest()}  wines.txt\n"
-    (root / "wines.txt").write_bytes(TEXT[1:])
-    (root / "SHA256SUMS").write_text(form.format(case(hashlib.sha256(TEXT).hexdigest())))
-    with pytest.raises(ValueError, match="SHA256SUMS says"):
-        fetch.pinned(root, "wines.txt", "https://x")
-
-
-@pytest.mark.parametrize(
-    "line", ["wines.txt", "0" * 63 + "  wines.txt", "wines.txt  " + "0" * 64, "0" * 64]
-)
-def test_a_checksum_that_cannot_be_read_is_told_with_its_line(root, line, monkeypatch):
-    (root / "SHA256SUMS").write_text("0" * 64 + f"  games.txt\n\n{line}\n")
-    monkeypatch.setenv("THESIS_DATA", str(root))
-    with pytest.raises(ValueError) as caught:
-        thesis.key_files(profiles.load("thesis"))
-    assert (
-        str(caught.value)
-        == f"{root}/SHA256SUMS:3: expected 64 hex digits and a name, got {line[:80]!r}"
-    )
+    wines = root / "by hand/wines.txt"
+    wines.write_bytes(TEXT)
+    assert fetch.fetch_file(root, "wines.txt", "https://x") == wines
+    wines.write_bytes(TEXT + b"!")
+    (root / "games.txt").write_bytes(TEXT)
+    fetch.fetch_file(root, "games.txt", "https://x")
+    with pytest.raises(ValueError, match=r"wines\.txt: its sha256 is \w{64}, .*seal\.json says \w{64}; del"):
+        fetch.fetch_file(root, "wines.txt", "https://x")
+    (root / SEAL).write_text("{}")
+    with pytest.raises(ValueError, match=r"seal\.json: expected .*; delete it"):
+        fetch.fetch_file(root, "wines.txt", "https://x")
 
 
 def test_an_archive_is_unpacked(zenodo, root, tmp_path):
@@ -217,34 +184,30 @@ def test_an_archive_is_unpacked(zenodo, root, tmp_path):
             shutil.make_archive(tmp_path / "a", "zip", tmp_path / "in"), "rb"
         ).read()
     }
-    fetch.everything({"dev_cite.csv": zenodo.record}, root, root, 4)
+    fetch.fetch_all({"dev_cite.csv": zenodo.record}, root, root, 4)
     assert (
-        fetch.pinned(root, "dev_cite.csv", zenodo.record)
+        fetch.fetch_file(root, "dev_cite.csv", zenodo.record)
         == root / "1" / "benchmark" / "dev_cite.csv"
     )
 
 
 def test_without_network_every_missing_thing_has_a_line(root, tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    profile = profiles.load("thesis")
+    build = profiles.load("thesis").build
+    sources = thesis.list_sources(build)
     with pytest.raises(ValueError) as caught:
-        fetch.everything(thesis.sources(profile), root, root, 4)
+        fetch.fetch_all(sources, root, root, 4)
     missing = str(caught.value).splitlines()
     assert all(line.startswith("missing: ") for line in missing)
-    records, files, places = 3, 2, 2 + 5 + 2
-    assert (
-        len(missing) == records + files + places
-        and len(thesis.sources(profile)) == 14 + files + places
-    )
+    records, files, places = 3, 2, 2 + 5
+    assert len(missing) == records + files + places and len(sources) == 14 + files + places
     told = f"missing: wines.txt: expected in {root}, from https://zenodo.org/records/4812960 ("
     assert [line for line in missing if line.startswith(told)]
     (pairs,) = (line for line in missing if "https://zenodo.org/records/4361695 (" in line)
-    names = {name for task in thesis.PAIRS for name in profile.build.tasks[task]}
+    names = {name for task in thesis.PAIRS for name in build.tasks[task]}
     assert {*pairs.split(": ")[1].split(", ")} == names, "one line a record"
-    assert any(
-        line.startswith(f"missing: {profile.build.news[0]}: build where there is a network")
-        for line in missing
-    )
+    told = f"missing: {build.news[0]}: build where there is a network"
+    assert [line for line in missing if line.startswith(told)]
     assert not [path for path in root.rglob("*") if path.suffix != ".part"]
 
 
@@ -268,7 +231,7 @@ def test_a_hub_that_cannot_be_reached_is_asked_once_and_its_library_is_quiet(
     places = [f"hf://{name}@{'1' * 40}/*.json" for name in ("a/b", "c/d", "e/f")]
     for build in (1, 2):
         with pytest.raises(ValueError) as caught:
-            fetch.everything({place: place for place in places}, root, root, 4)
+            fetch.fetch_all({place: place for place in places}, root, root, 4)
         assert len(asked) == build * (6 if answers else 1), (
             "first for the sizes, then for the files"
         )
@@ -285,10 +248,10 @@ def test_a_hub_that_cannot_be_reached_is_asked_once_and_its_library_is_quiet(
 def test_a_full_disk_is_told_before_anything_comes(zenodo, root, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2 * len(TEXT) - 1))
     with pytest.raises(ValueError, match=r": 0\.0 GB are needed on its disk, 0\.0 GB are free"):
-        fetch.everything({"wines.txt": zenodo.record}, root, root, 4)
+        fetch.fetch_all({"wines.txt": zenodo.record}, root, root, 4)
     assert not list(root.iterdir()) and len(zenodo.asked) == 1
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2 * len(TEXT)))
-    fetch.everything({"wines.txt": zenodo.record}, root, root, 4)
+    fetch.fetch_all({"wines.txt": zenodo.record}, root, root, 4)
 
 
 PLACE = "hf://datasets/a/b@" + "1" * 40 + "/data/*.parquet"
@@ -304,46 +267,46 @@ def cache(tmp_path, monkeypatch):
 
 
 def test_files_of_the_hubs_cache(cache):
-    assert [path.name[:11] for path in fetch.hub(PLACE)] == ["train-00000", "train-00001"]
+    assert [path.name[:11] for path in fetch.fetch_hub(PLACE)] == ["train-00000", "train-00001"]
 
 
 def test_a_damaged_blob_is_refused_by_its_checksum(cache):
-    path = fetch.hub(PLACE)[0].resolve()
+    path = fetch.fetch_hub(PLACE)[0].resolve()
     path.write_bytes(b"PAR0")
     with pytest.raises(
         ValueError, match=rf"parquet: the sha256 of {path} is [0-9a-f]{{64}}; delete the file"
     ):
-        fetch.hub(PLACE)
+        fetch.fetch_hub(PLACE)
 
 
 def test_a_small_blob_is_compared_with_the_name_that_git_gives_it(cache):
     place = "hf://datasets/a/b@" + "1" * 40 + "/README.md"
     thesis_files.put(cache, "datasets", "a/b", "1" * 40, {"README.md": b"words"})
-    blob = fetch.hub(place)[0].resolve()
+    blob = fetch.fetch_hub(place)[0].resolve()
     git = subprocess.run(["git", "hash-object", blob], capture_output=True, text=True, check=True)
     assert blob.name == git.stdout.strip()
     blob.write_bytes(b"sword")
     with pytest.raises(
         ValueError, match=rf"README\.md: the git_sha1 of {blob} is [0-9a-f]{{40}}; delete the file"
     ):
-        fetch.hub(place)
+        fetch.fetch_hub(place)
 
 
 def test_a_cache_copied_without_links_is_taken_with_a_warning(cache, recwarn):
-    for path in fetch.hub(PLACE):
+    for path in fetch.fetch_hub(PLACE):
         path.resolve().replace(path)
     assert not recwarn.list
     with pytest.warns(
         UserWarning,
         match="hub: files without a checksum as name, as copied links, are not verified",
     ):
-        assert len(fetch.hub(PLACE)) == 2
+        assert len(fetch.fetch_hub(PLACE)) == 2
 
 
 @pytest.mark.parametrize("listed", [True, False])
 def test_half_a_set_is_refused(cache, listed):
     """By the list of files in the cache; a cache without, as older libraries left it, by the number in the names."""
-    fetch.hub(PLACE)[1].unlink()
+    fetch.fetch_hub(PLACE)[1].unlink()
     (listing,) = cache.glob("*/trees/*.json")
     if not listed:
         listing.unlink()
@@ -351,7 +314,7 @@ def test_half_a_set_is_refused(cache, listed):
     with pytest.raises(
         ValueError, match="missing: .*: build where" if listed else "1 of 2 files are there; build"
     ):
-        fetch.hub(PLACE)
+        fetch.fetch_hub(PLACE)
 
 
 def test_a_moved_revision_is_one_line(zenodo, tmp_path):
@@ -368,7 +331,7 @@ def test_a_moved_revision_is_one_line(zenodo, tmp_path):
         "PYTHONPATH": str(paths.ROOT),
     }
     environment |= {"THESIS_DATA": str(tmp_path / "data"), "HF_HUB_OFFLINE": "0"}
-    code = f"from lib.data.builders import fetch; fetch.hub({PLACE!r})"
+    code = f"from lib.data.builders import fetch; fetch.fetch_hub({PLACE!r})"
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True
     )
