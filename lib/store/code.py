@@ -1,7 +1,7 @@
-"""Fingerprints of the code that computes a value: what would change the value counts, and nothing else.
+"""Fingerprints of the code that computes a value: what would change the value, and nothing else.
 
-Comments, docstrings, annotations and layout do not count, nor does the text of errors and warnings: what stands in
-`raise` and `warn`, and variables that are used only there.
+Comments, docstrings, annotations and layout do not count, nor does the text of errors, warnings and
+progress: what stands in `raise`, `warn` and `print`, and variables that are used only there.
 """
 
 import ast
@@ -15,21 +15,31 @@ ROOT = Path(__file__).parents[2]  # modules are read, not imported: importing to
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def fingerprint_code(modules: Iterable[str], stop: Collection[str] = ()) -> dict[str, str]:
+def fingerprint_code(modules: Iterable[str], stop: Iterable[str] = ()) -> dict[str, str]:
     """Fingerprint, by module, the modules and all of lib that they import, directly or not.
 
     Parameters
     ----------
     modules : iterable of str
         Names such as "lib.losses.cosine".
-    stop : collection of str
+    stop : iterable of str
         Modules and packages that are not entered, unless `modules` names them.
     """
+    return dict(_fingerprint_modules(tuple(modules), tuple(stop)))
+
+
+@functools.cache  # what a process has imported does not change with the files
+def _fingerprint_modules(modules: tuple[str, ...], stop: tuple[str, ...]) -> dict[str, str]:
     return {name: _fingerprint_source(_read(name)) for name in list_imported(modules, stop)}
 
 
+def fingerprint_module(module: str) -> str | None:
+    """The fingerprint of one module alone; None if there is none of that name."""
+    return None if _path(module) is None else _fingerprint_source(_read(module))
+
+
 def list_imported(modules: Iterable[str], stop: Collection[str] = ()) -> list[str]:
-    """The modules and all of lib that they import, sorted; imports for type checkers do not count."""
+    """The modules and all of lib that they import, sorted, but for imports of type checkers."""
     ends = tuple(f"{name}." for name in stop)
     reached = list(dict.fromkeys(modules))
     for module in reached:  # grows while it is read
@@ -46,7 +56,11 @@ def _imports(source: str) -> tuple[str, ...]:
     for node in _walk_code(ast.parse(source)):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif isinstance(node, ast.ImportFrom):
+            if node.level or not node.module:
+                raise ValueError(
+                    f"line {node.lineno}: a relative import; write the full name, lib...."
+                )
             for alias in node.names:  # `from lib.losses import cosine` means lib.losses.cosine
                 submodule = f"{node.module}.{alias.name}"
                 names.append(submodule if _path(submodule) else node.module)
@@ -65,11 +79,24 @@ def _walk_code(tree: ast.AST) -> Iterable[ast.AST]:
             waiting += ast.iter_child_nodes(node)
 
 
+def take_snapshot() -> str:
+    """Read all of lib as it is now, for all fingerprints of this process; a hash of it.
+
+    What a process has imported does not change with the files, so this comes first in a process.
+    """
+    return fingerprint({str(path): text for path, text in _read_everything().items()})
+
+
+@functools.cache
+def _read_everything() -> dict[Path, str]:
+    return {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("lib/**/*.py"))}
+
+
 def _read(module: str) -> str:
     path = _path(module)
     if path is None:
         raise ValueError(f"no source for module {module!r}: only modules of this project count")
-    return path.read_text(encoding="utf-8")
+    return _read_everything()[path]
 
 
 def _path(module: str) -> Path | None:
@@ -77,8 +104,12 @@ def _path(module: str) -> Path | None:
     if module.partition(".")[0] != "lib" or not module.replace(".", "_").isidentifier():
         return None
     path = ROOT.joinpath(*module.split("."))
-    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    return path if path.is_file() else None
+    path = (
+        path / "__init__.py"
+        if path / "__init__.py" in _read_everything()
+        else path.with_suffix(".py")
+    )
+    return path if path in _read_everything() else None
 
 
 @functools.cache
@@ -90,15 +121,18 @@ class _Bare(ast.NodeTransformer):
     """Takes out of a syntax tree what does not change any value that the code computes."""
 
     def __init__(self) -> None:
-        self.only_told: list[set[str]] = []  # by scope: names that only errors and warnings use
+        self.scopes: list[ast.AST] = []
+        self.messages: list[set[str]] = []  # by scope: names that only errors and warnings use
 
     def _visit_scope(self, node: ast.AST) -> ast.AST:
         body = node.body  # type: ignore[attr-defined]
         if ast.get_docstring(node, clean=False) is not None:  # type: ignore[arg-type]
             node.body = body[1:] or [ast.Pass()]  # type: ignore[attr-defined]
-        self.only_told.append(_names_of_messages(node))
+        self.scopes.append(node)
+        self.messages.append(_names_of_messages(node) if isinstance(node, _FUNCTIONS) else set())
         self.generic_visit(node)
-        self.only_told.pop()
+        self.scopes.pop()
+        self.messages.pop()
         return node
 
     visit_Module = visit_ClassDef = _visit_scope
@@ -114,7 +148,8 @@ class _Bare(ast.NodeTransformer):
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        node.annotation = ast.Constant(None)
+        if not isinstance(self.scopes[-1], ast.ClassDef):  # there pydantic and dataclass read it
+            node.annotation = ast.Constant(None)
         return self._visit_assignment(node, [node.target])
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
@@ -127,7 +162,7 @@ class _Bare(ast.NodeTransformer):
         names = {
             part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)
         }
-        if names and any(names <= told for told in self.only_told[-1:]):
+        if names and names <= self.messages[-1] and not _may_compute(node):
             return _without_text(node)
         return self.generic_visit(node)
 
@@ -139,13 +174,34 @@ class _Bare(ast.NodeTransformer):
 
 
 def _without_text(node: ast.AST) -> ast.AST:
-    """The node with every text in it emptied: which error is raised counts, what it says does not."""
+    """The node with every text emptied: which error is raised counts, what it says does not."""
     for part in ast.walk(node):
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
             part.value = ""
         elif isinstance(part, ast.JoinedStr):
             part.values = []
     return node
+
+
+def _may_compute(node: ast.AST) -> bool:
+    """Whether a statement calls what may do more than put words together."""
+    calls = [part.func for part in ast.walk(node) if isinstance(part, ast.Call)]
+    names = {
+        call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls
+    }
+    return not names <= {
+        "join",
+        "split",
+        "format",
+        "str",
+        "repr",
+        "len",
+        "sorted",
+        "min",
+        "max",
+        "map",
+        "type",
+    }
 
 
 def _names_of_messages(scope: ast.AST) -> set[str]:

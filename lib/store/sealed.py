@@ -1,6 +1,6 @@
-"""The one format of "written whole, with a checksum": a JSON file that lists files with their SHA-256.
+"""The one format of "written whole, with a checksum": a JSON file that lists files and their SHA-256.
 
-The seal is written last. Without it, or with another file than it lists, what lies beside it does not count.
+The seal is written last. Without it, or if a file differs from it, what lies beside it is void.
 """
 
 import json
