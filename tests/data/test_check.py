@@ -117,18 +117,18 @@ def test_what_is_there_is_counted_and_noted(folder, capsys):
 @pytest.mark.parametrize(
     ("texts", "splits", "message"),
     [
-        (["only one text"], {}, r"1 of 1 documents can be trained on, expected 8 \(left out: none\)$"),
+        (["one text"], {}, r"1 of 1 documents can be trained on, expected 8 \(left out: none\)$"),
         ([" "] * 20, {}, "0 of 20 documents can be trained on, expected 8"),
         (["the same"] * 20, {}, r"1 of 20 documents can be trained on, .*: 19 without text or"),
         (
             None,
             {"train": [(n, n % 2) for n in range(40)]},
-            r"0 of 40 documents can be trained on, .* 40 in tests\): give the task a small test.jsonl",
+            r"0 of 40 documents can be trained on, .* 40 in tests\): give the task a small test",
         ),
         (
             None,
             {"train": [(n, n % 4) for n in range(11)]},
-            "no class has 5 examples, one for each fold, the smallest class, '3', has 2 examples: give",
+            "no class has 5 examples, one for each fold, the smallest class, '3', has 2 examples:",
         ),
         (
             None,
@@ -178,7 +178,8 @@ def test_a_clustering_is_left_out_and_its_documents_are_trained_on(folder, write
 
 def test_errors_and_notes_of_each_file(tmp_path, folder, write, capsys):
     root = folder(**MOODS)
-    write(root / "diaries/documents.jsonl", {"id": 1, "text": "a"}, {"id": 2, "groups": "", "text": "b"})
+    diaries = [{"id": 1, "text": "a"}, {"id": 2, "groups": "", "text": "b"}]
+    write(root / "diaries/documents.jsonl", *diaries)
     write(root / "diaries/task/notes", "mine")
     mood = root / "letters/tasks/mood"
     write(mood / "val.jsonl", {"id": 1, "label": 0})
@@ -209,7 +210,7 @@ def test_a_folder_without_documents_is_one_line(tmp_path, capsys):
     (tmp_path / "documents/mine.txt").write_text(json.dumps({"text": "a"}))
     with pytest.raises(ValueError, match="expected one of documents.jsonl"):
         check.suggested(tmp_path)
-    for name, told in {"nowhere": "no such folder", "documents": "neither a dataset folder"}.items():
+    for name, told in (("nowhere", "no such folder"), ("documents", "neither a dataset folder")):
         code, lines = run_check(capsys, tmp_path / name)
         assert code == 2 and len(lines) == 1 and told in lines[0]
 

@@ -20,7 +20,8 @@ def root(tmp_path, write):
     diaries = ({"id": n, "text": "dear " * (n + 1)} for n in range(60))
     write(tmp_path / "diaries/documents.jsonl.xz", *diaries)
     write(tmp_path / "cards/documents.jsonl", *({"id": n, "text": f"card {n}"} for n in range(8)))
-    for split, rows in {"train": range(6), "validation": range(6, 10), "test": range(10, 16)}.items():
+    splits = {"train": range(6), "validation": range(6, 10), "test": range(10, 16)}
+    for split, rows in splits.items():
         examples = ({"id": n, "label": "ab"[n % 2]} for n in rows)
         write(tmp_path / f"letters/tasks/mood/{split}.jsonl", *examples)
     return tmp_path

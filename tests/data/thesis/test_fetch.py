@@ -169,7 +169,9 @@ def test_another_content_than_was_first_read_is_refused(root):
     wines.write_bytes(TEXT + b"!")
     (root / "games.txt").write_bytes(TEXT)
     fetch.fetch_file(root, "games.txt", "https://x")
-    with pytest.raises(ValueError, match=r"wines\.txt: its sha256 is \w{64}, .*seal\.json says \w{64}; del"):
+    with pytest.raises(
+        ValueError, match=r"wines\.txt: its sha256 is \w{64}, .*seal\.json says \w{64}; del"
+    ):
         fetch.fetch_file(root, "wines.txt", "https://x")
     (root / SEAL).write_text("{}")
     with pytest.raises(ValueError, match=r"seal\.json: expected .*; delete it"):
