@@ -150,25 +150,6 @@ def read_files(root):
     return {str(path.relative_to(root)): path.read_bytes() for path in held}
 
 
-@pytest.mark.smoke
-def test_two_processes_at_once_write_the_same_folder_once(tmp_path):
-    """Both begin while nothing is there; hash seeds differ."""
-    command = "import sys; from lib.data.build import main; sys.exit(main(['smoke']))"
-    written = []
-    for artifacts, seeds in {"together": ("1", "2"), "alone": ("3",)}.items():
-        processes = []
-        for seed in seeds:
-            environment = {"THESIS_ARTIFACTS": str(tmp_path / artifacts), "PYTHONHASHSEED": seed}
-            options = {"cwd": paths.ROOT, "env": os.environ | environment, "text": True}
-            words = [sys.executable, "-c", command]
-            processes.append(subprocess.Popen(words, stdout=subprocess.PIPE, **options))
-        printed = {process.communicate()[0] for process in processes}
-        assert [process.returncode for process in processes] == [0] * len(seeds)
-        assert len(printed) == 1
-        written.append(read_files(tmp_path / artifacts / "data"))
-    assert written[0] == written[1] and len(written[0]) > 20
-
-
 def test_a_damaged_folder_is_written_again_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
     monkeypatch.setattr(
