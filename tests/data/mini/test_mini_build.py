@@ -14,7 +14,6 @@ import pytest
 from lib.config import paths, profiles
 from lib.data import build, builders, check, sources
 from lib.data.builders.mini import gensim_files, mini_tasks
-from lib.store import code
 
 # Of the texts and examples of mini. The order of rows decides batches, hence bits: whoever changes
 # these changes every number of mini.
@@ -129,20 +128,17 @@ def test_settings_and_the_code_of_the_whole_builder_name_the_folder(tmp_path, mo
     root = builders.folder(settings, tmp_path)
     assert root.parent == tmp_path and root.name.startswith("mini-")
     assert builders.folder(settings.model_copy(update={"seed": 7}), tmp_path) != root
-    read = code._read
-    builder = "lib.data.builders.mini"
-    for module, same in {
-        f"{builder}.gensim_files": False,
-        f"{builder}.mini_tasks": False,
-        f"{builder}.wikitext": False,
-        "lib.data.task_files": True,
-    }.items():
+    fingerprint = builders.fingerprint_code
 
-        def edit(name, module=module):
-            return read(name) + "\nX = 1" if name == module else read(name)
+    def edit(modules, stop):
+        code = fingerprint(modules, stop)
+        parts = {name.rpartition(".")[2] for name in code}
+        assert {"mini", "gensim_files", "mini_tasks", "wikitext", "writing"} <= parts
+        assert not parts & {"task_files", "dataset_folder", "written_once", "sealed", "schema"}
+        return {**code, "lib.data.builders.mini.wikitext": "edited"}
 
-        monkeypatch.setattr(code, "_read", edit)
-        assert (builders.folder(settings, tmp_path) == root) == same, module
+    monkeypatch.setattr(builders, "fingerprint_code", edit)
+    assert builders.folder(settings, tmp_path) != root
 
 
 def read_files(root):
