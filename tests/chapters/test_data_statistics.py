@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from lib.store.cache import Cache
 
 from lib.chapters import data_statistics
 from lib.config import profiles
@@ -50,7 +49,7 @@ def test_the_scale_is_the_thesis_limit_over_the_teacher_s(limit, scale):
 
 
 @pytest.fixture
-def bench(tmp_path):
+def bench():
     """Both tokenizers take words; the student's adds two special tokens.
 
     The corpus has four documents to train on. Of two tasks, one classifies pairs, one retrieves.
@@ -69,33 +68,25 @@ def bench(tmp_path):
         classes=["no", "yes"],
     )
     search = Task(kind="retrieval", texts=texts, relevant={"a": ["b", "c"], "b": ["c"]})
-    counted = []
 
-    def count(bench, parts):
-        counted.append(len(parts))
-        return np.array([len(text.split()) for text in parts])
+    def count_tokens(bench, parts):
+        words = np.array([len(text.split()) for text in parts])
+        return pd.DataFrame({"longformer_tokens": words + 2, "sbert_tokens": words})
 
-    bench = FakeBench(
-        "mini",
-        token_table=lambda bench, parts: {"whole": np.array([len(t.split()) + 2 for t in parts])},
-        structural_teacher=lambda bench: SimpleNamespace(lengths=lambda parts: count(bench, parts)),
-    )
+    bench = FakeBench("mini", count_tokens=count_tokens)
     bench.corpus = SimpleNamespace(train=documents, validation=documents[3:])
     bench.tasks = {"pairs": pairs, "search": search}
     bench.classifications, bench.retrievals = ["pairs"], ["search"]
-    bench.cache, bench.counted = Cache(tmp_path), counted
     return bench
 
 
 def test_lengths_of_the_corpus_by_hand(bench):
-    for _ in ("counted", "kept"):
-        lengths = data_statistics.count_corpus_tokens(bench)
-        assert lengths.columns.tolist() == ["source", "split", "longformer_tokens", "sbert_tokens"]
-        assert lengths["longformer_tokens"].tolist() == [12, 41, 42, 102, 102]
-        assert lengths["sbert_tokens"].tolist() == [10, 39, 40, 100, 100]
-        assert lengths["split"].tolist() == ["train"] * 4 + ["validation"]
-        assert lengths["source"].tolist() == ["wikipedia"] * 3 + ["news"] * 2
-    assert sum(bench.counted) == 4, "each text once"
+    lengths = data_statistics.count_corpus_tokens(bench)
+    assert lengths.columns.tolist() == ["source", "split", "longformer_tokens", "sbert_tokens"]
+    assert lengths["longformer_tokens"].tolist() == [12, 41, 42, 102, 102]
+    assert lengths["sbert_tokens"].tolist() == [10, 39, 40, 100, 100]
+    assert lengths["split"].tolist() == ["train"] * 4 + ["validation"]
+    assert lengths["source"].tolist() == ["wikipedia"] * 3 + ["news"] * 2
 
 
 def test_tables_of_the_tasks_by_hand(bench):
