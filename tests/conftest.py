@@ -65,12 +65,12 @@ jaxtyping.install_import_hook(
 
 @pytest.fixture(scope="session", autouse=True)
 def dataset_folders_are_built_once(tmp_path_factory):
-    """Writing the folders of mini or smoke takes seconds: once for all tests, whatever artifact root a test has."""
-    from lib.data import builders
+    """Writing the folders of mini takes seconds: once for all tests, whatever their artifact root."""
+    from lib.data import builders, sources
 
+    home = tmp_path_factory.mktemp("data")
     with pytest.MonkeyPatch.context() as patch:
-        home = tmp_path_factory.mktemp("data")
-        patch.setattr(builders, "home", lambda: home)
+        patch.setattr(sources, "find_built", lambda build, _: builders.folder(build, home))
         yield
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import logging
 import os
 import sys
 import tempfile
@@ -109,6 +110,7 @@ class _Run:
         from nbclient.exceptions import DeadKernelError
         from papermill.exceptions import PapermillExecutionError
 
+        logging.getLogger("papermill").addHandler(logging.NullHandler())  # we say what is wrong
         os.environ["THESIS_PROGRESS"] = str(self.progress)  # the kernel inherits them
         os.environ["THESIS_PRODUCTS"] = str(self.products)
         source = nbformat.read(self.notebook, 4)

@@ -153,7 +153,9 @@ def describe_plans(plans: list[Plan]) -> str:
     lines = []
     for plan in plans:
         minutes = sum(entry.minutes for entry in plan.makes)
-        took = f"about {minutes:.0f} min in mini if everything is new"
+        took = f"about {minutes:.1f} min in mini if everything is new"
+        if plan.name == manifest.PUBLISHED:
+            took = "about a minute"
         if plan.note:
             took = f"took {duration(plan.note['seconds'])} last time"
         if not plan.reasons:
