@@ -21,7 +21,7 @@ from lib.store import progress, provenance
 
 NAME = "02_structural_loss"
 PARAMETERS = {"profile": "mini", "seeds": None, "only": "", "overrides": {}}
-SHELL = {"In": [""], "Out": {}, "get_ipython": None, "exit": object(), "_i": "1", "notebook": os}
+SHELL = {"In": [""], "Out": {}, "exit": object(), "_i": "1", "notebook": os}
 
 
 @pytest.fixture(autouse=True)
