@@ -188,7 +188,9 @@ def test_progress_is_a_bar_for_a_person_and_lines_for_the_runner(tmp_path, monke
 
 def test_opening_a_notebook_costs_no_heavy_import():
     heavy = "{'torch', 'transformers', 'gensim', 'pandas', 'matplotlib', 'numpy'}"
-    check = f"import sys, lib.runner.notebook, lib.runner.run_all; print(*{heavy} & set(sys.modules))"
+    check = (
+        f"import sys, lib.runner.notebook, lib.runner.run_all; print(*{heavy} & set(sys.modules))"
+    )
     environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
     done = subprocess.run(
         [sys.executable, "-c", check], env=environment, capture_output=True, text=True, check=True

@@ -147,7 +147,10 @@ def test_a_changed_run_draws_elsewhere_with_its_values(checkout):
 
 
 FAILURES = {
-    "an error": ("raise ValueError('\\n---\\nshapes differ')", "cell 4/5: ValueError: shapes differ"),
+    "an error": (
+        "raise ValueError('\\n---\\nshapes differ')",
+        "cell 4/5: ValueError: shapes differ",
+    ),
     "an error without words": ("raise ValueError", "cell 4/5: ValueError, without a message"),
     "a killed kernel": ("os.kill(os.getpid(), 9)", "cell 4/5: the kernel died"),
     "an exit": ("import sys; sys.exit(0)", "code cells did not run"),
@@ -252,9 +255,7 @@ def test_stale_and_missing_products_are_told_with_what_they_took(tmp_path, monke
         facts = {"files": {}, "kind": "student", "seconds": 90, "code": {"lib.losses.mse": "old"}}
         note.write_text(json.dumps(facts))
     products = ["student/a.json", "student/b.json", "record/gone.json"]
-    provenance.write_run(
-        notebook.stem, profile, files=[], inputs={}, seconds=61, products=products
-    )
+    provenance.write_run(notebook.stem, profile, files=[], inputs={}, seconds=61, products=products)
     plans = freshness.plan_all({notebook: []}, profile)
     assert "took 01:01 last time" in (told := freshness.describe_plans(plans))
     assert "1 of the products that it used are missing" in told
