@@ -1,6 +1,8 @@
-"""The notebooks in JupyterLab, in a real browser, opened and used as the README says: at smoke scale, two workers.
+"""The notebooks in JupyterLab, in a real browser, opened and used as the README says: at smoke
+scale, two workers.
 
-It needs Debian's Chromium and playwright (the extra `browser`); `tests/run.sh` runs it alone, as it measures seconds.
+It needs Debian's Chromium and playwright (the extra `browser`); `tests/run.sh` runs it alone, as it
+measures seconds.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ SETTINGS = {
     },  # cells out of sight stay in the page and can be counted
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
-# The numbers of the cells, `*` for one that waits or works; and what the one at work shows, a text for each output.
+# The numbers of the cells, `*` for one that waits or works; and what the one at work shows, a text
+# for each output.
 PROMPTS = "[...document.querySelectorAll('.jp-Notebook .jp-InputPrompt')].map(prompt => prompt.innerText).join(' ')"
 AT_WORK = """[...document.querySelectorAll('.jp-Notebook .jp-CodeCell')]
     .filter(cell => cell.querySelector('.jp-InputPrompt').innerText.includes('*')).slice(0, 1)
@@ -74,7 +77,8 @@ class Lab:
         self.page.keyboard.insert_text(re.sub('"[^"]*"', f'"{name}"', text, count=1))
 
     def run_all(self, until: str = "") -> list[str]:
-        """Run All Cells; the texts that a cell at work has shown, until one matches `until` or all cells are done."""
+        """Run All Cells; the texts that a cell at work has shown, until one matches `until` or all
+        cells are done."""
         before = self.page.evaluate(PROMPTS)
         self.menu("Run", "Run All Cells")
         self.page.wait_for_function(f"before => before !== {PROMPTS}", arg=before)
@@ -103,7 +107,8 @@ class Lab:
         return [process for process in below if "LokyProcess" in " ".join(command(process))]
 
     def check_end(self, name: str) -> None:
-        """The notebook came to its end without a warning, and every figure that it promises can be looked at."""
+        """The notebook came to its end without a warning, and every figure that it promises can be
+        looked at."""
         assert self.errors() == []
         cells = self.page.locator(".jp-Notebook .jp-Cell")
         assert f"notebook complete: {name}" in cells.last.inner_text()
@@ -136,7 +141,8 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    """A copy of the checkout: JupyterLab saves what is typed, and figures go where the notebooks are."""
+    """A copy of the checkout: JupyterLab saves what is typed, and figures go where the notebooks
+    are."""
     root = tmp_path_factory.mktemp("jupyterlab") / "checkout"
     left_out = shutil.ignore_patterns(".*", "artifacts", "tests", "__pycache__")
     shutil.copytree(paths.ROOT, root, ignore=left_out)
@@ -145,7 +151,8 @@ def checkout(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def lab(checkout):
-    """`./run_all.sh --lab notebooks/00_start_here.ipynb`, and a browser with a fresh profile that can reach it."""
+    """`./run_all.sh --lab notebooks/00_start_here.ipynb`, and a browser with a fresh profile that
+    can reach it."""
     config, token, port = checkout.parent / "config", secrets.token_hex(), free_port()
     for name, settings in SETTINGS.items():
         file = config / f"lab/user-settings/@jupyterlab/{name}.jupyterlab-settings"

@@ -1,4 +1,5 @@
-"""All notebooks, at the smallest scale, through the runner: what they leave behind is what counts."""
+"""All notebooks, at the smallest scale, through the runner: what they leave behind is what
+counts."""
 
 from __future__ import annotations
 
@@ -113,7 +114,8 @@ def test_a_second_run_reuses_everything_and_starts_no_kernel(first, artifacts):
 
 
 def test_two_runs_give_the_same_bytes(first, artifacts, tmp_path):
-    """Everything anew in other processes, under another artifact root: the CSVs of the first figures must repeat."""
+    """Everything anew in other processes, under another artifact root: the CSVs of the first
+    figures must repeat."""
     folder = paths.figures(profiles.load("smoke"))
     files = [folder / name for label in ("fig4_2", "fig4_1") for name in ENTRIES[label].files]
     before = {path.name: path.read_bytes() for path in files}

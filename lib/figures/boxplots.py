@@ -1,4 +1,5 @@
-"""Boxplots of Chapter 4 and Figure 5.3: one row per model, the tasks' normalised accuracy, best at the bottom."""
+"""Boxplots of Chapter 4 and Figure 5.3: one row per model, the tasks' normalised accuracy, best at
+the bottom."""
 
 import itertools
 import re
@@ -24,9 +25,12 @@ _PANELS = {  # columns of a figure -> scores, these divided by the best of their
 def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> pd.DataFrame:
     """Our accuracies beside the published ones: the data, and the CSV, of a boxplot figure.
 
-    records: columns model (identity), task, seed, value, perhaps chance (of the task) and collapsed (of the model).
-    band: `SeedNoise.band` of a model's mean normalised accuracy; None if unknown. Model is the name printed in that
-    figure, else the grid's, else the identity; normalized divides by the best accuracy of the task in its own column.
+    records: columns model (identity), task, seed, value, perhaps chance (of the task) and collapsed
+    (of the model).
+    band: `SeedNoise.band` of a model's mean normalised accuracy; None if unknown. Model is the name
+    printed in that
+    figure, else the grid's, else the identity; normalized divides by the best accuracy of the task
+    in its own column.
     Rows ascend by mean normalised accuracy, in Figure 5.3 within each round.
     """
     records = records.assign(collapsed=records.get("collapsed", False))
@@ -73,10 +77,13 @@ def boxplot(
     order: str = "published",
     rounds: dict[str, int | None] = roles.ROUNDS,
 ) -> Figure:
-    """Draw `boxplot_frame`'s data: our boxes and the published ones, the same rows in two columns with an axis each.
+    """Draw `boxplot_frame`'s data: our boxes and the published ones, the same rows in two columns
+    with an axis each.
 
-    A box holds the tasks. Dashed: the tasks' mean chance, divided as accuracies are; the published one is 1 / classes.
-    order: of the rows, "published", where models that the thesis lacks come first, or "ours". rounds: the profile's.
+    A box holds the tasks. Dashed: the tasks' mean chance, divided as accuracies are; the published
+    one is 1 / classes.
+    order: of the rows, "published", where models that the thesis lacks come first, or "ours".
+    rounds: the profile's.
     """
     printed = {
         f";{re.escape(name)}$": f";{text}" for name, text in roles.printed_rounds(rounds).items()
@@ -154,7 +161,8 @@ def boxplot(
 def seed_means(
     label: str, records: pd.DataFrame, keys: list[str], **more: tuple[str, str]
 ) -> pd.DataFrame:
-    """The keys, value (a mean over seeds), seeds (how many), chance and `more`; `ValueError` for a repeated record."""
+    """The keys, value (a mean over seeds), seeds (how many), chance and `more`; `ValueError` for a
+    repeated record."""
     repeated = records.loc[records.duplicated([*keys, "seed"]), [*keys, "seed"]]
     if len(repeated):
         raise ValueError(
@@ -191,7 +199,8 @@ def _category(label: str, model: str) -> str:
 
 
 def _palette(label: str, drawn: list[str]) -> dict[str, str]:
-    """Category -> colour, in the order of the legend; the same category has the same colour whatever rows are drawn."""
+    """Category -> colour, in the order of the legend; the same category has the same colour
+    whatever rows are drawn."""
     names = dict.fromkeys((*settings()["orders"].get(label, ()), *drawn))
     fills = settings()["fills"]["weightings" if label in figure_models.WEIGHTINGS else "others"]
     palette = dict(zip(names, itertools.cycle(fills), strict=False)) | settings()["fills"]["fixed"]

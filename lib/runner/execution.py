@@ -1,4 +1,5 @@
-"""Run one notebook through papermill, in a kernel of its own, and say in one line what went wrong."""
+"""Run one notebook through papermill, in a kernel of its own, and say in one line what went
+wrong."""
 
 import contextlib
 import json
@@ -191,7 +192,8 @@ def describe_incomplete(cells: list[Any], name: str) -> str:
 
 
 def end_children() -> None:
-    """Kill every process below this one; files are written atomically, so none is left half done."""
+    """Kill every process below this one; files are written atomically, so none is left half
+    done."""
     for _ in range(20):  # a process may start another between the listing and the kill
         children = psutil.Process().children(recursive=True)
         if not children:

@@ -73,9 +73,9 @@ def _list_changed_files(
     for entry in makes:
         for file in entry.paths(profile):
             # A filter on models may leave a figure nothing to show: then it was not noted either.
-            if file.name in noted or not profile.only:
-                if not file.is_file() or sha256(file) != noted.get(file.name):
-                    changed.append(file.name)
+            owed = file.name in noted or not profile.only
+            if owed and not (file.is_file() and sha256(file) == noted.get(file.name)):
+                changed.append(file.name)
         if f"{entry.label}.csv" in noted and not provenance.read(entry.label, profile):
             changed.append(f"{entry.label}.json")
     return changed

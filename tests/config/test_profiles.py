@@ -1,15 +1,13 @@
-"""Parameters: every profile and grid fits its schema, and whatever does not is one line that helps."""
+"""Parameters: every profile and grid fits its schema, and whatever does not is one line that
+helps."""
 
 from __future__ import annotations
 
 import json
 import pickle
-import re
-import shlex
 import shutil
 
 import pytest
-from ruamel.yaml import YAML
 
 from lib.config import manifest, paths, profiles
 
@@ -59,27 +57,6 @@ def own_file(tmp_path, monkeypatch):
             return profiles.load("own")
 
     return load
-
-
-def test_the_lines_of_contributing_work_in_a_profile_file(own_file):
-    text = (paths.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    command = re.search(r"--set (build=null .*?\n.*?)\n```", text)[1]
-    extended = re.search(r"with `extends: (\w+)`, `name: <name>` and what differs", text)[1]
-    values = {"extends": extended, "name": "own"}
-    for assignment in shlex.split(command.replace("\\\n", " ")):
-        key, _, value = assignment.partition("=")
-        *section, field = key.split(".")
-        (values.setdefault(section[0], {}) if section else values)[field] = YAML(typ="safe").load(
-            value
-        )
-    profile = own_file(values)
-    assert (
-        profile.build is None
-        and profile.data_roots == ("my_data",)
-        and profile.corpus.names == ("things",)
-    )
-    assert profile.tasks.names == ("KINDS",) and profile.corpus.train_documents == 32
-    assert profile.heads == profiles.load(extended).heads
 
 
 @pytest.mark.parametrize("section", ["corpus", "tasks", "training"])
@@ -195,7 +172,7 @@ def test_a_profile_is_plain_values_for_a_fingerprint():
         ),
         (
             {"overrides": ["corpus.folders=[../news]"]},
-            "corpus.folders.0.folder: expected the name of a folder in the data root, got '../news'",
+            "corpus.folders.0.folder: expected the name of a folder in a data root, got '../news'",
         ),
         (
             {"overrides": ["corpus.folders=[{folder: news, share: 0}]"]},

@@ -51,14 +51,16 @@ def records_of(models: dict[str, float], seeds: int = 1) -> pd.DataFrame:
 
 
 def all_models(label: str) -> pd.DataFrame:
-    """Records of every model of a figure: the published accuracies, a little worse for the later rows."""
+    """Records of every model of a figure: the published accuracies, a little worse for the later
+    rows."""
     frame = published.load(label)
     value = frame["accuracy"] * (1 - 0.002 * frame["row"] % 0.01)
     return frame.assign(model=frame["identity"], metric="accuracy", seed=0, value=value)
 
 
 def test_the_style_puts_back_what_it_set_and_nothing_else():
-    """The first pyplot figure of a kernel makes it interactive; undone at the end of `with`, no later one is shown."""
+    """The first pyplot figure of a kernel makes it interactive; undone at the end of `with`, no
+    later one is shown."""
     before = dict(plt.rcParams)
     try:
         plt.rcParams["interactive"] = False
@@ -106,7 +108,8 @@ class TestBoxplotFrame:
         assert cosine["seeds"].tolist() == [3] * 6 and frame["seeds"].tolist()[:6] == [1] * 6
         assert frame["normalized"].tolist() == pytest.approx([0.5] * 6 + [1.0] * 6)
         assert frame["band"].tolist() == [0.02] * 12
-        # Published values stay those of the whole published figure: SBERT leads ARXIV there, with .7628.
+        # Published values stay those of the whole published figure: SBERT leads ARXIV there, with
+        # .7628.
         arxiv = cosine.iloc[0]
         assert arxiv["published"] == pytest.approx(0.6268)
         assert arxiv["published_normalized"] == pytest.approx(0.6268 / 0.7628)
@@ -276,7 +279,8 @@ class TestBoxplot:
 
     @pytest.mark.parametrize("label", BOXPLOTS)
     def test_the_published_boxes_are_those_of_the_thesis(self, label):
-        """Beside ours, on the same rows: whatever we have, their edges and means are the recovered ones."""
+        """Beside ours, on the same rows: whatever we have, their edges and means are the recovered
+        ones."""
         data = figures.boxplot_frame(label, all_models(label).assign(value=0.5), band=0.01)
         ours, theirs = figures.boxplot(data, label).axes
         drawn = pd.read_csv(published.FOLDER / "boxplots.csv", keep_default_na=False).query(
@@ -310,7 +314,8 @@ class TestBoxplot:
         assert figure.legends[0].get_title().get_text().startswith("best row at the bottom\n")
 
     def test_a_few_low_values_do_not_take_the_axis(self):
-        """Where most lie, they have four fifths of it; what is on another scale is marked, in order, and has ticks."""
+        """Where most lie, they have four fifths of it; what is on another scale is marked, in
+        order, and has ticks."""
         records = records_of(
             {"MSE": 0.9, "cosine": 0.95, "Longformer": 0.92, "SBERT": 0.94, "own": 0.2}
         )
@@ -353,7 +358,8 @@ class TestBoxplot:
 
     @pytest.mark.parametrize("chance", [0.2, 0.5, None])
     def test_chance_is_marked_in_both_columns(self, chance):
-        """Ours from the records, the published one from the number of classes, normalised as accuracies are."""
+        """Ours from the records, the published one from the number of classes, normalised as
+        accuracies are."""
         records = records_of({"MSE": 0.4, "cosine": 0.8})
         records = records if chance is None else records.assign(chance=chance)
         data = figures.boxplot_frame("fig4_2", records, band=None)
@@ -458,7 +464,8 @@ class TestBoxplot:
 
 
 def test_the_same_best_score_on_every_task_is_not_squeezed():
-    """The room above the cut is nothing: one model alone is the best of each task, and chance lies far below."""
+    """The room above the cut is nothing: one model alone is the best of each task, and chance lies
+    far below."""
     axis = Figure().add_subplot()
     squeeze(axis, np.array([*6 * [1.0], 0.6]))
     assert np.isfinite(axis.get_xlim()).all()
@@ -535,7 +542,8 @@ class TestLengths:
         curve = frame[(frame["split"] == "train") & (frame["source"] == "wikipedia")].set_index(
             "bin_lo"
         )
-        # The published bins of the training split are [1, 31), [31, 61), ...; one bin below them catches the rest.
+        # The published bins of the training split are [1, 31), [31, 61), ...; one bin below them
+        # catches the rest.
         assert curve["value"][[0, 1, 31]].tolist() == [25.0, 25.0, 50.0]
         assert curve["published"][[1, 31]].tolist() == pytest.approx([0.664344, 6.383464])
         assert frame.groupby(["split", "source"])["value"].sum().tolist() == pytest.approx(
@@ -564,7 +572,8 @@ class TestLengths:
         )
 
     def test_lengths_of_a_model_at_one_eighth_lie_on_the_thesis_axis(self):
-        """15 of our tokens are 120 of the thesis', so a bin of four published ones holds as many of our lengths."""
+        """15 of our tokens are 120 of the thesis', so a bin of four published ones holds as many of
+        our lengths."""
         tokens = list(range(1, 31))
         lengths = {
             "split": "train",
@@ -633,7 +642,8 @@ class TestLengths:
         )
 
     def test_ecdf_of_one_s_own_tasks(self):
-        """A third row of panels, taller than the thesis' figure; nothing published stands beside them."""
+        """A third row of panels, taller than the thesis' figure; nothing published stands beside
+        them."""
         names = ["letters", "minutes"]
         lengths = [
             {"task": name, "split": "train", "longformer_tokens": 9, "sbert_tokens": 9}

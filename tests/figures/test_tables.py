@@ -78,7 +78,8 @@ def test_latex_escapes(text, escaped):
 
 
 def test_screen():
-    """Texts are whole and escaped, numbers stand to the right, and a long table waits for a click."""
+    """Texts are whole and escaped, numbers stand to the right, and a long table waits for a
+    click."""
     page = tables.render(
         "html", shown(pd.DataFrame({"finding": ["x < y " * 30], "effect": [-0.25]}))
     )

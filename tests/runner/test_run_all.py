@@ -1,4 +1,5 @@
-"""The runner, end to end: a small checkout with two tiny notebooks, run in processes as a person would."""
+"""The runner, end to end: a small checkout with two tiny notebooks, run in processes as a person
+would."""
 
 from __future__ import annotations
 
@@ -231,7 +232,7 @@ def test_a_label_runs_its_whole_notebook():
     mini = profiles.load("mini")
     asked = command_line.select_notebooks(mini, ["fig4_2", "03"])
     assert [path.stem for path in asked] == ["02_structural_loss", "03_composite_analysis"]
-    assert {"tab4_3", "fig4_2", "fig4_3"} <= {entry.label for entry in [*asked.values()][0]}
+    assert {"tab4_3", "fig4_2", "fig4_3"} <= {entry.label for entry in next(iter(asked.values()))}
     published = command_line.select_notebooks(profiles.load("published"), [])
     assert [path.stem for path in published] == ["published"]
     with pytest.raises(profiles.ParameterError, match="nothing of it was published"):

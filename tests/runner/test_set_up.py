@@ -1,4 +1,5 @@
-"""Set-up: an environment that fits is used, .venv is made whole or not at all, nobody's own is touched."""
+"""Set-up: an environment that fits is used, .venv is made whole or not at all, nobody's own is
+touched."""
 
 from __future__ import annotations
 
@@ -184,7 +185,8 @@ def test_a_failed_installation_says_why_and_is_tried_again(clone):
 
 @pytest.mark.smoke
 def test_a_set_up_killed_during_pip_is_done_again_by_one_that_waits(clone):
-    """pip waits for an index that never answers; the second set-up waits for the first one's pip."""
+    """pip waits for an index that never answers; the second set-up waits for the first one's
+    pip."""
     (clone / "requirements.lock").write_text("no-such-package==1.0\n")
     with socket.create_server(("127.0.0.1", 0)) as index:
         url = f"http://127.0.0.1:{index.getsockname()[1]}/"
