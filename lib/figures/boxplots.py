@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import INK, settings, labelled, rows_from_top, squeeze, style
+from lib.figures.style import INK, labelled, rows_from_top, settings, squeeze, style
 from lib.published import figure_models
 
 UNTRAINED = ("Longformer", "SBERT")  # the base checkpoint and the structural teacher
@@ -39,9 +39,7 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
         future_stack=True
     )
     for (model, seed, task), value in runs[~runs.between(0, 1)].items():
-        raise ValueError(
-            f"{label}: {model!r}, seed {seed}, on {task} has {value}: expected an accuracy from 0 to 1"
-        )
+        raise ValueError(f"{label}: {model!r}, seed {seed}, on {task} has {value}: expected 0 to 1")
     twins = {"accuracy": "published", "normalized": "published_normalized"}
     theirs = pd.DataFrame(columns=["identity", "task", *twins], dtype=object)
     if not label.startswith(("figA_", "figB_")):
@@ -65,8 +63,8 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
     frame = frame.sort_values(
         [*orders], key=lambda column: column.map(orders[column.name].index), ignore_index=True
     )
-    kept = "model task value published normalized published_normalized seeds band collapsed chance identity"
-    return frame[kept.split()]
+    kept = ["model", "task", "value", "published", "normalized", "published_normalized", "seeds"]
+    return frame[[*kept, "band", "collapsed", "chance", "identity"]]
 
 
 @style()
@@ -135,11 +133,11 @@ def boxplot(
         squeeze(axis, np.array([*normalized, level]))
         axis.set(title=name, xlabel="normalised accuracy")
         axis.grid(axis="y", visible=False)
-    facts = models[["short", "seeds", "collapsed"]].max().itertuples(index=False)
-    names = [
-        short + " †" * bool(collapsed) + f" ×{seeds}" * (seeds > 1)
-        for short, seeds, collapsed in facts
-    ]
+    names = []
+    for row in models[["short", "seeds", "collapsed"]].max().itertuples(index=False):
+        mark = " †" if row.collapsed else ""
+        count = f" ×{row.seeds}" if row.seeds > 1 else ""
+        names.append(f"{row.short}{mark}{count}")
     # Long names: no more than half of the width for them (0.6 em a character).
     rows_from_top(
         axes[0], names, fontsize=min(8.8, 0.5 * width * 72 / (0.6 * (3 + max(map(len, names)))))
@@ -177,16 +175,15 @@ def seed_means(
 
 
 def _note(data: pd.DataFrame) -> str:
+    """How many seeds the rows have, and what else a reader should know of them."""
     least, most = data["seeds"].min(), data["seeds"].max()
-    note = f"{least} seed{'s' if least > 1 else ''} " + (
-        "each" if least == most else f"unless marked ×{most}"
-    )
-    note += (
-        "; no seed noise band" if data["band"].isna().all() and data["value"].notna().any() else ""
-    )
-    return note + (
-        "; †: collapsed, all embeddings point one way" if data["collapsed"].any() else ""
-    )
+    seeds = "1 seed" if least == 1 else f"{least} seeds"
+    parts = [f"{seeds} each" if least == most else f"{seeds} unless marked ×{most}"]
+    if data["band"].isna().all() and data["value"].notna().any():
+        parts.append("no seed noise band")
+    if data["collapsed"].any():
+        parts.append("†: collapsed, all embeddings point one way")
+    return "; ".join(parts)
 
 
 def _category(label: str, model: str) -> str:

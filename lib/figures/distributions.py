@@ -11,20 +11,13 @@ from scipy.stats import gaussian_kde
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import INK, settings, labelled, rows_from_top, style
+from lib.figures.style import INK, labelled, rows_from_top, settings, style
 
-_BIN, _COARSE = (
-    30,
-    120,
-)  # tokens, as published and for scaled lengths: 120 are 15 of ours times eight
-_LIMIT, _TEACHER_LIMIT = (
-    4096,
-    384,
-)  # what the student reads, longer texts are one open bin; the structural teacher
-_PUBLISHED = (
-    "wikipedia",
-    "news",
-)  # the sources of the thesis; a corpus has the folders that it has
+_BIN = 30  # tokens, as published
+_COARSE = 120  # tokens, for scaled lengths: 15 of ours times eight
+_LIMIT = 4096  # tokens that the student reads; longer texts are one open bin
+_TEACHER_LIMIT = 384  # tokens that the structural teacher reads
+_PUBLISHED = ("wikipedia", "news")  # the sources of the thesis; a corpus has folders of its own
 _LINES = {"test": "-", "train": "--"}
 _SPLITS = ("train", "validation")
 _ROWS = {"ours": ("value", "over_384"), "published": ("published", "over_384_published")}

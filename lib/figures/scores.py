@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from lib import published
 from lib.config import roles
 from lib.figures.boxplots import seed_means
-from lib.figures.style import COLORS, INK, settings, labelled, rows_from_top, style
+from lib.figures.style import COLORS, INK, labelled, rows_from_top, settings, style
 
 
 def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:

@@ -101,7 +101,7 @@ def write(label: str, data: pd.DataFrame, content: dict[str, bytes], folder: Pat
     """Write the files of a figure or table, by suffix; `ValueError` if there is nothing to show."""
     if data.empty:
         raise ValueError(
-            f"{label}: nothing to save, the data frame is empty; did `only` filter every variant out?"
+            f"{label}: nothing to save, the data frame is empty; did `only` leave out all variants?"
         )
     files = {folder / f"{label}{suffix}": text for suffix, text in content.items()}
     for file, text in files.items():
