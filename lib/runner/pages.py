@@ -29,7 +29,6 @@ from lib.statistics.verdicts import (
 )
 from lib.store.files import write_atomically
 from lib.words import (
-    MISSING,
     bullets,
     comparison,
     count,
