@@ -387,8 +387,8 @@ def _start_and_teachers(tables: Tables) -> list[str]:
         for rival, words in (("SBERT", "SBERT"), ("Longformer", "the untrained base")):
             leads = tables.leads(name, rival)
             told.append(
-                f"With {part} the final students minus {words} is {signed(leads[0])} to "
-                f"{signed(leads[-1])}, the range over {count(len(leads), 'student')}."
+                f"Students minus {words}, with {part}: {signed(leads[0])} to {signed(leads[-1])}, "
+                f"the range over {count(len(leads), 'student')}."
             )
     found = tables.retrieval()
     best = found.reindex([*list_students()]).max()
