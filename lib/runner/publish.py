@@ -129,7 +129,7 @@ def main() -> None:
     try:
         copies = publish(paths.run_folder(profile) / "executed")
     except ValueError as error:
-        parser.error(str(error))
+        parser.exit(2, f"{parser.prog}: {error}\n")
     size = sum(path.stat().st_size for path in copies)
     print(f"{len(copies)} notebooks, {size / 1e6:.1f} MB: {FOLDER.relative_to(paths.ROOT)}")
 
