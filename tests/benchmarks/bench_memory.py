@@ -105,61 +105,54 @@ def stage(name: str, folder: Path, documents: int) -> None:
     import torch
 
     from lib.config import profiles
-    from lib.distillation.variants import parse
-    from lib.experiments import contextual_teacher, structural_teacher, student_training, text_sets
+    from lib.experiments.bench import Bench
     from lib.news import embedders, inputs
 
     torch.set_num_threads(1)
     model, trained = str(folder / "model"), documents - HELD_OUT
-    changes = {"build": None, "data_root": str(folder / "data"), "tasks.folders": {}, "width": 0.16}
-    changes |= {
+    changes = {
+        "build": None,
+        "data_roots": [str(folder / "data")],
+        "tasks.folders": {},
+        "width": 0.16,
         "corpus.folders": [{"folder": "synthetic", "share": 1.0}],
         "corpus.train_documents": trained,
-    }
-    changes |= {
         "corpus.validation_documents": HELD_OUT,
         "training.documents": trained,
-        "final.documents": trained,
-    }
-    changes |= {
-        "structural_teacher.model": model,
-        "structural_teacher.sha256": None,
-        "student.model": model,
-    }
-    changes |= {
-        "structural_teacher.max_tokens": 128,
         "training.batch_size": BATCH,
         "training.cca_batch_size": BATCH,
-    }
-    changes |= {"contextual_teacher.epochs": 1, "training.checkpoint_every": 500}
-    changes |= {
+        "training.checkpoint_every": 500,
+        "final.documents": trained,
+        "structural_teacher.model": model,
+        "structural_teacher.sha256": None,
+        "structural_teacher.max_tokens": 128,
+        "student.model": model,
+        "contextual_teacher.epochs": 1,
         "news.events": "reports/events",
         "news.texts": ["synthetic"],
         "news.documents": trained * 10 // 11,
-    }
-    changes |= {
         "news.words": WORDS,
         "news.max_tokens": 128,
         "news.tokens": "random",
         "news.batch_size": BATCH,
     }
-    profile = profiles.load("smoke", overrides=changes)
+    bench = Bench(profiles.load("smoke", overrides=changes))
     if name == "corpus":
-        text_sets.corpus(profile)
+        _ = bench.corpus
     elif name == "tokens":
-        text_sets.token_ids("train", profile)
+        bench.token_ids("train")
     elif name == "teacher":
-        structural_teacher.embeddings("train", profile)
+        bench.structural("train")
     elif name == "paragraph vector":
-        contextual_teacher.paragraph_vector("DM;100;lowercase;2", profile)
+        bench.paragraph_vector("DM;100;lowercase;2")
     elif name == "training":
-        student_training.train_student(parse("MSE"), 0, profile)
+        bench.embeddings("MSE", 0)
     elif name == "news teacher":
-        for use in inputs.texts(profile):
-            inputs.read(use, profile)
-        inputs.inputs_of(profile)
+        for use in inputs.texts(bench):
+            inputs.read(use, bench)
+        inputs.inputs_of(bench)
     else:
-        embedders.of("bag;cosine", 0, profile)
+        embedders.of("bag;cosine", 0, bench)
     print(time.perf_counter() - began)
 
 
