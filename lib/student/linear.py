@@ -1,7 +1,8 @@
 """Linear layers by oneDNN on a CPU with AVX2 or AVX-512; PyTorch would leave them to MKL.
 
 MKL uses half of an AMD processor with AVX-512, where oneDNN is up to 1.9 times as fast
-(`tests/benchmarks/bench_linear.py`).
+(`tests/benchmarks/bench_linear.py`). With AVX2 alone MKL would take .72 to .79 of the time in
+training; oneDNN gives a row the same bits in any batch.
 """
 
 import torch

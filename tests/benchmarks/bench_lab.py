@@ -1,15 +1,16 @@
 """Where the time of a lab run goes: one student of each kind, with the profile's sizes, by stage.
 
-    THESIS_DATA=... python tests/benchmarks/bench_lab.py                          # lab, this machine
-    THESIS_DATA=... python tests/benchmarks/bench_lab.py --profile lab_gpu        # the published counts, on a GPU
-    python tests/benchmarks/bench_lab.py --profile smoke --out results.md         # checks the code, in a minute or two
-    python tests/benchmarks/bench_lab.py --profile mini --paragraph-vectors       # minutes for a million words, by size
+    THESIS_DATA=... python tests/benchmarks/bench_lab.py     # lab, this machine
+    THESIS_DATA=... python tests/benchmarks/bench_lab.py --profile lab_gpu  # the published counts
+    python tests/benchmarks/bench_lab.py --profile smoke --out results.md  # checks the code
+    python tests/benchmarks/bench_lab.py --profile mini --paragraph-vectors  # by words
 
-One process and one thread, in an artifact root of its own that begins empty and is removed. What all students share is
-timed once: token ids, the teacher pass (the structural teacher over all texts), the Paragraph Vector, the base. Then
-for each student its training, the embedding of all texts, and its heads on all tasks. Seconds are of the wall. Last
-comes this device's line of `params/costs.yaml`, by which `./run_all.sh <profile> --dry-run` reckons: operations in a
-second of training the first student and of embedding with it.
+One process and one thread, in an artifact root of its own that begins empty and is removed. What
+all students share is timed once: token ids, the teacher pass (the structural teacher over all
+texts), the Paragraph Vector, the base. Then for each student its training, the embedding of all
+texts, and its heads on all tasks. Seconds are of the wall. Last comes this device's line of
+`params/costs.yaml`, by which `./run_all.sh <profile> --dry-run` reckons: operations in a second of
+training the first student and of embedding with it.
 """
 
 from __future__ import annotations
@@ -88,7 +89,9 @@ def stages(profile) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
 
 
 def rate(profile, device: str, seconds: dict[str, float]) -> str:
-    """The device's line of `rates` in params/costs.yaml: operations by `costs.operations`. seconds: of one student."""
+    """The device's line of `rates` in params/costs.yaml: operations by `costs.operations`. seconds:
+    of one student.
+    """
     from lib.experiments import models, text_sets
     from lib.ledger import costs
 
@@ -102,8 +105,11 @@ def rate(profile, device: str, seconds: dict[str, float]) -> str:
 
 
 def paragraph_vectors(profile) -> str:
-    """The lines of `paragraph_vectors` in params/costs.yaml: minutes of processor time for a million words, a straight
-    line over the published dimensions. Trained on 1,000 documents of the corpus, a fifth of which are embedded."""
+    """The lines of `paragraph_vectors` in params/costs.yaml: minutes of processor time for a
+    million words, a straight line over the published dimensions. Trained on 1,000 documents of the
+    corpus, a fifth of which
+    are embedded.
+    """
     import numpy as np
 
     from lib.experiments import text_sets
