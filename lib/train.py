@@ -169,7 +169,7 @@ def _make_student(
     bench: Bench, lesson: Lesson, variant: variants.Variant, seed: int
 ) -> tuple[Any, list[float]]:
     """The trained student and its losses, with a bar of tokens; a student that is kept is read."""
-    from lib.experiments import models, rows, students
+    from lib.experiments import models, products, students
 
     product = bench.student_product(variant, seed)
     total = sum(len(ids) for ids in lesson.documents.token_ids)
@@ -188,9 +188,9 @@ def _make_student(
                 lesson, checkpoint=checkpoint, callbacks=[advance]
             )
             return student, losses
-        weights = rows.make_student(bench.cache, product, lesson, [advance], resumable=True)
+        weights = products.make_student(bench.cache, product, lesson, [advance], resumable=True)
         bar.n = total
-    student = students.unpack_weights(students.make_student(lesson), weights)
+    student = models.unpack_weights(students.make_student(lesson), weights)
     note = bench.cache.find(product) or {}
     return student.to(models.find_device()), note["loss"]
 

@@ -126,7 +126,7 @@ def measure_numbers(bench: Bench) -> dict[str, float]:
     structural_updates_ratio: how many documents the final students see for one that the structural
     loss does not mask.
     """
-    lengths = prepare_bench(bench).structural("train")["lengths"]
+    lengths = prepare_bench(bench).structural("train")["lengths"][:]
     unmasked = (lengths <= bench.profile.training.max_structural_len).mean()
     return {"structural_updates_ratio": 1 / float(unmasked)}
 

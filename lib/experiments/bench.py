@@ -30,9 +30,9 @@ from lib.data.dataset_folder import Documents, content
 from lib.data.task_files import Task
 from lib.distillation import variants
 from lib.distillation.variants import Variant
-from lib.experiments import judging, models, ranking, rows, students
+from lib.experiments import encoders, judging, models, products, ranking, students
 from lib.experiments.judging import Examples
-from lib.experiments.rows import Encoder
+from lib.experiments.products import Encoder
 from lib.store import code, parallel, progress
 from lib.store.cache import Cache, Code, NotComputed, Product, Rows, hash_content, hash_items
 from lib.store.files import fingerprint
@@ -137,12 +137,12 @@ class Bench:
         }
         count = None
         if any(folder.min_tokens for folder in section.folders):
-            inputs["student"] = rows.name_base(self.profile.student)
+            inputs["student"] = products.name_base(self.profile.student)
 
             def count(texts: Sequence[str]) -> Sequence[int]:
                 return self.token_table(texts)["whole"][:]
 
-        product = Product("corpus", inputs, (rows.find_code("lib.data.corpus"),))
+        product = Product("corpus", inputs, (products.find_code("lib.data.corpus"),))
         draw = functools.partial(corpora.draw, section, folders, held_out, count)
         return Corpus.read(self.cache.arrays(product, draw), folders)
 
@@ -237,8 +237,8 @@ class Bench:
         """`ids` of each text for the student, int32, and `whole`, its tokens if none were cut."""
         section = self.profile.student
         packages = ("transformers", "tokenizers")
-        product = Product("tokens", rows.name_base(section), (rows.TOKENS_CODE,), packages)
-        return self.cache.rows(product, texts, rows.TokenRows(section))
+        product = Product("tokens", products.name_base(section), (products.TOKENS_CODE,), packages)
+        return self.cache.rows(product, texts, encoders.TokenRows(section))
 
     def count_tokens(self, texts: Sequence[str]) -> pd.DataFrame:
         """Before any cut: `longformer_tokens`, special ones included; `sbert_tokens`, without."""
@@ -253,8 +253,8 @@ class Bench:
         return {"embeddings": vectors, "lengths": self._structural_lengths(texts)}
 
     def _structural_lengths(self, texts: Sequence[str]) -> Rows:
-        product = self._structural_product("lengths", rows.TEACHER_CODE)
-        make = rows.LengthRows(self.profile.structural_teacher)
+        product = self._structural_product("lengths", products.TEACHER_CODE)
+        make = encoders.LengthRows(self.profile.structural_teacher)
         return self.cache.rows(product, texts, make)["lengths"]
 
     def base_student(self):
@@ -265,7 +265,7 @@ class Bench:
 
     def structural_teacher(self):
         """The structural teacher, an `SBERT`."""
-        return rows.load_structural_teacher(self.profile.structural_teacher, self.device)
+        return encoders.load_structural_teacher(self.profile.structural_teacher, self.device)
 
     def _structural_product(self, kind: str, computed_by: Code) -> Product:
         section = self.profile.structural_teacher
@@ -281,7 +281,7 @@ class Bench:
         if self.cache.find(product) is None:
             self._run_jobs([self._paragraph_vector_job(label, 0, [])], "Paragraph Vectors")
         note = self.cache.find(product) or {}
-        return {name: note[name] for name in rows.FACTS}
+        return {name: note[name] for name in products.FACTS}
 
     def contextual(self, label: str, texts: Sequence[str], seed: int = 0) -> students.SideBySide:
         """(texts, dim) rows of a Paragraph Vector; of a compound its parts side by side."""
@@ -290,7 +290,7 @@ class Bench:
             if not self._has_paragraph_vector(part, seed, texts):
                 self._run_jobs([self._paragraph_vector_job(part, seed, texts)], "Paragraph Vectors")
             product = self._paragraph_vector_product(part, seed)
-            encoder = rows.name_paragraph_vector_rows(self.cache, product)
+            encoder = products.name_paragraph_vector_rows(self.cache, product)
             parts.append(self.cache.rows(encoder.table, texts, encoder.make)["vectors"])
         return students.SideBySide(parts)
 
@@ -312,11 +312,11 @@ class Bench:
             "texts": hash_content(self.first_texts(settings.documents).names),
         }
         packages = ("gensim", "nltk", "numpy", "scipy")
-        return Product("paragraph_vector", inputs, (rows.PARAGRAPH_VECTOR_CODE,), packages)
+        return Product("paragraph_vector", inputs, (products.PARAGRAPH_VECTOR_CODE,), packages)
 
     def _has_paragraph_vector(self, label: str, seed: int, texts: Sequence[str]) -> bool:
         product = self._paragraph_vector_product(label, seed)
-        encoder = rows.name_paragraph_vector_rows(self.cache, product)
+        encoder = products.name_paragraph_vector_rows(self.cache, product)
         there = self.cache.has_rows(encoder.table, texts)
         return there and self.cache.find(product) is not None
 
@@ -324,13 +324,13 @@ class Bench:
         product = self._paragraph_vector_product(label, seed)
         settings = self.profile.reseeded(seed).contextual_teacher
         train = functools.partial(
-            rows.train_paragraph_vector,
+            products.train_paragraph_vector,
             label,
             self.profile.width,
             self.first_texts(settings.documents),
             settings.model_dump(exclude={"documents"}),
         )
-        return rows.embed_paragraph_vector, (self.cache, product, train, texts)
+        return products.embed_paragraph_vector, (self.cache, product, train, texts)
 
     # ---- students -------------------------------------------------------------------------------
 
@@ -378,7 +378,7 @@ class Bench:
             "losses": variant.losses,
             "arguments": variant.structural and variants.structural_loss(variant.structural),
             "seed": seed,
-            "base": rows.name_base(self.profile.student),
+            "base": products.name_base(self.profile.student),
             "training": settings.model_dump(mode="json", exclude=unread),
             "computed": [self.device, self.precision, models.count_processes()],
             "documents": self._hash_documents("train", variant),
@@ -391,7 +391,7 @@ class Bench:
         stop = ["lib.losses", "lib.distillation.variants"]
         stop += [] if variant.contextual else _CONTEXTUAL
         stop += [] if variant.pooling == "cls" else ["lib.student.cls"]
-        training = rows.find_code("lib.experiments.students", stop=stop)
+        training = products.find_code("lib.experiments.students", stop=stop)
         packages = ["torch", "transformers", "accelerate"]
         packages += ["scikit-learn"] if variant.contextual else []
         losses = Code(tuple(_find_loss_modules(variant)))
@@ -424,18 +424,18 @@ class Bench:
         """What embeds with a model; a student must be there."""
         computed = [self.device, self.precision]
         if variant.kind == "base":
-            return rows.name_encoder(self.profile.student, computed)
+            return products.name_encoder(self.profile.student, computed)
         if variant.kind == "student":
             product = self.student_product(variant, seed)
             section = self.profile.student
-            return rows.name_encoder(section, computed, variant.pooling, self.cache, product)
+            return products.name_encoder(section, computed, variant.pooling, self.cache, product)
         section = self.profile.structural_teacher
         if variant.kind == "sbert":
-            table = self._structural_product("structural", rows.TEACHER_CODE)
-            return Encoder(table, rows.StructuralRows(section, self.device))
+            table = self._structural_product("structural", products.TEACHER_CODE)
+            return Encoder(table, encoders.StructuralRows(section, self.device))
         if variant.kind == "sbert_chunks":
-            table = self._structural_product("chunks", rows.CHUNKS_CODE)
-            return Encoder(table, rows.ChunkRows(section, self.device))
+            table = self._structural_product("chunks", products.CHUNKS_CODE)
+            return Encoder(table, encoders.ChunkRows(section, self.device))
         raise ValueError(f"{variant.identity} embeds no single text")
 
     # ---- embeddings -----------------------------------------------------------------------------
@@ -548,8 +548,8 @@ class Bench:
             encoder = self._find_encoder(variant, seed)
             items = self._find_items(encoder.reads_tokens, texts, variant.cut)
             if not self.cache.has_rows(encoder.table, items):
-                jobs.append((rows.add_rows, (self.cache, encoder, items)))
-        jobs += [(rows.train_and_embed, tuple(work)) for work in trained.values()]
+                jobs.append((products.add_rows, (self.cache, encoder, items)))
+        jobs += [(products.train_and_embed, tuple(work)) for work in trained.values()]
         self._run_jobs(jobs, "models")
 
     def _list_texts(self, split: str | None, tasks: Sequence[str] | None) -> list[str]:
@@ -573,7 +573,7 @@ class Bench:
         teacher = self._find_encoder(Variant("sbert"), 0)
         for part in read:
             if not self.cache.has_rows(teacher.table, part):
-                jobs.append((rows.add_rows, (self.cache, teacher, part)))
+                jobs.append((products.add_rows, (self.cache, teacher, part)))
         labels = [str(variant.contextual).split("+") for variant in learners if variant.contextual]
         for label in dict.fromkeys(itertools.chain.from_iterable(labels)):
             for part in read:
@@ -582,7 +582,7 @@ class Bench:
         if labels:  # students of contextual teachers are measured before training, as the base is
             base, ids = self._find_encoder(Variant("base"), 0), self.token_ids("validation")
             if not self.cache.has_rows(base.table, ids):
-                jobs.append((rows.add_rows, (self.cache, base, ids)))
+                jobs.append((products.add_rows, (self.cache, base, ids)))
         self._run_jobs(jobs, "texts and teachers")
 
     def _run_jobs(self, jobs: list[Job], description: str) -> None:
@@ -634,26 +634,26 @@ class Bench:
             variant for variant, _ in pairs if variant.kind in ("student", "paragraph_vector")
         ]
         self._prepare(trained, [])
-        products: dict[tuple[Pair, str], Product | None] = {}
+        wanted_records: dict[tuple[Pair, str], Product | None] = {}
         for pair, task in itertools.product(pairs, tasks):
-            products[pair, task] = self._record_product(
+            wanted_records[pair, task] = self._record_product(
                 *pair, self.examples(task, split, limit), limit, split
             )
         missing = [
             place
-            for place, product in products.items()
+            for place, product in wanted_records.items()
             if product is None or self.cache.find(product) is None
         ]
         if missing:
             self.embed([pair for pair, _ in missing], split=split)
             for pair, task in missing:
                 examples = self.examples(task, split, limit)
-                products[pair, task] = self._record_product(*pair, examples, limit, split)
-            self._judge({place: products[place] for place in missing}, split, limit)
+                wanted_records[pair, task] = self._record_product(*pair, examples, limit, split)
+            self._judge({place: wanted_records[place] for place in missing}, split, limit)
         table = []
-        for (pair, task), product in products.items():
+        for (pair, task), product in wanted_records.items():
             assert product is not None
-            record = self.cache.record(product, rows.miss_product)
+            record = self.cache.record(product, encoders.miss_product)
             row = self._start_row(pair, task, "accuracy", split, record["accuracy"])
             examples = self.examples(task, split)
             row |= {
@@ -781,13 +781,13 @@ class Bench:
             "seed": seed if classifier == "head" else None,
         }
         packages = tuple(dict.fromkeys(("torch", "scikit-learn", *model.packages)))
-        return Product("record", inputs, (rows.JUDGING_CODE, *model.code), packages)
+        return Product("record", inputs, (products.JUDGING_CODE, *model.code), packages)
 
     def _name_model(self, variant: Variant, seed: int) -> Product | None:
         """The product whose rows are a model's vectors of any text; None if it is missing."""
         if variant.kind == "tfidf":
             inputs = {"fitted": hash_content(self.texts("train").names)}
-            return Product("tfidf", inputs, (rows.TFIDF_CODE,), ("scikit-learn",))
+            return Product("tfidf", inputs, (products.TFIDF_CODE,), ("scikit-learn",))
         if variant.kind == "paragraph_vector":
             parts = [
                 self._paragraph_vector_product(part, seed)
@@ -829,9 +829,9 @@ class Bench:
                     (variant.identity, seed, self._read_features(variant, seed, examples.texts))
                     for variant, seed in part
                 ]
-                products = [missing[pair, task] for pair in part]
-                work = (self.cache, products, given, examples, self.profile.heads, classifier)
-                jobs.append((rows.judge_and_record, work))
+                records = [missing[pair, task] for pair in part]
+                work = (self.cache, records, given, examples, self.profile.heads, classifier)
+                jobs.append((products.judge_and_record, work))
         self._run_jobs(jobs, "classification heads")
 
     def _read_features(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:

@@ -5,6 +5,9 @@ import importlib
 import importlib.util
 import os
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from lib.config.schema import StudentSettings
 from lib.store.files import sha256
@@ -30,6 +33,24 @@ def load_base_student(
         return Student.from_longformer(path, **options)
     shape = {"layers": section.layers, "window": section.window}
     return Student.from_encoder(path, **shape, max_positions=section.max_positions, **options)
+
+
+def pack_weights(student: Any) -> dict[str, np.ndarray]:
+    """The weights that training changed; the base still has those that were frozen."""
+    frozen = {name for name, value in student.named_parameters() if not value.requires_grad}
+    state = student.state_dict()
+    return {name: value.cpu().numpy() for name, value in state.items() if name not in frozen}
+
+
+def unpack_weights(student: Any, weights: dict[str, np.ndarray]) -> Any:
+    """The student, with the weights of `pack_weights`, in evaluation mode."""
+    import torch
+
+    state = {name: torch.from_numpy(value) for name, value in weights.items()}
+    unknown = student.load_state_dict(state, strict=False).unexpected_keys
+    if unknown:
+        raise ValueError(f"these weights are of another student: it has no {unknown[0]}")
+    return student.eval()
 
 
 def find_model(name: str) -> str:

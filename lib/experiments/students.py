@@ -227,21 +227,3 @@ def watch_held_out(lesson: Lesson):
         precision=lesson.precision,
         every=-(-lesson.updates // lesson.parts),
     )
-
-
-def pack_weights(student: Any) -> dict[str, np.ndarray]:
-    """The weights that training changed; the base still has those that were frozen."""
-    frozen = {name for name, value in student.named_parameters() if not value.requires_grad}
-    state = student.state_dict()
-    return {name: value.cpu().numpy() for name, value in state.items() if name not in frozen}
-
-
-def unpack_weights(student: Any, weights: dict[str, np.ndarray]) -> Any:
-    """The student, with the weights of `pack_weights`, in evaluation mode."""
-    import torch
-
-    state = {name: torch.from_numpy(value) for name, value in weights.items()}
-    unknown = student.load_state_dict(state, strict=False).unexpected_keys
-    if unknown:
-        raise ValueError(f"these weights are of another student: it has no {unknown[0]}")
-    return student.eval()

@@ -465,7 +465,7 @@ class _Table:
         """The columns, with a row for each of the keys, all of which are there."""
         where = np.searchsorted(self.keys, keys)
         columns: dict[str, Rows] = {}
-        files = [name for name in self.notes[0]["files"]] if self.notes else []
+        files = list(self.notes[0]["files"]) if self.notes else []
         names = [name.split(".")[1] for name in files if not name.endswith(".ragged.npy")]
         for name in names:
             if name != "keys":

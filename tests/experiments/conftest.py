@@ -1,6 +1,5 @@
 """Benches of the profile smoke over one store, and a way to edit the source of lib."""
 
-import functools
 import shutil
 
 import pytest
@@ -38,21 +37,23 @@ def make_bench(filled_store, tmp_path):
 
 @pytest.fixture
 def edit_source(monkeypatch):
-    """A function that makes a module of lib look edited to what fingerprints code."""
-    real = code._read_everything()
+    """A function that makes a module of lib look edited to what fingerprints code.
 
-    def edit(module, old, new):
-        path = code._path(module)
-        assert old in real[path]
-        edited = {**real, path: real[path].replace(old, new, 1)}
-        monkeypatch.setattr(code, "_read_everything", lambda: edited)
-        forget()
+    `edit(module, change)`: change takes the module's source and returns the edited one.
+    """
+    real = code._read_everything()
 
     def forget():
         for function in (code._fingerprint_modules, caches._read_version):
             function.cache_clear()
 
-    forget_later = functools.partial(forget)
+    def edit(module, change):
+        path = code._path(module)
+        edited = change(real[path])
+        assert edited != real[path]
+        monkeypatch.setattr(code, "_read_everything", lambda: {**real, path: edited})
+        forget()
+
     yield edit
     monkeypatch.undo()
-    forget_later()
+    forget()

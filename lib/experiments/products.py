@@ -1,4 +1,4 @@
-"""What computes the rows of tables and the products of jobs, in any process, from values alone."""
+"""Products by what computes them, and the jobs that make them in any process, from values alone."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lib.config.schema import HeadSettings, StructuralTeacherSettings, StudentSettings
-from lib.experiments import judging, models, students
+from lib.config.schema import HeadSettings, StudentSettings
+from lib.experiments import encoders, judging, models, students
 from lib.experiments.judging import Examples
 from lib.store.cache import Cache, Code, NotComputed, Product
 
@@ -22,13 +22,17 @@ def find_code(*modules: str, stop: Sequence[str] = ()) -> Code:
     return Code(("lib.config.environment", *modules), (*NOT_COMPUTING, *stop))
 
 
-TEACHER_CODE = find_code("lib.teachers.sbert")
-CHUNKS_CODE = find_code("lib.evaluation.baselines", "lib.teachers.sbert")
-TFIDF_CODE = find_code("lib.evaluation.baselines")
+_ROWS = "lib.experiments.encoders"
+_STUDENT, _CLS = "lib.student", "lib.student.cls"
+_TEACHERS, _BASELINES = "lib.teachers", "lib.evaluation.baselines"
+
+TOKENS_CODE = find_code(_ROWS, stop=(_TEACHERS, _BASELINES, _CLS, "lib.student.attention"))
+ENCODER_CODE = find_code(_ROWS, stop=(_TEACHERS, _BASELINES, _CLS))
+CLS_CODE = find_code(_ROWS, stop=(_TEACHERS, _BASELINES))
+TEACHER_CODE = find_code(_ROWS, stop=(_STUDENT, _BASELINES))
+CHUNKS_CODE = find_code(_ROWS, stop=(_STUDENT,))
+TFIDF_CODE = find_code(_BASELINES)
 PARAGRAPH_VECTOR_CODE = find_code("lib.teachers.paragraph_vector")
-TOKENS_CODE = find_code("lib.student.packing", "lib.student.weights")
-ENCODER_CODE = find_code("lib.student.encoder", stop=("lib.student.cls",))
-CLS_CODE = find_code("lib.student.cls")
 JUDGING_CODE = find_code("lib.experiments.judging")
 
 
@@ -43,101 +47,6 @@ class Encoder:
     table: Product
     make: Callable[[list[Any]], dict[str, Any]]
     reads_tokens: bool = False
-
-
-@dataclass(frozen=True)
-class TokenRows:
-    """Token ids of texts for the student, cut, and how many there were before."""
-
-    section: StudentSettings
-
-    def __call__(self, texts: list[str]) -> dict[str, Any]:
-        student = models.load_base_student(self.section)
-        ids = student.tokenize(texts)
-        whole = [len(row) for row in ids]
-        for number, text in enumerate(texts):
-            if whole[number] >= student.max_positions:
-                whole[number] = len(student.tokenizer(text, verbose=False)["input_ids"])
-        rows = [np.array(row, dtype=np.int32) for row in ids]
-        return {"ids": rows, "whole": np.array(whole, dtype=np.int64)}
-
-
-@dataclass(frozen=True)
-class StructuralRows:
-    """Embeddings by the structural teacher."""
-
-    section: StructuralTeacherSettings
-    device: str
-
-    def __call__(self, texts: list[str]) -> dict[str, Any]:
-        teacher = load_structural_teacher(self.section, self.device)
-        return {"vectors": teacher.encode(texts, self.section.batch_size)}
-
-
-@dataclass(frozen=True)
-class LengthRows:
-    """Lengths of texts in the structural teacher's tokens."""
-
-    section: StructuralTeacherSettings
-
-    def __call__(self, texts: list[str]) -> dict[str, Any]:
-        return {"lengths": load_structural_teacher(self.section).lengths(texts)}
-
-
-@dataclass(frozen=True)
-class ChunkRows:
-    """The mean of the structural teacher's embeddings of all pieces of a text."""
-
-    section: StructuralTeacherSettings
-    device: str
-
-    def __call__(self, texts: list[str]) -> dict[str, Any]:
-        from lib.evaluation import baselines
-
-        teacher = load_structural_teacher(self.section, self.device)
-        return {"vectors": baselines.mean_of_chunks(teacher, texts)}
-
-
-@dataclass(frozen=True)
-class ParagraphVectorRows:
-    """Embeddings by a Paragraph Vector that is in the cache."""
-
-    cache: Cache
-    product: Product
-
-    def __call__(self, texts: list[str]) -> dict[str, Any]:
-        return {"vectors": self.cache.model(self.product, miss_product).encode(texts)}
-
-
-@dataclass(frozen=True)
-class StudentRows:
-    """Embeddings by the base, or by a trained student whose weights are in the cache."""
-
-    section: StudentSettings
-    precision: str
-    pooling: str = "mean"
-    cache: Cache | None = None
-    product: Product | None = None
-
-    def __call__(self, ids: list[np.ndarray]) -> dict[str, Any]:
-        student = models.load_base_student(self.section)
-        if self.pooling == "cls":
-            from lib.student.cls import ClsStudent
-
-            student = ClsStudent(student)
-        if self.cache is not None and self.product is not None:
-            weights = self.cache.arrays(self.product, miss_product)
-            student = students.unpack_weights(student, weights)
-        student = student.to(models.find_device())
-        return {"vectors": student.encode(ids, precision=self.precision)}
-
-
-def load_structural_teacher(section: StructuralTeacherSettings, device: str = "cpu"):
-    """The structural teacher, a `lib.teachers.sbert.SBERT`, its weights checked."""
-    from lib.teachers.sbert import SBERT
-
-    pinned = {"sha256": section.sha256, "revision": section.revision}
-    return SBERT.load(section.model, max_tokens=section.max_tokens, **pinned, device=device)
 
 
 def name_encoder(
@@ -161,7 +70,7 @@ def name_encoder(
         inputs |= {"student": sorted(note["files"].values()), "pooling": pooling}
     code = CLS_CODE if pooling == "cls" else ENCODER_CODE
     table = Product("vectors", inputs, (code,), ("torch", "transformers"))
-    return Encoder(table, StudentRows(section, computed[1], pooling, cache, product), True)
+    return Encoder(table, encoders.StudentRows(section, computed[1], pooling, cache, product), True)
 
 
 def name_base(section: StudentSettings) -> dict[str, Any]:
@@ -172,11 +81,7 @@ def name_base(section: StudentSettings) -> dict[str, Any]:
 def name_paragraph_vector_rows(cache: Cache, product: Product) -> Encoder:
     """What embeds with a Paragraph Vector, a function of its inputs and code alone."""
     table = Product("vectors", {"model": product.inputs}, product.code, product.packages)
-    return Encoder(table, ParagraphVectorRows(cache, product))
-
-
-def miss_product() -> Any:
-    raise LookupError("what was computed vanished while it was read: run again")
+    return Encoder(table, encoders.ParagraphVectorRows(cache, product))
 
 
 # ---- jobs ---------------------------------------------------------------------------------------
@@ -223,7 +128,7 @@ def make_student(
             lesson, checkpoint=checkpoint if kept else None, callbacks=callbacks
         )
         facts.update(loss=losses, watched=watched.tolist())
-        return students.pack_weights(student)
+        return models.pack_weights(student)
 
     weights = cache.arrays(product, train, lambda _: facts)
     if kept:
