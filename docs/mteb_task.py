@@ -1,4 +1,7 @@
-"""Score an export by MTEB on a classification of a dataset folder, offline; docs/export.md has the command."""
+"""Score an export with MTEB on a classification of a dataset folder, offline.
+
+docs/export.md has the command.
+"""
 
 import json
 import sys
@@ -15,7 +18,7 @@ except ModuleNotFoundError as missing:
 
 
 def task(folder: Path) -> AbsTaskClassification:
-    """`<dataset folder>/tasks/<task>/{train,test}.jsonl` with the folder's documents, as MTEB reads a task."""
+    """`<dataset folder>/tasks/<task>/{train,test}.jsonl` as a task of MTEB."""
 
     class FolderClassification(AbsTaskClassification):
         metadata = TaskMetadata(

@@ -1,4 +1,4 @@
-"""Write a student as ONNX: `python docs/to_onnx.py students/mine mine.onnx`. What it takes: docs/export.md."""
+"""Write a student as ONNX: `python docs/to_onnx.py students/mine mine.onnx` (docs/export.md)."""
 
 import sys
 from importlib.util import find_spec
@@ -14,7 +14,10 @@ except ModuleNotFoundError as missing:
 
 
 class PlainStudent(nn.Module):
-    """A student in plain PyTorch, for batches padded to one length: ids and mask (documents, tokens) to embeddings."""
+    """A student in plain PyTorch, for batches padded to one length.
+
+    `forward` takes ids and mask, both (documents, tokens), and returns embeddings.
+    """
 
     def __init__(self, student: Student):
         super().__init__()
@@ -31,7 +34,10 @@ class PlainStudent(nn.Module):
 
 
 def attend(attention: nn.Module, x: Tensor, mask: Tensor) -> Tensor:
-    """Sliding-window attention in blocks of half a window, each of which sees itself and its two neighbours."""
+    """Sliding-window attention in blocks of half a window.
+
+    Each block sees itself and its two neighbours.
+    """
     half, tokens = attention.window // 2, x.shape[1]
     extra = -tokens % half
     projections = attention.query, attention.key, attention.value

@@ -1,12 +1,12 @@
-"""What Section 4.5 reports beside accuracies, and three ideas of the drafts, each beside its twin (Figure A.1)."""
+"""What Section 4.5 reports beside accuracies, and three ideas of the drafts (Figure A.1)."""
 
 import numpy as np
 import pandas as pd
 
-from lib import experiments, figures, published
+from lib import figures, published
 from lib.chapters import chapter4
 from lib.chapters.teacher_distances import cosines
-from lib.config.profiles import Profile, grid
+from lib.config.profiles import grid
 from lib.distillation import projection
 from lib.distillation.held_out_cca import chance_cca
 from lib.distillation.variants import (
@@ -16,85 +16,83 @@ from lib.distillation.variants import (
     Variant,
     parse,
 )
-from lib.experiments import embeddings, keys, models
-from lib.experiments.student_training import contextual_rows
+from lib.experiments.bench import Bench
 from lib.published import figure_models
 
 COLLAPSED = 0.9  # mean cosine of different documents: all embeddings point one way
-_GRID = grid("beyond")
-FACTORS, TRAINED_FACTORS = (
-    _GRID["factors"],
-    _GRID["trained_factors"],
-)  # on the contextual loss; with their λ
-DRAFTS, TWINS = (
-    _GRID["drafts"],
-    _GRID["twins"],
-)  # identity -> name in Figure A.1; ablation -> its twin, by these names
-_FIGURES = dict(zip(("tab4_6", "tab4_7", "tab4_8"), figure_models.PROJECTIONS, strict=True))
+_FIGURES = {"tab4_6": "fig4_7", "tab4_7": "fig4_8", "tab4_8": "fig4_9"}
 
 
-def projection_table(label: str, profile: Profile) -> pd.DataFrame:
-    """Table 4.6, 4.7 or 4.8 (tab4_6 ...): a figure's grid, with dimensions and parameters of the projections here."""
+def load_drafts() -> dict[str, str]:
+    """Identity -> name in Figure A.1."""
+    return grid("beyond")["drafts"]
+
+
+def load_twins() -> dict[str, str]:
+    """Name of an ablation in Figure A.1 -> the model that is otherwise the same."""
+    return grid("beyond")["twins"]
+
+
+def tabulate_projections(label: str, bench: Bench) -> pd.DataFrame:
+    """Table 4.6, 4.7 or 4.8 (tab4_6 ...): a figure's projections with their sizes here.
+
+    Columns: teacher, student_projection, contextual_projection, dimension (of the student's),
+    student_parameters, contextual_parameters, published ("yes" or "no").
+    """
     printed = set(published.load(label).itertuples(index=False, name=None))
-    dim, rows = models.base_student(profile).dim, []
-    for name, variant in chapter4.students(
-        figure_models.of_grid(_FIGURES[label]), contextual=True
-    ).items():
-        key = (
-            TEACHER_OF_DIMENSION[name.split(";")[0]],
-            variant.student_projection,
-            variant.contextual_projection,
-        )
-        student, contextual = (projection.scale(layers, profile.width) for layers in key[1:])
+    dim, width, rows = bench.base_student().dim, bench.profile.width, []
+    variants = chapter4.select_students(figure_models.list_grid(_FIGURES[label]), contextual=True)
+    for name, variant in variants.items():
+        teacher = TEACHER_OF_DIMENSION[name.split(";")[0]]
+        key = (teacher, variant.student_projection, variant.contextual_projection)
+        student = projection.scale(variant.student_projection, width)
+        contextual = projection.scale(variant.contextual_projection, width)
         vectors = [part.split(";")[1] for part in variant.contextual.split("+")]
-        vector_dim = sum(int(projection.scale(size, profile.width)) for size in vectors)
-        counts = (
-            projection.parameter_count(student, dim),
-            projection.parameter_count(contextual, vector_dim),
-        )
-        rows.append(
-            (
-                *key,
-                projection.out_features(student, dim),
-                *counts,
-                "yes" if key in printed else "no",
-            )
-        )
-    columns = [
-        "teacher",
-        "student_projection",
-        "contextual_projection",
-        "dimension",
-        "student_parameters",
-    ]
-    return pd.DataFrame(rows, columns=[*columns, "contextual_parameters", "published"])
+        vector_dim = sum(int(projection.scale(size, width)) for size in vectors)
+        row = {
+            "teacher": teacher,
+            "student_projection": variant.student_projection,
+            "contextual_projection": variant.contextual_projection,
+            "dimension": projection.out_features(student, dim),
+            "student_parameters": projection.parameter_count(student, dim),
+            "contextual_parameters": projection.parameter_count(contextual, vector_dim),
+            "published": "yes" if key in printed else "no",
+        }
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
-def selected_table(records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
-    """Table 4.10: the thesis' two best students per structural loss, then those of our records of both figures."""
+def tabulate_selected(records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
+    """Table 4.10: the two best students of each structural loss, the thesis' and then ours.
+
+    records: of both figures of weightings.
+    """
     table = published.load("tab4_10")
     for label, loss in figure_models.WEIGHTINGS.items():
-        data = figures.boxplot_frame(label, chapter4.of_figure(records, label, profile), band=None)
+        shown = chapter4.select_records(records, label, bench)
+        data = figures.boxplot_frame(label, shown, band=None)
         ranking = data.drop_duplicates("model").iloc[::-1].set_index("model")["identity"].to_dict()
-        for name, variant in [*chapter4.students(ranking).items()][:2]:
-            values = _settings(variant, profile)
-            table[f"ours: {name if loss in name else f'{loss};{name}'}"] = [
-                values[row] for row in table["parameter"]
-            ]
+        best = list(chapter4.select_students(ranking).items())[:2]
+        for name, variant in best:
+            settings = _describe_settings(variant, bench)
+            column = f"ours: {name if loss in name else f'{loss};{name}'}"
+            table[column] = [settings[row] for row in table["parameter"]]
     return table
 
 
-def _settings(variant: Variant, profile: Profile) -> dict[str, str]:
+def _describe_settings(variant: Variant, bench: Bench) -> dict[str, str]:
+    """Row of Table 4.10 -> what it says of a student."""
     loss, *margin = variant.structural.split(";")  # max-margin;MSE;γ=1.0
-    teachers = {teacher: name for name, teacher in CONTEXTUAL_TEACHERS.items()}
-    masking = f"longer than {profile.training.max_structural_len} tokens"
+    name, gamma = loss, ""
+    if margin:
+        name, gamma = f"{loss} {margin[0]}", f"{float(margin[1].removeprefix('γ=')):g}"
+    elif loss == "cosine":
+        name = "cosine distance"
+    teachers = {teacher: short for short, teacher in CONTEXTUAL_TEACHERS.items()}
+    masking = f"longer than {bench.profile.training.max_structural_len} tokens"
     return {
-        "Structural loss": f"{loss} {margin[0]}"
-        if margin
-        else f"{loss} distance"
-        if loss == "cosine"
-        else loss,
-        "Max-margin γ": f"{float(margin[1].removeprefix('γ=')):g}" if margin else "",
+        "Structural loss": name,
+        "Max-margin γ": gamma,
         "Contextual teacher": teachers.get(variant.contextual, "-"),
         "Student projection": variant.student_projection or "-",
         "Contextual projection": variant.contextual_projection or "-",
@@ -103,73 +101,89 @@ def _settings(variant: Variant, profile: Profile) -> dict[str, str]:
     }
 
 
-@keys.data_at_rest()
-def figure_histories(groups: dict[str, str], profile: Profile) -> pd.DataFrame:
-    """Figures A.2 and A.3, while students with a contextual loss train: held-out CCA of embeddings and projections, and
-    by chance, and the contextual share of the gradient (`lib.distillation.gradient_share`). groups: figure -> group.
-    Raises `ValueError` where a filter leaves no such student."""
-    frames = []
+def collect_histories(groups: dict[str, str], bench: Bench) -> pd.DataFrame:
+    """Figures A.2 and A.3: how students with a contextual loss change while they train.
+
+    Parameters
+    ----------
+    groups
+        Figure -> group.
+
+    Returns
+    -------
+    DataFrame
+        A row for each measurement: group, model, dimension, update, embedding and projected (their
+        held-out CCA), chance (what documents paired at random give), and share (of the contextual
+        loss in the gradient, `lib.distillation.gradient_share`).
+
+    Raises
+    ------
+    ValueError
+        If a filter leaves no such student.
+    """
+    frames, seed = [], bench.profile.seeds[0]
     for label, group in groups.items():
-        for name, variant in chapter4.students(
-            chapter4.models(label, profile), contextual=True
-        ).items():
-            student = embeddings.of(variant, profile.seeds[0], profile)
-            teacher = contextual_rows(variant, "validation", profile)[:]
-            names = {"group": group, "model": name, "dimension": name.partition("d;")[0]}
-            history = pd.DataFrame(
+        shown = chapter4.list_models(label, bench)
+        for name, variant in chapter4.select_students(shown, contextual=True).items():
+            student = bench.embeddings(variant, seed)
+            teacher = bench.contextual_rows(variant, "validation")[:]
+            frame = pd.DataFrame(
                 student["watched"], columns=["update", "embedding", "projected", "share"]
             )
-            frames.append(
-                history.assign(**names, chance=chance_cca(student["validation"], teacher))
-            )
+            frame.insert(3, "chance", chance_cca(student["validation"], teacher))
+            for place, (column, value) in enumerate(
+                {"group": group, "model": name, "dimension": name.partition("d;")[0]}.items()
+            ):
+                frame.insert(place, column, value)
+            frames.append(frame)
     if not frames:
         raise ValueError(
-            f"only={profile.only!r} leaves no student with a contextual teacher for Figures A.2 and A.3"
+            f"only={bench.profile.only!r} leaves no student with a contextual teacher "
+            "for Figures A.2 and A.3"
         )
-    frame = pd.concat(frames, ignore_index=True).astype({"update": int})
-    return frame[
-        ["group", "model", "dimension", "update", "embedding", "projected", "chance", "share"]
-    ]
+    return pd.concat(frames, ignore_index=True).astype({"update": int})
 
 
-def factors(profile: Profile) -> pd.DataFrame:
-    """What a factor on the contextual loss does to the plain sum of both: a row for each structural loss and factor.
+def compare_factors(bench: Bench) -> pd.DataFrame:
+    """What a factor on the contextual loss does to the plain sum of both losses.
 
-    expected: share of the gradient that the factor gives at the start of training. Of factors that are trained, share:
-    its mean; cosine: with the student of the structural loss alone. another_seed: between two seeds of that student."""
-    rows, seeds = [], profile.reference_seeds[:2]
+    A row for each structural loss and factor, with the columns
+
+    * expected: the share of the gradient that the factor gives when training starts,
+    * share: of factors that are trained, its mean over the training,
+    * cosine: of these, with the student of the structural loss alone,
+    * another_seed: the cosine of two seeds of that student.
+    """
+    settings, rows = grid("beyond"), []
+    first, second = bench.profile.reference_seeds[:2]
     for loss, plain in NO_WEIGHTING.items():
-        alone = Variant("student", structural=parse(plain).structural)
-        trained = {factor: f"{plain};None;λ={lam}" for factor, lam in TRAINED_FACTORS.items()}
-        experiments.run(trained.values(), profile=profile, seeds=seeds[:1])
-        own, other = (embeddings.of(alone, seed, profile)["validation"] for seed in seeds)
-        students = {
-            factor: embeddings.of(label, seeds[0], profile) for factor, label in trained.items()
+        trained = {
+            factor: f"{plain};None;λ={lam}" for factor, lam in settings["trained_factors"].items()
         }
+        bench.run(list(trained.values()), seeds=[first])
+        alone = Variant("student", structural=parse(plain).structural)
+        reference = bench.embeddings(alone, first)["validation"]
+        other = bench.embeddings(alone, second)["validation"]
+        students = {factor: bench.embeddings(label, first) for factor, label in trained.items()}
         start = students[1]["watched"][0, 3]
-        for factor in FACTORS:
-            row = {
-                "loss": loss,
-                "factor": factor,
-                "expected": factor * start / (1 - start + factor * start),
-            }
+        for factor in settings["factors"]:
+            share = factor * start / (1 - start + factor * start)
+            row = {"loss": loss, "factor": factor, "expected": share}
             if factor in students:
                 row["share"] = students[factor]["watched"][:, 3].mean()
-                row["cosine"] = cosines(students[factor]["validation"], own).mean()
-            rows.append(row | {"another_seed": cosines(own, other).mean()})
+                row["cosine"] = cosines(students[factor]["validation"], reference).mean()
+            rows.append(row | {"another_seed": cosines(reference, other).mean()})
     return pd.DataFrame(rows)
 
 
-def collapsed(records: pd.DataFrame, profile: Profile) -> pd.Series:
-    """Per record: whether its model is a student of which a seed embeds all held-out documents in one direction."""
+def mark_collapsed(records: pd.DataFrame, bench: Bench) -> pd.Series:
+    """Per record: whether a seed of its student embeds all held-out documents in one direction."""
     students = records.loc[records["kind"] == "student", ["model", "seed"]].drop_duplicates()
-    embedded = {
-        run: embeddings.of(*run, profile)["validation"]
-        for run in students.itertuples(index=False, name=None)
-    }
-    return records["model"].isin(
-        {model for (model, _), rows in embedded.items() if mean_cosine(rows) >= COLLAPSED}
-    )
+    collapsed = set()
+    for model, seed in students.itertuples(index=False, name=None):
+        if mean_cosine(bench.embeddings(model, seed)["validation"]) >= COLLAPSED:
+            collapsed.add(model)
+    return records["model"].isin(collapsed)
 
 
 def mean_cosine(embedding: np.ndarray) -> float:

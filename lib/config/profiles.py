@@ -13,16 +13,7 @@ from ruamel.yaml.error import YAMLError
 from lib.config import paths
 from lib.config.schema import GRIDS, Profile
 
-OTHER_FILES = {
-    "claims",
-    "costs",
-    "deviations",
-    "figures",
-    "hyperparameters",
-    "manifest",
-    "mini_texts",
-    "tables",
-}
+OTHER_FILES = {"claims", "deviations", "figures", "hyperparameters", "manifest", "tables"}
 Overrides = Mapping[str, Any] | list[str] | str | None
 
 

@@ -1,4 +1,4 @@
-"""The types of everything in `params/`; what a value means and why it has its default stands there, beside it."""
+"""The types of everything in `params/`; the comments there say what a value means."""
 
 import re
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -28,15 +28,20 @@ Filled = Annotated[tuple[T, ...], Field(strict=False, min_length=1)]
 Texts = Listed[Text]
 
 
-class Settings(
-    BaseModel
-):  # frozen, no unknown keys, no silent conversion: "0.1" is no number, 1.0 no count
+class Settings(BaseModel):
+    """Frozen, without unknown keys or silent conversion: "0.1" is no number, 1.0 no count."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
 
 
 def _folder(value: Any) -> Any:
     """A plain name is short for a folder without further settings."""
     return {"folder": value} if isinstance(value, str) else value
+
+
+def _listed(value: Any) -> Any:
+    """One text is short for a list of it."""
+    return [value] if isinstance(value, str) else value
 
 
 def _like(pattern: str, form: str) -> AfterValidator:
@@ -51,7 +56,7 @@ def _like(pattern: str, form: str) -> AfterValidator:
 
 
 def _seeds(value: Any) -> Any:
-    """Seeds as notebooks and command lines give them: text such as "0,1", one number, or several."""
+    """Seeds as notebooks and command lines give them: text such as "0,1", a number, or several."""
     if isinstance(value, str):
         try:
             return [int(part) for part in value.split(",")]
@@ -60,13 +65,17 @@ def _seeds(value: Any) -> Any:
     return [value] if isinstance(value, int | float) else value
 
 
-class CorpusFolder(Settings):  # a dataset folder of the corpus; shares are relative to each other
-    folder: Annotated[str, _like(r"[^/.][^/]*\Z", "the name of a folder in the data root")]
+class CorpusFolder(Settings):
+    """A dataset folder of the corpus; shares are relative to each other."""
+
+    folder: Annotated[str, _like(r"[^/.][^/]*\Z", "the name of a folder in a data root")]
     share: Positive = 1.0
     min_tokens: Annotated[int, Field(ge=0)] = 0
 
 
-class CorpusSettings(Settings):  # the distillation corpus: dataset folders and their shares
+class CorpusSettings(Settings):
+    """The distillation corpus: dataset folders and their shares."""
+
     folders: Filled[Annotated[CorpusFolder, BeforeValidator(_folder)]]
     order: Literal["listed", "shuffled"]
     train_documents: Annotated[int, Field(ge=2)]
@@ -78,20 +87,19 @@ class CorpusSettings(Settings):  # the distillation corpus: dataset folders and 
         return tuple(entry.folder for entry in self.folders)
 
 
-class TaskFolder(
-    Settings
-):  # where a task lies; its cross-validation folds where it has no validation split
+class TaskFolder(Settings):
+    """Where a task is, its folds if it has no validation split, and how many texts to keep."""
+
     folder: Annotated[str, _like(r"[^/.][^/]*/[^/.][^/]*\Z", "<folder>/<task>")]
     folds: Annotated[int, Field(ge=2)] | None = None
-    texts: Annotated[int, Field(ge=4)] | None = (
-        None  # at most so many, those that most examples use
-    )
+    texts: Annotated[int, Field(ge=4)] | None = None  # those that most examples use
 
 
-class TaskSettings(Settings):  # the evaluation tasks by name, and how they are cut down
-    folders: dict[
-        Text, Annotated[TaskFolder, BeforeValidator(_folder)]
-    ]  # none: students are judged without labels
+class TaskSettings(Settings):
+    """The evaluation tasks by name, and how they are cut down."""
+
+    # Without any, students are judged without labels.
+    folders: dict[Text, Annotated[TaskFolder, BeforeValidator(_folder)]]
     limit: Count
     seed: Seed
 
@@ -101,7 +109,9 @@ class TaskSettings(Settings):  # the evaluation tasks by name, and how they are 
         return tuple(roles.ordered(self.folders))
 
 
-class MiniBuild(Settings):  # how the dataset folders of mini are made from the files inside gensim
+class MiniBuild(Settings):
+    """How the dataset folders of mini are made from the files inside gensim."""
+
     builder: Literal["mini"]
     documents: Annotated[int, Field(ge=4)]
     topic_passages: Annotated[int, Field(ge=2)]
@@ -118,16 +128,19 @@ _PINNED = _like(
 )
 
 
-class ThesisBuild(Settings):  # from which files the dataset folders of thesis are made
+class ThesisBuild(Settings):
+    """From which files the dataset folders of thesis are made."""
+
     builder: Literal["thesis"]
     wikipedia: Filled[Annotated[Text, _PINNED]]
     news: Filled[Annotated[Text, _PINNED]]
-    tasks: dict[
-        Text, dict[Text, Annotated[Text, _PINNED]]
-    ]  # {role: {split or file: place of the hub or URL}}
+    # {role: {split or file: place of the hub or URL}}
+    tasks: dict[Text, dict[Text, Annotated[Text, _PINNED]]]
 
 
-class StructuralTeacherSettings(Settings):  # SBERT
+class StructuralTeacherSettings(Settings):
+    """SBERT."""
+
     model: Text
     revision: Text | None = None
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
@@ -135,9 +148,9 @@ class StructuralTeacherSettings(Settings):  # SBERT
     batch_size: Count
 
 
-class ContextualTeacherSettings(
-    Settings
-):  # Paragraph Vector's fixed hyperparameters; the grid's are in grids/pv.yaml
+class ContextualTeacherSettings(Settings):
+    """Paragraph Vector's fixed hyperparameters; the grid's are in grids/pv.yaml."""
+
     documents: Count | None
     seed: Seed
     epochs: Count
@@ -151,7 +164,9 @@ class ContextualTeacherSettings(
     dbow_words: bool
 
 
-class StudentSettings(Settings):  # the student's architecture and where its weights start
+class StudentSettings(Settings):
+    """The student's architecture and where its weights start."""
+
     base: Literal["encoder", "longformer"]
     model: Text
     revision: Text | None = None
@@ -160,7 +175,9 @@ class StudentSettings(Settings):  # the student's architecture and where its wei
     max_positions: Count
 
 
-class TrainingSettings(Settings):  # how every student of Chapter 4 is trained
+class TrainingSettings(Settings):
+    """How every student of Chapter 4 is trained."""
+
     documents: Annotated[int, Field(ge=2)]
     batch_size: Annotated[int, Field(ge=2)]
     cca_batch_size: Annotated[int, Field(ge=2)]
@@ -177,12 +194,13 @@ class TrainingSettings(Settings):  # how every student of Chapter 4 is trained
     checkpoint_every: Count
     length_bucket: Count
     max_structural_len: Count
-    negatives: Count | None
     contextual_features: Literal["raw", "standardized"]
     contextual_rows: Literal["own", "dealt"]
 
 
-class HeadSettings(Settings):  # the classification heads of the evaluation
+class HeadSettings(Settings):
+    """The classification heads of the evaluation."""
+
     hidden: Count
     dropout: Share
     epochs: Count
@@ -198,15 +216,17 @@ class HeadSettings(Settings):  # the classification heads of the evaluation
     repeats: Count
 
 
-class SoftCCASettings(Settings):  # the contextual loss
+class SoftCCASettings(Settings):
+    """The contextual loss."""
+
     beta: Share
     delta: NonNegative
     form: Literal["code", "printed"]
 
 
-class FinalSettings(
-    Settings
-):  # Chapter 5: longer training, and evaluation with three amounts of labelled data
+class FinalSettings(Settings):
+    """Chapter 5: longer training, and evaluation with three amounts of labelled data."""
+
     documents: Annotated[int, Field(ge=2)]
     learning_rate: Positive
     accumulation: Count
@@ -217,9 +237,9 @@ class FinalSettings(
     ]
 
 
-class NewsSettings(
-    Settings
-):  # the second paper: events, texts to distil on, training of its students
+class NewsSettings(Settings):
+    """The second paper: events, texts to distil on, training of its students."""
+
     events: Annotated[str, Field(pattern=r"^[^/.][^/]*/[^/.][^/]*$")]
     positives: Annotated[float, Field(gt=0, lt=1)]
     texts: Filled[Text]
@@ -241,20 +261,19 @@ class NewsSettings(
     plateau_patience: Annotated[int, Field(ge=0)]
 
 
-class Profile(
-    Settings
-):  # everything that scales an experiment; `lib.config.profiles.load` makes it
+class Profile(Settings):
+    """Everything that scales an experiment; `lib.config.profiles.load` makes it."""
+
     name: Text
     offline: bool
-    data_root: Text | None
+    data_roots: Annotated[Texts, BeforeValidator(_listed)]  # "built": what `build` writes
     seeds: Annotated[Filled[Seed], BeforeValidator(_seeds)]
     reference_seeds: Annotated[tuple[Seed, ...], Field(strict=False, min_length=2)]
     width: Annotated[float, Field(gt=0, le=4)]
     only: str
     max_variants: Count | None
-    repeated: Literal["compared", "references"] = (
-        "compared"  # students that run with the reference seeds
-    )
+    # Students that run with the reference seeds.
+    repeated: Literal["compared", "references"] = "compared"
     row_order: Literal["published", "ours"] = "published"  # of boxplots
     shown: Texts = ()  # the labels of a run that asks for none; all if there are none
     build: Annotated[MiniBuild | ThesisBuild, Field(discriminator="builder")] | None
@@ -276,22 +295,16 @@ class Profile(
         for key, values in (("seeds", self.seeds), ("corpus.folders", self.corpus.names)):
             if len(set(values)) < len(values):
                 raise ValueError(f"{key}: expected each once, got {', '.join(map(str, values))}")
-        there, used = (
-            self.corpus.train_documents,
-            {"training": self.training.documents, "final": self.final.documents},
-        )
-        if more := [
-            f"{section}.documents={wanted}" for section, wanted in used.items() if wanted > there
-        ]:
-            raise ValueError(
-                f"corpus.train_documents={there} is less than {' and '.join(more)}: lower that, too"
-            )
-        if self.training.documents < (
-            size := max(self.training.batch_size, self.training.cca_batch_size)
-        ):
-            raise ValueError(
-                f"training.documents={self.training.documents} do not fill a batch of {size}"
-            )
+        there = self.corpus.train_documents
+        used = {"training": self.training.documents, "final": self.final.documents}
+        more = [f"{key}.documents={wanted}" for key, wanted in used.items() if wanted > there]
+        if more:
+            told = f"is less than {' and '.join(more)}: lower that, too"
+            raise ValueError(f"corpus.train_documents={there} {told}")
+        size = max(self.training.batch_size, self.training.cca_batch_size)
+        if self.training.documents < size:
+            told = f"do not fill a batch of {size}"
+            raise ValueError(f"training.documents={self.training.documents} {told}")
         return self
 
     @property
@@ -320,29 +333,39 @@ class Profile(
         return values
 
 
-class MaxMarginGrid(Settings):  # distances times gammas
+class MaxMarginGrid(Settings):
+    """Distances times gammas."""
+
     distances: Listed[Literal["MSE", "cosine"]]
     gammas: Listed[Positive]
 
 
-class StructuralGrid(Settings):  # Section 4.4
+class StructuralGrid(Settings):
+    """Section 4.4."""
+
     losses: Texts  # which losses there are `lib.distillation.variants` knows
     max_margin: MaxMarginGrid
     reference: Filled[Text]
 
 
-class ProjectionGroup(Settings):  # all pairs of projections for one contextual teacher
+class ProjectionGroup(Settings):
+    """All pairs of projections for one contextual teacher."""
+
     dimension: Text  # the end of the teacher's short name
     student: Texts
     contextual: Texts
 
 
-class WeightingGrid(Settings):  # Section 4.5.3, Table 4.9
+class WeightingGrid(Settings):
+    """Section 4.5.3, Table 4.9."""
+
     max_structural_len: Listed[Literal["384", "None"]]
     lam: Listed[Share]
 
 
-class ParagraphVectorGrid(Settings):  # Section 4.5.1, Table 4.5
+class ParagraphVectorGrid(Settings):
+    """Section 4.5.1, Table 4.5."""
+
     architectures: Listed[Literal["DM", "DBOW"]]
     dimensions: Listed[Count]
     preprocessing: Listed[Literal["stem", "lowercase", "None"]]
@@ -352,9 +375,9 @@ class ParagraphVectorGrid(Settings):  # Section 4.5.1, Table 4.5
     ]  # the three best of each; every pair of them is a compound
 
 
-class BeyondGrid(
-    Settings
-):  # what is compared beyond Chapter 4's grids, models by name and identity
+class BeyondGrid(Settings):
+    """What is compared beyond Chapter 4's grids, models by name and identity."""
+
     final: dict[Text, Text]
     drafts: dict[Text, Text]
     twins: dict[Text, Text]

@@ -18,4 +18,4 @@ from lib.figures.scores import (
     score_frame,
     spans,
 )
-from lib.figures.style import SIZES, save, style
+from lib.figures.style import save, settings, style

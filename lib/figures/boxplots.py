@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import INK, LOOK, SIZES, labelled, rows_from_top, squeeze, style
+from lib.figures.style import INK, settings, labelled, rows_from_top, squeeze, style
 from lib.published import figure_models
 
 UNTRAINED = ("Longformer", "SBERT")  # the base checkpoint and the structural teacher
@@ -82,7 +82,7 @@ def boxplot(
         f";{re.escape(name)}$": f";{text}" for name, text in roles.printed_rounds(rounds).items()
     }
     data = data.replace({"model": printed}, regex=True)
-    data["short"] = data["model"].replace(LOOK["short"].get(label, {}), regex=True)
+    data["short"] = data["model"].replace(settings()["short"].get(label, {}), regex=True)
     data["published_chance"] = 1 / data["task"].map(
         published.load("tab5_3").set_index("task")["classes"]
     )
@@ -98,7 +98,7 @@ def boxplot(
     colors = _palette(label, categories)
     panels = {name: columns for name, columns in _PANELS.items() if data[columns[0]].notna().any()}
     # The published height, less by the rows that are missing, more by further ones.
-    width, height = SIZES.get(label, (8, 6))
+    width, height = settings()["sizes"].get(label, (8, 6))
     fixed = 1.6  # inches of axis labels and legend
     height = (
         fixed + (height - fixed) * len(models) / (len(places) or len(models))
@@ -111,20 +111,20 @@ def boxplot(
     for axis, (name, columns) in zip(axes, panels.items(), strict=True):
         scores, normalized, chance = (data[column] for column in columns)
         boxes = [box.dropna().to_numpy() for _, box in models[columns[1]]]
-        drawn = axis.boxplot(boxes, positions=range(len(models)), **LOOK["boxes"])
+        drawn = axis.boxplot(boxes, positions=range(len(models)), **settings()["boxes"])
         drawn["means"][0].set_label("mean of the tasks")
         for box, category in zip(drawn["boxes"], categories, strict=True):
             box.set(facecolor=colors[category], edgecolor=INK, linewidth=0.8)
         best, band = models[columns[1]].mean().max(), data["band"].iloc[0]
         if name == "ours" and np.isfinite(band):
-            axis.axvspan(best - band, best + band, **LOOK["seed_noise"])
+            axis.axvspan(best - band, best + band, **settings()["seed_noise"])
         axis.axvline(
             1, color=INK, linewidth=0.9, zorder=0.6, label="best of the figure on every task"
         )
         if np.isfinite(
             level := (chance * normalized / scores).groupby(data["task"]).first().mean()
         ):
-            axis.axvline(level, **LOOK["chance"], label=f"mean chance, {name}: {level:.2f}")
+            axis.axvline(level, **settings()["chance"], label=f"mean chance, {name}: {level:.2f}")
         squeeze(axis, np.array([*normalized, level]))
         axis.set(title=name, xlabel="normalised accuracy")
         axis.grid(axis="y", visible=False)
@@ -141,12 +141,12 @@ def boxplot(
         Patch(facecolor=color, edgecolor=INK, label=name) for name, color in colors.items() if name
     ]
     told = [
-        LOOK["orders_told"][order if places else "ours"],
+        settings()["orders_told"][order if places else "ours"],
         _note(data),
-        *LOOK["explained"].get(label, []),
+        *settings()["explained"].get(label, []),
     ]
     figure.legend(
-        handles=[*handles, *labelled(axes)], title="\n".join(told), **LOOK["boxes_legend"]
+        handles=[*handles, *labelled(axes)], title="\n".join(told), **settings()["boxes_legend"]
     )
     return figure
 
@@ -185,14 +185,14 @@ def _category(label: str, model: str) -> str:
     """What the published figure colours by; "" where it uses one colour."""
     matches = (
         (re.fullmatch(pattern, model), name)
-        for pattern, name in LOOK["categories"].get(label, {}).items()
+        for pattern, name in settings()["categories"].get(label, {}).items()
     )
     return next((match.expand(name) for match, name in matches if match), "")
 
 
 def _palette(label: str, drawn: list[str]) -> dict[str, str]:
     """Category -> colour, in the order of the legend; the same category has the same colour whatever rows are drawn."""
-    names = dict.fromkeys((*LOOK["orders"].get(label, ()), *drawn))
-    fills = LOOK["fills"]["weightings" if label in figure_models.WEIGHTINGS else "others"]
-    palette = dict(zip(names, itertools.cycle(fills), strict=False)) | LOOK["fills"]["fixed"]
+    names = dict.fromkeys((*settings()["orders"].get(label, ()), *drawn))
+    fills = settings()["fills"]["weightings" if label in figure_models.WEIGHTINGS else "others"]
+    palette = dict(zip(names, itertools.cycle(fills), strict=False)) | settings()["fills"]["fixed"]
     return {name: color for name, color in palette.items() if name in drawn}

@@ -11,7 +11,7 @@ from scipy.stats import gaussian_kde
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import INK, LOOK, SIZES, labelled, rows_from_top, style
+from lib.figures.style import INK, settings, labelled, rows_from_top, style
 
 _BIN, _COARSE = (
     30,
@@ -87,11 +87,11 @@ def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) ->
 def histogram(data: pd.DataFrame, label: str) -> Figure:
     """A panel each for train and validation, ours above, the published ones below on their own axis; no open bin."""
     rows = {name: columns for name, columns in _ROWS.items() if data[columns[0]].notna().any()}
-    size = np.multiply(SIZES[label], [1, 0.4 + 0.6 * len(rows)])
+    size = np.multiply(settings()["sizes"][label], [1, 0.4 + 0.6 * len(rows)])
     figure, axes = plt.subplots(
         len(rows), 2, figsize=size, sharex=True, sharey="row", squeeze=False
     )
-    colors = dict(zip(data["source"].unique(), cycle(LOOK["fills"]["others"]), strict=False))
+    colors = dict(zip(data["source"].unique(), cycle(settings()["fills"]["others"]), strict=False))
     for axis, ((name, (column, share)), split) in zip(
         axes.flat, product(rows.items(), _SPLITS), strict=True
     ):
@@ -115,7 +115,7 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
         axis.set_title(
             f"{name}, {split}{count}\nabove the limit: {shown[share].max():.0f} %", fontsize=9
         )
-        axis.axvline(_TEACHER_LIMIT, **LOOK["limit"])
+        axis.axvline(_TEACHER_LIMIT, **settings()["limit"])
         axis.set_xlim(0, _LIMIT)
     figure.supxlabel(f"Longformer tokens, ours × {data['scale'].iloc[0]:g}", fontsize=9)
     figure.supylabel("percent of the source's documents", fontsize=9)
@@ -151,8 +151,8 @@ def ecdf_frame(lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
 def ecdf(data: pd.DataFrame) -> Figure:
     """Figure 5.2: a panel per task, ours over the published curve; test solid, train dashed, tokens on a log2 axis."""
     tasks = roles.ordered(data["task"])
-    rows, (width, height) = -(-len(tasks) // 4), SIZES["fig5_2"]
-    colors = LOOK["length_curves"]
+    rows, (width, height) = -(-len(tasks) // 4), settings()["sizes"]["fig5_2"]
+    colors = settings()["length_curves"]
     figure, axes = plt.subplots(
         rows, 4, figsize=(width, height / 2 * max(rows, 2)), sharex=True, sharey=True
     )
@@ -175,7 +175,7 @@ def ecdf(data: pd.DataFrame) -> Figure:
         )
         told = ", ".join(f"{name}{share:.0f} %" for name, share in over)
         axis.set_title(f"{task}\n{shown['split'].iloc[0]}: {told}", fontsize=8)
-        axis.axvline(_TEACHER_LIMIT, **LOOK["limit"])
+        axis.axvline(_TEACHER_LIMIT, **settings()["limit"])
         axis.set_xscale("log", base=2)
     figure.supxlabel(f"Longformer tokens, ours × {data['scale'].iloc[0]:g}", fontsize=9)
     figure.supylabel("proportion of documents", fontsize=9)
@@ -187,7 +187,8 @@ def ecdf(data: pd.DataFrame) -> Figure:
         Line2D(
             [],
             [],
-            **LOOK["limit"] | {"label": f"{LOOK['limit']['label']}; in titles, the share above it"},
+            **settings()["limit"]
+            | {"label": f"{settings()['limit']['label']}; in titles, the share above it"},
         )
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=3)
@@ -221,15 +222,15 @@ def violins(distances: pd.DataFrame) -> Figure:
     theirs, ways = published.load("fig4_4"), list(dict.fromkeys(distances["negatives"]))
     models = distances["model"].unique().tolist() or theirs["model"].unique().tolist()
     figure, axes = plt.subplots(
-        2, len(ways) + 1, figsize=SIZES["fig4_4"], sharey=True, squeeze=False
+        2, len(ways) + 1, figsize=settings()["sizes"]["fig4_4"], sharey=True, squeeze=False
     )
     for row, distance in zip(axes, ("squared L2", "cosine"), strict=True):
         for axis, way in zip(row[:-1], ways, strict=True):
             shown = distances[(distances["distance"] == distance) & (distances["negatives"] == way)]
             for (model, to), values in shown.groupby(["model", "to"], sort=False)["value"]:
-                color, side = LOOK["halves"][to]["color"], LOOK["halves"][to]["side"]
+                color, side = settings()["halves"][to]["color"], settings()["halves"][to]["side"]
                 (body,) = axis.violinplot(
-                    values, [models.index(model)], side=side, **LOOK["violins"]
+                    values, [models.index(model)], side=side, **settings()["violins"]
                 )["bodies"]
                 body.set(facecolor=color, edgecolor=INK, linewidth=0.6, alpha=1, label=to)
             axis.sharex(row[0])
@@ -240,14 +241,14 @@ def violins(distances: pd.DataFrame) -> Figure:
             (theirs["distance"] == distance) & theirs["model"].isin(models)
         ].itertuples():
             color, height = (
-                LOOK["halves"][half.to]["color"],
-                models.index(half.model) + LOOK["halves"][half.to]["mean"],
+                settings()["halves"][half.to]["color"],
+                models.index(half.model) + settings()["halves"][half.to]["mean"],
             )
             row[-1].hlines(
                 height, half.support_lo, half.support_hi, color=color, linewidth=3, label=half.to
             )
             row[-1].plot(half.mode, height, "|", color=INK, markersize=9, label="published mode")
-            row[-1].plot(half.mean, height, **LOOK["published_mean"])
+            row[-1].plot(half.mean, height, **settings()["published_mean"])
         row[-1].set_title("published, negatives shifted", fontsize=9)
         for axis in row:
             axis.set_xlabel(f"{distance} distance")

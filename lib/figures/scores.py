@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from lib import published
 from lib.config import roles
 from lib.figures.boxplots import seed_means
-from lib.figures.style import COLORS, INK, LOOK, SIZES, labelled, rows_from_top, style
+from lib.figures.style import COLORS, INK, settings, labelled, rows_from_top, style
 
 
 def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
@@ -94,7 +94,7 @@ def points(data: pd.DataFrame) -> Figure:
                 label=task,
             )
             if rows["chance"].notna().any():
-                look = LOOK["chance"] | {"color": color, "label": f"{task}, random rankings"}
+                look = settings()["chance"] | {"color": color, "label": f"{task}, random rankings"}
                 axis.axvline(rows["chance"].max(), **look)
         axis.set_title(f"{metric}, {source}")
         rows_from_top(axis, models)
@@ -109,18 +109,25 @@ def curves(data: pd.DataFrame) -> Figure:
     """Of `contextual.figure_histories`, a column per objective: embeddings above projections, a line per student."""
     groups = data.groupby("group", sort=False)
     figure, axes = plt.subplots(
-        2, len(groups), figsize=SIZES["figA_2"], sharex=True, sharey="row", squeeze=False
+        2,
+        len(groups),
+        figsize=settings()["sizes"]["figA_2"],
+        sharex=True,
+        sharey="row",
+        squeeze=False,
     )
     for column, (group, shown) in zip(axes.T, groups, strict=True):
         for axis, name, words in zip(
             column, ("embedding", "projected"), ("embeddings", "projections"), strict=True
         ):
             for (_, dimension), line in shown.groupby(["model", "dimension"], sort=False):
-                look = LOOK["dimensions"][dimension] | {"label": f"{dimension}-dimensional teacher"}
+                look = settings()["dimensions"][dimension] | {
+                    "label": f"{dimension}-dimensional teacher"
+                }
                 axis.plot(line["update"], line[name], linewidth=1, markersize=3.5, **look)
             axis.set(xlabel="updates", ylabel=f"mean correlation\nof the {words}")
             axis.label_outer()
-        column[0].axhline(shown["chance"].mean(), **LOOK["paired_at_random"])
+        column[0].axhline(shown["chance"].mean(), **settings()["paired_at_random"])
         column[0].set_title(group)
     figure.legend(handles=labelled(axes.flat), loc="outside lower center", ncols=2)
     return figure
@@ -130,7 +137,9 @@ def curves(data: pd.DataFrame) -> Figure:
 def gradient_shares(shares: pd.DataFrame, factors: pd.DataFrame) -> Figure:
     """Three panels: the share over training (median and range of each group of students), the share that a factor on
     the contextual loss gives, and how far a student then is from the one without context."""
-    figure, (over_training, by_factor, apart) = plt.subplots(1, 3, figsize=SIZES["figA_3"])
+    figure, (over_training, by_factor, apart) = plt.subplots(
+        1, 3, figsize=settings()["sizes"]["figA_3"]
+    )
     middle = {
         "estimator": "median",
         "errorbar": ("pi", 100),
@@ -174,7 +183,7 @@ def gradient_shares(shares: pd.DataFrame, factors: pd.DataFrame) -> Figure:
 @style()
 def length_of_training(data: pd.DataFrame) -> Figure:
     """Two panels: accuracy and MRR of halves against updates; points are seeds, lines their means, from the base on."""
-    figure, axes = plt.subplots(1, 2, figsize=SIZES["figA_4"], sharex=True)
+    figure, axes = plt.subplots(1, 2, figsize=settings()["sizes"]["figA_4"], sharex=True)
     titles = (
         "chance-corrected accuracy, mean over tasks",
         "MRR of the other half of a held-out document",
@@ -221,7 +230,7 @@ def _panels(
         for value in data[rows].unique()
         for name, frame in frames
     ]
-    size = np.multiply(SIZES[label], [0.4 + 0.3 * len(frames), 1])
+    size = np.multiply(settings()["sizes"][label], [0.4 + 0.3 * len(frames), 1])
     figure, axes = plt.subplots(
         len(parts) // len(frames), len(frames), figsize=size, squeeze=False, **shared
     )
@@ -230,7 +239,7 @@ def _panels(
 
 def _grouped(axis: Axes, shown: pd.DataFrame, group: str, palette: dict[str, str]) -> None:
     """A group of bars for each value of the column `group`, with lines from the least to the largest of its scores."""
-    colors = {"palette": palette, "hue_order": [*palette], **LOOK["bars"]}
+    colors = {"palette": palette, "hue_order": [*palette], **settings()["bars"]}
     seaborn.barplot(shown, x=group, y="score", hue="model", ax=axis, **colors).get_legend().remove()
     chance = shown.groupby(group, sort=False)["chance"].mean()
     starts = np.arange(len(chance)) - 0.45
@@ -238,7 +247,7 @@ def _grouped(axis: Axes, shown: pd.DataFrame, group: str, palette: dict[str, str
         chance,
         starts,
         starts + 0.9,
-        **LOOK["chance"],
+        **settings()["chance"],
         label="by chance" if any(chance.notna()) else "",
     )
 

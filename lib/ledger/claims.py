@@ -1,12 +1,13 @@
-"""The thesis' findings as checks on published numbers and on ours: the ledger, and each chapter's part of it.
+"""The ledger: the thesis' findings, judged on the published numbers and on ours.
 
-The kind of a finding in `params/claims.yaml` turns it into differences of scores for `lib.statistics.verdicts`: ours by
-chance-corrected scores of single examples, noise being seeds and texts, the published ones with the seed's alone.
+The kind of a finding in `params/claims.yaml` turns it into differences of scores for
+`lib.statistics.verdicts`. Our scores are the chance-corrected scores of single examples, whose
+noise is that of seeds, texts and processors. Of published numbers, only the seed's noise is known.
 """
 
 import contextlib
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -16,58 +17,59 @@ import pandas as pd
 from lib import published as theirs
 from lib.chapters import chapter4, final_students
 from lib.config import profiles
-from lib.config.profiles import Profile
-from lib.experiments import keys
+from lib.experiments.bench import Bench
 from lib.ledger import testability
-from lib.ledger.claim_kinds import KINDS, Alike, Claim, EasierTask, Number, resolve
+from lib.ledger.claim_kinds import KINDS, Alike, Claim, EasierTask, Number, match_models
 from lib.published import figure_models
 from lib.statistics import effects, intervals, verdicts
 from lib.statistics.intervals import Evidence, SeedNoise
 from lib.statistics.verdicts import Judgement
-from lib.store import executors
-from lib.store.records import store
-from lib.tasks import classification_names, retrieval_names
+from lib.store.cache import NotComputed
 
 RANKINGS = theirs.BOXPLOTS
 RETRIEVAL = ("fig5_5", "fig5_6")  # rows per metric
-# Section 4.5.3: `no-weighting` sums the losses, λ = 0.5 halves that sum, which AdamW hardly notices.
+# Section 4.5.3: `no-weighting` sums the losses, λ = 0.5 halves that sum. AdamW hardly notices.
 RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting", "None;λ=0.5"))
-_TWICE = [
-    f"{body}+1 linear;cosine" for body in ("BiLSTM(2)", "BiGRU(2)", "BiGRU")
-]  # in the news paper: two schedules
-TWINS = tuple((theirs.NEWS, name, f"{name};plateau") for name in _TWICE)
-GIVEN = (
-    "Longformer",
-    "SBERT",
-    "TF-IDF",
-    "SBERT, mean of chunks",
-)  # not trained here: the same with every seed
-Scores = Mapping[
-    str, pd.DataFrame | Evidence
-]  # figure -> its scores; of the news paper what its chapter makes of them
-Checks = Mapping[tuple[str, str], str]  # (failed check, figure, finding or "") -> what failed
+# In the news paper: students that were trained with two schedules.
+TWINS = (
+    (theirs.NEWS, "BiLSTM(2)+1 linear;cosine", "BiLSTM(2)+1 linear;cosine;plateau"),
+    (theirs.NEWS, "BiGRU(2)+1 linear;cosine", "BiGRU(2)+1 linear;cosine;plateau"),
+    (theirs.NEWS, "BiGRU+1 linear;cosine", "BiGRU+1 linear;cosine;plateau"),
+)
+# Not trained here: the same with every seed.
+GIVEN = ("Longformer", "SBERT", "TF-IDF", "SBERT, mean of chunks")
+# Figure -> its scores; for the news paper, the evidence that its chapter makes of them.
+Scores = Mapping[str, pd.DataFrame | Evidence]
+# (failed check, figure or finding, "" for all) -> what failed.
+Failures = Mapping[tuple[str, str], str]
 Numbers = Mapping[str, float]  # ours, by name
 _NUMBERS = ("effect", "low", "high", "p", "p_equivalent", "q")
 _JUDGED = (*_NUMBERS, "verdict", "decided_by", "arithmetic")
 _COLUMNS = [
-    "id",
-    "section",
-    "label",
-    "finding",
+    *("id", "section", "label", "finding"),
     *(f"published_{name}" for name in (*_JUDGED, "reason")),
     *_JUDGED,
+    *("one_task_low", "one_task_high", "seeds", "checks", "rules", "profile", "note"),
 ]
-_COLUMNS += ["near_limit", "one_task_low", "one_task_high", "seeds", "checks", "profile", "note"]
+
+
+# ---- what the claims are ------------------------------------------------------------------------
 
 
 @functools.cache
-def load() -> list[Claim]:
-    """Every finding of `params/claims.yaml`, in the thesis' order; a `ParameterError` names the claim that is wrong."""
-    return [parse(*entry) for entry in profiles.entries("claims.yaml")]
+def load_claims() -> list[Claim]:
+    """Every finding of `params/claims.yaml`, in the thesis' order.
+
+    Raises `ParameterError`, one line, which names the claim that is wrong.
+    """
+    return [parse_claim(*entry) for entry in profiles.entries("claims.yaml")]
 
 
-def parse(name: str, fields: Mapping[str, Any], where: str) -> Claim:
-    """One claim, checked against the schema of its kind and the models of its figure; raises as `load`."""
+def parse_claim(name: str, fields: Mapping[str, Any], where: str) -> Claim:
+    """One claim, checked against the schema of its kind and the models of its figure.
+
+    Raises as `load_claims`; messages begin with `where`.
+    """
     kind = fields.get("kind")
     if kind not in KINDS:
         raise profiles.ParameterError(
@@ -76,216 +78,245 @@ def parse(name: str, fields: Mapping[str, Any], where: str) -> Claim:
     claim = profiles.validated(KINDS[kind], {"id": name, **fields}, where)
     try:
         theirs.load(claim.figure)
-        claim.sides(_models(claim))
+        claim.sides(_list_models(claim))
         if claim.tasks:
-            resolve(claim.tasks, theirs.load(claim.source)["task"].unique().tolist())
+            match_models(claim.tasks, theirs.load(claim.source)["task"].unique().tolist())
     except ValueError as error:
         raise profiles.ParameterError(f"{where}: {error} ({claim.source})") from None
     return claim
 
 
-def check(
+# ---- verdicts -----------------------------------------------------------------------------------
+
+
+def judge_claims(
     scores: Scores,
     *,
-    checks: Checks | None = None,
+    failures: Failures | None = None,
     numbers: Numbers | None = None,
     profile: str = "",
     label: str = "",
 ) -> pd.DataFrame:
-    """The claims ledger: every finding, a row each, on the published numbers ("published_...") and on our scores.
+    """The ledger: a row for each finding, on the published numbers and on our scores.
 
-    scores: figure -> tidy records with scores of single test examples, as of `experiments.run`; model is the identity,
-        or the name as printed. Models that the figure does not print add to the seed noise.
-    checks: `testability.results`; a claim is "not testable here" if one that it needs failed, of itself or its figure.
-    numbers: for claims of the kind `number`.
-    label: with what the labels of the findings begin, such as "news".
+    Parameters
+    ----------
+    scores
+        Figure -> tidy records with scores of single test examples, as of `Bench.run`. Models have
+        their identity, or the name printed in the figure. Models that the figure does not print
+        add to the seed noise.
+    failures
+        `testability.describe_failures`. A claim is "not testable here" if a check failed that it
+        needs, whether of all, of its figure or of itself.
+    numbers
+        For claims of the kind `number`.
+    label
+        Only findings whose figures begin with this, such as "news".
 
-    Columns: label (the figure), `Judgement`'s, "not run" where a model has no scores, q within each document, and
-    near_limit: "near" if the p that a verdict hangs on is within a factor of `verdicts.NEAR` of its limit.
+    Returns
+    -------
+    DataFrame
+        id, section, label (the figure), finding; columns of `Judgement` on the published numbers
+        ("published_...") and on ours; q, over the document's findings; rules, the version of the
+        rules (`verdicts.RULES`). The verdict is "not run" where a model has no scores.
     """
-    rows = []
-    for claim in (claim for claim in load() if claim.figure.startswith(label)):
-        row: dict[str, Any] = claim.model_dump(include={"id", "section", "finding", "note"})
-        row |= {"label": claim.figure, "profile": profile}
-        absent = f"No records: make {claim.source} first."
-        if isinstance(claim, Number):
-            ours = (numbers or {}).get(claim.number)
-            row |= {
-                "published_effect": claim.published,
-                "published_verdict": verdicts.NUMBER,
-                "effect": ours,
-            }
-            row |= {"verdict": verdicts.NOT_RUN if ours is None else verdicts.NUMBER}
-            missing = absent if ours is None else ""
-        else:
-            own = scores.get(claim.source)
-            judged, missing = (None, absent) if own is None else _ours(claim, own)
-            row["checks"] = ", ".join(claim.needed)
-            failed = {
-                name: why
-                for (name, of), why in (checks or {}).items()
-                if of in ("", claim.figure, claim.id)
-            }
-            judged = judged and verdicts.checked(judged, claim.needed, failed)
-            for prefix, verdict in (("published_", _judged_published(claim)), ("", judged)):
-                columns = asdict(verdict) if verdict else {"verdict": verdicts.NOT_RUN}
-                row |= {prefix + name: value for name, value in columns.items()}
-        row["note"] = " ".join(filter(None, (claim.note, missing, row.get("reason"))))
-        rows.append(row)
-    table = pd.DataFrame(rows, columns=_COLUMNS)
+    rows = [
+        _judge_claim(claim, scores, failures or {}, numbers or {})
+        for claim in load_claims()
+        if claim.figure.startswith(label)
+    ]
+    table = pd.DataFrame(rows, columns=_COLUMNS).assign(profile=profile, rules=verdicts.RULES)
+    of_news = table["label"].str.startswith("news")
     for prefix in ("published_", ""):
         names = [prefix + name for name in _NUMBERS]
         table[names] = table[names].astype(float)
         tested = table[f"{prefix}p"].where(table[f"{prefix}verdict"] != verdicts.NOT_TESTABLE)
-        table[f"{prefix}q"] = tested.groupby(table["label"].str.startswith("news")).transform(
-            verdicts.q_values
-        )
-    near = verdicts.near_limit(table)
-    notes = ("Near its limit. " + table["note"]).str.strip().where(near, table["note"])
-    return table.assign(near_limit=np.where(near, "near", ""), note=notes)
+        table[f"{prefix}q"] = tested.groupby(of_news).transform(verdicts.q_values)
+    return table
 
 
-def of_figure(figure: str, scores: pd.DataFrame, checks: Checks | None = None) -> pd.DataFrame:
-    """The ledger's rows of one figure, short; published and ours are effects. Arguments are as entries of `check`'s."""
-    rows = check(
-        {claim.source: scores for claim in load() if claim.figure == figure},
-        checks=checks,
-        label=figure,
-    )
+def judge_figure(
+    figure: str, scores: pd.DataFrame, failures: Failures | None = None
+) -> pd.DataFrame:
+    """The ledger's rows of one figure, short: the effects are published and ours.
+
+    scores and failures are as in `judge_claims`.
+    """
+    sources = {claim.source: scores for claim in load_claims() if claim.figure == figure}
+    rows = judge_claims(sources, failures=failures, label=figure)
     rows = rows[(rows["label"] == figure) & (rows["published_verdict"] != verdicts.NUMBER)]
     decided = rows["decided_by"].fillna(rows["published_decided_by"])
     short = rows.assign(decided_by=decided, published=rows["published_effect"], ours=rows["effect"])
     return short[["finding", "decided_by", "published", "ours", "low", "high", "verdict"]]
 
 
-def of_chapter_4(figure: str, records: pd.DataFrame, profile: Profile) -> pd.DataFrame:
-    """`of_figure` for a boxplot of Chapter 4, from its records, with the checks that they allow."""
-    wanted = {*chapter4.models(figure, profile).values(), *chapter4.references(figure)}
+def judge_chapter4(figure: str, records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
+    """`judge_figure` for a boxplot of Chapter 4, with the checks that its records allow."""
+    wanted = {*chapter4.list_models(figure, bench).values(), *chapter4.list_references(figure)}
     scores = records[records["model"].isin(wanted)]
-    return of_figure(
-        figure, scores, testability.results(testability.table({figure: scores}, profile, load()))
-    )
+    checks = testability.run_checks({figure: scores}, bench, load_claims())
+    return judge_figure(figure, scores, testability.describe_failures(checks))
 
 
-def our_results(profile: Profile) -> dict[str, pd.DataFrame]:
-    """Our scores for `check`, of every figure whose runs are all in the store; `NotComputed` if there is none."""
-    scores = {}
-    evaluated = store().has(keys.tasks(profile))  # if not, there is no reason to read the tasks
-    for figure in dict.fromkeys(claim.source for claim in load() if evaluated):
+def collect_scores(bench: Bench) -> dict[str, pd.DataFrame]:
+    """Our scores of every figure whose runs are all in the cache, for `judge_claims`.
+
+    Raises `NotComputed` if no figure is complete.
+    """
+    scores: dict[str, pd.DataFrame] = {}
+    reading = bench.reading()
+    for figure in dict.fromkeys(claim.source for claim in load_claims()):
+        tasks = bench.retrievals if figure in RETRIEVAL else bench.classifications
         if figure in RETRIEVAL and RETRIEVAL[0] in scores:
             scores[figure] = scores[RETRIEVAL[0]]  # drawn from the same records
-        elif retrieval_names(profile) if figure in RETRIEVAL else classification_names(profile):
-            with (
-                contextlib.suppress(executors.NotComputed),
-                executors.nothing_computed(),
-                keys.data_at_rest(),
-            ):
-                scores[figure] = _records(figure, profile)
+        elif tasks and figure in (*RANKINGS, *RETRIEVAL):
+            with contextlib.suppress(NotComputed):
+                scores[figure] = _read_records(figure, reading)
     if not scores:
-        told = f"no figure of the profile {profile.name} has all of its runs in {store().folder}"
-        raise executors.NotComputed(
-            f"{told}; first run ./run_all.sh {profile.name}, or some of the notebooks 02 to 07"
+        name = bench.profile.name
+        raise NotComputed(
+            f"no figure of the profile {name} has all of its runs; "
+            f"first run ./run_all.sh {name}, or some of the notebooks 02 to 07"
         )
     return scores
 
 
-@functools.cache
-def rerun_noise(
-    tasks: tuple[str, ...] = (), *, without: str = "", reruns: tuple = RERUNS
-) -> SeedNoise:
-    """How far a published run may be off: from the two pairs of runs of (almost) one configuration.
-
-        sd^2 = mean over pairs of d^2 / 2,  d: the difference of their mean normalised accuracies, .0067 and .0047
-
-    With two degrees of freedom a difference counts from .0249. For one task: from the twelve of single tasks.
-    without: a figure whose pair is left out, for claims about that pair itself. reruns: or those of `TWINS`.
-    """
-    pairs, values = (
-        [rerun for rerun in reruns if rerun[0] != without],
-        "value" if reruns is TWINS else "normalized",
-    )
-    tables = [
-        theirs.load(figure).pivot(index="model", columns="task", values=values)
-        for figure, *_ in pairs
-    ]
-    gaps = pd.DataFrame(
-        [table.loc[a] - table.loc[b] for table, (_, a, b) in zip(tables, pairs, strict=True)]
-    )
-    gaps = gaps.stack() if len(tasks) == 1 else gaps.mean(axis=1)
-    return SeedNoise(float(np.sqrt((gaps**2).mean() / 2)), len(gaps))
-
-
-def neighbours(figure: str) -> pd.DataFrame:
-    """A published ranking, neighbour by neighbour, best first; in Figure 5.3 neighbours are those of one round.
-
-    gap: of mean normalised accuracy. within_noise: two published runs may differ by as much."""
-    means = theirs.load(figure).groupby("model", sort=False)["normalized"].mean()
-    rounds = (
-        means.index.str.rpartition(";").get_level_values(2)
-        if figure == "fig5_3"
-        else [""] * len(means)
-    )
-    table = pd.concat(
-        [effects.neighbours(group) for _, group in means.groupby(rounds, sort=False)],
-        ignore_index=True,
-    )
-    table["within_noise"] = table["gap"] <= rerun_noise().least_difference
-    table["arithmetic"] = [*map(verdicts.arithmetic, means[table["better"]], means[table["worse"]])]
-    return table.rename(columns={"better": "model", "worse": "ahead_of"})
-
-
-@functools.cache
-def _judged_published(claim: Claim) -> Judgement | None:
-    if isinstance(claim, Alike):
-        return None
-    noise = rerun_noise(reruns=TWINS) if claim.metric == "F1" else None
-    if claim.metric == "accuracy":
-        compared = set().union(*claim.sides(_models(claim)))
-        tested = [
-            figure for figure, *pair in RERUNS if figure == claim.source and compared == {*pair}
-        ]
-        noise = rerun_noise(claim.tasks, without="".join(tested))
-    scores = _published_scores(claim.source, claim.metric)
-    if isinstance(claim, EasierTask) or claim.metric == "F1":  # of raw scores
-        runs = scores.pivot(index=["model", "seed"], columns="task", values="value").dropna(
-            subset=claim.tasks or None
-        )
+def _judge_claim(
+    claim: Claim, scores: Scores, failures: Failures, numbers: Numbers
+) -> dict[str, Any]:
+    """The ledger's row of one claim."""
+    row: dict[str, Any] = claim.model_dump(include={"id", "section", "finding"})
+    row["label"] = claim.figure
+    missing = f"No records: make {claim.source} first."
+    if isinstance(claim, Number):
+        ours = numbers.get(claim.number)
+        row["published_effect"], row["published_verdict"] = claim.published, verdicts.NUMBER
+        row["effect"] = ours
+        row["verdict"] = verdicts.NOT_RUN if ours is None else verdicts.NUMBER
+        missing = missing if ours is None else ""
     else:
-        runs = effects.normalized_runs(scores)
-    return claim.judged(
-        intervals.from_runs(runs, weights=claim.weights(list(runs)), noise=noise), _models(claim)
-    )
+        judgement = None
+        if claim.source in scores:
+            judgement, missing = _judge_ours(claim, scores[claim.source])
+        if judgement:
+            about = ("", claim.figure, claim.id)
+            failed = {check: why for (check, label), why in failures.items() if label in about}
+            judgement = verdicts.checked(judgement, claim.needed, failed)
+        row["checks"] = ", ".join(claim.needed)
+        for prefix, verdict in (("published_", _judge_published(claim)), ("", judgement)):
+            columns = asdict(verdict) if verdict else {"verdict": verdicts.NOT_RUN}
+            row |= {prefix + name: value for name, value in columns.items()}
+    row["note"] = " ".join(filter(None, (claim.note, missing, row.get("reason"))))
+    return row
 
 
-def _ours(claim: Claim, scores: pd.DataFrame | Evidence) -> tuple[Judgement | None, str]:
+def _judge_ours(claim: Claim, scores: pd.DataFrame | Evidence) -> tuple[Judgement | None, str]:
     """Our verdict, and what is missing for one."""
-    models = _models(claim)
+    models = _list_models(claim)
     compared = set().union(*claim.sides(models))
     if isinstance(scores, Evidence):
         missing = sorted(compared - {*scores.means.index})
     else:
-        scores = _as_printed(claim, scores)
-        weights = claim.weights(list(scores["task"].unique()))
-        missing = sorted(compared - set(scores["model"])) + sorted(
-            {*claim.tasks, *weights} - set(scores["task"])
-        )
+        scores = _rename_as_printed(claim, scores)
+        tasks = list(scores["task"].unique())
+        missing = sorted(compared - {*scores["model"]})
+        missing += sorted({*claim.tasks, *claim.weights(tasks)} - {*tasks})
     if missing:
         more = f" and {len(missing) - 1} more" if missing[1:] else ""
         return None, f"No records of {missing[0]}{more}."
     if not isinstance(scores, Evidence):
         given = [name for name in scores["model"].unique() if name.partition(";")[0] in GIVEN]
         scores = intervals.from_examples(
-            intervals.task_scores(scores), weights=weights, given=given
+            intervals.task_scores(scores), weights=claim.weights(tasks), given=given
         )
-    return claim.judged(scores, models), ""
-
-
-def _models(claim: Claim) -> list[str]:
-    return _published_scores(claim.source, claim.metric)["model"].unique().tolist()
+    return claim.judge_scores(scores, models), ""
 
 
 @functools.cache
-def _published_scores(figure: str, metric: str) -> pd.DataFrame:
+def _judge_published(claim: Claim) -> Judgement | None:
+    """The verdict on the published numbers; None for a claim about our runs alone."""
+    if isinstance(claim, Alike):
+        return None
+    noise = None
+    if claim.metric == "F1":
+        noise = measure_rerun_noise(reruns=TWINS)
+    elif claim.metric == "accuracy":
+        compared = set().union(*claim.sides(_list_models(claim)))
+        about = [
+            figure for figure, *pair in RERUNS if figure == claim.source and compared == {*pair}
+        ]
+        noise = measure_rerun_noise(claim.tasks, without="".join(about))
+    scores = _load_published_scores(claim.source, claim.metric)
+    if isinstance(claim, EasierTask) or claim.metric == "F1":  # of raw scores
+        runs = scores.pivot(index=["model", "seed"], columns="task", values="value")
+        runs = runs.dropna(subset=claim.tasks or None)
+    else:
+        runs = effects.normalized_runs(scores)
+    evidence = intervals.from_runs(runs, weights=claim.weights(list(runs)), noise=noise)
+    return claim.judge_scores(evidence, _list_models(claim))
+
+
+# ---- published noise ----------------------------------------------------------------------------
+
+
+@functools.cache
+def measure_rerun_noise(
+    tasks: tuple[str, ...] = (), *, without: str = "", reruns: Sequence[tuple] = RERUNS
+) -> SeedNoise:
+    """How far a published run may be off, from pairs of runs of (almost) one configuration.
+
+        sd^2 = mean over pairs of d^2 / 2
+
+    d is the difference of a pair's mean normalised accuracies: .0067 and .0047. With their two
+    degrees of freedom, a difference counts from .0249.
+
+    Parameters
+    ----------
+    tasks
+        For a score of one task, the twelve differences of single tasks count.
+    without
+        A figure whose pair is left out, for claims about that pair itself.
+    reruns
+        (figure, model, model) of each pair; or those of `TWINS`.
+    """
+    gaps = []
+    for figure, first, second in reruns:
+        if figure != without:
+            values = "value" if figure == theirs.NEWS else "normalized"
+            table = theirs.load(figure).pivot(index="model", columns="task", values=values)
+            gaps.append(table.loc[first] - table.loc[second])
+    frame = pd.DataFrame(gaps)
+    values = frame.stack() if len(tasks) == 1 else frame.mean(axis=1)
+    return SeedNoise(float(np.sqrt((values**2).mean() / 2)), len(values))
+
+
+def compare_neighbours(figure: str) -> pd.DataFrame:
+    """A published ranking, each model with the next one, best first; Figure 5.3's by round.
+
+    Columns: model, ahead_of, gap (of mean normalised accuracy), within_noise (two published runs
+    may differ by as much), arithmetic.
+    """
+    means = theirs.load(figure).groupby("model", sort=False)["normalized"].mean()
+    rounds = [""] * len(means)
+    if figure == "fig5_3":
+        rounds = means.index.str.rpartition(";").get_level_values(2)
+    ranked = [effects.neighbours(group) for _, group in means.groupby(rounds, sort=False)]
+    table = pd.concat(ranked, ignore_index=True)
+    table["within_noise"] = table["gap"] <= measure_rerun_noise().least_difference
+    table["arithmetic"] = [*map(verdicts.arithmetic, means[table["better"]], means[table["worse"]])]
+    return table.rename(columns={"better": "model", "worse": "ahead_of"})
+
+
+# ---- scores -------------------------------------------------------------------------------------
+
+
+def _list_models(claim: Claim) -> list[str]:
+    return _load_published_scores(claim.source, claim.metric)["model"].unique().tolist()
+
+
+@functools.cache
+def _load_published_scores(figure: str, metric: str) -> pd.DataFrame:
+    """Columns model, task, seed, value; `ValueError` for a figure that has no such scores."""
     scores = theirs.load(figure)
     if figure in RETRIEVAL:
         scores = scores[scores["metric"] == metric].rename(columns={"score": "value"})
@@ -297,20 +328,20 @@ def _published_scores(figure: str, metric: str) -> pd.DataFrame:
     return scores.assign(seed=0)[["model", "task", "seed", "value"]]
 
 
-def _as_printed(claim: Claim, scores: pd.DataFrame) -> pd.DataFrame:
-    """The scores of the claim's metric; models that its figure prints have the names printed there."""
+def _rename_as_printed(claim: Claim, scores: pd.DataFrame) -> pd.DataFrame:
+    """The scores of the claim's metric, with the model names of its figure where it prints them."""
     scores = scores[scores["metric"] == claim.metric]
     if claim.source == "fig5_3":
         return scores.assign(model=scores["model"] + ";" + scores["round"])
-    identities = {} if claim.source in RETRIEVAL else figure_models.printed(claim.source)
-    return scores.assign(
-        model=scores["model"].replace({identity: name for name, identity in identities.items()})
-    )
+    if claim.source in RETRIEVAL:
+        return scores
+    names = {identity: name for name, identity in figure_models.printed(claim.source).items()}
+    return scores.assign(model=scores["model"].replace(names))
 
 
-def _records(figure: str, profile: Profile) -> pd.DataFrame:
-    if figure.startswith("fig4_"):
-        return chapter4.records(figure, profile=profile)
+def _read_records(figure: str, bench: Bench) -> pd.DataFrame:
+    if figure in theirs.CHAPTER_4:
+        return chapter4.run_figures(figure, bench)
     if figure in RETRIEVAL:
-        return final_students.retrieval(profile, top=None)
-    return pd.concat([final_students.classification(profile), final_students.cut(profile)])
+        return final_students.run_retrievals(bench, top=None)
+    return pd.concat([final_students.run_classifications(bench), final_students.run_cut(bench)])

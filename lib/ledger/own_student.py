@@ -1,155 +1,176 @@
-"""Whether a student of one's own documents is any good: beside what is there without it, on other texts."""
+"""Whether a student of a person's own documents is better than what is there without it."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pandas as pd
 
-from lib import experiments, tasks
-from lib.config.schema import Profile
 from lib.distillation.variants import Variant
-from lib.experiments import runs
+from lib.experiments.bench import Bench
 from lib.statistics import verdicts
 from lib.statistics.intervals import from_examples, task_scores
 from lib.statistics.verdicts import EQUIVALENT, HOLDS, OPEN, REVERSED
 
-THAN = {
+WORDS = {
     HOLDS: "better than",
     REVERSED: "worse than",
     EQUIVALENT: "as good as",
     OPEN: "not distinguishable from",
 }
+BASE = "base"
 MODELS = {
-    "Longformer": "base",
+    "Longformer": BASE,
     "SBERT": "teacher, cut",
     "SBERT, mean of chunks": "teacher, chunks",
     "TF-IDF": "TF-IDF",
 }
-LINES = (
-    "base_student(profile).encode(texts)",
-    "teacher.encode(texts)",
-    "mean_of_chunks(teacher, texts)",
-)
-CODE = dict(
-    zip(MODELS.values(), (*LINES, "tfidf(texts, texts)"), strict=True)
-)  # docs/own_documents.md has the imports
+# How to embed with each; docs/own_documents.md has the imports.
+CODE = {
+    BASE: "bench.base_student().encode(texts)",
+    "teacher, cut": "teacher.encode(texts)",
+    "teacher, chunks": "mean_of_chunks(teacher, texts)",
+    "TF-IDF": "tfidf(texts, texts)",
+}
+STUDENT_CODE = "Student.load(out).encode(texts)"
 FEW = 20  # examples; fewer say little
 VARIES = 1e-9  # the width of an interval, at least: rounding is no variance
 
 
-def compare(
-    student, variant: Variant, seed: int, profile: Profile
+def compare_student(
+    student: Any, variant: Variant, seed: int, bench: Bench
 ) -> tuple[pd.DataFrame, list[str]]:
-    """A row for each measure and each of base, teacher, mean of the teacher's chunks, TF-IDF and student; and a line
-    for each task that could not be judged, which is the `ValueError` where none could.
+    """Judge a student, its base, its teacher, the mean of the teacher's chunks and TF-IDF.
 
-    Measures: without labels, how well the halves of held-out documents find each other; on the test texts of a
-    classification the accuracy, of a retrieval MAP and MRR. Columns: measure, examples (documents, test examples,
-    queries), model, value, low, high, guessing (what that scores), against_base, against_low, against_high, than_base,
-    than_student. Intervals (95 %) are about other texts, not about other seeds; NaN where nothing varies.
+    Measures: without labels, how well the halves of held-out documents find each other; on the test
+    texts of a classification the accuracy, of a retrieval MAP and MRR.
+
+    Returns
+    -------
+    table
+        A row for each measure and model: measure, examples (documents, test examples, queries),
+        model, value, low, high, guessing (what that scores), against_base, against_low,
+        against_high, than_base, than_student. Intervals (95%) are about other texts, not about
+        other seeds; NaN where nothing varies.
+    failed
+        A line for each task that could not be judged.
+
+    Raises
+    ------
+    ValueError
+        With these lines, if no task could be judged.
     """
-    tables, failed, given = (
-        [],
-        [],
-        {"models": [*MODELS, variant], "profile": profile, "seeds": [seed]},
-    )
-    judges = {"halves of documents": lambda tasks: runs.halves(student, variant, profile)}
-    judges |= dict.fromkeys(
-        tasks.classification_names(profile), partial(experiments.run, split="test", **given)
-    )
-    judges |= dict.fromkeys(tasks.retrieval_names(profile), partial(experiments.retrieve, **given))
+    judges: dict[str, Callable[[], pd.DataFrame]] = {
+        "halves of documents": partial(bench.judge_halves, student, variant)
+    }
+    models = [*MODELS, variant]
+    for task in bench.classifications:
+        judges[task] = partial(bench.run, models, seeds=[seed], tasks=[task], split="test")
+    for task in bench.retrievals:
+        judges[task] = partial(bench.retrieve, models, seeds=[seed], tasks=[task])
+    tables, failed = [], []
     for task, judge in judges.items():
         try:
-            tables += [
-                _measured(*group)
-                for group in judge(tasks=[task]).groupby(["task", "metric"], sort=False)
-            ]
+            for names, rows in judge().groupby(["task", "metric"], sort=False):
+                tables.append(_measure_intervals(" ".join(names), rows))
         except Exception as error:  # costs this task's rows, not the others'
-            failed.append(
-                " ".join(
-                    f"{task} could not be judged: {str(error) or type(error).__name__}".split()
-                )
-            )
+            reason = str(error) or type(error).__name__
+            failed.append(" ".join(f"{task} could not be judged: {reason}".split()))
     if not tables:
         raise ValueError("; ".join(failed))
     return pd.concat(tables, ignore_index=True), failed
 
 
-def told(table: pd.DataFrame, failed: list[str]) -> tuple[pd.DataFrame, list[str]]:
-    """The table as people read it, and sentences on the student, the last row of each measure, with advice: of what is
-    better than the base on a measure and worse on none, measures aside on which all guess, the best mean (the student,
-    if the best is nowhere better than that); else the base."""
-    value = table.agg("{0[value]:.3f} [{0[low]:.3f}, {0[high]:.3f}]".format, axis=1)
-    against = table.agg(
-        "{0[against_base]:+.3f} [{0[against_low]:+.3f}, {0[against_high]:+.3f}]".format, axis=1
-    )
-    value, against = (
-        cells.str.replace(r" \[\+?nan, \+?nan\]", "", regex=True) for cells in (value, against)
-    )
-    against = against.mask(table["model"] == MODELS["Longformer"], "")
-    guessing = (
-        (table["low"].fillna(table["value"]) <= table["guessing"])
-        .groupby(table["measure"])
-        .transform("all")
-    )
+def describe_comparison(table: pd.DataFrame, failed: list[str]) -> tuple[pd.DataFrame, list[str]]:
+    """The table as people read it, and sentences on the student with advice on what to take.
+
+    table, failed: of `compare_student`; the student is the last row of each measure.
+    """
+    guessing = table["low"].fillna(table["value"]) <= table["guessing"]
+    guessing = guessing.groupby(table["measure"]).transform("all")
     lines = ["One seed: the intervals are about other texts, not about other seeds.", *failed]
     for measure, rows in table[guessing].groupby("measure", sort=False):
-        lines.append(f"{measure}: no model is above guessing ({rows['guessing'].iloc[0]:.2f})")
+        chance = rows["guessing"].iloc[0]
+        lines.append(f"{measure}: no model is above guessing ({chance:.2f})")
     for measure, rows in table[~guessing].groupby("measure", sort=False):
-        few = (
-            f"; fewer than {FEW} examples ({n}) say little"
-            if (n := rows["examples"].iloc[0]) < FEW
-            else ""
-        )
-        lines.append(
-            f"{measure}: the student is {rows['than_base'].iloc[-1]} the base, its start{few}"
-        )
-        if len(
-            better := rows[rows["than_student"] == THAN[HOLDS]].sort_values(
-                "value", ascending=False
-            )
-        ):
+        line = f"{measure}: the student is {rows['than_base'].iloc[-1]} the base, its start"
+        count = rows["examples"].iloc[0]
+        if count < FEW:
+            line += f"; fewer than {FEW} examples ({count}) say little"
+        lines.append(line)
+        better = rows[rows["than_student"] == WORDS[HOLDS]].sort_values("value", ascending=False)
+        if len(better):
             names = " and ".join(better["model"] + better["value"].map(" ({:.3f})".format))
             lines.append(f"{measure}: better than the student: {names}")
-    columns, student = (
-        {"value": "mean", "than_base": set, "than_student": set},
-        table["model"].iloc[-1],
+    student = table["model"].iloc[-1]
+    best = _choose_model(table[~guessing], student)
+    advice = f"Over all measures: take {best}, {CODE.get(best, STUDENT_CODE)}"
+    if best != student:
+        advice += ", or train with another loss, or fewer texts (training.documents)"
+    cells = table[["measure", "examples", "model"]].assign(
+        value=[_format_interval(*row) for row in table[["value", "low", "high"]].to_numpy()],
+        against_base=[
+            _format_interval(*row, sign="+")
+            for row in table[["against_base", "against_low", "against_high"]].to_numpy()
+        ],
     )
-    models = table[~guessing].groupby("model").agg(columns).sort_values("value")
+    cells.loc[table["model"] == BASE, "against_base"] = ""
+    return cells, [*lines, advice]
+
+
+def _choose_model(table: pd.DataFrame, student: str) -> str:
+    """The model with the best mean among those that beat the base somewhere and lose nowhere.
+
+    The student, if it is one of them and the best model is nowhere better than it; the base, if
+    there is none.
+    """
+    columns = {"value": "mean", "than_base": set, "than_student": set}
+    models = table.groupby("model").agg(columns).sort_values("value")
     ahead = [
         name
-        for name, than in models["than_base"].items()
-        if THAN[HOLDS] in than and THAN[REVERSED] not in than
+        for name, words in models["than_base"].items()
+        if WORDS[HOLDS] in words and WORDS[REVERSED] not in words
     ]
-    best = ahead[-1] if ahead else MODELS["Longformer"]
-    best = (
-        student if student in ahead and THAN[HOLDS] not in models.at[best, "than_student"] else best
-    )
-    others = ", or train with another loss, or fewer texts (training.documents)" * (best != student)
-    lines.append(
-        f"Over all measures: take {best}, {CODE.get(best, 'Student.load(out).encode(texts)')}{others}"
-    )
-    return table[["measure", "examples", "model"]].assign(value=value, against_base=against), lines
+    if not ahead:
+        return BASE
+    best = ahead[-1]
+    if student in ahead and WORDS[HOLDS] not in models.at[best, "than_student"]:
+        return student
+    return best
 
 
-def _measured(names: tuple[str, str], rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a measure, with intervals."""
+def _format_interval(value: float, low: float, high: float, sign: str = "") -> str:
+    if pd.isna(low):
+        return f"{value:{sign}.3f}"
+    return f"{value:{sign}.3f} [{low:{sign}.3f}, {high:{sign}.3f}]"
+
+
+def _measure_intervals(measure: str, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a measure as `compare_student` returns them. rows: one for each model."""
+    # Chance is no part of these scores, and one run of each model says nothing about seeds.
     tasks, models = task_scores(rows.assign(chance=0.0, seed=0)), [*rows["model"]]
     table = verdicts.above_chance(tasks, models).rename(columns={"score": "value"})
     evidence = from_examples(tasks, given=models)
-    against, ours = (
-        verdicts.compare([(name, than) for name in models], evidence)
-        for than in (models[0], models[-1])
-    )
-    for name, judged in (("than_base", against), ("than_student", ours)):
-        table[name] = (
-            judged["verdict"].where(judged["high"] - judged["low"] > VARIES, OPEN).map(THAN)
-        )
-    table[["against_base", "against_low", "against_high"]] = against[["difference", "low", "high"]]
-    for least, *bounds in ((0, "low", "high"), (-1, "against_low", "against_high")):
-        table.loc[~(table[bounds[1]] - table[bounds[0]] > VARIES), bounds] = None
+    against_base = verdicts.compare([(name, models[0]) for name in models], evidence)
+    against_student = verdicts.compare([(name, models[-1]) for name in models], evidence)
+    for name, judged in (("than_base", against_base), ("than_student", against_student)):
+        varies = judged["high"] - judged["low"] > VARIES
+        table[name] = judged["verdict"].where(varies, OPEN).map(WORDS)
+    columns = {
+        "difference": "against_base",
+        "low": "against_low",
+        "high": "against_high",
+    }
+    table[[*columns.values()]] = against_base[[*columns]]
+    for least, low, high in ((0, "low", "high"), (-1, "against_low", "against_high")):
+        bounds = [low, high]
+        table.loc[~(table[high] - table[low] > VARIES), bounds] = None
         table[bounds] = table[bounds].clip(least, 1)
-    table = table.replace({"model": MODELS | {models[-1]: f"student ({models[-1]})"}}).assign(
-        measure=" ".join(names)
+    names = MODELS | {models[-1]: f"student ({models[-1]})"}
+    counts = rows["queries"] if "queries" in rows else rows["scores"].map(len)
+    return table.drop(columns="passed").assign(
+        model=table["model"].replace(names),
+        measure=measure,
+        examples=counts.to_numpy(),
+        guessing=rows["chance"].to_numpy(),
     )
-    counts = rows.get("queries", rows["scores"].map(len)).to_numpy()
-    return table.assign(examples=counts, guessing=rows["chance"].to_numpy()).drop(columns="passed")

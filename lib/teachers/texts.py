@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 
 def check(texts: Iterable[str]) -> int:
-    """Number of texts. Raises ValueError, with the index, for what is not text and for a text without a word."""
+    """Count texts; `ValueError`, with the index, for what is no text and for one without a word."""
     if isinstance(texts, str):
         raise ValueError("expected a list of texts, got a single text; put it in a list")
     count = 0

@@ -1,12 +1,16 @@
-"""Standard errors by hand and against simulation; one test for each thing that they must take into account."""
+"""Standard errors by hand and against simulation; one test for each thing that they must take into
+account.
+"""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from lib.statistics.intervals import (
+    PROCESSOR_SD,
     SeedNoise,
     TaskScores,
     from_examples,
@@ -26,9 +30,8 @@ VALUES = {
 def runs(values):
     """{model: {seed: one score per task}} as a (model, seed) x task table."""
     table = {(model, seed): row for model, seeds in values.items() for seed, row in seeds.items()}
-    return pd.DataFrame.from_dict(table, orient="index").set_axis(pd.MultiIndex.from_tuples(table), axis=0).rename_axis(
-        ["model", "seed"]
-    )  # fmt: skip
+    index = pd.MultiIndex.from_tuples(table, names=["model", "seed"])
+    return pd.DataFrame([*table.values()], index)
 
 
 def errors(evidence, **weights):
@@ -52,7 +55,8 @@ def task(groups, chance=0.0, **scores):
 
 def test_seed_noise_by_hand():
     noise = seed_noise(runs(VALUES))
-    # Squared deviations: a .01 + .01 + 0, b .0025 + .0025; 2 + 1 degrees of freedom; c has one seed and adds nothing.
+    # Squared deviations: a .01 + .01 + 0, b .0025 + .0025; 2 + 1 degrees of freedom; c has one seed
+    # and adds nothing.
     assert noise.sd == pytest.approx(math.sqrt(0.025 / 3)) and noise.df == 3
     assert noise.band == pytest.approx(2 * noise.sd)
     # t(.975, 3) = 3.182446 (any t table).
@@ -92,7 +96,9 @@ def test_a_given_model_has_no_seeds():
 
 
 def test_seeds_are_pooled_over_the_mean_of_the_tasks():
-    """A seed that is good on one task and bad on the other moves no mean; one that is good on both does."""
+    """A seed that is good on one task and bad on the other moves no mean; one that is good on both
+    does.
+    """
     apart = runs({"a": {0: (0.5, 0.7), 1: (0.7, 0.5)}, "b": {0: (0.4, 0.4)}})
     together = runs({"a": {0: (0.5, 0.5), 1: (0.7, 0.7)}, "b": {0: (0.4, 0.4)}})
     assert from_runs(apart).noise.sd == pytest.approx(0)
@@ -101,14 +107,35 @@ def test_seeds_are_pooled_over_the_mean_of_the_tasks():
 
 
 def test_what_seeds_and_texts_both_count_is_counted_once():
-    """Three seeds that disagree on single examples only: all of their variance is in the texts' already."""
+    """Three seeds that disagree on single examples only: all of their variance is in the texts'
+    already.
+    """
     rng = np.random.default_rng(0)
     answers = (rng.random((2, 3, 4000)) < 0.7).astype(float)
     evidence = from_examples(task(range(4000), a=answers[0], b=answers[1]))
     assert evidence.overlap == pytest.approx(0.21 / 4000, rel=0.05)
-    assert errors(evidence, a=1, b=-1)[0] < 1.25 * math.sqrt(
-        2 * 0.21 / 3 / 4000
-    )  # both in full: 1.41 of it
+    error = errors(replace(evidence, processor=0.0), a=1, b=-1)[0]
+    assert error < 1.25 * math.sqrt(2 * 0.21 / 3 / 4000), "1.41 of it if both counted in full"
+
+
+def test_the_processor_adds_its_variance_to_what_was_trained_and_to_nothing_else():
+    """By hand: two trained models add 2 PROCESSOR_SD^2, a given one none, a single task six times
+    as much.
+    """
+    rng = np.random.default_rng(0)
+    scores = {name: rng.random((2, 50)) for name in "abc"}
+    tasks = {f"t{n}": TaskScores(scores, np.arange(50), 0.0) for n in range(6)}
+
+    def added(weights=None, **sums):
+        evidence = from_examples(tasks, weights=weights, given="c")
+        bare = replace(evidence, processor=0.0)
+        return errors(evidence, **sums)[0] ** 2 - errors(bare, **sums)[0] ** 2
+
+    assert added(a=1, b=-1) == pytest.approx(2 * PROCESSOR_SD**2)
+    assert added(a=1, c=-1) == pytest.approx(PROCESSOR_SD**2)
+    assert added(a=0.5, b=0.5, c=-1) == pytest.approx(PROCESSOR_SD**2 / 2)
+    assert added({"t0": 1.0}, a=1, c=-1) == pytest.approx(6 * PROCESSOR_SD**2)
+    assert np.all(from_runs(runs(VALUES)).processor == 0), "published numbers stay as printed"
 
 
 # ---------------------------------------------------------------- texts
@@ -131,7 +158,8 @@ def test_scores_are_chance_corrected_means_over_tasks():
 def test_independent_examples_by_hand():
     a, b = np.array([1, 1, 0, 1, 0, 0, 1, 1.0]), np.array([0, 1, 0, 1, 1, 0, 0, 1.0])
     evidence = from_examples(task(range(8), a=a, b=b), given=["a", "b"])
-    # Variance of the mean difference, n times the squared deviations over n^2, with 8 / (8 - 2) for few groups.
+    # Variance of the mean difference, n times the squared deviations over n^2, with 8 / (8 - 2) for
+    # few groups.
     expected = np.sqrt(((a - b - (a - b).mean()) ** 2).sum() / 64 * 8 / 6)
     assert errors(evidence, a=1, b=-1)[0] == pytest.approx(expected)
 
@@ -184,7 +212,9 @@ def test_pairs_share_either_article():
 
 
 def test_a_pair_does_not_share_two_articles_with_itself():
-    """Without article effects the variance of pairs is that of independent examples, not twice that."""
+    """Without article effects the variance of pairs is that of independent examples, not twice
+    that.
+    """
     rng = np.random.default_rng(0)
     ratios = []
     for _ in range(100):
@@ -235,7 +265,9 @@ def test_draws_have_the_covariance_of_the_errors(simulate):
 
 
 def test_the_interval_of_pairs_by_hand():
-    """Differences 1, 2, 3: mean 2, standard error 1 / sqrt(3); t with 2 degrees of freedom is 4.3027 at 95 %."""
+    """Differences 1, 2, 3: mean 2, standard error 1 / sqrt(3); t with 2 degrees of freedom is
+    4.3027 at 95 %.
+    """
     mean, low, high = paired([4, 6, 8], [3, 4, 5], 0.95)
     half = 4.3027 / np.sqrt(3)
     assert (
