@@ -1,4 +1,4 @@
-"""What an identity of the news paper's tables says: `BiGRU(2)+1 linear;attentive;64d;MSE;plateau`."""
+"""What an identity of the paper's tables says: `BiGRU(2)+1 linear;attentive;64d;MSE;plateau`."""
 
 import re
 from dataclasses import dataclass

@@ -39,8 +39,7 @@ def triplet(
         if anchor.ndim != 2 or other.shape != anchor.shape:
             shapes = ", ".join(str(tuple(rows.shape)) for rows in (anchor, positive, negative))
             raise ValueError(
-                "anchor, positive and negative must have the same shape (batch, dim), "
-                f"got {shapes}"
+                f"anchor, positive and negative must have the same shape (batch, dim), got {shapes}"
             )
     anchor, positive, negative = (unit_rows(rows) for rows in (anchor, positive, negative))
     near = vector_norm(anchor - positive, dim=1)

@@ -6,6 +6,7 @@ between two linear layers, and tanh behind CLS. Transformers have no positions: 
 blind to word order.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -78,7 +79,7 @@ PAPER = Sizes(
 
 
 class Student(nn.Module):
-    """(batch, tokens) ids -> (batch, output) embeddings; what stands behind a document has no part."""
+    """(batch, tokens) ids -> (batch, output) embeddings; padding never changes them."""
 
     def __init__(self, design: Design, sizes: Sizes):
         super().__init__()
@@ -228,7 +229,7 @@ def _make_body(design: Design, sizes: Sizes, token: int) -> tuple[nn.Module, int
     if kind == "FFN":
         widths = [token, *(hidden * 2 ** (number + 1) for number in range(design.layers))]
         layers: list[nn.Module] = []
-        for before, after in zip(widths[:-1], widths[1:], strict=True):
+        for before, after in itertools.pairwise(widths):
             layers += [nn.Linear(before, after), nn.ReLU()]
         return PerToken(*layers), widths[-1]
     if kind == "CNN-1":

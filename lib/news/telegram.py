@@ -139,7 +139,8 @@ def write_dataset(archives: Path, pairs: Path, folder: Path) -> list[str]:
         for day, side in DAYS.items():
             annotated, kept = read_annotations(pairs, day), []
             for row in annotated:
-                absent = [row[end] for end in ("a", "b") if chosen.get(row[end], ("", ""))[1] != side]
+                urls = row["a"], row["b"]
+                absent = [url for url in urls if chosen.get(url, (0, ""))[1] != side]
                 missing.update(dict.fromkeys(absent))
                 if not absent:
                     kept.append(row)
