@@ -85,8 +85,11 @@ def test_labels_change_the_students_that_learn_from_them(load):
 
 def test_what_the_teacher_says_names_the_student(load, monkeypatch):
     key = load("first").student_product("bag;cosine", 0).key
-    tilt = lambda self, texts: look_at(self, texts) | {"vectors": np.eye(len(texts), 3)}  # noqa: E731
-    monkeypatch.setattr(TeacherRows, "__call__", tilt)
+
+    def look_elsewhere(self, texts):
+        return look_at(self, texts) | {"vectors": np.eye(len(texts), 3)}
+
+    monkeypatch.setattr(TeacherRows, "__call__", look_elsewhere)
     assert load("second").student_product("bag;cosine", 0).key != key
 
 
@@ -122,8 +125,9 @@ def test_held_out_windows_are_the_last_and_windows_are_cut_shorter(load):
 
 def test_windows_are_read_once_however_many_models_there_are(load, monkeypatch):
     reads, read = [], Documents.__getitem__
-    count = lambda self, row: reads.append(row) or read(self, row)  # noqa: E731
-    monkeypatch.setattr(Documents, "__getitem__", count)
+    monkeypatch.setattr(
+        Documents, "__getitem__", lambda self, row: reads.append(row) or read(self, row)
+    )
     news = load()
     news.prepare([("bag;cosine", 0), ("CNN-1;MSE", 0)])
     assert len(reads) == 2 * 35  # to name them, and for the teacher

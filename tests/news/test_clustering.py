@@ -1,4 +1,4 @@
-"""Clustering: against brute force, scikit-learn and numbers by hand; the threshold sees training pairs alone."""
+"""Clustering: against brute force, scikit-learn and numbers by hand."""
 
 from dataclasses import replace
 from itertools import combinations

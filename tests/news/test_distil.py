@@ -75,41 +75,41 @@ def test_the_best_epochs_weights_stay_and_patience_ends_a_training():
     assert len(history) == best + 3 < 60
     _, teacher, every = lesson()
     targets = torch.nn.functional.normalize(torch.from_numpy(teacher))
-    with torch.no_grad():
-        assert float(
-            distil.compute_losses(student, rows, targets, every[-8:]).mean()
-        ) == pytest.approx(history[best], rel=1e-5)
+    loss = distil.compute_losses(student, rows, targets, every[-8:]).mean().item()
+    assert loss == pytest.approx(history[best], rel=1e-5)
 
 
 @pytest.mark.parametrize(
     ("identity", "examples"), [("CNN-1;MSE", None), ("LSTM;complex;α=0.5", TRIPLETS)]
 )
 def test_training_stays_on_the_students_device(monkeypatch, identity, examples):
-    """A teacher vector left on the CPU would be an error, as it would with a GPU. A meta tensor has no value: 0."""
-    devices, loss, adam = [], distil.compute_losses, torch.optim.Adam
-    monkeypatch.setattr(
-        torch.optim, "Adam", lambda groups, lr, fused: adam(groups, lr)
-    )  # fused knows no meta device
-    monkeypatch.setattr(
-        distil,
-        "compute_losses",
-        lambda *given: devices.append((found := loss(*given)).device.type) or found,
-    )
+    """A teacher vector left on the CPU would be an error. A meta tensor has no value: here 0."""
+    devices, compute, adam = [], distil.compute_losses, torch.optim.Adam
+
+    def look(*given):
+        losses = compute(*given)
+        devices.append(losses.device.type)
+        return losses
+
+    # The fused optimizer knows no meta device.
+    monkeypatch.setattr(torch.optim, "Adam", lambda groups, lr, fused: adam(groups, lr))
+    monkeypatch.setattr(distil, "compute_losses", look)
     monkeypatch.setattr(distil, "float", lambda value: 0.0, raising=False)
     rows, teacher, every = lesson()
     parts = np.split(every if examples is None else examples, [56])
     student = Student(designs.parse(identity), SMALL).to("meta")
     assert distil.train(student, rows, teacher, *parts, seed=0, settings=SETTINGS) == [0.0] * 3
-    assert {*devices, student.embedding.weight.device.type} == {"meta"} and len(devices) == 3 * (
-        7 + 1
-    )
+    assert devices == ["meta"] * 3 * (7 + 1) and student.embedding.weight.device.type == "meta"
 
 
 def test_a_plateau_lowers_the_rate_and_a_fixed_schedule_does_not(monkeypatch):
-    rates = []
-    step = torch.optim.Adam.step
-    keep = lambda self, *a: (rates.append(self.param_groups[0]["lr"]), step(self, *a))[1]  # noqa: E731
-    monkeypatch.setattr(torch.optim.Adam, "step", keep)
+    rates, step = [], torch.optim.Adam.step
+
+    def keep_rate(self, *given):
+        rates.append(self.param_groups[0]["lr"])
+        return step(self, *given)
+
+    monkeypatch.setattr(torch.optim.Adam, "step", keep_rate)
     for identity, fell in (("BiGRU;cosine", False), ("BiGRU;cosine;plateau", True)):
         rates.clear()
         trained(identity, epochs=12, patience=12, rates={"other": 0.5})

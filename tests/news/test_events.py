@@ -1,11 +1,8 @@
-"""Events: sides, pairs, what is distilled on; and the published pairs joined with an archive that the test writes."""
+"""Events: sides, pairs, triplets, and windows to distil on."""
 
-import io
 import json
 import pickle
-import tarfile
 import time
-import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +12,7 @@ from lib.config import profiles
 from lib.data.builders.mini import gensim_files
 from lib.data.dataset_folder import Documents
 from lib.experiments.bench import Bench
-from lib.news import events, reports, telegram
+from lib.news import events, reports
 from lib.news.bench import NewsBench
 
 SEED = profiles.load("mini").corpus.seed
@@ -73,7 +70,7 @@ def test_nothing_of_a_tested_story_is_distilled_on(mini):
         shares = np.array([len(own & distilled) / len(own) for own in runs])
         if name == "train":
             assert (shares > 0.2).mean() > 0.9
-        else:  # six stories repeat a sentence or two of a story on another side, which they were filed beside
+        else:  # six stories repeat a sentence or two of a story on another side
             assert shares.max() < 0.05 and (shares > 0).sum() <= 3
 
 
@@ -204,175 +201,3 @@ def test_every_mini_report_is_of_its_storys_sentences(tmp_path):
         assert len(texts) == min(4, max(1, len(sentences) // 3))
         assert sorted(" ".join(sentences).split()) == sorted(" ".join(texts).split())
     assert "Source: " in (written.parent / "README.md").read_text(encoding="utf-8")
-
-
-PAGE = """<html><head><meta property="og:url" content="{url}"/><meta property="og:title" content="Заголовок &amp; {n}"/>
-<meta property="article:published_time" content="2020-05-25T10:00:00+00:00"/></head>
-<body><article><h1>Заголовок</h1><p>Первый <b>абзац</b> {n}.</p><p>Второй.</p></article></body></html>"""
-
-
-def archive(path, urls):
-    with tarfile.open(path, "w:gz") as tar:
-        for n, url in enumerate(urls):
-            content = PAGE.format(url=url, n=n).encode()
-            member = tarfile.TarInfo(f"20200525/00/{n}.html")
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-
-
-@pytest.fixture
-def contest(tmp_path):
-    archives, pairs = tmp_path / "archives", tmp_path / "pairs"
-    archives.mkdir()
-    pairs.mkdir()
-    for day in ("0525", "0527", "0529", "0511"):
-        archive(
-            archives / f"2020{day}.tar.gz", [f"https://{day}.ru/{n}?a=1&amp;b=2" for n in range(4)]
-        )
-        url = f"https://{day}.ru/{{}}?a=1&b=2".format
-        rows = [
-            (url(0), url(1), "OK"),
-            (url(0), url(2), "BAD"),
-            (url(3), "https://gone.ru/1", "OK"),
-        ]
-        text = "".join(
-            "\t".join(row) + "\n" for row in [("first_url", "second_url", "quality"), *rows]
-        )
-        if day != "0511":
-            (pairs / f"ru_clustering_{day}_urls.tsv").write_text(text)
-    return archives, pairs, tmp_path / "data" / "telegram"
-
-
-def test_the_published_pairs_are_joined_by_url(contest):
-    archives, pairs, target = contest
-    assert telegram.write_dataset(archives, pairs, target) == ["https://gone.ru/1"]
-    assert (target / "missing_urls.txt").read_text() == "https://gone.ru/1\n"
-    assert "train: 2 of 3 pairs" in (target / "README.md").read_text()
-    sides = read(target / "tasks/pairs")
-    for side in sides.values():
-        assert (
-            len(side.texts) == 4
-            and side.pairs.tolist() == [[0, 1], [0, 2]]
-            and side.positive.tolist() == [True, False]
-        )
-        assert side.events[0] == side.events[1] and len(set(side.events)) == 3 and not side.complete
-    assert sides["train"].texts[1] == "Заголовок & 1 Первый абзац 1. Второй."
-    with pytest.raises(
-        ValueError, match="wanted"
-    ):  # every text of the public and private days is left out, here all
-        draw(target, sides, words=24, documents=3)
-
-
-def test_of_pages_of_one_address_the_annotated_one_is_kept_and_few_are_in_memory(contest):
-    archives, pairs, target = contest
-    again = archives / "20200599"  # not annotated, and read behind the rest
-    again.mkdir()
-    for number, url in enumerate(
-        ["https://0525.ru/0?a=1&amp;b=2", *(f"https://more.ru/{n // 2}" for n in range(400))]
-    ):
-        page = PAGE.format(url=url, n=number).replace("Второй", "Другой " * 2000)
-        (again / f"{number:03d}.html").write_text(page, encoding="utf-8")
-    tracemalloc.start()
-    telegram.write_dataset(archives, pairs, target)
-    assert tracemalloc.get_traced_memory()[1] < 2e6  # all texts are 10 MB
-    tracemalloc.stop()
-    rows = [json.loads(line) for line in (target / "documents.jsonl").open(encoding="utf-8")]
-    kept = {row["id"]: row for row in rows}
-    assert len(kept) == len(rows) == 16 + 200 and {row["group"] for row in rows} == {
-        "",
-        *events.SIDES,
-    }
-    assert "Другой" not in kept["https://0525.ru/0?a=1&b=2"]["text"]  # that of the annotated day
-    assert kept["https://more.ru/7"]["title"] == "Заголовок & 15"  # the first of two
-    assert {path.name for path in target.iterdir()} == {
-        "documents.jsonl",
-        "README.md",
-        "missing_urls.txt",
-        "tasks",
-    }
-
-
-def test_a_damaged_archive_and_other_bad_files(contest):
-    archives, pairs, target = contest
-    damaged = archives / "20200527.tar.gz"
-    damaged.write_bytes(damaged.read_bytes()[:200])
-    with pytest.raises(ValueError, match=r"20200527.tar.gz: the archive is cut off or damaged"):
-        telegram.write_dataset(archives, pairs, target)
-    damaged.unlink()
-    missing = telegram.write_dataset(archives, pairs, target)
-    assert (
-        len(missing) == 5
-    )  # of the absent day, and the one that is nowhere: counted, not dropped in silence
-    (pairs / "ru_clustering_0525_urls.tsv").write_text(
-        "first_url\tsecond_url\tquality\na\tb\tMAYBE\n"
-    )
-    with pytest.raises(
-        ValueError, match=r"0525_urls.tsv:2: expected two URLs and OK or BAD, got 'MAYBE'"
-    ):
-        telegram.write_dataset(archives, pairs, target)
-    (pairs / "ru_clustering_0525_urls.tsv").write_text("first_url\tsecond_url\tquality\n")
-    with pytest.raises(
-        ValueError, match="0525_urls.tsv: expected pairs below a line of names, found none"
-    ):
-        telegram.write_dataset(archives, pairs, target)
-    (pairs / "ru_clustering_0525_urls.tsv").write_bytes(
-        b"first_url\tsecond_url\tquality\n\xff\tb\tOK\n"
-    )
-    with pytest.raises(ValueError, match="0525_urls.tsv: not UTF-8"):
-        telegram.write_dataset(archives, pairs, target)
-    (pairs / "ru_clustering_0525_urls.tsv").unlink()
-    with pytest.raises(ValueError, match="expected ru_clustering_0525"):
-        telegram.write_dataset(archives, pairs, target)
-    with pytest.raises(ValueError, match="expected .tar.gz archives .* found none"):
-        telegram.write_dataset(pairs, pairs, target)
-    with pytest.raises(ValueError, match="nowhere: expected .tar.gz archives"):
-        telegram.write_dataset(archives / "nowhere", pairs, target)
-
-
-def test_no_flipped_bit_and_no_cut_of_an_archive_goes_unseen(contest):
-    archives, _, _ = contest
-    damaged = archives / "20200527.tar.gz"
-    content = damaged.read_bytes()
-    assert len(list(telegram.read_pages(archives))) == 16
-    first = (
-        content.index(b"\0", 10) + 1
-    )  # behind gzip's header, whose time and name say nothing about the pages
-    for place in range(first, len(content), 3):
-        damaged.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
-        with pytest.raises(ValueError, match="20200527.tar.gz: the archive is cut off or damaged"):
-            list(telegram.read_pages(archives))
-    for end in (len(content) - 1, len(content) - 9, len(content) // 2, 5, 0):
-        damaged.write_bytes(content[:end])
-        with pytest.raises(ValueError, match="20200527.tar.gz: the archive is cut off or damaged"):
-            list(telegram.read_pages(archives))
-
-
-def test_a_page_whose_address_is_no_utf8_is_read():
-    content = PAGE.format(url="https://a.ru", n=1).encode().replace(b"a.ru", b"a\xff.ru")
-    assert telegram.parse_page(content)[0] == "https://a\ufffd.ru"
-
-
-def test_paragraphs_that_nothing_closes_stay_apart_and_what_stands_between_is_left_out():
-    head = '<META content="A &amp; B" property="og:title"><meta property="og:url" content="https://a.ru">'
-    body = "<p>One<p>two</p>no text<p>th<b>ree</b>"
-    assert telegram.parse_page((head + body).encode()) == ("https://a.ru", "A & B", "One two three")
-    assert telegram.parse_page(body.encode()) is None and telegram.parse_page(head.encode()) is None
-
-
-def test_pair_files_name_documents_of_their_side(contest):
-    archives, pairs, target = contest
-    telegram.write_dataset(archives, pairs, target)
-    file = target / "tasks/pairs/public.jsonl"
-    good = {"a": "https://0527.ru/0?a=1&b=2", "b": "https://0527.ru/1?a=1&b=2", "label": "yes"}
-    for wrong, told in (
-        ({"b": "https://0529.ru/1?a=1&b=2"}, "0529.ru/1.* is no document of the side public"),
-        ({"label": "maybe"}, "got 'maybe'"),
-        ({"a": [good["a"]]}, "is no document"),
-        ({"label": ["yes"]}, "label yes or no"),
-    ):
-        file.write_text(json.dumps(good | wrong) + "\n")
-        with pytest.raises(ValueError, match=f"public.jsonl:1: .*{told}"):
-            read(target / "tasks/pairs")
-    file.unlink()
-    with pytest.raises(ValueError, match=r"public.jsonl is missing"):
-        read(target / "tasks/pairs")

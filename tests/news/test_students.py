@@ -130,7 +130,7 @@ def test_padding_never_changes_an_embedding(identity):
 
 @pytest.mark.parametrize("identity", STRUCTURES)
 def test_devices_of_all_layers_on_the_meta_device(identity):
-    """A tensor made on the CPU in between would be an error, as it would on a GPU. Packing knows no meta device."""
+    """A tensor made on the CPU in between would be an error. Packing knows no meta device."""
     embeddings = student(identity).train().to("meta")(*pad([[3, 4, 5], [6, 7, 8]]))
     assert (
         embeddings.shape == (2, 12)
