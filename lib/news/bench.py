@@ -164,8 +164,7 @@ class NewsBench:
         section, device = self.profile.structural_teacher, self.bench.device
         if not tuned:
             return TeacherSource(section, device)
-        self._tuned_files  # noqa: B018 - makes it first
-        read = functools.partial(self.cache.arrays, self._tuned_product, rows.miss_product)
+        read = functools.partial(self.cache.arrays, self._tuned, rows.miss_product)
         return TeacherSource(section, device, read)
 
     def _name_teacher(self, tuned: bool) -> dict[str, Any]:
@@ -173,23 +172,25 @@ class NewsBench:
         section = self.profile.structural_teacher
         inputs = section.model_dump(mode="json", exclude={"max_tokens", "batch_size"})
         inputs |= {"files": models.hash_model(section.model), "device": self.bench.device}
-        return inputs | {"tuned": self._tuned_files} if tuned else inputs
+        if not tuned:
+            return inputs
+        note = self.cache.find(self._tuned) or {}
+        return inputs | {"tuned": sorted(note["files"].values())}
 
     @functools.cached_property
-    def _tuned_files(self) -> list[str]:
-        """Checksums of the tuned teacher, which is made if it is missing."""
+    def _tuned(self) -> Product:
+        """The tuned teacher, which is made if it is missing."""
         cache, product = self.cache, self._tuned_product
         if cache.find(product) is None:
             texts, most = self.sides["train"].texts, product.inputs["max_tokens"]
             source = self._find_teacher(False)
             job = make_tuned, (cache, product, source, texts, self._tuning_triplets, most)
             self._run_jobs([job], "teacher, tuned")
-        note = cache.find(product) or {}
-        return sorted(note["files"].values())
+        return product
 
     @functools.cached_property
     def _tuned_product(self) -> Product:
-        """The tuned teacher, which depends on the train side alone."""
+        """What names the tuned teacher: it depends on the train side alone."""
         inputs = self._name_teacher(False) | {
             "max_tokens": min(tuning.TOKENS, self.settings.max_tokens),
             "texts": hash_content(hash_items(self.sides["train"].texts)),
