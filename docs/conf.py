@@ -70,12 +70,9 @@ if REPOSITORY:
 def show_file(app, docname, source):
     """Show the file that a page of `SHOWN` stands for, and resolve links that leave docs/."""
     shown = ROOT / SHOWN[docname] if docname in SHOWN else None
-    page = shown or DOCS / f"{docname}.md"
+    page = shown or Path(app.env.doc2path(docname))
     if shown:
         source[0] = shown.read_text(encoding="utf-8")
-    elif not page.is_file():  # a notebook, whose text is JSON: the same links, with the same syntax
-        page = ROOT / f"{docname}.ipynb"  # its links count from the notebook that was run
-
     here = (DOCS / docname).parent
 
     def resolve(match):
@@ -95,7 +92,7 @@ def _link(words: str, reached: Path, heading: str, here: Path) -> str:
     pages = {ROOT / file: DOCS / f"{name}.md" for name, file in SHOWN.items()}
     reached = pages.get(reached, reached)
     executed = DOCS / "notebooks" / reached.name
-    if reached.parent == ROOT / "notebooks" and executed.is_file():
+    if reached.parent == ROOT / "notebooks" and executed.is_file():  # as it ran, not bare
         reached = executed
     is_page = reached.is_relative_to(DOCS) and reached.suffix in (".md", ".ipynb")
     if is_page or reached.suffix in (".svg", ".png") or not reached.exists():

@@ -1,7 +1,4 @@
-"""Score an export with MTEB on a classification of a dataset folder, offline.
-
-docs/export.md has the command.
-"""
+"""Score an export by MTEB on a classification of a dataset folder, offline: see docs/export.md."""
 
 import json
 import sys
@@ -18,7 +15,7 @@ except ModuleNotFoundError as missing:
 
 
 def task(folder: Path) -> AbsTaskClassification:
-    """`<dataset folder>/tasks/<task>/{train,test}.jsonl` as a task of MTEB."""
+    """The task in `<dataset folder>/tasks/<task>/` and its documents, as MTEB reads one."""
 
     class FolderClassification(AbsTaskClassification):
         metadata = TaskMetadata(

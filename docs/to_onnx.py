@@ -14,10 +14,7 @@ except ModuleNotFoundError as missing:
 
 
 class PlainStudent(nn.Module):
-    """A student in plain PyTorch, for batches padded to one length.
-
-    `forward` takes ids and mask, both (documents, tokens), and returns embeddings.
-    """
+    """A student in plain PyTorch: ids and mask, both (documents, tokens), to embeddings."""
 
     def __init__(self, student: Student):
         super().__init__()
@@ -34,10 +31,7 @@ class PlainStudent(nn.Module):
 
 
 def attend(attention: nn.Module, x: Tensor, mask: Tensor) -> Tensor:
-    """Sliding-window attention in blocks of half a window.
-
-    Each block sees itself and its two neighbours.
-    """
+    """Attend in blocks of half a window, each of which sees itself and its two neighbours."""
     half, tokens = attention.window // 2, x.shape[1]
     extra = -tokens % half
     projections = attention.query, attention.key, attention.value
@@ -46,9 +40,8 @@ def attend(attention: nn.Module, x: Tensor, mask: Tensor) -> Tensor:
     k, v = (neighbours(pad(y, (0, 0, 0, 0, half, half + extra)), half) for y in (k, v))
     seen = neighbours(pad(mask, (half, half + extra)), half)
     distance = torch.arange(3 * half)[None] - torch.arange(half, 2 * half)[:, None]
-    allowed = (distance.abs() <= half) & seen[
-        :, :, None, None
-    ]  # (documents, blocks, 1, queries, keys)
+    # (documents, blocks, 1, queries, keys)
+    allowed = (distance.abs() <= half) & seen[:, :, None, None]
     scores = torch.einsum("dbqhc,dbkhc->dbhqk", q / q.shape[-1] ** 0.5, k)
     weights = scores.masked_fill(~allowed, torch.finfo(x.dtype).min).softmax(-1)
     return torch.einsum("dbhqk,dbkhc->dbqhc", weights, v).flatten(1, 2).flatten(2)[:, :tokens]

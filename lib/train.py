@@ -232,7 +232,9 @@ def _judge(bench: Bench, student: Any, variant: variants.Variant, seed: int) -> 
     """The student beside what is there without it, for the model card; prints it."""
     from lib.ledger import own_student
 
-    cells, sentences = own_student.told(*own_student.compare(student, variant, seed, bench))
+    cells, sentences = own_student.describe_comparison(
+        *own_student.compare_student(student, variant, seed, bench)
+    )
     print(cells.to_string(index=False), *sentences, sep="\n")
     return {"scores": cells.to_dict("records"), "verdict": sentences}
 

@@ -13,8 +13,8 @@ import pandas as pd
 from lib.statistics.verdicts import EQUIVALENT, HOLDS, NOT_RUN, NOT_TESTABLE, NUMBER, OPEN, REVERSED
 
 MISSING = "(not measured)"
-_OUTCOMES = {HOLDS: "holds", REVERSED: "is reversed"}
-_OUTCOMES |= {EQUIVALENT: "comes out as a tie", OPEN: "is too close to call"}
+_ANSWERS = {HOLDS: "Yes", REVERSED: "No, it is reversed"}
+_ANSWERS |= {EQUIVALENT: "It is a tie", OPEN: "Too close to call"}
 _SMALL = "no one two three four five six seven eight nine ten eleven twelve".split()
 _EFFECTS = ("effect", "ours", "difference")  # names of one column in several tables
 _NOT_RUN = {"effect": None, "low": None, "high": None, "verdict": NOT_RUN}
@@ -57,16 +57,16 @@ def comparison(left: str, right: str, row: Mapping[str, Any], digits: int = 3) -
     return f"{left} against {right}: {MISSING}"
 
 
-def outcome(row: Mapping[str, Any], digits: int = 3) -> str:
-    """What became of a finding, the end of a sentence about it: `holds (.078 [.027, .128])`."""
+def answer(row: Mapping[str, Any], digits: int = 3) -> str:
+    """The verdict on a finding, as the answer to its question: `Yes (.078 [.027, .128])`."""
     verdict = row["verdict"]
     if verdict == NOT_TESTABLE:
-        return "cannot be tested"
+        return "That cannot be tested here"
     if verdict == NUMBER:
-        return f"is a number, {signed(_effect(row), 2)}"
+        return f"It is a number, {signed(_effect(row), 2)}"
     if verdict == NOT_RUN or pd.isna(_effect(row)):
         return MISSING
-    return f"{_OUTCOMES[verdict]} ({estimate(row, digits)})"
+    return f"{_ANSWERS[verdict]} ({estimate(row, digits)})"
 
 
 def percent(share: float, digits: int = 0) -> str:

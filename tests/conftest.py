@@ -9,7 +9,8 @@ from pathlib import Path
 
 from lib.config import environment
 
-# Before anything imports NumPy, torch or transformers: they read these once. Set for subprocesses too.
+# Before anything imports NumPy, torch or transformers: they read these once. Set for subprocesses
+# too.
 environment.set_process_environment(offline=True)
 os.environ["MPLBACKEND"] = "Agg"
 
@@ -27,11 +28,15 @@ _SHAPE = re.compile(r"\b(Float|Int|Integer|Bool|Num|Shaped)\d*\[")
 def _own_errors_first(*, typechecker):
     """jaxtyping's decorator, changed in two ways.
 
-    A wrong argument goes to the function before it is reported: `mse(x, wider_x)` has to raise the library's own
-    ValueError with both shapes, which users see, and not the type checker's error, which only tests ever see. If the
-    function *accepts* what its annotation forbids, one of the two is wrong and the type checker's error stands.
+    A wrong argument goes to the function before it is reported: `mse(x, wider_x)` has to raise the
+    library's own
+    ValueError with both shapes, which users see, and not the type checker's error, which only tests
+    ever see. If the
+    function *accepts* what its annotation forbids, one of the two is wrong and the type checker's
+    error stands.
 
-    Functions without array annotations are left alone. What they are called with is not a matter of shapes.
+    Functions without array annotations are left alone. What they are called with is not a matter of
+    shapes.
     """
 
     def decorate(target):
@@ -55,7 +60,8 @@ def _own_errors_first(*, typechecker):
     return decorate
 
 
-# The import hook puts `@jaxtyping.jaxtyped(typechecker=...)` on every function of lib imported from here on, and
+# The import hook puts `@jaxtyping.jaxtyped(typechecker=...)` on every function of lib imported from
+# here on, and
 # looks that name up when it does. Outside the tests nothing is checked and nothing is slower.
 jaxtyping.jaxtyped = _own_errors_first
 jaxtyping.install_import_hook(
@@ -65,18 +71,20 @@ jaxtyping.install_import_hook(
 
 @pytest.fixture(scope="session", autouse=True)
 def dataset_folders_are_built_once(tmp_path_factory):
-    """Writing the folders of mini or smoke takes seconds: once for all tests, whatever artifact root a test has."""
-    from lib.data import builders
+    """Writing the folders of mini takes seconds: once for all tests, whatever their artifact
+    root."""
+    from lib.data import builders, sources
 
+    home = tmp_path_factory.mktemp("data")
     with pytest.MonkeyPatch.context() as patch:
-        home = tmp_path_factory.mktemp("data")
-        patch.setattr(builders, "home", lambda: home)
+        patch.setattr(sources, "find_built", lambda build, _: builders.folder(build, home))
         yield
 
 
 @pytest.fixture(scope="session", autouse=True)
 def figures_are_left_to_notebooks():
-    """No test draws into the checkout's `figures`: the notebook run beside it would find its figures changed, and make
+    """No test draws into the checkout's `figures`: the notebook run beside it would find its
+    figures changed, and make
     them again. A profile with a changed setting draws under the artifact root."""
     from lib.config import paths
 
@@ -96,9 +104,11 @@ def figures_are_left_to_notebooks():
 
 @pytest.fixture(scope="session")
 def with_examples():
-    """A function that gives records the scores of ten test examples each, whose mean is the record's value.
+    """A function that gives records the scores of ten test examples each, whose mean is the
+    record's value.
 
-    What an example adds is the same for every model, so differences of models are as sure as their seeds make them.
+    What an example adds is the same for every model, so differences of models are as sure as their
+    seeds make them.
     """
     spread, groups = (
         np.tile([0.05, -0.05], 5),
@@ -116,7 +126,8 @@ def with_examples():
 
 
 def pytest_collection_modifyitems(items):
-    """What takes longest begins first, all notebooks above all, so that no process waits for another at the end. Tests
+    """What takes longest begins first, all notebooks above all, so that no process waits for
+    another at the end. Tests
     marked `gpu` are skipped, and said to be, where there is none."""
     items.sort(
         key=lambda item: (

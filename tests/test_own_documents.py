@@ -1,4 +1,4 @@
-"""`notebooks/own_documents.ipynb`, which people copy: it runs on a folder and a student of theirs."""
+"""`notebooks/own_documents.ipynb`, which people copy, runs on a folder and a student of theirs."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_a_comparison_has_a_clause_for_every_verdict(judged, text):
 @pytest.mark.parametrize("verdict", ["not run", "holds"])
 def test_what_was_not_measured_is_left_out(verdict):
     unknown = row(verdict, np.nan, np.nan, np.nan)
-    told = [words.comparison("A", "B", unknown), words.outcome(unknown), words.estimate(unknown)]
+    told = [words.comparison("A", "B", unknown), words.answer(unknown), words.estimate(unknown)]
     assert words.bullets("Known.", *told) == "* Known."
     assert words.bullets(*told) == "* Nothing measured."
 
@@ -62,10 +62,10 @@ def test_a_list_in_one_text_is_cut_at_its_entries():
     assert words.bullets(text) == "* **A** is long.\n* C, 2 * 3."
 
 
-def test_outcomes_say_verdict_and_effect():
-    assert words.outcome(row("holds")) == "holds (.078 [.027, .128])"
-    assert words.outcome(row("number", 3.256, np.nan, np.nan)) == "is a number, 3.26"
-    assert words.outcome(row("not testable here")) == "cannot be tested"
+def test_answers_say_verdict_and_effect():
+    assert words.answer(row("holds")) == "Yes (.078 [.027, .128])"
+    assert words.answer(row("number", 3.256, np.nan, np.nan)) == "It is a number, 3.26"
+    assert words.answer(row("not testable here")) == "That cannot be tested here"
 
 
 def test_lists_counts_and_places():
@@ -96,4 +96,4 @@ def test_findings_are_looked_up_by_their_claim():
     )
     rows = words.by_claim(claims, table)
     assert words.estimate(rows["a"]) == ".100 [.050, .200]"
-    assert words.MISSING in words.outcome(rows["b"])
+    assert words.MISSING in words.answer(rows["b"])

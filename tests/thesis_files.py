@@ -1,6 +1,6 @@
-"""Everything that the profile `thesis` downloads, in the true formats under the true names, with a few dozen entries.
+"""Everything that the profile `thesis` downloads, in the true formats, with a few dozen entries.
 
-hub(folder, profile)       a cache of the Hugging Face hub: corpora, tasks, and two models of two thin layers
+hub(folder, profile)       a cache of the Hugging Face hub: corpora, tasks, two thin models
 archives(profile)          {URL: {file name: bytes}}: what Zenodo and GitHub serve
 telegram_files(folder)     the contest's archives and the published pairs
 """
@@ -50,7 +50,7 @@ def words(topic, count, seed):
 
 
 def put(cache, kind, repository, revision, files):
-    """Files, {path: bytes}, of one commit in a hub cache: blobs, links to them, the branch, and the list of files."""
+    """Put files, {path: bytes}, of one commit into a hub cache, as the hub's library does."""
     root = cache / f"{kind}--{repository.replace('/', '--')}"
     (root / "refs").mkdir(parents=True, exist_ok=True)
     (root / "refs" / "main").write_text(revision)
@@ -141,7 +141,7 @@ def saved(folder, *parts):
 
 
 def longformer(cache, section):
-    """allenai/longformer-base-4096: a masked language model in pytorch_model.bin, and RoBERTa's byte-level BPE."""
+    """allenai/longformer-base-4096: a masked language model in pytorch_model.bin, RoBERTa's BPE."""
     folder = cache.parent / "longformer"
     folder.mkdir(parents=True)
     bpe = ByteLevelBPETokenizer()
@@ -186,7 +186,7 @@ def longformer(cache, section):
 
 
 def mpnet(cache, section):
-    """sentence-transformers/all-mpnet-base-v2: model.safetensors, WordPiece, and the library's own small files."""
+    """sentence-transformers/all-mpnet-base-v2: model.safetensors, WordPiece, and small files."""
     folder = cache.parent / "mpnet"
     folder.mkdir(parents=True)
     pieces = BertWordPieceTokenizer(lowercase=True)
@@ -222,7 +222,7 @@ def table(rows):
 def archives(profile):
     """{URL: {file name: bytes}} of Zenodo's records and GitHub's files."""
     served = {}
-    for name, url in thesis.sources(profile).items():
+    for name, url in thesis.list_sources(profile.build).items():
         if name != url:
             served.setdefault(url, {})[name] = _file(name)
     return served
@@ -236,7 +236,8 @@ def _file(name):
         for number in range(24 if split == "train" else 12):
             topic = f"{stem.replace(split, '')} {number % 6}"
             other = topic if number % 2 else f"{topic} other"
-            cited = f"{words(other, 20, (stem, number, 'b'))}\001{words(other, 8, (stem, number, 'c'))}\001"
+            cited = words(other, 20, (stem, number, "b"))
+            cited += f"\001{words(other, 8, (stem, number, 'c'))}\001"
             rows.append([number % 2, words(topic, 30, (stem, number, "a")), cited])
         return table(rows)
     titles = [f"{stem} {number}" for number in range(24)]
@@ -269,7 +270,8 @@ def telegram_files(folder):
         with tarfile.open(archives / f"{day}.tar.gz", "w:gz") as archive:
             for number, url in enumerate(urls):
                 text = words(f"event {day} {number // 4}", 120, (day, number))
-                head = f'<meta property="og:url" content="{url}"/><meta property="og:title" content="News {number}"/>'
+                head = f'<meta property="og:url" content="{url}"/>'
+                head += f'<meta property="og:title" content="News {number}"/>'
                 content = f"<html><head>{head}</head><body><p>{text}</p></body></html>".encode()
                 member = tarfile.TarInfo(f"{day}/{number}.html")
                 member.size = len(content)

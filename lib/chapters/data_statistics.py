@@ -8,8 +8,6 @@ import pandas as pd
 from lib.data.task_files import Task, downsample
 from lib.distillation.variants import MASK_LABEL
 from lib.experiments.bench import Bench, Texts
-from lib.experiments.models import hash_model
-from lib.store.cache import Product
 
 LIMITS = (int(MASK_LABEL), 512)  # tokens, in the thesis' labels
 
@@ -22,7 +20,7 @@ def count_corpus_tokens(bench: Bench) -> pd.DataFrame:
     frames = []
     for split in ("train", "validation"):
         documents = getattr(bench.corpus, split)
-        lengths = _count_tokens(Texts(documents), bench)
+        lengths = bench.count_tokens(Texts(documents))
         lengths.insert(0, "source", [document.source for document in documents])
         lengths.insert(1, "split", split)
         frames.append(lengths)
@@ -56,7 +54,7 @@ def count_task_tokens(bench: Bench) -> pd.DataFrame:
     frames = []
     for name, task in bench.tasks.items():
         for split, ids in _list_texts(task).items():
-            lengths = _count_tokens([task.texts[text_id] for text_id in ids], bench)
+            lengths = bench.count_tokens([task.texts[text_id] for text_id in ids])
             lengths.insert(0, "task", name)
             lengths.insert(1, "split", split)
             frames.append(lengths)
@@ -162,26 +160,3 @@ def _count_long(lengths: pd.DataFrame, bench: Bench) -> dict[str, float]:
     return over | {
         "cut": int((lengths["longformer_tokens"] > bench.profile.student.max_positions).sum())
     }
-
-
-def _count_tokens(texts: Sequence[str], bench: Bench) -> pd.DataFrame:
-    """A row for each text: longformer_tokens and sbert_tokens, kept in the cache."""
-    section = bench.profile.structural_teacher
-    inputs = section.model_dump(mode="json") | {"files": hash_model(section.model)}
-    product = Product(
-        "teacher_lengths",
-        inputs,
-        ("lib.teachers.sbert",),
-        ("lib.store", "lib.config"),
-        ("transformers", "tokenizers"),
-    )
-
-    def count(part: list[str]) -> dict[str, np.ndarray]:
-        return {"lengths": np.asarray(bench.structural_teacher().lengths(part))}
-
-    return pd.DataFrame(
-        {
-            "longformer_tokens": bench.token_table(texts)["whole"][:],
-            "sbert_tokens": bench.cache.rows(product, texts, count)["lengths"][:],
-        }
-    )

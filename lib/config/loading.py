@@ -29,5 +29,5 @@ def one_line_errors(task: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        reason = " ".join(str(error).split())[:300]
+        reason = " ".join(str(error).split())[:250]
         raise ValueError(f"cannot {task}: {type(error).__name__}: {reason}") from error

@@ -49,13 +49,15 @@ def load() -> dict[str, Entry]:
 
 
 def full_name(label: str) -> str:
-    """`fig4_10` -> "Figure 4.10", `figA_1` -> "Figure A.1", `news_tab1` -> "News paper, table 1"."""
+    """`fig4_10` -> "Figure 4.10", `figA_1` -> "Figure A.1", `news_tab1` -> "News paper, table
+    1"."""
     match = re.fullmatch(r"(news_tab|news_fig|fig|tab)(?=[_\dA-Z])_?(.+)", label)
     return f"{_WORDS[match[1]]} {match[2].replace('_', '.')}" if match else label
 
 
 def promised(entries: dict[str, Entry], notebook: str) -> dict[str, Entry]:
-    """What a notebook makes; `PUBLISHED` redraws what has a number in the thesis or the news paper."""
+    """What a notebook makes; `PUBLISHED` redraws what has a number in the thesis or the news
+    paper."""
     if notebook == PUBLISHED:
         return {
             label: entry

@@ -1,4 +1,5 @@
-"""Typed parameters from `params/`: what cannot be is a `ParameterError`, one line with file, key and nearest name."""
+"""Typed parameters from `params/`: what cannot be is a `ParameterError`, one line with file, key
+and nearest name."""
 
 import difflib
 import fnmatch
@@ -50,11 +51,15 @@ def load(
     seeds: Iterable[int] | int | str | None = None,
     only: str = "",
 ) -> Profile:
-    """The checked profile `name`, a file in `params/`, with what the caller changes. Raises `ParameterError`.
+    """The checked profile `name`, a file in `params/`, with what the caller changes. Raises
+    `ParameterError`.
 
-    overrides: dotted keys, `{"training.documents": 60}`, assignments, `["training.documents=60"]`, or these as text.
-    seeds: seeds of every student instead of the profile's: `None`, an integer, several, or text such as `"0,1"`.
-    only: variants to run, comma separated, shell patterns on display labels (`"cosine,max-margin;MSE*"`).
+    overrides: dotted keys, `{"training.documents": 60}`, assignments, `["training.documents=60"]`,
+    or these as text.
+    seeds: seeds of every student instead of the profile's: `None`, an integer, several, or text
+    such as `"0,1"`.
+    only: variants to run, comma separated, shell patterns on display labels
+    (`"cosine,max-margin;MSE*"`).
     """
     if name not in profiles():
         raise unknown("profile", name, profiles())
@@ -83,7 +88,8 @@ def load(
 
 
 def _values(name: str) -> Any:
-    """What the file of a profile holds, over the sections and values of the profile that it `extends`, if it does."""
+    """What the file of a profile holds, over the sections and values of the profile that it
+    `extends`, if it does."""
     values = read_yaml(f"{name}.yaml")
     if not isinstance(values, dict) or "extends" not in values:
         return values
@@ -101,18 +107,21 @@ def _values(name: str) -> Any:
 
 
 def grid(name: str) -> dict[str, Any]:
-    """The checked grid `params/grids/<name>.yaml`, what the thesis varied in one section. Raises `ParameterError`."""
+    """The checked grid `params/grids/<name>.yaml`, what the thesis varied in one section. Raises
+    `ParameterError`."""
     file = f"grids/{name}.yaml"
     return validated(GRIDS[name], read_yaml(file), f"params/{file}").model_dump()
 
 
 def matches(name: str, only: str) -> bool:
-    """Whether a model's name matches one of the comma-separated shell patterns of the parameter `only`."""
+    """Whether a model's name matches one of the comma-separated shell patterns of the parameter
+    `only`."""
     return any(fnmatch.fnmatchcase(name, pattern.strip()) for pattern in only.split(","))
 
 
 def check_only(only: str, names: Collection[str]) -> None:
-    """`ParameterError` for a filter of which a pattern matches none of the names that the requested figures show."""
+    """`ParameterError` for a filter of which a pattern matches none of the names that the requested
+    figures show."""
     for pattern in only.split(","):
         if not any(matches(name, pattern) for name in names):
             raise ParameterError(
@@ -121,18 +130,21 @@ def check_only(only: str, names: Collection[str]) -> None:
 
 
 def read_yaml(file: str) -> Any:
-    """What a YAML file of `params/` holds; `ParameterError` with file and line if it is not YAML."""
+    """What a YAML file of `params/` holds; `ParameterError` with file and line if it is not
+    YAML."""
     return _parsed((paths.PARAMS / file).read_bytes(), f"params/{file}")
 
 
 def entries(file: str) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """The entries of a file of `params/` that has one under every key: key, fields, and the place for messages."""
+    """The entries of a file of `params/` that has one under every key: key, fields, and the place
+    for messages."""
     for key, fields in read_yaml(file).items():
         yield key, fields, f"{file}: {key}"
 
 
 def _parsed(text: str | bytes, where: str) -> Any:
-    """The value of a YAML text (version 1.2: `1e-4` is a number, a key that stands twice an error)."""
+    """The value of a YAML text (version 1.2: `1e-4` is a number, a key that stands twice an
+    error)."""
     try:
         return YAML(typ="safe", pure=True).load(text)
     except (YAMLError, RecursionError, TypeError, ValueError) as error:

@@ -2,8 +2,10 @@
 
 import argparse
 import sys
+from collections.abc import Iterable
 
 from lib.config import paths, profiles
+from lib.config.schema import StructuralTeacherSettings, StudentSettings
 from lib.data import sources
 
 MODEL_FILES = "*.json,*.txt,*.safetensors,pytorch_model.bin"
@@ -30,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def fetch_models(sections) -> None:
+def fetch_models(sections: Iterable[StructuralTeacherSettings | StudentSettings]) -> None:
     """Download the models that sections of a profile name at a commit of the hub."""
     pinned = [section for section in sections if section.revision]
     places = [f"hf://{each.model}@{each.revision}/{MODEL_FILES}" for each in pinned]

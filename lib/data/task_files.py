@@ -163,11 +163,8 @@ def read_task(
     """
     task_kind = kind(folder)
     splits = [split for split in SPLITS if (folder / f"{split}.jsonl").is_file()]
-    if folds:
-        complete = splits and "validation" not in splits
-    else:
-        complete = not splits or "test" in splits
-    if not complete:
+    folded = splits and "validation" not in splits
+    if not (folded if folds else not splits or "test" in splits):
         told = "test.jsonl and no folds, or folds of train.jsonl without validation.jsonl"
         raise ValueError(f"{folder}: expected {told}")
     documents = Documents(folder.parents[1])

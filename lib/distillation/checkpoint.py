@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from accelerate import Accelerator
+from safetensors import SafetensorError
 
 SEAL, TRAINING = "seal.json", "training.json"
 
@@ -29,13 +30,25 @@ def save_checkpoint(
     folder : the checkpoint, on a disk that all processes share
     settings : plain values that must be the same when the training is resumed
     progress : plain values that `load_checkpoint` returns
+
+    Raises
+    ------
+    OSError
+        If it cannot be written, for example on a full disk. The previous checkpoint stays.
     """
     new, old = _beside(folder)
     if accelerator.is_main_process:
         shutil.rmtree(new, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
     accelerator.wait_for_everyone()
-    accelerator.save_state(str(new))
+    try:
+        accelerator.save_state(str(new))
+    except (OSError, RuntimeError, SafetensorError) as error:  # what PyTorch and safetensors raise
+        shutil.rmtree(new, ignore_errors=True)
+        reason = str(error).splitlines()[0]
+        raise OSError(
+            f"cannot write checkpoint {folder}: {reason}; free space and run again"
+        ) from error
     accelerator.wait_for_everyone()
     if accelerator.is_main_process:
         facts = {"settings": settings, "progress": progress}

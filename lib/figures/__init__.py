@@ -1,4 +1,5 @@
-"""Figures in three steps: `boxplot_frame` lays our values beside the published ones, `boxplot` draws it, `save`."""
+"""Figures in three steps: `boxplot_frame` lays our values beside the published ones, `boxplot`
+draws it, `save`."""
 
 from lib.figures.boxplots import boxplot, boxplot_frame
 from lib.figures.distributions import (

@@ -1,4 +1,5 @@
-"""The thesis' two block diagrams, redrawn: Figure 3.1 (training) and Figure 4.6 (contextual loss)."""
+"""The thesis' two block diagrams, redrawn: Figure 3.1 (training) and Figure 4.6 (contextual
+loss)."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,7 +11,8 @@ from lib.figures.style import settings
 
 
 def draw(label: str) -> tuple[Figure, pd.DataFrame]:
-    """Figure 3.1 (fig3_1) or 4.6, as `params/figures.yaml` lays it out, and its arrows as a table, which is its CSV."""
+    """Figure 3.1 (fig3_1) or 4.6, as `params/figures.yaml` lays it out, and its arrows as a table,
+    which is its CSV."""
     parts = settings()["diagram_parts"]
     boxes = settings()["diagrams"][label]
     figure, axes = plt.subplots(figsize=(7.2, 4.9))

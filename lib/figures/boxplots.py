@@ -1,4 +1,5 @@
-"""Boxplots of Chapter 4 and Figure 5.3: one row per model, the tasks' normalised accuracy, best at the bottom."""
+"""Boxplots of Chapter 4 and Figure 5.3: one row per model, the tasks' normalised accuracy, best at
+the bottom."""
 
 import itertools
 import re
@@ -11,7 +12,7 @@ from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import INK, settings, labelled, rows_from_top, squeeze, style
+from lib.figures.style import INK, labelled, rows_from_top, settings, squeeze, style
 from lib.published import figure_models
 
 UNTRAINED = ("Longformer", "SBERT")  # the base checkpoint and the structural teacher
@@ -24,9 +25,12 @@ _PANELS = {  # columns of a figure -> scores, these divided by the best of their
 def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> pd.DataFrame:
     """Our accuracies beside the published ones: the data, and the CSV, of a boxplot figure.
 
-    records: columns model (identity), task, seed, value, perhaps chance (of the task) and collapsed (of the model).
-    band: `SeedNoise.band` of a model's mean normalised accuracy; None if unknown. Model is the name printed in that
-    figure, else the grid's, else the identity; normalized divides by the best accuracy of the task in its own column.
+    records: columns model (identity), task, seed, value, perhaps chance (of the task) and collapsed
+    (of the model).
+    band: `SeedNoise.band` of a model's mean normalised accuracy; None if unknown. Model is the name
+    printed in that
+    figure, else the grid's, else the identity; normalized divides by the best accuracy of the task
+    in its own column.
     Rows ascend by mean normalised accuracy, in Figure 5.3 within each round.
     """
     records = records.assign(collapsed=records.get("collapsed", False))
@@ -35,9 +39,7 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
         future_stack=True
     )
     for (model, seed, task), value in runs[~runs.between(0, 1)].items():
-        raise ValueError(
-            f"{label}: {model!r}, seed {seed}, on {task} has {value}: expected an accuracy from 0 to 1"
-        )
+        raise ValueError(f"{label}: {model!r}, seed {seed}, on {task} has {value}: expected 0 to 1")
     twins = {"accuracy": "published", "normalized": "published_normalized"}
     theirs = pd.DataFrame(columns=["identity", "task", *twins], dtype=object)
     if not label.startswith(("figA_", "figB_")):
@@ -61,8 +63,8 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
     frame = frame.sort_values(
         [*orders], key=lambda column: column.map(orders[column.name].index), ignore_index=True
     )
-    kept = "model task value published normalized published_normalized seeds band collapsed chance identity"
-    return frame[kept.split()]
+    kept = ["model", "task", "value", "published", "normalized", "published_normalized", "seeds"]
+    return frame[[*kept, "band", "collapsed", "chance", "identity"]]
 
 
 @style()
@@ -73,10 +75,13 @@ def boxplot(
     order: str = "published",
     rounds: dict[str, int | None] = roles.ROUNDS,
 ) -> Figure:
-    """Draw `boxplot_frame`'s data: our boxes and the published ones, the same rows in two columns with an axis each.
+    """Draw `boxplot_frame`'s data: our boxes and the published ones, the same rows in two columns
+    with an axis each.
 
-    A box holds the tasks. Dashed: the tasks' mean chance, divided as accuracies are; the published one is 1 / classes.
-    order: of the rows, "published", where models that the thesis lacks come first, or "ours". rounds: the profile's.
+    A box holds the tasks. Dashed: the tasks' mean chance, divided as accuracies are; the published
+    one is 1 / classes.
+    order: of the rows, "published", where models that the thesis lacks come first, or "ours".
+    rounds: the profile's.
     """
     printed = {
         f";{re.escape(name)}$": f";{text}" for name, text in roles.printed_rounds(rounds).items()
@@ -128,11 +133,11 @@ def boxplot(
         squeeze(axis, np.array([*normalized, level]))
         axis.set(title=name, xlabel="normalised accuracy")
         axis.grid(axis="y", visible=False)
-    facts = models[["short", "seeds", "collapsed"]].max().itertuples(index=False)
-    names = [
-        short + " †" * bool(collapsed) + f" ×{seeds}" * (seeds > 1)
-        for short, seeds, collapsed in facts
-    ]
+    names = []
+    for row in models[["short", "seeds", "collapsed"]].max().itertuples(index=False):
+        mark = " †" if row.collapsed else ""
+        count = f" ×{row.seeds}" if row.seeds > 1 else ""
+        names.append(f"{row.short}{mark}{count}")
     # Long names: no more than half of the width for them (0.6 em a character).
     rows_from_top(
         axes[0], names, fontsize=min(8.8, 0.5 * width * 72 / (0.6 * (3 + max(map(len, names)))))
@@ -154,7 +159,8 @@ def boxplot(
 def seed_means(
     label: str, records: pd.DataFrame, keys: list[str], **more: tuple[str, str]
 ) -> pd.DataFrame:
-    """The keys, value (a mean over seeds), seeds (how many), chance and `more`; `ValueError` for a repeated record."""
+    """The keys, value (a mean over seeds), seeds (how many), chance and `more`; `ValueError` for a
+    repeated record."""
     repeated = records.loc[records.duplicated([*keys, "seed"]), [*keys, "seed"]]
     if len(repeated):
         raise ValueError(
@@ -169,16 +175,15 @@ def seed_means(
 
 
 def _note(data: pd.DataFrame) -> str:
+    """How many seeds the rows have, and what else a reader should know of them."""
     least, most = data["seeds"].min(), data["seeds"].max()
-    note = f"{least} seed{'s' if least > 1 else ''} " + (
-        "each" if least == most else f"unless marked ×{most}"
-    )
-    note += (
-        "; no seed noise band" if data["band"].isna().all() and data["value"].notna().any() else ""
-    )
-    return note + (
-        "; †: collapsed, all embeddings point one way" if data["collapsed"].any() else ""
-    )
+    seeds = "1 seed" if least == 1 else f"{least} seeds"
+    parts = [f"{seeds} each" if least == most else f"{seeds} unless marked ×{most}"]
+    if data["band"].isna().all() and data["value"].notna().any():
+        parts.append("no seed noise band")
+    if data["collapsed"].any():
+        parts.append("†: collapsed, all embeddings point one way")
+    return "; ".join(parts)
 
 
 def _category(label: str, model: str) -> str:
@@ -191,7 +196,8 @@ def _category(label: str, model: str) -> str:
 
 
 def _palette(label: str, drawn: list[str]) -> dict[str, str]:
-    """Category -> colour, in the order of the legend; the same category has the same colour whatever rows are drawn."""
+    """Category -> colour, in the order of the legend; the same category has the same colour
+    whatever rows are drawn."""
     names = dict.fromkeys((*settings()["orders"].get(label, ()), *drawn))
     fills = settings()["fills"]["weightings" if label in figure_models.WEIGHTINGS else "others"]
     palette = dict(zip(names, itertools.cycle(fills), strict=False)) | settings()["fills"]["fixed"]

@@ -11,20 +11,13 @@ from scipy.stats import gaussian_kde
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import INK, settings, labelled, rows_from_top, style
+from lib.figures.style import INK, labelled, rows_from_top, settings, style
 
-_BIN, _COARSE = (
-    30,
-    120,
-)  # tokens, as published and for scaled lengths: 120 are 15 of ours times eight
-_LIMIT, _TEACHER_LIMIT = (
-    4096,
-    384,
-)  # what the student reads, longer texts are one open bin; the structural teacher
-_PUBLISHED = (
-    "wikipedia",
-    "news",
-)  # the sources of the thesis; a corpus has the folders that it has
+_BIN = 30  # tokens, as published
+_COARSE = 120  # tokens, for scaled lengths: 15 of ours times eight
+_LIMIT = 4096  # tokens that the student reads; longer texts are one open bin
+_TEACHER_LIMIT = 384  # tokens that the structural teacher reads
+_PUBLISHED = ("wikipedia", "news")  # the sources of the thesis; a corpus has folders of its own
 _LINES = {"test": "-", "train": "--"}
 _SPLITS = ("train", "validation")
 _ROWS = {"ours": ("value", "over_384"), "published": ("published", "over_384_published")}
@@ -34,9 +27,12 @@ AS_PUBLISHED = "as published"
 def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
     """Length histograms (fig4_1 or fig5_1), ours beside the published ones, on the thesis' axis.
 
-    lengths: `data_statistics.corpus_lengths`. scale: ours are multiplied by it; if not 1, four published bins are one.
-    value and published are percent of the source's documents in that split, a bin is bin_lo <= tokens < bin_hi;
-    over_384 and its published twin are the percent of the split that exceeds the structural teacher's limit.
+    lengths: `data_statistics.corpus_lengths`. scale: ours are multiplied by it; if not 1, four
+    published bins are one.
+    value and published are percent of the source's documents in that split, a bin is bin_lo <=
+    tokens < bin_hi;
+    over_384 and its published twin are the percent of the split that exceeds the structural
+    teacher's limit.
     """
     theirs, shares = (
         published.load(label),
@@ -85,7 +81,8 @@ def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) ->
 
 @style()
 def histogram(data: pd.DataFrame, label: str) -> Figure:
-    """A panel each for train and validation, ours above, the published ones below on their own axis; no open bin."""
+    """A panel each for train and validation, ours above, the published ones below on their own
+    axis; no open bin."""
     rows = {name: columns for name, columns in _ROWS.items() if data[columns[0]].notna().any()}
     size = np.multiply(settings()["sizes"][label], [1, 0.4 + 0.6 * len(rows)])
     figure, axes = plt.subplots(
@@ -124,8 +121,10 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
 
 
 def ecdf_frame(lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
-    """Cumulative length distributions of the evaluation tasks (Figure 5.2), ours and published, on the thesis' axis.
-    lengths: `data_statistics.task_lengths`, of whose splits "train" and "test" are drawn. scale: of our lengths."""
+    """Cumulative length distributions of the evaluation tasks (Figure 5.2), ours and published, on
+    the thesis' axis.
+    lengths: `data_statistics.task_lengths`, of whose splits "train" and "test" are drawn. scale: of
+    our lengths."""
     curves, shown = [], lengths[lengths["split"].isin(_LINES)]
     for (task, split), texts in shown.groupby(["task", "split"], sort=False):
         tokens = texts["longformer_tokens"].sort_values() * scale
@@ -149,7 +148,8 @@ def ecdf_frame(lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
 
 @style()
 def ecdf(data: pd.DataFrame) -> Figure:
-    """Figure 5.2: a panel per task, ours over the published curve; test solid, train dashed, tokens on a log2 axis."""
+    """Figure 5.2: a panel per task, ours over the published curve; test solid, train dashed, tokens
+    on a log2 axis."""
     tasks = roles.ordered(data["task"])
     rows, (width, height) = -(-len(tasks) // 4), settings()["sizes"]["fig5_2"]
     colors = settings()["length_curves"]
@@ -196,8 +196,10 @@ def ecdf(data: pd.DataFrame) -> Figure:
 
 
 def violin_frame(distances: pd.DataFrame) -> pd.DataFrame:
-    """What the violins show, beside the published ones (negatives "as published" only): the CSV of Figure 4.4.
-    distances: as of `teacher_distances.of_figure`, a row per pair of a document and a teacher's embedding."""
+    """What the violins show, beside the published ones (negatives "as published" only): the CSV of
+    Figure 4.4.
+    distances: as of `teacher_distances.of_figure`, a row per pair of a document and a teacher's
+    embedding."""
     keys = ["negatives", "distance", "model", "to"]
     grouped = distances.groupby(keys, sort=False)["value"]
     shares = (
@@ -217,7 +219,8 @@ def violin_frame(distances: pd.DataFrame) -> pd.DataFrame:
 
 @style()
 def violins(distances: pd.DataFrame) -> Figure:
-    """A row of panels per distance, a column for each way of pairing negatives, the last for the published violins, of
+    """A row of panels per distance, a column for each way of pairing negatives, the last for the
+    published violins, of
     which range, mode and mean are known. Positives stand above a model's line, negatives below."""
     theirs, ways = published.load("fig4_4"), list(dict.fromkeys(distances["negatives"]))
     models = distances["model"].unique().tolist() or theirs["model"].unique().tolist()
@@ -258,7 +261,8 @@ def violins(distances: pd.DataFrame) -> Figure:
 
 
 def _mode(values: pd.Series) -> float:
-    """Where a Gaussian kernel density between the extreme values is highest; the value of a collapsed model."""
+    """Where a Gaussian kernel density between the extreme values is highest; the value of a
+    collapsed model."""
     places = np.linspace(values.min(), values.max(), 40)
     return float(
         places[0] if np.ptp(values) < 1e-12 else places[gaussian_kde(values)(places).argmax()]

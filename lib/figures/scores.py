@@ -1,4 +1,5 @@
-"""Scores: per task and round (Figure 5.4), of retrieval (5.5 and 5.6), and what training does (A.2 to A.4)."""
+"""Scores: per task and round (Figure 5.4), of retrieval (5.5 and 5.6), and what training does (A.2
+to A.4)."""
 
 import itertools
 from typing import Any
@@ -13,12 +14,14 @@ from matplotlib.figure import Figure
 from lib import published
 from lib.config import roles
 from lib.figures.boxplots import seed_means
-from lib.figures.style import COLORS, INK, settings, labelled, rows_from_top, style
+from lib.figures.style import COLORS, INK, labelled, rows_from_top, settings, style
 
 
 def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
-    """Our scores beside the published ones, for fig5_4 (accuracy), fig5_5 and fig5_6 (MAP and MRR). records: columns
-    model (as Chapter 5 prints it, or a further one), task, seed, value, perhaps chance, and round or metric, of which
+    """Our scores beside the published ones, for fig5_4 (accuracy), fig5_5 and fig5_6 (MAP and MRR).
+    records: columns
+    model (as Chapter 5 prints it, or a further one), task, seed, value, perhaps chance, and round
+    or metric, of which
     the published ones are kept."""
     keys = ["round", "task", "model"] if label == "fig5_4" else ["metric", "model", "task"]
     theirs = published.load(label).rename(columns={"accuracy": "published", "score": "published"})
@@ -34,7 +37,8 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
 
 @style()
 def bars(data: pd.DataFrame, *, rounds: dict[str, int | None] = roles.ROUNDS) -> Figure:
-    """Figure 5.4: accuracy per task, a bar per model, a row of panels per round. rounds: the profile's."""
+    """Figure 5.4: accuracy per task, a bar per model, a row of panels per round. rounds: the
+    profile's."""
     classes, titles = (
         published.load("tab5_3").set_index("task")["classes"],
         roles.printed_rounds(rounds),
@@ -62,7 +66,8 @@ def bars(data: pd.DataFrame, *, rounds: dict[str, int | None] = roles.ROUNDS) ->
 
 @style()
 def spans(data: pd.DataFrame) -> Figure:
-    """Figure 5.5: mean of the retrieval tasks' MAP and MRR as bars, the span between the tasks as an error bar."""
+    """Figure 5.5: mean of the retrieval tasks' MAP and MRR as bars, the span between the tasks as
+    an error bar."""
     figure, panels = _panels("fig5_5", data.assign(row=""), "row")
     for axis, source, _, shown in panels:
         _grouped(axis, shown, "metric", _palette(data))
@@ -106,7 +111,8 @@ def points(data: pd.DataFrame) -> Figure:
 
 @style()
 def curves(data: pd.DataFrame) -> Figure:
-    """Of `contextual.figure_histories`, a column per objective: embeddings above projections, a line per student."""
+    """Of `contextual.figure_histories`, a column per objective: embeddings above projections, a
+    line per student."""
     groups = data.groupby("group", sort=False)
     figure, axes = plt.subplots(
         2,
@@ -135,7 +141,8 @@ def curves(data: pd.DataFrame) -> Figure:
 
 @style()
 def gradient_shares(shares: pd.DataFrame, factors: pd.DataFrame) -> Figure:
-    """Three panels: the share over training (median and range of each group of students), the share that a factor on
+    """Three panels: the share over training (median and range of each group of students), the share
+    that a factor on
     the contextual loss gives, and how far a student then is from the one without context."""
     figure, (over_training, by_factor, apart) = plt.subplots(
         1, 3, figsize=settings()["sizes"]["figA_3"]
@@ -182,7 +189,8 @@ def gradient_shares(shares: pd.DataFrame, factors: pd.DataFrame) -> Figure:
 
 @style()
 def length_of_training(data: pd.DataFrame) -> Figure:
-    """Two panels: accuracy and MRR of halves against updates; points are seeds, lines their means, from the base on."""
+    """Two panels: accuracy and MRR of halves against updates; points are seeds, lines their means,
+    from the base on."""
     figure, axes = plt.subplots(1, 2, figsize=settings()["sizes"]["figA_4"], sharex=True)
     titles = (
         "chance-corrected accuracy, mean over tasks",
@@ -214,8 +222,10 @@ def length_of_training(data: pd.DataFrame) -> Figure:
 def _panels(
     label: str, data: pd.DataFrame, rows: str, chance: Any = np.nan, **shared: Any
 ) -> tuple[Figure, list[Any]]:
-    """A row of panels for each value of the column `rows`, a column for ours and one for the published scores, if there
-    are any: axis, whose, value, and the data with columns score and chance. chance: of the published scores."""
+    """A row of panels for each value of the column `rows`, a column for ours and one for the
+    published scores, if there
+    are any: axis, whose, value, and the data with columns score and chance. chance: of the
+    published scores."""
     ours, theirs = (
         data.assign(score=data["value"]),
         data.assign(score=data["published"], chance=chance),
@@ -238,7 +248,8 @@ def _panels(
 
 
 def _grouped(axis: Axes, shown: pd.DataFrame, group: str, palette: dict[str, str]) -> None:
-    """A group of bars for each value of the column `group`, with lines from the least to the largest of its scores."""
+    """A group of bars for each value of the column `group`, with lines from the least to the
+    largest of its scores."""
     colors = {"palette": palette, "hue_order": [*palette], **settings()["bars"]}
     seaborn.barplot(shown, x=group, y="score", hue="model", ax=axis, **colors).get_legend().remove()
     chance = shown.groupby(group, sort=False)["chance"].mean()

@@ -31,7 +31,8 @@ def settings() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """The project's look, for a `with` block. `rc_context` would put back `interactive` too, which a kernel's first
+    """The project's look, for a `with` block. `rc_context` would put back `interactive` too, which
+    a kernel's first
     figure switches on: no later one would be shown."""
     look = seaborn.axes_style("whitegrid") | seaborn.plotting_context("paper")
     look |= settings()["style"]
@@ -50,14 +51,16 @@ def rows_from_top(axis: Axes, names: list[str], **text: Any) -> None:
 
 
 def labelled(axes: Iterable[Axes], first: Iterable[str] = ()) -> Collection[Artist]:
-    """The handles of a legend for several axes, each label once, those named `first` before the others."""
+    """The handles of a legend for several axes, each label once, those named `first` before the
+    others."""
     pairs = (pair for axis in axes for pair in zip(*axis.get_legend_handles_labels(), strict=True))
     handles = {label: handle for handle, label in pairs}
     return ({label: handles[label] for label in first} | handles).values()
 
 
 def squeeze(axis: Axes, values: np.ndarray) -> None:
-    """Draw what lies far below most values (by Tukey's rule) on a smaller scale, hatched, if it takes half the axis."""
+    """Draw what lies far below most values (by Tukey's rule) on a smaller scale, hatched, if it
+    takes half the axis."""
     low, first, third, high = np.nanquantile(values, [0, 0.25, 0.75, 1])
     cut = np.floor(20 * (first - 1.5 * (third - first))) / 20
     if cut - low <= high - cut or cut >= high:
@@ -98,7 +101,7 @@ def write(label: str, data: pd.DataFrame, content: dict[str, bytes], folder: Pat
     """Write the files of a figure or table, by suffix; `ValueError` if there is nothing to show."""
     if data.empty:
         raise ValueError(
-            f"{label}: nothing to save, the data frame is empty; did `only` filter every variant out?"
+            f"{label}: nothing to save, the data frame is empty; did `only` leave out all variants?"
         )
     files = {folder / f"{label}{suffix}": text for suffix, text in content.items()}
     for file, text in files.items():

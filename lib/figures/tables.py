@@ -58,7 +58,8 @@ def to_html(frame: pd.DataFrame) -> str:
 
 
 def beside(ours: pd.DataFrame, published: pd.DataFrame, *, on: str | list[str]) -> pd.DataFrame:
-    """Each of our columns followed by its published twin, rows matched by the columns `on`; what ours lacks is last."""
+    """Each of our columns followed by its published twin, rows matched by the columns `on`; what
+    ours lacks is last."""
     ours = ours.set_index(on)
     theirs = published.set_index(on).add_suffix(" (published)")
     frame = ours.reindex(ours.index.union(theirs.index, sort=False)).join(
@@ -103,7 +104,8 @@ def _find_layout(frame: pd.DataFrame) -> dict[str, Any] | None:
 
 
 def render(kind: str, parts: Parts, caption: str = "", label: str = "") -> str:
-    """The parts, under their titles, as "md" (GitHub's Markdown), "tex" (floats that need only booktabs) or "html",
+    """The parts, under their titles, as "md" (GitHub's Markdown), "tex" (floats that need only
+    booktabs) or "html",
     which opens a long table with a click; columns of numbers to the right."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), trim_blocks=True
@@ -119,7 +121,8 @@ def render(kind: str, parts: Parts, caption: str = "", label: str = "") -> str:
 def _cells(
     frame: pd.DataFrame, columns: dict[str, str], parts: str = "", across: str = ""
 ) -> pd.DataFrame:
-    """A column of text for each pattern; across: the last one spread over the values of that column of the frame."""
+    """A column of text for each pattern; across: the last one spread over the values of that column
+    of the frame."""
     rows, people = frame.astype(object).to_dict("records"), _People()
     texts = {
         head: [people.vformat(text, [*row.values()], row) for row in rows]
@@ -146,7 +149,8 @@ def _cells(
 
 
 class _People(string.Formatter):
-    """Values as people read them: a dash for a missing one, texts in words, numbers with a pattern's digits or few."""
+    """Values as people read them: a dash for a missing one, texts in words, numbers with a
+    pattern's digits or few."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if pd.isna(value) or value in ("", "-"):

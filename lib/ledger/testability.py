@@ -216,7 +216,7 @@ def _check_heads(groups: Mapping[str, Sequence[str]], label: str, bench: Bench) 
     for repeats in (HEADS, 2 * HEADS) if single else (settings.repeats,):
         worst, move = _find_largest_move(groups, single, repeats, bench)
         what = f"what twice the epochs change in a chance-corrected accuracy, most of all: {worst}"
-        passed = -MARGIN < move.low and move.high < MARGIN
+        passed = move.low > -MARGIN and move.high < MARGIN
         interval, needed = (move.effect, move.low, move.high), f"within ±{MARGIN}"
         check = Check("heads_converged", label, what, *interval, needed=needed, passed=passed)
         if passed or abs(move.effect) >= MARGIN:

@@ -1,1 +1,2 @@
-"""Running notebooks: what a command asks for, what is up to date, and the frame of every notebook."""
+"""Running notebooks: what a command asks for, what is up to date, and the frame of every
+notebook."""

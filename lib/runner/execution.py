@@ -1,7 +1,9 @@
-"""Run one notebook through papermill, in a kernel of its own, and say in one line what went wrong."""
+"""Run one notebook through papermill, in a kernel of its own, and say in one line what went
+wrong."""
 
 import contextlib
 import json
+import logging
 import os
 import sys
 import tempfile
@@ -109,6 +111,7 @@ class _Run:
         from nbclient.exceptions import DeadKernelError
         from papermill.exceptions import PapermillExecutionError
 
+        logging.getLogger("papermill").addHandler(logging.NullHandler())  # we say what is wrong
         os.environ["THESIS_PROGRESS"] = str(self.progress)  # the kernel inherits them
         os.environ["THESIS_PRODUCTS"] = str(self.products)
         source = nbformat.read(self.notebook, 4)
@@ -189,7 +192,8 @@ def describe_incomplete(cells: list[Any], name: str) -> str:
 
 
 def end_children() -> None:
-    """Kill every process below this one; files are written atomically, so none is left half done."""
+    """Kill every process below this one; files are written atomically, so none is left half
+    done."""
     for _ in range(20):  # a process may start another between the listing and the kill
         children = psutil.Process().children(recursive=True)
         if not children:

@@ -73,9 +73,9 @@ def _list_changed_files(
     for entry in makes:
         for file in entry.paths(profile):
             # A filter on models may leave a figure nothing to show: then it was not noted either.
-            if file.name in noted or not profile.only:
-                if not file.is_file() or sha256(file) != noted.get(file.name):
-                    changed.append(file.name)
+            owed = file.name in noted or not profile.only
+            if owed and not (file.is_file() and sha256(file) == noted.get(file.name)):
+                changed.append(file.name)
         if f"{entry.label}.csv" in noted and not provenance.read(entry.label, profile):
             changed.append(f"{entry.label}.json")
     return changed
@@ -153,7 +153,9 @@ def describe_plans(plans: list[Plan]) -> str:
     lines = []
     for plan in plans:
         minutes = sum(entry.minutes for entry in plan.makes)
-        took = f"about {minutes:.0f} min in mini if everything is new"
+        took = f"about {minutes:.1f} min in mini if everything is new"
+        if plan.name == manifest.PUBLISHED:
+            took = "about a minute"
         if plan.note:
             took = f"took {duration(plan.note['seconds'])} last time"
         if not plan.reasons:

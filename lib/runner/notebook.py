@@ -198,7 +198,7 @@ def _prepare_shell(shell: Any) -> None:
 
     shell.set_custom_exc((KeyboardInterrupt,), _show_interrupt)
     html = shell.display_formatter.formatters["text/html"]
-    html.for_type_by_name("pandas.core.frame", "DataFrame", format_table)
+    html.for_type_by_name("pandas", "DataFrame", format_table)
 
 
 def _show_interrupt(

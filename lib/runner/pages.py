@@ -29,13 +29,12 @@ from lib.statistics.verdicts import (
 )
 from lib.store.files import write_atomically
 from lib.words import (
-    MISSING,
+    answer,
     bullets,
     comparison,
     count,
     estimate,
     ordinal,
-    outcome,
     percent,
     signed,
 )
@@ -171,7 +170,7 @@ def readme_numbers(tables: Tables) -> str:
         "Does Paragraph Vector help beside cosine?": _gradient_share(tables),
         "Is the student better than its start?": _best_student(tables),
     }
-    known = [f"| {question} | {answer} |" for question, answer in rows.items() if answer]
+    known = [f"| {question} | {text} |" for question, text in rows.items() if text]
     head = "| question | what came out (95% intervals in brackets) |"
     return "\n".join([head, "|---|---|", *known])
 
@@ -311,11 +310,11 @@ def _singular(words: str) -> str:
 
 def _answer(row: Mapping[str, Any]) -> str:
     """The sentences under a question: what the thesis says, and what became of it."""
-    return f"The thesis says: *{row['finding']}* Here this {_result(row)}."
+    return f"The thesis says: *{row['finding']}* Does it hold here? {_result(row)}."
 
 
 def _result(row: Mapping[str, Any]) -> str:
-    return "was not run" if row["verdict"] == NOT_RUN else outcome(row)
+    return "It was not run" if row["verdict"] == NOT_RUN else answer(row)
 
 
 def _list_of(ledger: pd.DataFrame, verdict: str, title: str) -> str:
@@ -388,8 +387,8 @@ def _start_and_teachers(tables: Tables) -> list[str]:
         for rival, words in (("SBERT", "SBERT"), ("Longformer", "the untrained base")):
             leads = tables.leads(name, rival)
             told.append(
-                f"With {part} the final students minus {words} is {signed(leads[0])} to "
-                f"{signed(leads[-1])}, the range over {count(len(leads), 'student')}."
+                f"Students minus {words}, with {part}: {signed(leads[0])} to {signed(leads[-1])}, "
+                f"the range over {count(len(leads), 'student')}."
             )
     found = tables.retrieval()
     best = found.reindex([*list_students()]).max()
@@ -416,10 +415,10 @@ def _paragraph_vector(tables: Tables) -> list[str]:
         "Students that learn from it alone end "
         f"{signed(learned)} nearer to it than students given other documents' vectors, by "
         "held-out correlation.",
-        "As an encoder: that the large Paragraph Vector is better than SBERT "
-        f"{outcome(tables.claim('pv-over-sbert'))}.",
-        "That masking long documents and adding its loss beats cosine alone "
-        f"{outcome(tables.claim('weighting-masked-over-structural'))}.",
+        "As an encoder, is the large Paragraph Vector better than SBERT? "
+        f"{answer(tables.claim('pv-over-sbert'))}.",
+        "Does its loss with long documents masked beat cosine alone? "
+        f"{answer(tables.claim('weighting-masked-over-structural'))}.",
     ]
 
 
@@ -445,8 +444,8 @@ def _losses(tables: Tables) -> list[str]:
             f"cosine's is {signed(_lead(scores))}."
         )
     told.append(
-        "That the contrastive loss is worse than cosine alone "
-        f"{outcome(tables.claim('contrastive-behind-cosine'))}."
+        "Is the contrastive loss worse than cosine alone? "
+        f"{answer(tables.claim('contrastive-behind-cosine'))}."
     )
     return told
 

@@ -6,6 +6,7 @@
 import argparse
 import json
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ NOTEBOOK_KEYS = ("kernelspec", "language_info")
 CELL_KEYS = ("tags",)
 INJECTED = "injected-parameters"  # the cell that papermill adds, under a new name in every run
 WIDGETS = "application/vnd.jupyter"  # live views, such as progress bars, are dead in a copy
+# A link of a text to another notebook, or to a file elsewhere; docs/notebooks is one folder deeper.
+LINK = re.compile(r"(\]\()(\.\./[^)\s]+|\w+\.ipynb)")
 ADDRESS = re.compile(r"(?<= at )0x[0-9a-f]{6,}")  # of an object in memory
 
 
@@ -41,14 +44,25 @@ def publish(executed: Path, folder: Path = FOLDER) -> list[Path]:
     sources = sorted(executed.glob("*.ipynb"))
     if not sources:
         raise ValueError(f"{executed}: no executed notebooks; run them first")
-    contents = {folder / source.name: clean(source) for source in sources}
+    names = {source.name for source in sources}
+    contents = {folder / source.name: clean(source, names) for source in sources}
     for path, content in contents.items():
         write_atomically(path, content)
     return list(contents)
 
 
-def clean(path: Path) -> bytes:
-    """An executed notebook as bytes that depend on its cells and their results alone."""
+def clean(path: Path, copied: Collection[str] = ()) -> bytes:
+    """An executed notebook as bytes that depend on its cells and their results alone.
+
+    copied: the notebooks that are copied too; links to others lead back to `notebooks`.
+    """
+
+    def move_link(match: re.Match[str]) -> str:
+        begin, target = match.groups()
+        if target.startswith("../"):
+            return f"{begin}../{target}"
+        return match[0] if target in copied else f"{begin}../../notebooks/{target}"
+
     notebook = json.loads(path.read_text(encoding="utf-8"))
     for number, cell in enumerate(notebook["cells"]):
         cell["metadata"] = {
@@ -57,6 +71,7 @@ def clean(path: Path) -> bytes:
         if INJECTED in cell["metadata"].get("tags", ()):
             cell["id"] = INJECTED
         if cell["cell_type"] != "code":
+            cell["source"] = [LINK.sub(move_link, line) for line in cell["source"]]
             continue
         source = "".join(cell["source"])
         if cell["execution_count"] is None and source.strip():
@@ -114,7 +129,7 @@ def main() -> None:
     try:
         copies = publish(paths.run_folder(profile) / "executed")
     except ValueError as error:
-        parser.error(str(error))
+        parser.exit(2, f"{parser.prog}: {error}\n")
     size = sum(path.stat().st_size for path in copies)
     print(f"{len(copies)} notebooks, {size / 1e6:.1f} MB: {FOLDER.relative_to(paths.ROOT)}")
 

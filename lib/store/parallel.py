@@ -1,6 +1,8 @@
-"""Independent jobs in several processes of this machine (joblib), or on the workers of a Dask scheduler.
+"""Independent jobs in several processes of this machine (joblib), or on the workers of a Dask
+scheduler.
 
-A job keeps what it computes (`lib.store.cache`); nothing is brought back. So a job that was cut off is done again, and
+A job keeps what it computes (`lib.store.cache`); nothing is brought back. So a job that was cut off
+is done again, and
 what had ended is read.
 """
 
@@ -197,7 +199,8 @@ def _start_worker(parent: int) -> None:
 
 
 def _list_variables() -> dict[str, str]:
-    """What jobs find in `os.environ`: this project's variables as they are now, and no workers below workers."""
+    """What jobs find in `os.environ`: this project's variables as they are now, and no workers
+    below workers."""
     names = ("THESIS_DATA", "THESIS_KEEP", *environment.OFFLINE)
     variables = {name: os.environ.get(name, "") for name in names}
     own = {"THESIS_ARTIFACTS": str(paths.artifacts()), "THESIS_JOBS": "1", "THESIS_DASK": ""}
@@ -207,7 +210,8 @@ def _list_variables() -> dict[str, str]:
 def _attempt_remotely(
     number: int, job: Job, variables: dict[str, str]
 ) -> tuple[int, Exception | None]:
-    """Run a job in another process than that of `run_jobs`; its number, and the error if there is one."""
+    """Run a job in another process than that of `run_jobs`; its number, and the error if there is
+    one."""
     os.environ.update(variables)
     error = _attempt(*job)
     if error is None:
@@ -267,7 +271,8 @@ def _run_on_cluster(jobs: list[Job], address: str) -> Iterator[tuple[Job, Except
 
 @functools.cache
 def connect(address: str) -> Any:
-    """A client of the Dask scheduler at `tcp://host:port`; `ParameterError` if none answers there."""
+    """A client of the Dask scheduler at `tcp://host:port`; `ParameterError` if none answers
+    there."""
     try:
         from distributed import Client
 

@@ -12,7 +12,8 @@ duration = tqdm.format_interval  # seconds as people read them: `00:07`, `12:30`
 
 
 def track(items: Iterable[T], description: str, total: int) -> Iterator[T]:
-    """Yield the `total` items and show how many are done: as a bar, or in the file THESIS_PROGRESS."""
+    """Yield the `total` items and show how many are done: as a bar, or in the file
+    THESIS_PROGRESS."""
     file = os.environ.get("THESIS_PROGRESS")
     options = {"leave": False}
     if file:

@@ -95,7 +95,8 @@ def write_run(
 
 
 def read_run(notebook: str, profile: Profile) -> dict[str, Any]:
-    """What `write_run` noted of the last complete run; empty if there is none or if it is damaged."""
+    """What `write_run` noted of the last complete run; empty if there is none or if it is
+    damaged."""
     note = read_facts(_run_path(notebook, profile)) or {}
     return note if {"inputs", "seconds", "products"} <= note.keys() else {}
 

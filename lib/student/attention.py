@@ -72,7 +72,7 @@ def sliding_window(
             q, k, v, edges, edges, longest, longest, window_size=(window // 2, window // 2)
         )
         return out if isinstance(out, Tensor) else out[0]
-    # The varlen kernel has no dropout, so half precision on CUDA with attention dropout comes here too.
+    # Half precision on CUDA comes here too with attention dropout, which the varlen kernel lacks.
     dtype = q.dtype
     if dtype in HALF_PRECISION and not (dtype == torch.bfloat16 and q.device.type == "cpu"):
         q, k, v = q.float(), k.float(), v.float()
@@ -201,7 +201,10 @@ def _weights(q, k, lengths, half, dropout, seed):
 
 
 def _backward(grad, q, k, v, lengths, half, dropout, seed):
-    """Gradients of q, k and v; with P the weights and dP their gradients, dS = P (dP - sum_j P dP)."""
+    """Gradients of q, k and v.
+
+    With P the weights and dP their gradients, those of the scores are P (dP - sum_j P dP).
+    """
     scale = 1 / math.sqrt(q.shape[-1])
     wide = torch.promote_types(q.dtype, torch.float32)
     grad_q = torch.empty(q.shape, dtype=wide, device=q.device)

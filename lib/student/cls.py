@@ -22,9 +22,8 @@ class ClsStudent(nn.Module):
         super().__init__()
         self.longformer = LongformerModel(student.config, add_pooling_layer=False)
         weights = student.checkpoint().tensors
-        self.longformer.load_state_dict(
-            {name: weights[name] for name in self.longformer.state_dict()}
-        )
+        names = self.longformer.state_dict()
+        self.longformer.load_state_dict({name: weights[name] for name in names})
         self.dim, self.padding = student.dim, student.padding
         self.gradient_checkpointing = False
 

@@ -249,7 +249,7 @@ class Student(nn.Module):
         return student.requires_grad_(True).eval()
 
     def checkpoint(self) -> weights.Checkpoint:
-        """The student as a stock Longformer: its config, all weights that one has, its tokenizer."""
+        """The student as a stock Longformer: config, all weights that one has, tokenizer."""
         tensors = weights.add_unused_weights(self.state_dict(), self.unused)
         return weights.Checkpoint(self.config, tensors, self.tokenizer)
 
@@ -270,7 +270,7 @@ class Student(nn.Module):
         export.save_sentence_transformer(self.checkpoint(), folder, card)
 
     def freeze_token_embeddings(self) -> None:
-        """Exclude the token embeddings from training; their optimiser step costs more than the layers."""
+        """Exclude the token embeddings from training: their optimiser step outweighs the layers."""
         self.embeddings.word_embeddings.weight.requires_grad_(False)
 
     def tokenize(self, texts: Iterable[str]) -> list[list[int]]:
@@ -334,7 +334,7 @@ class Student(nn.Module):
 
 
 def _group_by_length(lengths: list[int], batch_tokens: int) -> list[list[int]]:
-    """Rows from the longest to the shortest in batches of at most `batch_tokens` tokens (or one document)."""
+    """Batch rows, the longest first, with at most `batch_tokens` tokens or one document each."""
     batches: list[list[int]] = []
     room = 0
     for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):

@@ -1,24 +1,21 @@
-"""Linear layers by oneDNN on a CPU with AVX2 or AVX-512; PyTorch would leave them to MKL.
+"""Linear layers whose rows have the same bits in any batch, by the faster library on a CPU.
 
-MKL uses half of an AMD processor with AVX-512, where oneDNN is up to 1.9 times as fast
-(`tests/benchmarks/bench_linear.py`).
+MKL uses half of an AMD processor with AVX-512, where oneDNN is up to 1.9 times as fast; with AVX2
+alone MKL takes .72 to .79 of its time in training (`tests/benchmarks/bench_linear.py`).
 """
 
 import torch
 from torch import Tensor, nn
 
 _VECTORS = torch.backends.cpu.get_cpu_capability()
-ONEDNN = torch.backends.mkldnn.is_available() and _VECTORS in ("AVX2", "AVX512")
-# Rows are filled up to a multiple: a kernel for every number of tokens would triple a process'
-# memory.
+ONEDNN = torch.backends.mkldnn.is_available() and _VECTORS == "AVX512"
+# Rows are filled up to a multiple: MKL has other sums for a few rows, and oneDNN keeps a kernel for
+# every number of them, which would triple a process' memory.
 ROWS = 64
 
 
 class Linear(nn.Linear):
-    """`torch.nn.Linear` of (tokens, features), without second derivatives.
-
-    oneDNN computes it in float32 on a CPU with AVX2, outside of autocast.
-    """
+    """`torch.nn.Linear` of (tokens, features), without second derivatives on a CPU."""
 
     def forward(self, input: Tensor) -> Tensor:
         possible = (
@@ -26,12 +23,12 @@ class Linear(nn.Linear):
             and input.dtype == self.weight.dtype == torch.float32
             and input.dim() == 2
         )
-        if ONEDNN and possible and len(input) and not torch.is_autocast_enabled("cpu"):
-            return _OneDNN.apply(input, self.weight, self.bias)
+        if possible and len(input) and not torch.is_autocast_enabled("cpu"):
+            return _FilledLinear.apply(input, self.weight, self.bias)
         return super().forward(input)
 
 
-class _OneDNN(torch.autograd.Function):
+class _FilledLinear(torch.autograd.Function):
     """x W^T + b, with the gradients g W, g^T x and the sum of g."""
 
     @staticmethod
@@ -56,5 +53,7 @@ def _fill_rows(x: Tensor) -> Tensor:
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x W^T + b, as `torch.compile` emits it for a linear layer on a CPU."""
+    """x W^T + b; by oneDNN as `torch.compile` emits it for a linear layer on a CPU."""
+    if not ONEDNN:
+        return nn.functional.linear(x, weight, bias)
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")

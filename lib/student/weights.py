@@ -78,7 +78,7 @@ class Checkpoint(NamedTuple):
     @property
     def max_positions(self) -> int:
         """The longest document in tokens, special ones included."""
-        return self.config.max_position_embeddings - self.config.pad_token_id - 1
+        return self.config.max_position_embeddings - (self.config.pad_token_id or 0) - 1
 
 
 def from_longformer(source: Source, revision: str | None) -> Checkpoint:

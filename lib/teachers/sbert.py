@@ -200,7 +200,7 @@ def _check_sum(weights: Path, sha256: str | None) -> None:
     with open(weights, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if sha256 and digest != sha256.lower():
-        raise ValueError(f"{weights} has sha256 {digest}, expected {sha256}; install it again")
+        raise ValueError(f"{weights.name} has sha256 {digest}, expected {sha256}; install it again")
 
 
 def _check_complete(missing: Sequence[str]) -> None:

@@ -1,22 +1,30 @@
-"""What a user would pick instead of the student, at the same size: `bench_student.py --alternatives` runs this module.
+"""What a user would pick instead of the student, at the same size: `bench_student.py
+--alternatives` runs this module.
 
-All have the size of all-MiniLM-L6-v2 (6 layers, 384 wide, 12 heads, 1,536 feed-forward) and random weights:
+All have the size of all-MiniLM-L6-v2 (6 layers, 384 wide, 12 heads, 1,536 feed-forward) and random
+weights:
 
     student               `lib.student`, window 512, documents packed without padding
     Longformer            `transformers.LongformerModel`, window 512, no global attention
-    full attention        `transformers.BertModel` with 4,096 positions, scaled_dot_product_attention
-    ModernBERT            `transformers.ModernBertModel`, every third layer global, the others with its window of 128;
-                          its gated feed-forward is 1,024 wide, as many products as 1,536 without a gate
-    chunk and mean        `transformers.BertModel` over chunks of 256 tokens, the mean over all tokens of a document
+    full attention        `transformers.BertModel` with 4,096 positions, by PyTorch's
+                          scaled_dot_product_attention
+    ModernBERT            `transformers.ModernBertModel`, every third layer global, the others with
+                          its window of 128; its gated feed-forward is 1,024 wide, as many products
+                          as 1,536 without a gate
+    chunk and mean        `transformers.BertModel` over chunks of 256 tokens, the mean over all
+                          tokens of a document
 
-Each is used as its documentation says: one padded batch with its attention mask. bf16 is autocast with float32 weights
-for all; with bfloat16 weights inference would be up to 16 % faster, that of the student and of the others. Dropout is
-0. A training step is forward and backward of the mean squared embedding, without an optimiser.
+Each is used as its documentation says: one padded batch with its attention mask. bf16 is autocast
+with float32 weights for all; with bfloat16 weights inference would be up to 16 % faster, that of
+the student and of the others. Dropout is 0. A training step is forward and backward of the mean
+squared embedding, without
+an optimiser.
 
-Every turn runs in a process of its own with one thread, and the better of its two passes counts. The models take turns,
-so that a busy neighbour slows all alike. Times are CPU seconds, the least of the rounds. Memory is the peak of a pass
-above the loaded model. A share is the products that a model needs, without padding and outside no window, per second,
-relative to the best rate of a square product of 2,048 by the faster of MKL and oneDNN, measured in the same rounds.
+Every turn runs in a process of its own with one thread, and the better of its two passes counts.
+The models take turns, so that a busy neighbour slows all alike. Times are CPU seconds, the least of
+the rounds. Memory is the peak of a pass above the loaded model. A share is the products that a
+model needs, without padding and outside no window, per second, relative to the best rate of a
+square product of 2,048 by the faster of MKL and oneDNN, measured in the same rounds.
 """
 
 from __future__ import annotations
@@ -162,7 +170,9 @@ def padded(documents: Documents) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def needed(name: str, lengths: list[int]) -> float:
-    """Floating point operations of the products in a forward pass that do not touch padding or leave a window."""
+    """Floating point operations of the products in a forward pass that do not touch padding or
+    leave a window.
+    """
     width, layers = SIZE["hidden_size"], SIZE["num_hidden_layers"]
     linear = 2 * (4 * width**2 + 2 * width * SIZE["intermediate_size"]) * sum(lengths) * layers
     if name in ("student", "longformer"):
@@ -237,7 +247,7 @@ def rates(precisions: Sequence[str]) -> dict[tuple[str, str, str], float]:
 
 
 def alone(function: Callable, *arguments):
-    """What a function returns in a process of its own; None if the process dies, of memory for one."""
+    """What a function returns in a process of its own; None if that dies, as for want of memory."""
 
     def work() -> None:
         there.send(function(*arguments))
@@ -319,7 +329,9 @@ def run(
     rounds: int,
     results: Path,
 ) -> None:
-    """Measure models and batches; after each batch the files in `results` have these numbers in place of their own."""
+    """Measure models and batches; after each batch the files in `results` have these numbers in
+    place of their own.
+    """
     torch.set_num_threads(1)
     torch.manual_seed(0)
     logging.set_verbosity_error()
@@ -339,7 +351,9 @@ def run(
 
 
 def replaced(file: Path, rows: list[dict]) -> pd.DataFrame:
-    """The rows of a file with these in place of its own of the same model or product, batch and step; written back."""
+    """The rows of a file with these in place of its own of the same model or product, batch and
+    step; written back.
+    """
     frame = pd.DataFrame(rows)
     if file.exists():
         frame = pd.concat([pd.read_csv(file, dtype={"case": str}), frame])
@@ -366,10 +380,11 @@ def table(frame: pd.DataFrame, products: pd.DataFrame) -> str:
         "# The student and what a user would pick instead",
         "",
         f"`python tests/benchmarks/bench_student.py --alternatives`, {dates},"
-        f" one thread of {processor()}, torch {torch.__version__}. 6 layers, 384 wide, 12 heads, random weights."
-        f" The columns are documents of that many tokens, at least {TOKENS} tokens a batch; mixed is one batch of"
-        f" documents of {', '.join(map(str, MIXED))} tokens. Least CPU time of {rounds} rounds, in which all took"
-        f" turns. `alternatives.py` says how each was run.",
+        f" one thread of {processor()}, torch {torch.__version__}. 6 layers, 384 wide, 12 heads,"
+        f" random weights. The columns are documents of that many tokens, at least {TOKENS} tokens"
+        f" a batch; mixed is one batch of documents of {', '.join(map(str, MIXED))} tokens. Least"
+        f" CPU time of {rounds} rounds, in which all took turns. `alternatives.py` says how each"
+        " was run.",
     ]  # fmt: skip
     for step in STEPS:
         part = frame[frame["step"] == step]
@@ -386,7 +401,8 @@ def table(frame: pd.DataFrame, products: pd.DataFrame) -> str:
         lines += markdown(part.assign(cell=part["memory_mib"].map("{:,.0f}".format)))
     lines += ["", "## Rates of matrix products, GFLOP/s", ""]
     lines += [
-        "The best of all rounds. The shares refer to the square product by the faster library of either dtype.",
+        "The best of all rounds. The shares refer to the square product by the faster library of "
+        "either dtype.",
         "",
         "| product | "
         + " | ".join(f"{precision}, {library}" for precision, library in RATES)
@@ -439,7 +455,9 @@ def processor() -> str:
 
 
 def draw(frame: pd.DataFrame, file: Path) -> None:
-    """Cost of a token against the length of documents: a row of panels per step, a column per precision."""
+    """Cost of a token against the length of documents: a row of panels per step, a column per
+    precision.
+    """
     import matplotlib.pyplot as plt
 
     steps = [step for step in STEPS if step in set(frame["step"])]

@@ -1,9 +1,11 @@
-"""Speed of an export on one core: in sentence-transformers, and in `lib.student`, which reads the same folder.
+"""Speed of an export on one core: in sentence-transformers, and in `lib.student`, which reads the
+same folder.
 
     python tests/benchmarks/bench_export.py
 
-The weights are random: 6 layers, 384 wide, window 512; six documents have 300 to 2,600 tokens. Tokens per second are of
-CPU time, so that a busy machine changes them little. Both sides give the same embeddings, which is asserted.
+The weights are random: 6 layers, 384 wide, window 512; six documents have 300 to 2,600 tokens.
+Tokens per second are of CPU time, so that a busy machine changes them little. Both sides give the
+same embeddings, which is asserted.
 """
 
 from __future__ import annotations

@@ -1,14 +1,17 @@
-"""Memory and time of one training step on 6 documents of 4,096 tokens, with and without gradient checkpointing.
+"""Memory and time of one training step on 6 documents of 4,096 tokens, with and without gradient
+checkpointing.
 
-    python tests/benchmarks/bench_gpu_memory.py                 # on CUDA, the published student: 12 layers, 768 wide
+    python tests/benchmarks/bench_gpu_memory.py                 # CUDA, the published student
     python tests/benchmarks/bench_gpu_memory.py --layers 6      # the half of it
-    python tests/benchmarks/bench_gpu_memory.py --device cpu --documents 2 --tokens 256 --layers 2 --width 64
+    python tests/benchmarks/bench_gpu_memory.py --device cpu --documents 2 --tokens 256 \\
+        --layers 2 --width 64
 
-A step is what training does: forward in bfloat16 autocast, the backward pass of a loss on the embeddings, and AdamW.
-The first step makes AdamW's two moments and is not timed. Attention dropout is 0, so that CUDA's fast attention
-computes. Each case runs in a process of its own, from the same random weights; where a case does not fit, its row says
-so. On CUDA the peak is what torch held at once, on a CPU the process' resident memory. The losses of both cases are
-compared: checkpointing must not change the numbers.
+A step is what training does: forward in bfloat16 autocast, the backward pass of a loss on the
+embeddings, and AdamW. The first step makes AdamW's two moments and is not timed. Attention dropout
+is 0, so that CUDA's fast attention computes. Each case runs in a process of its own, from the same
+random weights; where a case does not fit, its row says so. On CUDA the peak is what torch held at
+once, on a CPU the process' resident memory. The losses of both cases are compared: checkpointing
+must not change the numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +30,9 @@ TOLERANCE = {"cpu": 1e-6, "cuda": 1e-2}  # of the loss, relative
 
 
 def step(options: argparse.Namespace, checkpointing: bool) -> dict:
-    """One case: the peak in bytes, the seconds of a step, the loss of the last, and the weights in millions."""
+    """One case: the peak in bytes, the seconds of a step, the loss of the last, and the weights in
+    millions.
+    """
     import torch
     from transformers import LongformerConfig
 
@@ -105,7 +110,8 @@ def main(words: list[str]) -> int:
         print(json.dumps(step(options, bool(options.case))))
         return 0
     name = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
-    size = f"{options.documents} documents of {options.tokens} tokens, {options.layers} layers, {options.width} wide"
+    size = f"{options.documents} documents of {options.tokens} tokens"
+    size += f", {options.layers} layers, {options.width} wide"
     print(f"{size}, {name}\n\n| gradient checkpointing | peak, GiB | a step, s |\n|---|---|---|")
     cases = {told: case(words, told == "yes") for told in ("no", "yes")}
     for told, result in cases.items():

@@ -1,18 +1,22 @@
-"""Time and peak memory of the student against `transformers.LongformerModel`, side by side in one run.
+"""Time and peak memory of the student against `transformers.LongformerModel`, side by side in one
+run.
 
     python tests/benchmarks/bench_student.py            # prints the table
     python tests/benchmarks/bench_student.py --check    # exits 1 below the bar
     python tests/benchmarks/bench_student.py --device cuda  # bfloat16 on a GPU
-    python tests/benchmarks/bench_student.py --alternatives  # the student against four others, see alternatives.py
+    python tests/benchmarks/bench_student.py --alternatives  # against four others
 
-Both sides have the same random weights: 6 layers, 768 wide, 12 heads, window 512. Hugging Face's side is what its user
-writes: one padded batch with its attention mask, eager as shipped, no global attention. A training step is forward and
-backward of a loss on the mean-pooled embeddings, without an optimiser. Dropout is off, so that both sides compute the
-same numbers, which is asserted; `--dropout 0.1` shows the speed with Longformer's own.
+Both sides have the same random weights: 6 layers, 768 wide, 12 heads, window 512. Hugging Face's
+side is what its user writes: one padded batch with its attention mask, eager as shipped, no global
+attention. A training step is forward and backward of a loss on the mean-pooled embeddings, without
+an optimiser. Dropout is off, so that both sides compute the same numbers, which is asserted;
+`--dropout 0.1` shows the
+speed with Longformer's
+own.
 
-The sides run in processes of their own, two threads each unless `--threads` says otherwise, and take turns, one step
-each, so that a busy machine slows both. Ratios are of the medians and of the minima over the turns. On a CPU Hugging
-Face's training of the mixed batch takes 16 GB.
+The sides run in processes of their own, two threads each unless `--threads` says otherwise, and
+take turns, one step each, so that a busy machine slows both. Ratios are of the medians and of the
+minima over the turns. On a CPU Hugging Face's training of the mixed batch takes 16 GB.
 """
 
 from __future__ import annotations
@@ -94,7 +98,7 @@ def build(side: str, folder: Path, lengths: list[int], device: str):
 def worker(
     side: str, step: str, folder: Path, lengths: list[int], device: str, threads: int, pipe
 ) -> None:
-    """Do one step for every message; the first one warms up and writes its numbers to the folder."""
+    """Do one step for every message; the first warms up and writes its numbers to the folder."""
     import torch
     from safetensors.torch import save_file
 
@@ -132,7 +136,7 @@ def worker(
 
 
 def peak(device: str) -> int:
-    """Most memory this process has held, in bytes: resident on the CPU, allocated by torch on CUDA."""
+    """Most bytes this process has held: resident on the CPU, allocated by torch on CUDA."""
     if device == "cuda":
         import torch
 
@@ -144,7 +148,9 @@ def peak(device: str) -> int:
 
 
 def largest_difference(folder: Path, step: str) -> dict[str, float]:
-    """Of the embeddings (absolute) and of the gradients (relative to the largest entry of the parameter)."""
+    """Of the embeddings (absolute) and of the gradients (relative to the largest entry of the
+    parameter).
+    """
     from safetensors.torch import load_file
 
     ours, theirs = (
@@ -179,7 +185,7 @@ def measure(
         arguments = (side, step, folder, CASES[case], device, threads, there)
         process = context.Process(target=worker, args=arguments, daemon=True)
         process.start()
-        there.close()  # so that a process that dies, of memory for one, ends the wait for its answer
+        there.close()  # a process that dies, as for want of memory, then ends the wait for it
         sides[side] = here, process
     row = {"case": case, "step": step, "lengths": CASES[case]}
     times: dict[str, list[float]] = {side: [] for side in sides}
@@ -216,7 +222,7 @@ def describe(row: dict) -> str:
     bar, goal = BARS[row["case"], row["step"]]
     return (
         f"{row['case']:5} {row['step']:9}  student {ours:7.3f} s  Hugging Face {theirs:7.3f} s  "
-        f"ratio {row['ratio']:5.2f} (minima {row['ratio of minima']:5.2f}; bar {bar}, goal {goal})  "
+        f"ratio {row['ratio']:5.2f} (minima {row['ratio of minima']:5.2f}; bar {bar}, goal {goal}) "
         f"peak GiB {memory[0]} / {memory[1]}  differences: {', '.join(compared) or 'not compared'}"
     )
 
@@ -285,7 +291,8 @@ def main() -> int:
             }
             if wrong:
                 failed.append(f"{case} {step}: the sides differ: {wrong}")
-            # The better of the two ratios: on a shared machine a neighbour can hit one side of every turn.
+            # The better of the two ratios: on a shared machine a neighbour can hit one side of
+            # every turn.
             if options.check and max(row["ratio"], row["ratio of minima"]) < BARS[case, step][0]:
                 failed.append(f"{case} {step}: {row['ratio']:.2f} is below {BARS[case, step][0]}")
     if options.json:

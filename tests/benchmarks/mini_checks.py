@@ -1,11 +1,13 @@
-"""The checks by which mini's sizes were chosen: tasks between chance and ceiling, texts as long as the published ones.
+"""The checks by which mini's sizes were chosen: tasks between chance and ceiling, texts as long as
+the published ones.
 
-    python tests/benchmarks/mini_checks.py                       tasks, lengths and tokens, some three minutes
-    python tests/benchmarks/mini_checks.py --epochs 10 20 40     also the contextual teachers, by epochs
+    python tests/benchmarks/mini_checks.py                     tasks, lengths, tokens; three minutes
+    python tests/benchmarks/mini_checks.py --epochs 10 20 40   also the contextual teachers
 
-No student is trained. Each task is learnt from frozen embeddings: TF-IDF, the structural teacher, the student's base.
-"logistic" sees |u - v| and u * v of a pair, "concatenated" is the thesis' input: (u, v) and one hidden layer. Intervals
-are 95 % of a bootstrap over articles of the validation examples (IMDB: sentences); a pair weighs as its two articles.
+No student is trained. Each task is learnt from frozen embeddings: TF-IDF, the structural teacher,
+the student's base. "logistic" sees |u - v| and u * v of a pair, "concatenated" is the thesis'
+input: (u, v) and one hidden layer. Intervals are 95 % of a bootstrap over articles of the
+validation examples (IMDB: sentences); a pair weighs as its two articles.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from lib.data import corpus, task_files
 from lib.student import Student
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 from lib.teachers.paragraph_vector import ParagraphVector
-from lib.teachers.sbert import SBERT, _folder
+from lib.teachers.sbert import SBERT, _local_folder
 
 DRAWS = 1000
 
@@ -122,7 +124,7 @@ def main():
     teacher = SBERT.load(section.model, max_tokens=limit)
     student = profile.student
     base = Student.from_encoder(
-        _folder(student.model, student.revision),
+        _local_folder(student.model, student.revision),
         student.layers,
         student.window,
         student.max_positions,
@@ -176,7 +178,8 @@ def main():
         lengths = teacher.lengths([document.text for document in documents.train[:count]])
         share = 100 * np.mean(lengths > limit)
         print(
-            f"corpus, first {count}: {lengths.sum()} tokens, {share:.1f} % over the limit (published: 71 %)"
+            f"corpus, first {count}: {lengths.sum()} tokens, "
+            f"{share:.1f} % over the limit (published: 71 %)"
         )
 
     settings = profile.contextual_teacher.model_dump(exclude={"documents", "epochs"})
@@ -192,7 +195,8 @@ def main():
             )
             mean = np.mean([accuracy for accuracy, _, _ in results.values()])
             print(
-                f"{label}, {epochs} epochs, {model.seconds:.1f} s: mean {mean:.3f} of chance {np.mean(chances):.3f}"
+                f"{label}, {epochs} epochs, {model.seconds:.1f} s: "
+                f"mean {mean:.3f} of chance {np.mean(chances):.3f}"
             )
             print(
                 f"  {clear} tasks clear:",

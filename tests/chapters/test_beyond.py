@@ -1,4 +1,6 @@
-"""What is compared beyond Chapter 4's grids, and the tables of hyperparameters: `params` says what the thesis says."""
+"""What is compared beyond Chapter 4's grids, and the tables of hyperparameters: `params` says what
+the thesis says.
+"""
 
 import pytest
 
@@ -6,11 +8,12 @@ from lib.chapters import hyperparameters
 from lib.config import profiles
 from lib.config.schema import HeadSettings
 from lib.distillation.variants import NO_WEIGHTING, parse
+from tests.fake_bench import FakeBench
 
 GRID = profiles.grid("beyond")
 
 
-def test_students_are_called_by_their_identities_and_those_with_both_teachers_combine_them_as_the_thesis_does():
+def test_students_are_called_by_their_identities_and_combine_both_teachers_as_the_thesis_does():
     labels = [*GRID["final"].values(), *GRID["drafts"], *GRID["students"].values()]
     students = [label for label in labels if parse(label).kind == "student"]
     assert [parse(label).identity for label in students] == students and len(students) >= 10
@@ -38,14 +41,14 @@ def test_tables_of_hyperparameters_follow_the_profile(name):
         "final.accumulation": 7,
         "final.warmup_updates": 9,
     }
-    profile = profiles.load(name, overrides=changes)
+    bench = FakeBench(profiles.load(name, overrides=changes))
     labels = {
         "Hidden features": "tab5_6",
         "Gradient accumulation steps": "tab4_4",
         "Warmup update steps": "tab5_2",
     }
     found = {
-        row: hyperparameters.table(label, profile).set_index("parameter")
+        row: hyperparameters.tabulate_settings(label, bench).set_index("parameter")
         for row, label in labels.items()
     }
     assert [found[row].at[row, "value"] for row in labels] == ["51", "3", "9"]

@@ -1,4 +1,6 @@
-"""The tables of Section 4.5: the thesis' rows beside what this run's profile, grids and records say."""
+"""The tables of Section 4.5: the thesis' rows beside what this run's profile, grids and records
+say.
+"""
 
 import re
 import shutil
@@ -11,9 +13,9 @@ import pytest
 from lib import published
 from lib.chapters import contextual, hyperparameters
 from lib.config import paths, profiles
-from lib.experiments import embeddings, models
 from lib.ledger import testability
 from lib.published import figure_models
+from tests.fake_bench import FakeBench
 
 
 @pytest.fixture
@@ -31,25 +33,26 @@ def edit(path, before, after):
 
 
 @pytest.fixture
-def thesis(monkeypatch):
+def thesis():
     """The thesis' profile. Its base checkpoint, 768 wide, need not be on this machine."""
-    monkeypatch.setattr(models, "base_student", lambda profile: SimpleNamespace(dim=768))
-    return profiles.load("thesis")
+    return FakeBench("thesis", base_student=lambda bench: SimpleNamespace(dim=768))
 
 
 @pytest.mark.parametrize("label", ["tab4_6", "tab4_7", "tab4_8"])
 def test_projections_are_the_published_rows_in_their_order(label, thesis):
-    ours = contextual.projection_table(label, thesis)
+    ours = contextual.tabulate_projections(label, thesis)
     theirs = published.load(label)
     assert ours[theirs.columns].to_numpy().tolist() == theirs.to_numpy().tolist()
     assert set(ours["published"]) == {"yes"}
 
 
 def test_parameters_are_those_of_the_profile_s_student():
-    """smoke scales projections to a width that is not its student's, which has MiniLM's 384 dimensions."""
-    profile = profiles.load("smoke")
-    table = contextual.projection_table("tab4_6", profile).set_index("student_projection")
-    width = round(768 * profile.width)
+    """smoke scales projections to a width that is not its student's, which has MiniLM's 384
+    dimensions.
+    """
+    bench = FakeBench("smoke", base_student=lambda bench: SimpleNamespace(dim=384))
+    table = contextual.tabulate_projections("tab4_6", bench).set_index("student_projection")
+    width = round(768 * bench.profile.width)
     assert width != 384 and set(table.loc["768", "student_parameters"]) == {
         384 * width + width
     }  # by hand
@@ -61,7 +64,7 @@ def test_projections_of_one_s_own_stand_in_the_table(params, thesis):
         '["768(ReLU)x1024", "1024"]',
         '["768(ReLU)x1024", "1024", "512x1024"]',
     )
-    rows = contextual.projection_table("tab4_6", thesis)
+    rows = contextual.tabulate_projections("tab4_6", thesis)
     own = rows[rows["published"] == "no"]
     assert own["student_projection"].tolist() == ["512x1024"] * 3 and len(rows) == 16 + 3
     assert (
@@ -73,10 +76,10 @@ def test_projections_of_one_s_own_stand_in_the_table(params, thesis):
     ("name", "limit"), [("thesis", "384, None"), ("lab", None), ("mini", None)]
 )
 def test_weightings_are_this_run_s(name, limit):
-    profile = profiles.load(name)
-    table = hyperparameters.table("tab4_9", profile).set_index("parameter")
+    bench = FakeBench(name)
+    table = hyperparameters.tabulate_settings("tab4_9", bench).set_index("parameter")
     assert table["published"].tolist() == published.load("tab4_9")["value"].tolist()
-    limit = limit or f"{profile.training.max_structural_len} (label 384), None"
+    limit = limit or f"{bench.profile.training.max_structural_len} (label 384), None"
     assert table.loc["max_structural_len", "value"] == limit
     assert table.loc["λ", "value"] == "0.95, 0.8, 0.5, 0.2"
 
@@ -89,16 +92,36 @@ def test_what_a_grid_adds_stands_in_the_tables_of_what_was_searched(params):
         path = params / "grids" / f"{grid}.yaml"  # whatever the committed grid holds
         entry = rf"(?m)^{name}:(?: .*|(?:\n  - .*)+)$"  # a list in one line, or one entry a line
         path.write_text(re.sub(entry, f"{name}: {values}", path.read_text(encoding="utf-8")))
-    profile = profiles.load("thesis")
-    assert hyperparameters.table("tab4_9", profile)["value"][1] == "0.95, 0.8, 0.5, 0.2, 0.05"
-    searched = hyperparameters.table("tab4_5", profile).set_index("parameter")
+    bench = FakeBench("thesis")
+    assert (
+        hyperparameters.tabulate_settings("tab4_9", bench)["value"][1]
+        == "0.95, 0.8, 0.5, 0.2, 0.05"
+    )
+    searched = hyperparameters.tabulate_settings("tab4_5", bench).set_index("parameter")
     assert searched.loc["vector_size", ["value", "published"]].tolist() == [
         "100, 768, 1024, 256",
         "100, 768, 1024",
     ]
 
 
-def test_a_student_has_collapsed_when_its_embeddings_point_one_way(monkeypatch):
+def test_histories_say_what_chance_gives(monkeypatch):
+    """A row for each measurement of each student with a contextual loss."""
+    watched = np.array([[0, 0.5, 0.4, 0.2], [4, 0.6, 0.5, 0.3]])
+    monkeypatch.setattr(contextual, "chance_cca", lambda student, teacher: 0.1)
+    bench = FakeBench(
+        profiles.load("mini", only="100d;S:768;C:768"),
+        embeddings=lambda bench, variant, seed: {"watched": watched, "validation": np.eye(3)},
+        contextual_rows=lambda bench, variant, name: np.eye(3),
+    )
+    table = contextual.collect_histories({"fig4_7": "alone"}, bench)
+    assert table.columns.tolist() == [
+        *("group", "model", "dimension", "update"),
+        *("embedding", "projected", "chance", "share"),
+    ]
+    assert table.iloc[1].tolist() == ["alone", "100d;S:768;C:768", "100", 4, 0.6, 0.5, 0.1, 0.3]
+
+
+def test_a_student_has_collapsed_when_its_embeddings_point_one_way():
     """In one of its seeds; the base model, whose embeddings do so too, is no student."""
     spread, narrow = np.eye(4), np.eye(4) + 2.0  # mean cosine 0, and 20 / 21
     embedded = {
@@ -107,13 +130,13 @@ def test_a_student_has_collapsed_when_its_embeddings_point_one_way(monkeypatch):
         ("cosine", 0): spread,
         ("Longformer", 0): narrow,
     }
-    monkeypatch.setattr(
-        embeddings, "of", lambda model, seed, profile: {"validation": embedded[model, seed]}
+    bench = FakeBench(
+        "mini", embeddings=lambda bench, model, seed: {"validation": embedded[model, seed]}
     )
     rows = [(model, seed, task) for model, seed in embedded for task in ("ARXIV", "IMDB")]
     records = pd.DataFrame(rows, columns=["model", "seed", "task"])
     records["kind"] = records["model"].map({"Longformer": "base"}).fillna("student")
-    hit = contextual.collapsed(records, profiles.load("mini"))
+    hit = contextual.mark_collapsed(records, bench)
     assert hit.tolist() == [True] * 4 + [False] * 4
     assert (
         contextual.mean_cosine(narrow) == pytest.approx(20 / 21)
@@ -126,22 +149,19 @@ def test_a_filter_that_leaves_no_contextual_student_is_named():
     with pytest.raises(
         ValueError, match="only='only-structural' leaves no student with a contextual teacher"
     ):
-        contextual.figure_histories({"fig4_8": "with cosine"}, alone)
-
-
-def test_figures_and_checks_have_one_rule_of_collapse():
-    assert (
-        testability.mean_cosine is contextual.mean_cosine
-        and testability.COLLAPSED is contextual.COLLAPSED
-    )
+        contextual.collect_histories({"fig4_8": "with cosine"}, FakeBench(alone))
 
 
 def test_a_figure_that_a_filter_leaves_without_students_has_no_checks_of_them():
-    assert [*testability._students("fig4_7", profiles.load("mini", only="cosine"))] == []
+    assert [
+        *testability._check_students("fig4_7", FakeBench(profiles.load("mini", only="cosine")))
+    ] == []
 
 
 def test_what_failed_of_a_check_is_said_in_words():
-    """A row that only informs, passed None, fails nothing; a check of one figure says nothing of another."""
+    """A row that only informs, passed None, fails nothing; a check of one figure says nothing of
+    another.
+    """
     rows = [
         ("updates", "", "updates of a student", 4, None, None, "", None),
         ("updates", "", "updates of a final student", 49, None, None, "50", False),
@@ -152,17 +172,19 @@ def test_what_failed_of_a_check_is_said_in_words():
     ]
     columns = ["check", "label", "what", "value", "low", "high", "needed", "passed"]
     checked = pd.DataFrame(rows, columns=columns)
-    assert testability.results(checked) == {
+    assert testability.describe_failures(checked) == {
         ("updates", ""): "updates of a final student is 49.00, needed 50",
         ("treatment_given", "fig4_8"): "share is 0.05 [0.01, 0.10], needed at least 0.1",
         ("task_not_at_chance", ""): "DM on PAN is 0.00 [-0.10, 0.10], needed low above 0; "
         "PV on OC is 0.01 [-0.10, 0.10], needed low above 0",
     }
-    assert testability.results(checked.iloc[[0, 2]]) == {}
+    assert testability.describe_failures(checked.iloc[[0, 2]]) == {}
 
 
 def as_records(best=()):
-    """The published accuracies of Figures 4.10 and 4.11 as records, those of `best` identities raised to 1."""
+    """The published accuracies of Figures 4.10 and 4.11 as records, those of `best` identities
+    raised to 1.
+    """
     frames = [published.load(label) for label in ("fig4_10", "fig4_11")]
     frame = pd.concat(frames).drop_duplicates(["identity", "task"])
     frame = frame.assign(model=frame["identity"], value=frame["accuracy"], seed=0)[
@@ -173,7 +195,7 @@ def as_records(best=()):
 
 
 def test_the_published_accuracies_select_the_thesis_students():
-    table = contextual.selected_table(as_records(), profiles.load("thesis"))
+    table = contextual.tabulate_selected(as_records(), FakeBench("thesis"))
     theirs, ours = table.iloc[:, 1:5], table.iloc[:, 5:]
     assert theirs.equals(published.load("tab4_10").iloc[:, 1:])
     assert ours.columns.tolist() == [
@@ -189,6 +211,6 @@ def test_the_published_accuracies_select_the_thesis_students():
 
 def test_other_records_select_other_students():
     other = figure_models.printed("fig4_10")["None;λ=0.8"]
-    table = contextual.selected_table(as_records([other]), profiles.load("mini"))
+    table = contextual.tabulate_selected(as_records([other]), FakeBench("mini"))
     assert table.columns[5] == "ours: cosine;None;λ=0.8"
     assert table[table.columns[5]].tolist()[-2:] == ["0.8", "-"]

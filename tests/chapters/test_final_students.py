@@ -7,6 +7,7 @@ from lib import published
 from lib.chapters import final_students
 from lib.config import profiles
 from lib.distillation.variants import parse
+from tests.fake_bench import FakeBench
 
 
 def test_final_students_train_with_table_5_2():
@@ -19,7 +20,7 @@ def test_final_students_train_with_table_5_2():
             "final.warmup_updates": 1,
         },
     )
-    found = final_students.final_profile(profile)
+    found = final_students.prepare_bench(FakeBench(profile)).profile
     assert (
         found.training.learning_rate,
         found.training.accumulation,
@@ -32,16 +33,32 @@ def test_final_students_train_with_table_5_2():
 def test_too_few_documents_for_one_update_are_named():
     profile = profiles.load("mini", overrides={"final.documents": 10})
     with pytest.raises(ValueError, match="final.documents=10 are fewer than one update"):
-        final_students.final_profile(profile)
+        final_students.prepare_bench(FakeBench(profile))
 
 
 def test_names_are_the_students_of_table_4_10():
-    assert (
-        parse(final_students.MODELS["cosine-masked"]).masked
-        and parse(final_students.MODELS["cosine-masked"]).lam == 0.5
-    )
-    assert parse(final_students.MODELS["MSE-contextual"]).contextual == "DM;100;lowercase;2"
-    assert parse(final_students.MODELS["only-MSE"]).contextual is None
+    models = {name: parse(label) for name, label in final_students.load_models().items()}
+    assert models["cosine-masked"].masked and models["cosine-masked"].lam == 0.5
+    assert models["MSE-contextual"].contextual == "DM;100;lowercase;2"
+    assert models["only-MSE"].contextual is None
+    assert final_students.list_students() == ("cosine-masked", "MSE-contextual", "only-MSE")
+
+
+def test_rounds_and_cut_texts_run_with_the_final_training():
+    asked = []
+
+    def run(bench, models, *, seeds, split, limit=None):
+        asked.append((bench.profile.training.documents, split, limit))
+        return pd.DataFrame({"model": models, "value": 0.5})
+
+    bench = FakeBench("mini", run=run)
+    table = final_students.run_classifications(bench)
+    rounds, final = bench.profile.final.rounds, bench.profile.final.documents
+    assert asked == [(final, "test", limit) for limit in rounds.values()]
+    assert {*table["model"]} == {*final_students.load_models()}
+    assert {*table["round"]} == {*rounds}
+    cut = final_students.run_cut(bench)
+    assert "cosine-masked;cut" in {*cut["model"]} and {*cut["round"]} == {"all"}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +67,7 @@ def table():
     scores = pd.read_csv(published.FOLDER / "ch5_accuracies.csv")
     scores["value"] = scores["correct"] / scores["examples"]
     retrieved = published.load("fig5_5").rename(columns={"score": "value"})
-    return final_students.score_table(scores[["round", "model", "task", "value"]], retrieved)
+    return final_students.tabulate_scores(scores[["round", "model", "task", "value"]], retrieved)
 
 
 def test_the_published_table_follows_from_the_published_scores_to_its_three_digits(table):
@@ -69,11 +86,13 @@ def test_summaries_that_do_not_follow_from_their_rows_are_the_few_shot_ones(tabl
 
 
 def test_band_is_the_students_seeds_over_the_best_of_all_rounds():
-    """By hand: every student moves by .01 a seed; the best, SBERT's .8 with all examples, is no student."""
+    """By hand: every student moves by .01 a seed; the best, SBERT's .8 with all examples, is no
+    student.
+    """
     rows = (
         [
             (model, name, task, seed, 0.5 + 0.01 * seed)
-            for model in final_students.STUDENTS
+            for model in final_students.list_students()
             for name in ("1k", "all")
             for task in ("OC", "PAN")
             for seed in range(3)
@@ -81,7 +100,7 @@ def test_band_is_the_students_seeds_over_the_best_of_all_rounds():
         + [("SBERT", "all", task, 0, 0.8) for task in ("OC", "PAN")]
         + [("TF-IDF", "all", "OC", 0, 1.0)]
     )
-    noise = final_students.band(
+    noise = final_students.measure_noise(
         pd.DataFrame(rows, columns=["model", "round", "task", "seed", "value"])
     )
     assert noise.sd == pytest.approx(0.01 / 0.8) and noise.df == 3 * 2 * 2
@@ -94,7 +113,7 @@ def test_rounds_and_tasks_of_a_profile_s_own_come_after_the_thesis():
         ("60", "TF-IDF", "minutes", 0.7),
     ]
     scores = pd.DataFrame(rows, columns=["round", "model", "task", "value"])
-    table = final_students.score_table(
+    table = final_students.tabulate_scores(
         scores, published.load("fig5_5").rename(columns={"score": "value"})
     )
     assert table["round"].drop_duplicates().tolist() == ["all", "10k", "1k", "retrieval", "60"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lib.chapters.teacher_distances import distances
+from lib.chapters.teacher_distances import measure_distances
 
 GENERATOR = np.random.default_rng(0)
 STUDENT, TEACHER = GENERATOR.normal(size=(2, 7, 4))
@@ -16,7 +16,7 @@ def values(frame, **where):
 
 
 def test_positives_are_the_documents_own_distances():
-    frame = distances(STUDENT, TEACHER, batch=3)
+    frame = measure_distances(STUDENT, TEACHER, batch=3)
     expected = [np.mean((STUDENT[i] - TEACHER[i]) ** 2) for i in range(6)]
     np.testing.assert_allclose(
         values(frame, negatives="true", to="positives", distance="squared L2"), np.sort(expected)
@@ -24,7 +24,7 @@ def test_positives_are_the_documents_own_distances():
 
 
 def test_true_negatives_are_all_other_documents_of_the_batch():
-    frame = distances(STUDENT, TEACHER, batch=3)
+    frame = measure_distances(STUDENT, TEACHER, batch=3)
     expected = [
         1 - STUDENT[i] @ TEACHER[j] / np.linalg.norm(STUDENT[i]) / np.linalg.norm(TEACHER[j])
         for start in (0, 3)
@@ -38,8 +38,10 @@ def test_true_negatives_are_all_other_documents_of_the_batch():
 
 
 def test_published_negatives_are_the_flattened_batch_moved_by_a_few_places():
-    """torch.roll without `dims` flattens first: of 4 dimensions shifted by 1, three features are the document's own."""
-    frame = distances(STUDENT, TEACHER, batch=3)
+    """torch.roll without `dims` flattens first: of 4 dimensions shifted by 1, three features are
+    the document's own.
+    """
+    frame = measure_distances(STUDENT, TEACHER, batch=3)
     expected = []
     for start in (0, 3):
         flat = TEACHER[start : start + 3].ravel()
@@ -54,4 +56,4 @@ def test_published_negatives_are_the_flattened_batch_moved_by_a_few_places():
 
 def test_too_few_documents_are_named():
     with pytest.raises(ValueError, match="3 documents do not fill one batch of 6"):
-        distances(STUDENT[:3], TEACHER[:3], batch=6)
+        measure_distances(STUDENT[:3], TEACHER[:3], batch=6)

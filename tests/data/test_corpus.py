@@ -20,7 +20,8 @@ def root(tmp_path, write):
     diaries = ({"id": n, "text": "dear " * (n + 1)} for n in range(60))
     write(tmp_path / "diaries/documents.jsonl.xz", *diaries)
     write(tmp_path / "cards/documents.jsonl", *({"id": n, "text": f"card {n}"} for n in range(8)))
-    for split, rows in {"train": range(6), "validation": range(6, 10), "test": range(10, 16)}.items():
+    splits = {"train": range(6), "validation": range(6, 10), "test": range(10, 16)}
+    for split, rows in splits.items():
         examples = ({"id": n, "label": "ab"[n % 2]} for n in rows)
         write(tmp_path / f"letters/tasks/mood/{split}.jsonl", *examples)
     return tmp_path
@@ -119,7 +120,8 @@ def test_short_documents_are_left_out_by_tokens(root):
 
     folders = [{"folder": "diaries", "min_tokens": 22}, "letters"]
     drawn = draw(root, folders, count_tokens=count_tokens, order="listed")
-    assert min(len(d.text.split()) for d in drawn.train if d.source == "diaries") == 20
+    diaries = [d for d in (*drawn.validation, *drawn.train) if d.source == "diaries"]
+    assert min(len(d.text.split()) for d in diaries) == 20
     assert drawn.left_out["diaries"]["too short"] == 19
     with pytest.raises(ValueError, match="diaries: min_tokens needs a tokenizer"):
         draw(root, folders)

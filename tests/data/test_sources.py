@@ -44,6 +44,12 @@ def test_roots_of_a_profile_without_a_builder(tmp_path, monkeypatch):
     assert find(None, "nowhere", tmp_path=tmp_path) == [tmp_path], "it names the root"
 
 
+def test_a_profile_lists_its_roots():
+    for given in ("mine", ["mine"], "[mine]"):
+        overrides = [f"data_roots={given}"] if isinstance(given, str) else {"data_roots": given}
+        assert profiles.load("mini", overrides=overrides).data_roots == ("mine",)
+
+
 def test_a_dataset_folder_is_in_one_root(tmp_path, built):
     own = tmp_path / "own"
     (own / "mine").mkdir(parents=True)

@@ -1,6 +1,8 @@
 """Folders that are written whole or not at all."""
 
+import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
@@ -57,3 +59,20 @@ def test_what_is_damaged_later_is_written_again_and_named(tmp_path, damage):
     with warnings.catch_warnings(action="error"):
         assert write_once(tmp_path / "own", write) == folder
     assert (folder / "text").read_text() == "whole"
+
+
+def write_slowly(folder):
+    with (folder.parent / "writers").open("a") as stream:
+        stream.write("x")
+    time.sleep(0.5)
+    (folder / "text").write_text("whole")
+
+
+def write_and_read(folder):
+    return (write_once(folder, write_slowly) / "text").read_text()
+
+
+def test_of_two_processes_one_writes_and_the_other_waits(tmp_path):
+    with ProcessPoolExecutor(2) as pool:
+        texts = [*pool.map(write_and_read, [tmp_path / "own"] * 2)]
+    assert texts == ["whole"] * 2 and (tmp_path / "writers").read_text() == "x"

@@ -1,7 +1,8 @@
-"""Checkpoints: resumed to the same bits; damaged and foreign ones put aside; writes that are killed half-way."""
+"""Checkpoints: resumed to the same bits, put aside if damaged or foreign, killed while written."""
 
 import json
 import os
+import resource
 import shutil
 
 import numpy as np
@@ -185,7 +186,7 @@ def test_a_checkpoint_of_other_documents_or_teachers_is_put_aside(data, tmp_path
 
 
 def test_a_checkpoint_of_another_number_of_processes_is_refused_and_kept(data, tmp_path):
-    """Two processes would see every other batch: going on with one would silently give other weights."""
+    """Two processes see every other batch: going on with one would silently give other weights."""
     folder = tmp_path / "checkpoint"
     interrupted(data, folder)
     path = folder / checkpoints.TRAINING
@@ -206,7 +207,7 @@ STEPS = ["save_state", "write_text", "rename", "second rename", "rmtree"]
 def test_a_write_killed_at_any_step_leaves_a_checkpoint_to_resume_from(
     data, tmp_path, monkeypatch, step
 ):
-    """The write after update 4 is killed: training resumes after update 2, or 4 where that was whole."""
+    """The write after update 4 is killed: training resumes after 2, or after 4 if that is whole."""
     folder = tmp_path / "checkpoint"
     whole, _, history = train(data)
     owner = {"save_state": checkpoints.Accelerator, "write_text": type(folder)}.get(step, os)
@@ -243,8 +244,30 @@ def test_a_write_killed_at_any_step_leaves_a_checkpoint_to_resume_from(
     assert [*tmp_path.iterdir()] == [folder]
 
 
+@pytest.mark.parametrize("size", [100, 3000])  # too small for the weights, or for the optimiser
+def test_a_full_disk_is_an_error_of_one_line_and_the_previous_checkpoint_stays(
+    data, tmp_path, size
+):
+    folder = tmp_path / "checkpoint"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(update):
+        if update.number == 4:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+
+    try:
+        with pytest.raises(OSError, match="cannot write checkpoint .*; free space") as error:
+            train(data, checkpoint=folder, checkpoint_every=2, callbacks=[fill])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "\n" not in str(error.value)
+    updates = []
+    train(data, checkpoint=folder, callbacks=[lambda update: updates.append(update.number)])
+    assert updates[0] == 3 and [*tmp_path.iterdir()] == [folder]
+
+
 def test_nothing_in_a_checkpoint_is_unpickled_blindly(data, tmp_path):
-    """A pickle of something else than tensors and plain values is refused, whatever the seal says."""
+    """A pickle of anything but tensors and plain values is refused, whatever the seal says."""
     folder = tmp_path / "checkpoint"
     interrupted(data, folder)
     torch.save({"state": os.system}, folder / "optimizer.bin")

@@ -24,10 +24,7 @@ def share(
     lengths=LENGTHS,
 ):
     """Of a student whose projections are identities, so that both terms are mean squared errors."""
-    variant = Variant(
-        "student", structural=structural, contextual="DM;4;None;2", lam=lam, masked=masked,
-        student_projection="-", contextual_projection="-", contextual_loss=loss,
-    )  # fmt: skip
+    variant = Variant("student", structural, "DM;4;None;2", "-", "-", masked, lam, loss)
     objective = Objective(variant, DIM, DIM, max_structural_len=limit).eval()
     before = {name: value.clone() for name, value in objective.state_dict().items()}
     teacher = STRUCTURAL if structural else None

@@ -31,7 +31,7 @@ def test_related_embeddings_score_above_chance():
 
 
 def test_few_documents_bound_the_components():
-    """With as many components as documents allow, CCA would be 1 for anything; a third of them are used at most."""
+    """With as many components as documents CCA is 1 for anything; at most a third are used."""
     assert held_out_cca(X[:9], GENERATOR.normal(size=(9, 12))) < 0.99
 
 
@@ -66,8 +66,8 @@ def test_watching_leaves_no_trace_and_leaves_out_the_last_update():
     plain, _, _ = tiny.train(data, **options, callbacks=[note])
     watched, objective, _ = tiny.train(data, **options, callbacks=[watch, note])
     assert torch.equal(plain.table.weight, watched.table.weight)
-    for (state, *modes), (state_watched, *modes_watched) in zip(states[:8], states[8:], strict=True):
-        assert torch.equal(state, state_watched) and modes == modes_watched == [True, True]
+    for (state, *modes), (other, *other_modes) in zip(states[:8], states[8:], strict=True):
+        assert torch.equal(state, other) and modes == other_modes == [True, True]
     assert [row[0] for row in watch.measurements] == [2, 4, 6]
     # Each is what `measure` gives at that moment; here it is compared after the last update.
     watch.every = 1

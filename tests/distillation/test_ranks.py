@@ -1,4 +1,4 @@
-"""One training in two processes is one training in one process with the double batch (torchrun, gloo, on the CPU)."""
+"""Training in two processes (torchrun, gloo) is training in one with the double batch."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def ranks(folder):
-    """What the two processes saw, by rank. One launch for all tests, as it takes longer than all trainings."""
+    """What the two processes saw, by rank. One launch serves all tests: it takes the longest."""
     script = str(Path(__file__).with_name("two_processes.py"))
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     command = [sys.executable, *launcher, script, folder]
@@ -46,7 +46,7 @@ def test_first_gradients_are_those_of_the_double_batch(ranks, label):
 
 @pytest.mark.parametrize("label", LABELS)
 def test_weights_statistics_and_losses_are_those_of_the_double_batch(ranks, label):
-    """In float64: in float32 two losses differ by more than 1e-5, for AdamW magnifies rounding (docs/scale.md)."""
+    """In float64, as AdamW magnifies the rounding of float32 (docs/scale.md)."""
     weights, losses = two_processes.train(label, scheme=LABELS[label] | DOUBLE)
     assert len(losses) == UPDATES // LABELS[label].get("accumulation", 1)
     assert any("phi" in name for name in weights) == (

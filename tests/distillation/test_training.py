@@ -1,4 +1,4 @@
-"""The training loop: order, decay groups, callbacks, accumulation, bad input, and that it learns."""
+"""The training loop: it learns; order, decay groups, callbacks, accumulation, bad input."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_callbacks_see_every_update_and_their_evaluation_mode_does_not_stay(data
 
 
 def test_accumulated_batches_are_one_larger_batch(data):
-    """A loss whose rows are independent has the same mean gradient in two batches of 3 as in one of 6."""
+    """Where rows are independent, two batches of 3 have the mean gradient of one of 6."""
     one, _, _ = train(data)
     two, _, _ = train(data, scheme={"batch_size": 3, "accumulation": 2})
     torch.testing.assert_close(one.table.weight, two.table.weight, atol=1e-6, rtol=1e-4)

@@ -56,7 +56,7 @@ def models(label, kind="float32", dropout=0.0):
 
 
 def train(data, label="cosine", *, seed=0, kind="float32", dropout=0.0, scheme=None, **options):
-    """Train for one epoch in batches of six: (student, objective, history). scheme: values to change."""
+    """Train in batches of six: (student, objective, history). scheme: values to change."""
     student, objective = models(label, kind, dropout)
     values = {"batch_size": 6, "learning_rate": 1e-2, "warmup_updates": 1} | (scheme or {})
     history = training.distill(student, objective, data, Scheme(**values), seed=seed, **options)

@@ -1,4 +1,4 @@
-"""What `test_ranks.py` runs by torchrun in two processes, and the same functions in one: trainings of tiny students.
+"""Trainings of tiny students, which `test_ranks.py` runs in two processes and in one.
 
 Each process writes what it saw to `<folder>/<rank>.pt`.
 """
@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
@@ -119,7 +118,7 @@ def noted(messages):
 
 
 def disagreements(folder, rank):
-    """What is said when the second process has other data, another setting, or another checkpoint."""
+    """The errors when the second process has other data, another setting, or another checkpoint."""
     messages = []
     data = documents("float64")
     for change in (

@@ -25,13 +25,15 @@ SOURCE = "\n".join(
     ]
 )
 
+TEXT = "# 42 · A trial\n\nSee [itself](42_trial.ipynb), [more](01.ipynb), [words](../docs/log.md)."
+
 
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory):
     """A folder with a notebook, as papermill leaves it."""
     folder = tmp_path_factory.mktemp("executed")
     cells = [
-        nbformat.v4.new_markdown_cell("# 42 · A trial\n\nA formula, $x^2$."),
+        nbformat.v4.new_markdown_cell(TEXT),
         nbformat.v4.new_code_cell('profile = "mini"', metadata={"tags": ["parameters"]}),
         nbformat.v4.new_code_cell(SOURCE),
     ]
@@ -52,6 +54,8 @@ def test_a_copy_has_results_and_nothing_of_the_run(executed, tmp_path):
         assert trace not in text, trace
     for result in ("./figures is where they are", "loss", '"2"', "injected-parameters"):
         assert result in text, result
+    for target in ("(42_trial.ipynb)", "(../../notebooks/01.ipynb)", "(../../docs/log.md)"):
+        assert target in text, target
     before = copy.read_bytes()
     publish.publish(executed, tmp_path)
     assert copy.read_bytes() == before

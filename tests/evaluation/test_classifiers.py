@@ -1,4 +1,4 @@
-"""Classification by similarity and by logistic regression: rules by hand, and what they must not depend on."""
+"""Classification by similarity and by logistic regression: rules by hand, invariance to scale."""
 
 import numpy as np
 import pytest
@@ -43,9 +43,8 @@ def test_logistic_regression_finds_the_word_that_decides():
         np.array([[1, 0, 1], [1, 1, 0], [0, 1, 1], [0, 1, 0], [1, 0, 0], [0, 0, 1]], float)
     )
     labels = np.array([1, 1, 0, 0, 1, 0])
-    assert logistic_regression(
-        Job(vectors, np.arange(6)[:, None], labels, TRAIN, TEST, 0)
-    ).tolist() == [1, 0]
+    job = Job(vectors, np.arange(6)[:, None], labels, TRAIN, TEST, 0)
+    assert logistic_regression(job).tolist() == [1, 0]
 
 
 def test_logistic_regression_of_pairs_sees_common_words():

@@ -1,4 +1,4 @@
-"""Heads: a plain PyTorch loop as the reference, independence of neighbours to the bit, and bad input."""
+"""Heads: a plain PyTorch loop as the reference, independence of neighbours, and bad input."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def one_thread():
 
 
 def make_job(rows=75, dim=9, columns=2, classes=2, seed=0, data_seed=0):
-    """A job whose label is decided by a linear function of its input; the last 30 rows are the test split."""
+    """A job whose label is a linear function of its input; the last 30 rows are the test split."""
     random = np.random.default_rng(data_seed)
     features = random.standard_normal((40, dim)).astype(np.float32)
     inputs = random.integers(0, 40, (rows + 30, columns))
@@ -36,65 +36,47 @@ def make_job(rows=75, dim=9, columns=2, classes=2, seed=0, data_seed=0):
     )
 
 
-def plain(
-    job: Job,
-    classes,
-    *,
-    hidden,
-    dropout,
-    epochs,
-    batch_size,
-    learning_rate,
-    weight_decay,
-    label_smoothing,
-    clip,
-):
-    """The head from torch's own parts: layers, autograd, loss, clipping, AdamW, schedule; the same draws. Its
-    weights and predictions."""
+def plain(job, classes, **options):
+    """One head from torch's own parts, with the same random draws: its weights and predictions."""
+    settings = heads.Settings(classes, **options)
     generator = torch.Generator().manual_seed(job.seed)
-    features, inputs, labels = (
-        torch.tensor(job.features),
-        torch.tensor(job.inputs),
-        torch.tensor(job.labels),
-    )
-    width, train = features.shape[1] * inputs.shape[1], torch.tensor(job.train)
-    first, second = nn.Linear(width, hidden), nn.Linear(hidden, classes)
+    features, inputs = torch.tensor(job.features), torch.tensor(job.inputs)
+    labels, train = torch.tensor(job.labels), torch.tensor(job.train)
+    first = nn.Linear(features.shape[1] * inputs.shape[1], settings.hidden)
+    second = nn.Linear(settings.hidden, classes)
     for layer in (first, second):
         bound = 1 / math.sqrt(layer.in_features)
         for tensor in (layer.weight, layer.bias):
             nn.init.uniform_(tensor, -bound, bound, generator=generator)
     parameters = [*first.parameters(), *second.parameters()]
     optimizer = torch.optim.AdamW(
-        parameters, lr=learning_rate, weight_decay=weight_decay, fused=False
+        parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=False
     )
-    steps = epochs * math.ceil(len(train) / batch_size)
+    size, dropout = settings.batch_size, settings.dropout
+    steps = settings.epochs * math.ceil(len(train) / size)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps, eta_min=0)
-    for _ in range(epochs):
+    criterion = nn.CrossEntropyLoss(label_smoothing=settings.label_smoothing)
+    for _ in range(settings.epochs):
         order = train[torch.randperm(len(train), generator=generator)]
-        kept = (torch.rand(hidden, len(train), generator=generator) >= dropout).T
-        for rows, keep in zip(order.split(batch_size), kept.split(batch_size), strict=True):
+        kept = (torch.rand(settings.hidden, len(train), generator=generator) >= dropout).T
+        for rows, keep in zip(order.split(size), kept.split(size), strict=True):
             activation = torch.relu(first(features[inputs[rows]].flatten(1))) * keep / (1 - dropout)
-            loss = nn.functional.cross_entropy(
-                second(activation), labels[rows], label_smoothing=label_smoothing
-            )
             optimizer.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(parameters, clip)
+            criterion(second(activation), labels[rows]).backward()
+            nn.utils.clip_grad_norm_(parameters, settings.clip)
             optimizer.step()
             scheduler.step()
     with torch.no_grad():
         test = features[inputs[torch.tensor(job.test)]].flatten(1)
         predictions = second(torch.relu(first(test))).argmax(1).numpy()
-    return [
-        tensor.detach() for tensor in (first.weight, first.bias, second.weight, second.bias)
-    ], predictions
+    return [tensor.detach() for tensor in parameters], predictions
 
 
 def trained(job, classes=2, **settings):
     """The weights that a head alone is trained to."""
     with torch.no_grad():
         return heads._train(
-            [heads._checked(job, 0, classes, {})], heads.Settings(classes, **settings)
+            [heads._check_job(job, 0, classes, {})], heads.Settings(classes, **settings)
         )
 
 
@@ -145,20 +127,19 @@ def test_a_narrow_embedding_has_a_rate_and_epochs_of_its_own_and_a_wide_one_the_
 
 @pytest.mark.parametrize(("dim", "classes"), [(9, 2), (100, 2), (384, 11)])
 def test_a_head_is_the_same_bits_alone_and_among_any_neighbours(dim, classes):
-    """Odd sizes on purpose: widths, batches and class counts that fill no vector register. 100 and 384 are real ones.
+    """Odd sizes on purpose: most fill no vector register; widths of 100 and 384 are real ones.
 
-    It holds where MKL_CBWR is set, as every door does. Unset, MKL chooses its kernels by the place of a head's
-    matrices in memory too, so that padding a stack with dummies does not help.
+    It holds where MKL_CBWR is set, as every door does. Otherwise MKL chooses its kernels by the
+    place of a head's matrices in memory too, and padding a stack with dummies does not help.
     """
     assert os.environ.get("MKL_CBWR") in ("AUTO", "AVX2")
     jobs = [
         make_job(seed=seed, data_seed=seed, rows=75 if seed % 3 else 53, dim=dim, classes=classes)
         for seed in range(23)
     ]
-    jobs[4] = replace(
-        jobs[4], features=jobs[4].features * 1000
-    )  # a neighbour whose gradient is clipped hard
-    data = [heads._checked(job, index, classes, {}) for index, job in enumerate(jobs)]
+    # A neighbour whose gradient is clipped hard.
+    jobs[4] = replace(jobs[4], features=jobs[4].features * 1000)
+    data = [heads._check_job(job, index, classes, {}) for index, job in enumerate(jobs)]
     settings = heads.Settings(classes=classes, **SETTINGS)
 
     def bits(chosen):
@@ -193,7 +174,7 @@ def test_results_come_in_the_order_of_the_jobs_whatever_their_groups():
 
 def test_seed_decides_the_head_and_repeats():
     job = make_job()
-    data = [heads._checked(replace(job, seed=seed), 0, 2, {}) for seed in (0, 0, 1)]
+    data = [heads._check_job(replace(job, seed=seed), 0, 2, {}) for seed in (0, 0, 1)]
     with torch.no_grad():
         w1, *_ = heads._train(data, heads.Settings(classes=2, **SETTINGS))
     assert torch.equal(w1[0], w1[1])
@@ -240,9 +221,8 @@ def test_standardized_by_the_texts_of_the_training_items_alone():
     by_hand = replace(
         job, features=(job.features - job.features[seen].mean(0)) / job.features[seen].std(0)
     )
-    outlier = np.concatenate(
-        [by_hand.features, np.full((1, 9), 1e6, np.float32)]
-    )  # a text that only a test item has
+    # A text that only a test item has.
+    outlier = np.concatenate([by_hand.features, np.full((1, 9), 1e6, np.float32)])
     inputs = np.concatenate([job.inputs, [[40, 40]]])
     far = Job(
         outlier, inputs, np.append(job.labels, 0), job.train, np.append(job.test, 105), job.seed
@@ -260,9 +240,8 @@ def test_a_feature_that_never_changes_in_training_is_no_infinity():
     job = make_job()
     features = job.features.copy()
     features[:, 3] = 0.1
-    train_heads(
-        [replace(job, features=features)], classes=2, features="standardized", **SETTINGS
-    )  # or it raises
+    job = replace(job, features=features)
+    train_heads([job], classes=2, features="standardized", **SETTINGS)  # or it raises
 
 
 def test_each_fold_is_standardized_by_its_own_training_items():
@@ -276,7 +255,7 @@ def test_each_fold_is_standardized_by_its_own_training_items():
 
 def test_jobs_of_one_model_share_its_embeddings():
     job, seen = make_job(), {}
-    folds = [heads._checked(replace(job, seed=seed), seed, 2, seen) for seed in range(3)]
+    folds = [heads._check_job(replace(job, seed=seed), seed, 2, seen) for seed in range(3)]
     assert {fold.features.data_ptr() for fold in folds} == {job.features.ctypes.data}
     assert len(seen) == 1
 

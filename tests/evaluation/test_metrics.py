@@ -1,4 +1,4 @@
-"""Metrics: by hand, against scikit-learn or an independent solver, ties, missing targets, bad input."""
+"""Metrics: by hand, against independent solvers, ties, missing targets, bad input."""
 
 import math
 import warnings
@@ -17,7 +17,7 @@ def draw(seed, *shape):
     return np.random.default_rng(seed).normal(size=shape)
 
 
-# normalised accuracy ------------------------------------------------------------------------------------------------
+# Normalised accuracy
 
 
 FRAME = pd.DataFrame(
@@ -86,18 +86,16 @@ def test_normalized_accuracy_errors(frame, best, message):
         metrics.normalized_accuracy(frame, best=best)
 
 
-# retrieval ----------------------------------------------------------------------------------------------------------
+# Retrieval
 
 
 def test_average_precision_by_hand():
     # Relevant at ranks 1 and 3: (1/1 + 2/3) / 2.
-    assert metrics.average_precision(["a", "c"], ["a", "b", "c", "d"]) == pytest.approx(
-        (1 + 2 / 3) / 2
-    )
+    value = metrics.average_precision(["a", "c"], ["a", "b", "c", "d"])
+    assert value == pytest.approx((1 + 2 / 3) / 2)
     assert metrics.average_precision({"d"}, list("abcd")) == pytest.approx(1 / 4)
-    assert (
-        metrics.average_precision({"a": 1, "b": 1}, list("abcd")) == 1.0
-    )  # the published gold lists are such dicts
+    # The published gold lists are such dicts.
+    assert metrics.average_precision({"a": 1, "b": 1}, list("abcd")) == 1.0
 
 
 def test_average_precision_whole_ordering_counts_missing_targets():
@@ -109,7 +107,7 @@ def test_average_precision_whole_ordering_counts_missing_targets():
 
 
 def test_average_precision_top_drops_what_lies_below():
-    # Relevant at ranks 1, 3 and 4; the first two count with top=3, "d" and "z" leave numerator and denominator.
+    # Relevant at ranks 1, 3 and 4; with top=3 "d" and "z" leave numerator and denominator.
     assert metrics.average_precision(["a", "c", "d", "z"], list("abcd"), top=3) == pytest.approx(
         (1 + 2 / 3) / 2
     )
@@ -177,11 +175,10 @@ def test_ties_keep_the_order_of_the_candidates():
 
 
 def test_average_precision_with_ties_equals_a_reference():
-    """Ties in candidate order, written out: rank of an item = 1 + nearer ones + equally near ones listed earlier."""
+    """The rank of an item is 1 + nearer ones + equally near ones that are listed earlier."""
     rng = np.random.default_rng(3)
-    embeddings = rng.integers(-1, 2, size=(40, 3)).astype(
-        float
-    )  # 26 directions and the zero vector: many ties
+    # 26 directions and the zero vector: many ties.
+    embeddings = rng.integers(-1, 2, size=(40, 3)).astype(float)
     relevant = [i for i in range(1, 40) if rng.random() < 0.3] + [99]  # 99 has no embedding
 
     def cosine(i):
@@ -219,7 +216,7 @@ def test_rank_errors(embeddings, ids, sources, message):
         metrics.rank(embeddings, list(ids), sources)
 
 
-# cca ----------------------------------------------------------------------------------------------------------------
+# Canonical correlation
 
 
 def related(rows=60, dim1=5, dim2=4):
@@ -230,7 +227,7 @@ def related(rows=60, dim1=5, dim2=4):
 
 
 def by_generalised_eigenvalues(x, y):
-    """Canonical correlations as the positive eigenvalues of the block problem, by scipy: no SVD, no QR."""
+    """Canonical correlations as the positive eigenvalues of the block problem, by scipy."""
     covariance = np.cov(x.T, y.T)
     d = x.shape[1]
     within = covariance.copy()
@@ -240,7 +237,7 @@ def by_generalised_eigenvalues(x, y):
 
 def test_cca_by_hand():
     x, y = np.array([[0.0], [1], [2], [3]]), np.array([[1.0], [0], [3], [4]])
-    # One dimension each: |Pearson correlation|. Centred: x -1.5 -.5 .5 1.5, y -1 -2 1 2; 6 / sqrt(5 * 10).
+    # One dimension each: |Pearson|. Centred: x -1.5 -.5 .5 1.5, y -1 -2 1 2; 6 / sqrt(5 * 10).
     assert metrics.cca(x, y) == pytest.approx(6 / math.sqrt(50))
     assert metrics.cca(x, -y) == pytest.approx(6 / math.sqrt(50))
 
@@ -272,9 +269,8 @@ def test_cca_invariances():
     x, y = related()
     expected = metrics.cca(x, y)
     assert metrics.cca(y, x) == pytest.approx(expected)
-    assert metrics.cca(x @ draw(9, 5, 5) + 100, y * [1e-3, 1, 1e3, 7]) == pytest.approx(
-        expected
-    )  # affine maps
+    mapped = metrics.cca(x @ draw(9, 5, 5) + 100, y * [1e-3, 1, 1e3, 7])
+    assert mapped == pytest.approx(expected)
     assert metrics.cca(x, x @ draw(9, 5, 5)) == pytest.approx(5)
 
 
@@ -282,9 +278,8 @@ def test_cca_invariances():
 def test_cca_of_rank_deficient_inputs_counts_each_direction_once(dtype):
     x, y = (z.astype(dtype) for z in related())
     constant = np.full((60, 1), 0.1, dtype)
-    mixed = np.concatenate(
-        [x, x @ draw(9, 5, 3).astype(dtype), constant], axis=1
-    )  # 9 columns of rank 5
+    # 9 columns of rank 5.
+    mixed = np.concatenate([x, x @ draw(9, 5, 3).astype(dtype), constant], axis=1)
     assert metrics.cca(mixed, y) == pytest.approx(metrics.cca(x, y), rel=1e-5)
     assert metrics.cca(mixed, y, k=4) == pytest.approx(metrics.cca(x, y), rel=1e-5)
     assert metrics.cca(constant, y) == 0.0

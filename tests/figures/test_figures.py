@@ -13,11 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 
 from lib import figures, published
-from lib.config import paths, profiles, roles
+from lib.config import paths, roles
 from lib.figures import block_diagrams, boxplots
 from lib.figures.style import csv_bytes, squeeze
 from lib.published import figure_models
-from lib.store import provenance
 
 BOXPLOTS = [
     "fig4_2",
@@ -52,14 +51,16 @@ def records_of(models: dict[str, float], seeds: int = 1) -> pd.DataFrame:
 
 
 def all_models(label: str) -> pd.DataFrame:
-    """Records of every model of a figure: the published accuracies, a little worse for the later rows."""
+    """Records of every model of a figure: the published accuracies, a little worse for the later
+    rows."""
     frame = published.load(label)
     value = frame["accuracy"] * (1 - 0.002 * frame["row"] % 0.01)
     return frame.assign(model=frame["identity"], metric="accuracy", seed=0, value=value)
 
 
 def test_the_style_puts_back_what_it_set_and_nothing_else():
-    """The first pyplot figure of a kernel makes it interactive; undone at the end of `with`, no later one is shown."""
+    """The first pyplot figure of a kernel makes it interactive; undone at the end of `with`, no
+    later one is shown."""
     before = dict(plt.rcParams)
     try:
         plt.rcParams["interactive"] = False
@@ -79,9 +80,8 @@ def close_figures():
 
 
 @pytest.fixture
-def profile(tmp_path, monkeypatch):
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
-    return profiles.load("smoke", seeds=[5])
+def folder(tmp_path):
+    return tmp_path / "figures"
 
 
 def boxes_of(axis) -> list[PathPatch]:
@@ -108,7 +108,8 @@ class TestBoxplotFrame:
         assert cosine["seeds"].tolist() == [3] * 6 and frame["seeds"].tolist()[:6] == [1] * 6
         assert frame["normalized"].tolist() == pytest.approx([0.5] * 6 + [1.0] * 6)
         assert frame["band"].tolist() == [0.02] * 12
-        # Published values stay those of the whole published figure: SBERT leads ARXIV there, with .7628.
+        # Published values stay those of the whole published figure: SBERT leads ARXIV there, with
+        # .7628.
         arxiv = cosine.iloc[0]
         assert arxiv["published"] == pytest.approx(0.6268)
         assert arxiv["published_normalized"] == pytest.approx(0.6268 / 0.7628)
@@ -196,7 +197,7 @@ class TestBoxplotFrame:
                 len(drawn) == len(figure_models.printed(label))
                 and np.isfinite(figure.axes[1].get_xlim()).all()
             )
-            assert figure.get_size_inches()[1] > figures.SIZES[label][1], label
+            assert figure.get_size_inches()[1] > figures.settings()["sizes"][label][1], label
             plt.close(figure)
 
     @pytest.mark.parametrize("tasks", [["minutes"], ["zebra", "PAN", "minutes", "ARXIV"]])
@@ -278,7 +279,8 @@ class TestBoxplot:
 
     @pytest.mark.parametrize("label", BOXPLOTS)
     def test_the_published_boxes_are_those_of_the_thesis(self, label):
-        """Beside ours, on the same rows: whatever we have, their edges and means are the recovered ones."""
+        """Beside ours, on the same rows: whatever we have, their edges and means are the recovered
+        ones."""
         data = figures.boxplot_frame(label, all_models(label).assign(value=0.5), band=0.01)
         ours, theirs = figures.boxplot(data, label).axes
         drawn = pd.read_csv(published.FOLDER / "boxplots.csv", keep_default_na=False).query(
@@ -312,7 +314,8 @@ class TestBoxplot:
         assert figure.legends[0].get_title().get_text().startswith("best row at the bottom\n")
 
     def test_a_few_low_values_do_not_take_the_axis(self):
-        """Where most lie, they have four fifths of it; what is on another scale is marked, in order, and has ticks."""
+        """Where most lie, they have four fifths of it; what is on another scale is marked, in
+        order, and has ticks."""
         records = records_of(
             {"MSE": 0.9, "cosine": 0.95, "Longformer": 0.92, "SBERT": 0.94, "own": 0.2}
         )
@@ -331,7 +334,7 @@ class TestBoxplot:
         assert theirs.get_xscale() == "linear", "each column has an axis of its own"
 
     def test_categories_stay_apart_in_grey(self):
-        fills = boxplots.LOOK["fills"]
+        fills = figures.settings()["fills"]
         for name in ("others", "weightings"):
             colors = [*fills[name], *fills["fixed"].values()]
             lightness = sorted(np.dot(to_rgb(color), (0.299, 0.587, 0.114)) for color in colors)
@@ -347,15 +350,16 @@ class TestBoxplot:
         assert len(set(names)) == 18 and "→ with a ReLU" in figure.legends[0].get_title().get_text()
 
     @pytest.mark.parametrize("models", [["cosine"], ["cosine", "max-margin;cosine;γ=0.5"]])
-    def test_few_rows_of_a_filtered_run(self, models, profile):
+    def test_few_rows_of_a_filtered_run(self, models, folder):
         data = figures.boxplot_frame("fig4_3", records_of(dict.fromkeys(models, 0.5)), band=0.01)
         figure = figures.boxplot(data, "fig4_3")
         assert figure.get_size_inches()[0] == 8 and figure.get_size_inches()[1] < 3
-        figures.save(figure, "fig4_3", data, profile=profile)
+        figures.save(figure, "fig4_3", data, folder)
 
     @pytest.mark.parametrize("chance", [0.2, 0.5, None])
     def test_chance_is_marked_in_both_columns(self, chance):
-        """Ours from the records, the published one from the number of classes, normalised as accuracies are."""
+        """Ours from the records, the published one from the number of classes, normalised as
+        accuracies are."""
         records = records_of({"MSE": 0.4, "cosine": 0.8})
         records = records if chance is None else records.assign(chance=chance)
         data = figures.boxplot_frame("fig4_2", records, band=None)
@@ -433,11 +437,11 @@ class TestBoxplot:
         assert few["SBERT"] == many["SBERT"] == many["Longformer"]
 
     @pytest.mark.parametrize("label", BOXPLOTS)
-    def test_labels_whole_and_apart_at_the_published_size(self, label, profile):
+    def test_labels_whole_and_apart_at_the_published_size(self, label, folder):
         records = all_models(label).assign(collapsed=lambda f: f["row"] < 3)
         data = figures.boxplot_frame(label, records, band=0.01)
         figure = figures.boxplot(data, label)
-        assert figure.get_size_inches() == pytest.approx(figures.SIZES[label])
+        assert figure.get_size_inches() == pytest.approx(figures.settings()["sizes"][label])
         figure.draw_without_rendering()
         frame = figure.bbox
         axis_labels = [axis.xaxis.label for axis in figure.axes]
@@ -455,74 +459,56 @@ class TestBoxplot:
             shown = zip(axis.get_xticks(), axis.get_xticklabels(), strict=True)
             ticks += [text.get_window_extent() for place, text in shown if low <= place <= high]
         assert all(left.x1 < right.x0 for left, right in zip(ticks, ticks[1:], strict=False))
-        figures.save(figure, label, data, profile=profile, records=records)
-        assert (paths.figures(profile) / f"{label}.svg").stat().st_size < 300_000
+        picture, _ = figures.save(figure, label, data, folder)
+        assert picture.stat().st_size < 300_000
 
 
 def test_the_same_best_score_on_every_task_is_not_squeezed():
-    """The room above the cut is nothing: one model alone is the best of each task, and chance lies far below."""
+    """The room above the cut is nothing: one model alone is the best of each task, and chance lies
+    far below."""
     axis = Figure().add_subplot()
     squeeze(axis, np.array([*6 * [1.0], 0.6]))
     assert np.isfinite(axis.get_xlim()).all()
 
 
 class TestSave:
-    def test_files_provenance_and_registration(self, profile, monkeypatch):
-        monkeypatch.setattr(provenance, "saved", {})
+    def test_files(self, folder):
         records = records_of({"MSE": 0.4, "cosine": 0.8})
         data = figures.boxplot_frame("fig4_2", records, band=0.02)
-        shown = figures.save(
-            figures.boxplot(data, "fig4_2"), "fig4_2", data, profile=profile, records=records
-        )
-        assert shown is None, "a notebook would print it below the figure"
-        files = [paths.figures(profile) / "fig4_2.svg", paths.figures(profile) / "fig4_2.csv"]
-        assert provenance.saved == {"fig4_2": files}
-        assert (paths.provenance(profile) / "fig4_2.json").is_file()
-        assert sorted(path.name for path in files[0].parent.iterdir()) == [
-            "fig4_2.csv",
-            "fig4_2.svg",
-        ]  # no leftovers
+        files = figures.save(figures.boxplot(data, "fig4_2"), "fig4_2", data, folder)
+        assert files == [folder / "fig4_2.svg", folder / "fig4_2.csv"]
+        assert sorted(folder.iterdir()) == sorted(files)  # no leftovers
         saved = pd.read_csv(files[1])
         pd.testing.assert_frame_equal(saved, data.round(6), check_dtype=False)
         head = files[0].read_text(encoding="utf-8")[:3000]
         # 8 inches are 576 points; three rows fewer make the figure lower, never narrower.
         assert re.search(r'width="576pt"', head) and "<dc:date>" not in head
 
-    def test_bytes_repeat_in_another_process(self, profile, tmp_path):
-        code = (
-            "import sys; sys.path[:0] = ['tests/figures']; import test_figures as t; from lib import figures\n"
-            "from lib.config import profiles\n"
-            "data = figures.boxplot_frame('fig4_3', t.all_models('fig4_3'), band=0.01)\n"
-            "figures.save(figures.boxplot(data, 'fig4_3'), 'fig4_3', data, profile=profiles.load('smoke', seeds=[5]))"
-        )
+    def test_bytes_repeat_in_another_process(self, folder, tmp_path):
         data = figures.boxplot_frame("fig4_3", all_models("fig4_3"), band=0.01)
-        figures.save(figures.boxplot(data, "fig4_3"), "fig4_3", data, profile=profile)
-        here = [paths.figures(profile) / f"fig4_3{suffix}" for suffix in (".svg", ".csv")]
-        first = [file.read_bytes() for file in here]
-        environment = {
-            "THESIS_ARTIFACTS": str(tmp_path),
-            "PYTHONHASHSEED": "7",
-            "MPLBACKEND": "Agg",
-            "HOME": str(tmp_path),
-        }
+        files = figures.save(figures.boxplot(data, "fig4_3"), "fig4_3", data, folder)
+        code = (
+            "import sys; from pathlib import Path; from lib import figures\n"
+            "sys.path[:0] = ['tests/figures']; import test_figures as t\n"
+            "data = figures.boxplot_frame('fig4_3', t.all_models('fig4_3'), band=0.01)\n"
+            f"figures.save(figures.boxplot(data, 'fig4_3'), 'fig4_3', data, Path({str(tmp_path)!r}))"
+        )
+        environment = {"PYTHONHASHSEED": "7", "MPLBACKEND": "Agg", "HOME": str(tmp_path)}
         environment |= {"PYTHONPATH": str(paths.ROOT), "PATH": "/usr/bin:/bin"}
-        for file in here:
-            file.unlink()
         subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, env=environment, check=True)
-        assert [file.read_bytes() for file in here] == first
+        for file in files:
+            assert (tmp_path / file.name).read_bytes() == file.read_bytes()
 
-    def test_nothing_to_save(self, profile):
+    def test_nothing_to_save(self, folder):
         with pytest.raises(ValueError, match="fig4_2: nothing to save"):
-            figures.save(plt.figure(), "fig4_2", pd.DataFrame({"model": []}), profile=profile)
+            figures.save(plt.figure(), "fig4_2", pd.DataFrame({"model": []}), folder)
 
-    def test_read_only_folder_is_one_line(self, profile, monkeypatch, tmp_path):
+    def test_a_folder_that_cannot_be_made_is_one_line(self, tmp_path):
         blocked = tmp_path / "file"
         blocked.write_text("a file where a folder is needed")
-        monkeypatch.setattr(paths, "figures", lambda profile: blocked)
+        data = pd.DataFrame({"from": ["student"]})
         with pytest.raises(OSError) as error:
-            figures.save(
-                plt.figure(), "fig3_1", pd.DataFrame({"from": ["student"]}), profile=profile
-            )
+            figures.save(plt.figure(), "fig3_1", data, blocked)
         assert "\n" not in str(error.value)
 
     def test_csv_bytes(self):
@@ -556,7 +542,8 @@ class TestLengths:
         curve = frame[(frame["split"] == "train") & (frame["source"] == "wikipedia")].set_index(
             "bin_lo"
         )
-        # The published bins of the training split are [1, 31), [31, 61), ...; one bin below them catches the rest.
+        # The published bins of the training split are [1, 31), [31, 61), ...; one bin below them
+        # catches the rest.
         assert curve["value"][[0, 1, 31]].tolist() == [25.0, 25.0, 50.0]
         assert curve["published"][[1, 31]].tolist() == pytest.approx([0.664344, 6.383464])
         assert frame.groupby(["split", "source"])["value"].sum().tolist() == pytest.approx(
@@ -585,7 +572,8 @@ class TestLengths:
         )
 
     def test_lengths_of_a_model_at_one_eighth_lie_on_the_thesis_axis(self):
-        """15 of our tokens are 120 of the thesis', so a bin of four published ones holds as many of our lengths."""
+        """15 of our tokens are 120 of the thesis', so a bin of four published ones holds as many of
+        our lengths."""
         tokens = list(range(1, 31))
         lengths = {
             "split": "train",
@@ -654,7 +642,8 @@ class TestLengths:
         )
 
     def test_ecdf_of_one_s_own_tasks(self):
-        """A third row of panels, taller than the thesis' figure; nothing published stands beside them."""
+        """A third row of panels, taller than the thesis' figure; nothing published stands beside
+        them."""
         names = ["letters", "minutes"]
         lengths = [
             {"task": name, "split": "train", "longformer_tokens": 9, "sbert_tokens": 9}
@@ -679,7 +668,7 @@ class TestViolins:
         ]  # fmt: skip
         return pd.concat(parts, ignore_index=True)
 
-    def test_frame_and_figure(self, profile):
+    def test_frame_and_figure(self, folder):
         distances = self.distances()
         frame = figures.violin_frame(distances)
         assert len(frame) == 64 and (frame["pairs"] == 60).all()
@@ -708,8 +697,8 @@ class TestViolins:
         above = theirs["to"].eq("positives").to_list()
         assert [line.get_ydata()[0] % 1 > 0.5 for line in marks["mean"]] == above
         assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim() != figure.axes[2].get_xlim()
-        figures.save(figure, "fig4_4", frame, profile=profile)
-        assert (paths.figures(profile) / "fig4_4.svg").stat().st_size < 300_000
+        picture, _ = figures.save(figure, "fig4_4", frame, folder)
+        assert picture.stat().st_size < 300_000
 
     def test_a_collapsed_model_is_a_spike(self):
         frame = figures.violin_frame(self.distances(0.25))

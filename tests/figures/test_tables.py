@@ -2,14 +2,12 @@
 
 import re
 
-import nbformat
 import pandas as pd
 import pytest
-from nbclient import NotebookClient
 
 from lib.config import paths, profiles, roles
 from lib.figures import tables
-from lib.store import provenance
+from lib.figures.style import settings
 
 FRAME = pd.DataFrame(
     {
@@ -19,7 +17,7 @@ FRAME = pd.DataFrame(
         "tokens": [6.85e8, 1371.26],
     }
 )
-COMMITTED = sorted(path for path in paths.ROOT.glob("figures/mini*/*tab*.csv"))
+COMMITTED = sorted(path for path in paths.ROOT.glob("figures/mini/*tab*.csv"))
 
 
 def shown(frame, label="", profile="smoke"):
@@ -80,7 +78,8 @@ def test_latex_escapes(text, escaped):
 
 
 def test_screen():
-    """Texts are whole and escaped, numbers stand to the right, and a long table waits for a click."""
+    """Texts are whole and escaped, numbers stand to the right, and a long table waits for a
+    click."""
     page = tables.render(
         "html", shown(pd.DataFrame({"finding": ["x < y " * 30], "effect": [-0.25]}))
     )
@@ -141,7 +140,7 @@ def test_table_5_7_has_models_by_tasks_and_a_part_for_each_round():
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_committed_tables_are_for_people_and_show_their_csv(path):
     frame = pd.read_csv(path, keep_default_na=False, na_values=[""])
-    caption = tables.LOOK["texts"][path.stem]["caption"]
+    caption = settings()["texts"][path.stem]["caption"]
     parts = shown(frame, path.stem, path.parent.name)
     markdown = path.with_suffix(".md").read_text(encoding="utf-8")
     assert markdown == tables.render("md", parts, caption)
@@ -157,7 +156,7 @@ def test_committed_tables_are_for_people_and_show_their_csv(path):
 
 def test_a_layout_is_of_a_table_whose_columns_it_names_or_of_frames_with_just_its_columns():
     known = {path.stem: pd.read_csv(path, nrows=0).columns for path in COMMITTED}
-    for label, layout in tables.LAYOUTS.items():
+    for label, layout in tables._texts()["layouts"].items():
         named = re.findall("{([^:}]+)", "".join(layout["columns"].values()))
         assert named and {*named} <= {*known.get(label, named)}, label
     frame = pd.DataFrame(
@@ -168,52 +167,32 @@ def test_a_layout_is_of_a_table_whose_columns_it_names_or_of_frames_with_just_it
     assert shown(frame.drop(columns="q"))[""].loc[0, "upper end"] == "0.250"
 
 
-def test_a_notebook_shows_its_frames_so():
-    """In a kernel of its own: once the module is imported, a frame's HTML is ours."""
-    told = (
-        "from lib.figures import tables; import pandas as pd; from IPython.display import display"
-    )
-    cells = [told, "display(pd.DataFrame({'over_384_percent': [-10.666667, None]}))"]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    NotebookClient(
-        notebook, kernel_name="python3", resources={"metadata": {"path": str(paths.ROOT)}}
-    ).execute()
-    page = notebook.cells[1].outputs[0]["data"]["text/html"]
+def test_html():
+    page = tables.to_html(pd.DataFrame({"over_384_percent": [-10.666667, None]}))
     assert "over 384 percent" in page and ">-10.7<" in page and ">–<" in page
 
 
-def test_save(tmp_path, monkeypatch):
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
-    monkeypatch.setattr(provenance, "saved", {})
-    profile = profiles.load("smoke", seeds=[5])
-    shown = tables.save(FRAME, "tab9_1", profile=profile, caption="Corpus")
-    assert shown is None, "a notebook would print it below the cell"
-    files = provenance.saved["tab9_1"]
-    assert [file.name for file in files] == ["tab9_1.csv", "tab9_1.md", "tab9_1.tex"]
-    assert {file.parent for file in files} == {paths.figures(profile)}
-    first = [file.read_bytes() for file in files]
-    assert (
-        first[0].decode().splitlines()[1] == "max-margin;MSE;γ=1.0,500000,0.333333,685000000.000000"
-    )
-    assert first[1].decode().startswith("Corpus\n") and r"\caption{Corpus}" in first[2].decode()
-    assert (paths.provenance(profile) / "tab9_1.json").is_file()
-    tables.save(FRAME, "tab9_1", profile=profile, caption="Corpus")
+def test_save(tmp_path):
+    files = tables.save(FRAME, "tab9_1", tmp_path, caption="Corpus")
+    assert files == [tmp_path / f"tab9_1.{suffix}" for suffix in ("csv", "md", "tex")]
+    csv, markdown, latex = first = [file.read_bytes() for file in files]
+    row = "max-margin;MSE;γ=1.0,500000,0.333333,685000000.000000"
+    assert csv.decode().splitlines()[1] == row
+    assert markdown.decode().startswith("Corpus\n") and r"\caption{Corpus}" in latex.decode()
+    tables.save(FRAME, "tab9_1", tmp_path, caption="Corpus")
     assert [file.read_bytes() for file in files] == first
 
 
 @pytest.mark.parametrize("caption", ["", "as published"])
-def test_a_caption_of_ones_own_replaces_that_of_the_label(tmp_path, monkeypatch, caption):
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
-    tables.save(FRAME.copy(), "tab4_9", profile=profiles.load("smoke", seeds=[5]), caption=caption)
-    _, markdown, _ = provenance.saved["tab4_9"]
-    assert markdown.read_text(encoding="utf-8").startswith(
-        caption or tables.LOOK["texts"]["tab4_9"]["caption"]
-    )
+def test_a_caption_replaces_that_of_the_label(tmp_path, caption):
+    _, markdown, _ = tables.save(FRAME.copy(), "tab4_9", tmp_path, caption=caption)
+    expected = caption or settings()["texts"]["tab4_9"]["caption"]
+    assert markdown.read_text(encoding="utf-8").startswith(expected)
 
 
-def test_nothing_to_save():
+def test_nothing_to_save(tmp_path):
     with pytest.raises(ValueError, match="tab4_1: nothing to save"):
-        tables.save(FRAME.iloc[:0], "tab4_1", profile=profiles.load("smoke"))
+        tables.save(FRAME.iloc[:0], "tab4_1", tmp_path)
 
 
 def test_beside():

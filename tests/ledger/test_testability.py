@@ -1,4 +1,6 @@
-"""Whether numbers can speak to a finding: each check on cases that it must let pass and on cases that it must not."""
+"""Whether numbers can speak to a finding: each check on cases that it must let pass and on cases
+that it must not.
+"""
 
 import itertools
 
@@ -6,28 +8,31 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import experiments
 from lib.chapters import final_students
 from lib.config import profiles
 from lib.ledger import claims, testability
 from lib.statistics.intervals import from_runs
+from tests.fake_bench import FakeBench
 
 TASKS = ("ARXIV", "PAN")
 
 
 MODELS = ("SBERT", "Longformer", "cosine", "MSE", "max-margin;MSE;γ=1.0")
 FOLDS = {"ARXIV": 1, "PAN": 2}
-# Of a head's own luck in one task: .0119 in a mean over mini's six, by the two heads of each of 137 runs.
+# Of a head's own luck in one task: .0119 in a mean over mini's six, by the two heads of each of 137
+# runs.
 LUCK = 0.0119 * np.sqrt(len(TASKS))
 
 
 def heads_moved(monkeypatch, moves, *, luck=LUCK, common=0.4, rng=None, heads=None):
-    """The check's row for models that twice the epochs move by `moves`, of heads with so much luck, of which a share is
-    the same at both lengths. All in chance-corrected accuracy."""
-    rng, profile, asked = rng or np.random.default_rng(0), profiles.load("mini"), []
+    """The check's row for models that twice the epochs move by `moves`, of heads with so much luck,
+    of which a share is the same at both lengths. All in chance-corrected accuracy.
+    """
+    rng, asked = rng or np.random.default_rng(0), []
     shared = {}
 
-    def run(models, *, profile, seeds):
+    def run(bench, models, *, seeds):
+        profile = bench.profile
         asked.append((profile.heads.epochs, profile.heads.repeats, list(seeds)))
         rows = []
         for model in models:
@@ -44,13 +49,13 @@ def heads_moved(monkeypatch, moves, *, luck=LUCK, common=0.4, rng=None, heads=No
                 )
         return pd.DataFrame(rows, columns=["model", "task", "chance", "by_head"])
 
-    monkeypatch.setattr(experiments, "run", run)
     monkeypatch.setattr(testability, "HEADS", heads or testability.HEADS)
-    (row,) = testability._heads({model: [model] for model in MODELS}, "fig4_5", profile)
+    bench = FakeBench("mini", run=run)
+    (row,) = testability._check_heads({model: [model] for model in MODELS}, "fig4_5", bench)
     counts = (testability.HEADS, 2 * testability.HEADS)[: len(asked) // 2]
     assert (
         asked == [(epochs, count, [0]) for count in counts for epochs in (40, 20)]
-        and profile.heads.epochs == 20
+        and bench.profile.heads.epochs == 20
     )
     return row
 
@@ -86,26 +91,29 @@ SINGLES = {
 def test_paragraph_vectors_are_judged_by_size(monkeypatch):
     asked = []
     monkeypatch.setattr(
-        testability, "_heads", lambda groups, label, _: asked.append((label, groups)) or []
+        testability, "_check_heads", lambda groups, label, _: asked.append((label, groups)) or []
     )
-    for name in ("_lengths", "_updates", "_above_chance", "_students"):
+    for name in ("_check_lengths", "_check_updates", "_check_encoders", "_check_students"):
         monkeypatch.setattr(testability, name, lambda *_: [])
     frame = pd.DataFrame({"model": ["SBERT", "cosine"], "seed": 0})
     vectors = ["SBERT", "DM;100d", "DM;100;stem;2", "DM;768;None;2", "DBOW;1024d", "PV;2048d"]
     both = {"fig4_2": frame, "fig4_5": pd.DataFrame({"model": vectors, "seed": 0})}
-    testability.table(both, profiles.load("mini"), claims.load(), informing=True)
+    testability.run_checks(both, FakeBench("mini"), claims.load_claims(), informing=True)
     sizes = {"100": ["DM;100d", "DM;100;stem;2"], "1024": ["DBOW;1024d"]}
     sizes = {f"single models of {size} dimensions": models for size, models in sizes.items()}
     assert asked == [("", {"SBERT": ["SBERT"], "cosine": ["cosine"]}), ("fig4_5", sizes)]
-    assert testability._by_size(["SBERT", "DM;768;None;2"]) == {}
+    assert testability._group_by_size(["SBERT", "DM;768;None;2"]) == {}
 
 
 @pytest.mark.parametrize(("move", "passed"), [(0.0, True), (0.03, False)])
-def test_a_group_of_models_has_converged_if_its_mean_has(monkeypatch, move, passed):
-    """Single models scatter by .013 around what their group does, as runs of DM;100 do, and that is no fault."""
+def test_a_group_of_models_has_converged_if_its_mean_has(move, passed):
+    """Single models scatter by .013 around what their group does, as runs of DM;100 do, and that is
+    no fault.
+    """
     rng, asked = np.random.default_rng(1), []
 
-    def run(models, *, profile, seeds):
+    def run(bench, models, *, seeds):
+        profile = bench.profile
         asked.append((profile.heads.epochs, profile.heads.narrow_epochs, profile.heads.repeats))
         longer = profile.heads.epochs > 20
         rows = []
@@ -118,11 +126,11 @@ def test_a_group_of_models_has_converged_if_its_mean_has(monkeypatch, move, pass
             ]
         return pd.DataFrame(rows, columns=["model", "task", "chance", "by_head"])
 
-    monkeypatch.setattr(experiments, "run", run)
-    (row,) = testability._heads(SINGLES, "fig4_5", profiles.load("mini"))
+    bench = FakeBench("mini", run=run)
+    (row,) = testability._check_heads(SINGLES, "fig4_5", bench)
     assert asked == [(40, 160, 2), (20, 80, 2)] and row[-1] is passed
     assert move == 0 or (row[2].endswith(": 100") and row[3] == pytest.approx(move, abs=0.015))
-    assert testability._heads({}, "fig4_5", profiles.load("mini")) == []
+    assert testability._check_heads({}, "fig4_5", bench) == []
 
 
 def test_few_heads_show_no_convergence(monkeypatch):
@@ -147,13 +155,15 @@ def test_the_check_of_heads_errs_seldom_both_ways(monkeypatch):
     rng, passed = np.random.default_rng(0), {}
     for move in (0.0, 0.005, 0.02):
         passed[move] = np.mean(
-            [heads_moved(monkeypatch, {"cosine": move}, rng=rng)[-1] for _ in range(50)]
+            [heads_moved(monkeypatch, {"cosine": move}, rng=rng)[-1] for _ in range(25)]
         )
     assert passed[0.0] >= 0.9 and passed[0.005] >= 0.8 and passed[0.02] <= 0.08, passed
 
 
 def examples(**fields):
-    """Scores of 300 examples on two tasks: of one model clear of chance, of the other near .5, fields as given."""
+    """Scores of 300 examples on two tasks: of one model clear of chance, of the other near .5,
+    fields as given.
+    """
     rng, rows = np.random.default_rng(0), []
     for model, share in (("SBERT", fields.pop("best")), ("only-MSE", 0.5)):
         for task in TASKS:
@@ -172,30 +182,25 @@ def examples(**fields):
 
 def test_a_round_whose_heads_guess_is_found():
     frames = [examples(round="1k", best=0.5), examples(round="all", best=0.8)]
-    checked = pd.DataFrame(testability._final({"fig5_3": pd.concat(frames)}))
-    assert set(checked[0]) == {"round_not_at_chance"} and set(checked[1]) == {"fig5_3"}
-    by_round = checked.groupby(checked[2].str.extract(r"in round (\w+)")[0])[7].agg(
-        ["all", "any", "size"]
-    )
-    assert by_round.loc["all"].tolist() == [True, True, 2] and by_round.loc["1k"].tolist() == [
-        False,
-        False,
-        2,
-    ]
+    checks = [*testability._check_final_scores({"fig5_3": pd.concat(frames)})]
+    assert {(row.check, row.label) for row in checks} == {("round_not_at_chance", "fig5_3")}
+    passed = {name: [row.passed for row in checks if name in row.what] for name in ("1k", "all")}
+    assert passed == {"1k": [False, False], "all": [True, True]}
 
 
 @pytest.mark.parametrize(("best", "passed"), [(0.8, True), (0.5, False)])
 def test_retrieval_is_held_against_chance_too(best, passed):
     both = [examples(metric="MRR", best=best), examples(metric="MAP", best=1.1 - best)]
-    checked = pd.DataFrame(testability._final({"fig5_6": pd.concat(both)}))
-    assert set(checked[0]) == {"ranking_not_at_chance"} and set(checked[1]) == {"fig5_6"}
-    assert checked[7].tolist() == [passed, passed] and checked[2].str.contains("by MRR").all()
+    checks = [*testability._check_final_scores({"fig5_6": pd.concat(both)})]
+    assert {(row.check, row.label) for row in checks} == {("ranking_not_at_chance", "fig5_6")}
+    assert [row.passed for row in checks] == [passed, passed]
 
 
 def test_findings_over_the_smallest_round_need_that_it_is_not_at_chance():
-    needed = {claim.id for claim in claims.load() if "round_not_at_chance" in claim.needed}
+    needed = {claim.id for claim in claims.load_claims() if "round_not_at_chance" in claim.needed}
     assert (
-        needed == {claim.id for claim in claims.load() if "1k" in getattr(claim, "rounds", ())}
+        needed
+        == {claim.id for claim in claims.load_claims() if "1k" in getattr(claim, "rounds", ())}
         and len(needed) == 4
     )
 
@@ -203,129 +208,100 @@ def test_findings_over_the_smallest_round_need_that_it_is_not_at_chance():
 @pytest.mark.parametrize(
     ("gain", "chance"), [(-0.02, 0.3), (0.0, 0.3), (0.02, 0.3), (0.02, 0.42), (0.02, 0.5)]
 )
-def test_students_of_context_alone_were_taught_if_they_end_above_twins_and_chance(
+def test_students_of_context_alone_were_taught_if_they_end_above_controls_and_chance(
     monkeypatch, gain, chance
 ):
-    """Their share of the gradient is 1 whatever happens, and their loss falls with the rows of other documents, too.
-    CCA falls by .1 in all of them, with luck of .01; each of the sixteen has a twin."""
-    trained, luck, profile = [], np.random.default_rng(0), profiles.load("mini")
+    """Their share of the gradient is 1 whatever happens, and their loss falls with any rows.
 
-    def of(variant, seed, own, split="validation"):
-        dealt = own.training.contextual_rows == "dealt"
-        assert dealt is (split is None)  # nobody judges twins by tasks
+    CCA falls by .1 in all of them, with luck of .01; each of the sixteen has a control.
+    """
+    trained, luck = [], np.random.default_rng(0)
+
+    def embed_one(bench, variant, seed, *, split="validation"):
+        dealt = bench.profile.training.contextual_rows == "dealt"
+        assert dealt is (split is None)  # nobody judges controls by tasks
         end = 0.4 + luck.normal(0, 0.01) + gain * (not dealt)
-        return {
-            "watched": np.ones((5, 4)) * np.linspace(0.5, end, 5)[:, None],
-            "validation": np.eye(9),
-        }
+        watched = np.ones((5, 4)) * np.linspace(0.5, end, 5)[:, None]
+        return {"watched": watched, "validation": np.eye(9)}
 
-    monkeypatch.setattr(testability.embeddings, "of", of)
-    monkeypatch.setattr(
-        testability, "contextual_rows", lambda variant, name, own: {profile.name: [name]}[own.name]
+    def embed(bench, pairs, *, split):
+        trained.extend((bench.profile.training.contextual_rows, *pair) for pair in pairs)
+
+    monkeypatch.setattr(testability, "chance_cca", lambda student, rows: chance)
+    bench = FakeBench(
+        "mini", embeddings=embed_one, embed=embed, contextual_rows=lambda *_: np.eye(9)
     )
-    monkeypatch.setattr(testability, "chance_cca", lambda _, rows: {"validation": chance}[rows[0]])
-    monkeypatch.setattr(
-        testability.runs,
-        "embed",
-        lambda pairs, own, *_, split: trained.extend((own, *pair) for pair in pairs),
-    )
-    rows = [*testability._students("fig4_7", profile)]
-    (_, _, what, value, low, high, needed, passed), above = [
-        row for row in rows if row[0] == "treatment_given"
-    ]
-    assert (
-        passed is (gain > 0)
-        and low < value < high
-        and "mean of 16" in what
-        and needed == "low above 0"
-    )
-    assert above[-1] is (chance < 0.4) and "paired at random" in above[2]
-    assert dict((row[0], row[-1]) for row in rows)["cca_rises"] is None
-    assert {own.training.contextual_rows for own, *_ in trained} == {"dealt"} and len(trained) == 16
+    rows = [*testability._check_students("fig4_7", bench)]
+    controls, paired = [row for row in rows if row.check == "treatment_given"]
+    assert controls.passed is (gain > 0) and controls.low < controls.value < controls.high
+    assert paired.passed is (chance < 0.4)
+    assert {row.check: row.passed for row in rows}["cca_rises"] is None
+    assert {rows for rows, *_ in trained} == {"dealt"} and len(trained) == 16
     assert all(variant.contextual and not variant.structural for _, variant, _ in trained)
 
 
-def test_one_student_and_its_twin_tell_nothing(monkeypatch):
-    profile = profiles.load("mini", only="100d;S:768;C:768")
-    arrays = {"watched": np.ones((5, 4)), "validation": np.eye(9)}
-    monkeypatch.setattr(testability.embeddings, "of", lambda *_, **__: arrays)
-    monkeypatch.setattr(testability, "contextual_rows", lambda *_: np.eye(9))
+def test_one_student_and_its_control_tell_nothing(monkeypatch):
     monkeypatch.setattr(testability, "chance_cca", lambda *_: 0.0)
-    monkeypatch.setattr(testability.runs, "embed", lambda *_, **__: None)
-    rows = [row for row in testability._students("fig4_7", profile) if row[0] == "treatment_given"]
-    assert [(row[4], row[-1]) for row in rows] == [(-np.inf, False)] * 2
+    bench = FakeBench(
+        profiles.load("mini", only="100d;S:768;C:768"),
+        embeddings=lambda *_, **__: {"watched": np.ones((5, 4)), "validation": np.eye(9)},
+        embed=lambda *_, **__: None,
+        contextual_rows=lambda *_: np.eye(9),
+    )
+    rows = [*testability._check_students("fig4_7", bench)]
+    rows = [row for row in rows if row.check == "treatment_given"]
+    assert [(row.low, row.passed) for row in rows] == [(-np.inf, False)] * 2
 
 
-def test_students_of_both_losses_were_taught_if_the_contextual_one_has_its_share(monkeypatch):
-    arrays = {"watched": np.full((5, 4), 0.3), "validation": np.eye(9)}
-    monkeypatch.setattr(testability.embeddings, "of", lambda *_: arrays)
-    both = {row[0]: row for row in testability._students("fig4_8", profiles.load("mini"))}
-    assert both["treatment_given"][-1] is True and both["cca_rises"][-1] is None
-
-
-def test_a_finding_about_some_of_a_figures_students_needs_that_these_were_taught(monkeypatch):
+def test_a_finding_about_some_of_a_figures_students_needs_that_these_were_taught():
     """Others of Figure 4.10 have their share; the three that one finding compares do not."""
 
-    def of(variant, *_):
+    def embed_one(bench, variant, *_, **__):
         weak = not variant.masked and variant.lam in (0.5, 0.8, 0.95)
         return {"watched": np.full((5, 4), 0.03 if weak else 0.3), "validation": np.eye(9)}
 
-    monkeypatch.setattr(testability.embeddings, "of", of)
-    rows = pd.DataFrame(testability._students("fig4_10", profiles.load("mini"), claims.load()))
-    passed = rows[rows[0] == "treatment_given"].set_index(1)[7].to_dict()
+    bench = FakeBench("mini", embeddings=embed_one)
+    rows = testability._check_students("fig4_10", bench, claims.load_claims())
+    passed = {row.label: row.passed for row in rows if row.check == "treatment_given"}
     failed = [name for name in passed if not passed[name]]
-    assert (
-        failed == ["weighting-unmasked-heavy-structural"] and len(passed) == 5 and passed["fig4_10"]
-    )
+    assert failed == ["weighting-unmasked-heavy-structural"]
+    assert len(passed) == 5 and passed["fig4_10"]
 
 
 @pytest.mark.parametrize(("context", "passed"), [(0.01, False), (0.2, True)])
-def test_students_differ_from_those_without_context_more_than_a_second_seed(
-    monkeypatch, context, passed
-):
-    """A cosine of .99 was asked, which another seed goes far below."""
-    rng = np.random.default_rng(0)
-    rows, noise = rng.standard_normal((2, 9, 50))
-    moved = {True: context, False: 0.1}
+def test_students_differ_from_those_without_context_more_than_a_second_seed(context, passed):
+    rows, noise = np.random.default_rng(0).standard_normal((2, 9, 50))
 
-    def of(variant, seed, *_):
-        far = moved[bool(variant.contextual)] if variant.contextual or seed else 0
+    def embed_one(bench, variant, seed, **_):
+        far = context if variant.contextual else 0.1 if seed else 0
         return {"watched": np.ones((5, 4)), "validation": rows + far * noise}
 
-    monkeypatch.setattr(testability.embeddings, "of", of)
-    differ = {row[0]: row for row in testability._students("fig4_8", profiles.load("mini"))}[
-        "students_differ"
-    ]
-    assert (
-        differ[-1] is passed
-        and differ[3] > 0.95
-        and differ[6].startswith("below another seed's, 0.99")
-    )
+    bench = FakeBench("mini", embeddings=embed_one)
+    checks = {row.check: row for row in testability._check_students("fig4_8", bench)}
+    differ = checks["students_differ"]
+    assert differ.passed is passed and differ.value > 0.95
+    assert checks["treatment_given"].passed is True and checks["cca_rises"].passed is None
 
 
 @pytest.mark.parametrize("context", [0.01, 0.2])
-def test_a_final_student_is_held_against_its_twin_without_context(monkeypatch, context):
-    """MSE-contextual against only-MSE, trained as final students are; cosine-masked has no such twin."""
+def test_a_final_student_is_compared_with_the_one_without_context(context):
+    """MSE-contextual with only-MSE, trained as final students are; cosine-masked has no such
+    one.
+    """
     asked, noise = [], np.random.default_rng(0).standard_normal((2, 9, 50))
-    final = final_students.final_profile(profiles.load("mini"))
 
-    def of(variant, seed, profile, split):
+    def embed_one(bench, variant, seed, *, split):
         asked.append((variant.identity, seed))
-        assert profile == final and split == "test"
+        assert bench.profile.training.documents == bench.profile.final.documents
+        assert split == "test"
         far = context if variant.contextual else 0.1 if seed else 0
         return {"watched": np.full((5, 4), 0.3), "validation": noise[0] + far * noise[1]}
 
-    monkeypatch.setattr(testability.embeddings, "of", of)
-    rows = {row[0]: row for row in testability._students("fig5_3", profiles.load("mini"))}
-    names = {identity: name for name, identity in final_students.MODELS.items()}
+    bench = FakeBench("mini", embeddings=embed_one)
+    rows = {row.check: row for row in testability._check_students("fig5_3", bench)}
+    names = {identity: name for name, identity in final_students.load_models().items()}
     assert [(names[model], seed) for model, seed in asked if seed] == [("only-MSE", 1)]
-    assert {names[model] for model, _ in asked} == {*final_students.STUDENTS}
-    assert rows["treatment_given"][-1] is True and rows["students_differ"][-1] is (context > 0.1)
+    assert {names[model] for model, _ in asked} == {*final_students.list_students()}
+    assert rows["treatment_given"].passed is True
+    assert rows["students_differ"].passed is (context > 0.1)
     assert {*rows} == {"treatment_given", "students_differ", "cca_rises", "not_collapsed"}
-
-
-def test_claims_about_rankings_need_that_these_are_not_random():
-    needed = {claim.metric: claim.needed for claim in claims.load() if claim.figure == "fig5_5"}
-    assert needed.keys() == {"MAP", "MRR"} and all(
-        "ranking_not_at_chance" in checks for checks in needed.values()
-    )

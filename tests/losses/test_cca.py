@@ -25,7 +25,7 @@ def views(batch=20, dim1=4, dim2=3):
 
 
 def by_eigenvectors(x, y, epsilon):
-    """As Andrew et al. write it: singular values of S11^-1/2 S12 S22^-1/2, inverse roots from eigenvectors."""
+    """As Andrew et al. write it: singular values of S11^-1/2 S12 S22^-1/2, by eigenvectors."""
     x, y = x - x.mean(dim=0), y - y.mean(dim=0)
 
     def inverse_root(z):

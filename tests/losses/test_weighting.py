@@ -15,7 +15,7 @@ def values(seed, batch=4):
 
 def test_by_hand():
     s, c = torch.tensor([1.0, 2.0, 0.0, 0.0]), torch.tensor([10.0, 20.0, 30.0, 40.0])
-    # lam = .8: .8*1 + .2*10 = 2.8 and .8*2 + .2*20 = 5.6; 385 and 2000 tokens are masked and keep C whole.
+    # .8 * 1 + .2 * 10 = 2.8 and .8 * 2 + .2 * 20 = 5.6. Rows of 385 and 2000 tokens are masked.
     assert_close(
         weighted(s, c, LENGTHS, lam=0.8, max_structural_len=384),
         torch.tensor([2.8, 5.6, 30.0, 40.0]),
@@ -30,12 +30,7 @@ def test_by_hand():
         weighted(s, c, LENGTHS, lam=None, max_structural_len=None),
         torch.tensor([11.0, 22.0, 30.0, 40.0]),
     )
-    assert structural_mask(LENGTHS, 384).tolist() == [
-        True,
-        True,
-        False,
-        False,
-    ]  # 384 itself is inside
+    assert structural_mask(LENGTHS, 384).tolist() == [True, True] + [False] * 2  # 384 is inside
     assert structural_mask(LENGTHS, None).tolist() == [True] * 4
 
 
@@ -115,6 +110,5 @@ def test_masked_rows_send_nothing_to_the_structural_loss():
     masked_only = student.grad
     student.grad = None
     mse(student, other)[2:].sum().backward()
-    assert_close(
-        masked_only, student.grad
-    )  # rows 2 and 3: the contextual gradient alone, unweighted
+    # Rows 2 and 3 get the contextual gradient alone, unweighted.
+    assert_close(masked_only, student.grad)

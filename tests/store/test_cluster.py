@@ -1,4 +1,5 @@
-"""A real Dask scheduler and its workers on this machine's loopback: nothing is lost, one line for what is wrong."""
+"""A real Dask scheduler and its workers on this machine's loopback: nothing is lost, one line for
+what is wrong."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ def worker(address: str, *words: str, **changed: str):
 
 
 def keep_square(number: int) -> None:
-    """Keep a number's square under the artifact root. The first process that comes to 3 is killed before."""
+    """Keep a number's square under the artifact root. The first process that comes to 3 is killed
+    before."""
     folder = paths.artifacts()
     if number == 3:
         with contextlib.suppress(FileExistsError), open(folder / "killed", "x"):

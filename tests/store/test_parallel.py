@@ -1,4 +1,5 @@
-"""Worker processes: what a person sees and what is left when one dies or the work is interrupted."""
+"""Worker processes: what a person sees and what is left when one dies or the work is
+interrupted."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ def test_the_end_is_one_line_leaves_no_worker_and_the_next_call_works(end, tmp_p
         parallel.run_jobs([(sleep_long, (tmp_path,))] * 4, "sleeping")
     (shown,) = raised.value._render_traceback_()  # what IPython shows
     assert "\n" not in shown
-    gone, alive = psutil.wait_procs(
+    _, alive = psutil.wait_procs(
         [psutil.Process(pid) for pid in workers if psutil.pid_exists(pid)], timeout=10
     )
     assert not alive and len({file.name for file in tmp_path.iterdir()}) == 2

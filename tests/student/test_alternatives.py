@@ -1,4 +1,6 @@
-"""`tests/benchmarks/alternatives.py`: what it counts, how chunks are pooled, what it keeps, and that it runs."""
+"""`tests/benchmarks/alternatives.py`: what it counts, how chunks are pooled, what it keeps, and
+that it runs.
+"""
 
 import importlib
 import os
@@ -16,11 +18,13 @@ SMALL = """
 import sys
 from pathlib import Path
 import alternatives
-alternatives.SIZE |= {"vocab_size": 50, "hidden_size": 24, "intermediate_size": 96, "num_hidden_layers": 2}
+alternatives.SIZE |= {"vocab_size": 50, "hidden_size": 24}
+alternatives.SIZE |= {"intermediate_size": 96, "num_hidden_layers": 2}
 alternatives.PRODUCTS = {name: (32, 32, 32) for name in alternatives.PRODUCTS}
 alternatives.TOKENS = 32
-alternatives.run(list(alternatives.NAMES), [32], [10, 20], ["training", "inference"], ["fp32", "bf16"], 1,
-    Path(sys.argv[1]))
+steps, precisions = ["training", "inference"], ["fp32", "bf16"]
+names = list(alternatives.NAMES)
+alternatives.run(names, [32], [10, 20], steps, precisions, 1, Path(sys.argv[1]))
 alternatives.run(["student"], [32], [], ["inference"], ["fp32"], 1, Path(sys.argv[1]) / "one")
 """
 
@@ -46,7 +50,8 @@ def test_needed_products_by_hand(alternatives, monkeypatch):
     monkeypatch.setattr(alternatives, "WINDOW", 2)
     monkeypatch.setattr(alternatives, "CHUNK", 4)
     monkeypatch.setattr(alternatives, "MODERN_WINDOW", 2)
-    # Two documents of 5 and 1 tokens: four square maps, two of the feed-forward, 2 operations each, 6 tokens, 4 layers.
+    # Two documents of 5 and 1 tokens: four square maps, two of the feed-forward, 2 operations each,
+    # 6 tokens, 4 layers.
     linear = 2 * (4 * 9 + 2 * 18) * 6 * 4
     pairs = {"student": 13 + 1, "longformer": 13 + 1, "full": 25 + 1, "chunks": 16 + 1 + 1}
     for name, in_a_layer in pairs.items():

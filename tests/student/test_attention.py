@@ -1,4 +1,6 @@
-"""lib.student.attention against the formula written out, by hand, in gradients, shapes, errors and invariances."""
+"""lib.student.attention against the formula written out, by hand, in gradients, shapes, errors and
+invariances.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,9 @@ def random_qkv(tokens, heads=2, dim=4, seed=0, dtype=torch.float64):
 
 
 def test_by_hand():
-    # One head of one dimension, window 2: tokens see their neighbours. Keys are 0, so the weights are equal and the
-    # output is the mean of the visible values: (1+2)/2, (1+2+6)/3, (2+6)/2; the second document sees itself.
+    # One head of one dimension, window 2: tokens see their neighbours. Keys are 0, so the weights
+    # are equal and the output is the mean of the visible values: (1+2)/2, (1+2+6)/3, (2+6)/2; the
+    # second document sees itself.
     q = torch.tensor([5.0, -1.0, 2.0, 3.0]).view(4, 1, 1)
     v = torch.tensor([1.0, 2.0, 6.0, 100.0]).view(4, 1, 1)
     out = sliding_window(q, torch.zeros(4, 1, 1), v, [3, 1], 2)
@@ -186,16 +189,16 @@ def test_memory_of_the_weights_does_not_grow_with_the_document():
 
 
 def test_equally_long_neighbours_of_one_block_are_computed_together():
-    blocks = list(attention._blocks([30, 30, 7, 200, 200, 30], 16, 128))
+    blocks = list(attention._cut_blocks([30, 30, 7, 200, 200, 30], 16, 128))
     assert [count for *_, count in blocks] == [2, 1, 1, 1, 1, 1, 1]
     assert (
         blocks[0][:4] == (0, 60, 0, 60)
         and blocks[1][:4] == (60, 67, 60, 67)
         and blocks[-1][:4] == (467, 497) * 2
     )
-    many = list(attention._blocks([100] * 50, 16, 128))
+    many = list(attention._cut_blocks([100] * 50, 16, 128))
     assert [count for *_, count in many] == [2] * 25, "no more weights than of a long document"
-    assert [count for *_, count in attention._blocks([40] * 25, 64, 128)] == [20, 5]
+    assert [count for *_, count in attention._cut_blocks([40] * 25, 64, 128)] == [20, 5]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

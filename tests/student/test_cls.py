@@ -1,4 +1,6 @@
-"""The [CLS] student of the drafts: what Hugging Face's Longformer gives with global attention on the first token."""
+"""The [CLS] student of the drafts: what Hugging Face's Longformer gives with global attention on
+the first token.
+"""
 
 import numpy as np
 import torch
@@ -13,9 +15,17 @@ IDS = [list(range(3, 3 + length)) for length in (5, 40, 21)]
 def make():
     torch.manual_seed(0)
     config = LongformerConfig(
-        vocab_size=60, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, pad_token_id=1,
-        max_position_embeddings=130, attention_window=16, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-    )  # fmt: skip
+        vocab_size=60,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        pad_token_id=1,
+        max_position_embeddings=130,
+        attention_window=16,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
     student = Student(config).eval()
     return student, ClsStudent(student).eval()
 
@@ -32,7 +42,9 @@ def test_a_document_is_the_first_state_of_the_stock_model():
 
 
 def test_global_attention_reaches_beyond_the_window():
-    """The last of 40 tokens is outside a one-sided window of 8 in both layers; only global attention can carry it."""
+    """The last of 40 tokens is outside a one-sided window of 8 in both layers; only global
+    attention can carry it.
+    """
     _, cls = make()
     changed = [*IDS[1][:-1], 50]
     assert not np.allclose(cls.encode([IDS[1]]), cls.encode([changed]), atol=1e-6)

@@ -1,4 +1,6 @@
-"""docs/to_onnx.py: a student in plain PyTorch, and written as ONNX, gives the embeddings of `encode`."""
+"""docs/to_onnx.py: a student in plain PyTorch, and written as ONNX, gives the embeddings of
+`encode`.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,20 @@ def to_onnx():
 
 @pytest.fixture(scope="module")
 def student(tmp_path_factory):
-    """Two layers with windows of their own, 4,096 positions, weights large enough for attention that is not flat."""
+    """Two layers with windows of their own, 4,096 positions, weights large enough for attention
+    that is not flat.
+    """
     torch.manual_seed(0)
     config = LongformerConfig(
-        vocab_size=90, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
-        max_position_embeddings=4098, attention_window=[16, 512], initializer_range=0.3,
-    )  # fmt: skip
+        vocab_size=90,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=4098,
+        attention_window=[16, 512],
+        initializer_range=0.3,
+    )
     folder = tmp_path_factory.mktemp("longformer")
     LongformerModel(config).save_pretrained(folder)
     return Student.from_longformer(folder)

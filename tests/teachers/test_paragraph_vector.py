@@ -17,9 +17,12 @@ from gensim.models.doc2vec import Doc2Vec, TaggedDocument
 from gensim.models.keyedvectors import pseudorandom_weak_vector
 
 from lib.teachers.labels import CONTEXTUAL_TEACHERS, Spec
-from lib.teachers.paragraph_vector import ParagraphVector, words
+from lib.teachers.paragraph_vector import ParagraphVector, split_words
 
-WORDS = "river rivers bank money flowing flows stone Stone stones market markets trade boat boats water deep".split()
+WORDS = (
+    "river rivers bank money flowing flows stone Stone stones "
+    "market markets trade boat boats water deep"
+).split()
 COMPOUND = "DM;8;stem;2+DBOW;8;None;2"
 
 
@@ -101,9 +104,16 @@ def test_ten_percent_is_one_percent_of_the_documents_in_occurrences():
 
 def test_preprocessing():
     text = "The Stones\tare flowing,\n FLOWING rivers"
-    assert words(text, "None") == ["The", "Stones", "are", "flowing,", "FLOWING", "rivers"]
-    assert words(text, "lowercase") == ["the", "stones", "are", "flowing,", "flowing", "rivers"]
-    assert words(text, "stem") == ["the", "stone", "are", "flowing,", "flow", "river"]
+    assert split_words(text, "None") == ["The", "Stones", "are", "flowing,", "FLOWING", "rivers"]
+    assert split_words(text, "lowercase") == [
+        "the",
+        "stones",
+        "are",
+        "flowing,",
+        "flowing",
+        "rivers",
+    ]
+    assert split_words(text, "stem") == ["the", "stone", "are", "flowing,", "flow", "river"]
 
 
 def test_vocabulary_counts_occurrences_not_documents():
@@ -111,11 +121,13 @@ def test_vocabulary_counts_occurrences_not_documents():
     model = ParagraphVector.parse("DM;8;None;2").train(texts)
     assert set(model.models[0].wv.index_to_key) == {"twice", "filler"}
     assert model.vocabulary_size == 2
-    limited = ParagraphVector.parse("DM;8;None;2").train(texts, max_words=1)
-    assert limited.models[0].wv.index_to_key == ["filler"]
 
 
 # training and inference
+
+
+def test_gensim_itself_stays_as_it_is():
+    assert doc2vec.pseudorandom_weak_vector is pseudorandom_weak_vector
 
 
 @pytest.mark.parametrize(
@@ -157,7 +169,7 @@ def test_inference_is_gensims_with_its_two_hidden_inputs_fixed(label, changes, m
         | changes
     )
     documents = [
-        TaggedDocument(words(text, preprocessing), [index])
+        TaggedDocument(split_words(text, preprocessing), [index])
         for index, text in enumerate(make_texts())
     ]
     reference = Doc2Vec(
@@ -178,7 +190,7 @@ def test_inference_is_gensims_with_its_two_hidden_inputs_fixed(label, changes, m
     expected = []
     for text in texts:
         reference.random.seed(settings["seed"])
-        expected.append(reference.infer_vector(words(text, preprocessing)))
+        expected.append(reference.infer_vector(split_words(text, preprocessing)))
     found = ParagraphVector.parse(label).train(make_texts(), **changes).encode(texts)
     assert found.dtype == np.float32 and found.shape == (3, 8)
     np.testing.assert_array_equal(found, np.stack(expected))
@@ -186,6 +198,7 @@ def test_inference_is_gensims_with_its_two_hidden_inputs_fixed(label, changes, m
 
 @pytest.mark.parametrize("label", ["DM;8;stem;2", COMPOUND])
 def test_a_vector_depends_on_its_text_alone(models, label):
+    """Not on the order, nor on earlier calls."""
     texts = make_texts(6, 25, seed=1)
     whole = models[label].encode(texts)
     np.testing.assert_array_equal(models[label].encode(texts[::-1]), whole[::-1])
