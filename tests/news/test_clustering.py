@@ -1,4 +1,4 @@
-"""Clustering: against brute force, scikit-learn and numbers by hand; the threshold sees training pairs alone."""
+"""Clustering: against brute force, scikit-learn and numbers by hand."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -38,11 +38,13 @@ def test_sparse_vectors_have_the_distances_of_dense_ones():
         np.random.default_rng(1).random((40, 300)) < 0.1
     )
     np.testing.assert_allclose(
-        clustering.distances(csr_array(rows)), clustering.distances(rows), atol=1e-12
+        clustering.measure_distances(csr_array(rows)),
+        clustering.measure_distances(rows),
+        atol=1e-12,
     )
     rows[5] = 0
     with pytest.raises(ValueError, match="the vector of document 5 is zero"):
-        clustering.tree(csr_array(rows))
+        clustering.link(csr_array(rows))
 
 
 def test_scores_by_hand():
@@ -92,7 +94,7 @@ def test_clusters_equal_scikit_learns():
                 None, metric="cosine", linkage="average", distance_threshold=distance
             )
             theirs = theirs.fit_predict(rows.astype(np.float64))
-            ours = clustering.cut(clustering.tree(rows), distance)
+            ours = clustering.cut(clustering.link(rows), distance)
             assert len(set(zip(ours, theirs, strict=True))) == len(set(ours)) == len(set(theirs))
 
 
@@ -100,9 +102,9 @@ def test_the_threshold_is_the_best_of_all_and_may_exceed_1():
     for seed in range(10):
         given, merges = (
             side(np.random.default_rng(seed).permutation(EVENTS), seed),
-            clustering.tree(vectors(seed=seed)),
+            clustering.link(vectors(seed=seed)),
         )
-        chosen = clustering.threshold(merges, given)
+        chosen = clustering.choose_threshold(merges, given)
         tried = [
             clustering.score(clustering.cut(merges, height), given).f1 for height in merges[:, 2]
         ]
@@ -118,7 +120,7 @@ def test_the_threshold_is_the_best_of_all_and_may_exceed_1():
         np.zeros(4, int),
         True,
     )
-    assert clustering.threshold(clustering.tree(opposed), everything) > 1
+    assert clustering.choose_threshold(clustering.link(opposed), everything) > 1
 
 
 def test_one_cluster_and_what_is_near_it_are_marked():
@@ -135,12 +137,12 @@ def test_one_cluster_and_what_is_near_it_are_marked():
 def test_draws_of_events():
     given = side(EVENTS, share=0.46)
     clusters = np.where(np.arange(30) % 5 == 0, 99, EVENTS)
-    weights = clustering.drawn_pairs(given, 4000, seed=1)
-    draws = clustering.drawn_f1(clusters, given, weights)
+    weights = clustering.draw_pairs(given, 4000, seed=1)
+    draws = clustering.score_draws(clusters, given, weights)
     whole = clustering.score(clusters, given).f1
     assert draws.mean() == pytest.approx(whole, abs=0.03) and 0.01 < draws.std() < 0.2
-    assert (clustering.drawn_pairs(given, 4000, seed=1) == weights).all()
-    assert (clustering.drawn_f1(EVENTS, given, weights) == 1).all()
+    assert (clustering.draw_pairs(given, 4000, seed=1) == weights).all()
+    assert (clustering.score_draws(EVENTS, given, weights) == 1).all()
     # By hand, the first draw: every pair as often as its events came up.
     counts = np.random.default_rng(1).multinomial(10, np.full(10, 0.1), 4000)[0]
     hit = predicted = actual = 0
@@ -165,7 +167,7 @@ def test_draws_of_events():
 )
 def test_vectors_that_cannot_be_clustered(rows, told):
     with pytest.raises(ValueError, match=told):
-        clustering.tree(rows)
+        clustering.link(rows)
 
 
 @pytest.mark.parametrize("missing", ["positive", "negative"])
@@ -173,7 +175,7 @@ def test_a_side_without_a_kind_of_pair_has_neither_threshold_nor_score(missing):
     given = side(EVENTS, share=0.46)
     given = replace(given, positive=np.full(len(given.pairs), missing == "negative"))
     with pytest.raises(ValueError, match=f"^the side has no {missing} pair"):
-        clustering.threshold(clustering.tree(vectors(30)), given)
+        clustering.choose_threshold(clustering.link(vectors(30)), given)
     with pytest.raises(ValueError, match=f"^the side has no {missing} pair"):
         clustering.score(EVENTS, given)
 
@@ -181,7 +183,7 @@ def test_a_side_without_a_kind_of_pair_has_neither_threshold_nor_score(missing):
 def test_clusters_of_other_documents():
     given = side(EVENTS, share=0.46)
     with pytest.raises(ValueError, match="the side has 30 documents, clustered are 29"):
-        clustering.threshold(clustering.tree(vectors(29)), given)
+        clustering.choose_threshold(clustering.link(vectors(29)), given)
     with pytest.raises(ValueError, match="the side has 30 documents, clustered are 29"):
         clustering.score(EVENTS[:29], given)
 
@@ -192,5 +194,5 @@ def test_more_documents_than_fit_say_how_many_do(monkeypatch):
     with pytest.raises(
         ValueError, match="distances of 101 documents do not fit in memory, those of 100 do"
     ):
-        clustering.tree(vectors(101))
-    assert len(clustering.tree(vectors(100))) == 99
+        clustering.link(vectors(101))
+    assert len(clustering.link(vectors(100))) == 99
