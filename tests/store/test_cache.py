@@ -1,6 +1,5 @@
 """The cache: what is reused, what is made again, and what a kill or damage costs."""
 
-import json
 import os
 import pickle
 import signal
@@ -15,11 +14,11 @@ import pytest
 from lib.store import cache as caches
 from lib.store.cache import (
     Cache,
+    Code,
     NotComputed,
     Product,
     hash_content,
     hash_items,
-    list_changed,
     list_stale,
 )
 
@@ -30,7 +29,7 @@ def cache(tmp_path):
 
 
 def product(kind="student", **inputs):
-    return Product(kind, inputs or {"seed": 0}, ("lib.losses.cosine",), packages=("numpy",))
+    return Product(kind, inputs or {"seed": 0}, (Code(("lib.losses.cosine",)),), ("numpy",))
 
 
 class Maker:
@@ -49,12 +48,23 @@ def lengths(texts):
     return {"size": np.array([[len(text)] for text in texts], float), "ids": rows}
 
 
-def change_code(monkeypatch, module):
-    """As if a module had another source than when products were made."""
-    real = caches._read_version
-    monkeypatch.setattr(
-        caches, "_read_version", lambda name: "changed" if name == module else real(name)
-    )
+@pytest.fixture
+def change_code(monkeypatch):
+    """A function that makes a module or package look other than when products were made."""
+
+    def change(name):
+        versions, read = Product.versions.func, caches._read_version
+
+        def changed(product):
+            found = versions(product)
+            return {**found, name: "changed"} if name in found else found
+
+        monkeypatch.setattr(Product, "versions", property(changed))
+        monkeypatch.setattr(
+            caches, "_read_version", lambda asked: "changed" if asked == name else read(asked)
+        )
+
+    return change
 
 
 def test_arrays_and_records_are_made_once(cache):
@@ -71,9 +81,9 @@ def test_other_inputs_are_another_product(cache):
     assert made == [0, 1, 0]
 
 
-def test_changed_code_makes_a_product_stale_and_keep_takes_it(cache, monkeypatch):
+def test_changed_code_makes_a_product_stale_and_keep_takes_it(cache, change_code):
     cache.record(product(), Maker("old"))
-    change_code(monkeypatch, "lib.losses.cosine")
+    change_code("lib.losses.cosine")
     assert cache.find(product()) is None
     stale = list_stale(cache.used.values())
     assert list(stale) == ["lib.losses.cosine"]
@@ -82,18 +92,19 @@ def test_changed_code_makes_a_product_stale_and_keep_takes_it(cache, monkeypatch
     assert keeping.record(product(), Maker("new")) == "old"
     assert list(keeping.kept) == [("student", product().key)]
     assert cache.record(product(), Maker("new")) == "new"
+    assert len(list((cache.folder / "student").glob("*.json"))) == 1  # the old one is gone
 
 
-def test_another_version_of_a_package_counts_as_changed_code(cache, monkeypatch):
+def test_another_version_of_a_package_counts_as_changed_code(cache, change_code):
     cache.record(product(), Maker(0))
-    change_code(monkeypatch, "numpy")
-    note = json.loads((cache.folder / "student" / f"{product().key}.json").read_text())
-    assert list_changed(note) == ["numpy"]
+    change_code("numpy")
+    assert cache.find(product()) is None
+    assert list(list_stale(cache.used.values())) == ["numpy"]
 
 
-def test_code_of_other_modules_does_not_count(cache, monkeypatch):
+def test_code_of_other_modules_does_not_count(cache, change_code):
     cache.record(product(), Maker(0))
-    change_code(monkeypatch, "lib.losses.mse")
+    change_code("lib.losses.mse")
     assert cache.find(product()) is not None
 
 
@@ -151,15 +162,22 @@ def test_rows_are_passed_by_the_names_of_their_files(cache):
         assert hash_content(pickle.loads(sent)) == hash_content(column)
 
 
-def test_stale_rows_are_made_again(cache, monkeypatch):
-    table = product("rows")
-    cache.rows(table, ["a"], lengths)
-    assert cache.has_rows(table, ["a"])
-    monkeypatch.setattr(Product, "read_code", lambda self: {"lib.losses.cosine": "changed"})
-    assert not cache.has_rows(table, ["a"])
-    assert Cache(cache.folder, keep=True).has_rows(table, ["a"])
-    rows = cache.rows(table, ["a"], lambda texts: {"size": np.full((len(texts), 1), 9.0)})
+def test_stale_rows_are_made_again(cache, change_code):
+    cache.rows(product("rows"), ["a"], lengths)
+    assert cache.has_rows(product("rows"), ["a"])
+    change_code("lib.losses.cosine")
+    assert not cache.has_rows(product("rows"), ["a"])
+    assert Cache(cache.folder, keep=True).has_rows(product("rows"), ["a"])
+    rows = cache.rows(product("rows"), ["a"], lambda texts: {"size": np.full((len(texts), 1), 9.0)})
     assert rows["size"][:].tolist() == [[9.0]]
+
+
+def test_rows_of_other_code_never_stand_in_for_rows_that_are_held(cache, change_code):
+    held = cache.rows(product("rows"), ["a", "bb"], lengths)["size"]
+    change_code("lib.losses.cosine")
+    cache.rows(product("rows"), ["cccc"], lengths)
+    with pytest.raises(FileNotFoundError):
+        held[:]
 
 
 def test_a_damaged_segment_is_made_again(cache):
@@ -210,7 +228,7 @@ def test_a_kill_while_rows_are_added_loses_no_piece_that_was_complete(tmp_path):
                 os.kill(os.getpid(), signal.SIGKILL)
             print(len(texts), flush=True)
             return {{"size": np.array([[float(len(text))] for text in texts])}}
-        table = caches.Product("rows", {{}}, ("lib.losses.cosine",))
+        table = caches.Product("rows", {{}}, (caches.Code(("lib.losses.cosine",)),))
         texts = ["x" * length for length in range(7)]
         rows = caches.Cache(Path({str(tmp_path)!r})).rows(table, texts, make)
         print(rows["size"][:].ravel().tolist())
