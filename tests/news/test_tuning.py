@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from lib.experiments.bench import Bench
-from lib.news import distil, embedders, results, tuning
 from lib.news import bench as news_bench
+from lib.news import distil, embedders, results, tuning
 from lib.news.bench import NewsBench
 from lib.news.students import Student
 from lib.news.teacher import TeacherSource, TunedTeacher
