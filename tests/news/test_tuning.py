@@ -1,4 +1,4 @@
-"""The tuned teacher: it learns the train topics' events, repeats bit for bit, sees no other side."""
+"""The tuned teacher: it learns the train topics' events, repeats itself, sees no other side."""
 
 import itertools
 import json
