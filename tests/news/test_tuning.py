@@ -1,4 +1,4 @@
-"""The tuned teacher: it learns the train topics' events, repeats bit for bit, sees no other side."""
+"""The tuned teacher: it learns the train topics' events, repeats itself, sees no other side."""
 
 import itertools
 import json
@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from lib.experiments.bench import Bench
-from lib.news import distil, embedders, results, tuning
 from lib.news import bench as news_bench
+from lib.news import distil, embedders, results, tuning
 from lib.news.bench import NewsBench
 from lib.news.students import Student
 from lib.news.teacher import TeacherSource, TunedTeacher
