@@ -1,7 +1,8 @@
-"""The dress rehearsal of `thesis`: its two commands, offline, on everything that it downloads in the true formats.
+"""The dress rehearsal of `thesis`: its two commands, offline, on everything that it downloads in
+the true formats.
 
-A few dozen texts, and two models of the true kinds with two thin layers; the profile is cut by its own settings alone.
-It takes some ten minutes: `tests/run.sh` runs it on its own.
+A few dozen texts, and two models of the true kinds with two thin layers; the profile is cut by its
+own settings alone. It takes some ten minutes: `tests/run.sh` runs it on its own.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ CUT = [
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """What two downloads leave: a hub cache, and a folder of other files; with the news folder that 08 reads."""
+    """What two downloads leave: a hub cache, and a folder of other files; with the news folder that
+    08 reads."""
     place = tmp_path_factory.mktemp("rehearsal")
     profile = profiles.load("thesis")
     thesis_files.hub(place / "home" / "hub", profile)

@@ -59,11 +59,11 @@ def test_nothing_is_made_that_no_label_promises(first):
 
 def test_a_boxplots_csv_tells_everything_alone(first):
     frame = pd.read_csv(paths.figures(profiles.load("smoke")) / "fig4_3.csv")
-    assert ["model", "task", "value", "published", "seeds", "band"] == [
+    assert [
         column
         for column in frame
         if column in ("model", "task", "value", "published", "seeds", "band")
-    ]
+    ] == ["model", "task", "value", "published", "seeds", "band"]
     assert frame["value"].between(0, 1).all() and frame["task"].nunique() == 6
     assert frame["value"].nunique() > 5, "real scores, not a constant"
     assert {*frame.loc[frame["model"] == "cosine", "seeds"]} == {

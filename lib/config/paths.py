@@ -1,4 +1,5 @@
-"""Where things are: sources and committed figures in the checkout, the rest under one artifact root."""
+"""Where things are: sources and committed figures in the checkout, the rest under one artifact
+root."""
 
 import hashlib
 import json
@@ -23,7 +24,8 @@ def store() -> Path:
 
 
 def run_name(profile: Profile) -> str:
-    """The folder name of a run; that of a changed profile has a hash, to spare the plain results."""
+    """The folder name of a run; that of a changed profile has a hash, to spare the plain
+    results."""
     if not profile.departures:
         return profile.name
     text = json.dumps(profile.departures, sort_keys=True, ensure_ascii=False)
@@ -31,7 +33,8 @@ def run_name(profile: Profile) -> str:
 
 
 def figures(profile: Profile) -> Path:
-    """Where figures are saved: `figures/<profile>`; of a changed profile, under the artifact root."""
+    """Where figures are saved: `figures/<profile>`; of a changed profile, under the artifact
+    root."""
     return (artifacts() if profile.departures else ROOT) / "figures" / run_name(profile)
 
 

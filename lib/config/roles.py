@@ -1,4 +1,5 @@
-"""The thesis' tasks and rounds, in its order: the roles that a profile's may play. Those of other names come after."""
+"""The thesis' tasks and rounds, in its order: the roles that a profile's may play. Those of other
+names come after."""
 
 from collections.abc import Iterable, Mapping
 
@@ -36,7 +37,8 @@ def ordered(names: Iterable[str], order: Iterable[str] = tuple(ROLES)) -> list[s
 
 
 def printed_rounds(rounds: Mapping[str, float | None]) -> dict[str, str]:
-    """Round -> what people read: "25 (1k)" or "25% (1k)" where a profile's examples are not the thesis', else "1k"."""
+    """Round -> what people read: "25 (1k)" or "25% (1k)" where a profile's examples are not the
+    thesis', else "1k"."""
     other = {name: size for name, size in rounds.items() if ROUNDS.get(name, size) != size}
     sizes = {
         name: f"{size:.0%}" if size and size < 1 else size or "all" for name, size in other.items()

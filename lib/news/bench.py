@@ -21,9 +21,9 @@ import numpy as np
 from lib.config import paths
 from lib.data import sources
 from lib.data.dataset_folder import Documents
-from lib.experiments import models, rows
+from lib.experiments import encoders, models, products
 from lib.experiments.bench import Bench
-from lib.experiments.rows import Encoder, find_code
+from lib.experiments.products import Encoder, find_code
 from lib.news import designs, distil, embedders, events, reports, timing, tuning
 from lib.news.designs import TOKEN_DIM, Design, scale_width
 from lib.news.distil import Lesson
@@ -164,7 +164,7 @@ class NewsBench:
         section, device = self.profile.structural_teacher, self.bench.device
         if not tuned:
             return TeacherSource(section, device)
-        read = functools.partial(self.cache.arrays, self._tuned, rows.miss_product)
+        read = functools.partial(self.cache.arrays, self._tuned, encoders.miss_product)
         return TeacherSource(section, device, read)
 
     def _name_teacher(self, tuned: bool) -> dict[str, Any]:
@@ -280,7 +280,7 @@ class NewsBench:
         for use, texts in (("distilled", self.texts["distilled"]), ("train", clustered)):
             encoder = self._find_rows(use, self.is_tuned)
             if not self.cache.has_rows(encoder.table, texts):
-                jobs.append((rows.add_rows, (self.cache, encoder, texts)))
+                jobs.append((products.add_rows, (self.cache, encoder, texts)))
         tokens = self._tokens_job(self.is_tuned)
         if self.cache.find(tokens[1]) is None:
             jobs.append((read_tokens, tokens))
@@ -424,7 +424,7 @@ def make_student(
     """
 
     def train() -> dict[str, np.ndarray]:
-        tokens = None if start is None else cache.arrays(start[0], rows.miss_product)[start[1]]
+        tokens = None if start is None else cache.arrays(start[0], encoders.miss_product)[start[1]]
         return distil.train_and_embed(lesson, tokens, models.find_device())
 
     facts = {"model": lesson.design.identity, "seed": product.inputs["seed"]}

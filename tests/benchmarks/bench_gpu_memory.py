@@ -95,9 +95,9 @@ def main(words: list[str]) -> int:
     """Print the table; 1 if the two losses differ."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
-    for name, default in dict(
-        documents=6, tokens=4096, layers=12, width=768, window=512, steps=3
-    ).items():
+    for name, default in {
+        "documents": 6, "tokens": 4096, "layers": 12, "width": 768, "window": 512, "steps": 3
+    }.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--case", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args(words)

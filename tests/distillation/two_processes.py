@@ -6,7 +6,7 @@ Each process writes what it saw to `<folder>/<rank>.pt`.
 import os
 import shutil
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -94,10 +94,8 @@ def interrupt_at(number):
 
 
 def interrupt(label, number, **options):
-    try:
+    with suppress(Interruption):
         train(label, callbacks=[interrupt_at(number)], **options)
-    except Interruption:
-        pass
 
 
 def resumed(folder):

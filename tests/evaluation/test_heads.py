@@ -80,16 +80,16 @@ def trained(job, classes=2, **settings):
         )
 
 
-SETTINGS = dict(
-    hidden=50,
-    dropout=0.5,
-    epochs=10,
-    batch_size=32,
-    learning_rate=1e-3,
-    weight_decay=0.1,
-    label_smoothing=0.1,
-    clip=1.0,
-)
+SETTINGS = {
+    "hidden": 50,
+    "dropout": 0.5,
+    "epochs": 10,
+    "batch_size": 32,
+    "learning_rate": 1e-3,
+    "weight_decay": 0.1,
+    "label_smoothing": 0.1,
+    "clip": 1.0,
+}
 
 
 @pytest.mark.parametrize(

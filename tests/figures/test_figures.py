@@ -1,5 +1,6 @@
 """Figures: the frame beside the published values, what is drawn, and bytes that repeat."""
 
+import itertools
 import re
 import subprocess
 import sys
@@ -452,13 +453,13 @@ class TestBoxplot:
                 text.get_text()
             )
         rows = [text.get_window_extent() for text in figure.axes[0].get_yticklabels()]
-        assert all(upper.y0 > lower.y1 for upper, lower in zip(rows, rows[1:], strict=False))
+        assert all(upper.y0 > lower.y1 for upper, lower in itertools.pairwise(rows))
         ticks = []
         for axis in figure.axes:
             low, high = axis.get_xlim()
             shown = zip(axis.get_xticks(), axis.get_xticklabels(), strict=True)
             ticks += [text.get_window_extent() for place, text in shown if low <= place <= high]
-        assert all(left.x1 < right.x0 for left, right in zip(ticks, ticks[1:], strict=False))
+        assert all(left.x1 < right.x0 for left, right in itertools.pairwise(ticks))
         picture, _ = figures.save(figure, label, data, folder)
         assert picture.stat().st_size < 300_000
 
@@ -558,15 +559,13 @@ class TestLengths:
         )
         assert frame.groupby(["split", "source"]).size().max() < 200
         figure = figures.histogram(frame, "fig4_1")
-        assert (
-            [axis.get_title() for axis in figure.axes]
-            == [
-                "ours, train, 6 documents\nabove the limit: 33 %",  # two of six have more than 384 tokens
-                "ours, validation, 2 documents\nabove the limit: 50 %",
-                "published, train\nabove the limit: 71 %",
-                "published, validation\nabove the limit: 70 %",
-            ]
-        )
+        assert [axis.get_title() for axis in figure.axes] == [
+            # two of six have more than 384 tokens
+            "ours, train, 6 documents\nabove the limit: 33 %",
+            "ours, validation, 2 documents\nabove the limit: 50 %",
+            "published, train\nabove the limit: 71 %",
+            "published, validation\nabove the limit: 70 %",
+        ]
         assert figure.axes[0].get_ylim() != figure.axes[2].get_ylim(), (
             "each row has an axis of its own"
         )

@@ -43,9 +43,9 @@ def test_recovered_accuracies_give_the_boxes_as_drawn(label):
 
 def test_lists_of_figures_and_models_are_those_of_the_files():
     drawn = pd.read_csv(published.FOLDER / "boxplots.csv")
-    assert published.BOXPLOTS == tuple(drawn["label"].unique())
+    assert tuple(drawn["label"].unique()) == published.BOXPLOTS
     scores = pd.read_csv(published.FOLDER / "tab5_7.csv")
-    assert published.CHAPTER_5 == tuple(scores["model"].unique())
+    assert tuple(scores["model"].unique()) == published.CHAPTER_5
 
 
 def test_every_model_has_six_tasks_in_the_order_drawn():

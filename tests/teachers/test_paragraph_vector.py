@@ -156,16 +156,16 @@ def test_inference_is_gensims_with_its_two_hidden_inputs_fixed(label, changes, m
     """Against a Doc2Vec trained here and its own infer_vector, reseeded and with a stable hash."""
     preprocessing = label.split(";")[2]
     settings = (
-        dict(
-            window=5,
-            negative=5,
-            sample=0,
-            epochs=10,
-            dbow_words=1,
-            alpha=0.025,
-            min_alpha=1e-4,
-            seed=0,
-        )
+        {
+            "window": 5,
+            "negative": 5,
+            "sample": 0,
+            "epochs": 10,
+            "dbow_words": 1,
+            "alpha": 0.025,
+            "min_alpha": 1e-4,
+            "seed": 0,
+        }
         | changes
     )
     documents = [
@@ -284,7 +284,7 @@ def test_documents_without_a_known_word_repeat(models):
 
 def test_long_documents_are_counted():
     long = " ".join(["river"] * 10_001)
-    texts = make_texts() + [long, long, "unseen " + " ".join(["river"] * 10_000)]
+    texts = [*make_texts(), long, long, "unseen " + " ".join(["river"] * 10000)]
     assert ParagraphVector.parse("DM;8;None;2+DBOW;8;None;2").train(texts, epochs=1).truncated == 2
     assert ParagraphVector.parse("DM;8;None;2").train(make_texts(), epochs=1).truncated == 0
 

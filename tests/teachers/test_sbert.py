@@ -59,7 +59,7 @@ def test_is_the_masked_mean_of_the_last_hidden_states(folder, teacher):
     texts, expected = make_texts(), []
     for text in texts:
         ids = (
-            [2] + [5 + int(word.removeprefix("word")) for word in text.split()][:10] + [3]
+            [2, *[5 + int(word.removeprefix("word")) for word in text.split()][:10], 3]
         )  # 12 tokens at most
         with torch.no_grad():
             expected.append(model(torch.tensor([ids])).last_hidden_state[0].mean(0).numpy())
