@@ -25,7 +25,13 @@ import pytest
 from lib.config import manifest, paths
 
 CHROMIUM = shutil.which("chromium")
-FLAGS = "--no-sandbox --disable-gpu --disable-background-networking --disable-sync --no-first-run".split()
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-sync",
+    "--no-first-run",
+]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium"),
@@ -43,10 +49,12 @@ SETTINGS = {
 }
 # The numbers of the cells, `*` for one that waits or works; and what the one at work shows, a text
 # for each output.
-PROMPTS = "[...document.querySelectorAll('.jp-Notebook .jp-InputPrompt')].map(prompt => prompt.innerText).join(' ')"
+PROMPTS = """[...document.querySelectorAll('.jp-Notebook .jp-InputPrompt')]
+    .map(prompt => prompt.innerText).join(' ')"""
 AT_WORK = """[...document.querySelectorAll('.jp-Notebook .jp-CodeCell')]
     .filter(cell => cell.querySelector('.jp-InputPrompt').innerText.includes('*')).slice(0, 1)
-    .flatMap(cell => [...cell.querySelectorAll('.jp-OutputArea-output')].map(output => output.innerText))"""
+    .flatMap(cell => [...cell.querySelectorAll('.jp-OutputArea-output')])
+    .map(output => output.innerText)"""
 
 
 class Lab:

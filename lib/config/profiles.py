@@ -82,7 +82,8 @@ def load(
     }
     if name == "published" and profile.departures:
         raise ParameterError(
-            f"{where}: {next(iter(profile.departures))}: what was published has no settings to change"
+            f"{where}: {next(iter(profile.departures))}: "
+            "what was published has no settings to change"
         )
     return profile
 

@@ -235,7 +235,8 @@ class _Stack:
         # A step of `torch.optim.AdamW` without its bookkeeping, which takes as long as the step.
         moments = [torch.zeros_like(self.weights)], [torch.zeros_like(self.weights)]
         state: Any = ([self.weights], [self.gradients], *moments, [], [torch.zeros(())])
-        constants: Any = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": settings.weight_decay}
+        constants: Any = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
+        constants |= {"weight_decay": settings.weight_decay}
         constants |= {"fused": True, "amsgrad": False, "maximize": False}
         self.update = functools.partial(adamw, *state, **constants)
 

@@ -113,7 +113,7 @@ class ParagraphVector:
         """Words known; for a compound the words of both models, as both are kept in memory."""
         return sum(len(model.wv) for model in self.models)
 
-    def train(
+    def train(  # noqa: PLR0913  # gensim's settings, as the profile's section has them
         self,
         texts: Iterable[str],
         *,

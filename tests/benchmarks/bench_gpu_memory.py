@@ -96,7 +96,12 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     for name, default in {
-        "documents": 6, "tokens": 4096, "layers": 12, "width": 768, "window": 512, "steps": 3
+        "documents": 6,
+        "tokens": 4096,
+        "layers": 12,
+        "width": 768,
+        "window": 512,
+        "steps": 3,
     }.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--case", type=int, help=argparse.SUPPRESS)

@@ -492,7 +492,8 @@ class TestSave:
             "import sys; from pathlib import Path; from lib import figures\n"
             "sys.path[:0] = ['tests/figures']; import test_figures as t\n"
             "data = figures.boxplot_frame('fig4_3', t.all_models('fig4_3'), band=0.01)\n"
-            f"figures.save(figures.boxplot(data, 'fig4_3'), 'fig4_3', data, Path({str(tmp_path)!r}))"
+            "figure = figures.boxplot(data, 'fig4_3')\n"
+            f"figures.save(figure, 'fig4_3', data, Path({str(tmp_path)!r}))"
         )
         environment = {"PYTHONHASHSEED": "7", "MPLBACKEND": "Agg", "HOME": str(tmp_path)}
         environment |= {"PYTHONPATH": str(paths.ROOT), "PATH": "/usr/bin:/bin"}
@@ -655,16 +656,16 @@ class TestLengths:
 
 class TestViolins:
     def distances(self, value=None):
-        rng = np.random.default_rng(0)
-        rows = published.load("fig4_4")
-        parts = [
-            pd.DataFrame({"distance": row.distance, "model": row.model, "to": row.to, "negatives": way,
-                          "value": rng.normal(row.mean, 0.1, 60) if value is None else value})
-            for row in rows.itertuples() for way in ("as published", "true")
-        ] if value is None else [
-            pd.DataFrame({"distance": "cosine", "model": "MSE", "to": to, "negatives": "true", "value": [value] * 9})
-            for to in ("positives", "negatives")
-        ]  # fmt: skip
+        if value is not None:
+            same = {"distance": "cosine", "model": "MSE", "negatives": "true", "value": [value] * 9}
+            parts = [pd.DataFrame(same | {"to": to}) for to in ("positives", "negatives")]
+            return pd.concat(parts, ignore_index=True)
+        rng, parts = np.random.default_rng(0), []
+        for row in published.load("fig4_4").itertuples():
+            for way in ("as published", "true"):
+                names = {"distance": row.distance, "model": row.model, "to": row.to}
+                values = {"negatives": way, "value": rng.normal(row.mean, 0.1, 60)}
+                parts.append(pd.DataFrame(names | values))
         return pd.concat(parts, ignore_index=True)
 
     def test_frame_and_figure(self, folder):

@@ -166,7 +166,8 @@ print("12,345" in shell.display_formatter.format(frame)[0]["text/html"], repr(fr
         [sys.executable, "-c", program], env=variables, capture_output=True, text=True
     )
     assert done.stdout.splitlines() == [
-        "Interrupted: the workers have ended; what was computed is kept, run the cell again to go on",
+        "Interrupted: the workers have ended; "
+        "what was computed is kept, run the cell again to go on",
         "Interrupted: packages were loading: restart the kernel and run all cells",
         "True 12345",
     ], done.stderr

@@ -53,7 +53,8 @@ SLEEP = """
 begun = paths.ROOT / "begun"
 (begun / str(os.getpid())).touch()
 if len(list(begun.iterdir())) == 1:
-    jobs = [(exec, (f"import os, time; open('{begun}/' + str(os.getpid()), 'x'); time.sleep(600)",))]
+    begin = f"open('{begun}/' + str(os.getpid()), 'x')"
+    jobs = [(exec, (f"import os, time; {begin}; time.sleep(600)",))]
     parallel.run_jobs(jobs * 2, "sleeping")
 """
 

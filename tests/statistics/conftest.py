@@ -7,7 +7,7 @@ from scipy.special import ndtr
 from lib.statistics.intervals import TaskScores
 
 
-def simulated(
+def simulated(  # noqa: PLR0913  # each names one part of the simulated world
     rng,
     models,
     *,

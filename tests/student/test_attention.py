@@ -182,7 +182,7 @@ def test_dropout_repeats_with_the_global_seed_only():
 
 
 def test_memory_of_the_weights_does_not_grow_with_the_document():
-    q, k, v = random_qkv(4096, heads=1, dtype=torch.float32)
+    q, k, _ = random_qkv(4096, heads=1, dtype=torch.float32)
     blocks = list(attention._weights(q.detach(), k.detach(), (4096,), 64, 0.0, 0))
     assert max(weights.numel() for *_, weights, _ in blocks) <= 128 * (128 + 2 * 64)
     assert sum(rows.stop - rows.start for rows, *_ in blocks) == 4096

@@ -2,6 +2,8 @@
 the first token.
 """
 
+import itertools
+
 import numpy as np
 import torch
 from transformers import LongformerConfig, LongformerModel
@@ -58,7 +60,7 @@ def test_one_by_one_and_in_a_batch_are_the_same(monkeypatch):
     for batch_tokens in (1, 2 * longest, 1000):
         batches.clear()
         np.testing.assert_allclose(cls.encode(IDS, batch_tokens=batch_tokens), expected, atol=1e-5)
-        assert sorted(sum(batches, [])) == sorted(map(len, IDS))
+        assert sorted(itertools.chain.from_iterable(batches)) == sorted(map(len, IDS))
         assert all(len(batch) == 1 or len(batch) * max(batch) <= batch_tokens for batch in batches)
     assert len(batches) == 1, "all of them fit"
 

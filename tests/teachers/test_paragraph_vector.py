@@ -155,19 +155,16 @@ def test_gensim_itself_stays_as_it_is():
 def test_inference_is_gensims_with_its_two_hidden_inputs_fixed(label, changes, monkeypatch):
     """Against a Doc2Vec trained here and its own infer_vector, reseeded and with a stable hash."""
     preprocessing = label.split(";")[2]
-    settings = (
-        {
-            "window": 5,
-            "negative": 5,
-            "sample": 0,
-            "epochs": 10,
-            "dbow_words": 1,
-            "alpha": 0.025,
-            "min_alpha": 1e-4,
-            "seed": 0,
-        }
-        | changes
-    )
+    settings = {
+        "window": 5,
+        "negative": 5,
+        "sample": 0,
+        "epochs": 10,
+        "dbow_words": 1,
+        "alpha": 0.025,
+        "min_alpha": 1e-4,
+        "seed": 0,
+    } | changes
     documents = [
         TaggedDocument(split_words(text, preprocessing), [index])
         for index, text in enumerate(make_texts())
