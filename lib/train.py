@@ -72,7 +72,7 @@ def _run(given: argparse.Namespace) -> tuple[int, str]:
         from lib.experiments import Bench
 
         bench = Bench(profile)
-        bench.tasks  # noqa: B018  # looks for every folder
+        bench.check_data()
         code = 1
         _train(bench, variant, given, out)
         return 0, ""

@@ -66,7 +66,7 @@ def refused(capsys, arguments, code=2):
         ),
         (
             ["cosine", "--out", "{tmp}/notes"],
-            "notes holds config.json and was not saved by this project",
+            "notes holds files that this project did not write",
         ),
         (["cosine", "--out", "{tmp}/link"], "link is a file or a symbolic link"),
     ],
@@ -127,7 +127,7 @@ def test_what_fails_on_the_way_is_one_line(monkeypatch, capsys, tmp_path, error,
         ("corpus.folders=[nowhere]", "nowhere: no such dataset folder"),
         (
             "tasks.folders={MINE: nowhere/mine}",
-            "nowhere/tasks/mine: expected a folder with train.jsonl",
+            "nowhere: no such dataset folder",
         ),
         (
             "tasks.folders={MINE: own/mine}",

@@ -17,7 +17,7 @@ import pandas as pd
 from pydantic import Field, TypeAdapter
 
 from lib.config.roles import ROLES
-from lib.config.schema import TaskSettings
+from lib.config.schema import CorpusSettings, TaskSettings
 from lib.data import dataset_folder
 from lib.data.dataset_folder import Documents, Id, Name, read_json_lines, select_fields, validate
 from lib.data.sources import find_dataset
@@ -114,6 +114,14 @@ def list_kinds(roots: Sequence[Path], section: TaskSettings) -> dict[str, str]:
             told = f"{name} is a {role} task in the thesis; give yours a name of its own"
             raise ValueError(f"tasks.folders.{name} is a {kinds[name]} task, and {told}")
     return kinds
+
+
+def check_data(roots: Sequence[Path], corpus: CorpusSettings, tasks: TaskSettings) -> None:
+    """Look for every dataset folder and task of a profile; `ValueError` names what is missing."""
+    for name in corpus.names:
+        if not any(find_dataset(roots, name).glob("documents*")):
+            raise ValueError(f"{find_dataset(roots, name)}: it has no documents.jsonl")
+    list_kinds(roots, tasks)
 
 
 def find_task(roots: Sequence[Path], entry: str) -> Path:

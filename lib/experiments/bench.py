@@ -21,7 +21,6 @@ import numpy as np
 import pandas as pd
 
 from lib.config import paths, profiles
-from lib.config.roles import ROLES
 from lib.config.schema import Profile
 from lib.data import corpus as corpora
 from lib.data import sources, task_files
@@ -46,7 +45,7 @@ Job = tuple[Callable[..., None], tuple]
 # What only some students run: the others need not be trained again for it.
 _CONTEXTUAL = ("lib.distillation.projection", "lib.distillation.held_out_cca")
 # What does not change with a section that decides neither documents nor tasks; see `changed`.
-_SHARED = ("roots", "corpus", "tasks", "_groups", "_held_out", "_memory")
+_SHARED = ("roots", "corpus", "tasks", "_groups", "_memory")
 
 
 class Texts(Sequence[str]):
@@ -123,12 +122,16 @@ class Bench:
         profile = self.profile
         return sources.find_roots(profile.build, profile.data_roots, paths.artifacts())
 
+    def check_data(self) -> None:
+        """Raise `ValueError`, in one line, if a dataset folder or a task is missing."""
+        task_files.check_data(self.roots, self.profile.corpus, self.profile.tasks)
+
     @functools.cached_property
     def corpus(self) -> Corpus:
         """The distillation corpus; texts stay in their folders until they are asked for."""
         section = self.profile.corpus
         folders = [self.open_documents(name) for name in section.names]
-        held_out = np.array(sorted(self._held_out), dtype=np.uint64)
+        held_out = task_files.held_out_contents(self.tasks)
         contents = [folder.contents for folder in folders]
         inputs = {
             "settings": section.model_dump(mode="json"),
@@ -149,21 +152,7 @@ class Bench:
     @functools.cached_property
     def tasks(self) -> dict[str, Task]:
         """The tasks by name, in the thesis' order; ValueError for a role given to another kind."""
-        section, read = self.profile.tasks, {}
-        for name in section.names:
-            entry = section.folders[name]
-            dataset, _, task = entry.folder.partition("/")
-            folder = sources.find_dataset(self.roots, dataset) / "tasks" / task
-            kind = task_files.kind(folder)
-            if ROLES.get(name, kind) != kind:
-                raise ValueError(
-                    f"tasks.folders.{name} is a {kind} task, and {name} is a {ROLES[name]} task "
-                    "in the thesis; give yours a name of its own"
-                )
-            read[name] = task_files.read_task(
-                folder, folds=entry.folds, texts=entry.texts, seed=section.seed
-            )
-        return read
+        return task_files.read_tasks(self.roots, self.profile.tasks)
 
     @property
     def classifications(self) -> list[str]:
@@ -174,15 +163,6 @@ class Bench:
     def retrievals(self) -> list[str]:
         """The tasks that rank texts."""
         return [name for name, task in self.tasks.items() if task.kind == "retrieval"]
-
-    @functools.cached_property
-    def _held_out(self) -> set[int]:
-        """Contents of the texts that tasks are validated and tested on; the corpus has none."""
-        return {
-            content(task.texts[text_id])
-            for task in self.tasks.values()
-            for text_id in task.held_out()
-        }
 
     @functools.cached_property
     def _groups(self) -> dict[tuple[str, str], str]:

@@ -105,10 +105,11 @@ def prepare(profile: Profile, options: argparse.Namespace) -> None:
         os.environ["THESIS_DASK"] = options.dask
         parallel.connect(options.dask)  # if no scheduler answers, nothing begins
     if profile.name != manifest.PUBLISHED:
-        from lib.data import sources
+        from lib.data import sources, task_files
 
         # What is missing is said here, not by each notebook.
-        sources.find_roots(profile.build, profile.data_roots, paths.artifacts())
+        roots = sources.find_roots(profile.build, profile.data_roots, paths.artifacts())
+        task_files.check_data(roots, profile.corpus, profile.tasks)
 
 
 def run(plans: list[Plan], options: argparse.Namespace) -> None:

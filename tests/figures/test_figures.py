@@ -226,9 +226,9 @@ class TestBoxplotFrame:
             ),
             (
                 lambda f: f.assign(value=np.nan),
-                "'cosine', seed 0, on AAN has nan: expected an accuracy from 0 to 1",
+                "'cosine', seed 0, on AAN has nan: expected 0 to 1",
             ),
-            (lambda f: f.assign(value=63.0), "expected an accuracy from 0 to 1"),
+            (lambda f: f.assign(value=63.0), "has 63.0: expected 0 to 1"),
             (
                 lambda f: pd.concat([f, f.iloc[:3].assign(model="MSE")]),
                 "'MSE', seed 0, on AAN has nan",
