@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every test: set-up if needed, style, format, types, spelling, notebooks without outputs, then pytest, with all notebooks
-# at smoke scale.
+# Every test: set-up if needed, style, format, types, rooms, spelling, notebooks without outputs, then
+# pytest, with all notebooks at smoke scale.
 # What follows is passed on to pytest: tests/run.sh -k params
 set -euo pipefail
 
@@ -26,6 +26,7 @@ notebooks_are_clean() { # nbstripout --verify changes nothing and fails if it wo
 step "style (ruff)" "$python" -m ruff check .
 step "format (ruff)" "$python" -m ruff format --check .
 step "types (mypy)" "$python" -m mypy --no-error-summary
+step "rooms (import-linter)" "$(dirname "$python")/lint-imports" --no-cache
 step "spelling (codespell)" "$python" -m codespell_lib lib tests docs notebooks params README.md CONTRIBUTING.md CHANGELOG.md pyproject.toml run_all.sh
 step "notebooks without outputs (nbstripout)" notebooks_are_clean
 # Without the notebooks (on two cores seven minutes instead of 25): tests/run.sh -m "not smoke and not slow"

@@ -77,9 +77,11 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copy(paths.ROOT / "requirements.lock", root)
     (root / "params" / "manifest.yaml").write_text(MANIFEST)
     tiny = "extends: mini\nname: tiny\nbuild: null\ndata_roots: [data]\n"  # nothing is built
-    (root / "params" / "tiny.yaml").write_text(tiny)
-    for folder in ("notebooks", "data", "begun"):
-        (root / folder).mkdir()
+    (root / "params" / "tiny.yaml").write_text(tiny + "tasks: {folders: {}}\n")
+    for folder in ("notebooks", "data/wikipedia", "data/news", "begun"):
+        (root / folder).mkdir(parents=True)
+    for name in ("wikipedia", "news"):
+        (root / "data" / name / "documents.jsonl").write_text("{}")
     write_notebook(root, "01_first", FIRST, "nb.finish()")
     write_notebook(root, "02_second", SECOND, "nb.finish()")
     return root
@@ -132,8 +134,7 @@ def test_makes_everything_then_reuses_everything_then_repairs(checkout):
     assert "02_second  runs, because changed: notebook" in fourth.stdout
     assert read_results(fourth.stdout)["fig1_1"] == "reused"
 
-    (checkout / "data/wikipedia").mkdir()
-    (checkout / "data/wikipedia/documents.jsonl").write_text("{}")
+    (checkout / "data/wikipedia/documents.jsonl").write_text("{}\n{}")
     with open(checkout / "lib/losses/mse.py", "a") as file:
         file.write("# a change\n")
     dry = run(checkout, "--dry-run")
