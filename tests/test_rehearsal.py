@@ -55,7 +55,9 @@ def place(tmp_path_factory):
         for name, content in files.items():
             (place / "data").mkdir(exist_ok=True)
             (place / "data" / name).write_bytes(content)
-    telegram.write(*thesis_files.telegram_files(place / "contest"), place / "data" / "telegram")
+    telegram.write_dataset(
+        *thesis_files.telegram_files(place / "contest"), place / "data" / "telegram"
+    )
     return place
 
 

@@ -84,7 +84,8 @@ def take_snapshot() -> str:
 
     What a process has imported does not change with the files, so this comes first in a process.
     """
-    return fingerprint({str(path): text for path, text in _read_everything().items()})
+    sources = _read_everything().items()
+    return fingerprint({path.relative_to(ROOT).as_posix(): text for path, text in sources})
 
 
 @functools.cache

@@ -27,9 +27,10 @@ from urllib.parse import urlsplit
 
 from lib.config import environment, paths
 from lib.config.profiles import OneLine, ParameterError
-from lib.store import progress, provenance
+from lib.store import code, progress, provenance
 from lib.store.files import file_fingerprint, fingerprint
 
+SOURCES = "THESIS_SOURCES"  # a hash of lib as the process has it that asks for jobs
 Job = tuple[Callable[..., Any], tuple]  # a function of a module, and its arguments
 
 GO_ON = "the workers have ended; what was computed is kept, run the cell again to go on"
@@ -204,7 +205,7 @@ def _list_variables() -> dict[str, str]:
     names = ("THESIS_DATA", "THESIS_KEEP", *environment.OFFLINE)
     variables = {name: os.environ.get(name, "") for name in names}
     own = {"THESIS_ARTIFACTS": str(paths.artifacts()), "THESIS_JOBS": "1", "THESIS_DASK": ""}
-    return variables | own
+    return variables | own | {SOURCES: code.take_snapshot()}
 
 
 def _attempt_remotely(
@@ -213,6 +214,8 @@ def _attempt_remotely(
     """Run a job in another process than that of `run_jobs`; its number, and the error if there is
     one."""
     os.environ.update(variables)
+    if variables[SOURCES] != code.take_snapshot():
+        return number, WorkerError("the source of lib changed since this run began: start it again")
     error = _attempt(*job)
     if error is None:
         return number, None
