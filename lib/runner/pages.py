@@ -115,7 +115,9 @@ class Tables:
         rows = self.read("figA_4")
         if rows.empty:
             return pd.DataFrame({"MSE": [UNKNOWN], "cosine": [UNKNOWN]})
-        return rows.pivot_table("accuracy", "updates", "model").drop(columns="base").dropna()
+        scores = rows.pivot_table("accuracy", "updates", "model")
+        named = scores.columns.drop("base", errors="ignore").union(["MSE", "cosine"])
+        return scores.reindex(columns=named).dropna()
 
 
 def write_pages(profile: Profile) -> list[Path]:
