@@ -10,11 +10,11 @@ usage: ./run_all.sh [profile] [label or notebook ...] [options]
             thesis (as published), smoke (what the tests use),
             published (the published figures and tables redrawn, a minute; nothing is trained)
   label     run only the notebooks that make these: fig4_2 tab4_3 ...; or notebooks by name or
-            number: 02_structural_loss, 02. Default: all
+            number: 02_structural_loss, 02. Default: all (lab: its main figures)
 
-  --budget gpu          lab at the published counts, on one GPU; without it about eight core-hours
+  --budget gpu          lab with more documents and all six layers, on one GPU; without it some 14 core-hours
   --set key=value ...   change the profile: --set training.documents=60 training.learning_rate=1e-4
-  --seeds 0,1           seeds of every student, instead of the profile's
+  --seeds 0,1           seeds instead of the profile's; students compared closely have reference_seeds too
   --only PATTERN        only these variants, comma separated: --only 'cosine,max-margin;MSE*'
   --jobs N              processes that train at once (default: the cores, at most 4; with a GPU 1)
   --dask ADDRESS        instead of --jobs: the workers of a Dask scheduler, tcp://host:8786 (docs/scale.md)
@@ -28,7 +28,7 @@ usage: ./run_all.sh [profile] [label or notebook ...] [options]
 A changed run (--set, --seeds, --only) draws under the artifact root, not into figures/<profile>.
 THESIS_ARTIFACTS names the artifact root (default: artifacts/).
 Ctrl-C ends everything at once, and the same command goes on from there.
-Exit code: 0 done, 1 something failed, 2 the request cannot be met.
+Exit code: 0 done, 1 something failed, 2 the request cannot be met, 130 Ctrl-C.
 HELP
 }
 

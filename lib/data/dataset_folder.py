@@ -65,7 +65,7 @@ class Documents(Sequence[Document]):
     """
 
     def __init__(self, folder: Path):
-        self.name, self.files = folder.name, _find_files(folder)
+        self.name, self.files, self._folder = folder.name, _find_files(folder), folder
         code = fingerprint_code([__name__], stop=("lib",))
         key = fingerprint([code, *map(sha256, self.files)])
         copy = write_once(
@@ -73,6 +73,10 @@ class Documents(Sequence[Document]):
         )
         self._table = ipc.open_file(pyarrow.memory_map(f"{copy}/documents.arrow")).read_all()
         self.contents = self._table["content"].to_numpy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Other processes open the folder; a mapped table would be sent by value."""
+        return type(self), (self._folder,)
 
     def __len__(self) -> int:
         return self._table.num_rows

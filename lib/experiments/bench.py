@@ -300,7 +300,7 @@ class Bench:
         there = self.cache.has_rows(encoder.table, texts)
         return there and self.cache.find(product) is not None
 
-    def _paragraph_vector_job(self, label: str, seed: int, texts: Sequence[str]) -> Job:
+    def _paragraph_vector_job(self, label: str, seed: int, *parts: Sequence[str]) -> Job:
         product = self._paragraph_vector_product(label, seed)
         settings = self.profile.reseeded(seed).contextual_teacher
         train = functools.partial(
@@ -310,7 +310,7 @@ class Bench:
             self.first_texts(settings.documents),
             settings.model_dump(exclude={"documents"}),
         )
-        return products.embed_paragraph_vector, (self.cache, product, train, texts)
+        return products.embed_paragraph_vector, (self.cache, product, train, *parts)
 
     # ---- students -------------------------------------------------------------------------------
 
@@ -556,9 +556,9 @@ class Bench:
                 jobs.append((products.add_rows, (self.cache, teacher, part)))
         labels = [str(variant.contextual).split("+") for variant in learners if variant.contextual]
         for label in dict.fromkeys(itertools.chain.from_iterable(labels)):
-            for part in read:
-                if not self._has_paragraph_vector(label, 0, part):
-                    jobs.append(self._paragraph_vector_job(label, 0, part))
+            lacking = [part for part in read if not self._has_paragraph_vector(label, 0, part)]
+            if lacking:
+                jobs.append(self._paragraph_vector_job(label, 0, *lacking))
         if labels:  # students of contextual teachers are measured before training, as the base is
             base, ids = self._find_encoder(Variant("base"), 0), self.token_ids("validation")
             if not self.cache.has_rows(base.table, ids):

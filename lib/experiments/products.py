@@ -139,11 +139,12 @@ def make_student(
 
 
 def embed_paragraph_vector(
-    cache: Cache, product: Product, train: Callable[[], Any], texts: Sequence[str]
+    cache: Cache, product: Product, train: Callable[[], Any], *parts: Sequence[str]
 ) -> None:
     """Train a Paragraph Vector and embed texts with it."""
     cache.model(product, train, describe_paragraph_vector)
-    add_rows(cache, name_paragraph_vector_rows(cache, product), texts)
+    for texts in parts:
+        add_rows(cache, name_paragraph_vector_rows(cache, product), texts)
 
 
 def train_paragraph_vector(

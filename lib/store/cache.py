@@ -102,8 +102,9 @@ class Cache:
     folder: Path
     keep: bool = False
     reading: bool = False
-    used: dict[tuple[str, str], Path] = field(default_factory=dict)  # (kind, key) -> note
-    kept: dict[tuple[str, str], Path] = field(default_factory=dict)
+    # (kind, key) -> note, of what was asked for, and of what `keep` took
+    used: dict[tuple[str, str], Path] = field(default_factory=dict, repr=False)
+    kept: dict[tuple[str, str], Path] = field(default_factory=dict, repr=False)
 
     def find(self, product: Product) -> dict[str, Any] | None:
         """The note of a product that can be used, without a look at its content; else None."""
@@ -195,8 +196,8 @@ class Cache:
             with FileLock(table.folder / "lock"):
                 table.add(items, keys, make, product)
             for other in self._find_others(product, ".rows"):
-                if other != table.folder:
-                    shutil.rmtree(other, ignore_errors=True)
+                if other != table.folder and np.isin(_Table(other).keys, table.keys).all():
+                    shutil.rmtree(other, ignore_errors=True)  # nothing in it is of use any more
         return table.select(keys)
 
     def has_rows(self, product: Product, items: Sequence[Any]) -> bool:
@@ -207,13 +208,14 @@ class Cache:
         folder = self._path(product, ".rows")
         name = product.kind, product.key
         others = self._find_others(product, ".rows")
-        if others and not folder.is_dir():
+        table = _Table(folder, product.versions)
+        self.used[name] = folder
+        if others and not len(table.keys):
             self.used[name] = others[-1]
             if self.keep:
-                self.kept[name] = folder = others[-1]
-        else:
-            self.used[name] = folder
-        return _Table(folder)
+                self.kept[name] = others[-1]
+                return _Table(others[-1])
+        return table
 
     def lock(self, product: Product) -> FileLock:
         """For `with`: one process at a time makes a product; a killed process frees it."""
@@ -244,13 +246,12 @@ class Cache:
         for locked in (False, True):  # another process may make it while this one waits
             with self.lock(product) if locked else contextlib.nullcontext():
                 if (note := self._find_note(product)) is not None:
-                    with contextlib.suppress(Exception):  # damage raises errors of any type
-                        content = note.with_suffix(suffix).read_bytes()
-                        ((_, expected),) = (read_facts(note) or {})["files"].items()
-                        if hashlib.sha256(content).hexdigest() == expected:
-                            return unpack(content)
+                    content = _read_whole(note, note.with_suffix(suffix))
+                    if content is not None:
+                        return unpack(content)
                     if locked:
                         warnings.warn(f"{note} was damaged: computing it again", stacklevel=4)
+                        note.unlink(missing_ok=True)  # or it would count as there
                 if locked:
                     self._check_may_compute(product)
                     return self._make(product, suffix, make, pack, describe)
@@ -276,6 +277,17 @@ class Cache:
             other.unlink(missing_ok=True)
             other.with_suffix(suffix).unlink(missing_ok=True)
         return value
+
+
+def _read_whole(note: Path, path: Path) -> bytes | None:
+    """The content of a product; None if it is missing or not what its note says."""
+    facts = read_facts(note)
+    try:
+        content = path.read_bytes()
+    except (FileNotFoundError, IsADirectoryError):
+        return None
+    sums = {} if facts is None else facts["files"]
+    return content if hashlib.sha256(content).hexdigest() == sums.get(path.name) else None
 
 
 def list_changed(note: dict[str, Any]) -> list[str]:
@@ -407,8 +419,9 @@ class RaggedRows(Rows):
 class _Table:
     """Segments of a growing table: `<number>.json` seals the arrays of some rows."""
 
-    def __init__(self, folder: Path):
-        self.folder = folder
+    def __init__(self, folder: Path, code: dict[str, str] | None = None):
+        """code: of the segments that count; None takes any."""
+        self.folder, self.code = folder, code
         self.notes: list[dict[str, Any]] = []
         self.names: list[str] = []  # of the segments
         self.read()
@@ -420,6 +433,8 @@ class _Table:
             note = read_facts(path)
             if note is None or not _is_whole(path, note):
                 continue
+            if self.code is not None and note.get("code") != self.code:
+                continue  # rows that newer code added to a table that was kept
             keys = np.load(path.with_suffix(".keys.npy"), allow_pickle=False)
             parts.append((keys, np.full(len(keys), len(self.names)), np.arange(len(keys))))
             self.names.append(path.stem)
