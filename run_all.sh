@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every table and figure of the thesis, from one command. Set-up if needed, then lib/runner/run_all.py.
+# Every table and figure of the thesis, from one command.
 set -euo pipefail
 
 usage() {
@@ -9,18 +9,18 @@ usage: ./run_all.sh [profile] [label or notebook ...] [options]
   profile   mini (default: a laptop, offline), lab (real documents, your own data in THESIS_DATA),
             thesis (as published), smoke (what the tests use),
             published (the published figures and tables redrawn, a minute; nothing is trained)
-  label     make only these: fig4_2 tab4_3 ...; or notebooks: 02_structural_loss, 02. Default: all
+  label     run only the notebooks that make these: fig4_2 tab4_3 ...; or notebooks by name or
+            number: 02_structural_loss, 02. Default: all (lab: its main figures)
 
-  --budget gpu          lab at the published counts, on one GPU (the profile lab_gpu); without it some eight core-hours
-  --size medium         mini with twice the texts, documents and seeds (the profile mini_medium), several hours
+  --budget gpu          lab with more documents and all six layers, on one GPU; without it some 14 core-hours
   --set key=value ...   change the profile: --set training.documents=60 training.learning_rate=1e-4
-  --seeds 0,1           seeds of every student, instead of the profile's
+  --seeds 0,1           seeds instead of the profile's; students compared closely have reference_seeds too
   --only PATTERN        only these variants, comma separated: --only 'cosine,max-margin;MSE*'
-  --jobs N              processes that train at once (default: the cores, at most 4, and in mini all but one of these
-                        once more, at a low priority, for what later notebooks ask for; with a GPU 1)
+  --jobs N              processes that train at once (default: the cores, at most 4; with a GPU 1)
   --dask ADDRESS        instead of --jobs: the workers of a Dask scheduler, tcp://host:8786 (docs/scale.md)
   --force               run notebooks although nothing changed; trained models still valid are kept
-  --dry-run             say what would run, and why, and do nothing
+  --keep                take models that older code made; the provenance of figures says so
+  --dry-run             say what would run, why, and how long it took last time, and do nothing
   --setup               alone: make the environment, if none is ready, and do nothing else
   --lab [notebook ...]  first: open JupyterLab in that environment
   --help                this text
@@ -28,7 +28,7 @@ usage: ./run_all.sh [profile] [label or notebook ...] [options]
 A changed run (--set, --seeds, --only) draws under the artifact root, not into figures/<profile>.
 THESIS_ARTIFACTS names the artifact root (default: artifacts/).
 Ctrl-C ends everything at once, and the same command goes on from there.
-Exit code: 0 done, 1 something failed, 2 the request cannot be met.
+Exit code: 0 done, 1 something failed, 2 the request cannot be met, 130 Ctrl-C.
 HELP
 }
 
@@ -36,13 +36,34 @@ for word in "$@"; do
     case "$word" in -h | --help) usage; exit 0 ;; esac
 done
 
+# 1. Where this checkout is. `import lib` finds it, and no other clone in the caller's folder (-P).
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
 source "$root/lib/runner/set_up.sh"
-case " $* " in
-    " --setup ") set -- -c 'import sys; print("ready:", sys.executable)' ;;
-    *" --setup "*) echo "run_all.sh: --setup stands alone: it sets up and does nothing else" >&2; exit 2 ;;
-    " --lab "*) shift; set -- -m jupyterlab --ServerApp.root_dir="$root" "$@" ;; # or no link leaves a notebook's folder
-    *" --dry-run "*) set -- --look -m lib.runner.run_all "$@" ;;
-    *) set -- -m lib.runner.run_all "$@" ;;
+export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
+
+# 2. What would happen: nothing is installed for that.
+case " $* " in *" --dry-run "*)
+    find_ready || { echo "would set up first: no environment holds the pinned packages (./run_all.sh --setup does)"; exit 0; }
+    exec "$python" -P -m lib.runner.run_all "$@"
+    ;;
 esac
-exec "$base" -I "$root/lib/runner/set_up.py" "$@"
+case " $* " in
+    " --setup ") ;;
+    *" --setup "*) echo "run_all.sh: --setup stands alone: it sets up and does nothing else" >&2; exit 2 ;;
+esac
+
+# 3. The environment: an active one with the pinned packages, or .venv.
+set_up
+if [ "$*" = "--setup" ]; then
+    echo "ready: $python"
+    exit 0
+fi
+
+# 4. JupyterLab, for who wants to turn something.
+if [ "${1:-}" = "--lab" ]; then
+    shift
+    exec "$python" -P -m jupyterlab --ServerApp.root_dir="$root" "$@" # else links could not leave notebooks/
+fi
+
+# 5. The notebooks, one after another through papermill: 00 to 09, or those that make what was asked for.
+exec "$python" -P -m lib.runner.run_all "$@"

@@ -1,4 +1,4 @@
-"""Score an export by MTEB on a classification of a dataset folder, offline; docs/export.md has the command."""
+"""Score an export by MTEB on a classification of a dataset folder, offline: see docs/export.md."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ except ModuleNotFoundError as missing:
 
 
 def task(folder: Path) -> AbsTaskClassification:
-    """`<dataset folder>/tasks/<task>/{train,test}.jsonl` with the folder's documents, as MTEB reads a task."""
+    """The task in `<dataset folder>/tasks/<task>/` and its documents, as MTEB reads one."""
 
     class FolderClassification(AbsTaskClassification):
         metadata = TaskMetadata(
@@ -34,7 +34,10 @@ def task(folder: Path) -> AbsTaskClassification:
             self.dataset = DatasetDict()
             for split in ("train", "test"):
                 examples = read(folder / f"{split}.jsonl")
-                columns = [{"text": texts[row["id"]], "label": labels.index(row["label"])} for row in examples]
+                columns = [
+                    {"text": texts[row["id"]], "label": labels.index(row["label"])}
+                    for row in examples
+                ]
                 self.dataset[split] = Dataset.from_list(columns)
             self.data_loaded = True
 

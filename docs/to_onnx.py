@@ -1,4 +1,4 @@
-"""Write a student as ONNX: `python docs/to_onnx.py students/mine mine.onnx`. What it takes: docs/export.md."""
+"""Write a student as ONNX: `python docs/to_onnx.py students/mine mine.onnx` (docs/export.md)."""
 
 import sys
 from importlib.util import find_spec
@@ -14,7 +14,7 @@ except ModuleNotFoundError as missing:
 
 
 class PlainStudent(nn.Module):
-    """A student in plain PyTorch, for batches padded to one length: ids and mask (documents, tokens) to embeddings."""
+    """A student in plain PyTorch: ids and mask, both (documents, tokens), to embeddings."""
 
     def __init__(self, student: Student):
         super().__init__()
@@ -31,7 +31,7 @@ class PlainStudent(nn.Module):
 
 
 def attend(attention: nn.Module, x: Tensor, mask: Tensor) -> Tensor:
-    """Sliding-window attention in blocks of half a window, each of which sees itself and its two neighbours."""
+    """Attend in blocks of half a window, each of which sees itself and its two neighbours."""
     half, tokens = attention.window // 2, x.shape[1]
     extra = -tokens % half
     projections = attention.query, attention.key, attention.value
@@ -40,7 +40,8 @@ def attend(attention: nn.Module, x: Tensor, mask: Tensor) -> Tensor:
     k, v = (neighbours(pad(y, (0, 0, 0, 0, half, half + extra)), half) for y in (k, v))
     seen = neighbours(pad(mask, (half, half + extra)), half)
     distance = torch.arange(3 * half)[None] - torch.arange(half, 2 * half)[:, None]
-    allowed = (distance.abs() <= half) & seen[:, :, None, None]  # (documents, blocks, 1, queries, keys)
+    # (documents, blocks, 1, queries, keys)
+    allowed = (distance.abs() <= half) & seen[:, :, None, None]
     scores = torch.einsum("dbqhc,dbkhc->dbhqk", q / q.shape[-1] ** 0.5, k)
     weights = scores.masked_fill(~allowed, torch.finfo(x.dtype).min).softmax(-1)
     return torch.einsum("dbhqk,dbkhc->dbqhc", weights, v).flatten(1, 2).flatten(2)[:, :tokens]
@@ -55,7 +56,10 @@ def neighbours(x: Tensor, size: int) -> Tensor:
 def write(student: Student, path: str) -> None:
     """Write the ONNX file: any number of documents, of any length up to the student's longest."""
     example = torch.full((2, student.max_positions // 2), student.padding + 1)
-    sizes = {0: torch.export.Dim("documents"), 1: torch.export.Dim("tokens", max=student.max_positions)}
+    sizes = {
+        0: torch.export.Dim("documents"),
+        1: torch.export.Dim("tokens", max=student.max_positions),
+    }
     torch.onnx.export(
         PlainStudent(student).eval(),
         (example, torch.ones_like(example)),

@@ -1,15 +1,19 @@
-"""Train one student and keep it: `python -m lib.train MSE --data my_texts --out students/mine --export`.
+"""Train one student and keep it: `python -m lib.train MSE --data my_texts --out students/mine`.
 
-With `--data` sizes follow from what is there, and a table tells how good the student is. With `--profile`, under
-`torchrun --nproc_per_node 2 -m lib.train ...`, the batches spread over all processes (docs/scale.md). What fails
-is one line and exit code 1 (a bad request: 2); the checkpoint stays till the student is saved: run it again."""
+With `--data`, sizes follow from what is there, and a table tells how good the student is. With
+`--profile`, under `torchrun --nproc_per_node 2 -m lib.train ...`, the batches spread over all
+processes (docs/scale.md). What fails is one line and exit code 1 (a bad request: 2). Everything
+that was computed is kept: the same command goes on from there.
+"""
+
+from __future__ import annotations
 
 import argparse
 import json
 import os
 import re
-import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 try:
     from tqdm import tqdm
@@ -19,163 +23,267 @@ try:
     from lib.store import provenance
     from lib.store.owned_folder import check_target
 except ModuleNotFoundError as missing:
-    raise SystemExit(f"{missing}: run ./run_all.sh --setup once, then . .venv/bin/activate") from None
+    raise SystemExit(
+        f"{missing}: run ./run_all.sh --setup once, then . .venv/bin/activate"
+    ) from None
 
-MAIN = os.environ.get("RANK", "0") == "0"  # of several processes the one that speaks and saves
+if TYPE_CHECKING:
+    from lib.experiments import Bench
+    from lib.experiments.students import Lesson
+
+IS_MAIN = os.environ.get("RANK", "0") == "0"  # of several processes the one that speaks and saves
+_LOST_PROCESS = re.compile("memory|gloo|nccl|connection|socket|clients", re.IGNORECASE)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m lib.train", description="Train one student and save it.")
-    parser.add_argument("model", help="cosine, max-margin;MSE;γ=1.0, of two teachers cosine;100d;S:768x100;C:-")
-    parser.add_argument("--data", type=Path, help="a dataset folder or a folder of them, which decides all sizes")
-    parser.add_argument("--task", nargs="*", metavar="folder/task", help="tasks of --data to judge by; all by default")
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.train", description="Train one student and save it."
+    )
+    parser.add_argument(
+        "model", help="cosine, max-margin;MSE;γ=1.0, of two teachers cosine;100d;S:768x100;C:-"
+    )
+    parser.add_argument("--data", type=Path, help="a dataset folder, or a folder of them")
+    parser.add_argument(
+        "--task", nargs="*", metavar="folder/task", help="tasks of --data to judge by; default: all"
+    )
     parser.add_argument("--profile", help="mini by default; with --data, lab")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--set", nargs="*", default=[], metavar="key=value", help="changes to the profile")
+    parser.add_argument(
+        "--set", nargs="*", default=[], metavar="key=value", help="changed settings"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for the trained student")
     parser.add_argument("--export", action="store_true", help="write a stock SentenceTransformer")
-    given, code = parser.parse_args(arguments), 2
-    try:
-        try:
-            variant = variants.parse(given.model)
-        except ValueError:
-            raise profiles.unknown("model", given.model, variants.STRUCTURAL_LOSSES) from None
-        if variant.kind != "student" or variant.pooling != "mean":
-            raise ValueError(f"{given.model!r} is no student that can be saved; expected a loss such as cosine")
-        out, root = check_target(given.out), paths.artifacts()  # now, not after hours of training
-        if out in (root, *root.parents) or {root / "store", root / "data"} & {out, *out.parents}:
-            raise ValueError(f"{out} is where the store and data are kept; choose another folder")
-        environment.set_process_environment(offline=False)  # before NumPy is imported
-        own = _own(given, out) if given.data else []
-        name = given.profile or ("lab" if given.data else "mini")
-        profile = profiles.load(name, overrides=own + given.set, seeds=[given.seed])
-        environment.set_process_environment(offline=profile.offline)
-        if profile.build is None:
-            from lib.tasks import classification_names  # imports NumPy
+    code, problem = _run(parser.parse_args(arguments))
+    if code:
+        parser.exit(code, " ".join(f"{parser.prog}: {problem}".split()) + "\n")
 
-            classification_names(profile)  # looks for every folder
+
+def _run(given: argparse.Namespace) -> tuple[int, str]:
+    """Exit code and, if it is not 0, what went wrong."""
+    code = 2
+    try:
+        variant = _parse_model(given.model)
+        out = _check_out(given.out)
+        environment.set_process_environment(offline=False)  # before NumPy is imported
+        changes = _suggest_changes(given, out) if given.data else []
+        name = given.profile or ("lab" if given.data else "mini")
+        profile = profiles.load(name, overrides=changes + given.set, seeds=[given.seed])
+        environment.set_process_environment(offline=profile.offline)
+        from lib.experiments import Bench
+
+        bench = Bench(profile)
+        bench.check_data()
         code = 1
-        return _train(variant, given.seed, profile, out, given.export, bool(own))
+        _train(bench, variant, given, out)
+        return 0, ""
     except KeyboardInterrupt:
-        code, problem = 1, "interrupted; the same command goes on from what is kept, a training from its checkpoint"
+        return 1, "interrupted; the same command goes on from what is kept"
     except (ValueError, OSError, ArithmeticError, MemoryError, ImportError) as error:
         problem = str(error) or type(error).__name__
-        problem += "; THESIS_ARTIFACTS names another folder to keep things in" * (str(paths.artifacts()) in problem)
+        if str(paths.artifacts()) in problem:
+            problem += "; THESIS_ARTIFACTS names another folder to keep things in"
+        return code, problem
     except RuntimeError as error:
-        if not re.search("memory|gloo|nccl|connection|socket|clients", str(error), re.IGNORECASE):
+        if not _LOST_PROCESS.search(str(error)):
             raise
-        problem = f"a process of this training has ended or never came; the same command goes on: {error}"
         if "memory" in str(error):
-            problem = f"out of memory, set training.gradient_checkpointing=true or lower training.batch_size: {error}"
-    parser.exit(code, " ".join(f"{parser.prog}: {problem}".split()) + "\n")
+            remedy = "set training.gradient_checkpointing=true or lower training.batch_size"
+            return code, f"out of memory, {remedy}: {error}"
+        return code, f"a process of this training is gone; the same command goes on: {error}"
 
 
-def _own(given: argparse.Namespace, out: Path) -> list[str]:
-    """What `check.suggested` changes in the profile, and bfloat16 where there is; says so, and what the check notes."""
+def _parse_model(label: str) -> variants.Variant:
+    try:
+        variant = variants.parse(label)
+    except ValueError:
+        raise profiles.unknown("model", label, variants.STRUCTURAL_LOSSES) from None
+    if variant.kind != "student" or variant.pooling != "mean":
+        raise ValueError(f"{label!r} is no student that can be saved; expected a loss, as cosine")
+    return variant
+
+
+def _check_out(folder: Path) -> Path:
+    """The folder to write, checked now and not after hours of training."""
+    out, root = check_target(folder), paths.artifacts()
+    kept = {root / "store", root / "data"}
+    if out in (root, *root.parents) or kept & {out, *out.parents}:
+        raise ValueError(f"{out} is where the store and data are kept; choose another folder")
+    return out
+
+
+def _suggest_changes(given: argparse.Namespace, out: Path) -> list[str]:
+    """Changes to the profile for a person's documents; prints them, and what the check notes."""
     from lib.data import check
     from lib.experiments import models
     from lib.store.files import check_room
 
     if int(os.environ.get("WORLD_SIZE", 1)) > 1:
-        raise ValueError("--data trains in one process; for several write a profile and name it with --profile")
-    changes, told, size = check.suggested(given.data.resolve(), given.task)
+        raise ValueError(
+            "--data trains in one process; for several write a profile and name it with --profile"
+        )
+    folder = given.data.resolve()
+    changes, summary, size = check.suggested(folder, given.task)
     for place in (paths.artifacts(), out.parent):
         check_room(place, size)
     os.environ.pop("THESIS_DATA", None)  # what is asked for here counts, whatever stood there
     changes["training.precision"] = "bf16" if models.has_bfloat16() else "fp32"
-    notes = [line for line in check.findings(given.data.resolve(), given.task) if ": note: " in line]
-    print(*notes, f"suggested: {told}, {changes['training.precision']}", sep="\n", flush=True)
+    notes = [line for line in check.findings(folder, given.task) if ": note: " in line]
+    print(*notes, f"suggested: {summary}, {changes['training.precision']}", sep="\n", flush=True)
     return [f"{key}={json.dumps(value)}" for key, value in changes.items()]
 
 
-def _train(variant: variants.Variant, seed: int, profile: profiles.Profile, out: Path, export: bool, own: bool) -> None:
-    from transformers import AutoConfig
+def _train(bench: Bench, variant: variants.Variant, given: argparse.Namespace, out: Path) -> None:
+    from lib.experiments import models
 
-    from lib.experiments import contextual_teacher, keys, models, structural_teacher, student_training, text_sets
-    from lib.findings import own_student
-    from lib.store.records import store
-    from lib.student import export as student_export
-    from lib.tasks import read
-
-    count = models.processes()  # refuses half a launcher before any work
-    if MAIN:
-        print("reading the corpus and the teachers' embeddings; those that are missing are made", flush=True)
-        if count > 1:
-            place = ":".join(map(os.environ.get, ("MASTER_ADDR", "MASTER_PORT")))
-            print(f"then the training begins, as soon as all {count} processes are at {place}", flush=True)
-    checkpoint = store().path(keys.student(variant, seed, profile), student_training.CHECKPOINT)
-    kept = checkpoint.with_name(f"{checkpoint.name}.kept")  # while the student is judged, which removes the checkpoint
-    if kept.exists() and not checkpoint.exists():  # it was killed then
-        os.replace(kept, checkpoint)
-    tokens = sum(map(len, text_sets.token_ids("train", profile)))
-    lengths = structural_teacher.embeddings("train", profile)["lengths"]
-    settings = profile.training
-    batch_size = settings.cca_batch_size if variant.contextual_loss == "cca" else settings.batch_size
-    rest = len(lengths) % (batch_size * settings.accumulation * count)
-    if MAIN:
-        limits = {"student": profile.student.max_positions, "teacher": profile.structural_teacher.max_tokens}
-        cut = [f"{(lengths > limit - 2).sum()} at the {name}'s {limit} tokens" for name, limit in limits.items()]
-        reasons = text_sets.corpus(profile).left_out.items()
-        told = [f"{name}: {count} {reason}" for name, each in reasons for reason, count in each.items() if count]
-        told += [f"{name}: {note}" for name, task in read(profile).items() for note in task.notes if "left out" in note]
-        told += [f"{rest} that fill no batch"] * bool(rest)
-        left_out = ", ".join(told) or "nothing"
-        print(f"left out: {left_out}; of {len(lengths)} documents are cut {' and '.join(cut)}", flush=True)
-    if variant.contextual:
-        contextual_teacher.embeddings(variant.contextual, "train", profile)
-    with tqdm(desc="training", total=tokens, unit="token", unit_scale=True, disable=not MAIN, mininterval=1) as bar:
-
-        def on_update(done: int, updates: int, loss: float) -> None:
-            if not bar.n:  # a training that is resumed does not begin at 0
-                bar.n = bar.initial = tokens * (done - 1) // updates
-            bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
-            bar.update(tokens * done // updates - bar.n)
-
-        student, _, history = student_training.train_student(variant, seed, profile, on_update=on_update)
-        bar.initial, bar.n = bar.initial if bar.n else tokens, tokens  # where nothing was left to train, too
-    if not MAIN:
+    count = models.count_processes()  # refuses half a launcher before any work
+    if IS_MAIN:
+        print(
+            "reading the corpus and the teachers' embeddings; what is missing is made", flush=True
+        )
+    if IS_MAIN and count > 1:
+        place = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        print(f"training begins as soon as all {count} processes are at {place}", flush=True)
+    lesson = bench.lesson(variant, given.seed)
+    if IS_MAIN:
+        print(_describe_documents(bench, lesson), flush=True)
+    student, losses = _make_student(bench, lesson, variant, given.seed)
+    if not IS_MAIN:
         return
-    card, failed = _card(variant, seed, profile, history.loss, own), None
-    base = AutoConfig.from_pretrained(
-        models.model_path(profile.student.model), revision=profile.student.revision, trust_remote_code=False
-    )
-    card["data"]["texts read in training"] = len(lengths) - rest
-    card["training"]["layers"] = f"{student.config.num_hidden_layers} of the base's {base.num_hidden_layers}"
-    if own:
+    card, failed = _write_card(bench, lesson, student, losses, own=bool(given.data)), None
+    if given.data:
         print("trained; now judging it beside base, teacher and TF-IDF", flush=True)
-        shutil.copyfile(checkpoint, kept)
         try:
-            cells, sentences = own_student.told(*own_student.compare(student, variant, seed, profile))
-            print(cells.to_string(index=False), *sentences, sep="\n")
-            card |= {"scores": cells.to_dict("records"), "verdict": sentences}
-        except Exception as error:  # the student is saved all the same; where a person interrupts it is not
+            card |= _judge(bench, student, variant, given.seed)
+        except Exception as error:  # the student is saved all the same
             failed = error
-        finally:
-            if kept.exists():  # the same command, given twice at once, may have taken it
-                os.replace(kept, checkpoint)
-    student_export.save(student, out, sentence_transformer=export, card=card)
-    student_training.remove_checkpoint(variant, seed, profile)
-    print(f"saved to {out}: {len(history.loss)} updates, loss {history.loss[0]:.4f} -> {history.loss[-1]:.4f}")
+    if given.export:
+        student.export(out, card=card)
+    else:
+        student.save(out)
+    print(f"saved to {out}: {len(losses)} updates, loss {losses[0]:.4f} -> {losses[-1]:.4f}")
     if failed:
         raise failed
 
 
-def _card(variant: variants.Variant, seed: int, profile: profiles.Profile, losses: list[float], own: bool) -> dict:
-    """What the model card of an export tells of a training, but for how good it is. own: shares are documents."""
+def _make_student(
+    bench: Bench, lesson: Lesson, variant: variants.Variant, seed: int
+) -> tuple[Any, list[float]]:
+    """The trained student and its losses, with a bar of tokens; a student that is kept is read."""
+    from lib.experiments import models, products, students
+
+    product = bench.student_product(variant, seed)
+    total = sum(len(ids) for ids in lesson.documents.token_ids)
+    options = {"unit": "token", "unit_scale": True, "disable": not IS_MAIN, "mininterval": 1}
+    with tqdm(desc="training", total=total, **options) as bar:
+
+        def advance(update: Any) -> None:
+            if not bar.n:  # a training that is resumed does not begin at 0
+                bar.n = bar.initial = total * (update.number - 1) // update.count
+            bar.set_postfix_str(f"loss {update.loss:.4f}", refresh=False)
+            bar.update(total * update.number // update.count - bar.n)
+
+        if models.count_processes() > 1:  # which wait for each other, and must not for a lock
+            checkpoint = bench.cache.scratch(product, ".checkpoint")
+            student, losses, _ = students.train_student(
+                lesson, checkpoint=checkpoint, callbacks=[advance]
+            )
+            return student, losses
+        weights = products.make_student(bench.cache, product, lesson, [advance], resumable=True)
+        bar.n = total
+    student = models.unpack_weights(students.make_student(lesson), weights)
+    note = bench.cache.find(product) or {}
+    return student.to(models.find_device()), note["loss"]
+
+
+def _describe_documents(bench: Bench, lesson: Lesson) -> str:
+    """What is not read of a person's documents."""
+    lengths, profile = lesson.documents.lengths, bench.profile
+    reasons = [
+        f"{name}: {count} {reason}"
+        for name, counts in bench.corpus.left_out.items()
+        for reason, count in counts.items()
+        if count
+    ]
+    for name, task in bench.tasks.items():
+        reasons += [f"{name}: {note}" for note in task.notes if "left out" in note]
+    if rest := len(lengths) - _count_read(lesson):
+        reasons.append(f"{rest} that fill no batch")
+    limits = {
+        "student": profile.student.max_positions,
+        "teacher": profile.structural_teacher.max_tokens,
+    }
+    cut = [
+        f"{(lengths > limit - 2).sum()} at the {name}'s {limit} tokens"
+        for name, limit in limits.items()
+    ]
+    left_out = ", ".join(reasons) or "nothing"
+    return f"left out: {left_out}; of {len(lengths)} documents are cut {' and '.join(cut)}"
+
+
+def _count_read(lesson: Lesson) -> int:
+    """Documents that fill whole updates."""
     from lib.experiments import models
 
-    told = "{:g} documents, those held out among them" if own else "share {:g} of the documents"
-    shares = {folder.folder: told.format(folder.share) for folder in profile.corpus.folders}
-    model, structural, settings = Path(profile.student.model), profile.structural_teacher, profile.training
-    teachers = [f"{Path(structural.model).name}, first {structural.max_tokens} tokens"] * bool(variant.structural)
-    training = settings.model_dump(include={"batch_size", "learning_rate"}) | {"precision": models.precision(profile)}
+    per_update = lesson.batch_size * lesson.training.accumulation * models.count_processes()
+    return len(lesson.documents.token_ids) // per_update * per_update
+
+
+def _judge(bench: Bench, student: Any, variant: variants.Variant, seed: int) -> dict[str, Any]:
+    """The student beside what is there without it, for the model card; prints it."""
+    from lib.ledger import own_student
+
+    cells, sentences = own_student.describe_comparison(
+        *own_student.compare_student(student, variant, seed, bench)
+    )
+    print(cells.to_string(index=False), *sentences, sep="\n")
+    return {"scores": cells.to_dict("records"), "verdict": sentences}
+
+
+def _write_card(
+    bench: Bench, lesson: Lesson, student: Any, losses: list[float], *, own: bool
+) -> dict[str, Any]:
+    """What the model card of an export tells of a training.
+
+    own: the shares of the profile's folders are numbers of documents.
+    """
+    from transformers import AutoConfig
+
+    from lib.experiments import models
+
+    profile, variant = bench.profile, lesson.variant
+    form = "{:g} documents, those held out among them" if own else "share {:g} of the documents"
+    data: dict[str, Any] = {
+        folder.folder: form.format(folder.share) for folder in profile.corpus.folders
+    }
+    title = f"{variant}, of documents from {', '.join(data)}"
+    data["texts read in training"] = _count_read(lesson)
+    section, teacher = profile.student, profile.structural_teacher
+    folder = Path(section.model)
+    base = AutoConfig.from_pretrained(
+        models.find_model(section.model), revision=section.revision, trust_remote_code=False
+    )
+    teachers = []
+    if variant.structural:
+        teachers.append(f"{Path(teacher.model).name}, first {teacher.max_tokens} tokens")
+    if variant.contextual:
+        teachers.append(f"Paragraph Vector {variant.contextual}")
+    layers = student.config.num_hidden_layers
     return {
-        "title": f"{variant}, of documents from {', '.join(shares)}",
-        "base_model": model.name if model.is_dir() else profile.student.model,  # not where a person's folders lie
-        "teachers": teachers + [f"Paragraph Vector {variant.contextual}"] * bool(variant.contextual),
+        "title": title,
+        # A local folder's name alone: nobody needs to know where a person keeps it.
+        "base_model": folder.name if folder.is_dir() else section.model,
+        "teachers": teachers,
         "losses": variant.losses,
-        "data": shares,
-        "training": {"updates": len(losses), "loss": f"{losses[0]:.4f} -> {losses[-1]:.4f}", "seed": seed} | training,
+        "data": data,
+        "training": {
+            "updates": len(losses),
+            "loss": f"{losses[0]:.4f} -> {losses[-1]:.4f}",
+            "seed": lesson.seed,
+            "batch_size": lesson.batch_size,
+            "learning_rate": lesson.training.learning_rate,
+            "precision": lesson.precision,
+            "layers": f"{layers} of the base's {base.num_hidden_layers}",
+        },
         "provenance": provenance.commit() | provenance.versions(),
     }
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from lib.config import environment
 
-# Before anything imports NumPy, torch or transformers: they read these once. Set for subprocesses too.
+# Before anything imports NumPy, torch or transformers: they read these once. Set for subprocesses
+# too.
 environment.set_process_environment(offline=True)
 os.environ["MPLBACKEND"] = "Agg"
 
@@ -27,15 +28,21 @@ _SHAPE = re.compile(r"\b(Float|Int|Integer|Bool|Num|Shaped)\d*\[")
 def _own_errors_first(*, typechecker):
     """jaxtyping's decorator, changed in two ways.
 
-    A wrong argument goes to the function before it is reported: `mse(x, wider_x)` has to raise the library's own
-    ValueError with both shapes, which users see, and not the type checker's error, which only tests ever see. If the
-    function *accepts* what its annotation forbids, one of the two is wrong and the type checker's error stands.
+    A wrong argument goes to the function before it is reported: `mse(x, wider_x)` has to raise the
+    library's own
+    ValueError with both shapes, which users see, and not the type checker's error, which only tests
+    ever see. If the
+    function *accepts* what its annotation forbids, one of the two is wrong and the type checker's
+    error stands.
 
-    Functions without array annotations are left alone. What they are called with is not a matter of shapes.
+    Functions without array annotations are left alone. What they are called with is not a matter of
+    shapes.
     """
 
     def decorate(target):
-        if not inspect.isfunction(target) or not any(map(_SHAPE.search, map(str, target.__annotations__.values()))):
+        if not inspect.isfunction(target) or not any(
+            map(_SHAPE.search, map(str, target.__annotations__.values()))
+        ):
             return target
         checked = _jaxtyped(target, typechecker=typechecker)
 
@@ -53,26 +60,31 @@ def _own_errors_first(*, typechecker):
     return decorate
 
 
-# The import hook puts `@jaxtyping.jaxtyped(typechecker=...)` on every function of lib imported from here on, and
+# The import hook puts `@jaxtyping.jaxtyped(typechecker=...)` on every function of lib imported from
+# here on, and
 # looks that name up when it does. Outside the tests nothing is checked and nothing is slower.
 jaxtyping.jaxtyped = _own_errors_first
-jaxtyping.install_import_hook("lib", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
+jaxtyping.install_import_hook(
+    "lib", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
+)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def dataset_folders_are_built_once(tmp_path_factory):
-    """Writing the folders of mini or smoke takes seconds: once for all tests, whatever artifact root a test has."""
-    from lib.data import builders
+    """Writing the folders of mini takes seconds: once for all tests, whatever their artifact
+    root."""
+    from lib.data import builders, sources
 
+    home = tmp_path_factory.mktemp("data")
     with pytest.MonkeyPatch.context() as patch:
-        home = tmp_path_factory.mktemp("data")
-        patch.setattr(builders, "home", lambda: home)
+        patch.setattr(sources, "find_built", lambda build, _: builders.folder(build, home))
         yield
 
 
 @pytest.fixture(scope="session", autouse=True)
 def figures_are_left_to_notebooks():
-    """No test draws into the checkout's `figures`: the notebook run beside it would find its figures changed, and make
+    """No test draws into the checkout's `figures`: the notebook run beside it would find its
+    figures changed, and make
     them again. A profile with a changed setting draws under the artifact root."""
     from lib.config import paths
 
@@ -80,7 +92,9 @@ def figures_are_left_to_notebooks():
 
     def checked(source, target, **folders):
         if figures in Path(os.path.abspath(target)).parents:
-            raise OSError(errno.EPERM, "a test draws into the checkout; load a profile with a changed setting")
+            raise OSError(
+                errno.EPERM, "a test draws into the checkout; load a profile with a changed setting"
+            )
         replace(source, target, **folders)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -90,23 +104,37 @@ def figures_are_left_to_notebooks():
 
 @pytest.fixture(scope="session")
 def with_examples():
-    """A function that gives records the scores of ten test examples each, whose mean is the record's value.
+    """A function that gives records the scores of ten test examples each, whose mean is the
+    record's value.
 
-    What an example adds is the same for every model, so differences of models are as sure as their seeds make them.
+    What an example adds is the same for every model, so differences of models are as sure as their
+    seeds make them.
     """
-    spread, groups = np.tile([0.05, -0.05], 5), np.array([f"article {number}" for number in range(10)])
+    spread, groups = (
+        np.tile([0.05, -0.05], 5),
+        np.array([f"article {number}" for number in range(10)]),
+    )
 
     def add(records, *, chance=0.0, metric="accuracy"):
-        examples = {"scores": [value + spread for value in records["value"]], "groups": [groups] * len(records)}
+        examples = {
+            "scores": [value + spread for value in records["value"]],
+            "groups": [groups] * len(records),
+        }
         return records.assign(**examples, chance=chance, metric=records.get("metric", metric))
 
     return add
 
 
 def pytest_collection_modifyitems(items):
-    """What takes longest begins first, all notebooks above all, so that no process waits for another at the end. Tests
+    """What takes longest begins first, all notebooks above all, so that no process waits for
+    another at the end. Tests
     marked `gpu` are skipped, and said to be, where there is none."""
-    items.sort(key=lambda item: (item.path.name != "test_smoke.py", item.get_closest_marker("smoke") is None))
+    items.sort(
+        key=lambda item: (
+            item.path.name != "test_smoke.py",
+            item.get_closest_marker("smoke") is None,
+        )
+    )
     if not torch.cuda.is_available():
         for item in items:
             if item.get_closest_marker("gpu"):

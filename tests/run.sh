@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Every test: set-up if needed, style, format, types, spelling, notebooks without outputs, then pytest, with all notebooks
-# at smoke scale.
+# Every test: set-up if needed, style, format, types, rooms, spelling, notebooks without outputs, then
+# pytest, with all notebooks at smoke scale.
 # What follows is passed on to pytest: tests/run.sh -k params
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 source "$root/lib/runner/set_up.sh"
-python="$(exec "$base" -I "$root/lib/runner/set_up.py" -c 'import sys; print(sys.executable)')"
+set_up # sets $python
 cd "$root"
 export PYTHONPATH="$root" # threads, MKL_CBWR and no network: tests/conftest.py
 status=0
@@ -26,6 +26,7 @@ notebooks_are_clean() { # nbstripout --verify changes nothing and fails if it wo
 step "style (ruff)" "$python" -m ruff check .
 step "format (ruff)" "$python" -m ruff format --check .
 step "types (mypy)" "$python" -m mypy --no-error-summary
+step "rooms (import-linter)" "$(dirname "$python")/lint-imports" --no-cache
 step "spelling (codespell)" "$python" -m codespell_lib lib tests docs notebooks params README.md CONTRIBUTING.md CHANGELOG.md pyproject.toml run_all.sh
 step "notebooks without outputs (nbstripout)" notebooks_are_clean
 # Without the notebooks (on two cores seven minutes instead of 25): tests/run.sh -m "not smoke and not slow"
@@ -35,20 +36,18 @@ echo "== tests (pytest)"
 "$python" -m pytest -q -p no:cacheprovider -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
     -m "not slow" "$@" || status=1
 
-install_browser() { # a pinned playwright, and Debian's Chromium where this is root; the test says what is missing
-    local find='import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["browser"])'
-    "$python" -c "import playwright" || "$python" -m pip install -q --disable-pip-version-check "$("$python" -c "$find")"
+install_extra() { # the pinned packages of an extra of pyproject.toml; a test that lacks them says so
+    local find='import sys, tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]])'
+    "$python" -m pip install -q --disable-pip-version-check $("$python" -c "$find" "$1")
+}
+
+install_browser() { # Debian's Chromium where this is root
+    install_extra browser
     command -v chromium || { [ "$(id -u)" = 0 ] && apt-get -qq update && apt-get -qq -y install chromium; }
 }
 
-install_dask() { # pinned; the test says what is missing
-    local find='import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["dask"])'
-    "$python" -c "import distributed, dask_jobqueue" ||
-        "$python" -m pip install -q --disable-pip-version-check $("$python" -c "$find")
-}
-
 if [ "$#" = 0 ]; then
-    install_dask >/dev/null 2>&1 || true
+    install_extra dask >/dev/null 2>&1 || true
     step "Dask on loopback" "$python" -m pytest -q -p no:cacheprovider -p no:xdist -rs tests/store/test_cluster.py
 fi
 

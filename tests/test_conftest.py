@@ -1,4 +1,5 @@
-"""The run-time checks of shape annotations are on, report what they should, and let the library's own errors pass."""
+"""The run-time checks of shape annotations are on, report what they should, and let the library's
+own errors pass."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The dress rehearsal of `thesis`: its two commands, offline, on everything that it downloads in the true formats.
+"""The dress rehearsal of `thesis`: its two commands, offline, on everything that it downloads in
+the true formats.
 
-A few dozen texts, and two models of the true kinds with two thin layers; the profile is cut by its own settings alone.
-It takes some ten minutes: `tests/run.sh` runs it on its own.
+A few dozen texts, and two models of the true kinds with two thin layers; the profile is cut by its
+own settings alone. It takes some ten minutes: `tests/run.sh` runs it on its own.
 """
 
 from __future__ import annotations
@@ -25,16 +26,28 @@ CUT = [
     *("corpus.train_documents=40", "corpus.validation_documents=8", "tasks.limit=40"),
     *("reference_seeds=[0, 1]", "repeated=references", "width=0.05", "max_variants=1"),
     *("contextual_teacher.epochs=1", "contextual_teacher.min_count_share=0.03"),
-    *("training.documents=12", "training.cca_batch_size=12", "training.checkpoint_every=1", "heads.epochs=1"),
+    *(
+        "training.documents=12",
+        "training.cca_batch_size=12",
+        "training.checkpoint_every=1",
+        "heads.epochs=1",
+    ),
     *("final.documents=12", "final.accumulation=2", "final.warmup_updates=1"),
     'final.rounds={"1k": 20, "10k": 30, "all": null}',
-    *("news.documents=40", "news.epochs=1", "news.batch_size=16", "news.triplets=40", "news.max_tokens=32"),
+    *(
+        "news.documents=40",
+        "news.epochs=1",
+        "news.batch_size=16",
+        "news.triplets=40",
+        "news.max_tokens=32",
+    ),
 ]
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """What two downloads leave: a hub cache, and a folder of other files; with the news folder that 08 reads."""
+    """What two downloads leave: a hub cache, and a folder of other files; with the news folder that
+    08 reads."""
     place = tmp_path_factory.mktemp("rehearsal")
     profile = profiles.load("thesis")
     thesis_files.hub(place / "home" / "hub", profile)
@@ -42,15 +55,23 @@ def place(tmp_path_factory):
         for name, content in files.items():
             (place / "data").mkdir(exist_ok=True)
             (place / "data" / name).write_bytes(content)
-    telegram.write(*thesis_files.telegram_files(place / "contest"), place / "data" / "telegram")
+    telegram.write_dataset(
+        *thesis_files.telegram_files(place / "contest"), place / "data" / "telegram"
+    )
     return place
 
 
 def command(place, *words):
-    environment = {"HF_HOME": place / "home", "THESIS_DATA": place / "data", "THESIS_ARTIFACTS": place / "artifacts"}
+    environment = {
+        "HF_HOME": place / "home",
+        "THESIS_DATA": place / "data",
+        "THESIS_ARTIFACTS": place / "artifacts",
+    }
     environment = {key: str(value) for key, value in environment.items()} | {"HF_HUB_OFFLINE": "1"}
     environment = {**os.environ, **environment, "PYTHONPATH": str(paths.ROOT)}
-    done = subprocess.run([sys.executable, "-P", "-m", *words], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", *words], env=environment, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     return done.stdout
 
@@ -65,7 +86,9 @@ def test_every_notebook_ends_and_every_label_is_made(rehearsed, place):
     assert "10 of 10 notebooks done" in rehearsed and "failed" not in rehearsed
     (run,) = (place / "artifacts").glob("thesis-*")
     for label, entry in ENTRIES.items():
-        folder = run / "site" if entry.kind == "page" else place / "artifacts" / "figures" / run.name
+        folder = (
+            run / "site" if entry.kind == "page" else place / "artifacts" / "figures" / run.name
+        )
         if entry.notebook != manifest.PUBLISHED:
             assert [name for name in entry.files if not (folder / name).is_file()] == [], label
 
@@ -76,7 +99,9 @@ def test_no_network_was_asked_for_and_no_executed_cell_failed(rehearsed, place):
     for path in executed:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         outputs = [output for cell in cells for output in cell.get("outputs", [])]
-        assert outputs and not [output for output in outputs if output["output_type"] == "error"], path
+        assert outputs and not [output for output in outputs if output["output_type"] == "error"], (
+            path
+        )
 
 
 def test_the_largest_process_stays_under_three_gigabytes(rehearsed):

@@ -1,6 +1,6 @@
-"""Everything that the profile `thesis` downloads, in the true formats under the true names, with a few dozen entries.
+"""Everything that the profile `thesis` downloads, in the true formats, with a few dozen entries.
 
-hub(folder, profile)       a cache of the Hugging Face hub: corpora, tasks, and two models of two thin layers
+hub(folder, profile)       a cache of the Hugging Face hub: corpora, tasks, two thin models
 archives(profile)          {URL: {file name: bytes}}: what Zenodo and GitHub serve
 telegram_files(folder)     the contest's archives and the published pairs
 """
@@ -40,13 +40,17 @@ def words(topic, count, seed):
     own = random.Random(f"{topic}")
     of_topic = ["".join(own.choices(SYLLABLES, k=3)) for _ in range(30)]
     text = [
-        draw.choice(of_topic) if draw.random() < 0.5 else "".join(draw.choices(SYLLABLES, k=2)) for _ in range(count)
+        draw.choice(of_topic) if draw.random() < 0.5 else "".join(draw.choices(SYLLABLES, k=2))
+        for _ in range(count)
     ]
-    return ". ".join(" ".join(text[start : start + 12]).capitalize() for start in range(0, count, 12)) + "."
+    return (
+        ". ".join(" ".join(text[start : start + 12]).capitalize() for start in range(0, count, 12))
+        + "."
+    )
 
 
 def put(cache, kind, repository, revision, files):
-    """Files, {path: bytes}, of one commit in a hub cache: blobs, links to them, the branch, and the list of files."""
+    """Put files, {path: bytes}, of one commit into a hub cache, as the hub's library does."""
     root = cache / f"{kind}--{repository.replace('/', '--')}"
     (root / "refs").mkdir(parents=True, exist_ok=True)
     (root / "refs" / "main").write_text(revision)
@@ -83,7 +87,9 @@ def hub(folder, profile):
     for part in range(2):
         numbers = range(part * 30, part * 30 + 30)
         titles = [f"Article {number}" for number in numbers]
-        texts = [words(number % 11, 40 + 11 * (number % 30), f"wikipedia {number}") for number in numbers]
+        texts = [
+            words(number % 11, 40 + 11 * (number % 30), f"wikipedia {number}") for number in numbers
+        ]
         rows = {"id": [*map(str, numbers)], "url": titles, "title": titles, "text": texts}
         files[f"data/20220301.en/train-{part:05d}-of-00002.parquet"] = parquet(rows)
     put(folder, "datasets", *place(wikipedia), files)
@@ -91,12 +97,20 @@ def hub(folder, profile):
     for part in range(2):
         numbers = range(part * 30, part * 30 + 30)
         texts = [words(number % 7, 40 + 13 * (number % 30), f"news {number}") for number in numbers]
-        rows = [{"text": text, "timestamp": "2019-04-25T12:57:54Z", "url": "https://news.org"} for text in texts]
-        files[f"realnewslike/c4-train.{part:05d}-of-00002.json.gz"] = gzip.compress(json_lines(rows))
+        rows = [
+            {"text": text, "timestamp": "2019-04-25T12:57:54Z", "url": "https://news.org"}
+            for text in texts
+        ]
+        files[f"realnewslike/c4-train.{part:05d}-of-00002.json.gz"] = gzip.compress(
+            json_lines(rows)
+        )
     put(folder, "datasets", *place(c4), files)
     files = {}
     for split in ("train", "test"):
-        rows = [{"text": words(f"film {n // 20}", 30, f"{split} {n}"), "label": n // 20} for n in range(40)]
+        rows = [
+            {"text": words(f"film {n // 20}", 30, f"{split} {n}"), "label": n // 20}
+            for n in range(40)
+        ]
         files[f"plain_text/{split}-00000-of-00001.parquet"] = parquet(rows)
     put(folder, "datasets", *place(profile.build.tasks["IMDB"]["test"]), files)
     files = {}
@@ -127,39 +141,73 @@ def saved(folder, *parts):
 
 
 def longformer(cache, section):
-    """allenai/longformer-base-4096: a masked language model in pytorch_model.bin, and RoBERTa's byte-level BPE."""
+    """allenai/longformer-base-4096: a masked language model in pytorch_model.bin, RoBERTa's BPE."""
     folder = cache.parent / "longformer"
     folder.mkdir(parents=True)
     bpe = ByteLevelBPETokenizer()
-    bpe.train_from_iterator(corpus_of_words(), vocab_size=800, special_tokens=SPECIAL, show_progress=False)
+    bpe.train_from_iterator(
+        corpus_of_words(), vocab_size=800, special_tokens=SPECIAL, show_progress=False
+    )
     bpe.save_model(str(folder))
     tokenizer = LongformerTokenizerFast.from_pretrained(folder, model_max_length=4096)
     torch.manual_seed(0)
-    sizes = {"hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64, "num_hidden_layers": 2}
-    roberta = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "sep_token_id": 2, "type_vocab_size": 1}
-    positions = {"attention_window": [512, 512], "max_position_embeddings": 4098, "layer_norm_eps": 1e-5}
-    model = LongformerForMaskedLM(LongformerConfig(vocab_size=len(tokenizer), **sizes, **roberta, **positions))
+    sizes = {
+        "hidden_size": 32,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+    }
+    roberta = {
+        "pad_token_id": 1,
+        "bos_token_id": 0,
+        "eos_token_id": 2,
+        "sep_token_id": 2,
+        "type_vocab_size": 1,
+    }
+    positions = {
+        "attention_window": [512, 512],
+        "max_position_embeddings": 4098,
+        "layer_norm_eps": 1e-5,
+    }
+    model = LongformerForMaskedLM(
+        LongformerConfig(vocab_size=len(tokenizer), **sizes, **roberta, **positions)
+    )
     files = saved(folder, tokenizer, model)
     files.pop("model.safetensors")
     stream = io.BytesIO()
     torch.save(model.state_dict(), stream)
-    put(cache, "models", section.model, section.revision, files | {"pytorch_model.bin": stream.getvalue()})
+    put(
+        cache,
+        "models",
+        section.model,
+        section.revision,
+        files | {"pytorch_model.bin": stream.getvalue()},
+    )
 
 
 def mpnet(cache, section):
-    """sentence-transformers/all-mpnet-base-v2: model.safetensors, WordPiece, and the library's own small files."""
+    """sentence-transformers/all-mpnet-base-v2: model.safetensors, WordPiece, and small files."""
     folder = cache.parent / "mpnet"
     folder.mkdir(parents=True)
     pieces = BertWordPieceTokenizer(lowercase=True)
     special = ["<s>", "<pad>", "</s>", "<unk>", "[UNK]", "<mask>"]
-    pieces.train_from_iterator(corpus_of_words(), vocab_size=800, special_tokens=special, show_progress=False)
+    pieces.train_from_iterator(
+        corpus_of_words(), vocab_size=800, special_tokens=special, show_progress=False
+    )
     pieces.save_model(str(folder))
     tokenizer = MPNetTokenizerFast.from_pretrained(folder, model_max_length=512)
     torch.manual_seed(1)
-    sizes = {"hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64, "num_hidden_layers": 2}
+    sizes = {
+        "hidden_size": 32,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+    }
     model = MPNetModel(MPNetConfig(vocab_size=len(tokenizer), max_position_embeddings=514, **sizes))
     files = saved(folder, tokenizer, model)
-    modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
+    modules = [
+        {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}
+    ]
     files |= {"modules.json": json.dumps(modules).encode(), "1_Pooling/config.json": b"{}"}
     files["sentence_bert_config.json"] = b'{"max_seq_length": 384, "do_lower_case": false}'
     put(cache, "models", section.model, section.revision, files)
@@ -174,7 +222,7 @@ def table(rows):
 def archives(profile):
     """{URL: {file name: bytes}} of Zenodo's records and GitHub's files."""
     served = {}
-    for name, url in thesis.sources(profile).items():
+    for name, url in thesis.list_sources(profile.build).items():
         if name != url:
             served.setdefault(url, {})[name] = _file(name)
     return served
@@ -188,17 +236,25 @@ def _file(name):
         for number in range(24 if split == "train" else 12):
             topic = f"{stem.replace(split, '')} {number % 6}"
             other = topic if number % 2 else f"{topic} other"
-            cited = f"{words(other, 20, (stem, number, 'b'))}\001{words(other, 8, (stem, number, 'c'))}\001"
+            cited = words(other, 20, (stem, number, "b"))
+            cited += f"\001{words(other, 8, (stem, number, 'c'))}\001"
             rows.append([number % 2, words(topic, 30, (stem, number, "a")), cited])
         return table(rows)
     titles = [f"{stem} {number}" for number in range(24)]
     if kind == "txt":
         sections = [
-            [("", words(n % 4, 30, (stem, n))), ("Empty", ""), ("Taste", words(n % 4, 20, (stem, n, 1)))]
+            [
+                ("", words(n % 4, 30, (stem, n))),
+                ("Empty", ""),
+                ("Taste", words(n % 4, 20, (stem, n, 1))),
+            ]
             for n in range(24)
         ]
         return table(
-            [["Title", "Sections"], *([title, str(part)] for title, part in zip(titles, sections, strict=True))]
+            [
+                ["Title", "Sections"],
+                *([title, str(part)] for title, part in zip(titles, sections, strict=True)),
+            ]
         )
     gold = {titles[n]: {titles[(n + 4 * k) % 24]: 1 for k in (1, 2, 3)} for n in range(8)}
     return pickle.dumps(gold | {"Lost": {titles[0]: 1}}, protocol=4)
@@ -214,7 +270,8 @@ def telegram_files(folder):
         with tarfile.open(archives / f"{day}.tar.gz", "w:gz") as archive:
             for number, url in enumerate(urls):
                 text = words(f"event {day} {number // 4}", 120, (day, number))
-                head = f'<meta property="og:url" content="{url}"/><meta property="og:title" content="News {number}"/>'
+                head = f'<meta property="og:url" content="{url}"/>'
+                head += f'<meta property="og:title" content="News {number}"/>'
                 content = f"<html><head>{head}</head><body><p>{text}</p></body></html>".encode()
                 member = tarfile.TarInfo(f"{day}/{number}.html")
                 member.size = len(content)
@@ -222,6 +279,10 @@ def telegram_files(folder):
         if count == 24:
             lines = ["first_url\tsecond_url\tquality"]
             near = [(a, b) for a, b in itertools.combinations(range(24), 2) if b - a < 6]
-            lines += [f"{urls[a]}\t{urls[b]}\t{'OK' if a // 4 == b // 4 else 'BAD'}" for a, b in near]
-            (pairs / f"ru_clustering_{day[4:]}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            lines += [
+                f"{urls[a]}\t{urls[b]}\t{'OK' if a // 4 == b // 4 else 'BAD'}" for a, b in near
+            ]
+            (pairs / f"ru_clustering_{day[4:]}.tsv").write_text(
+                "\n".join(lines) + "\n", encoding="utf-8"
+            )
     return archives, pairs

@@ -1,4 +1,5 @@
-"""Typed parameters from `params/`: what cannot be is a `ParameterError`, one line with file, key and nearest name."""
+"""Typed parameters from `params/`: what cannot be is a `ParameterError`, one line with file, key
+and nearest name."""
 
 import difflib
 import fnmatch
@@ -13,7 +14,7 @@ from ruamel.yaml.error import YAMLError
 from lib.config import paths
 from lib.config.schema import GRIDS, Profile
 
-OTHER_FILES = {"claims", "costs", "deviations", "figures", "hyperparameters", "manifest", "mini_texts", "tables"}
+OTHER_FILES = {"claims", "deviations", "figures", "hyperparameters", "manifest", "tables"}
 Overrides = Mapping[str, Any] | list[str] | str | None
 
 
@@ -44,13 +45,21 @@ def profiles() -> list[str]:
 
 
 def load(
-    name: str, *, overrides: Overrides = None, seeds: Iterable[int] | int | str | None = None, only: str = ""
+    name: str,
+    *,
+    overrides: Overrides = None,
+    seeds: Iterable[int] | int | str | None = None,
+    only: str = "",
 ) -> Profile:
-    """The checked profile `name`, a file in `params/`, with what the caller changes. Raises `ParameterError`.
+    """The checked profile `name`, a file in `params/`, with what the caller changes. Raises
+    `ParameterError`.
 
-    overrides: dotted keys, `{"training.documents": 60}`, assignments, `["training.documents=60"]`, or these as text.
-    seeds: seeds of every student instead of the profile's: `None`, an integer, several, or text such as `"0,1"`.
-    only: variants to run, comma separated, shell patterns on display labels (`"cosine,max-margin;MSE*"`).
+    overrides: dotted keys, `{"training.documents": 60}`, assignments, `["training.documents=60"]`,
+    or these as text.
+    seeds: seeds of every student instead of the profile's: `None`, an integer, several, or text
+    such as `"0,1"`.
+    only: variants to run, comma separated, shell patterns on display labels
+    (`"cosine,max-margin;MSE*"`).
     """
     if name not in profiles():
         raise unknown("profile", name, profiles())
@@ -65,56 +74,78 @@ def load(
         values["only"] = only
     profile = validated(Profile, values, f"override of {where}")
     if profile.name != name:
-        raise ParameterError(f"{where}: name: expected {name!r}, as the file is called, got {profile.name!r}")
-    profile._departures |= {key: value for key, value in profile.flat().items() if before.get(key, ...) != value}
+        raise ParameterError(
+            f"{where}: name: expected {name!r}, as the file is called, got {profile.name!r}"
+        )
+    profile._departures |= {
+        key: value for key, value in profile.flat().items() if before.get(key, ...) != value
+    }
     if name == "published" and profile.departures:
-        raise ParameterError(f"{where}: {[*profile.departures][0]}: what was published has no settings to change")
+        raise ParameterError(
+            f"{where}: {next(iter(profile.departures))}: "
+            "what was published has no settings to change"
+        )
     return profile
 
 
 def _values(name: str) -> Any:
-    """What the file of a profile holds, over the sections and values of the profile that it `extends`, if it does."""
+    """What the file of a profile holds, over the sections and values of the profile that it
+    `extends`, if it does."""
     values = read_yaml(f"{name}.yaml")
     if not isinstance(values, dict) or "extends" not in values:
         return values
     if (other := values.pop("extends")) not in profiles():
-        raise ParameterError(f"params/{name}.yaml: extends: {unknown('profile', other, profiles())}")
+        raise ParameterError(
+            f"params/{name}.yaml: extends: {unknown('profile', other, profiles())}"
+        )
     extended = _values(other)
-    both = [key for key, value in values.items() if isinstance(value, dict) and isinstance(extended.get(key), dict)]
+    both = [
+        key
+        for key, value in values.items()
+        if isinstance(value, dict) and isinstance(extended.get(key), dict)
+    ]
     return extended | values | {key: extended[key] | values[key] for key in both}
 
 
 def grid(name: str) -> dict[str, Any]:
-    """The checked grid `params/grids/<name>.yaml`, what the thesis varied in one section. Raises `ParameterError`."""
+    """The checked grid `params/grids/<name>.yaml`, what the thesis varied in one section. Raises
+    `ParameterError`."""
     file = f"grids/{name}.yaml"
     return validated(GRIDS[name], read_yaml(file), f"params/{file}").model_dump()
 
 
 def matches(name: str, only: str) -> bool:
-    """Whether a model's name matches one of the comma-separated shell patterns of the parameter `only`."""
+    """Whether a model's name matches one of the comma-separated shell patterns of the parameter
+    `only`."""
     return any(fnmatch.fnmatchcase(name, pattern.strip()) for pattern in only.split(","))
 
 
 def check_only(only: str, names: Collection[str]) -> None:
-    """`ParameterError` for a filter of which a pattern matches none of the names that the requested figures show."""
+    """`ParameterError` for a filter of which a pattern matches none of the names that the requested
+    figures show."""
     for pattern in only.split(","):
         if not any(matches(name, pattern) for name in names):
-            raise ParameterError(f"only: no model is called {pattern.strip()!r}; nearest: {nearest(pattern, names)}")
+            raise ParameterError(
+                f"only: no model is called {pattern.strip()!r}; nearest: {nearest(pattern, names)}"
+            )
 
 
 def read_yaml(file: str) -> Any:
-    """What a YAML file of `params/` holds; `ParameterError` with file and line if it is not YAML."""
+    """What a YAML file of `params/` holds; `ParameterError` with file and line if it is not
+    YAML."""
     return _parsed((paths.PARAMS / file).read_bytes(), f"params/{file}")
 
 
 def entries(file: str) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """The entries of a file of `params/` that has one under every key: key, fields, and the place for messages."""
+    """The entries of a file of `params/` that has one under every key: key, fields, and the place
+    for messages."""
     for key, fields in read_yaml(file).items():
         yield key, fields, f"{file}: {key}"
 
 
 def _parsed(text: str | bytes, where: str) -> Any:
-    """The value of a YAML text (version 1.2: `1e-4` is a number, a key that stands twice an error)."""
+    """The value of a YAML text (version 1.2: `1e-4` is a number, a key that stands twice an
+    error)."""
     try:
         return YAML(typ="safe", pure=True).load(text)
     except (YAMLError, RecursionError, TypeError, ValueError) as error:
@@ -134,7 +165,9 @@ def _assignments(overrides: Overrides) -> Mapping[str, Any]:
     for text in overrides if isinstance(overrides, list) else [overrides] if overrides else []:
         key, equals, value = str(text).partition("=")
         if not equals:
-            raise ParameterError(f"override {text!r}: expected key=value, for example training.documents=60")
+            raise ParameterError(
+                f"override {text!r}: expected key=value, for example training.documents=60"
+            )
         values[key] = _parsed(value, f"override {key}")
     return values
 
@@ -145,7 +178,9 @@ def _assign(values: dict[str, Any], key: str, value: Any, where: str) -> None:
     for part in sections:
         values = values.setdefault(part, {})
         if not isinstance(values, dict):
-            raise ParameterError(f"{where}: {key}: unknown key; nearest: {nearest(key, names(Profile))}")
+            raise ParameterError(
+                f"{where}: {key}: unknown key; nearest: {nearest(key, names(Profile))}"
+            )
     values[field] = value
 
 

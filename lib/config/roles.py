@@ -1,12 +1,33 @@
-"""The thesis' tasks and rounds, in its order: the roles that a profile's may play. Those of other names come after."""
+"""The thesis' tasks and rounds, in its order: the roles that a profile's may play. Those of other
+names come after."""
 
 from collections.abc import Iterable, Mapping
 
-CLASSIFICATION = ("ARXIV", "IMDB", "OC", "AAN", "S2ORC", "PAN")  # Sections 4.2 and 5.2.1, as the boxplots count them
+CLASSIFICATION = (
+    "ARXIV",
+    "IMDB",
+    "OC",
+    "AAN",
+    "S2ORC",
+    "PAN",
+)  # Sections 4.2 and 5.2.1, as the boxplots count them
 RETRIEVAL = ("WINES", "GAMES")  # Section 5.2.2
 ROLES = dict.fromkeys(CLASSIFICATION, "classification") | dict.fromkeys(RETRIEVAL, "retrieval")
-ROUNDS = {"1k": 1000, "10k": 10000, "all": None}  # Section 5.3.1: labelled examples, as Figure 5.3 lists them
-TABLE_5_7 = ("ARXIV", "IMDB", "AAN", "OC", "PAN", "S2ORC", "GAMES", "WINES")  # the columns of Chapter 5's scores
+ROUNDS = {
+    "1k": 1000,
+    "10k": 10000,
+    "all": None,
+}  # Section 5.3.1: labelled examples, as Figure 5.3 lists them
+TABLE_5_7 = (
+    "ARXIV",
+    "IMDB",
+    "AAN",
+    "OC",
+    "PAN",
+    "S2ORC",
+    "GAMES",
+    "WINES",
+)  # the columns of Chapter 5's scores
 
 
 def ordered(names: Iterable[str], order: Iterable[str] = tuple(ROLES)) -> list[str]:
@@ -16,7 +37,10 @@ def ordered(names: Iterable[str], order: Iterable[str] = tuple(ROLES)) -> list[s
 
 
 def printed_rounds(rounds: Mapping[str, float | None]) -> dict[str, str]:
-    """Round -> what people read: "25 (1k)" or "25% (1k)" where a profile's examples are not the thesis', else "1k"."""
+    """Round -> what people read: "25 (1k)" or "25% (1k)" where a profile's examples are not the
+    thesis', else "1k"."""
     other = {name: size for name, size in rounds.items() if ROUNDS.get(name, size) != size}
-    sizes = {name: f"{size:.0%}" if size and size < 1 else size or "all" for name, size in other.items()}
+    sizes = {
+        name: f"{size:.0%}" if size and size < 1 else size or "all" for name, size in other.items()
+    }
     return {name: f"{sizes[name]} ({name})" if name in sizes else name for name in rounds}

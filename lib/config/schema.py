@@ -1,9 +1,17 @@
-"""The types of everything in `params/`; what a value means and why it has its default stands there, beside it."""
+"""The types of everything in `params/`; the comments there say what a value means."""
 
 import re
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, RootModel, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    RootModel,
+    model_validator,
+)
 
 from lib.config import roles
 
@@ -20,13 +28,20 @@ Filled = Annotated[tuple[T, ...], Field(strict=False, min_length=1)]
 Texts = Listed[Text]
 
 
-class Settings(BaseModel):  # frozen, no unknown keys, no silent conversion: "0.1" is no number, 1.0 no count
+class Settings(BaseModel):
+    """Frozen, without unknown keys or silent conversion: "0.1" is no number, 1.0 no count."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
 
 
 def _folder(value: Any) -> Any:
     """A plain name is short for a folder without further settings."""
     return {"folder": value} if isinstance(value, str) else value
+
+
+def _listed(value: Any) -> Any:
+    """One text is short for a list of it."""
+    return [value] if isinstance(value, str) else value
 
 
 def _like(pattern: str, form: str) -> AfterValidator:
@@ -41,7 +56,7 @@ def _like(pattern: str, form: str) -> AfterValidator:
 
 
 def _seeds(value: Any) -> Any:
-    """Seeds as notebooks and command lines give them: text such as "0,1", one number, or several."""
+    """Seeds as notebooks and command lines give them: text such as "0,1", a number, or several."""
     if isinstance(value, str):
         try:
             return [int(part) for part in value.split(",")]
@@ -50,13 +65,17 @@ def _seeds(value: Any) -> Any:
     return [value] if isinstance(value, int | float) else value
 
 
-class CorpusFolder(Settings):  # a dataset folder of the corpus; shares are relative to each other
-    folder: Annotated[str, _like(r"[^/.][^/]*\Z", "the name of a folder in the data root")]
+class CorpusFolder(Settings):
+    """A dataset folder of the corpus; shares are relative to each other."""
+
+    folder: Annotated[str, _like(r"[^/.][^/]*\Z", "the name of a folder in a data root")]
     share: Positive = 1.0
     min_tokens: Annotated[int, Field(ge=0)] = 0
 
 
-class CorpusSettings(Settings):  # the distillation corpus: dataset folders and their shares
+class CorpusSettings(Settings):
+    """The distillation corpus: dataset folders and their shares."""
+
     folders: Filled[Annotated[CorpusFolder, BeforeValidator(_folder)]]
     order: Literal["listed", "shuffled"]
     train_documents: Annotated[int, Field(ge=2)]
@@ -68,14 +87,19 @@ class CorpusSettings(Settings):  # the distillation corpus: dataset folders and 
         return tuple(entry.folder for entry in self.folders)
 
 
-class TaskFolder(Settings):  # where a task lies; its cross-validation folds where it has no validation split
+class TaskFolder(Settings):
+    """Where a task is, its folds if it has no validation split, and how many texts to keep."""
+
     folder: Annotated[str, _like(r"[^/.][^/]*/[^/.][^/]*\Z", "<folder>/<task>")]
     folds: Annotated[int, Field(ge=2)] | None = None
-    texts: Annotated[int, Field(ge=4)] | None = None  # at most so many, those that most examples use
+    texts: Annotated[int, Field(ge=4)] | None = None  # those that most examples use
 
 
-class TaskSettings(Settings):  # the evaluation tasks by name, and how they are cut down
-    folders: dict[Text, Annotated[TaskFolder, BeforeValidator(_folder)]]  # none: students are judged without labels
+class TaskSettings(Settings):
+    """The evaluation tasks by name, and how they are cut down."""
+
+    # Without any, students are judged without labels.
+    folders: dict[Text, Annotated[TaskFolder, BeforeValidator(_folder)]]
     limit: Count
     seed: Seed
 
@@ -85,7 +109,9 @@ class TaskSettings(Settings):  # the evaluation tasks by name, and how they are 
         return tuple(roles.ordered(self.folders))
 
 
-class MiniBuild(Settings):  # how the dataset folders of mini are made from the files inside gensim
+class MiniBuild(Settings):
+    """How the dataset folders of mini are made from the files inside gensim."""
+
     builder: Literal["mini"]
     documents: Annotated[int, Field(ge=4)]
     topic_passages: Annotated[int, Field(ge=2)]
@@ -97,17 +123,24 @@ class MiniBuild(Settings):  # how the dataset folders of mini are made from the 
 
 
 # A file of the hub counts with its commit only: what a branch holds changes.
-_PINNED = _like(r"(?!hf://)|[^@]*@[^/]{40}(/|$)", "the pinned hf://datasets/<id>@<40 hex digits>/<files>")
+_PINNED = _like(
+    r"(?!hf://)|[^@]*@[^/]{40}(/|$)", "the pinned hf://datasets/<id>@<40 hex digits>/<files>"
+)
 
 
-class ThesisBuild(Settings):  # from which files the dataset folders of thesis are made
+class ThesisBuild(Settings):
+    """From which files the dataset folders of thesis are made."""
+
     builder: Literal["thesis"]
     wikipedia: Filled[Annotated[Text, _PINNED]]
     news: Filled[Annotated[Text, _PINNED]]
-    tasks: dict[Text, dict[Text, Annotated[Text, _PINNED]]]  # {role: {split or file: place of the hub or URL}}
+    # {role: {split or file: place of the hub or URL}}
+    tasks: dict[Text, dict[Text, Annotated[Text, _PINNED]]]
 
 
-class StructuralTeacherSettings(Settings):  # SBERT
+class StructuralTeacherSettings(Settings):
+    """SBERT."""
+
     model: Text
     revision: Text | None = None
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
@@ -115,7 +148,9 @@ class StructuralTeacherSettings(Settings):  # SBERT
     batch_size: Count
 
 
-class ContextualTeacherSettings(Settings):  # Paragraph Vector's fixed hyperparameters; the grid's are in grids/pv.yaml
+class ContextualTeacherSettings(Settings):
+    """Paragraph Vector's fixed hyperparameters; the grid's are in grids/pv.yaml."""
+
     documents: Count | None
     seed: Seed
     epochs: Count
@@ -129,7 +164,9 @@ class ContextualTeacherSettings(Settings):  # Paragraph Vector's fixed hyperpara
     dbow_words: bool
 
 
-class StudentSettings(Settings):  # the student's architecture and where its weights start
+class StudentSettings(Settings):
+    """The student's architecture and where its weights start."""
+
     base: Literal["encoder", "longformer"]
     model: Text
     revision: Text | None = None
@@ -138,7 +175,9 @@ class StudentSettings(Settings):  # the student's architecture and where its wei
     max_positions: Count
 
 
-class TrainingSettings(Settings):  # how every student of Chapter 4 is trained
+class TrainingSettings(Settings):
+    """How every student of Chapter 4 is trained."""
+
     documents: Annotated[int, Field(ge=2)]
     batch_size: Annotated[int, Field(ge=2)]
     cca_batch_size: Annotated[int, Field(ge=2)]
@@ -155,12 +194,13 @@ class TrainingSettings(Settings):  # how every student of Chapter 4 is trained
     checkpoint_every: Count
     length_bucket: Count
     max_structural_len: Count
-    negatives: Count | None
     contextual_features: Literal["raw", "standardized"]
     contextual_rows: Literal["own", "dealt"]
 
 
-class HeadSettings(Settings):  # the classification heads of the evaluation
+class HeadSettings(Settings):
+    """The classification heads of the evaluation."""
+
     hidden: Count
     dropout: Share
     epochs: Count
@@ -176,22 +216,30 @@ class HeadSettings(Settings):  # the classification heads of the evaluation
     repeats: Count
 
 
-class SoftCCASettings(Settings):  # the contextual loss
+class SoftCCASettings(Settings):
+    """The contextual loss."""
+
     beta: Share
     delta: NonNegative
     form: Literal["code", "printed"]
 
 
-class FinalSettings(Settings):  # Chapter 5: longer training, and evaluation with three amounts of labelled data
+class FinalSettings(Settings):
+    """Chapter 5: longer training, and evaluation with three amounts of labelled data."""
+
     documents: Annotated[int, Field(ge=2)]
     learning_rate: Positive
     accumulation: Count
     warmup_updates: Annotated[int, Field(ge=0)]
     contextual_seed: Seed
-    rounds: Annotated[dict[Text, Count | Annotated[float, Field(gt=0, lt=1)] | None], Field(min_length=1)]
+    rounds: Annotated[
+        dict[Text, Count | Annotated[float, Field(gt=0, lt=1)] | None], Field(min_length=1)
+    ]
 
 
-class NewsSettings(Settings):  # the second paper: events, texts to distil on, training of its students
+class NewsSettings(Settings):
+    """The second paper: events, texts to distil on, training of its students."""
+
     events: Annotated[str, Field(pattern=r"^[^/.][^/]*/[^/.][^/]*$")]
     positives: Annotated[float, Field(gt=0, lt=1)]
     texts: Filled[Text]
@@ -204,22 +252,28 @@ class NewsSettings(Settings):  # the second paper: events, texts to distil on, t
     triplets: Count | None
     tuned_teacher: bool
     rates: dict[
-        Literal["LSTM", "GRU", "RNN", "Transformer", "CNN-1", "CNN-2", "FFN", "bag", "other", "tokens"], Positive
+        Literal[
+            "LSTM", "GRU", "RNN", "Transformer", "CNN-1", "CNN-2", "FFN", "bag", "other", "tokens"
+        ],
+        Positive,
     ]
     patience: Count
     plateau_patience: Annotated[int, Field(ge=0)]
 
 
-class Profile(Settings):  # everything that scales an experiment; `lib.config.profiles.load` makes it
+class Profile(Settings):
+    """Everything that scales an experiment; `lib.config.profiles.load` makes it."""
+
     name: Text
     offline: bool
-    data_root: Text | None
+    data_roots: Annotated[Texts, BeforeValidator(_listed)]  # "built": what `build` writes
     seeds: Annotated[Filled[Seed], BeforeValidator(_seeds)]
     reference_seeds: Annotated[tuple[Seed, ...], Field(strict=False, min_length=2)]
     width: Annotated[float, Field(gt=0, le=4)]
     only: str
     max_variants: Count | None
-    repeated: Literal["compared", "references"] = "compared"  # students that run with the reference seeds
+    # Students that run with the reference seeds.
+    repeated: Literal["compared", "references"] = "compared"
     row_order: Literal["published", "ours"] = "published"  # of boxplots
     shown: Texts = ()  # the labels of a run that asks for none; all if there are none
     build: Annotated[MiniBuild | ThesisBuild, Field(discriminator="builder")] | None
@@ -241,11 +295,16 @@ class Profile(Settings):  # everything that scales an experiment; `lib.config.pr
         for key, values in (("seeds", self.seeds), ("corpus.folders", self.corpus.names)):
             if len(set(values)) < len(values):
                 raise ValueError(f"{key}: expected each once, got {', '.join(map(str, values))}")
-        there, used = self.corpus.train_documents, {"training": self.training.documents, "final": self.final.documents}
-        if more := [f"{section}.documents={wanted}" for section, wanted in used.items() if wanted > there]:
-            raise ValueError(f"corpus.train_documents={there} is less than {' and '.join(more)}: lower that, too")
-        if self.training.documents < (size := max(self.training.batch_size, self.training.cca_batch_size)):
-            raise ValueError(f"training.documents={self.training.documents} do not fill a batch of {size}")
+        there = self.corpus.train_documents
+        used = {"training": self.training.documents, "final": self.final.documents}
+        more = [f"{key}.documents={wanted}" for key, wanted in used.items() if wanted > there]
+        if more:
+            told = f"is less than {' and '.join(more)}: lower that, too"
+            raise ValueError(f"corpus.train_documents={there} {told}")
+        size = max(self.training.batch_size, self.training.cca_batch_size)
+        if self.training.documents < size:
+            told = f"do not fill a batch of {size}"
+            raise ValueError(f"training.documents={self.training.documents} {told}")
         return self
 
     @property
@@ -259,48 +318,66 @@ class Profile(Settings):  # everything that scales an experiment; `lib.config.pr
 
     def reseeded(self, seed: int) -> Self:
         """The profile in which Paragraph Vectors are trained with a seed that is `seed` higher."""
-        return self.changed("contextual_teacher", seed=(self.contextual_teacher.seed + seed) % 2**32)
+        return self.changed(
+            "contextual_teacher", seed=(self.contextual_teacher.seed + seed) % 2**32
+        )
 
     def flat(self) -> dict[str, Any]:
         """The profile as dotted key -> plain value; a field that holds a mapping is one value."""
         values: dict[str, Any] = {}
         for key, value in self.model_dump(mode="json").items():
             inner = isinstance(getattr(self, key), Settings)
-            values |= {f"{key}.{field}": part for field, part in value.items()} if inner else {key: value}
+            values |= (
+                {f"{key}.{field}": part for field, part in value.items()} if inner else {key: value}
+            )
         return values
 
 
-class MaxMarginGrid(Settings):  # distances times gammas
+class MaxMarginGrid(Settings):
+    """Distances times gammas."""
+
     distances: Listed[Literal["MSE", "cosine"]]
     gammas: Listed[Positive]
 
 
-class StructuralGrid(Settings):  # Section 4.4
+class StructuralGrid(Settings):
+    """Section 4.4."""
+
     losses: Texts  # which losses there are `lib.distillation.variants` knows
     max_margin: MaxMarginGrid
     reference: Filled[Text]
 
 
-class ProjectionGroup(Settings):  # all pairs of projections for one contextual teacher
+class ProjectionGroup(Settings):
+    """All pairs of projections for one contextual teacher."""
+
     dimension: Text  # the end of the teacher's short name
     student: Texts
     contextual: Texts
 
 
-class WeightingGrid(Settings):  # Section 4.5.3, Table 4.9
+class WeightingGrid(Settings):
+    """Section 4.5.3, Table 4.9."""
+
     max_structural_len: Listed[Literal["384", "None"]]
     lam: Listed[Share]
 
 
-class ParagraphVectorGrid(Settings):  # Section 4.5.1, Table 4.5
+class ParagraphVectorGrid(Settings):
+    """Section 4.5.1, Table 4.5."""
+
     architectures: Listed[Literal["DM", "DBOW"]]
     dimensions: Listed[Count]
     preprocessing: Listed[Literal["stem", "lowercase", "None"]]
     min_count: Listed[Literal["2", "10%"]]
-    compound: dict[Literal["dm", "dbow"], Texts]  # the three best of each; every pair of them is a compound
+    compound: dict[
+        Literal["dm", "dbow"], Texts
+    ]  # the three best of each; every pair of them is a compound
 
 
-class BeyondGrid(Settings):  # what is compared beyond Chapter 4's grids, models by name and identity
+class BeyondGrid(Settings):
+    """What is compared beyond Chapter 4's grids, models by name and identity."""
+
     final: dict[Text, Text]
     drafts: dict[Text, Text]
     twins: dict[Text, Text]
@@ -312,6 +389,8 @@ class BeyondGrid(Settings):  # what is compared beyond Chapter 4's grids, models
 
 
 # Section 4.5.2, Tables 4.6 to 4.8
-ProjectionGrid = RootModel[dict[Literal["only-contextual", "cosine", "mm-MSE"], Listed[ProjectionGroup]]]
+ProjectionGrid = RootModel[
+    dict[Literal["only-contextual", "cosine", "mm-MSE"], Listed[ProjectionGroup]]
+]
 GRIDS: dict[str, type[BaseModel]] = {"structural": StructuralGrid, "projections": ProjectionGrid}
 GRIDS |= {"weighting": WeightingGrid, "pv": ParagraphVectorGrid, "beyond": BeyondGrid}

@@ -1,1 +1,1 @@
-"""Dataset folders, the one way texts and tasks come in, and the distillation corpus drawn from them."""
+"""Dataset folders, their tasks, the corpus drawn from them, and the builders that write them."""

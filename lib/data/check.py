@@ -1,12 +1,17 @@
-"""`python -m lib.data.check <root or dataset folder>`: what dataset folders hold, with what a reader of results should
-know (`note`), what must be mended first (`error`, one of each file), and the sizes that `lib.train --data` takes with
-what they cost (`suggested`). Exit code 2 if there is an error, or nothing to train on."""
+"""`python -m lib.data.check <root or dataset folder>`: what dataset folders hold.
+
+A `note` is what a reader of results should know, an `error` what must be mended first, one of each
+file. `suggested` are the sizes that `lib.train --data` takes, with what they cost. Exit code 2 if
+there is an error, or nothing to train on.
+"""
 
 import argparse
+import difflib
 import itertools
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,82 +19,183 @@ try:
     import numpy as np
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-    from lib.config.profiles import nearest, unknown
     from lib.data import task_files
-    from lib.data.dataset_folder import Documents, content, json_lines
+    from lib.data.dataset_folder import Documents, content, read_json_lines
+    from lib.data.written_once import SEAL
 except ModuleNotFoundError as missing:
-    raise SystemExit(f"{missing}: run ./run_all.sh --setup once, then . .venv/bin/activate") from None
+    told = "run ./run_all.sh --setup once, then . .venv/bin/activate"
+    raise SystemExit(f"{missing}: {told}") from None
 
-FILES = "README.md tasks documents documents.jsonl documents.jsonl.gz documents.jsonl.xz".split()
-TASK_FILES = "train.jsonl validation.jsonl test.jsonl relevant.json clusters.jsonl".split()
+FILES = ["README.md", "tasks", "documents", "documents.jsonl", "documents.jsonl.gz"]
+FILES += ["documents.jsonl.xz", SEAL]
+TASK_FILES = ["train.jsonl", "validation.jsonl", "test.jsonl", "relevant.json", "clusters.jsonl"]
 LEAST = 8  # documents to train on and to hold out, together
-TRAINED, TEXTS = 1_000_000, 1000  # words to train on and texts of a task, at most: minutes, not hours
+TRAINED = 1_000_000  # words to train on, at most: minutes, not hours
+TEXTS = 1000  # of a task, at most
 READ = 3000  # words that fill the 4,096 tokens of a student of `lab`, about
-REMEDY = "give the task a small test.jsonl, or judge by others (`--task <names>`) or without labels (`--task` alone)"
+REMEDY = (
+    "give the task a small test.jsonl, or judge by others (`--task <names>`) "
+    "or without labels (`--task` alone)"
+)
 ENGLISH = 0.15  # share of function words below which a text is hardly English, where it is some .45
+TOKENS = 1.35  # of a word
+EMBEDDED, CHUNKS_EMBEDDED = 7500, 3000  # tokens a second of a core: a student, the teacher's chunks
+
+
+@dataclass
+class _Judges:
+    """Tasks to judge by: their settings, which texts they are tested on, and what is left out."""
+
+    entries: dict[str, dict[str, Any]] = field(default_factory=dict)
+    tested: set[int] = field(default_factory=set)  # contents
+    texts: int = 0
+    clusterings: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Documents:
+    """Documents to train on: how many each folder adds, and the lengths of all in words."""
+
+    shares: dict[str, int] = field(default_factory=dict)
+    lengths: list[int] = field(default_factory=list)
+    in_tests: int = 0
+
+    @property
+    def usable(self) -> int:
+        return sum(self.shares.values())
 
 
 def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str, Any], str, int]:
-    """Changes to the profile `lab` for what is there; what they come to, for a person; the bytes they write, at most.
-    tasks: `<folder>/<task>`, None for all; of clusterings none. `ValueError` where no class of a task has an example
-    for each fold, and with fewer than `LEAST` documents that no task is tested on."""
-    folders, entries, tested, judged = _folders(path), {}, set[int](), 0
-    places = {f"{folder.name}/{task.name}": task for folder in folders for task in sorted(folder.glob("tasks/[!.]*"))}
-    for name in (names := [*(places if tasks is None else tasks)]):
-        if name not in places:
-            raise unknown("task", name, places)
-        if task_files.kind(places[name]) == "clustering":
-            continue
-        task = task_files.fewer_texts(_read(places[name]), TEXTS, seed=42)
-        if task.folds and max(sizes := np.bincount(task.labels["train"]).tolist()) < task.folds:
-            told = f"the smallest class, {task.classes[np.argmin(sizes)]!r:.40}, has {_counted(min(sizes), 'example')}"
-            raise ValueError(f"{name}: no class has {task.folds} examples, one for each fold, {told}: {REMEDY}")
-        entries[name] = {"folder": name, "folds": task.folds, "texts": TEXTS}
-        tested |= {content(task.texts[text_id]) for text_id in task.held_out()}
-        judged += len(task.texts)
-    shares, lengths, contents = {}, list[int](), list[int]()
+    """Sizes for the profile `lab` that follow from what is there.
+
+    Parameters
+    ----------
+    path : Path
+        A dataset folder, or a folder of them.
+    tasks : iterable of `<folder>/<task>`, optional
+        Tasks to judge by, without clusterings; None for all.
+
+    Returns
+    -------
+    Changes to the profile {dotted key: value}; what they come to, for a person; the bytes that
+    they write, at most.
+
+    Raises
+    ------
+    ValueError
+        No class of a task has an example for each fold, or fewer than `LEAST` documents are left
+        that no task is tested on.
+    """
+    folders = _find_folders(path)
+    judges = _choose_tasks(folders, tasks)
+    documents = _count_documents(folders, judges.tested)
+    words = np.minimum(documents.lengths, READ)
+    held_out = max(2, min(documents.usable // 5, 100))
+    left = documents.usable - held_out
+    trained = max(6, min(left, int(TRAINED / max(np.mean(words), 1))))
+    repeated = len(words) - documents.usable - documents.in_tests
+    counts = {
+        "in tests": documents.in_tests,
+        "without text or repeating another": repeated,
+        f"beyond {TRAINED:,} words": left - trained,
+    }
+    reasons = [f"{count} {reason}" for reason, count in counts.items() if count > 0]
+    left_out = ", ".join(reasons) or "none"
+    if documents.usable < LEAST:
+        told = f"{documents.usable} of {len(words)} documents can be trained on, expected {LEAST}"
+        remedy = f": {REMEDY}" if documents.in_tests else ""
+        raise ValueError(f"{path}: {told} (left out: {left_out}){remedy}")
+    corpus = [{"folder": name, "share": share} for name, share in documents.shares.items() if share]
+    changes = {
+        "build": None,
+        "data_roots": [str(folders[0].parent)],
+        "corpus.folders": corpus,
+        "tasks.folders": judges.entries,
+        "corpus.train_documents": left,
+        "corpus.validation_documents": held_out,
+        "training.documents": trained,
+        "final.documents": trained,
+        "training.cca_batch_size": min(50, trained),
+        "training.checkpoint_every": 5,
+    }
+    compared = min(held_out + len(judges.tested), 300) + judges.texts
+    minutes = _estimate_minutes(documents.lengths, words, trained, compared)
+    # Weights, texts, token ids, embeddings.
+    size = 300_000_000 + 30 * int(words.sum()) + 4000 * (trained + judges.texts)
+    by = [_count(len(judges.entries), "task")]
+    by += [f"not the clustering {name}" for name in judges.clusterings]
+    told = f"train on {trained} documents, hold out {held_out} (left out: {left_out})"
+    cost = f"some {_count(minutes, 'minute')} of a core, {size / 1e9:.1f} GB"
+    return changes, f"{told}, judge by {', '.join(by)}: {cost}", size
+
+
+def _choose_tasks(folders: list[Path], names: Iterable[str] | None) -> _Judges:
+    places = {}
     for folder in folders:
-        documents = Documents(folder.parent, folder.name)
-        lengths += [len(document.text.split()) for document in documents]
-        shares[folder.name] = len({*documents.contents.tolist()} - {0, *tested, *contents})
-        contents += documents.contents.tolist()
-    words = np.minimum(lengths, READ)
-    usable, in_tests = sum(shares.values()), sum(each in tested for each in contents)
-    held_out = max(2, min(usable // 5, 100))
-    trained = max(6, min(usable - held_out, int(TRAINED / max(np.mean(words), 1))))
-    counts = {"in tests": in_tests, "without text or repeating another": len(words) - usable - in_tests}
-    counts[f"beyond {TRAINED:,} words"] = usable - held_out - trained
-    left_out = ", ".join(f"{count} {reason}" for reason, count in counts.items() if count > 0) or "none"
-    if usable < LEAST:
-        told = f"{usable} of {len(words)} documents can be trained on, expected {LEAST} (left out: {left_out})"
-        raise ValueError(f"{path}: {told}" + f": {REMEDY}" * (in_tests > 0))
-    corpus = [{"folder": name, "share": share} for name, share in shares.items() if share]
-    changes = {"build": None, "data_root": str(folders[0].parent), "corpus.folders": corpus, "tasks.folders": entries}
-    changes |= {"corpus.train_documents": usable - held_out, "corpus.validation_documents": held_out}
-    changes |= {f"{part}.documents": trained for part in ("training", "final")}
-    changes |= {"training.cca_batch_size": min(50, trained), "training.checkpoint_every": 5}
-    # A core embeds 7,500 tokens a second in float32, 1.35 a word; training and table take six times that and a start.
-    # The mean of the teacher's chunks goes on where the student stops reading, with 3,000 tokens a second.
-    compared = min(held_out + len(tested), 300) + judged
-    minutes = 0.5 + 6 * 1.35 * np.mean(words) * (trained + compared) / 7500 / 60
-    minutes += 1.35 * (np.mean(lengths) - np.mean(words)) * compared / 3000 / 60
-    size = 300_000_000 + 30 * int(words.sum()) + 4000 * (trained + judged)  # weights, texts, token ids, embeddings
-    told = f"train on {trained} documents, hold out {held_out} (left out: {left_out}), judge by "
-    told += ", ".join([_counted(len(entries), "task"), *(f"not the clustering {n}" for n in names if n not in entries)])
-    return changes, f"{told}: some {_counted(max(1, round(minutes)), 'minute')} of a core, {size / 1e9:.1f} GB", size
+        for place in sorted(folder.glob("tasks/[!.]*")):
+            places[f"{folder.name}/{place.name}"] = place
+    judges = _Judges()
+    for name in places if names is None else names:
+        if name not in places:
+            raise ValueError(f"unknown task {name!r}; nearest: {_find_nearest(name, places)}")
+        if task_files.kind(places[name]) == "clustering":
+            judges.clusterings.append(name)
+            continue
+        task = task_files.limit_texts(_read(places[name]), TEXTS, seed=42)
+        if task.folds:
+            _check_folds(name, task)
+        judges.entries[name] = {"folder": name, "folds": task.folds, "texts": TEXTS}
+        judges.tested |= {content(task.texts[text_id]) for text_id in task.held_out()}
+        judges.texts += len(task.texts)
+    return judges
 
 
-def _read(path: Path) -> task_files.Task:
+def _check_folds(name: str, task: task_files.Task) -> None:
+    sizes = np.bincount(task.labels["train"]).tolist()
+    if max(sizes) < task.folds:
+        smallest = task.classes[np.argmin(sizes)]
+        told = f"the smallest class, {smallest!r:.40}, has {_count(min(sizes), 'example')}"
+        wrong = f"no class has {task.folds} examples, one for each fold"
+        raise ValueError(f"{name}: {wrong}, {told}: {REMEDY}")
+
+
+def _count_documents(folders: list[Path], tested: set[int]) -> _Documents:
+    counted, seen = _Documents(), set[int]()
+    for folder in folders:
+        documents = Documents(folder)
+        contents = documents.contents.tolist()
+        counted.lengths += [len(document.text.split()) for document in documents]
+        counted.shares[folder.name] = len({*contents} - {0} - tested - seen)
+        counted.in_tests += sum(each in tested for each in contents)
+        seen.update(contents)
+    return counted
+
+
+def _estimate_minutes(lengths: list[int], words: np.ndarray, trained: int, compared: int) -> int:
+    """Minutes of a core, at least one; `compared` texts are embedded by all that are judged.
+
+    Training and the table take six times what embedding takes, and a start. The mean of the
+    teacher's chunks reads on where a student stops.
+    """
+    read = TOKENS * np.mean(words) * (trained + compared)
+    unread = TOKENS * (np.mean(lengths) - np.mean(words)) * compared
+    seconds = 30 + 6 * read / EMBEDDED + unread / CHUNKS_EMBEDDED
+    return max(1, round(seconds / 60))
+
+
+def _read(folder: Path) -> task_files.Task:
     """With five folds where there is nothing but train to test on, as a profile may say."""
-    folded = (path / "train.jsonl").is_file() and not (path / "test.jsonl").is_file()
+    folded = (folder / "train.jsonl").is_file() and not (folder / "test.jsonl").is_file()
     try:
-        return task_files.read(path, 5 if folded else None)
-    except ValueError as error:  # a class of one example, too, has no tenth to give
-        more = ", or label a second example where a class has one" * ("add validation.jsonl" in str(error))
-        raise ValueError(f"{error}{more}") from error
+        return task_files.read_task(folder, folds=5 if folded else None, seed=42)
+    except ValueError as error:
+        if "add validation.jsonl" in str(error):  # a class of one example, too, has none to give
+            more = "or label a second example where a class has one"
+            raise ValueError(f"{error}, {more}") from error
+        raise
 
 
-def _folders(path: Path) -> list[Path]:
+def _find_folders(path: Path) -> list[Path]:
     """The dataset folders in `path`, or `path` if it is one."""
     marks = ("documents*", "*/documents*", "tasks", "*/tasks")
     folders = sorted({place.parent for mark in marks for place in path.glob(mark)})
@@ -100,83 +206,133 @@ def _folders(path: Path) -> list[Path]:
 
 
 def findings(path: Path, tasks: Iterable[str] | None = None) -> Iterator[str]:
-    """Lines on every dataset folder in `path`, or on `path` if it is one, and on the tasks asked for (None: all)."""
-    for folder in _folders(path):
-        wrong = False
-        for place in (folder, *sorted(folder.glob("tasks/[!.]*"))):
-            name = folder.name if place == folder else f"{folder.name}/{place.name}"
-            if place != folder and tasks is not None and name not in tasks:
-                continue
-            try:
-                lines = [] if wrong else [*(_documents if place == folder else _task)(place)]
-            except ValueError as error:
-                lines, wrong = [f"error: {error}"], place == folder
-            lines += _unread("", [file.name for file in place.glob("[!.]*")], FILES if place == folder else TASK_FILES)
-            yield from (" ".join(f"{name}: {line}".split())[:500] for line in lines)  # an id or label is any text
+    """Lines on every dataset folder in `path`, and on the tasks asked for (None: all)."""
+    for folder in _find_folders(path):
+        readable = True
+        lines = []
+        try:
+            lines += _describe_documents(folder)
+        except ValueError as error:
+            lines, readable = [f"error: {error}"], False
+        lines += _list_unread("", _list_names(folder), FILES)
+        yield from (_one_line(folder.name, line) for line in lines)
+        for place in sorted(folder.glob("tasks/[!.]*")):
+            name = f"{folder.name}/{place.name}"
+            if tasks is None or name in tasks:
+                lines = _describe_task(place) if readable else []
+                lines += _list_unread("", _list_names(place), TASK_FILES)
+                yield from (_one_line(name, line) for line in lines)
 
 
-def _unread(what: str, names: Iterable[str], read: Iterable[str]) -> list[str]:
-    return [f"note: {what}{name!r} is not read; nearest: {nearest(name, read)}" for name in sorted({*names} - {*read})]
+def _one_line(name: str, line: str) -> str:
+    return " ".join(f"{name}: {line}".split())[:500]  # an id or label is any text
 
 
-def _documents(folder: Path) -> Iterator[str]:
-    documents = Documents(folder.parent, folder.name)
-    texts = ((document.text.lower().split(), bool(document.group)) for document in documents)
-    rows = [(len(text), sum(word in ENGLISH_STOP_WORDS for word in text), group) for text, group in texts]
+def _list_names(folder: Path) -> list[str]:
+    return [file.name for file in folder.glob("[!.]*")]
+
+
+def _list_unread(what: str, names: Iterable[str], read: Iterable[str]) -> list[str]:
+    unread = sorted({*names} - {*read})
+    return [
+        f"note: {what}{name!r} is not read; nearest: {_find_nearest(name, read)}" for name in unread
+    ]
+
+
+def _find_nearest(name: str, valid: Iterable[str]) -> str:
+    return (difflib.get_close_matches(name, sorted(valid), n=1, cutoff=0.0) or ["(none)"])[0]
+
+
+def _describe_documents(folder: Path) -> list[str]:
+    documents = Documents(folder)
+    rows = []
+    for document in documents:
+        text = document.text.lower().split()
+        function_words = sum(word in ENGLISH_STOP_WORDS for word in text)
+        rows.append((len(text), function_words, bool(document.group)))
     words, function_words, grouped = np.array(rows).T
     lengths = f"{min(words)} to {max(words)} words, half of them up to {np.median(words):.0f}"
-    yield f"{_counted(len(words), 'document')} of {lengths}; {sum(grouped)} with a group"
-    empty, firsts = documents.contents == 0, np.unique(documents.contents, return_index=True)[1]
+    lines = [f"{_count(len(words), 'document')} of {lengths}; {sum(grouped)} with a group"]
+    empty = documents.contents == 0
+    firsts = np.unique(documents.contents, return_index=True)[1]
+    repeated = ~empty & ~np.isin(range(len(words)), firsts)
+    foreign = (words > 20) & (function_words < ENGLISH * words)
     notes = {
         f"longer than some {READ} words, where a student of `lab` stops reading": words > READ,
-        "with hardly a word like 'the'; `lab` knows English alone": (words > 20) & (function_words < ENGLISH * words),
+        "with hardly a word like 'the'; `lab` knows English alone": foreign,
         "without text, left out": empty,
-        "with the text of an earlier one, taken once": ~empty & ~np.isin(range(len(words)), firsts),
+        "with the text of an earlier one, taken once": repeated,
     }
     for note, chosen in notes.items():
-        if rows := np.flatnonzero(chosen).tolist():
-            yield f"note: {_counted(len(rows), 'document')} {note}: {', '.join(documents[row].id for row in rows[:3])}"
+        numbers = np.flatnonzero(chosen).tolist()
+        if numbers:
+            ids = ", ".join(documents[number].id for number in numbers[:3])
+            lines.append(f"note: {_count(len(numbers), 'document')} {note}: {ids}")
     if documents.files[0].suffix != ".parquet":
-        names = itertools.chain.from_iterable(row for _, row in json_lines(documents.files[0]))
-        yield from _unread("field ", names, ("id", "text", "title", "group"))
+        names = itertools.chain.from_iterable(row for _, row in read_json_lines(documents.files[0]))
+        lines += _list_unread("field ", names, ("id", "text", "title", "group"))
+    return lines
 
 
-def _task(folder: Path) -> Iterator[str]:
-    task = _read(folder)
-    told = f", {_counted(len(task.relevant), 'source')}" * bool(task.relevant)
-    told += ": no test.jsonl, so five folds of train serve" * bool(task.folds)
-    yield f"{task.kind} of {_counted(len(task.texts), 'document')}{told}"
+def _describe_task(folder: Path) -> list[str]:
+    """Its sizes and notes, or the one error that it has."""
+    try:
+        task = _read(folder)
+    except ValueError as error:
+        return [f"error: {error}"]
+    parts = [f"{task.kind} of {_count(len(task.texts), 'document')}"]
+    if task.relevant:
+        parts.append(f", {_count(len(task.relevant), 'source')}")
+    if task.folds:
+        parts.append(": no test.jsonl, so five folds of train serve")
+    lines = ["".join(parts)]
     for split, labels in task.labels.items():
         sizes = Counter(task.classes[label] for label in labels).most_common()
-        told = ", ".join(f"{name} {size}" for name, size in sizes[:3])
-        yield f"{split}: {_counted(len(labels), 'example')}, {_counted(len(sizes), 'class')}: {told}"
-        if few := [name for name, size in sizes if size < (task.folds or 0)]:
-            yield f"note: {_counted(len(few), 'class')} with fewer examples than folds: {', '.join(few[:3])}"
-        others = [label for other in task.labels if other != split for label in task.labels[other]]
-        if alone := [task.classes[label] for label in np.setdiff1d(labels, others) if others]:
-            yield f"note: {_counted(len(alone), 'class')} in {split} alone: {', '.join(alone[:3])}"
-    yield from (f"note: {note}" for note in task.notes)
+        largest = ", ".join(f"{name} {size}" for name, size in sizes[:3])
+        counts = f"{_count(len(labels), 'example')}, {_count(len(sizes), 'class')}"
+        lines.append(f"{split}: {counts}: {largest}")
+        few = [name for name, size in sizes if size < (task.folds or 0)]
+        if few:
+            told = f"{_count(len(few), 'class')} with fewer examples than folds"
+            lines.append(f"note: {told}: {', '.join(few[:3])}")
+        others = set[int]().union(*(task.labels[name] for name in task.labels if name != split))
+        alone = [task.classes[label] for label in sorted({*labels} - others) if others]
+        if alone:
+            told = f"{_count(len(alone), 'class')} in {split} alone"
+            lines.append(f"note: {told}: {', '.join(alone[:3])}")
+    return lines + [f"note: {note}" for note in task.notes]
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" + ("es" if noun.endswith("s") else "s") * (count != 1)
+def _count(count: int, noun: str) -> str:
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count} {noun}es" if noun.endswith("s") else f"{count} {noun}s"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the findings; 2 if one of them is an error, or nothing can be trained on."""
-    parser = argparse.ArgumentParser(prog="python -m lib.data.check", description="Check dataset folders.")
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.data.check", description="Check dataset folders."
+    )
     parser.add_argument("path", type=Path, help="a dataset folder, or a folder of them")
-    path, errors, failed = parser.parse_args(arguments).path.resolve(), 0, "error:"
+    path = parser.parse_args(arguments).path.resolve()
+    errors = 0
     try:
         for line in findings(path):
             errors += ": error: " in line
             print(line)
-        failed = "suggested: nothing,"
-        print(f"suggested: {'first mend the errors' if errors else suggested(path)[1]}")
     except (ValueError, OSError) as error:
-        print(failed, error, file=sys.stderr)
-        errors += 1
-    return 2 if errors else 0
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if errors:
+        print("suggested: first mend the errors")
+        return 2
+    try:
+        print(f"suggested: {suggested(path)[1]}")
+    except (ValueError, OSError) as error:
+        print(f"suggested: nothing, {error}", file=sys.stderr)
+        return 2
+    return 0
 
 
 if __name__ == "__main__":

@@ -4,111 +4,30 @@ import json
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
-from lib.config.schema import Profile
-from lib.data import sources, task_files
-from lib.data.dataset_folder import Document, Documents, content
+from lib.config.schema import CorpusSettings
+from lib.data.dataset_folder import Document, Documents
 
 _BATCH = 1000  # documents whose tokens are counted at once: bounds memory
-# As arrays that can be kept: "train" and "validation" (documents, 2), folder and row, and "left_out", JSON.
+# As arrays that can be kept: "train" and "validation" (documents, 2), folder and row, and
+# "left_out", JSON.
 Selection = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Corpus:
-    """Documents for training, documents for watching it, and how many of each folder were left out, by reason."""
+class PickedDocuments(Sequence[Document]):
+    """Documents of several folders, read from disk when they are asked for.
 
-    train: Sequence[Document]
-    validation: Sequence[Document]
-    left_out: Mapping[str, Mapping[str, int]]
-
-
-def read(profile: Profile, selection: Selection | None = None) -> Corpus:
-    """The corpus of a profile, its documents read from disk when they are asked for.
-
-    selection: an earlier result of `select`, which takes long where `min_tokens` counts tokens.
+    Attributes
+    ----------
+    folders : list of Documents
+    picks : (documents, 2) int64
+        The folder and the row of each.
     """
-    selection = selection or select(profile)
-    folders = [Documents(sources.root(profile), name) for name in profile.corpus.names]
-    train, validation = (_Picked(folders, selection[split]) for split in ("train", "validation"))
-    return Corpus(train, validation, json.loads(str(selection["left_out"])))
-
-
-def select(profile: Profile, tokenizer: Callable[[], Callable[..., Any]] | None = None) -> Selection:
-    """Draws the documents of a corpus: of its folders in their shares, none twice.
-
-    A document of a task's validation or test split is left out, one without text, and what another document repeats,
-    also across folders; white space does not count. `order: listed` takes them as files list them, `shuffled` draws.
-    Validation is drawn first. Every prefix of train keeps the shares until a folder runs out; then the others fill up.
-    `tokenizer` makes the student's; it is called only where a folder has `min_tokens`.
-    """
-    section = profile.corpus
-    folders = [Documents(sources.root(profile), name) for name in section.names]
-    tasks = task_files.of_profile(profile).values()
-    held_out = np.array([content(task.texts[i]) for task in tasks for i in task.held_out()], dtype=np.uint64)
-    seen = np.zeros(0, dtype=np.uint64)
-    left_out: dict[str, dict[str, int]] = {}
-    draws: list[Iterator[int]] = []
-    for entry, documents in zip(section.folders, folders, strict=True):
-        contents = documents.contents
-        empty = contents == 0
-        tested = ~empty & np.isin(contents, held_out)
-        copied = ~empty & ~tested & (pd.Index(contents).duplicated() | np.isin(contents, seen))
-        seen = np.union1d(seen, contents)
-        chosen = {"without text": empty, "in a test": tested, "copies": copied, "too short": np.zeros(0)}
-        counts = left_out[entry.folder] = {reason: int(rows.sum()) for reason, rows in chosen.items()}
-        rows = np.flatnonzero(~empty & ~tested & ~copied)
-        if section.order == "shuffled":
-            rows = np.random.default_rng([section.seed, len(draws)]).permutation(rows)
-        draws.append(_long_enough(documents, rows, entry.min_tokens, tokenizer, counts))
-    shares = [entry.share for entry in section.folders]
-    picks = [_interleaved(draws, shares, n) for n in (section.validation_documents, section.train_documents)]
-    usable, wanted = sum(map(len, picks)), section.validation_documents + section.train_documents
-    if usable < wanted:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in pd.DataFrame(left_out).sum(axis=1).items())
-        raise ValueError(f"{usable} of {wanted} documents ({reasons} left out): lower corpus.train_documents")
-    return {"validation": picks[0], "train": picks[1], "left_out": np.array(json.dumps(left_out))}
-
-
-def _long_enough(
-    documents: Documents, rows: np.ndarray, wanted: int | None, tokenizer: Any, left_out: dict[str, int]
-) -> Iterator[int]:
-    """The rows whose text has at least `wanted` tokens, counted as far as they are asked for."""
-    if not wanted:
-        yield from rows
-        return
-    count = tokenizer()
-    for start in range(0, len(rows), _BATCH):
-        batch = rows[start : start + _BATCH]
-        ids = count([documents[row].text for row in batch], truncation=False, verbose=False)["input_ids"]
-        for row, tokens in zip(batch, ids, strict=True):
-            left_out["too short"] += len(tokens) < wanted
-            if len(tokens) >= wanted:
-                yield row
-
-
-def _interleaved(draws: list[Iterator[int]], shares: list[float], wanted: int) -> np.ndarray:
-    """`wanted` (folder, row), the next always from the folder furthest below its share (Webster's rule, first wins)."""
-    taken = dict.fromkeys(range(len(draws)), 0)
-    picks = array("q")
-    while taken and len(picks) < 2 * wanted:
-        folder = min(taken, key=lambda folder: (taken[folder] + 0.5) / shares[folder])
-        row = next(draws[folder], None)
-        if row is None:
-            del taken[folder]
-        else:
-            taken[folder] += 1
-            picks.extend((folder, row))
-    return np.array(picks, dtype=np.int64).reshape(-1, 2)
-
-
-@dataclass(frozen=True)
-class _Picked(Sequence[Document]):
-    """Documents of several folders, read when they are asked for."""
 
     folders: list[Documents]
     picks: np.ndarray
@@ -118,6 +37,141 @@ class _Picked(Sequence[Document]):
 
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
-            return _Picked(self.folders, self.picks[index])
+            return PickedDocuments(self.folders, self.picks[index])
         folder, row = self.picks[index].tolist()
         return self.folders[folder][row]
+
+    @property
+    def contents(self) -> np.ndarray:
+        """(documents,) uint64: checksums of their texts, by which a corpus is known."""
+        contents = np.zeros(len(self.picks), dtype=np.uint64)
+        for number, documents in enumerate(self.folders):
+            chosen = self.picks[:, 0] == number
+            contents[chosen] = documents.contents[self.picks[chosen, 1]]
+        return contents
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Documents to train on, documents to watch training by, and how many were left out.
+
+    `left_out` is {dataset folder: {reason: documents}}.
+    """
+
+    train: PickedDocuments
+    validation: PickedDocuments
+    left_out: Mapping[str, Mapping[str, int]]
+
+    @classmethod
+    def read(cls, selection: Selection, folders: list[Documents]) -> Self:
+        """The corpus that `draw` selected from these folders."""
+        return cls(
+            PickedDocuments(folders, selection["train"]),
+            PickedDocuments(folders, selection["validation"]),
+            json.loads(str(selection["left_out"])),
+        )
+
+
+def draw(
+    section: CorpusSettings,
+    folders: list[Documents],
+    held_out: np.ndarray,
+    count_tokens: Callable[[list[str]], Sequence[int]] | None = None,
+) -> Selection:
+    """Draw the documents of a corpus from its folders in their shares, none twice.
+
+    Left out are documents without text, those whose text is held out, and those that repeat
+    another, also across folders. `order: listed` takes documents as files list them, `shuffled`
+    draws. Validation is drawn first. Every prefix of train keeps the shares until a folder runs
+    out; then the others fill up.
+
+    Parameters
+    ----------
+    section : CorpusSettings
+    folders : list of Documents
+        One for each of `section.folders`, in that order.
+    held_out : (texts,) uint64
+        Contents that the corpus must not have, see `task_files.held_out_contents`.
+    count_tokens : callable, optional
+        Texts -> their lengths in the student's tokens; needed where a folder has `min_tokens`.
+
+    Returns
+    -------
+    {"train": (documents, 2), "validation": (documents, 2), "left_out": JSON}
+
+    Raises
+    ------
+    ValueError
+        The folders hold too few documents.
+    """
+    seen = np.zeros(0, dtype=np.uint64)
+    left_out: dict[str, dict[str, int]] = {}
+    draws: list[Iterator[int]] = []
+    for number, (entry, documents) in enumerate(zip(section.folders, folders, strict=True)):
+        contents = documents.contents
+        empty = contents == 0
+        tested = ~empty & np.isin(contents, held_out)
+        repeated = pd.Index(contents).duplicated() | np.isin(contents, seen)
+        copied = ~empty & ~tested & repeated
+        seen = np.union1d(seen, contents)
+        counts = {"without text": empty, "in a test": tested, "copies": copied}
+        left_out[entry.folder] = {reason: int(rows.sum()) for reason, rows in counts.items()}
+        left_out[entry.folder]["too short"] = 0
+        rows = np.flatnonzero(~empty & ~tested & ~copied)
+        if section.order == "shuffled":
+            rows = np.random.default_rng([section.seed, number]).permutation(rows)
+        if entry.min_tokens:
+            if count_tokens is None:
+                raise ValueError(f"{entry.folder}: min_tokens needs a tokenizer to count with")
+            draws.append(
+                _skip_short(documents, rows, entry.min_tokens, count_tokens, left_out[entry.folder])
+            )
+        else:
+            draws.append(iter(rows.tolist()))
+    shares = [entry.share for entry in section.folders]
+    validation = _interleave(draws, shares, section.validation_documents)
+    train = _interleave(draws, shares, section.train_documents)
+    wanted = section.validation_documents + section.train_documents
+    usable = len(validation) + len(train)
+    if usable < wanted:
+        totals = pd.DataFrame(left_out).sum(axis=1).items()
+        reasons = ", ".join(f"{count} {reason}" for reason, count in totals)
+        told = f"({reasons} left out): lower corpus.train_documents"
+        raise ValueError(f"{usable} of {wanted} documents {told}")
+    return {"validation": validation, "train": train, "left_out": np.array(json.dumps(left_out))}
+
+
+def _skip_short(
+    documents: Documents,
+    rows: np.ndarray,
+    min_tokens: int,
+    count_tokens: Callable[[list[str]], Sequence[int]],
+    left_out: dict[str, int],
+) -> Iterator[int]:
+    """The rows whose text has at least `min_tokens`, counted as far as they are asked for."""
+    for start in range(0, len(rows), _BATCH):
+        batch = rows[start : start + _BATCH].tolist()
+        lengths = count_tokens([documents[row].text for row in batch])
+        for row, length in zip(batch, lengths, strict=True):
+            if length >= min_tokens:
+                yield row
+            else:
+                left_out["too short"] += 1
+
+
+def _interleave(draws: list[Iterator[int]], shares: list[float], wanted: int) -> np.ndarray:
+    """(wanted, 2): folder and row; the next is of the folder furthest below its share.
+
+    This is Webster's rule; of equals the first wins. Fewer come back if the folders run out.
+    """
+    taken = dict.fromkeys(range(len(draws)), 0)
+    picks = array("q")
+    while taken and len(picks) < 2 * wanted:
+        folder = min(taken, key=lambda number: (taken[number] + 0.5) / shares[number])
+        row = next(draws[folder], None)
+        if row is None:
+            del taken[folder]
+        else:
+            taken[folder] += 1
+            picks.extend((folder, row))
+    return np.array(picks, dtype=np.int64).reshape(-1, 2)

@@ -1,7 +1,8 @@
 """Dataset folders, the one form in which texts and tasks come in; README.md shows their files.
 
-Everything that is wrong is one `ValueError` with file, line number and reason; nothing is skipped. Documents are copied
-into one Arrow file when they are first read: a corpus larger than memory stays on disk.
+Whatever is wrong is a `ValueError` of one line with file, line number and reason; nothing is
+skipped. Documents are copied into one Arrow file when they are first read, so that a corpus larger
+than memory stays on disk.
 """
 
 import gzip
@@ -24,13 +25,13 @@ from pyarrow import ipc, parquet
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from lib.config import paths
-from lib.data.written_once import sha256, written
+from lib.data.written_once import sha256, write_once
+from lib.store.code import fingerprint_code
 from lib.store.files import check_room, fingerprint
-from lib.store.source_keys import source_key
 
 _OPENERS = {"": open, ".gz": gzip.open, ".xz": lzma.open}
 _BATCH = 1000  # documents that are in memory at once
-# Of a text with a bound on its length pydantic looks at the characters, and refuses half a surrogate pair.
+# With a bound on its length, pydantic looks at the characters and refuses half a surrogate pair.
 Text = Annotated[str, Field(min_length=0)]
 Name = Annotated[str, Field(min_length=0, coerce_numbers_to_str=True)]
 Id = Annotated[str, Field(min_length=1, coerce_numbers_to_str=True)]
@@ -38,7 +39,7 @@ _Optional = Annotated[Name, BeforeValidator(lambda value: "" if value is None el
 
 
 class Document(BaseModel, frozen=True):
-    """A text; `source` is its dataset folder, `group` what it shares with others, an article for example."""
+    """A text; `source` is its dataset folder, `group` what it shares with others, as an article."""
 
     id: Id
     text: Text
@@ -51,65 +52,94 @@ _COLUMNS, _DOCUMENT = ["id", "text", "title", "group"], TypeAdapter(Document)
 
 
 class Documents(Sequence[Document]):
-    """The documents of `<root>/<name>`, in file order, read from disk when they are asked for.
+    """The documents of a dataset folder in file order, read from disk when they are asked for.
 
-    contents: (documents,) uint64 checksums of the texts, white space normalised; 0 where a document has no token.
+    Attributes
+    ----------
+    name : str
+        The name of the folder.
+    files : list of Path
+        What the documents are read from.
+    contents : (documents,) uint64
+        Checksums of the texts, white space normalised; 0 where a text has no token.
     """
 
-    def __init__(self, root: Path, name: str):
-        if not (root / name).is_dir():
-            raise ValueError(f"{root / name}: no such dataset folder")
-        plain = [path for suffix in _OPENERS if (path := root / name / f"documents.jsonl{suffix}").is_file()]
-        pieces = sorted((root / name).glob("documents/*.parquet"))
-        if len(plain) + bool(pieces) != 1:
-            raise ValueError(f"{root / name}: expected one of documents.jsonl[.gz|.xz] and documents/*.parquet")
-        self.name, self.files = name, plain or pieces
-        key = fingerprint([source_key(__name__, stop=("lib.store", "lib.config")), *map(sha256, self.files)])
-        folder = paths.artifacts() / "data" / "arrow" / key
-        written(folder, {"documents": lambda folder: _write_arrow(self.files, folder)})
-        self._table = ipc.open_file(pyarrow.memory_map(f"{folder}/documents/documents.arrow")).read_all()
+    def __init__(self, folder: Path):
+        self.name, self.files, self._folder = folder.name, _find_files(folder), folder
+        code = fingerprint_code([__name__], stop=("lib",))
+        key = fingerprint([code, *map(sha256, self.files)])
+        copy = write_once(
+            paths.artifacts() / "data" / "arrow" / key, lambda place: _copy(self.files, place)
+        )
+        self._table = ipc.open_file(pyarrow.memory_map(f"{copy}/documents.arrow")).read_all()
         self.contents = self._table["content"].to_numpy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Other processes open the folder; a mapped table would be sent by value."""
+        return type(self), (self._folder,)
 
     def __len__(self) -> int:
         return self._table.num_rows
 
     def __getitem__(self, row: int) -> Document:
-        return Document(source=self.name, **{key: self._table[key][row].as_py() for key in _COLUMNS})
+        values = {key: self._table[key][row].as_py() for key in _COLUMNS}
+        return Document(source=self.name, **values)
 
     def __iter__(self) -> Iterator[Document]:
         for batch in self._table.select(_COLUMNS).to_batches():
             yield from (Document(source=self.name, **fields) for fields in batch.to_pylist())
 
 
+def _find_files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: no such dataset folder")
+    plain = [folder / f"documents.jsonl{suffix}" for suffix in _OPENERS]
+    plain = [path for path in plain if path.is_file()]
+    pieces = sorted(folder.glob("documents/*.parquet"))
+    if len(plain) + bool(pieces) != 1:
+        raise ValueError(
+            f"{folder}: expected one of documents.jsonl[.gz|.xz] and documents/*.parquet"
+        )
+    return plain or pieces
+
+
 def content(text: str) -> int:
-    """A 64-bit checksum of a text that is the same however its words are spaced; 0 for a text without a token."""
+    """A 64-bit checksum of a text that is the same however its words are spaced.
+
+    It is 0 for a text without a token.
+    """
     digest = hashlib.blake2b(" ".join(text.split()).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") or 1 if has_token(text) else 0
 
 
 def has_token(text: str) -> bool:
-    """Whether a tokenizer can see anything: spaces, control characters and lone accents vanish in it."""
-    return any(unicodedata.category(character)[0] in "LNPS" and character != "\ufffd" for character in text)
+    """Whether a tokenizer sees anything; spaces, control characters and lone accents vanish."""
+    return any(
+        unicodedata.category(character)[0] in "LNPS" and character != "\ufffd" for character in text
+    )
 
 
-def checked(where: str | Path, form: TypeAdapter, value: Any) -> Any:
-    """`value` in its form; `ValueError` that says where it is not."""
+def validate(where: str | Path, form: TypeAdapter, value: Any) -> Any:
+    """The value in its form; `ValueError` that says where it is not."""
     try:
         return form.validate_python(value)
     except ValidationError as error:
         first = error.errors()[0]
         key = "".join(f"{part!r}: " for part in first["loc"])
-        raise ValueError(f"{where}: {key}{first['msg']}, got {json.dumps(first['input'], default=repr):.60}") from error
+        given = json.dumps(first["input"], default=repr)
+        raise ValueError(f"{where}: {key}{first['msg']}, got {given:.60}") from error
 
 
-def fields(where: str, row: dict[str, Any], needed: Sequence[str], others: Sequence[str] = ()) -> dict[str, Any]:
-    """Those fields of a row that are read; `ValueError` with all that are found where a needed one is not."""
+def select_fields(
+    where: str, row: dict[str, Any], needed: Sequence[str], others: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Those fields of a row that are read; `ValueError` if a needed one is missing."""
     if missing := [name for name in needed if name not in row]:
         raise ValueError(f"{where}: {missing[0]!r}: missing; found: {', '.join(row)}")
     return {name: row[name] for name in (*needed, *others) if name in row}
 
 
-def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(file:line, object) of every line of a JSON Lines file, plain or compressed."""
     where = f"{path}:0"
     try:
@@ -118,66 +148,88 @@ def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 where = f"{path}:{number}"
                 if not line.strip():
                     raise ValueError(f"{where}: an empty line; remove it")
-                yield where, parsed(where, line)
+                yield where, parse_object(where, line)
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{where}: after it the archive is cut off or damaged ({error}); copy it again") from error
+        raise ValueError(
+            f"{where}: after it the archive is cut off or damaged ({error}); copy it again"
+        ) from error
     if where == f"{path}:0":
         raise ValueError(f"{path}: expected at least one line, the file is empty")
 
 
-def parsed(where: str | Path, text: bytes) -> dict[str, Any]:
-    """A JSON object in which no key stands twice; NaN, which pandas leaves where a value is missing, counts as null."""
+def parse_object(where: str | Path, text: bytes) -> dict[str, Any]:
+    """A JSON object in which no key stands twice; NaN, pandas' missing value, counts as null."""
     try:
-        value = json.loads(text, object_pairs_hook=_once, parse_constant=lambda _: None)
+        value = json.loads(text, object_pairs_hook=_refuse_twins, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
-        hint = "; save the file as UTF-8" * isinstance(error, UnicodeError)
+        hint = "; save the file as UTF-8" if isinstance(error, UnicodeError) else ""
         raise ValueError(f"{where}: not JSON: {error}{hint}") from error
     if not isinstance(value, dict):
         raise ValueError(f"{where}: expected an object {{...}}, got {type(value).__name__}")
     return value
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        raise ValueError(f"the key {Counter(key for key, _ in pairs).most_common(1)[0][0]!r} stands twice")
+        twin = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"the key {twin!r} stands twice")
     return value
 
 
-def rows(files: list[Path], wanted: Sequence[str] = _COLUMNS) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(file:line, fields) of every row of Parquet files, of which only the wanted fields are read, or JSON Lines."""
+def read_rows(
+    files: list[Path], wanted: Sequence[str] = _COLUMNS
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(file:line, fields) of every row of Parquet or JSON Lines files.
+
+    Of Parquet files only the wanted fields are read.
+    """
     for path in files:
         if path.suffix != ".parquet":
-            yield from json_lines(path)
+            yield from read_json_lines(path)
             continue
         try:
             with parquet.ParquetFile(path) as file:
                 columns = [name for name in wanted if name in file.schema_arrow.names]
-                batches = (batch.to_pylist() for batch in file.iter_batches(_BATCH, columns=columns))
-                for number, fields in enumerate(itertools.chain.from_iterable(batches), start=1):
-                    yield f"{path}:{number}", fields
+                number = 0
+                for batch in file.iter_batches(_BATCH, columns=columns):
+                    for fields in batch.to_pylist():
+                        number += 1
+                        yield f"{path}:{number}", fields
         except (pyarrow.ArrowException, OSError) as error:
             raise ValueError(f"{path}: not a whole Parquet file; copy it again") from error
 
 
-def _write_arrow(files: list[Path], folder: Path) -> None:
-    """All documents, checked, with the checksum of each text beside it."""
-    schema = pyarrow.schema([*((key, pyarrow.string()) for key in _COLUMNS), ("content", pyarrow.uint64())])
-    packed = {".jsonl": 1}  # times that a file grows, some four where it is compressed
-    check_room(folder, sum(path.stat().st_size * packed.get(path.suffix, 4) for path in files))
-    ids = array("q")  # hashes: eight bytes a document, where a set of ids would take a hundred
+def _copy(files: list[Path], folder: Path) -> None:
+    """Write `documents.arrow`: all documents, checked, with the checksum of each text beside it."""
+    columns = [(key, pyarrow.string()) for key in _COLUMNS]
+    schema = pyarrow.schema([*columns, ("content", pyarrow.uint64())])
+    # A file grows some four times where it is compressed.
+    sizes = [path.stat().st_size * (1 if path.suffix == ".jsonl" else 4) for path in files]
+    check_room(folder, sum(sizes))
+    hashes = array("q")  # eight bytes a document, where a set of ids would take a hundred
+    documents = (
+        validate(where, _DOCUMENT, select_fields(where, row, _COLUMNS[:2], _COLUMNS[2:]))
+        for where, row in read_rows(files)
+    )
     with ipc.new_file(folder / "documents.arrow", schema) as writer:
-        read = (checked(at, _DOCUMENT, fields(at, row, _COLUMNS[:2], _COLUMNS[2:])) for at, row in rows(files))
-        while batch := list(itertools.islice(read, _BATCH)):
-            ids.extend(hash(document.id) for document in batch)
-            full = [{**document.model_dump(), "content": content(document.text)} for document in batch]
-            writer.write_batch(pyarrow.RecordBatch.from_pylist(full, schema=schema))
-    if (again := pd.Index(np.asarray(ids)).duplicated()).any():
-        first, second = np.flatnonzero(np.asarray(ids) == ids[again.argmax()])[:2]
-        (before, _), (where, row) = place(files, first), place(files, second)
-        raise ValueError(f"{where}: the id {str(row['id'])!r:.80} is that of {Path(before).name} already")
+        while batch := list(itertools.islice(documents, _BATCH)):
+            hashes.extend(hash(document.id) for document in batch)
+            rows = [{**each.model_dump(), "content": content(each.text)} for each in batch]
+            writer.write_batch(pyarrow.RecordBatch.from_pylist(rows, schema=schema))
+    _refuse_same_ids(files, np.asarray(hashes))
 
 
-def place(files: list[Path], number: int) -> tuple[str, dict[str, Any]]:
-    """file:line and fields of a document, for a message."""
-    return next(itertools.islice(rows(files), number, None))
+def _refuse_same_ids(files: list[Path], hashes: np.ndarray) -> None:
+    repeated = pd.Index(hashes).duplicated()
+    if repeated.any():
+        first, second = np.flatnonzero(hashes == hashes[repeated.argmax()])[:2]
+        before, _ = read_row(files, first)
+        where, row = read_row(files, second)
+        told = f"the id {str(row['id'])!r:.80} is that of {Path(before).name} already"
+        raise ValueError(f"{where}: {told}")
+
+
+def read_row(files: list[Path], number: int) -> tuple[str, dict[str, Any]]:
+    """(file:line, fields) of one document, for a message."""
+    return next(itertools.islice(read_rows(files), number, None))

@@ -1,38 +1,70 @@
-"""Where a profile's dataset folders are, and what names their content."""
+"""Where dataset folders are: in what a builder writes, and in folders of a person's own."""
 
-from collections.abc import Iterable
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from lib.config import paths
-from lib.config.schema import Profile
-from lib.data.written_once import sha256
-from lib.store.files import fingerprint as name_of
+from lib.config.schema import MiniBuild, ThesisBuild
+from lib.data import builders
+
+BUILT = "built"  # stands for what the builder writes, in a list of data roots
+_REMEDY = (
+    "set THESIS_DATA, or data_roots in the profile, to the folder that holds <name>/documents.jsonl"
+)
 
 
-def root(profile: Profile) -> Path:
-    """The folder of dataset folders: what a builder writes, once, or a person's own."""
-    if profile.build is None:
-        return paths.data_root(profile)
-    from lib.data import builders
+def find_roots(
+    build: MiniBuild | ThesisBuild | None, data_roots: Sequence[str], artifacts: Path
+) -> list[Path]:
+    """The folders of dataset folders: what the builder writes, if there is one, and the others.
 
-    return builders.folder(profile)
+    With a builder, the environment variable `THESIS_DATA` adds a folder in front of a person's
+    own; without one it replaces them.
+
+    Parameters
+    ----------
+    build : MiniBuild, ThesisBuild or None
+        Settings of the builder. With None, "built" stands for nothing.
+    data_roots : sequence of str
+        "built", and folders relative to the checkout.
+    artifacts : Path
+        The artifact root, below which the builder writes.
+
+    Raises
+    ------
+    ValueError
+        A root is no folder, or there is none at all.
+    """
+    names = [name for name in data_roots if name != BUILT]
+    if named := os.environ.get("THESIS_DATA"):
+        if build is None:
+            names = [named]
+        elif named not in names and (paths.ROOT / named).is_dir():  # thesis makes it when it builds
+            names.insert(0, named)
+    for name in names:
+        if not (paths.ROOT / name).is_dir():
+            raise ValueError(f"the data root {name!r} is not a folder: {_REMEDY}")
+    roots = [paths.ROOT / name for name in names]
+    if build is not None and BUILT in data_roots:
+        roots.insert(0, find_built(build, artifacts))
+    if not roots:
+        raise ValueError(f"no data root: the profile needs documents of yours: {_REMEDY}")
+    return roots
 
 
-def fingerprint(profile: Profile, datasets: Iterable[str]) -> str:
-    """16 hex digits of the names and bytes of all files that are read of the named dataset folders and the tasks."""
-    place = root(profile)
-    patterns = [(name, files) for name in datasets for files in ("documents.jsonl*", "documents/*.parquet")]
-    tasks = [entry.folder.replace("/", "/tasks/") for entry in profile.tasks.folders.values()]
-    patterns += [(task, files) for task in tasks for files in ("*.json", "*.jsonl")]
-    held = {path for folder, files in patterns for path in (place / folder).glob(files)}
-    return name_of([[path.relative_to(place).as_posix(), sha256(path)] for path in sorted(held) if path.is_file()])
+def find_built(build: MiniBuild | ThesisBuild, artifacts: Path) -> Path:
+    """The root that the builder writes, once."""
+    return builders.folder(build, artifacts / "data")
 
 
-def corpus_datasets(profile: Profile) -> set[str]:
-    """The folders that decide what the corpus holds: its own, and the tasks', whose tests it leaves out."""
-    return {*profile.corpus.names, *task_datasets(profile)}
-
-
-def task_datasets(profile: Profile) -> set[str]:
-    """The folders of the profile's tasks."""
-    return {entry.folder.partition("/")[0] for entry in profile.tasks.folders.values()}
+def find_dataset(roots: Sequence[Path], name: str) -> Path:
+    """The dataset folder of this name; `ValueError` unless it is in exactly one of the roots."""
+    places = [root / name for root in roots if (root / name).is_dir()]
+    if len(places) > 1:
+        held = " and ".join(str(place.parent) for place in places)
+        raise ValueError(f"the dataset folder {name!r} is in {held}; rename or remove one")
+    if not places:
+        looked = ", ".join(map(str, roots))
+        raise ValueError(f"{name}: no such dataset folder in {looked}: {_REMEDY}")
+    return places[0]

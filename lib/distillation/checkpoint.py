@@ -1,64 +1,144 @@
-"""The state of a training on disk: what `torch.save` makes of it and its sha256, read only if it is this training's."""
+"""Checkpoints: the state of a training in a folder, written whole and read by that training alone.
 
-import contextlib
+accelerate's `save_state` writes the weights, optimiser, schedule and random states of all
+processes. `training.json` holds the settings and the progress of the training, `seal.json` the
+sha256 of every other file. The seal is written last: a folder without a right one is damaged.
+"""
+
 import hashlib
-import io
+import itertools
+import json
+import os
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
 
-import torch
-from accelerate.utils import gather_object
+from accelerate import Accelerator
+from safetensors import SafetensorError
 
-from lib.store.files import write_atomically
-
-DIGEST = hashlib.sha256().digest_size
+SEAL, TRAINING = "seal.json", "training.json"
 
 
-def write(path: Path, settings: dict[str, Any], state: dict[str, Any], *, rank: int = 0) -> None:
-    """Replace the checkpoint by `state`, tensors and plain values, and the random states of all processes at this
-    moment. All of them call it, rank 0 writes.
+def save_checkpoint(
+    folder: Path, accelerator: Accelerator, settings: dict[str, Any], progress: dict[str, Any]
+) -> None:
+    """Replace the checkpoint by the state of what `accelerator` prepared. All processes call it.
 
-    settings: plain values that must be the same when the training goes on, for example {"processes": 1}.
+    Parameters
+    ----------
+    folder : the checkpoint, on a disk that all processes share
+    settings : plain values that must be the same when the training is resumed
+    progress : plain values that `load_checkpoint` returns
+
+    Raises
+    ------
+    OSError
+        If it cannot be written, for example on a full disk. The previous checkpoint stays.
     """
-    cuda = [torch.cuda.get_rng_state()] if torch.cuda.is_available() else []
-    random_states = gather_object([[torch.get_rng_state(), *cuda]])
-    if rank > 0:
-        return
-    buffer = io.BytesIO()
-    torch.save({"settings": settings, "state": state, "rng": random_states}, buffer)
-    write_atomically(path, buffer.getvalue() + hashlib.sha256(buffer.getvalue()).digest())
-
-
-def read(path: Path, settings: dict[str, Any], *, rank: int = 0) -> dict[str, Any] | None:
-    """The state that `write` kept, the random state of this rank put back; None if there is none that can be used.
-
-    A checkpoint with any damage, of other settings or other content is renamed to `<name>.aside` by rank 0, and one
-    warning names it; nothing of it is used. One that only another number of processes can go on from is a ValueError.
-    """
+    new, old = _beside(folder)
+    if accelerator.is_main_process:
+        shutil.rmtree(new, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+    accelerator.wait_for_everyone()
     try:
-        data = path.read_bytes()
-    except FileNotFoundError:
+        accelerator.save_state(str(new))
+    except (OSError, RuntimeError, SafetensorError) as error:  # what PyTorch and safetensors raise
+        shutil.rmtree(new, ignore_errors=True)
+        reason = str(error).splitlines()[0]
+        raise OSError(
+            f"cannot write checkpoint {folder}: {reason}; free space and run again"
+        ) from error
+    accelerator.wait_for_everyone()
+    if accelerator.is_main_process:
+        facts = {"settings": settings, "progress": progress}
+        (new / TRAINING).write_text(json.dumps(facts))
+        sums = {file.name: _sha256(file) for file in sorted(new.iterdir())}
+        (new / SEAL).write_text(json.dumps({"files": sums}))
+        # A folder cannot replace another in one step. `load_checkpoint` knows what was interrupted.
+        if folder.exists():
+            os.rename(folder, old)
+        os.rename(new, folder)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def load_checkpoint(
+    folder: Path, accelerator: Accelerator, settings: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Restore the state that `save_checkpoint` wrote. All processes call it.
+
+    A damaged checkpoint, or one of another training, is renamed to `<name>.aside`, and a warning of
+    one line says so. Nothing of it is used.
+
+    Returns
+    -------
+    The progress that was saved, or None if there is no checkpoint to resume from.
+
+    Raises
+    ------
+    ValueError
+        If only another number of processes can resume it.
+    """
+    new, _ = _beside(folder)
+    if accelerator.is_main_process and not folder.exists() and _read(new) is not None:
+        os.rename(new, folder)  # `save_checkpoint` was killed between its two renames
+    accelerator.wait_for_everyone()
+    exists, facts = folder.exists(), _read(folder)
+    accelerator.wait_for_everyone()  # no process renames what another one still reads
+    if not exists:
         return None
-    except IsADirectoryError:
-        data = b""
-    content, digest = data[:-DIGEST], data[-DIGEST:]
-    problem, other = "is damaged", []
-    if hashlib.sha256(content).digest() == digest:
-        with contextlib.suppress(Exception):  # what somebody else wrote raises errors of any type
-            kept = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-            other = [name for name, value in settings.items() if kept["settings"].get(name) != value]
-            if not other:
-                state = kept["state"]
-                torch.set_rng_state(kept["rng"][rank][0])
-                for on_gpu in kept["rng"][rank][1:]:
-                    torch.cuda.set_rng_state(on_gpu)
-                return state
-            before = kept["settings"].get(other[0])
-            problem = f"was written with {other[0]} {before}, this training has {settings[other[0]]}"
-    if other == ["processes"]:
-        raise ValueError(f"checkpoint {path} {problem}: start as many, or remove it to train from the beginning")
-    if rank == 0:
-        aside = path.rename(path.with_name(f"{path.name}.aside"))
-        warnings.warn(f"checkpoint {path} {problem}: training starts again, it is kept as {aside.name}", stacklevel=3)
+    problem = "is damaged"
+    if facts is not None:
+        before = facts["settings"]
+        changed = [name for name, value in settings.items() if before.get(name) != value]
+        if not changed:
+            accelerator.load_state(str(folder))
+            return facts["progress"]
+        name = changed[0]
+        problem = f"was written with {name} {before.get(name)}, this training has {settings[name]}"
+        if changed == ["processes"]:
+            advice = "start as many, or remove it to train from the beginning"
+            raise ValueError(f"checkpoint {folder} {problem}: {advice}")
+    if accelerator.is_main_process:
+        aside = _free_name(folder)
+        os.rename(folder, aside)
+        consequence = f"training starts again, it is kept as {aside.name}"
+        warnings.warn(f"checkpoint {folder} {problem}: {consequence}", stacklevel=3)
     return None
+
+
+def remove_checkpoint(folder: Path) -> None:
+    """Remove a checkpoint and what an interrupted write left beside it."""
+    for path in (folder, *_beside(folder)):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _beside(folder: Path) -> tuple[Path, Path]:
+    """Where the next checkpoint is written, and where the previous one waits to be removed."""
+    return folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
+
+
+def _free_name(folder: Path) -> Path:
+    aside = folder.with_name(f"{folder.name}.aside")
+    numbers = itertools.count(2)
+    while aside.exists():
+        aside = folder.with_name(f"{folder.name}.aside{next(numbers)}")
+    return aside
+
+
+def _read(folder: Path) -> dict[str, Any] | None:
+    """The contents of `training.json`; None unless every file of the folder is as the seal says."""
+    try:
+        sums = json.loads((folder / SEAL).read_bytes())["files"]
+        files = {file.name for file in folder.iterdir()}
+        if files != {SEAL, *sums} or any(_sha256(folder / name) != sums[name] for name in sums):
+            return None
+        facts = json.loads((folder / TRAINING).read_bytes())
+        return {"settings": dict(facts["settings"]), "progress": facts["progress"]}
+    except (OSError, ValueError, TypeError, KeyError):  # not ours
+        return None
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""How much of what a student learns comes from its contextual teacher: shares of the gradient at its output."""
+"""The contextual teacher's share of what a student learns, measured by gradients at its output."""
 
 import numpy as np
 import torch
@@ -15,28 +15,40 @@ def contextual_share(
     *,
     batch_size: int,
 ) -> float:
-    """|C'| / (|S'| + |C'|), in [0, 1], the mean over batches; 1 for a student without a structural loss.
+    """Compute |C'| / (|S'| + |C'|), the mean over batches, from 0 to 1.
 
-    S' and C' are the gradients of the two terms of the loss, weighted and masked as in training, at the student's
-    embeddings of a batch; | | is the Euclidean norm over the batch. A share of .03 says that the student moves where
-    the structural teacher points, whatever the contextual one says.
+    S' and C' are the gradients of the two terms of the loss, weighted and masked as in training, at
+    the student's embeddings of a batch. | | is the Euclidean norm over the batch. With a share of
+    .03 the student moves where the structural teacher points, whatever the contextual teacher says.
 
-    student, structural, contextual: (documents, dim) embeddings. lengths: (documents,), see `DistillationData`.
+    Parameters
+    ----------
+    objective : in evaluation mode, so that no running statistics change
+    student, structural, contextual : (documents, dim) embeddings. Without a structural teacher
+        (None) the share is 1.
+    lengths : (documents,), see `DistillationData`
+    batch_size : as in training; the last incomplete batch is left out
     """
     if structural is None:
         return 1.0
     device = next((parameter.device for parameter in objective.parameters()), torch.device("cpu"))
+
+    def tensor(values: np.ndarray, rows: slice) -> torch.Tensor:
+        return torch.from_numpy(np.ascontiguousarray(values[rows])).to(device)
+
     shares = []
     for start in range(0, len(student) - batch_size + 1, batch_size):
         rows = slice(start, start + batch_size)
-        output, s_teacher, c_teacher, count = (
-            torch.from_numpy(np.ascontiguousarray(x[rows])).to(device)
-            for x in (student, structural, contextual, lengths)
-        )
+        output, count = tensor(student, rows), tensor(lengths, rows)
         with torch.enable_grad():
-            s, c = objective.terms(output.requires_grad_(), s_teacher, c_teacher, count)
+            teachers = tensor(structural, rows), tensor(contextual, rows)
+            s, c = objective.terms(output.requires_grad_(), *teachers, count)
             assert s is not None and c is not None
-            sides = objective.combined(s, c.detach(), count), objective.combined(s.detach(), c, count)
-            norms = [float(torch.autograd.grad(side.mean(), output, retain_graph=True)[0].norm()) for side in sides]
-        shares.append(norms[1] / sum(norms))
+            structural_side = objective.combined(s, c.detach(), count).mean()
+            contextual_side = objective.combined(s.detach(), c, count).mean()
+            s_norm, c_norm = (
+                float(torch.autograd.grad(side, output, retain_graph=True)[0].norm())
+                for side in (structural_side, contextual_side)
+            )
+        shares.append(c_norm / (s_norm + c_norm))
     return float(np.mean(shares))

@@ -1,13 +1,15 @@
-"""Distillation: train a student to mimic its teachers' embeddings (thesis, Chapter 3 and Listing 4.1).
+"""Distillation: train a student to mimic its teachers' embeddings (thesis Chapter 3, Listing 4.1).
 
-`distill` is the loop, on Hugging Face accelerate: one process on a laptop, many under torchrun (docs/scale.md).
+`distill` is the loop, on Hugging Face accelerate: one process on a laptop, many under torchrun
+(docs/scale.md).
 """
 
-import zlib
+import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,22 +17,22 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from transformers import get_cosine_schedule_with_warmup
 
-from lib.distillation import checkpoint as checkpoints
 from lib.distillation import ranks
+from lib.distillation.checkpoint import load_checkpoint, save_checkpoint
 from lib.distillation.objective import Objective
-from lib.store.files import fingerprint
-
-Watch = Callable[[nn.Module, Objective], tuple[float, ...]]  # student and objective in evaluation mode
 
 
 @dataclass(frozen=True)
 class DistillationData:
-    """What one student learns from, row i of everything being document i.
+    """What one student learns from; row i of everything is document i.
 
-    token_ids: the documents as the student's token ids, special tokens included.
-    lengths: (documents,) the structural teacher's tokens without special tokens: the masking rule counts these.
-    structural, contextual: (documents, dim) float32 teacher embeddings, perhaps memory-mapped, as batches read rows;
-        None for a teacher that is not used.
+    Parameters
+    ----------
+    token_ids : the documents as the student's token ids, special tokens included
+    lengths : (documents,) the structural teacher's tokens without special tokens, which the masking
+        rule counts
+    structural, contextual : (documents, dim) float32 teacher embeddings, or None for a teacher that
+        is not used. Batches read rows, so they may be memory-mapped.
     """
 
     token_ids: Sequence[list[int]]
@@ -42,11 +44,60 @@ class DistillationData:
         for name in ("lengths", "structural", "contextual"):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.token_ids):
-                raise ValueError(f"{len(self.token_ids)} documents but {len(values)} rows of {name}: they must match")
+                rows = f"{len(self.token_ids)} documents but {len(values)} rows of {name}"
+                raise ValueError(f"{rows}: they must match")
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How a student is trained.
+
+    Parameters
+    ----------
+    batch_size : documents per batch and process. Max-margin and contrastive losses take their
+        negatives from the batch.
+    learning_rate : peak rate, reached linearly in `warmup_updates`, then cosine to 0 (Table 4.4)
+    weight_decay : 0.01 made the published numbers (code); Table 4.4 prints 0.1
+    clip : largest norm of the gradient
+    accumulation : batches per update
+    precision : of the student, "fp32" or "bf16" (autocast)
+    length_bucket : tokens; documents are mixed by length in buckets of this width
+    """
+
+    batch_size: int
+    learning_rate: float
+    warmup_updates: int
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    accumulation: int = 1
+    precision: str = "fp32"
+    length_bucket: int = 512
+
+
+@dataclass(frozen=True)
+class Update:
+    """What a callback is given: update `number` of `count` is done, with this mean loss."""
+
+    number: int
+    count: int
+    loss: float
+    student: Any  # the module that `distill` was given
+    objective: Objective
+
+
+@dataclass
+class History:
+    """What happened during training: the mean loss of each update."""
+
+    loss: list[float]
 
 
 class Distillation(nn.Module):
-    """Student and objective: token ids are a process' own, teachers those of all. precision: of the student alone."""
+    """Student and objective as one module: token ids and teacher embeddings -> losses (batch,).
+
+    Token ids are those of a process; teacher embeddings are those of all processes. `precision` is
+    that of the student alone.
+    """
 
     def __init__(self, student: nn.Module, objective: Objective, precision: str):
         super().__init__()
@@ -58,15 +109,125 @@ class Distillation(nn.Module):
         device = next(self.student.parameters()).device.type
         with torch.autocast(device, torch.bfloat16, enabled=self.mixed):
             embedding = self.student(token_ids)
-        embedding = embedding.to(torch.promote_types(embedding.dtype, torch.float32))  # which correlations need
+        # Correlations need at least float32.
+        embedding = embedding.to(torch.promote_types(embedding.dtype, torch.float32))
         return self.objective(ranks.gathered(embedding), *teachers)
 
 
-def length_mixed_order(lengths: np.ndarray, *, bucket: int, seed: int) -> np.ndarray:
-    """A random order of the documents in which every stretch has about the corpus' mix of lengths (author's code).
+def distill(
+    student: nn.Module,
+    objective: Objective,
+    data: DistillationData,
+    scheme: Scheme,
+    *,
+    seed: int,
+    callbacks: Sequence[Callable[[Update], Any]] = (),
+    checkpoint: Path | None = None,
+    checkpoint_every: int = 0,
+) -> History:
+    """Train `student` in place for one epoch over `data`, without the last incomplete update.
 
-    The k-th of the m documents of a bucket of `bucket` tokens, shuffled, stands at (k + u) / m of the epoch, u uniform
-    in [0, 1). A plain shuffle would by chance fill a batch with long documents.
+    Several processes train as one process with their batches joined: losses, SoftCCA's statistics
+    and the history are those of all rows.
+
+    Parameters
+    ----------
+    student, objective : on the device; the caller seeds the projections of the objective
+    seed : of data order and dropout
+    callbacks : each is called with an `Update` after every update. One with `state_dict` and
+        `load_state_dict`, of values that JSON can express, is kept in checkpoints.
+    checkpoint : folder to resume from if it exists, written every `checkpoint_every` updates and
+        after the last. It stays until the caller removes it, with `checkpoint.remove_checkpoint`.
+
+    Raises
+    ------
+    ValueError
+        If the documents do not fill one update, if processes were given different data or
+        settings, or if the checkpoint is of another number of processes.
+    FloatingPointError
+        If the loss is not finite.
+    """
+    accelerator = Accelerator(
+        mixed_precision="no",
+        cpu=not torch.cuda.is_available(),
+        step_scheduler_with_optimizer=False,  # one step per update in several processes too
+    )
+    rank = accelerator.process_index
+    batches = draw_batches(data, scheme, processes=accelerator.num_processes, seed=seed)
+
+    torch.manual_seed(seed + (rank << 32))  # beyond all seeds: processes drop different units
+    trained = Distillation(student, objective, scheme.precision)
+    groups = parameter_groups(trained, scheme.weight_decay)
+    optimizer = torch.optim.AdamW(groups, lr=scheme.learning_rate, fused=True)
+    schedule = get_cosine_schedule_with_warmup(optimizer, scheme.warmup_updates, len(batches))
+    model, optimizer, schedule = accelerator.prepare(trained, optimizer, schedule)
+
+    history = History([])
+    kept: list[Any] = [callback for callback in callbacks if hasattr(callback, "state_dict")]
+    settings = _settings(accelerator, trained, data, scheme, seed, kept)
+    ranks.agree(settings)
+    if checkpoint is not None:
+        progress = load_checkpoint(checkpoint, accelerator, settings)
+        if progress is not None:
+            history.loss = progress["loss"]
+            for callback, state in zip(kept, progress["callbacks"], strict=True):
+                callback.load_state_dict(state)
+        ranks.agree({"updates in their checkpoint": len(history.loss)})
+
+    for number, update in enumerate(batches, start=1):
+        if number <= len(history.loss):
+            continue  # the checkpoint has it
+        model.train()
+        loss = 0.0
+        for step, rows in enumerate(update, start=1):
+            last = step == scheme.accumulation
+            with nullcontext() if last else accelerator.no_sync(model):
+                token_ids = [data.token_ids[row] for row in rows[rank]]
+                part = model(token_ids, *_teachers(data, rows.ravel(), accelerator.device)).mean()
+                accelerator.backward(part / scheme.accumulation)
+            loss += part.item() / scheme.accumulation
+        if not np.isfinite(loss):
+            advice = "lower the learning rate, use fp32 or embed the documents again"
+            place = f"at update {number} of {len(batches)}"
+            raise FloatingPointError(f"loss is {loss} {place}: {advice}")
+        accelerator.clip_grad_norm_(model.parameters(), scheme.clip)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad(set_to_none=True)
+
+        history.loss.append(loss)
+        for callback in callbacks:
+            callback(Update(number, len(batches), loss, student, objective))
+        due = checkpoint_every and number % checkpoint_every == 0
+        if checkpoint is not None and (due or number == len(batches)):
+            states = [callback.state_dict() for callback in kept]
+            progress = {"loss": history.loss, "callbacks": states}
+            save_checkpoint(checkpoint, accelerator, settings, progress)
+    model.eval()
+    return history
+
+
+def draw_batches(
+    data: DistillationData, scheme: Scheme, *, processes: int, seed: int
+) -> np.ndarray:
+    """Rows of `data` for every batch, (updates, accumulation, processes, batch_size)."""
+    sizes = np.asarray([len(ids) for ids in data.token_ids])
+    order = length_mixed_order(sizes, bucket=scheme.length_bucket, seed=seed)
+    per_update = scheme.accumulation * processes * scheme.batch_size
+    updates = len(order) // per_update
+    if updates == 0:
+        short = f"{len(order)} documents do not fill one update of {per_update}"
+        raise ValueError(f"{short}: use more, or smaller batches")
+    rows = order[: updates * per_update]
+    return rows.reshape(updates, scheme.accumulation, processes, scheme.batch_size)
+
+
+def length_mixed_order(lengths: np.ndarray, *, bucket: int, seed: int) -> np.ndarray:
+    """Draw an order of the documents that has the corpus' mix of lengths in every stretch.
+
+    This is the author's code. The documents of each bucket of `bucket` tokens are shuffled. The
+    k-th of m goes to (k + u) / m of the epoch, with u uniform in [0, 1). A plain shuffle would by
+    chance fill a batch with long documents.
     """
     generator = np.random.default_rng(seed)
     place = np.empty(len(lengths))
@@ -78,7 +239,10 @@ def length_mixed_order(lengths: np.ndarray, *, bucket: int, seed: int) -> np.nda
 
 
 def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict]:
-    """Trainable parameters in two groups: biases and normalisation weights are not decayed (thesis code)."""
+    """Trainable parameters in two groups, as in the author's code.
+
+    Biases and normalisation weights do not decay.
+    """
     trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
     return [
         {"params": [p for p in trainable if p.ndim > 1], "weight_decay": weight_decay},
@@ -86,135 +250,38 @@ def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict]:
     ]
 
 
-@dataclass
-class History:
-    """What happened during training: the mean loss of each update, and (update, *values) for each call of `watch`."""
+def _teachers(
+    data: DistillationData, rows: np.ndarray, device: torch.device
+) -> list[Tensor | None]:
+    """Structural embeddings, contextual embeddings and lengths of a batch, for the objective."""
+    return [
+        None if values is None else torch.from_numpy(np.ascontiguousarray(values[rows])).to(device)
+        for values in (data.structural, data.contextual, data.lengths)
+    ]
 
-    loss: list[float]
-    watched: list[tuple]
 
-
-def distill(
-    student: nn.Module,
-    objective: Objective,
+def _settings(
+    accelerator: Accelerator,
+    trained: nn.Module,
     data: DistillationData,
-    *,
-    batch_size: int,
-    learning_rate: float,
+    scheme: Scheme,
     seed: int,
-    warmup_updates: int,
-    weight_decay: float = 0.01,
-    clip: float = 1.0,
-    accumulation: int = 1,
-    precision: str = "fp32",
-    length_bucket: int = 512,
-    negatives: int | None = None,
-    checkpoint: Path | None = None,
-    checkpoint_every: int = 0,
-    watch: Watch | None = None,
-    watch_every: int = 0,
-    on_update: Callable[[int, int, float], None] | None = None,
-) -> History:
-    """Train `student` in place for one epoch over `data`, aside from the last incomplete update.
-
-    Several processes are one with their batches joined: every loss, SoftCCA's statistics and the history are of all.
-
-    batch_size: documents per batch and process, which max-margin and contrastive losses take their negatives from.
-    learning_rate: peak rate, reached linearly in `warmup_updates`, then cosine to 0 (Table 4.4).
-    weight_decay: 0.01 made the published numbers (code); Table 4.4 prints 0.1.
-    accumulation: batches per update. clip: maximum norm of the gradient. precision: "fp32" or "bf16" (autocast).
-    seed: of data order, negatives and dropout; the projections, which exist before, are the caller's to seed.
-    negatives: of a max-margin loss, drawn for each batch from all its mask leaves, less its rows; None takes these.
-    checkpoint: file to resume from if it exists, written every `checkpoint_every` updates and after the last. It stays:
-        whoever has saved the student deletes it.
-    watch: called every `watch_every` updates, for held-out measures. on_update: called after each update with its
-        number, the number of updates, and its loss.
-    """
-    accelerator = Accelerator(mixed_precision="no", cpu=not torch.cuda.is_available())
-    processes, rank = accelerator.num_processes, accelerator.process_index
-    sizes = np.asarray([len(ids) for ids in data.token_ids])
-    order = length_mixed_order(sizes, bucket=length_bucket, seed=seed)
-    per_update = batch_size * accumulation * processes
-    updates = len(order) // per_update
-    if updates == 0:
-        raise ValueError(f"{len(order)} documents do not fill one update of {per_update}: use more, or smaller batches")
-    batches = order[: updates * per_update].reshape(updates, accumulation, processes, batch_size)
-    bank = np.flatnonzero(data.lengths <= (objective.max_structural_len or np.inf))  # documents that may be negatives
-    negatives = negatives and min(negatives, len(bank))
-
-    torch.manual_seed(seed + (rank << 32))  # beyond all seeds: no two processes drop the same units
-    trained = Distillation(student, objective, precision)
-    optimizer = torch.optim.AdamW(parameter_groups(trained, weight_decay), lr=learning_rate, fused=True)
-    schedule = get_cosine_schedule_with_warmup(optimizer, warmup_updates, updates)
-    history = History([], [])
-    # What another training would have otherwise: a checkpoint with other settings is not resumed.
-    settings = dict(processes=processes, device=accelerator.device.type, seed=seed, documents=len(order), clip=clip)
-    settings |= dict(batch_size=batch_size, learning_rate=learning_rate, weight_decay=weight_decay)
-    settings |= dict(warmup_updates=warmup_updates, accumulation=accumulation, length_bucket=length_bucket)
-    shapes = {name: list(tensor.shape) for name, tensor in _trained(trained).items()}
-    settings |= dict(precision=precision, weights=fingerprint(shapes), negatives=negatives)
-    # Of the data the length of each document, and what the teachers say of some hundred.
-    teachers = _batch(data, order[None, :: 1 + len(order) // 100], rank=0, device=torch.device("cpu"))[1:]
-    seen = [None if rows is None else rows.tolist() for rows in teachers]
-    settings["data"] = fingerprint([zlib.crc32(sizes.tobytes()), seen])
-    ranks.agree(settings)
-    model, optimizer = accelerator.prepare(trained, optimizer)  # `model` may be a wrapper that synchronises `trained`
-    if checkpoint is not None:
-        state = checkpoints.read(checkpoint, settings, rank=rank)
-        if state is not None:
-            trained.load_state_dict(state["model"], strict=False)  # what is frozen is not in the checkpoint
-            optimizer.load_state_dict(state["optimizer"])
-            schedule.load_state_dict(state["schedule"])
-            history = History(*state["history"])
-        ranks.agree({"updates in their checkpoint": len(history.loss)})
-
-    model.train()
-    for update in range(len(history.loss), updates):
-        mean_loss = 0.0
-        for number, rows in enumerate(batches[update], 1):
-            with nullcontext() if number == accumulation else accelerator.no_sync(model):
-                batch = _batch(data, rows, rank, accelerator.device)
-                if negatives is not None:
-                    chosen = np.random.default_rng((seed, update, number)).choice(bank, negatives, replace=False)
-                    batch += (_rows(data.structural, np.setdiff1d(chosen, rows), accelerator.device),)
-                loss = model(*batch).mean()
-                accelerator.backward(loss / accumulation)
-            mean_loss += loss.item() / accumulation
-        done = update + 1
-        if not np.isfinite(mean_loss):
-            text = f"loss is {mean_loss} at update {done} of {updates}"
-            raise FloatingPointError(f"{text}: lower the learning rate, use fp32 or embed the documents again")
-        accelerator.clip_grad_norm_(model.parameters(), clip)
-        optimizer.step()
-        schedule.step()
-        optimizer.zero_grad(set_to_none=True)
-        history.loss.append(mean_loss)
-        if watch is not None and watch_every and done % watch_every == 0 and done < updates:
-            model.eval()
-            with torch.no_grad(), torch.random.fork_rng(devices=[]):  # no trace: the random state as before
-                history.watched.append((done, *watch(student, objective)))
-            model.train()
-        due = done == updates or (checkpoint_every and done % checkpoint_every == 0)
-        if checkpoint is not None and due:
-            parts = {"model": _trained(trained), "optimizer": optimizer.state_dict(), "schedule": schedule.state_dict()}
-            checkpoints.write(checkpoint, settings, parts | {"history": (history.loss, history.watched)}, rank=rank)
-        if on_update is not None:
-            on_update(done, updates, mean_loss)
-    model.eval()
-    return history
-
-
-def _trained(model: nn.Module) -> dict[str, Tensor]:
-    """The weights and buffers that training changes; the base's checkpoint still holds the frozen ones."""
-    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
-    return {name: value for name, value in model.state_dict().items() if name not in frozen}
-
-
-def _batch(data: DistillationData, rows: np.ndarray, rank: int, device: torch.device) -> tuple:
-    """One batch, `rows` (processes, batch_size): the token ids of this process' rows, what the teachers say of all."""
-    teachers = (_rows(values, rows.ravel(), device) for values in (data.structural, data.contextual, data.lengths))
-    return [data.token_ids[row] for row in rows[rank]], *teachers
-
-
-def _rows(values: np.ndarray | None, rows: np.ndarray, device: torch.device) -> Tensor | None:
-    return None if values is None else torch.from_numpy(np.ascontiguousarray(values[rows])).to(device)
+    kept: list[Any],
+) -> dict[str, Any]:
+    """Plain values that identify this training: a checkpoint with other values is not resumed."""
+    shapes = {name: list(tensor.shape) for name, tensor in trained.state_dict().items()}
+    digest = hashlib.sha256(str([len(ids) for ids in data.token_ids]).encode())
+    sample = np.arange(0, len(data.token_ids), 1 + len(data.token_ids) // 100)
+    for values in (data.structural, data.contextual, data.lengths):
+        if values is not None:
+            digest.update(np.ascontiguousarray(values[sample]).tobytes())
+    return {
+        "processes": accelerator.num_processes,
+        "device": accelerator.device.type,
+        "seed": seed,
+        **asdict(scheme),
+        "weights": hashlib.sha256(str(shapes).encode()).hexdigest()[:16],
+        "documents": len(data.token_ids),
+        "data": digest.hexdigest()[:16],
+        "callbacks": [type(callback).__name__ for callback in kept],
+    }

@@ -1,7 +1,8 @@
 """The models of the experiments, in the thesis' own labels.
 
-A variant is one model, whatever a figure calls it: `cosine` in Figure 4.3 and `only-structural;cosine` in Figure 4.8
-are one student. `identity` is the one name under which it is trained and recorded.
+A variant is one model, whatever a figure calls it: `cosine` in Figure 4.3 and
+`only-structural;cosine` in Figure 4.8 are one student. Its `identity` is the one name under which
+it is trained and recorded.
 """
 
 import re
@@ -9,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 
-# Label of a loss -> its function in `lib.losses`: the one table that parser, objective and record keys read. A label
-# with a distance and a gamma has them as its function's arguments; a distance is one of the plain losses in DISTANCES.
+# Label of a structural loss -> its function in `lib.losses`. The parser and the objective read this
+# table. {distance} and {gamma} are arguments of the function; a distance is one of DISTANCES.
 STRUCTURAL_LOSSES = {
     "MSE": "mse",
     "cosine": "cosine",
@@ -19,24 +20,33 @@ STRUCTURAL_LOSSES = {
 }
 DISTANCES = ("MSE", "cosine")
 CONTEXTUAL_LOSSES = {"soft_cca": "SoftCCA", "mse": "mse", "cca": "cca"}
-# The contextual teachers by what students call them: "100d": "DM;100d".
+# The contextual teachers by what students call them, "100d": "DM;100d". No two may share a width.
 TEACHER_OF_DIMENSION = {teacher.split(";")[1]: teacher for teacher in CONTEXTUAL_TEACHERS}
-if _lost := set(CONTEXTUAL_TEACHERS) - set(TEACHER_OF_DIMENSION.values()):
-    _both = f"{min(_lost)} and {TEACHER_OF_DIMENSION[min(_lost).split(';')[1]]}"
-    raise ValueError(f"lib/teachers/labels.py: students cannot tell {_both} apart: change what follows a semicolon")
 MM_MSE = "max-margin;MSE;γ=1.0"
-MASK_LABEL = "384"  # the limit in the thesis' labels; a profile says how many tokens stand behind it
+# The limit in the thesis' labels; a profile says how many tokens stand behind it.
+MASK_LABEL = "384"
 
 # Models that no setting of an experiment changes.
-_FIXED = {"base": "Longformer", "sbert": "SBERT", "tfidf": "TF-IDF", "sbert_chunks": "SBERT, mean of chunks"}
+_FIXED = {
+    "base": "Longformer",
+    "sbert": "SBERT",
+    "tfidf": "TF-IDF",
+    "sbert_chunks": "SBERT, mean of chunks",
+}
 _CUT = ";cut"  # ends the label of a model whose test texts are cut
 _PARAGRAPH_VECTOR = re.compile(r"(DM|DBOW);\d+;.+")
 _STUDENT = re.compile(
-    r"(?P<structural>(?s:.*?))"
-    rf"(;(?P<dimension>{'|'.join(TEACHER_OF_DIMENSION)});S:(?P<student>[^;]+);C:(?P<contextual>[^;]+)"
-    rf"(;(?P<mask>None|{MASK_LABEL});λ=(?P<lam>\d+(\.\d+)?))?)?"
-    rf"(;(?P<contextual_loss>{'|'.join(CONTEXTUAL_LOSSES)}))?"
-    r"(?P<cls>;\[CLS\])?"
+    rf"""
+    (?P<structural>(?s:.*?))
+    (
+        ;(?P<dimension>{"|".join(TEACHER_OF_DIMENSION)})
+        ;S:(?P<student>[^;]+);C:(?P<contextual>[^;]+)
+        (;(?P<mask>None|{MASK_LABEL});λ=(?P<lam>\d+(\.\d+)?))?
+    )?
+    (;(?P<contextual_loss>{"|".join(CONTEXTUAL_LOSSES)}))?
+    (?P<cls>;\[CLS\])?
+    """,
+    re.VERBOSE,
 )
 
 
@@ -44,20 +54,31 @@ _STUDENT = re.compile(
 class Variant:
     """One model to evaluate: a baseline, a teacher or a student.
 
-    kind: "base" (the student before training), "sbert", "paragraph_vector", "student", or a baseline that the thesis
-        does not have: "tfidf", "sbert_chunks" (mean of SBERT over the pieces of a text).
+    Parameters
+    ----------
+    kind : "base" (the student before training), "sbert", "paragraph_vector", "student", or a
+        baseline that the thesis does not have: "tfidf", "sbert_chunks" (mean of SBERT over the
+        pieces of a text)
+    structural : the structural loss, in the labels of Figure 4.3
+    contextual : the label of the contextual teacher, or of the Paragraph Vector that this is
+    student_projection, contextual_projection : labels of Section 4.5.2, unscaled
+    masked : mask documents longer than the structural teacher's limit (Listing 4.1)
+    lam : weight of the structural loss; None is the plain sum (`no-weighting`)
+    contextual_loss : a key of CONTEXTUAL_LOSSES; "mse" and "cca" are a draft's ablations
+    pooling : "mean", or the drafts' "cls": the state of the first token, which has global attention
+    cut : embed only as many tokens of a test text as the structural teacher reads
     """
 
     kind: str
-    structural: str | None = None  # the structural loss in the labels of Figure 4.3
-    contextual: str | None = None  # the label of the contextual teacher, or of the Paragraph Vector that this is
-    student_projection: str | None = None  # labels of Section 4.5.2, unscaled
+    structural: str | None = None
+    contextual: str | None = None
+    student_projection: str | None = None
     contextual_projection: str | None = None
-    masked: bool = False  # documents longer than the structural teacher's limit are masked (Listing 4.1)
-    lam: float | None = None  # static weight of the structural loss; None is the plain sum (`no-weighting`)
-    contextual_loss: str = "soft_cca"  # or a draft's ablation: "mse" or "cca"
-    pooling: str = "mean"  # or the drafts' "cls": the state of the first token, which has global attention
-    cut: bool = False  # it embeds only as many tokens of a test text as the structural teacher reads
+    masked: bool = False
+    lam: float | None = None
+    contextual_loss: str = "soft_cca"
+    pooling: str = "mean"
+    cut: bool = False
 
     @property
     def identity(self) -> str:
@@ -91,50 +112,73 @@ class Variant:
 
     @property
     def losses(self) -> list[str]:
-        """The functions of `lib.losses` that train this student; its `Objective` can reach no other."""
+        """Names of the functions in `lib.losses` that train this student, and no others."""
         if self.kind != "student":
             return []
-        name, arguments = structural_loss(self.structural) if self.structural else (None, {})
-        mask = "structural_mask" if self.structural and self.masked else None
-        contextual = CONTEXTUAL_LOSSES[self.contextual_loss] if self.contextual else None
-        both = "weighted" if self.structural and self.contextual else None
-        used = (name, arguments.get("distance"), mask, contextual, both)
-        return [function for function in used if isinstance(function, str)]
+        names: list[str] = []
+        if self.structural is not None:
+            name, arguments = structural_loss(self.structural)
+            names.append(name)
+            if "distance" in arguments:
+                names.append(str(arguments["distance"]))
+            if self.masked:
+                names.append("structural_mask")
+        if self.contextual is not None:
+            names.append(CONTEXTUAL_LOSSES[self.contextual_loss])
+        if self.structural is not None and self.contextual is not None:
+            names.append("weighted")
+        return names
 
 
 def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:
-    """The function of `lib.losses` behind a structural loss' label, and its arguments.
+    """The function in `lib.losses` behind a structural loss' label, and its arguments.
 
-    "max-margin;MSE;γ=1.0" is ("max_margin", {"distance": "mse", "gamma": 1.0}), the distance again by its function.
+    "max-margin;MSE;γ=1.0" is ("max_margin", {"distance": "mse", "gamma": 1.0}): the distance is the
+    name of a function too.
     """
+    distances = rf"(?P<distance>{'|'.join(DISTANCES)})"
+    number = r"(?P<gamma>\d+(\.\d+)?)"
     for form, name in STRUCTURAL_LOSSES.items():
-        pattern = re.escape(form).replace(r"\{distance\}", f"(?P<distance>{'|'.join(DISTANCES)})")
-        match = re.fullmatch(pattern.replace(r"\{gamma\}", r"(?P<gamma>\d+(\.\d+)?)"), label)
-        if match:
-            values = match.groupdict()
-            distance = {"distance": STRUCTURAL_LOSSES[values["distance"]]} if "distance" in values else {}
-            return name, distance | ({"gamma": float(values["gamma"])} if "gamma" in values else {})
+        pattern = re.escape(form).replace(r"\{distance\}", distances)
+        match = re.fullmatch(pattern.replace(r"\{gamma\}", number), label)
+        if match is None:
+            continue
+        arguments: dict[str, str | float] = {}
+        for key, value in match.groupdict().items():
+            arguments[key] = STRUCTURAL_LOSSES[value] if key == "distance" else float(value)
+        return name, arguments
+    dimensions = "|".join(TEACHER_OF_DIMENSION)
     raise ValueError(
-        f"unknown model {label!r}: expected Longformer, SBERT, a Paragraph Vector (DM;100;stem;2), a structural loss "
-        f"({', '.join(STRUCTURAL_LOSSES)}), or <only-contextual|mm-MSE|structural loss>;"
-        f"<{'|'.join(TEACHER_OF_DIMENSION)}>;S:<projection>;C:<projection>[;<None|{MASK_LABEL}>;λ=<weight>], "
-        f"perhaps with {_CUT}"
+        f"unknown model {label!r}: expected Longformer, SBERT, a Paragraph Vector "
+        f"(DM;100;stem;2), a structural loss ({', '.join(STRUCTURAL_LOSSES)}), or "
+        f"<only-contextual|mm-MSE|structural loss>;<{dimensions}>;S:<projection>;C:<projection>"
+        f"[;<None|{MASK_LABEL}>;λ=<weight>], perhaps with {_CUT}"
     )
 
 
 def parse(label: str) -> Variant:
-    """The variant behind a label, `cosine;2048d;S:1024(ReLU)x2048;C:-;384;λ=0.5`; ValueError names the known forms."""
+    """The variant behind a label, for example `cosine;2048d;S:1024(ReLU)x2048;C:-;384;λ=0.5`.
+
+    Raises
+    ------
+    ValueError
+        For an unknown label; the message names the known forms.
+    """
     label = label.strip().replace("×", "x")
     if label.endswith(_CUT):
         whole = parse(label.removesuffix(_CUT))
         if whole.cut or whole.kind not in ("base", "student"):
-            raise ValueError(f"{label!r}: only texts of students and {_FIXED['base']} are cut, and once")
+            raise ValueError(
+                f"{label!r}: only texts of students and {_FIXED['base']} are cut, and once"
+            )
         return replace(whole, cut=True)
-    if label in _FIXED.values():
-        return next(Variant(kind) for kind, name in _FIXED.items() if name == label)
+    for kind, name in _FIXED.items():
+        if label == name:
+            return Variant(kind)
     if label in CONTEXTUAL_TEACHERS or _PARAGRAPH_VECTOR.fullmatch(label):
         return Variant("paragraph_vector", contextual=CONTEXTUAL_TEACHERS.get(label, label))
-    match = _STUDENT.fullmatch({"only-structural;cosine": "cosine", "only-structural;mm-MSE": MM_MSE}.get(label, label))
+    references = {"only-structural;cosine": "cosine", "only-structural;mm-MSE": MM_MSE}
+    match = _STUDENT.fullmatch(references.get(label, label))
     assert match is not None  # the structural loss takes whatever is left
     teacher = TEACHER_OF_DIMENSION.get(match["dimension"])
     short = {"only-contextual": None, "mm-MSE": MM_MSE} if teacher else {}
@@ -154,7 +198,8 @@ def parse(label: str) -> Variant:
     )
 
 
-# Section 4.5.3: the combination each structural loss is weighted on, which is also that loss' `no-weighting` student.
+# Section 4.5.3: the combination on which each structural loss is weighted. It is also the loss'
+# `no-weighting` student.
 NO_WEIGHTING = {
     "cosine": "cosine;2048d;S:768(ReLU)x4096(ReLU)x2048;C:-",
     "mm-MSE": "mm-MSE;100d;S:768(ReLU)x1024(ReLU)x768;C:768",

@@ -1,1 +1,1 @@
-"""How good an embedding is: classification heads, metrics, baselines (thesis, Sections 4.2 and 5.2)."""
+"""How good an embedding is: heads, metrics and baselines (thesis, Sections 4.2 and 5.2)."""

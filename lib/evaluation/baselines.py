@@ -1,4 +1,4 @@
-"""What a practitioner would try before training anything: TF-IDF, and SBERT over all of a long text in pieces."""
+"""Baselines to try before training anything: TF-IDF, and SBERT over the pieces of a long text."""
 
 from collections.abc import Sequence
 
@@ -7,9 +7,16 @@ from scipy import sparse
 
 
 def tfidf(corpus: Sequence[str], texts: Sequence[str]) -> sparse.csr_array:
-    """(texts, words) float32 TF-IDF vectors; vocabulary and document frequencies come from `corpus` alone.
+    """Embed texts by TF-IDF of all words except English stop words.
 
-    All words count, English stop words aside. Rows have norm 1, or 0 for a text without any of them.
+    Parameters
+    ----------
+    corpus : texts that give vocabulary and document frequencies
+    texts : texts to embed
+
+    Returns
+    -------
+    (texts, words) float32; rows have norm 1, or 0 for a text without any of the words
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -19,16 +26,33 @@ def tfidf(corpus: Sequence[str], texts: Sequence[str]) -> sparse.csr_array:
 
 
 def mean_of_chunks(teacher, texts: Sequence[str]) -> np.ndarray:
-    """(texts, dim) float32: each text cut into pieces that the teacher reads whole, their embeddings averaged.
+    """Cut each text into pieces that the teacher reads whole, and average their embeddings.
 
-    teacher: a structural teacher (`lib.teachers.sbert`). Pieces are cut between tokens and as long as it reads.
+    Parameters
+    ----------
+    teacher : a structural teacher (`lib.teachers.sbert`)
+    texts : cut between tokens, into pieces as long as the teacher reads
+
+    Returns
+    -------
+    (texts, dim) float32
     """
-    size = teacher.max_tokens - teacher.tokenizer.num_special_tokens_to_add()
-    options = {"add_special_tokens": False, "truncation": True, "max_length": size, "verbose": False}
-    rows = teacher.tokenizer(list(texts), return_overflowing_tokens=True, return_offsets_mapping=True, **options)
-    owner = rows["overflow_to_sample_mapping"]
-    pieces = [texts[row][at[0][0] : at[-1][1]] for row, at in zip(owner, rows["offset_mapping"], strict=True)]
+    options = {
+        "max_length": teacher.max_tokens - teacher.tokenizer.num_special_tokens_to_add(),
+        "truncation": True,
+        "add_special_tokens": False,
+        "return_overflowing_tokens": True,
+        "return_offsets_mapping": True,
+        "verbose": False,
+    }
+    cut = teacher.tokenizer(list(texts), **options)
+    text_of_piece = cut["overflow_to_sample_mapping"]
+    pieces = []
+    for text, offsets in zip(text_of_piece, cut["offset_mapping"], strict=True):
+        start, stop = offsets[0][0], offsets[-1][1]
+        pieces.append(texts[text][start:stop])
     embeddings = teacher.encode(pieces)
     total = np.zeros((len(texts), embeddings.shape[1]), dtype=np.float32)
-    np.add.at(total, owner, embeddings)
-    return total / np.bincount(owner, minlength=len(texts))[:, None].astype(np.float32)
+    np.add.at(total, text_of_piece, embeddings)
+    counts = np.bincount(text_of_piece, minlength=len(texts))
+    return total / counts[:, None].astype(np.float32)

@@ -1,4 +1,4 @@
-"""Classification without the thesis' head: by similarity alone, and by logistic regression on TF-IDF."""
+"""Classification without the thesis' head: by similarity, and by logistic regression on TF-IDF."""
 
 import numpy as np
 from scipy import sparse
@@ -7,10 +7,15 @@ from lib.evaluation.heads import Job
 
 
 def by_similarity(job: Job) -> np.ndarray:
-    """(test,) predicted classes from cosines alone: nothing is trained, so the scale of embeddings plays no role.
+    """Classify by cosines alone; nothing is trained, so the scale of embeddings plays no role.
 
-    A single text goes to the class whose centroid, of embeddings of unit norm, is nearest; a pair is classified by the
-    cosine of its embeddings, above or below the threshold that divides the training pairs best.
+    A single text gets the class whose centroid, of embeddings of unit norm, is nearest. A pair is
+    classified by the cosine of its embeddings: above or below the threshold that divides the
+    training pairs best.
+
+    Returns
+    -------
+    (test,) predicted classes
     """
     from sklearn.neighbors import NearestCentroid
     from sklearn.preprocessing import normalize
@@ -26,10 +31,18 @@ def by_similarity(job: Job) -> np.ndarray:
 
 
 def logistic_regression(job: Job) -> np.ndarray:
-    """(test,) predicted classes, as a practitioner would take them from TF-IDF.
+    """Classify by logistic regression, the usual model on TF-IDF.
 
-    job: its features are a sparse array (texts, words). A pair is the products of its two texts' weights, which only
-    common words have, beside the absolute differences.
+    A pair is described by the products of its texts' weights, which only common words have, and by
+    the absolute differences.
+
+    Parameters
+    ----------
+    job : its features are a sparse array (texts, words)
+
+    Returns
+    -------
+    (test,) predicted classes
     """
     from sklearn.linear_model import LogisticRegression
 

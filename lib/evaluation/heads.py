@@ -1,14 +1,17 @@
-"""The thesis' classification head, trained for many embeddings at once (thesis Section 4.2, author's code).
+"""The thesis' classification head, trained for many embeddings at once (thesis Section 4.2).
 
-    logits = W2 dropout(relu(W1 x + b1)) + b2,   x = the embedding, or the two embeddings of a pair side by side
+    logits = W2 dropout(relu(W1 x + b1)) + b2,   x = the embedding, or both embeddings of a pair
 
-As in the author's code: cross-entropy with label smoothing, AdamW with decoupled decay on all parameters, biases too,
-cosine schedule to 0 over all steps, no early stopping. The embeddings are frozen.
+As in the author's code: frozen embeddings, cross-entropy with label smoothing, AdamW with decoupled
+decay on all parameters including biases, cosine schedule to 0 over all steps, no early stopping.
 
-A head alone leaves a core idle: its matrices are small and most of a step is bookkeeping. Here the heads of a task are
-stacked, the backward pass is written out, and one fused optimiser step serves the whole stack. Each head has a random
-generator of its own and no operation mixes heads, so with one torch thread and `MKL_CBWR` AUTO or AVX2,
-which every door sets, a head's result is the same bits whatever stands beside it.
+One head leaves a core idle: its matrices are small, and most of a step is bookkeeping. So the heads
+of a task are stacked, the backward pass is written out, and one fused optimiser step serves the
+whole stack. That is two (pairs) to five times (single texts) as fast as autograd, with the same
+accuracies. `tests/evaluation/test_heads.py` has the plain loop as the reference.
+
+Each head has its own random generator and no operation mixes heads. So with one torch thread and
+`MKL_CBWR` AUTO or AVX2, which every door sets, a head's result has the same bits in any stack.
 """
 
 import functools
@@ -23,8 +26,11 @@ from torch import Tensor
 from torch.optim.adamw import adamw
 
 FEATURES = ("raw", "unit norm", "standardized")
-_TOGETHER = 20  # heads stepped together; no result depends on it. With both moments a head of 1536 inputs is 1.2 MB
-_ALIGN = 64  # parameters of a head fill whole cache lines, so that vectorised loops meet every head in one alignment
+# Heads stepped together; no result depends on it. With both moments a head of 1536 inputs is
+# 1.2 MB.
+_TOGETHER = 20
+# Parameters of a head fill whole cache lines, so vectorised loops meet every head in one alignment.
+_ALIGN = 64
 _EVALUATION_ROWS = 1024
 
 
@@ -32,10 +38,15 @@ _EVALUATION_ROWS = 1024
 class Job:
     """One head to train and test.
 
-    features: (n, dim) float32, one row per text. Jobs of one model should share one array: it is never copied.
-    inputs: (m, 1) or (m, 2) rows of `features`; a pair is the concatenation of its two embeddings.
-    labels: (m,) classes, 0 .. classes - 1. train, test: indices into `inputs`.
-    seed: decides initial weights, order and dropout. name: what an error message calls the job.
+    Parameters
+    ----------
+    features : (n, dim) float32, one row per text. Jobs of one model should share one array; it is
+        never copied.
+    inputs : (m, 1) or (m, 2) rows of `features`; a pair is the concatenation of its two embeddings
+    labels : (m,) classes, 0 .. classes - 1
+    train, test : indices into `inputs`
+    seed : decides initial weights, order and dropout
+    name : what an error message calls the job
     """
 
     features: np.ndarray | Tensor
@@ -49,14 +60,14 @@ class Job:
 
 @dataclass(frozen=True)
 class HeadResult:
-    """A head's share of `test` items classified correctly, and its predictions (test,) int64, in the order given."""
+    """A head's accuracy on its `test` items, and its predictions (test,) int64 in their order."""
 
     accuracy: float
     predictions: np.ndarray
 
 
 class _Data(NamedTuple):
-    """A checked job as tensors. `inputs` and `labels` are in the order of `train`."""
+    """A checked job as tensors; `inputs` and `labels` are the training items."""
 
     features: Tensor
     inputs: Tensor
@@ -69,14 +80,17 @@ class _Data(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """How heads are trained; the defaults are the author's code. `clip` bounds each head's own gradient norm.
+    """How heads are trained; the defaults are the author's code.
 
-    features: "raw" embeddings (the author's code), embeddings of "unit norm", or "standardized", to mean 0 and standard
-    deviation 1 over the texts of the job's training items. The losses leave the scale of an embedding open, and with
-    raw ones it decides how far a head of a few hundred steps gets.
-
-    rate_width: the width that the rate is for; as AdamW moves all weights equally far, narrower ones have a higher one,
-    and of epochs `narrow_epochs`.
+    Parameters
+    ----------
+    clip : largest norm of each head's own gradient
+    features : "raw" embeddings (the author's code), embeddings of "unit norm", or "standardized" to
+        mean 0 and standard deviation 1 over the texts of the job's training items. The losses leave
+        the scale of an embedding open. With raw ones it decides how far a few hundred steps get.
+    rate_width, narrow_epochs : the embedding width that `learning_rate` is meant for. AdamW moves
+        all weights equally far, so narrower embeddings get a higher rate, in proportion, and
+        `narrow_epochs` instead of `epochs`.
     """
 
     classes: int
@@ -103,26 +117,41 @@ class Settings:
                 if not possible(getattr(self, name)):
                     raise ValueError(f"heads: {name} must {expected}, got {getattr(self, name)}")
         if self.features not in FEATURES:
-            raise ValueError(f"heads: features must be one of {', '.join(FEATURES)}, got {self.features!r}")
+            known = ", ".join(FEATURES)
+            raise ValueError(f"heads: features must be one of {known}, got {self.features!r}")
 
 
 def train_heads(jobs: Sequence[Job], *, classes: int, **options: Any) -> list[HeadResult]:
-    """Train one head per job and return its test accuracy and predictions, in the order of `jobs`.
+    """Train one head per job and test it.
 
-    Jobs with equal input width and equally many training items share one batched computation; others go to another one,
-    which changes no result. options: fields of `Settings`.
+    Jobs with equal input width and equally many training items share one batched computation, which
+    changes no result.
 
-    Raises ValueError, naming the job, for NaN or infinite features, labels outside the classes, an empty split, an
-    index out of range, wrong shapes, and weights that are no longer finite after training.
+    Parameters
+    ----------
+    jobs : heads to train
+    classes : number of classes
+    options : other fields of `Settings`
+
+    Returns
+    -------
+    A result per job, in the order of `jobs`.
+
+    Raises
+    ------
+    ValueError
+        With the job's name, for NaN or infinite features, labels outside the classes, an empty
+        split, an index out of range, wrong shapes, and weights that are not finite after training.
     """
     settings = Settings(classes, **options)
     finite: dict[int, Tensor] = {}
-    data = [_checked(job, index, classes, finite) for index, job in enumerate(jobs)]
+    data = [_check_job(job, index, classes, finite) for index, job in enumerate(jobs)]
     if settings.features != "raw":
-        data = _scaled(jobs, data, settings.features)
+        data = _scale_features(jobs, data, settings.features)
     groups: dict[tuple[int, ...], list[int]] = {}
     for index, item in enumerate(data):
-        groups.setdefault((*item.features.shape[1:], *item.inputs.shape), []).append(index)
+        shape = (*item.features.shape[1:], *item.inputs.shape)
+        groups.setdefault(shape, []).append(index)
     results: dict[int, HeadResult] = {}
     with torch.no_grad():
         for indices in groups.values():
@@ -134,8 +163,8 @@ def train_heads(jobs: Sequence[Job], *, classes: int, **options: Any) -> list[He
     return [results[index] for index in range(len(data))]
 
 
-def _scaled(jobs: Sequence[Job], data: list[_Data], features: str) -> list[_Data]:
-    """The same data with scaled features; jobs that share embeddings and training items share the result."""
+def _scale_features(jobs: Sequence[Job], data: list[_Data], features: str) -> list[_Data]:
+    """Scale features; jobs that share embeddings and training items share the result."""
     shared: dict[tuple[int, int, int], Tensor] = {}
     scaled = []
     for job, item in zip(jobs, data, strict=True):
@@ -146,83 +175,137 @@ def _scaled(jobs: Sequence[Job], data: list[_Data], features: str) -> list[_Data
             else:
                 seen = item.features[item.inputs.unique()]
                 spread = seen.std(0, correction=0)
-                spread[spread <= 1e-6 * seen.abs().max()] = math.inf  # what is constant, up to rounding, becomes 0
+                constant = spread <= 1e-6 * seen.abs().max()  # up to rounding
+                spread[constant] = math.inf  # such features become 0
                 shared[key] = (item.features - seen.mean(0)) / spread
         scaled.append(item._replace(features=shared[key]))
     return scaled
 
 
 def _train(data: list[_Data], settings: Settings) -> list[Tensor]:
-    """Trained W1 (heads, hidden, width), b1 (heads, hidden), W2 (heads, classes, hidden), b2 (heads, classes)."""
-    heads, rows, columns = len(data), len(data[0].labels), data[0].inputs.shape[1]
-    classes, units, width = settings.classes, settings.hidden, data[0].features.shape[1] * columns
-    shapes = [(units, width), (units,), (classes, units), (classes,)]
-    size = -(-sum(map(math.prod, shapes)) // _ALIGN) * _ALIGN
-    weights, gradients = torch.zeros(heads, size), torch.zeros(heads, size)
-    w1, b1, w2, b2 = _views(weights, shapes)
-    g1, h1, g2, h2 = _views(gradients, shapes)
+    """Train heads of equal shapes together.
 
-    generators = [torch.Generator().manual_seed(item.seed) for item in data]
-    for row, generator in enumerate(generators):
-        for tensor, fan_in in ((w1, width), (b1, width), (w2, units), (b2, units)):
-            tensor[row].uniform_(-(fan_in**-0.5), fan_in**-0.5, generator=generator)  # the default of nn.Linear
-
-    # A step of `torch.optim.AdamW`, without bookkeeping that takes as long as the step itself.
-    state: Any = [weights], [gradients], [torch.zeros_like(weights)], [torch.zeros_like(weights)], [], [torch.zeros(())]
-    fixed: Any = dict(fused=True, beta1=0.9, beta2=0.999, eps=1e-8, amsgrad=False, maximize=False)
-    update = functools.partial(adamw, *state, weight_decay=settings.weight_decay, **fixed)
-    smooth, scale = settings.label_smoothing, 1 / (1 - settings.dropout)
-    smoothed = torch.eye(classes) * (1 - smooth) + smooth / classes
-    features_of = [item.features for item in data]
-    batch = torch.empty(heads, min(settings.batch_size, rows), width)
-    targets = torch.empty(heads, rows, classes)
-    uniform, gates = torch.empty(units, rows), torch.empty(heads, units, rows)
+    Returns
+    -------
+    W1 (heads, hidden, width), b1 (heads, hidden), W2 (heads, classes, hidden), b2 (heads, classes)
+    """
+    rate, epochs = settings.learning_rate, settings.epochs
     narrower = (settings.rate_width or 0) / data[0].features.shape[1]
-    rate = settings.learning_rate * max(1.0, narrower)
-    epochs = (settings.narrow_epochs if narrower > 1 else None) or settings.epochs
-    step, steps = 0, epochs * -(-rows // settings.batch_size)
+    if narrower > 1:
+        rate, epochs = rate * narrower, settings.narrow_epochs or epochs
+    stack = _Stack(data, settings)
+    steps = epochs * math.ceil(stack.rows / settings.batch_size)
+    step = 0
     for _ in range(epochs):
-        texts: list[Any] = [None] * heads
-        for row, (item, generator) in enumerate(zip(data, generators, strict=True)):
-            order = torch.randperm(rows, generator=generator)
-            texts[row] = item.inputs[order].flatten().split(settings.batch_size * columns)
-            targets[row] = smoothed[item.labels[order]]
-            torch.mul(uniform.uniform_(generator=generator) >= settings.dropout, scale, out=gates[row])
-        for start, *chosen in zip(range(0, rows, settings.batch_size), *texts, strict=True):
-            stop = min(start + settings.batch_size, rows)
-            x = batch[:, : stop - start]
-            into = x.view(heads, (stop - start) * columns, -1)
-            for features, select, out in zip(features_of, chosen, into, strict=True):  # no copy of a whole data set
-                torch.index_select(features, 0, select, out=out)
-
-            # Everything hidden is (heads, hidden, batch): the two large products then run in their fastest orientation.
-            hidden = torch.bmm(w1, x.transpose(1, 2)).add_(b1.unsqueeze(2)).relu_().mul_(gates[:, :, start:stop])
-            logits = torch.bmm(hidden.transpose(1, 2), w2.transpose(1, 2)).add_(b2.unsqueeze(1))
-            error = torch.softmax(logits, dim=2).sub_(targets[:, start:stop]).div_(stop - start)
-            error = error.transpose(1, 2).contiguous()  # (heads, classes, batch): derivative of the mean loss
-            # What is above 0 was kept: its derivative through ReLU and dropout is `scale`, that of the rest is 0.
-            back = torch.bmm(w2.transpose(1, 2), error).mul_(hidden.sign()).mul_(scale)
-            torch.bmm(back, x, out=g1)
-            torch.bmm(error, hidden.transpose(1, 2), out=g2)
-            h1.copy_(back.sum(2))
-            h2.copy_(error.sum(2))
-
-            shrink = settings.clip / (torch.linalg.vector_norm(gradients, dim=1, keepdim=True) + 1e-6)
-            if bool((shrink < 1).any()):
-                gradients.mul_(shrink.clamp_(max=1))
-            update(lr=rate * 0.5 * (1 + math.cos(math.pi * step / steps)))
+        stack.shuffle()
+        for start in range(0, stack.rows, settings.batch_size):
+            stack.compute_gradients(start, min(start + settings.batch_size, stack.rows))
+            stack.clip_gradients()
+            stack.update(lr=rate * 0.5 * (1 + math.cos(math.pi * step / steps)))
             step += 1
-
-    for item, healthy in zip(data, weights.isfinite().all(1), strict=True):
+    for item, healthy in zip(data, stack.weights.isfinite().all(1), strict=True):
         if not healthy:
-            raise ValueError(f"{item.name}: the head's weights are no longer finite; lower the learning rate")
-    return [w1, b1, w2, b2]
+            problem = "the head's weights are no longer finite; lower the learning rate"
+            raise ValueError(f"{item.name}: {problem}")
+    return stack.parameters
+
+
+class _Stack:
+    """Weights, gradients, optimiser and shuffled items of heads that are stepped together."""
+
+    def __init__(self, data: list[_Data], settings: Settings):
+        self.data, self.settings = data, settings
+        self.rows, columns = data[0].inputs.shape
+        heads, units, classes = len(data), settings.hidden, settings.classes
+        width = data[0].features.shape[1] * columns
+
+        # The parameters of all heads are views of one (heads, size) tensor, as are the gradients.
+        shapes = [(units, width), (units,), (classes, units), (classes,)]
+        used = sum(math.prod(shape) for shape in shapes)
+        size = math.ceil(used / _ALIGN) * _ALIGN
+        self.weights, self.gradients = torch.zeros(heads, size), torch.zeros(heads, size)
+        self.parameters = _views(self.weights, shapes)
+        self.parameter_gradients = _views(self.gradients, shapes)
+        self.generators = [torch.Generator().manual_seed(item.seed) for item in data]
+        for row, generator in enumerate(self.generators):
+            for tensor, fan_in in zip(self.parameters, (width, width, units, units), strict=True):
+                bound = fan_in**-0.5  # the default of nn.Linear
+                tensor[row].uniform_(-bound, bound, generator=generator)
+
+        # A step of `torch.optim.AdamW` without its bookkeeping, which takes as long as the step.
+        moments = [torch.zeros_like(self.weights)], [torch.zeros_like(self.weights)]
+        state: Any = ([self.weights], [self.gradients], *moments, [], [torch.zeros(())])
+        constants: Any = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
+        constants |= {"weight_decay": settings.weight_decay}
+        constants |= {"fused": True, "amsgrad": False, "maximize": False}
+        self.update = functools.partial(adamw, *state, **constants)
+
+        smoothing = settings.label_smoothing
+        self.smoothed = torch.eye(classes) * (1 - smoothing) + smoothing / classes
+        self.inputs: list[Tensor] = []
+        self.targets = torch.empty(heads, self.rows, classes)
+        self.gates = torch.empty(heads, units, self.rows)
+        self.batch = torch.empty(heads, min(settings.batch_size, self.rows), width)
+
+    def shuffle(self) -> None:
+        """Draw each head's order of training items and their dropout for one epoch."""
+        self.inputs = []
+        scale = 1 / (1 - self.settings.dropout)
+        uniform = torch.empty(self.gates.shape[1:])
+        for row, (item, generator) in enumerate(zip(self.data, self.generators, strict=True)):
+            order = torch.randperm(self.rows, generator=generator)
+            self.inputs.append(item.inputs[order])
+            self.targets[row] = self.smoothed[item.labels[order]]
+            kept = uniform.uniform_(generator=generator) >= self.settings.dropout
+            torch.mul(kept, scale, out=self.gates[row])
+
+    def compute_gradients(self, start: int, stop: int) -> None:
+        """Compute the gradients of the mean loss of the shuffled items `start` to `stop`."""
+        w1, b1, w2, b2 = self.parameters
+        w1_gradient, b1_gradient, w2_gradient, b2_gradient = self.parameter_gradients
+        x = self._read_batch(start, stop)
+
+        # Hidden tensors are (heads, hidden, batch), the fastest orientation for the large products.
+        hidden = torch.bmm(w1, x.transpose(1, 2)).add_(b1.unsqueeze(2)).relu_()
+        hidden.mul_(self.gates[:, :, start:stop])
+        logits = torch.bmm(hidden.transpose(1, 2), w2.transpose(1, 2)).add_(b2.unsqueeze(1))
+
+        # d loss / d logits = (softmax - target) / batch, as (heads, classes, batch)
+        error = torch.softmax(logits, dim=2).sub_(self.targets[:, start:stop]).div_(stop - start)
+        error = error.transpose(1, 2).contiguous()
+        torch.bmm(error, hidden.transpose(1, 2), out=w2_gradient)
+        b2_gradient.copy_(error.sum(2))
+
+        # Hidden units above 0 were kept: ReLU and dropout multiply their derivative by the scale of
+        # dropout. That of all others is 0.
+        back = torch.bmm(w2.transpose(1, 2), error).mul_(hidden.sign())
+        back.mul_(1 / (1 - self.settings.dropout))
+        torch.bmm(back, x, out=w1_gradient)
+        b1_gradient.copy_(back.sum(2))
+
+    def clip_gradients(self) -> None:
+        norms = torch.linalg.vector_norm(self.gradients, dim=1, keepdim=True)
+        shrink = self.settings.clip / (norms + 1e-6)
+        if bool((shrink < 1).any()):
+            self.gradients.mul_(shrink.clamp_(max=1))
+
+    def _read_batch(self, start: int, stop: int) -> Tensor:
+        """The embeddings of a batch, (heads, batch, width), without copying a whole data set."""
+        x = self.batch[:, : stop - start]
+        for item, inputs, out in zip(self.data, self.inputs, x, strict=True):
+            texts = inputs[start:stop].flatten()
+            torch.index_select(item.features, 0, texts, out=out.view(len(texts), -1))
+        return x
 
 
 def _views(flat: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
-    """The parameters of all heads as views of one (heads, size) tensor."""
-    parts = flat.split([*map(math.prod, shapes), flat.shape[1] - sum(map(math.prod, shapes))], dim=1)
-    return [part.unflatten(1, shape) for part, shape in zip(parts, shapes, strict=False)]
+    """Consecutive parts of a (heads, size) tensor, each with its shape per head."""
+    views, start = [], 0
+    for shape in shapes:
+        stop = start + math.prod(shape)
+        views.append(flat[:, start:stop].unflatten(1, shape))
+        start = stop
+    return views
 
 
 def _evaluate(item: _Data, weights: list[Tensor]) -> HeadResult:
@@ -235,19 +318,12 @@ def _evaluate(item: _Data, weights: list[Tensor]) -> HeadResult:
     return HeadResult(float(np.mean(predicted == item.test_labels)), predicted)
 
 
-def _checked(job: Job, index: int, classes: int, finite: dict[int, Tensor]) -> _Data:
-    """The job as tensors; `finite` remembers feature arrays already checked, by identity."""
-    name = f"job {index}" + (f" ({job.name})" if job.name else "")
+def _check_job(job: Job, index: int, classes: int, finite: dict[int, Tensor]) -> _Data:
+    """The job as tensors; `finite` holds feature arrays already checked, by identity."""
+    name = f"job {index} ({job.name})" if job.name else f"job {index}"
     features = finite.get(id(job.features))
     if features is None:
-        features = torch.as_tensor(job.features).detach()
-        if features.ndim != 2 or not features.is_floating_point():
-            raise ValueError(f"{name}: features must be (n, dim) floats, got {tuple(features.shape)} {features.dtype}")
-        features = finite[id(job.features)] = features.to("cpu", torch.float32).contiguous()
-        bad = (~features.isfinite().all(1)).nonzero().flatten().tolist()
-        if bad:
-            count = f"{len(bad)} of {len(features)} embeddings"
-            raise ValueError(f"{name}: NaN or infinity in {count}, first in row {bad[0]}")
+        features = finite[id(job.features)] = _check_features(name, job.features)
     inputs, labels = np.asarray(job.inputs), np.asarray(job.labels)
     if inputs.ndim != 2 or inputs.shape[1] not in (1, 2) or labels.shape != inputs.shape[:1]:
         shapes = f"{inputs.shape} and {labels.shape}"
@@ -257,10 +333,32 @@ def _checked(job: Job, index: int, classes: int, finite: dict[int, Tensor]) -> _
     train, test = np.asarray(job.train), np.asarray(job.test)
     for split, items in (("train", train), ("test", test)):
         if items.ndim != 1 or not len(items):
-            raise ValueError(f"{name}: {split} must be a non-empty list of indices, got shape {items.shape}")
+            expected = f"{split} must be a non-empty list of indices"
+            raise ValueError(f"{name}: {expected}, got shape {items.shape}")
         _check_range(name, split, items, len(labels))
     rows, labels = torch.from_numpy(inputs.astype(np.int64)), labels.astype(np.int64)
-    return _Data(features, rows[train], torch.from_numpy(labels[train]), rows[test], labels[test], int(job.seed), name)
+    return _Data(
+        features=features,
+        inputs=rows[train],
+        labels=torch.from_numpy(labels[train]),
+        test_inputs=rows[test],
+        test_labels=labels[test],
+        seed=int(job.seed),
+        name=name,
+    )
+
+
+def _check_features(name: str, values: np.ndarray | Tensor) -> Tensor:
+    features = torch.as_tensor(values).detach()
+    if features.ndim != 2 or not features.is_floating_point():
+        got = f"{tuple(features.shape)} {features.dtype}"
+        raise ValueError(f"{name}: features must be (n, dim) floats, got {got}")
+    features = features.to("cpu", torch.float32).contiguous()
+    bad = (~features.isfinite().all(1)).nonzero().flatten().tolist()
+    if bad:
+        count = f"{len(bad)} of {len(features)} embeddings"
+        raise ValueError(f"{name}: NaN or infinity in {count}, first in row {bad[0]}")
+    return features
 
 
 def _check_range(name: str, what: str, values: np.ndarray, limit: int) -> None:

@@ -1,3 +1,3 @@
-"""From variants to tidy records: shared inputs, training, embeddings, heads."""
+"""From the labels of models to tidy records: shared inputs, training, embeddings, scores."""
 
-from lib.experiments.runs import halves_mrr, retrieve, run
+from lib.experiments.bench import Bench

@@ -1,6 +1,22 @@
-"""Figures in three steps: `boxplot_frame` lays our values beside the published ones, `boxplot` draws it, `save`."""
+"""Figures in three steps: `boxplot_frame` lays our values beside the published ones, `boxplot`
+draws it, `save`."""
 
 from lib.figures.boxplots import boxplot, boxplot_frame
-from lib.figures.distributions import ecdf, ecdf_frame, histogram, histogram_frame, violin_frame, violins
-from lib.figures.scores import bars, curves, gradient_shares, length_of_training, points, score_frame, spans
-from lib.figures.style import SIZES, save, style
+from lib.figures.distributions import (
+    ecdf,
+    ecdf_frame,
+    histogram,
+    histogram_frame,
+    violin_frame,
+    violins,
+)
+from lib.figures.scores import (
+    bars,
+    curves,
+    gradient_shares,
+    length_of_training,
+    points,
+    score_frame,
+    spans,
+)
+from lib.figures.style import save, settings, style

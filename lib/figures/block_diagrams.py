@@ -1,4 +1,5 @@
-"""The thesis' two block diagrams, redrawn: Figure 3.1 (training) and Figure 4.6 (contextual loss)."""
+"""The thesis' two block diagrams, redrawn: Figure 3.1 (training) and Figure 4.6 (contextual
+loss)."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -6,28 +7,41 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from lib.figures.style import LOOK
-
-_PARTS = LOOK["diagram_parts"]
+from lib.figures.style import settings
 
 
 def draw(label: str) -> tuple[Figure, pd.DataFrame]:
-    """Figure 3.1 (fig3_1) or 4.6, as `params/figures.yaml` lays it out, and its arrows as a table, which is its CSV."""
-    boxes = LOOK["diagrams"][label]
+    """Figure 3.1 (fig3_1) or 4.6, as `params/figures.yaml` lays it out, and its arrows as a table,
+    which is its CSV."""
+    parts = settings()["diagram_parts"]
+    boxes = settings()["diagrams"][label]
     figure, axes = plt.subplots(figsize=(7.2, 4.9))
     axes.set(xlim=(0, 7.2), ylim=(0, 4.9), aspect="equal")
     axes.axis("off")
     drawn = {}
     for name, box in boxes.items():
-        look = _PARTS["box"] | {"facecolor": _PARTS["colours"][box["role"]]}
-        drawn[name] = axes.text(*box["at"], box["text"], bbox=look, **_PARTS["centred"], fontsize=9).get_bbox_patch()
-    arrows = [(start, end, label) for end, box in boxes.items() for start, label in box["inputs"].items()]
+        look = parts["box"] | {"facecolor": parts["colours"][box["role"]]}
+        drawn[name] = axes.text(
+            *box["at"], box["text"], bbox=look, **parts["centred"], fontsize=9
+        ).get_bbox_patch()
+    arrows = [
+        (start, end, label) for end, box in boxes.items() for start, label in box["inputs"].items()
+    ]
     for start, end, label in arrows:
-        places, ends = [boxes[start]["at"], boxes[end]["at"]], {"patchA": drawn[start], "patchB": drawn[end]}
-        axes.annotate("", xytext=places[0], xy=places[1], arrowprops=_PARTS["arrow"] | ends)
-        axes.text(*np.mean(places, axis=0), label, **_PARTS["centred"], fontsize=8, bbox=_PARTS["behind"])
-    colours = {box["role"]: _PARTS["colours"][box["role"]] for box in boxes.values()}
-    handles = [Patch(facecolor=colour, label=role, **_PARTS["edge"]) for role, colour in colours.items()]
+        places, ends = (
+            [boxes[start]["at"], boxes[end]["at"]],
+            {"patchA": drawn[start], "patchB": drawn[end]},
+        )
+        axes.annotate("", xytext=places[0], xy=places[1], arrowprops=parts["arrow"] | ends)
+        axes.text(
+            *np.mean(places, axis=0), label, **parts["centred"], fontsize=8, bbox=parts["behind"]
+        )
+    colours = {box["role"]: parts["colours"][box["role"]] for box in boxes.values()}
+    handles = [
+        Patch(facecolor=colour, label=role, **parts["edge"]) for role, colour in colours.items()
+    ]
     axes.legend(handles=handles, loc="upper left", ncols=4, fontsize=8, frameon=False)
     rows = [(boxes[start]["text"], boxes[end]["text"], label) for start, end, label in arrows]
-    return figure, pd.DataFrame(rows, columns=["from", "to", "label"]).replace({"\n": " ", r"\$": ""}, regex=True)
+    return figure, pd.DataFrame(rows, columns=["from", "to", "label"]).replace(
+        {"\n": " ", r"\$": ""}, regex=True
+    )

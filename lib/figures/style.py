@@ -1,8 +1,10 @@
 """The one look of all figures, and the one way to save them."""
 
 import contextlib
+import functools
 import io
 from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -14,25 +16,28 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from lib.config import paths, profiles
-from lib.config.profiles import Profile
-from lib.store import provenance
+from lib.config import profiles
 from lib.store.files import write_atomically
 
-LOOK = profiles.read_yaml("figures.yaml")
-SIZES = LOOK["sizes"]
 COLORS = seaborn.color_palette("colorblind").as_hex()
 INK = "#333333"
 
-_RC = seaborn.axes_style("whitegrid") | seaborn.plotting_context("paper") | LOOK["style"]
+
+@functools.cache
+def settings() -> dict[str, Any]:
+    """What `params/figures.yaml` says: sizes, colours, marks, labels."""
+    return profiles.read_yaml("figures.yaml")
 
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """The project's look, for a `with` block. `rc_context` would put back `interactive` too, which a kernel's first
+    """The project's look, for a `with` block. `rc_context` would put back `interactive` too, which
+    a kernel's first
     figure switches on: no later one would be shown."""
-    before = {key: mpl.rcParams[key] for key in _RC}
-    mpl.rcParams.update(_RC)
+    look = seaborn.axes_style("whitegrid") | seaborn.plotting_context("paper")
+    look |= settings()["style"]
+    before = {key: mpl.rcParams[key] for key in look}
+    mpl.rcParams.update(look)
     try:
         yield
     finally:
@@ -46,14 +51,16 @@ def rows_from_top(axis: Axes, names: list[str], **text: Any) -> None:
 
 
 def labelled(axes: Iterable[Axes], first: Iterable[str] = ()) -> Collection[Artist]:
-    """The handles of a legend for several axes, each label once, those named `first` before the others."""
+    """The handles of a legend for several axes, each label once, those named `first` before the
+    others."""
     pairs = (pair for axis in axes for pair in zip(*axis.get_legend_handles_labels(), strict=True))
     handles = {label: handle for handle, label in pairs}
     return ({label: handles[label] for label in first} | handles).values()
 
 
 def squeeze(axis: Axes, values: np.ndarray) -> None:
-    """Draw what lies far below most values (by Tukey's rule) on a smaller scale, hatched, if it takes half the axis."""
+    """Draw what lies far below most values (by Tukey's rule) on a smaller scale, hatched, if it
+    takes half the axis."""
     low, first, third, high = np.nanquantile(values, [0, 0.25, 0.75, 1])
     cut = np.floor(20 * (first - 1.5 * (third - first))) / 20
     if cut - low <= high - cut or cut >= high:
@@ -65,30 +72,41 @@ def squeeze(axis: Axes, values: np.ndarray) -> None:
     axis.set_xlim(low - room / scale, high + room)
     above = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(cut, high)
     axis.set_xticks([np.ceil(10 * low) / 10, *above[(above >= cut) & (above <= high)]])
-    axis.axvspan(low - room / scale, cut, **LOOK["squeezed"])
+    axis.axvspan(low - room / scale, cut, **settings()["squeezed"])
 
 
-def save(
-    figure: Figure, label: str, data: pd.DataFrame, *, profile: Profile, records: pd.DataFrame | None = None
-) -> None:
-    """Save `<label>.svg`, `<label>.csv` and their provenance; the same data give the same bytes. data: a row per drawn
-    value. records: what it rests on, for the provenance."""
+def save(figure: Figure, label: str, data: pd.DataFrame, folder: Path) -> list[Path]:
+    """Save `<label>.svg` and `<label>.csv`; the same data give the same bytes.
+
+    Parameters
+    ----------
+    figure : Figure
+    label : str
+    data : DataFrame
+        A row for each value that is drawn.
+    folder : Path
+
+    Returns
+    -------
+    list of Path
+        The files.
+    """
     picture = io.BytesIO()
     with style():
         figure.savefig(picture, format="svg", metadata={"Date": None, "Title": label})
-    write(label, data, {".svg": picture.getvalue(), ".csv": csv_bytes(data)}, profile, records)
+    return write(label, data, {".svg": picture.getvalue(), ".csv": csv_bytes(data)}, folder)
 
 
-def write(
-    label: str, data: pd.DataFrame, content: dict[str, bytes], profile: Profile, records: pd.DataFrame | None
-) -> None:
-    """Write the files of a figure or table, by suffix, and its provenance."""
+def write(label: str, data: pd.DataFrame, content: dict[str, bytes], folder: Path) -> list[Path]:
+    """Write the files of a figure or table, by suffix; `ValueError` if there is nothing to show."""
     if data.empty:
-        raise ValueError(f"{label}: nothing to save, the data frame is empty; did `only` filter every variant out?")
-    files = {paths.figures(profile) / f"{label}{suffix}": written for suffix, written in content.items()}
-    for file, written in files.items():
-        write_atomically(file, written)
-    provenance.write(label, profile=profile, files=files, records=records)
+        raise ValueError(
+            f"{label}: nothing to save, the data frame is empty; did `only` leave out all variants?"
+        )
+    files = {folder / f"{label}{suffix}": text for suffix, text in content.items()}
+    for file, text in files.items():
+        write_atomically(file, text)
+    return list(files)
 
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:

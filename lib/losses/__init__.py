@@ -1,6 +1,8 @@
-"""The losses of the thesis, one file each. They take embeddings and return one value per row; the caller averages.
+"""The losses of the thesis, one file each.
 
-Structural losses: Section 4.4. Contextual losses, `SoftCCA` and `cca`: Section 4.5.2. Both weighted: Section 4.5.3.
+They take embeddings and return one value per row; the caller averages. Structural losses are those
+of Section 4.4, contextual losses (`SoftCCA`, `cca`) those of Section 4.5.2. `weighted` combines
+both (Section 4.5.3).
 """
 
 from lib.losses.cca import cca
@@ -11,4 +13,13 @@ from lib.losses.mse import mse
 from lib.losses.soft_cca import SoftCCA
 from lib.losses.weighting import structural_mask, weighted
 
-__all__ = ["SoftCCA", "cca", "contrastive", "cosine", "max_margin", "mse", "structural_mask", "weighted"]
+__all__ = [
+    "SoftCCA",
+    "cca",
+    "contrastive",
+    "cosine",
+    "max_margin",
+    "mse",
+    "structural_mask",
+    "weighted",
+]

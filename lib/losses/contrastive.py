@@ -1,4 +1,4 @@
-"""Contrastive loss over the cosines within a batch (thesis Section 4.4.1, Equation 4.2)."""
+"""Contrastive loss over the cosines within a batch (thesis Section 4.4.1)."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -16,26 +16,44 @@ def contrastive(
     mask: Bool[Tensor, " batch"] | None = None,
     as_printed: bool = False,
 ) -> Float[Tensor, " batch"]:
-    """Cross-entropy of picking one's own teacher embedding by cosine at temperature 1, one value per row.
+    """Cross-entropy of picking the row's own teacher embedding by cosine (thesis Equation 4.2).
 
         contrastive_i = -log( exp(cos(y_i, y_pos_i)) / sum_k exp(cos(y_i, y_pos_k)) )
 
-    y is a row of `student`, y_pos the same row of `teacher`; k runs over all unmasked rows, i included. Equation 4.2
-    *as printed* has the sum over negatives inside the exponent,
+    y is a row of `student` and y_pos the same row of `teacher`; k runs over all unmasked rows, i
+    included. The temperature is 1. This is the author's code, which made the published numbers.
 
-        -log( exp(cos(y, y_pos)) / exp(cos(y, y_pos) + sum_neg cos(y, y_neg)) )  =  sum_neg cos(y, y_neg),
+    Parameters
+    ----------
+    student, teacher : (batch, dim)
+    mask : (batch,) bool; rows with False give 0 and are nobody's candidate
+    as_printed : compute Equation 4.2 literally. There the sum over negatives stands inside the
+        exponent, so the positive cancels and nothing pulls the student towards its teacher:
 
-    so the positive cancels and nothing pulls the student towards its teacher. `as_printed=True` computes that.
+            -log( exp(cos(y, y_pos)) / exp(cos(y, y_pos) + sum_neg cos(y, y_neg)) )
+                = sum_neg cos(y, y_neg)
 
-    mask: False for rows that take no part: they give 0 and are nobody's candidate. Source: thesis Equation 4.2; the
-    cross-entropy, which made the published numbers, is that of the author's code.
+    Returns
+    -------
+    (batch,)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from lib.losses import contrastive
+    >>> x = torch.eye(4)
+    >>> contrastive(x, x)  # -log(e / (e + 3))
+    tensor([0.7437, 0.7437, 0.7437, 0.7437])
+    >>> contrastive(x, x, as_printed=True)
+    tensor([0., 0., 0., 0.])
     """
     _checks.pair(student, teacher)
     mask = _checks.row_mask(mask, student)
     cosines = unit_rows(student[mask]) @ unit_rows(teacher[mask]).T  # (unmasked, unmasked)
     if as_printed:
-        itself = torch.eye(len(cosines), dtype=torch.bool, device=cosines.device)
-        loss = cosines.masked_fill(itself, 0).sum(dim=1)
+        positives = torch.eye(len(cosines), dtype=torch.bool, device=cosines.device)
+        loss = cosines.masked_fill(positives, 0).sum(dim=1)
     else:
-        loss = cross_entropy(cosines, torch.arange(len(cosines), device=cosines.device), reduction="none")
+        positions = torch.arange(len(cosines), device=cosines.device)
+        loss = cross_entropy(cosines, positions, reduction="none")
     return loss.new_zeros(mask.shape).masked_scatter(mask, loss)

@@ -6,25 +6,41 @@ from torch import Tensor
 
 from lib.losses import _checks
 
-# A row shorter than this has no direction. torch.nn.functional.cosine_similarity uses the same number, but as a
-# divisor: there the gradient at a zero vector has length 1e8 and one empty document would own the clipped update.
+# A row shorter than this has no direction. torch.nn.functional.cosine_similarity uses the same
+# number as a divisor. There the gradient at a zero vector has length 1e8, and one empty document
+# would dominate the clipped update.
 SHORTEST = 1e-8
 
 
-def cosine(student: Float[Tensor, "batch dim"], teacher: Float[Tensor, "batch dim"]) -> Float[Tensor, " batch"]:
-    """Cosine distance, one value per row, in [0, 2].
+def cosine(
+    student: Float[Tensor, "batch dim"], teacher: Float[Tensor, "batch dim"]
+) -> Float[Tensor, " batch"]:
+    """Cosine distance of each row (thesis Section 4.4).
 
         cosine_i = 1 - <student_i, teacher_i> / (|student_i| |teacher_i|)
 
-    A row whose student or teacher has no direction gives 1 and a gradient of zero. Source: thesis Section 4.4.
+    Parameters
+    ----------
+    student, teacher : (batch, dim)
+
+    Returns
+    -------
+    (batch,), from 0 to 2. A zero vector has no direction: its row gives 1 and a gradient of 0.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from lib.losses import cosine
+    >>> cosine(torch.tensor([[1.0, 0.0], [0.0, 2.0]]), torch.tensor([[3.0, 0.0], [0.0, -1.0]]))
+    tensor([0., 2.])
     """
     _checks.pair(student, teacher)
     return 1 - (unit_rows(student) * unit_rows(teacher)).sum(dim=1)
 
 
 def unit_rows(x: Float[Tensor, "rows dim"]) -> Float[Tensor, "rows dim"]:
-    """Rows scaled to length 1; rows without a direction become zero, in value and in gradient."""
+    """Scale rows to length 1; rows without a direction become zero, in value and in gradient."""
     norm = torch.linalg.vector_norm(x, dim=1, keepdim=True)
     short = norm <= SHORTEST
-    # The divisor is replaced before the division: a masked 0/0 would still send NaN through the gradient.
+    # Replace the divisor before dividing: a masked 0/0 would still send NaN through the gradient.
     return (x / norm.masked_fill(short, 1)).masked_fill(short, 0)

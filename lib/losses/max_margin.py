@@ -1,4 +1,4 @@
-"""Max-margin loss: near the positive, far from the negatives (thesis Section 4.4.1, Equation 4.1)."""
+"""Max-margin loss: near the positive, far from the negatives (thesis Section 4.4.1)."""
 
 from collections.abc import Callable
 
@@ -17,38 +17,51 @@ def max_margin(
     distance: Callable[[Tensor, Tensor], Tensor] = mse,
     gamma: float = 1.0,
     mask: Bool[Tensor, " batch"] | None = None,
-    negatives: Float[Tensor, "negatives dim"] | None = None,
 ) -> Float[Tensor, " batch"]:
-    """Distance to the positive minus gamma times the mean distance to the negatives, one value per row.
+    """Distance to the positive minus the mean distance to the negatives (thesis Equation 4.1).
 
-        max_margin_i = distance(y_i, y_pos_i) - gamma * 1/|Y_neg_i| * sum_{n in Y_neg_i} distance(y_i, n)     (4.1)
+        max_margin_i = distance(y_i, y_pos_i)
+                       - gamma * 1/|Y_neg_i| * sum_{n in Y_neg_i} distance(y_i, n)
 
-    y is a row of `student`, y_pos the same row of `teacher`, Y_neg_i the teacher embeddings of the *other* unmasked
-    rows, or `negatives`. Despite the name there is no margin and no hinge. With `mse` and gamma = 1 the student's
-    square cancels, so the loss is linear in it and has no lower bound; with gamma > 1 it rewards long embeddings.
+    y is a row of `student` and y_pos the same row of `teacher`. Y_neg_i holds the teacher
+    embeddings of the *other* unmasked rows, as in the author's code, where a batch has 6 rows.
 
-    distance: any function (rows, dim) x 2 -> (rows,), called on pairs. gamma: the thesis tries .1, .5, 1, 1.5. mask:
-    False for rows that take no part: they give 0 and are nobody's negative. A row without negatives keeps its positive
-    term. Source: thesis Equation 4.1; in-batch negatives as in the author's code, where the batch is 6.
+    Despite its name the loss has no margin and no hinge. With `mse` and gamma = 1 the student's
+    square cancels: the loss is linear in the student and has no lower bound. With gamma > 1 it
+    rewards long embeddings.
+
+    Parameters
+    ----------
+    student, teacher : (batch, dim)
+    distance : maps two (rows, dim) tensors to (rows,)
+    gamma : weight of the negatives; the thesis tries .1, .5, 1 and 1.5
+    mask : (batch,) bool; rows with False give 0 and are nobody's negative
+
+    Returns
+    -------
+    (batch,). A single unmasked row has no negatives and keeps its positive term.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from lib.losses import max_margin
+    >>> student = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
+    >>> teacher = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+    >>> max_margin(student, teacher)
+    tensor([-1.5000,  3.5000])
+    >>> max_margin(student, teacher, mask=torch.tensor([False, True]))
+    tensor([0., 4.])
     """
     _checks.pair(student, teacher)
     mask = _checks.row_mask(mask, student)
-    # Inputs are masked, not results: a masked row is gone before any distance, so not even its NaN can spread.
+    # Mask inputs, not results: a masked row, even one with NaN, then reaches no distance.
     y, y_pos = student[mask], teacher[mask]
     n = len(y)
-    if negatives is None:
-        distances = _to_all(distance, y, y_pos)
-        positive = distances.diagonal()
-        to_negatives = distances[~torch.eye(n, dtype=torch.bool, device=y.device)].view(n, max(n - 1, 0))
-    else:
-        positive, to_negatives = distance(y, y_pos), _to_all(distance, y, negatives)
-    loss = positive
-    if to_negatives.shape[1] > 0:
-        loss = positive - gamma * to_negatives.mean(dim=1)
+    # Every row with every teacher embedding, by one call on the expanded pairs.
+    pairs = y.repeat_interleave(n, dim=0), y_pos.repeat(n, 1)
+    distances = distance(*pairs).view(n, n)
+    loss = distances.diagonal()
+    if n > 1:
+        others = ~torch.eye(n, dtype=torch.bool, device=y.device)
+        loss = loss - gamma * distances[others].view(n, n - 1).mean(dim=1)
     return loss.new_zeros(mask.shape).masked_scatter(mask, loss)
-
-
-def _to_all(distance: Callable[[Tensor, Tensor], Tensor], rows: Tensor, columns: Tensor) -> Tensor:
-    """Distances of every row to every column, (rows, columns), by one call on the expanded pairs."""
-    n, m = len(rows), len(columns)
-    return distance(rows.repeat_interleave(m, dim=0), columns.repeat(n, 1)).view(n, m)

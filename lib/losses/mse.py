@@ -6,12 +6,30 @@ from torch import Tensor
 from lib.losses import _checks
 
 
-def mse(student: Float[Tensor, "batch dim"], teacher: Float[Tensor, "batch dim"]) -> Float[Tensor, " batch"]:
-    """Mean over dimensions of the squared error, one value per row, in squared units of the embedding.
+def mse(
+    student: Float[Tensor, "batch dim"], teacher: Float[Tensor, "batch dim"]
+) -> Float[Tensor, " batch"]:
+    """Squared error of each row, averaged over dimensions (thesis Section 4.4).
 
         mse_i = 1/dim * sum_j (student_ij - teacher_ij)^2
 
-    Source: thesis Section 4.4; a mean, not a sum, in the author's code. Figure 4.4's "squared L2 distance" is it too.
+    The author's code takes this mean, not a sum. Figure 4.4 calls it "squared L2 distance".
+
+    Parameters
+    ----------
+    student, teacher : (batch, dim)
+
+    Returns
+    -------
+    (batch,), in squared units of the embeddings
+
+    Examples
+    --------
+    >>> import torch
+    >>> from lib.losses import mse
+    >>> student = torch.tensor([[1.0, 2.0], [0.0, 0.0]])
+    >>> mse(student, torch.tensor([[3.0, 2.0], [1.0, 1.0]]))
+    tensor([2., 1.])
     """
     _checks.pair(student, teacher)
     return (student - teacher).square().mean(dim=1)

@@ -10,10 +10,24 @@ from torch import Tensor
 def structural_mask(
     lengths: Int[Tensor, " batch"] | Sequence[int], max_structural_len: int | None
 ) -> Bool[Tensor, " batch"]:
-    """True for the rows whose input the structural teacher encodes whole; a limit of None masks nothing.
+    """Find the rows whose input the structural teacher encodes whole (thesis Listing 4.1).
 
-    lengths: tokens of each input by the structural teacher's tokenizer, without special tokens and before truncation.
-    Source: Listing 4.1 and the author's code. The limit is inclusive; the text also says 385 and 386 in places.
+    Parameters
+    ----------
+    lengths : (batch,) tokens of each input by the structural teacher's tokenizer, without special
+        tokens and before truncation
+    max_structural_len : the limit, itself included (the thesis also says 385 and 386); None masks
+        nothing
+
+    Returns
+    -------
+    (batch,) bool, False for masked rows
+
+    Examples
+    --------
+    >>> from lib.losses import structural_mask
+    >>> structural_mask([10, 384, 385], 384)
+    tensor([ True,  True, False])
     """
     lengths = torch.as_tensor(lengths)
     if max_structural_len is None:
@@ -29,19 +43,40 @@ def weighted(
     lam: float | None,
     max_structural_len: int | None,
 ) -> Float[Tensor, " batch"]:
-    """Joins the two losses row by row (Listing 4.1, before its mean over the whole batch, masked rows included).
+    """Combine the two losses row by row (thesis Listing 4.1 and Table 4.9).
 
         unmasked rows:  lam * S + (1 - lam) * C
-        masked rows:    C                              the listing's lam is 0 there
+        masked rows:    C                          the listing's lam is 0 there
 
-    lam: in [0, 1]; None is the thesis' `no-weighting`, S + C on unmasked rows. S comes from masked inputs: pass
-    `structural_mask(lengths, max_structural_len)` as its `mask`, or masked rows still serve as negatives.
-    Source: thesis Listing 4.1 and Table 4.9.
+    Compute S from masked inputs, by passing `structural_mask(lengths, max_structural_len)` as the
+    `mask` of the structural loss. Otherwise masked rows still serve as negatives.
+
+    Parameters
+    ----------
+    structural, contextual : (batch,), S and C
+    lengths, max_structural_len : as in `structural_mask`
+    lam : from 0 to 1. None is the thesis' `no-weighting`: S + C on unmasked rows.
+
+    Returns
+    -------
+    (batch,). The listing then averages over the whole batch, masked rows included.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from lib.losses import weighted
+    >>> s, c = torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0])
+    >>> weighted(s, c, [100, 2000], lam=0.8, max_structural_len=384)
+    tensor([ 2.8000, 20.0000])
+    >>> weighted(s, c, [100, 2000], lam=None, max_structural_len=None)
+    tensor([11., 22.])
     """
     mask = structural_mask(lengths, max_structural_len).to(structural.device)
     if not structural.shape == contextual.shape == mask.shape:
         shapes = f"{tuple(structural.shape)}, {tuple(contextual.shape)} and {tuple(mask.shape)}"
-        raise ValueError(f"structural, contextual and lengths must have the same shape (batch,), got {shapes}")
+        raise ValueError(
+            f"structural, contextual and lengths must have the same shape (batch,), got {shapes}"
+        )
     if lam is None:
         return torch.where(mask, structural + contextual, contextual)
     if not 0 <= lam <= 1:

@@ -1,1 +1,1 @@
-"""The second paper, "Distilled Model for Russian News Clustering": small students of a sentence encoder, clustered."""
+"""The second paper, "Distilled Model for Russian News Clustering": small students, clustered."""

@@ -1,4 +1,7 @@
-"""Clusters of documents by average linkage of cosine distances, their threshold, and how well they meet the events."""
+"""Clusters of documents, their threshold, and how well they meet the events.
+
+Clusters are those of average linkage of cosine distances.
+"""
 
 from dataclasses import dataclass
 
@@ -15,14 +18,26 @@ from lib.news.events import Side
 
 NEAR_ONE_CLUSTER = 0.02  # of the one-cluster F1: a model within it is marked as collapsed
 _CHUNK = 16  # MiB of distances of sparse vectors, to all documents, that are made at a time
-_COPIES = 3  # of the distances that are in memory at once: scipy's, its own work, the heights of all pairs
+_COPIES = 3  # of the distances in memory at once: scipy's, its own work, the heights of all pairs
 
 
 @dataclass(frozen=True)
 class Score:
-    """f1, precision, recall: of the positive pairs. cluster_size: documents per cluster. f1_all: over all pairs of
-    documents; NaN where not all events are known. one_cluster: F1 of a single cluster, 2p / (1 + p) with a share p of
-    positives. collapsed: all documents in one cluster, or an F1 within .02 of `one_cluster`."""
+    """How well clusters meet a side.
+
+    Attributes
+    ----------
+    f1, precision, recall : float
+        Of the labelled pairs.
+    cluster_size : float
+        Documents per cluster.
+    f1_all : float
+        Over all pairs of documents; NaN where not all events are known.
+    one_cluster : float
+        F1 of a single cluster: 2p / (1 + p) with a share p of positives.
+    collapsed : bool
+        All documents are in one cluster, or F1 is within .02 of `one_cluster`.
+    """
 
     f1: float
     precision: float
@@ -33,20 +48,34 @@ class Score:
     collapsed: bool
 
 
-def distances(vectors: np.ndarray | csr_array) -> np.ndarray:
-    """Cosine distances of all pairs, in scipy's condensed form. vectors: (documents, dim), dense or sparse.
+def measure_distances(vectors: np.ndarray | csr_array) -> np.ndarray:
+    """Cosine distances of all pairs, in scipy's condensed form.
 
-    Raises `ValueError` for fewer than two documents, NaN, a vector without direction, and more documents than fit.
+    Parameters
+    ----------
+    vectors : (documents, dim), dense or sparse
+
+    Raises
+    ------
+    ValueError
+        For fewer than two documents, NaN, a vector without direction, and more documents than fit
+        in memory.
     """
-    if (count := vectors.shape[0]) < 2:
+    count = vectors.shape[0]
+    if count < 2:
         raise ValueError(f"clustering needs at least two documents, got {count}")
     lengths = row_norms(vectors.astype(np.float64, copy=False))
     if not np.isfinite(lengths).all():
-        raise ValueError(f"the vector of document {int(np.argmin(np.isfinite(lengths)))} holds NaN or infinity")
+        row = int(np.argmin(np.isfinite(lengths)))
+        raise ValueError(f"the vector of document {row} holds NaN or infinity")
     if not lengths.all():
-        raise ValueError(f"the vector of document {int(lengths.argmin())} is zero: it has no cosine distance")
-    if count > (fits := int((2 * psutil.virtual_memory().available / 8 / _COPIES) ** 0.5)):
-        raise ValueError(f"the distances of {count} documents do not fit in memory, those of {fits} do")
+        row = int(lengths.argmin())
+        raise ValueError(f"the vector of document {row} is zero: it has no cosine distance")
+    fits = int((2 * psutil.virtual_memory().available / 8 / _COPIES) ** 0.5)
+    if count > fits:
+        raise ValueError(
+            f"the distances of {count} documents do not fit in memory, those of {fits} do"
+        )
     if not issparse(vectors):
         return np.maximum(pdist(vectors, "cosine"), 0)
     condensed, row, end = np.empty(count * (count - 1) // 2), 0, 0
@@ -58,16 +87,17 @@ def distances(vectors: np.ndarray | csr_array) -> np.ndarray:
     return condensed
 
 
-def tree(vectors: np.ndarray | csr_array) -> np.ndarray:
-    """The (documents - 1, 4) merges of scipy's average linkage; vectors and errors as in `distances`."""
-    return hierarchy.linkage(distances(vectors), "average")
+def link(vectors: np.ndarray | csr_array) -> np.ndarray:
+    """The (documents - 1, 4) merges of average linkage; vectors as in `measure_distances`."""
+    return hierarchy.linkage(measure_distances(vectors), "average")
 
 
-def threshold(merges: np.ndarray, side: Side) -> float:
-    """The distance at which cutting the tree gives the best F1 of the side's positive pairs.
+def choose_threshold(merges: np.ndarray, side: Side) -> float:
+    """The distance at which cutting the tree gives the best F1 of the side's labelled pairs.
 
-    All merge heights are tried, the lowest of equally good ones is taken, and the cut lies half way to the next. Raises
-    `ValueError` for a side without a positive or a negative pair, and for a tree of other documents.
+    All merge heights are tried, the lowest of equally good ones is taken, and the cut lies half
+    way to the next. Raises `ValueError` for a side without a positive or a negative pair, and for
+    a tree of other documents.
     """
     _check(len(merges) + 1, side)
     heights = np.unique(merges[:, 2])
@@ -87,9 +117,9 @@ def cut(merges: np.ndarray, distance: float) -> np.ndarray:
 
 
 def score(clusters: np.ndarray, side: Side) -> Score:
-    """How well clusters (documents,) meet the side's labelled pairs, and its events; errors as in `threshold`."""
+    """How well clusters (documents,) meet a side; errors as in `choose_threshold`."""
     _check(len(clusters), side)
-    same = np.equal(*clusters[side.pairs].T)  # whether the two documents of each labelled pair share a cluster
+    same = _share_cluster(clusters, side)
     right, share = int((same & side.positive).sum()), float(side.positive.mean())
     recall, precision = right / side.positive.sum(), right / max(same.sum(), 1)
     f1, single = 2 * right / (same.sum() + side.positive.sum()), 2 * share / (1 + share)
@@ -101,27 +131,42 @@ def score(clusters: np.ndarray, side: Side) -> Score:
     return Score(*map(float, numbers), collapsed=bool(collapsed))
 
 
+def _share_cluster(clusters: np.ndarray, side: Side) -> np.ndarray:
+    """(pairs,) whether the two documents of a labelled pair are in one cluster."""
+    first, second = clusters[side.pairs].T
+    return first == second
+
+
 def _check(documents: int, side: Side) -> None:
     if documents != len(side.texts):
         raise ValueError(f"the side has {len(side.texts)} documents, clustered are {documents}")
     for wanted, kind in ((True, "positive"), (False, "negative")):
         if wanted not in side.positive:
-            raise ValueError(f"the side has no {kind} pair: neither a threshold nor F1 means anything")
+            raise ValueError(
+                f"the side has no {kind} pair: neither a threshold nor F1 means anything"
+            )
 
 
-def drawn_pairs(side: Side, draws: int, seed: int) -> np.ndarray:
-    """(draws, pairs) how often each pair counts when events are drawn with replacement, as other events would come.
+def draw_pairs(side: Side, draws: int, seed: int) -> np.ndarray:
+    """How often each pair counts when events are drawn with replacement, as others would come.
 
-    A positive pair counts as often as its event is drawn, a negative one as often as its two events are, multiplied.
+    A positive pair counts as often as its event is drawn, a negative one as often as its two
+    events are, multiplied.
+
+    Returns
+    -------
+    (draws, pairs) float64
     """
     names, events = np.unique(side.events, return_inverse=True)
-    counts = np.random.default_rng(seed).multinomial(len(names), np.full(len(names), 1 / len(names)), draws)
+    shares = np.full(len(names), 1 / len(names))
+    counts = np.random.default_rng(seed).multinomial(len(names), shares, draws)
     first, second = events[side.pairs].T
     return (counts[:, first] * np.where(side.positive, 1, counts[:, second])).astype(float)
 
 
-def drawn_f1(clusters: np.ndarray, side: Side, weights: np.ndarray) -> np.ndarray:
-    """(draws,) F1 with the weights of `drawn_pairs`, the same for every model; threshold and clusters stay."""
-    same = np.equal(*clusters[side.pairs].T)
-    hit, predicted, actual = (weights @ np.stack([same & side.positive, same, side.positive], 1)).T
+def score_draws(clusters: np.ndarray, side: Side, weights: np.ndarray) -> np.ndarray:
+    """(draws,) F1 with the weights of `draw_pairs`; threshold and clusters stay."""
+    same = _share_cluster(clusters, side)
+    columns = np.stack([same & side.positive, same, side.positive], 1)
+    hit, predicted, actual = (weights @ columns).T
     return 2 * hit / np.maximum(predicted + actual, 1)

@@ -1,10 +1,10 @@
-"""What an identity of the news paper's tables says: `BiGRU(2)+1 linear;attentive;64d;MSE;plateau`."""
+"""What an identity of the paper's tables says: `BiGRU(2)+1 linear;attentive;64d;MSE;plateau`."""
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
-from lib.news.widths import TOKEN_DIM
-
+TOKEN_DIM = 128  # of token embeddings, as the paper prints it
 RECURRENT = ("LSTM", "GRU", "RNN")
 _STRUCTURES = (
     r"(?P<bidirectional>Bi)?(?P<architecture>LSTM|GRU|RNN)(\((?P<layers>[2-9])\))?"
@@ -13,9 +13,12 @@ _STRUCTURES = (
     r"(?P<architecture>FFN)\((?P<layers>[23])\)",
     r"(?P<architecture>CNN-[12]|bag)",
 )
-_EXPECTED = "[Bi]LSTM, GRU or RNN with (layers), +1 or +2 linear, +dropout; Transformer(1x4), +ReLU; FFN(2); CNN-1; bag"
+_EXPECTED = (
+    "[Bi]LSTM, GRU or RNN with (layers), +1 or +2 linear, +dropout; Transformer(1x4), +ReLU; "
+    "FFN(2); CNN-1; bag"
+)
 # Parts in the order in which they stand, of each group one at most.
-_PARTS = (
+_PARTS: tuple[dict[str, dict[str, Any]], ...] = (
     {"attentive": {"aggregation": "attentive"}, "CLS": {"aggregation": "CLS"}},
     {"64d": {"token_dim": 64}},
     {"teacher tokens": {"tokens": "teacher"}, "random tokens": {"tokens": "random"}},
@@ -28,9 +31,15 @@ _PARTS = (
 class Design:
     """A student's structure and how it is trained.
 
-    tokens: embeddings that start from the teacher's, reduced ("new"), or at random, or are the teacher's own. alpha:
-    weight of the triplet loss in the complex one. annotated: trained on the documents of training pairs alone, as
-    triplet and complex always are.
+    Attributes
+    ----------
+    tokens : str
+        Token embeddings start from the teacher's, reduced ("new"), or at random ("random"), or are
+        the teacher's own ("teacher").
+    alpha : float
+        Weight of the triplet loss in the complex one.
+    annotated : bool
+        Trained on the documents of training pairs alone, as triplet and complex always are.
     """
 
     identity: str
@@ -49,22 +58,60 @@ class Design:
     schedule: str = "fixed"
     annotated: bool = False
 
+    @property
+    def takes_triplets(self) -> bool:
+        return self.loss in ("triplet", "complex")
+
+
+def scale_width(number: int, width: float) -> int:
+    """A width of the paper times a profile's `width`, in steps of eight, at least eight."""
+    return max(8, 8 * round(number * width / 8))
+
 
 def parse(identity: str) -> Design:
-    """The design of an identity; `ValueError` that names the part which is unknown, twice there or in a wrong place."""
+    """The design of an identity.
+
+    Raises
+    ------
+    ValueError
+        Names the part that is unknown, stands there twice or in a wrong place.
+    """
     structure, *parts = identity.split(";")
     matches = (re.fullmatch(pattern, structure) for pattern in _STRUCTURES)
     match = next(filter(None, matches), None)
     if match is None:
         raise ValueError(f"unknown part {structure!r} of {identity!r}: expected {_EXPECTED}")
-    fields = {name: value for name, value in match.groupdict().items() if value is not None}
-    fields |= {name: int(fields[name]) for name in ("layers", "heads", "linear_layers") if name in fields}
-    fields |= {name: True for name in ("bidirectional", "dropout", "relu") if name in fields}
+    fields: dict[str, Any] = {}
+    for name, value in match.groupdict().items():
+        if value is not None:
+            fields[name] = _read_field(name, value)
+    fields |= _parse_parts(identity, parts)
+    if "loss" not in fields or (fields["loss"] == "complex" and "alpha" not in fields):
+        raise ValueError(
+            f"{identity!r} ends too soon: expected MSE, cosine, triplet, or complex and α=<0 to 1>"
+        )
+    design = Design(identity, **fields)
+    _check(design)
+    return design
+
+
+def _read_field(name: str, value: str) -> Any:
+    if name in ("layers", "heads", "linear_layers"):
+        return int(value)
+    return value if name == "architecture" else True
+
+
+def _parse_parts(identity: str, parts: list[str]) -> dict[str, Any]:
+    """The fields of what stands behind the structure."""
+    fields: dict[str, Any] = {}
     left = list(_PARTS)
     for part in parts:
         if fields.get("loss") == "complex" and "alpha" not in fields:
-            if not (match := re.fullmatch(r"α=(0(\.\d+)?|1(\.0+)?)", part)):
-                raise ValueError(f"unknown part {part!r} of {identity!r}: complex needs α=<0 to 1>, as in α=0.5")
+            match = re.fullmatch(r"α=(0(\.\d+)?|1(\.0+)?)", part)
+            if not match:
+                raise ValueError(
+                    f"unknown part {part!r} of {identity!r}: complex needs α=<0 to 1>, as in α=0.5"
+                )
             fields["alpha"] = float(match[1])
             continue
         place = next((number for number, group in enumerate(left) if part in group), None)
@@ -73,14 +120,23 @@ def parse(identity: str) -> Design:
             raise ValueError(f"unknown part {part!r} of {identity!r}: here stands one of {valid}")
         fields |= left[place][part]
         del left[: place + 1]
-    if "loss" not in fields or (fields["loss"] == "complex" and "alpha" not in fields):
-        raise ValueError(f"{identity!r} ends too soon: expected MSE, cosine, triplet, or complex and α=<0 to 1>")
-    if fields.get("aggregation") == "CLS" and fields["architecture"] != "Transformer":
-        raise ValueError(f"{identity!r}: CLS is the first state of a Transformer; valid here: attentive, or no part")
-    if fields.get("aggregation") == "attentive" and fields["architecture"] not in (*RECURRENT, "Transformer"):
-        raise ValueError(f"{identity!r}: attentive aggregation is for recurrent students and Transformers")
-    if fields.get("annotated") and fields["loss"] in ("triplet", "complex"):
-        raise ValueError(f"{identity!r}: {fields['loss']} always has annotated documents; leave the part out")
-    if "dropout" in fields and fields.get("linear_layers") != 2:
+    return fields
+
+
+def _check(design: Design) -> None:
+    identity, architecture = design.identity, design.architecture
+    if design.aggregation == "CLS" and architecture != "Transformer":
+        raise ValueError(
+            f"{identity!r}: CLS is the first state of a Transformer; valid here: attentive, "
+            "or no part"
+        )
+    if design.aggregation == "attentive" and architecture not in (*RECURRENT, "Transformer"):
+        raise ValueError(
+            f"{identity!r}: attentive aggregation is for recurrent students and Transformers"
+        )
+    if design.annotated and design.takes_triplets:
+        raise ValueError(
+            f"{identity!r}: {design.loss} always has annotated documents; leave the part out"
+        )
+    if design.dropout and design.linear_layers != 2:
         raise ValueError(f"{identity!r}: +dropout stands between the two layers of +2 linear")
-    return Design(identity, **fields)

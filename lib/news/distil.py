@@ -1,7 +1,10 @@
-"""Training of a student: on single documents and their teacher vectors, or on triplets of documents of events."""
+"""Training of a student: on single documents and their teacher vectors, or on triplets of them."""
 
+import contextlib
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,103 +12,233 @@ from torch import Tensor, nn
 
 from lib.config.schema import NewsSettings
 from lib.losses import cosine, mse
-from lib.news.losses import complex, triplet
-from lib.news.students import LazyRows, Rows, Student, check_tokens, padded
+from lib.news.designs import Design
+from lib.news.losses import complex_loss, triplet
+from lib.news.students import LazyRows, Rows, Sizes, Student, check_tokens, pad
 
 SORTED = 16  # batches whose documents are sorted by length together, so that hardly any is padded
 CHECKED = 8192  # teacher vectors that are looked at together
 
 
-def train(
-    student: Student, rows: Rows, teacher: np.ndarray, parts: Sequence[np.ndarray], *, seed: int, settings: NewsSettings
-) -> list[float]:
-    """Train the student as its design says; returns the held-out loss after each epoch. The best epoch's weights stay.
+@dataclass(frozen=True)
+class Lesson:
+    """All that makes a student and its vectors, as values that other processes can be given.
 
-    rows: token ids of documents. teacher: (documents, dim) their vectors, scaled to length 1 here. parts: the examples
-    to train on and those held out, (examples, 1 or 3) rows of documents, triplets for the losses that take them. seed:
-    of the order and of dropout; the same seed gives the same bits. settings: of them `epochs`, `batch_size`, `rates`
-    (that of new token embeddings apart, most of which a step does not see), `patience`, the epochs without improvement
-    that end the training, and `plateau_patience`, those after which the schedule `plateau` lowers the rates. Raises
-    `ValueError` for a document without a token or without a teacher vector that has a direction, and for examples that
-    are none or not what the loss takes.
+    Attributes
+    ----------
+    design, sizes
+        Of the student.
+    settings : NewsSettings
+        Read of them are those that `train` names.
+    seed : int
+        Of the first weights, the order and dropout.
+    rows : sequence of (tokens,) int
+        Token ids of the documents to learn from, special ones included.
+    teacher : (documents, dim)
+        Their vectors, which may stay on disk.
+    examples, held_out : (examples, 1 or 3)
+        Rows of documents, triplets for the losses that take them.
+    clustered : dict
+        {use: token ids of documents that the student embeds after its training}.
     """
-    check_tokens(rows)
-    if len(teacher) != len(rows):
-        raise ValueError(f"every document needs a teacher vector: {len(rows)} documents, {len(teacher)} vectors")
-    for start in range(0, len(teacher), CHECKED):
-        norms = np.linalg.norm(teacher[start : start + CHECKED], axis=1)
-        for fine, told in ((np.isfinite(norms), "NaN in vector {}"), (norms > 0, "vector {} is zero")):
-            if not fine.all():
-                raise ValueError(f"every document needs a teacher vector: {told.format(start + fine.argmin())}")
-    examples, held_out = parts
-    wanted = 3 if student.design.loss in ("triplet", "complex") else 1
-    for part, name in ((examples, "examples"), (held_out, "held-out examples")):
-        if not len(part) or part.shape[1:] != (wanted,):
-            raise ValueError(f"expected {name} of {wanted} documents for {student.design.loss}, got {part.shape}")
+
+    design: Design
+    sizes: Sizes
+    settings: NewsSettings
+    seed: int
+    rows: Rows
+    teacher: Sequence[Any]
+    examples: np.ndarray
+    held_out: np.ndarray
+    clustered: dict[str, Rows]
+
+
+def train_and_embed(
+    lesson: Lesson, tokens: np.ndarray | None, device: str
+) -> dict[str, np.ndarray]:
+    """Train a student and embed what is clustered.
+
+    Parameters
+    ----------
+    lesson : Lesson
+    tokens : (vocabulary, at least the student's width) or None
+        Token embeddings to start from; None for random ones.
+    device : str
+
+    Returns
+    -------
+    dict
+        {use: (documents, dim) vectors}, `megabytes`, and `held_out`, the loss after each epoch.
+    """
+    torch.manual_seed(lesson.seed)
+    student = Student(lesson.design, lesson.sizes)
+    if tokens is not None:
+        table = student.embedding
+        with torch.no_grad():
+            table.weight.copy_(torch.from_numpy(tokens)[:, : table.embedding_dim])
+    student.to(device)
+    clustered, rows = lesson.clustered, lesson.rows
+    if lesson.design.architecture == "bag":  # a plain mean of word vectors has no special tokens
+        clustered = {use: LazyRows(part, _drop_special) for use, part in clustered.items()}
+        rows = LazyRows(rows, _drop_special)
+    history = train(
+        student,
+        rows,
+        lesson.teacher,
+        lesson.examples,
+        lesson.held_out,
+        settings=lesson.settings,
+        seed=lesson.seed,
+    )
+    vectors = {use: student.encode(part) for use, part in clustered.items()}
+    return vectors | {"megabytes": np.array(student.megabytes), "held_out": np.array(history)}
+
+
+def _drop_special(row: np.ndarray) -> np.ndarray:
+    return row[1:-1]
+
+
+def train(
+    student: Student,
+    rows: Rows,
+    teacher: Sequence[Any],
+    examples: np.ndarray,
+    held_out: np.ndarray,
+    *,
+    settings: NewsSettings,
+    seed: int,
+) -> list[float]:
+    """Train the student in place as its design says; the best epoch's weights stay.
+
+    Parameters
+    ----------
+    student : Student
+    rows, teacher, examples, held_out
+        As in `Lesson`; teacher vectors are scaled to length 1 here.
+    settings : NewsSettings
+        Read are `epochs`, `batch_size`, `rates` (that of new token embeddings apart, as a step
+        sees few of them), `patience` (epochs without improvement that end the training) and
+        `plateau_patience` (those after which the schedule `plateau` lowers the rates tenfold).
+    seed : int
+        Of the order and of dropout.
+
+    Returns
+    -------
+    list of float
+        The held-out loss after each epoch.
+
+    Raises
+    ------
+    ValueError
+        For a document without a token or without a teacher vector that has a direction, and for
+        examples that are none or not what the loss takes.
+    """
+    _check(student.design, rows, teacher, {"examples": examples, "held-out examples": held_out})
     device = student.embedding.weight.device
-    targets = LazyRows(teacher, lambda part: nn.functional.normalize(torch.from_numpy(part), dim=-1).to(device))
+    targets = LazyRows(
+        teacher, lambda part: nn.functional.normalize(torch.from_numpy(part), dim=-1).to(device)
+    )
     lengths = np.array([len(row) for row in rows])
-    # Adam leaves a token that no document has as it is; without those a step has less to do and gives the same bits.
+    with shrink_vocabulary(student, rows) as renumbered:
+        torch.manual_seed(seed)
+        order = np.random.default_rng(seed)
+        optimizer = _make_optimizer(student, settings)
+        schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(
+            optimizer, patience=settings.plateau_patience
+        )
+        best, weights, history = np.inf, copy.deepcopy(student.state_dict()), list[float]()
+        for _ in range(settings.epochs):
+            student.train()
+            for batch in draw_batches(examples, lengths, settings.batch_size, order):
+                optimizer.zero_grad()
+                compute_losses(student, renumbered, targets, batch).mean().backward()
+                optimizer.step()
+            student.eval()
+            batches = draw_batches(held_out, lengths, settings.batch_size)
+            history.append(measure_loss(student, renumbered, targets, batches))
+            if student.design.schedule == "plateau":
+                schedule.step(history[-1])
+            if history[-1] < best:
+                best, weights = history[-1], copy.deepcopy(student.state_dict())
+            elif len(history) - int(np.argmin(history)) > settings.patience:
+                break
+        student.load_state_dict(weights)
+    return history
+
+
+@contextlib.contextmanager
+def shrink_vocabulary(student: Student, rows: Rows) -> Iterator[LazyRows]:
+    """Leave out, within the block, the token embeddings that no document has.
+
+    Adam goes over the whole table at every step, three quarters of which have no gradient and stay
+    as they are. Without them a step has less to do and gives the same weights.
+
+    Yields
+    ------
+    LazyRows
+        The documents' token ids in the smaller table.
+    """
     table = student.embedding
     seen = np.zeros(table.num_embeddings, dtype=bool)
     for row in rows:
         seen[row] = True
-    renumbered, present = LazyRows(rows, (np.cumsum(seen) - 1).__getitem__), np.flatnonzero(seen)
-    student.embedding = nn.Embedding.from_pretrained(table.weight.detach()[present], not table.weight.requires_grad)
-    torch.manual_seed(seed)
-    order = np.random.default_rng(seed)
-    own = [weights for name, weights in student.named_parameters() if name != "embedding.weight"]
-    tokens = [weights for weights in student.embedding.parameters() if weights.requires_grad]
-    rate = settings.rates.get(student.design.architecture, settings.rates["other"])
-    groups = [{"params": own, "lr": rate}, {"params": tokens, "lr": settings.rates.get("tokens", rate)}]
-    optimizer = torch.optim.Adam([group for group in groups if group["params"]], lr=rate, fused=True)
-    best, weights, history = np.inf, copy.deepcopy(student.state_dict()), list[float]()
-    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=settings.plateau_patience)  # by 10
-    for _ in range(settings.epochs):
-        student.train()
-        for batch in batches(examples, lengths, settings.batch_size, order):
-            optimizer.zero_grad()
-            loss(student, renumbered, targets, batch).mean().backward()
-            optimizer.step()
-        student.eval()
-        with torch.no_grad():
-            losses, end = torch.empty(len(held_out), device=device), 0  # of batches, each would keep its memory apart
-            for batch in batches(held_out, lengths, settings.batch_size):
-                start, end = end, end + len(batch)
-                losses[start:end] = loss(student, renumbered, targets, batch)
-        history.append(float(losses.mean()))
-        if student.design.schedule == "plateau":
-            scheduler.step(history[-1])
-        if history[-1] < best:
-            best, weights = history[-1], copy.deepcopy(student.state_dict())
-        elif len(history) - int(np.argmin(history)) > settings.patience:
-            break
-    student.load_state_dict(weights)
+    present, number_of = np.flatnonzero(seen), np.cumsum(seen) - 1
+    frozen = not table.weight.requires_grad
+    student.embedding = nn.Embedding.from_pretrained(table.weight.detach()[present], frozen)
+    yield LazyRows(rows, number_of.__getitem__)
     with torch.no_grad():
         table.weight[present] = student.embedding.weight
     student.embedding = table
-    student.eval()
-    return history
 
 
-def loss(student: Student, rows: Rows, targets: LazyRows | Tensor, batch: np.ndarray) -> Tensor:
-    """(examples,) losses of a batch of examples, (examples, 1 or 3) rows of documents, each embedded once."""
-    documents, places = batch[:, 0], None
-    if batch.shape[1] == 3:  # neighbouring triplets share documents
-        documents, places = np.unique(batch.T, return_inverse=True)
-    vectors = student(*padded([rows[document] for document in documents]))
-    if places is None:
-        return (mse if student.design.loss == "MSE" else cosine)(vectors, targets[documents])
-    embedded = vectors[places.reshape(3, -1)].unbind()  # anchors, positives, negatives
-    if student.design.loss == "triplet":
-        return triplet(*embedded)
-    return complex(embedded, targets[batch.T].unbind(), alpha=student.design.alpha)
+def _make_optimizer(student: Student, settings: NewsSettings) -> torch.optim.Adam:
+    rate = settings.rates.get(student.design.architecture, settings.rates["other"])
+    others = [weights for name, weights in student.named_parameters() if name != "embedding.weight"]
+    groups: list[dict[str, Any]] = [{"params": others, "lr": rate}]
+    if student.embedding.weight.requires_grad:
+        tokens = {"params": [student.embedding.weight], "lr": settings.rates.get("tokens", rate)}
+        groups.append(tokens)
+    return torch.optim.Adam([group for group in groups if group["params"]], lr=rate, fused=True)
 
 
-def batches(
+def compute_losses(
+    student: Student, rows: Rows, targets: LazyRows | Tensor, batch: np.ndarray
+) -> Tensor:
+    """(examples,) losses of a batch of (examples, 1 or 3) rows of documents.
+
+    Neighbouring triplets share documents; each is embedded once.
+    """
+    design = student.design
+    if not design.takes_triplets:
+        documents = batch[:, 0]
+        vectors = student(*pad([rows[document] for document in documents]))
+        return (mse if design.loss == "MSE" else cosine)(vectors, targets[documents])
+    documents, places = np.unique(batch.T, return_inverse=True)
+    places = places.reshape(3, -1)  # anchors, positives, negatives
+    students = student(*pad([rows[document] for document in documents]))[places].unbind()
+    if design.loss == "triplet":
+        return triplet(*students)
+    return complex_loss(students, targets[documents][places].unbind(), alpha=design.alpha)
+
+
+@torch.no_grad()
+def measure_loss(
+    student: Student, rows: Rows, targets: LazyRows | Tensor, batches: Sequence[np.ndarray]
+) -> float:
+    """The mean loss of all examples in these batches."""
+    # One tensor for all losses: small ones between large ones that come and go keep their memory.
+    losses = torch.empty(sum(map(len, batches)), device=student.embedding.weight.device)
+    end = 0
+    for batch in batches:
+        start, end = end, end + len(batch)
+        losses[start:end] = compute_losses(student, rows, targets, batch)
+    return float(losses.mean())
+
+
+def draw_batches(
     examples: np.ndarray, lengths: np.ndarray, size: int, order: np.random.Generator | None = None
 ) -> list[np.ndarray]:
-    """The examples in batches of documents of similar length, in a random order if there is a generator."""
+    """The examples in batches of similar length, in random order if there is a generator."""
     examples = examples if order is None else order.permutation(examples)
     parts = []
     for start in range(0, len(examples), SORTED * size):
@@ -113,3 +246,23 @@ def batches(
         group = group[np.argsort(lengths[group[:, 0]], kind="stable")]
         parts += [group[first : first + size] for first in range(0, len(group), size)]
     return parts if order is None else [parts[number] for number in order.permutation(len(parts))]
+
+
+def _check(
+    design: Design, rows: Rows, teacher: Sequence[Any], parts: dict[str, np.ndarray]
+) -> None:
+    check_tokens(rows)
+    told = "every document needs a teacher vector"
+    if len(teacher) != len(rows):
+        raise ValueError(f"{told}: {len(rows)} documents, {len(teacher)} vectors")
+    for start in range(0, len(teacher), CHECKED):
+        norms = np.linalg.norm(teacher[start : start + CHECKED], axis=1)
+        if not np.isfinite(norms).all():
+            raise ValueError(f"{told}: NaN in vector {start + np.isfinite(norms).argmin()}")
+        if not norms.all():
+            raise ValueError(f"{told}: vector {start + norms.argmin()} is zero")
+    wanted = 3 if design.takes_triplets else 1
+    for name, part in parts.items():
+        if not len(part) or part.shape[1:] != (wanted,):
+            expected = f"expected {name} of {wanted} documents for {design.loss}"
+            raise ValueError(f"{expected}, got {part.shape}")

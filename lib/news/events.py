@@ -1,10 +1,12 @@
-"""Documents with the events that they report: three sides, pairs with labels, and texts to distil on.
+"""Documents with the events that they report: three sides, labelled pairs, texts to distil on.
 
-A task folder has either `clusters.jsonl`, documents with their events, or pair files, `train.jsonl`, `public.jsonl` and
-`private.jsonl`. An event called `<topic>_<name>` belongs to a topic, and a topic to one side: to the side that it is
-named after, or to each side in turn. Of pair files a document's `group` is its side.
+A task folder has `clusters.jsonl`, documents with their events, or three files of pairs,
+`train.jsonl`, `public.jsonl` and `private.jsonl`. An event called `<topic>_<name>` belongs to a
+topic, and a topic to one side: to the one that it is named after, or to each side in turn. With
+files of pairs a document's `group` is its side.
 """
 
+import functools
 import math
 import re
 import warnings
@@ -18,11 +20,9 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from lib.config import paths
-from lib.config.profiles import Profile
-from lib.data import sources, task_files
-from lib.data.dataset_folder import Documents, content, has_token, json_lines
-from lib.news import reports
+from lib.data import task_files
+from lib.data.dataset_folder import Documents, content, has_token, read_json_lines
+from lib.store.cache import hash_items
 
 SIDES = ("train", "public", "private")
 CLUSTERS = "clusters.jsonl"
@@ -31,10 +31,20 @@ _ANSWERS = {"yes": True, "no": False}
 
 @dataclass(frozen=True)
 class Side:
-    """The documents of one side, all of which are clustered, and the labelled pairs of them, which are scored.
+    """The documents of a side, all of which are clustered, and its labelled pairs, which score.
 
-    texts, groups: of each document. pairs: (pairs, 2) int64 rows of documents. positive: (pairs,) bool, of one event.
-    events: (documents,) int64; where only pairs are known, what positive pairs connect. complete: all events are known.
+    Attributes
+    ----------
+    texts, groups : tuple of str
+        Of each document.
+    pairs : (pairs, 2) int64
+        Rows of documents.
+    positive : (pairs,) bool
+        Whether both documents report one event.
+    events : (documents,) int64
+        Where only pairs are known, what positive pairs connect.
+    complete : bool
+        Whether all events are known.
     """
 
     texts: tuple[str, ...]
@@ -45,74 +55,97 @@ class Side:
     complete: bool
 
 
-def read(profile: Profile) -> dict[str, Side]:
-    """The three sides of a profile's events; `ValueError` for gold that names no document, and for a side without a
-    positive or without a negative pair."""
-    task = folder(profile)
+def read_sides(task: Path, positives: float, seed: int) -> dict[str, Side]:
+    """The three sides of a task folder.
+
+    Parameters
+    ----------
+    task : Path
+        `<dataset folder>/tasks/<task>`.
+    positives : float
+        Where events are known, the share of positive pairs among those that are labelled.
+    seed : int
+        Draws the negative pairs.
+
+    Raises
+    ------
+    ValueError
+        For gold that names no document, and for a side without a positive or a negative pair.
+    """
     if (task / CLUSTERS).is_file():
-        sides = _of_clusters(task, profile.news.positives, profile.corpus.seed)
+        sides = _read_clusters(task, positives, seed)
     else:
-        if missing := [name for name in SIDES if not (task / f"{name}.jsonl").is_file()]:
-            raise ValueError(f"{task}: expected {CLUSTERS}, or pair files, of which {missing[0]}.jsonl is missing")
-        sides = {name: _of_pairs(task, name) for name in SIDES}
+        missing = [name for name in SIDES if not (task / f"{name}.jsonl").is_file()]
+        if missing:
+            raise ValueError(
+                f"{task}: expected {CLUSTERS}, or pair files, of which {missing[0]}.jsonl "
+                "is missing"
+            )
+        sides = {name: _read_pairs(task, name) for name in SIDES}
     for name, side in sides.items():
         for wanted, kind in ((True, "positive"), (False, "negative")):
             if wanted not in side.positive:
-                raise ValueError(f"{task}: the side {name} has no {kind} pair; give it other events")
+                raise ValueError(
+                    f"{task}: the side {name} has no {kind} pair; give it other events"
+                )
     return sides
 
 
-def folder(profile: Profile) -> Path:
-    """The task folder of a profile's events."""
-    dataset, _, task = profile.news.events.partition("/")
-    return root(profile, dataset) / dataset / "tasks" / task
-
-
-def root(profile: Profile, dataset: str) -> Path:
-    """The folder that holds one of the profile's news folders: what mini builds, or a person's own, as in thesis."""
-    if profile.build is None or profile.build.builder != "mini":
-        return paths.data_root(profile)
-    return reports.root(profile.build.seed) if dataset == reports.NAME else sources.root(profile)
-
-
-def _of_clusters(folder: Path, positives: float, seed: int) -> dict[str, Side]:
-    """Within each topic every pair of one event is positive; negatives are drawn so that the share is as wanted."""
-    read_task = task_files.read(folder)
-    for note in read_task.notes:  # documents without words, which are left out, and the like
-        warnings.warn(f"{folder}: {note}", stacklevel=2)
-    topics = {text_id: event.partition("_")[0] for text_id, event in read_task.clusters.items()}
-    named = sorted({*topics.values()}, key=lambda topic: (len(topic), topic))  # "2" before "10"
-    place = {topic: topic if topic in SIDES else SIDES[number % 3] for number, topic in enumerate(named)}
+def _read_clusters(folder: Path, positives: float, seed: int) -> dict[str, Side]:
+    task = task_files.read_task(folder)
+    for note in task.notes:  # documents without words, which are left out, and the like
+        warnings.warn(f"{folder}: {note}", stacklevel=3)
+    topics = {text_id: event.partition("_")[0] for text_id, event in task.clusters.items()}
+    side_of = _deal_topics({*topics.values()})
     sides = {}
     for number, name in enumerate(SIDES):
-        own = [text_id for text_id, topic in topics.items() if place[topic] == name]
-        if not own:
-            raise ValueError(f"{folder}: no event of the side {name}: expected at least three topics")
-        events = np.unique([read_task.clusters[text_id] for text_id in own], return_inverse=True)[1]
-        topic = np.array([topics[text_id] for text_id in own])
-        pairs = np.column_stack(np.triu_indices(len(own), 1))
-        pairs = pairs[topic[pairs[:, 0]] == topic[pairs[:, 1]]]
-        positive = events[pairs[:, 0]] == events[pairs[:, 1]]
-        others = np.flatnonzero(~positive)
-        wanted = min(len(others), round(positive.sum() * (1 - positives) / positives))
-        drawn = np.random.default_rng([seed, number]).choice(others, wanted, replace=False)
-        kept = np.sort(np.concatenate([np.flatnonzero(positive), drawn]))
-        texts = tuple(read_task.texts[text_id] for text_id in own)
-        groups = tuple(read_task.groups.get(text_id, "") for text_id in own)
-        sides[name] = Side(texts, groups, pairs[kept], positive[kept], events, complete=True)
+        ids = [text_id for text_id, topic in topics.items() if side_of[topic] == name]
+        if not ids:
+            raise ValueError(
+                f"{folder}: no event of the side {name}: expected at least three topics"
+            )
+        events = np.unique([task.clusters[text_id] for text_id in ids], return_inverse=True)[1]
+        topic = np.array([topics[text_id] for text_id in ids])
+        pairs, positive = _draw_pairs(events, topic, positives, [seed, number])
+        texts = tuple(task.texts[text_id] for text_id in ids)
+        groups = tuple(task.groups.get(text_id, "") for text_id in ids)
+        sides[name] = Side(texts, groups, pairs, positive, events, complete=True)
     return sides
 
 
-def _of_pairs(folder: Path, name: str) -> Side:
+def _deal_topics(topics: set[str]) -> dict[str, str]:
+    """Topic -> side."""
+    in_order = sorted(topics, key=lambda topic: (len(topic), topic))  # "2" before "10"
+    return {
+        topic: topic if topic in SIDES else SIDES[number % 3]
+        for number, topic in enumerate(in_order)
+    }
+
+
+def _draw_pairs(
+    events: np.ndarray, topic: np.ndarray, positives: float, seed: list[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Every positive pair, and as many negative ones of one topic as the share asks for."""
+    pairs = np.column_stack(np.triu_indices(len(events), 1))
+    pairs = pairs[topic[pairs[:, 0]] == topic[pairs[:, 1]]]
+    positive = events[pairs[:, 0]] == events[pairs[:, 1]]
+    others = np.flatnonzero(~positive)
+    wanted = min(len(others), round(positive.sum() * (1 - positives) / positives))
+    drawn = np.random.default_rng(seed).choice(others, wanted, replace=False)
+    kept = np.sort(np.concatenate([np.flatnonzero(positive), drawn]))
+    return pairs[kept], positive[kept]
+
+
+def _read_pairs(folder: Path, name: str) -> Side:
     """A side of annotated pairs: all documents whose group is the side are clustered."""
-    every = Documents(folder.parents[2], folder.parents[1].name)
-    documents = [document for document in every if document.group == name]
+    documents = [each for each in Documents(folder.parents[1]) if each.group == name]
     rows = {document.id: row for row, document in enumerate(documents)}
     pairs, positive = [], []
-    for where, values in json_lines(folder / f"{name}.jsonl"):
+    for where, values in read_json_lines(folder / f"{name}.jsonl"):
         ends = [values.get("a"), values.get("b")]
-        if missing := [end for end in ends if not isinstance(end, str) or end not in rows]:
-            raise ValueError(f"{where}: id {missing[0]!r} is no document of the side {name}")
+        unknown = [end for end in ends if not isinstance(end, str) or end not in rows]
+        if unknown:
+            raise ValueError(f"{where}: id {unknown[0]!r} is no document of the side {name}")
         if str(values.get("label")) not in _ANSWERS:
             raise ValueError(f"{where}: expected the label yes or no, got {values.get('label')!r}")
         pairs.append([rows[end] for end in ends])
@@ -120,15 +153,16 @@ def _of_pairs(folder: Path, name: str) -> Side:
     ends, same = np.array(pairs), np.array(positive)
     links = coo_array((np.ones(same.sum()), ends[same].T), shape=(len(rows), len(rows)))
     events = connected_components(links, directed=False)[1].astype(np.int64)
-    texts, groups = (tuple(getattr(document, field) for document in documents) for field in ("text", "id"))
-    return Side(texts, groups, ends, same, events, complete=False)
+    texts = tuple(document.text for document in documents)
+    ids = tuple(document.id for document in documents)
+    return Side(texts, ids, ends, same, events, complete=False)
 
 
-def triplets(side: Side, seed: int) -> np.ndarray:
-    """(triplets, 3) rows of a side's documents: one for each annotated document and each of its positives.
+def draw_triplets(side: Side, seed: int) -> np.ndarray:
+    """(triplets, 3) rows of documents: each annotated document with each of its positives.
 
-    The negative is drawn from the pairs that the document is no positive of; a document without a positive is its own,
-    one without a negative is left out.
+    The negative is drawn from the document's negative pairs. A document without a positive is its
+    own; one without a negative is left out.
     """
     order, partners = np.random.default_rng(seed), dict[tuple[int, bool], list[int]]()
     for (a, b), positive in zip(side.pairs.tolist(), side.positive.tolist(), strict=True):
@@ -136,8 +170,10 @@ def triplets(side: Side, seed: int) -> np.ndarray:
         partners.setdefault((b, positive), []).append(a)
     rows = []
     for anchor in np.unique(side.pairs).tolist():
-        if negatives := partners.get((anchor, False)):
-            rows += [(anchor, other, order.choice(negatives)) for other in partners.get((anchor, True), [anchor])]
+        negatives = partners.get((anchor, False))
+        if negatives:
+            for other in partners.get((anchor, True), [anchor]):
+                rows.append((anchor, other, order.choice(negatives)))
     return np.array(rows)
 
 
@@ -145,11 +181,29 @@ def triplets(side: Side, seed: int) -> np.ndarray:
 class Windows(Sequence[str]):
     """Windows of documents' words, read from disk when they are asked for.
 
-    folders: of text. rows: (windows, 4) int64, a window's folder and document, where it begins and ends in the text.
+    Attributes
+    ----------
+    places : tuple of Path
+        Dataset folders.
+    rows : (windows, 4) int64
+        A window's folder and document, where it begins in the text, and where it ends.
     """
 
-    folders: Sequence[Documents]
+    places: tuple[Path, ...]
     rows: np.ndarray
+
+    @functools.cached_property
+    def folders(self) -> list[Documents]:
+        return [Documents(place) for place in self.places]
+
+    @functools.cached_property
+    def names(self) -> np.ndarray:
+        """(windows,) what `hash_items` makes of them, so that all of them are read once."""
+        return hash_items(iter(self))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process opens the folders itself."""
+        return {name: value for name, value in self.__dict__.items() if name != "folders"}
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -161,50 +215,67 @@ class Windows(Sequence[str]):
         return " ".join(self.folders[folder][document].text[start:end].split())
 
 
-def text_folders(profile: Profile) -> list[Documents]:
-    """The folders whose documents are distilled on."""
-    return [Documents(root(profile, name), name) for name in profile.news.texts]
+def draw_windows(
+    folders: Sequence[Documents], sides: dict[str, Side], *, words: int, documents: int, seed: int
+) -> np.ndarray:
+    """The rows of `Windows` to distil on, in random order, held-out ones last.
 
+    A document is left out if its text is one of the public or private side, or if it shares a
+    group with one. A last window is kept if it has at least half the words, or if it is the whole
+    document; none is without a token.
 
-def drawn_windows(profile: Profile, sides: dict[str, Side]) -> np.ndarray:
-    """The rows of `Windows` to distil on, in a random order, held-out ones last: no words of the tested sides.
-
-    A document is left out if its text is one of the public or private side's, or if it shares a group with one. A last
-    window is kept if it has at least half the words, or if it is the whole document; none is without a token.
+    Parameters
+    ----------
+    folders : sequence of Documents
+    sides : dict
+        Of `read_sides`.
+    words : int
+        Of a window.
+    documents : int
+        Windows to train on; `count_held_out` more are drawn.
+    seed : int
     """
-    section = profile.news
     tested = [side for name, side in sides.items() if name != "train"]
     contents = {content(text) for side in tested for text in side.texts}
     groups = {group for side in tested for group in side.groups} - {""}
     cut = array("q")
-    for number, folder in enumerate(text_folders(profile)):
+    for number, folder in enumerate(folders):
         for row, document in enumerate(folder):
-            if document.group not in groups and int(folder.contents[row]) not in contents:
-                words = [word.start() for word in re.finditer(r"\S+", document.text)]
-                count, words = len(words), [*words, len(document.text)]
-                last = count - math.ceil(section.words / 2)  # where a window of half the words begins
-                for first in range(0, max(last + 1, min(count, 1)), section.words):
-                    start, end = words[first], words[min(first + section.words, count)]
-                    if has_token(document.text[start:end]):
-                        cut.extend((number, row, start, end))
+            if document.group in groups or int(folder.contents[row]) in contents:
+                continue
+            for start, end in _cut_windows(document.text, words):
+                if has_token(document.text[start:end]):
+                    cut.extend((number, row, start, end))
     windows = np.array(cut, dtype=np.int64).reshape(-1, 4)
-    wanted = section.documents + held_out(section.documents)
+    wanted = documents + count_held_out(documents)
     if len(windows) < wanted:
-        told = f"the folders {', '.join(section.texts)} hold {len(windows)} windows of {section.words} words"
-        raise ValueError(f"{told}, {wanted} are wanted; lower news.documents or add a folder to news.texts")
-    return windows[np.random.default_rng(profile.corpus.seed).permutation(len(windows))[:wanted]]
+        names = ", ".join(folder.name for folder in folders)
+        raise ValueError(
+            f"the folders {names} hold {len(windows)} windows of {words} words, {wanted} are "
+            "wanted; lower news.documents or add a folder to news.texts"
+        )
+    return windows[np.random.default_rng(seed).permutation(len(windows))[:wanted]]
 
 
-def held_out(count: int) -> int:
-    """How many further documents, or how many of given ones, are kept for early stopping: a tenth."""
+def _cut_windows(text: str, words: int) -> list[tuple[int, int]]:
+    """Where the windows of a text begin and end."""
+    starts = [match.start() for match in re.finditer(r"\S+", text)]
+    count = len(starts)
+    last = count - math.ceil(words / 2)  # where a window of half the words begins
+    ends = [*starts, len(text)]
+    firsts = range(0, max(last + 1, min(count, 1)), words)
+    return [(starts[first], ends[min(first + words, count)]) for first in firsts]
+
+
+def count_held_out(count: int) -> int:
+    """How many more documents, or how many of given ones, are kept for early stopping: a tenth."""
     return max(1, count // 10)
 
 
-def rated_stories(profile: Profile) -> tuple[list[str], np.ndarray] | None:
-    """The 50 Lee stories and people's mean ratings of how alike two are, (50, 50), 0 to 1; None outside of mini."""
-    if profile.build is None or profile.build.builder != "mini":
-        return None
+def read_ratings() -> tuple[list[str], np.ndarray]:
+    """The 50 Lee stories and people's mean ratings of how alike two are, (50, 50), 0 to 1."""
     from lib.data.builders.mini import gensim_files
 
-    ratings = np.triu(np.loadtxt(gensim_files.path(gensim_files.RATINGS)), 1)  # the file holds each pair once
+    path = gensim_files.path(gensim_files.RATINGS)
+    ratings = np.triu(np.loadtxt(path), 1)  # the file holds each pair once
     return gensim_files.lines(gensim_files.STORIES), ratings + ratings.T

@@ -1,10 +1,11 @@
-"""The published news pairs as a dataset folder: URLs of the shared task joined with the Telegram contest's archives.
+"""The published news pairs as a dataset folder: the shared task's URLs and the contest's pages.
 
-    write(archives, pairs, folder)
+    write_dataset(archives, pairs, folder)
 
-archives: a folder of `.tar.gz` files, or of folders, that hold one HTML page a document; the four digits of the day
-stand in the name (`20200525.tar.gz`). pairs: a folder with `ru_clustering_<day>*.tsv` of the organisers' repository,
-columns first_url, second_url and quality (OK or BAD). Documents of the three annotated days have their side as group;
+`archives` is a folder of `.tar.gz` files, or of folders, of the Telegram contest, which hold one
+HTML page a document; the four digits of the day stand in the name (`20200525.tar.gz`). `pairs` is
+a folder with `ru_clustering_<day>*.tsv` of the organisers' repository, columns first_url,
+second_url and quality (OK or BAD). Documents of the three annotated days have their side as group;
 those of other days are the texts to distil on.
 """
 
@@ -18,7 +19,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
-from lib.data.builders import write_folder, write_lines
+from lib.data.builders.writing import write_folder, write_lines
 
 DAYS = {"0525": "train", "0527": "public", "0529": "private"}
 _LABELS = {"OK": "yes", "BAD": "no"}
@@ -29,7 +30,9 @@ class _Page(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.properties, self.inside, self.words = dict[str | None, str | None](), False, list[str]()
+        self.properties = dict[str | None, str | None]()
+        self.inside = False
+        self.words = list[str]()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
@@ -43,10 +46,11 @@ class _Page(HTMLParser):
         self.inside = self.inside and tag != "p"
 
     def handle_data(self, data: str) -> None:
-        self.words += [data] if self.inside else []
+        if self.inside:
+            self.words.append(data)
 
 
-def page(content: bytes) -> tuple[str, str, str] | None:
+def parse_page(content: bytes) -> tuple[str, str, str] | None:
     """URL, title and text of a page; None if it names no URL or has no text."""
     parser = _Page()
     parser.feed(content.decode("utf-8", errors="replace"))
@@ -55,11 +59,21 @@ def page(content: bytes) -> tuple[str, str, str] | None:
     return (url, title, text) if url and text else None
 
 
-def pages(archives: Path) -> Iterator[tuple[str, bytes]]:
-    """(day, content) of every HTML page; `ValueError` that names a damaged archive, or a folder without any."""
-    places = [path for path in sorted(archives.glob("*")) if path.is_dir() or path.name.endswith((".tar.gz", ".tgz"))]
+def read_pages(archives: Path) -> Iterator[tuple[str, bytes]]:
+    """(day, content) of every HTML page.
+
+    Raises
+    ------
+    ValueError
+        Names an archive that is damaged, or a folder without any.
+    """
+    endings = (".tar.gz", ".tgz")
+    places = sorted(archives.glob("*"))
+    places = [path for path in places if path.is_dir() or path.name.endswith(endings)]
     if not places:
-        raise ValueError(f"{archives}: expected .tar.gz archives of the Telegram contest, or folders, found none")
+        raise ValueError(
+            f"{archives}: expected .tar.gz archives of the Telegram contest, or folders, found none"
+        )
     for place in places:
         day = next((day for day in DAYS if day in place.name), "")
         if place.is_dir():
@@ -74,20 +88,31 @@ def pages(archives: Path) -> Iterator[tuple[str, bytes]]:
                 while stream.read(2**20):
                     pass
         except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-            raise ValueError(f"{place}: the archive is cut off or damaged ({error}); copy it again") from error
+            raise ValueError(
+                f"{place}: the archive is cut off or damaged ({error}); copy it again"
+            ) from error
 
 
-def annotated(pairs: Path, day: str) -> list[dict[str, str]]:
-    """Two URLs, `a` and `b`, and the `label` of each pair of a day; `ValueError` that names the file and the line."""
+def read_annotations(pairs: Path, day: str) -> list[dict[str, str]]:
+    """Two URLs, `a` and `b`, and the `label` of each pair of a day.
+
+    Raises
+    ------
+    ValueError
+        Names the file and the line that is wrong.
+    """
     files = sorted(pairs.glob(f"ru_clustering_{day}*.tsv"))
     if not files:
-        raise ValueError(f"{pairs}: expected ru_clustering_{day}*.tsv of the shared task's repository")
+        raise ValueError(
+            f"{pairs}: expected ru_clustering_{day}*.tsv of the shared task's repository"
+        )
     rows, file = [], files[-1]  # the last is the corrected version
     try:
         lines = file.read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise ValueError(f"{file}: not UTF-8 ({error.reason} at byte {error.start})") from error
-    for number, values in enumerate(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE), start=2):
+    reader = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+    for number, values in enumerate(reader, start=2):
         a, b, quality = (values.get(name) for name in ("first_url", "second_url", "quality"))
         if quality not in _LABELS or not (a and b):
             raise ValueError(f"{file}:{number}: expected two URLs and OK or BAD, got {quality!r}")
@@ -97,32 +122,53 @@ def annotated(pairs: Path, day: str) -> list[dict[str, str]]:
     return rows
 
 
-def write(archives: Path, pairs: Path, folder: Path) -> list[str]:
-    """Write the dataset folder, and return the URLs of pairs that no archive holds; these pairs are left out. They are
-    listed in the folder's `missing_urls.txt` too, and counted in its README."""
-    chosen = dict[str, tuple[int, str]]()  # URL: which of all pages is kept, and its side; annotated days come first
+def write_dataset(archives: Path, pairs: Path, folder: Path) -> list[str]:
+    """Write the dataset folder.
+
+    Returns
+    -------
+    list of str
+        URLs of pairs that no archive of their day holds; these pairs are left out. They are listed
+        in the folder's `missing_urls.txt` too, and counted in its README.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile("w+", encoding="utf-8", dir=folder) as held:  # all pages, more than memory holds
-        for number, (day, content) in enumerate(pages(archives)):
-            url, title, text = page(content) or ("", "", "")
-            side = DAYS.get(day, "")
-            row = {"id": url, "text": f"{title} {text}".strip(), "title": title, "group": side}
-            held.write(json.dumps(row) + "\n")
-            if url and (url not in chosen or side):
-                chosen[url] = number, side
+    # All pages, which are more than memory holds.
+    with tempfile.TemporaryFile("w+", encoding="utf-8", dir=folder) as pages:
+        chosen = _keep_pages(archives, pages)
         missing, counts = dict[str, None](), []
         for day, side in DAYS.items():
-            every, kept = annotated(pairs, day), []
-            for row in every:
-                absent = [row[end] for end in ("a", "b") if chosen.get(row[end], (0, ""))[1] != side]
+            annotated, kept = read_annotations(pairs, day), []
+            for row in annotated:
+                urls = row["a"], row["b"]
+                absent = [url for url in urls if chosen.get(url, (0, ""))[1] != side]
                 missing.update(dict.fromkeys(absent))
-                kept += [] if absent else [row]
-            counts.append(f"{side}: {len(kept)} of {len(every)} pairs")
+                if not absent:
+                    kept.append(row)
+            counts.append(f"{side}: {len(kept)} of {len(annotated)} pairs")
             write_lines(folder / "tasks" / "pairs" / f"{side}.jsonl", kept)
-        counts.append(f"{len(missing)} URLs of pairs are in no archive of their day (missing_urls.txt)")
-        held.seek(0)
-        rows = ((number, json.loads(line)) for number, line in enumerate(held))
+        counts.append(
+            f"{len(missing)} URLs of pairs are in no archive of their day (missing_urls.txt)"
+        )
+        pages.seek(0)
+        rows = ((number, json.loads(line)) for number, line in enumerate(pages))
         documents = (row for number, row in rows if chosen.get(row["id"], (-1,))[0] == number)
         write_folder(folder, documents, "News of the Telegram contest", "; ".join(counts))
-    (folder / "missing_urls.txt").write_text("".join(f"{url}\n" for url in missing), encoding="utf-8")
+    listed = "".join(f"{url}\n" for url in missing)
+    (folder / "missing_urls.txt").write_text(listed, encoding="utf-8")
     return list(missing)
+
+
+def _keep_pages(archives: Path, pages) -> dict[str, tuple[int, str]]:
+    """Write all pages as lines; {URL: the number of its page, and its side}.
+
+    Of several pages of one URL the first is taken, of an annotated day before another.
+    """
+    chosen = dict[str, tuple[int, str]]()
+    for number, (day, content) in enumerate(read_pages(archives)):
+        url, title, text = parse_page(content) or ("", "", "")
+        side = DAYS.get(day, "")
+        row = {"id": url, "text": f"{title} {text}".strip(), "title": title, "group": side}
+        pages.write(json.dumps(row) + "\n")
+        if url and (url not in chosen or side):
+            chosen[url] = number, side
+    return chosen

@@ -1,15 +1,16 @@
-"""The models of Chapter 4's figures, the published ones and the variants that `params/grids` adds to them, and the news
-paper's students."""
+"""The models of Chapter 4's figures, published or added by `params/grids`, and the news paper's."""
 
 from collections.abc import Iterable
-from itertools import chain, product
+from itertools import product
 
 from lib.config import profiles
 from lib.published import CHAPTER_4, NEWS, boxplot_rows, load
 
-PROJECTIONS = {"fig4_7": "only-contextual", "fig4_8": "cosine", "fig4_9": "mm-MSE"}  # figure -> structural loss
-WEIGHTINGS = {"fig4_10": "cosine", "fig4_11": "mm-MSE"}  # the same
-OWN_NEWS = ("bag;cosine", "BiGRU(2)+1 linear;attentive;random tokens;cosine")  # students that the paper does not have
+# Figure -> structural loss.
+PROJECTIONS = {"fig4_7": "only-contextual", "fig4_8": "cosine", "fig4_9": "mm-MSE"}
+WEIGHTINGS = {"fig4_10": "cosine", "fig4_11": "mm-MSE"}
+# Students that the news paper does not have.
+OWN_NEWS = ("bag;cosine", "BiGRU(2)+1 linear;attentive;random tokens;cosine")
 
 
 def printed(label: str) -> dict[str, str]:
@@ -18,14 +19,19 @@ def printed(label: str) -> dict[str, str]:
 
 
 def shown(label: str) -> dict[str, str]:
-    """Name as printed -> identity of every model of a boxplot: the published from top to bottom, then the grid's."""
-    return printed(label) | of_grid(label)
+    """Name as printed -> identity of a boxplot's models: first the published, then the grid's."""
+    return printed(label) | list_grid(label)
 
 
 def names(labels: Iterable[str]) -> set[str]:
-    """The names that a filter can choose among: those of the labels' figures, of all figures where none has models."""
+    """The names that a filter can choose among: of the models in the labels' figures.
+
+    If none of the labels shows models, these are the names in all figures of Chapter 4.
+    """
     labels = {*labels}
-    students = {*news_students(), *OWN_NEWS} if any(label.startswith("news") for label in labels) else set()
+    students: set[str] = set()
+    if any(label.startswith("news") for label in labels):
+        students = {*news_students(), *OWN_NEWS}
     figures = labels.intersection(CHAPTER_4) or (() if students else CHAPTER_4)
     return students.union(*map(shown, figures))
 
@@ -33,26 +39,36 @@ def names(labels: Iterable[str]) -> set[str]:
 def news_students() -> tuple[str, ...]:
     """The identities of the news paper's 48 students, each once, in the order of its tables."""
     models = load(NEWS)["model"].drop_duplicates()
-    return tuple(model for model in models if model != "teacher" and not model.endswith(";fine-tuned"))
+    return tuple(
+        model for model in models if model != "teacher" and not model.endswith(";fine-tuned")
+    )
 
 
-def of_grid(label: str) -> dict[str, str]:
-    """Name in the figure's style -> identity of every variant of the figure's grid, which 4.2 and 4.12 do not have."""
-    published, prefix, variants = printed(label), "", []
+def list_grid(label: str) -> dict[str, str]:
+    """Name in the figure's style -> identity of every variant of the figure's grid.
+
+    Figures 4.2 and 4.12 have no grid.
+    """
+    published = printed(label)
+    prefix, variants = "", []
     if label == "fig4_3":
         grid = profiles.grid("structural")
         margins = product(grid["max_margin"]["distances"], grid["max_margin"]["gammas"])
-        variants = [*grid["losses"], *(f"max-margin;{distance};γ={gamma}" for distance, gamma in margins)]
+        variants = list(grid["losses"])
+        variants += [f"max-margin;{distance};γ={gamma}" for distance, gamma in margins]
     elif label == "fig4_5":
         grid = profiles.grid("pv")
-        parts = product(grid["architectures"], map(str, grid["dimensions"]), grid["preprocessing"], grid["min_count"])
-        variants = [*map(";".join, parts), *map("+".join, product(grid["compound"]["dm"], grid["compound"]["dbow"]))]
+        sizes = map(str, grid["dimensions"])
+        parts = product(grid["architectures"], sizes, grid["preprocessing"], grid["min_count"])
+        variants = list(map(";".join, parts))
+        variants += map("+".join, product(grid["compound"]["dm"], grid["compound"]["dbow"]))
     elif label in PROJECTIONS:
         prefix = f"{PROJECTIONS[label]};"
-        groups = profiles.grid("projections")[PROJECTIONS[label]]
-        parts = (product([group["dimension"]], group["student"], group["contextual"]) for group in groups)
-        variants = [f"{size};S:{student};C:{contextual}" for size, student, contextual in chain.from_iterable(parts)]
+        for group in profiles.grid("projections")[PROJECTIONS[label]]:
+            for student, contextual in product(group["student"], group["contextual"]):
+                variants.append(f"{group['dimension']};S:{student};C:{contextual}")
     elif label in WEIGHTINGS:
         prefix, grid = f"{published['no-weighting']};", profiles.grid("weighting")
-        variants = [f"{mask};λ={lam}" for mask, lam in product(grid["max_structural_len"], grid["lam"])]
+        weights = product(grid["max_structural_len"], grid["lam"])
+        variants = [f"{mask};λ={lam}" for mask, lam in weights]
     return {variant: published.get(variant, prefix + variant) for variant in variants}

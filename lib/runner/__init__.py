@@ -1,1 +1,2 @@
-"""Running notebooks: which, in what order, with what shown, and the environment they need."""
+"""Running notebooks: what a command asks for, what is up to date, and the frame of every
+notebook."""

@@ -1,103 +1,214 @@
 """The frame of every notebook: checked parameters first, the promised figures and tables last.
 
-It opens with `nb = notebook.start("02_structural_loss", globals())` and closes with `nb.finish()`, however it is run.
+It opens with `nb = notebook.start("02_structural_loss", globals())` and closes with `nb.finish()`,
+however it is run.
 """
 
+from __future__ import annotations
+
+import functools
+import json
 import os
 import platform
-import re
 import traceback
 import warnings
-from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from lib.config import environment, manifest, profiles
+from lib.config import environment, manifest, paths, profiles
 from lib.config.schema import Profile
-from lib.store import executors, provenance
+from lib.store import parallel, provenance
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from lib.experiments.bench import Bench
 
 PARAMETERS = ("profile", "seeds", "only", "overrides")
-MARKER = "notebook complete:"  # the runner looks for it: an executed notebook without it did not reach its end
+MARKER = "notebook complete:"  # the runner looks for it: what lacks it did not reach its end
+PLAIN = str | int | float | bool | list | tuple | dict | None  # what a parameter may be
 
 
-@dataclass(frozen=True)
 class Notebook:
-    """One run of a notebook: its profile, the labels it owes, and what it has saved so far."""
+    """One run of a notebook: its profile, the labels it owes, and the files it has saved so far.
 
-    name: str
-    profile: Profile
-    promised: dict[str, manifest.Entry]
+    `bench` is made when it is first asked for, and reads or makes what students share.
+    """
 
-    @property
-    def wanted(self) -> list[str]:
-        """What this run has to make: the labels that were asked for, else those that the profile shows."""
-        asked = os.environ.get("THESIS_LABELS")
-        asked = asked.split(",") if asked else self.profile.shown
-        return [label for label in self.promised if not asked or label in asked]
+    def __init__(self, name: str, profile: Profile):
+        self.name, self.profile = name, profile
+        self.promised = manifest.promised(manifest.load(), name)
+        self.saved: dict[str, list[Path]] = {}
 
-    def asked(self, *labels: str) -> list[str]:
-        """Those of the labels that this run has to make: for cells that serve several, as tags leave out others."""
-        if unknown := [label for label in labels if label not in self.promised]:
-            raise profiles.unknown(f"label of {self.name}", unknown[0], self.promised)
-        return [label for label in labels if label in self.wanted]
+    @functools.cached_property
+    def bench(self) -> Bench:
+        """What experiments of this profile share."""
+        from lib.experiments.bench import Bench
+
+        return Bench(self.profile)
 
     def versions(self) -> None:
         """Print what the numbers below depend on: versions, processor, threads."""
         import torch
 
-        device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU ({platform.machine()})"
+        device = f"CPU ({platform.machine()})"
+        if torch.cuda.is_available():
+            device = torch.cuda.get_device_name()
         print(*(f"{name} {version}" for name, version in provenance.versions().items()), sep=", ")
-        work = os.environ.get("THESIS_DASK") or f"{executors.jobs()} processes"
-        print(f"device: {device}, {torch.get_num_threads()} thread a process, {work}")
+        workers = os.environ.get("THESIS_DASK") or f"{parallel.count_processes()} processes"
+        print(f"device: {device}, {torch.get_num_threads()} thread a process, {workers}")
         changed = [f"changed: {key} = {value!r}" for key, value in self.profile.departures.items()]
         print(f"profile: {self.profile.name}", *changed, sep="\n  ")
 
+    def save(
+        self, figure: Figure, label: str, data: pd.DataFrame, records: pd.DataFrame | None = None
+    ) -> None:
+        """Save a figure as SVG, its data as CSV, and how it was made.
+
+        Parameters
+        ----------
+        figure : Figure
+        label : str
+            A label of `params/manifest.yaml`.
+        data : DataFrame
+            A row for each value that is drawn.
+        records : DataFrame, optional
+            What it rests on, for the provenance.
+        """
+        from lib import figures
+
+        files = figures.save(figure, label, data, paths.figures(self.profile))
+        self._note(label, files, records)
+
+    def save_table(
+        self,
+        table: pd.DataFrame,
+        label: str,
+        caption: str = "",
+        records: pd.DataFrame | None = None,
+    ) -> None:
+        """Save a table as CSV with six decimals, and as Markdown and LaTeX as people read it.
+
+        caption: instead of that of `params/figures.yaml`. The others: see `save`.
+        """
+        from lib.config import roles
+        from lib.figures import tables
+
+        table.attrs |= {"label": label, "rounds": roles.printed_rounds(self.profile.final.rounds)}
+        files = tables.save(table, label, paths.figures(self.profile), caption=caption)
+        self._note(label, files, records)
+
+    def _note(self, label: str, files: list[Path], records: pd.DataFrame | None) -> None:
+        stale = [f"{kind}/{key}" for kind, key in self._cache_facts("kept")]
+        provenance.write(label, profile=self.profile, files=files, records=records, stale=stale)
+        self.saved[label] = files
+
+    def _cache_facts(self, name: str) -> dict[tuple[str, str], Path]:
+        """What the store's cache noted as `used` or `kept`; nothing if no bench was asked for."""
+        return getattr(self.bench.cache, name) if "bench" in self.__dict__ else {}
+
     def finish(self) -> None:
-        """Check that everything this run owes was saved, and print the marker that the runner looks for."""
-        saved = provenance.saved
-        present = {file.name for files in saved.values() for file in files if file.is_file()}
-        owed = [label for label in self.wanted if label in saved or not self.profile.only]  # a filter may leave nothing
-        if missing := [name for label in owed for name in self.promised[label].files if name not in present]:
-            raise RuntimeError(f"{self.name} did not save {', '.join(missing)}: run the cells above it first")
+        """Check that everything this run owes was saved, and print the marker."""
+        present = {file.name for files in self.saved.values() for file in files if file.is_file()}
+        missing = [
+            name
+            for label, entry in self.promised.items()
+            if label in self.saved or not self.profile.only  # a filter may leave nothing
+            for name in entry.files
+            if name not in present
+        ]
+        if missing:
+            raise RuntimeError(
+                f"{self.name} did not save {', '.join(missing)}: run the cells above it first"
+            )
         listed = {name for entry in self.promised.values() for name in entry.files}
         if unknown := ", ".join(sorted(present - listed)):
-            raise RuntimeError(f"{self.name} saved {unknown}, which params/manifest.yaml does not list for it")
-        print(MARKER, self.name, *saved)
+            raise RuntimeError(
+                f"{self.name} saved {unknown}, which params/manifest.yaml does not list for it"
+            )
+        if file := os.environ.get("THESIS_PRODUCTS"):  # the runner asks
+            used = self._cache_facts("used").values()
+            products = [os.path.relpath(note, paths.store()) for note in used]
+            Path(file).write_text(json.dumps(products), encoding="utf-8")
+        print(MARKER, self.name, *self.saved)
 
 
 def start(name: str, namespace: dict[str, Any]) -> Notebook:
-    """Check the notebook's parameters, in its `globals()`, and prepare the process; heavy imports come after it."""
-    for cell in map(str, namespace.get("In", ())):  # the cells that IPython has run
-        assigned = re.findall(r"^(\w+) *=(?!=)", cell, re.MULTILINE)
-        is_parameters_cell = set(assigned) & set(PARAMETERS) or cell.startswith("# Parameters")  # papermill's
-        for parameter in assigned if is_parameters_cell else ():
-            if parameter not in PARAMETERS:
-                told = profiles.unknown("parameter", parameter, PARAMETERS)
-                raise profiles.ParameterError(f"{told} (of {', '.join(PARAMETERS)}); correct it and restart the kernel")
-    if missing := [parameter for parameter in PARAMETERS if parameter not in namespace]:
-        raise profiles.ParameterError(f"{name}: the parameter {missing[0]!r} is not set: run the parameters cell first")
+    """Check a notebook's parameters and prepare its process; heavy imports come after it.
+
+    Parameters
+    ----------
+    name : str
+        The notebook's file, without its suffix.
+    namespace : dict
+        Its `globals()`.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is missing, misspelt or wrong.
+    """
+    _check_names(name, namespace)
     values = {parameter: namespace[parameter] for parameter in PARAMETERS}
     profile = profiles.load(values.pop("profile"), **values)
-    environment.set_process_environment(offline=profile.offline)  # first: `jobs` may import torch
-    executors.jobs()  # a THESIS_JOBS that cannot be met is better known now than after the first minute
-    # tqdm asks for ipywidgets when some library imports its notebook bar; progress is shown without it.
-    warnings.filterwarnings("ignore", message="IProgress not found")
-    if shell := namespace.get("get_ipython"):
-        shell().set_custom_exc((KeyboardInterrupt,), _interrupted)
-    provenance.saved.clear()
-    promised = manifest.promised(manifest.load(), name)
     if manifest.PUBLISHED in (name, profile.name) and name != profile.name:
-        raise profiles.ParameterError(f"{name}: the profile {profile.name!r} is not for this notebook")
-    if profile.only and "THESIS_PROGRESS" not in os.environ:  # run_all.sh has checked it for all its notebooks
+        raise profiles.ParameterError(
+            f"{name}: the profile {profile.name!r} is not for this notebook"
+        )
+    environment.set_process_environment(offline=profile.offline)  # before NumPy and torch load
+    parallel.count_processes()  # a wrong THESIS_JOBS is better known now than in a minute
+    notebook = Notebook(name, profile)
+    if profile.only and "THESIS_PROGRESS" not in os.environ:  # else run_all.sh has checked it
         from lib.published import figure_models
 
-        profiles.check_only(profile.only, figure_models.names(promised))
-    return Notebook(name, profile, promised)
+        profiles.check_only(profile.only, figure_models.names(notebook.promised))
+    # tqdm asks for ipywidgets when some library imports its notebook bar; we show none.
+    warnings.filterwarnings("ignore", message="IProgress not found")
+    if get_ipython := namespace.get("get_ipython"):
+        _prepare_shell(get_ipython())
+    return notebook
 
 
-def _interrupted(shell: Any, kind: type, error: BaseException, trace: Any, tb_offset: int | None = None) -> None:
+def _check_names(name: str, namespace: dict[str, Any]) -> None:
+    """Refuse a parameter that is missing, and a variable that looks like a misspelt one.
+
+    Right after the parameters cell of a new kernel, a plain value under another name is misspelt.
+    """
+    if missing := [parameter for parameter in PARAMETERS if parameter not in namespace]:
+        raise profiles.ParameterError(
+            f"{name}: the parameter {missing[0]!r} is not set: run the parameters cell first"
+        )
+    if "nb" in namespace:  # run again: the notebook has variables of its own by now
+        return
+    for variable, value in namespace.items():
+        own = variable.startswith("_") or variable in ("In", "Out", *PARAMETERS)
+        if isinstance(value, PLAIN) and not own:
+            problem = profiles.unknown("parameter", variable, PARAMETERS)
+            raise profiles.ParameterError(f"{problem}; correct it and restart the kernel")
+
+
+def _prepare_shell(shell: Any) -> None:
+    """Show interrupts as one line, and tables as people read them."""
+
+    def format_table(frame: Any) -> str:
+        from lib.figures import tables
+
+        return tables.to_html(frame)
+
+    shell.set_custom_exc((KeyboardInterrupt,), _show_interrupt)
+    html = shell.display_formatter.formatters["text/html"]
+    html.for_type_by_name("pandas", "DataFrame", format_table)
+
+
+def _show_interrupt(
+    shell: Any, kind: type, error: BaseException, trace: Any, tb_offset: int | None = None
+) -> None:
     """Show an interrupt as one line, wherever it came, and end the workers."""
-    executors.end_workers()
-    functions = [frame.name for frame in traceback.extract_tb(trace)]  # of IPython, of the cell, of what it called
-    importing = not {"<module>", "_find_and_load"}.isdisjoint(functions[2:])  # torch cannot be imported a second time
-    told = "packages were loading: restart the kernel and run all cells" if importing else executors.GO_ON
-    shell.showtraceback((executors.Interrupted, executors.Interrupted(told), None))
+    parallel.end_workers()
+    functions = [frame.name for frame in traceback.extract_tb(trace)]
+    message = parallel.GO_ON
+    # The first two are IPython's. torch cannot be imported a second time in one process.
+    if not {"<module>", "_find_and_load"}.isdisjoint(functions[2:]):
+        message = "packages were loading: restart the kernel and run all cells"
+    shell.showtraceback((parallel.Interrupted, parallel.Interrupted(message), None))

@@ -1,1 +1,1 @@
-"""Which differences exceed the noise: effects, intervals, verdicts. Numbers come in as arguments."""
+"""Which differences exceed the noise: effects, intervals, verdicts, from numbers alone."""

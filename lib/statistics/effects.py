@@ -10,7 +10,7 @@ from lib.evaluation.metrics import normalized_accuracy
 
 @dataclass(frozen=True)
 class Comparison:
-    """sum_m plus_m score_m - sum_m minus_m score_m + offset. left, right: what stands on its two sides, in words."""
+    """sum_m plus_m score_m - sum_m minus_m score_m + offset; left and right name the sides."""
 
     plus: Mapping[str, float]
     minus: Mapping[str, float]
@@ -41,26 +41,41 @@ def chance_corrected(records: pd.DataFrame) -> pd.Series:
 
 
 def best_means(scores: pd.DataFrame) -> dict[str, float]:
-    """Task -> score of its best model, each model the mean of its seeds. scores: columns model, task, seed, value."""
+    """Task -> its best model's mean over seeds. scores: columns model, task, seed, value."""
     return scores.groupby(["task", "model"])["value"].mean().groupby("task").max().to_dict()
 
 
-def normalized_runs(scores: pd.DataFrame, *, best: Mapping[str, float] | None = None) -> pd.DataFrame:
+def normalized_runs(
+    scores: pd.DataFrame, *, best: Mapping[str, float] | None = None
+) -> pd.DataFrame:
     """Normalised accuracy of every run: a (model, seed) x task table (thesis Section 4.2).
 
-    scores: columns model, task, seed, value. best: the best value per task, by default the `best_means` of `scores`.
-    Raises `ValueError` if a run is listed twice or lacks a task, or a value is no accuracy.
+    Parameters
+    ----------
+    scores
+        Columns model, task, seed, value.
+    best
+        The best value of each task, by default the `best_means` of `scores`.
+
+    Raises
+    ------
+    ValueError
+        If a run is listed twice or lacks a task, or a value is no accuracy.
     """
-    frame = normalized_accuracy(scores.rename(columns={"value": "accuracy"}), best=best or best_means(scores))
+    frame = normalized_accuracy(
+        scores.rename(columns={"value": "accuracy"}), best=best or best_means(scores)
+    )
     runs = frame.pivot(index=["model", "seed"], columns="task", values="normalized")
     values = runs.stack(future_stack=True)
     for model, seed, task in values.index[values.isna()]:
-        raise ValueError(f"model {model!r}, seed {seed} has no value for task {task!r}; means would not compare")
+        raise ValueError(
+            f"model {model!r}, seed {seed} has no value for task {task!r}; means would not compare"
+        )
     return runs
 
 
 def neighbours(means: pd.Series) -> pd.DataFrame:
-    """A ranking, neighbour by neighbour, best first: columns better, worse, gap. means: model -> mean score."""
+    """Each model and the next one in a ranking, best first: columns better, worse, gap."""
     ranked = means.sort_values(ascending=False, kind="stable")
     gaps = ranked.to_numpy()[:-1] - ranked.to_numpy()[1:]
     return pd.DataFrame({"better": ranked.index[:-1], "worse": ranked.index[1:], "gap": gaps})

@@ -1,9 +1,10 @@
-"""How sure a mean score is: what other test texts and other seeds would change, for every weighted sum of models.
+"""How sure mean scores are: what other test texts, seeds and processors would change.
 
-Test texts and seeds are sampled together, as in the Multi-Bootstrap (Sellam et al., "The MultiBERTs", ICLR 2022), and
-every model sees the same draw of texts. Scores are means, so the variance that a bootstrap over groups of texts would
-estimate has a closed form, which is used here: exact where a bootstrap has Monte Carlo error, and corrected for three
-seeds and forty articles, where its percentiles are too narrow. Tasks are fixed: a finding is about these tasks.
+Test texts and seeds are sampled together, as in the Multi-Bootstrap (Sellam et al., "The
+MultiBERTs", ICLR 2022), and every model sees the same draw of texts. Scores are means, so the
+variance that a bootstrap over groups of texts would estimate has a closed form, which is used here:
+exact where a bootstrap has Monte Carlo error, and corrected for three seeds and forty articles,
+where its percentiles are too narrow. Tasks are fixed: a finding is about these tasks.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -14,9 +15,14 @@ import numpy as np
 import pandas as pd
 from scipy import sparse, stats
 
+# Standard deviation, by the processor, of a trained model's chance-corrected mean over six tasks;
+# see `Evidence.errors`.
+PROCESSOR_SD = 0.0025
+PROCESSOR_TASKS = 6
+
 
 class SeedNoise(NamedTuple):
-    """Standard deviation of a run's mean score by its seed, pooled over models, and its degrees of freedom."""
+    """Standard deviation of a run's mean score by its seed, and its degrees of freedom."""
 
     sd: float
     df: int
@@ -33,25 +39,44 @@ class SeedNoise(NamedTuple):
 
 
 def seed_noise(runs: pd.DataFrame) -> SeedNoise:
-    """Pooled standard deviation, over the seeds of each model, of a run's mean over tasks.
+    """Standard deviation of a run's mean over tasks by its seed, pooled over models.
 
         sd^2 = sum_m sum_s (v_ms - mean_s v_ms)^2 / df,   df = sum_m (seeds of m - 1)
 
-    runs: (model, seed) x task; models with one seed add nothing. Raises `ValueError` if no model has two.
+    Parameters
+    ----------
+    runs
+        (model, seed) x task scores; models with one seed add nothing.
+
+    Raises
+    ------
+    ValueError
+        If no model has two seeds.
     """
     noise = _pooled(runs.mean(axis=1).to_numpy(), runs.index.get_level_values("model"))
     if noise is None:
-        raise ValueError("no model has two seeds, so the noise is unknown; run the reference models with more seeds")
+        raise ValueError(
+            "no model has two seeds, so the noise is unknown; "
+            "run the reference models with more seeds"
+        )
     return noise
 
 
 @dataclass(frozen=True)
 class TaskScores:
-    """Scores of single test examples on one task, and chance, what guessing scores.
+    """Scores of single test examples on one task.
 
-    scores: model -> (seeds, examples) with means in [0, 1]: the share of heads that classify the example rightly, or
-        what a query and one of its targets say of MAP or MRR. A model has the same seeds in the same order everywhere.
-    groups: names of what examples share (an article), the same over all tasks: (examples,), or (examples, 2) for pairs.
+    Attributes
+    ----------
+    scores
+        Model -> (seeds, examples) with means in [0, 1]: the share of heads that classify the
+        example rightly, or what a query and one of its targets contribute to MAP or MRR. A model
+        has the same seeds, in the same order, on every task.
+    groups
+        (examples,), or (examples, 2) for pairs: names of what examples share (an article), the same
+        over all tasks.
+    chance
+        What guessing scores.
     """
 
     scores: Mapping[str, np.ndarray]
@@ -61,13 +86,29 @@ class TaskScores:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Mean scores of models and how far they may be off, which is all that verdicts are made of.
+    """Mean scores of models and how far they may be off: all that verdicts are made of.
 
-    means: models x tasks. weights: of the tasks in a model's score, 1 / tasks for a mean. runs: how many runs of a
-    model its mean is over; infinity for a model that was given, not trained. noise: of one run by its seed; None if
-    unknown. sampling, independent: (models, models), covariance of the scores by the choice of test examples, with
-    their groups and as if they had none; zero if not known. groups: how many equal groups give as sure an estimate.
-    overlap: the part of noise.sd^2 that `sampling` holds too, because seeds disagree on single examples.
+    Attributes
+    ----------
+    means
+        Models x tasks.
+    weights
+        (tasks,) weight of each task in a model's score; 1 / tasks for a mean.
+    runs
+        (models,) number of runs that a model's mean covers; infinity for a model that was given,
+        not trained.
+    noise
+        How far one run moves by its seed; None if unknown.
+    sampling, independent
+        (models, models) covariance of the scores by the choice of test examples: with the examples'
+        groups, and as if there were no groups. Zero if unknown.
+    groups
+        The number of equal groups that would give as sure an estimate.
+    overlap
+        The part of noise.sd^2 that `sampling` contains too, because seeds disagree on single
+        examples.
+    processor
+        (models,) variance of the scores by the processor that computed them.
     """
 
     means: pd.DataFrame
@@ -78,6 +119,7 @@ class Evidence:
     independent: np.ndarray
     groups: float = np.inf
     overlap: float = 0.0
+    processor: np.ndarray | float = 0.0
 
     @property
     def scores(self) -> np.ndarray:
@@ -85,36 +127,68 @@ class Evidence:
         return self.means.to_numpy() @ self.weights
 
     def errors(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Standard errors and degrees of freedom, each (sums,), of weighted sums of scores; sums: (sums, models).
+        """Standard errors and degrees of freedom of weighted sums of scores.
 
-            SE^2 = T + (S - overlap) sum_m w_m^2 / runs_m,   at least T and at least S sum_m w_m^2 / runs_m
+            SE^2 = max(T + (S - overlap) R, T, S R) + sum_m w_m^2 P_m
+            R = sum_m w_m^2 / runs_m
 
-        T: variance by the choice of test examples, w' sampling w, never less than if examples were independent.
-        S: variance of one run by its seed, pooled over models. It assumes all to be about equally noisy: with an SD of
-        .03 against .008 in those with several seeds, 7.7 % of verdicts on no effect are false. Degrees of freedom are
-        Satterthwaite's, of T half of (groups - 1): what T scatters by in simulations of pairs, at most. NaN where
-        trained models are compared whose seed noise is unknown.
+        T is the variance by the choice of test examples, w' sampling w, and at least what it would
+        be if examples were independent. S is the variance of one run by its seed, pooled over
+        models. Pooling assumes that all models are about equally noisy: where those run once have
+        an SD of .03 and those with several seeds .008, 7.7% of the verdicts on no effect are false.
+
+        P is the variance by the processor. From one processor to another (kernels for AVX-512 and
+        for AVX2) the chance-corrected means over six tasks of 79 students of `mini` moved by .0028
+        in the root mean square; the largest accuracy moved by .0051. A move is a difference of two
+        values, so one value scatters by .0028 / sqrt(2) = .0020, and by .0023 where a model was run
+        once: `PROCESSOR_SD` is .0025. Tasks move independently (.0056 each, 2.0 times the mean,
+        where sqrt(6) = 2.4), so other weights give P = 6 PROCESSOR_SD^2 sum_t weight_t^2. Seeds
+        scatter by kernels too, so that S contains part of P: the sum errs on the safe side.
+
+        Parameters
+        ----------
+        sums
+            (sums, models) weights.
+
+        Returns
+        -------
+        errors
+            (sums,), NaN where trained models are compared and their seed noise is unknown.
+        degrees of freedom
+            (sums,), by Satterthwaite's formula. T has half of (groups - 1), at most what its
+            scatter in simulations of pairs corresponds to. P counts as known.
         """
         share = sums**2 @ (1 / self.runs)
         variance, df = (self.noise.sd**2, self.noise.df) if self.noise else (np.nan, np.nan)
         seeds = np.where(share > 0, variance * share, 0.0)
-        texts = np.maximum(*(np.einsum("sm,mn,sn->s", sums, c, sums) for c in (self.sampling, self.independent)))
+        texts = np.maximum(
+            *(np.einsum("sm,mn,sn->s", sums, c, sums) for c in (self.sampling, self.independent))
+        )
         total = np.maximum(texts + seeds - self.overlap * share, np.maximum(texts, seeds))
+        total = total + (sums**2 * self.processor).sum(axis=1)
         with np.errstate(invalid="ignore"):
-            parts = texts**2 / max((self.groups - 1) / 2, 1.0) + np.where(share > 0, seeds**2 / df, 0.0)
-            return np.where(total > 0, np.sqrt(total), np.nan), total**2 / parts
+            text_part = texts**2 / max((self.groups - 1) / 2, 1.0)
+            seed_part = np.where(share > 0, seeds**2 / df, 0.0)
+            return np.where(total > 0, np.sqrt(total), np.nan), total**2 / (text_part + seed_part)
 
     def draws(self, count: int) -> np.ndarray:
-        """(count, models) draws of how far all scores are off together, for statements about several at once."""
-        seeds = max(self.noise.sd**2 - self.overlap, 0.0) / self.runs if self.noise else 0 / self.runs
-        values, vectors = np.linalg.eigh(self.sampling + np.diag(seeds))
-        normal = np.random.default_rng(0).standard_normal((count, len(seeds)))
+        """(count, models) draws of how far all scores are off together."""
+        variance = max(self.noise.sd**2 - self.overlap, 0.0) if self.noise else 0.0
+        own = variance / self.runs + self.processor
+        values, vectors = np.linalg.eigh(self.sampling + np.diag(own))
+        normal = np.random.default_rng(0).standard_normal((count, len(own)))
         return normal @ (vectors * np.sqrt(np.maximum(values, 0))).T
 
 
 def task_scores(frame: pd.DataFrame) -> dict[str, TaskScores]:
-    """Task -> scores. frame: a row for each model, task and seed; columns scores (an array over the task's test
-    examples), groups (an array, as in `TaskScores`, the same in every row of a task) and chance."""
+    """The scores of tidy records, by task.
+
+    Parameters
+    ----------
+    frame
+        A row for each model, task and seed with the columns scores (array over the task's test
+        examples), groups (as in `TaskScores`, the same in every row of a task) and chance.
+    """
     tasks = {}
     for name, rows in frame.sort_values("seed", kind="stable").groupby("task", sort=False):
         scores = {model: np.stack(list(group)) for model, group in rows.groupby("model")["scores"]}
@@ -123,20 +197,38 @@ def task_scores(frame: pd.DataFrame) -> dict[str, TaskScores]:
 
 
 def from_examples(
-    tasks: Mapping[str, TaskScores], *, weights: Mapping[str, float] | None = None, given: Collection[str] = ()
+    tasks: Mapping[str, TaskScores],
+    *,
+    weights: Mapping[str, float] | None = None,
+    given: Collection[str] = (),
 ) -> Evidence:
-    """What the scores of single test examples say about the models' chance-corrected accuracies.
+    """Evidence on our own models, from the scores of single test examples.
 
         score = sum_t weight_t (accuracy_t - chance_t) / (1 - chance_t)
 
-    Examples that share a group are dependent, over tasks too. A pair shares with every pair that contains one of its
-    two articles (Aronow, Samii and Assenova, "Cluster-robust variance estimation for dyadic data", 2015):
+    Examples that share a group are dependent, over tasks too. A pair depends on every pair that
+    contains one of its two articles (Aronow, Samii and Assenova, "Cluster-robust variance
+    estimation for dyadic data", 2015):
 
-        sampling = sum over examples i, j with a common group of e_i e_j'      e_i: (models,), what i adds to the scores
+        sampling = sum over examples i, j with a common group of e_i e_j'
 
-    weights: task -> weight in the score; one over their number by default. Other tasks are left out.
-    given: models that nothing random made (a pretrained encoder); the others have seed noise.
-    Raises `ValueError` if the tasks differ in models or seeds, shapes do not fit, or a mean score is not in [0, 1].
+    where e_i, (models,), is what example i adds to the scores.
+
+    Parameters
+    ----------
+    tasks
+        Task -> scores, of the same models on every task.
+    weights
+        Task -> weight in the score, by default one over their number. Tasks without a weight are
+        left out.
+    given
+        Models that were not trained here (a pretrained encoder): no seed and no processor moves
+        them. All others have seed noise and `PROCESSOR_SD`.
+
+    Raises
+    ------
+    ValueError
+        If tasks differ in models or seeds, shapes do not fit, or a mean score is not in [0, 1].
     """
     weights = weights or dict.fromkeys(tasks, 1 / len(tasks))
     seeds = {model: len(scores) for model, scores in tasks[next(iter(weights))].scores.items()}
@@ -158,28 +250,56 @@ def from_examples(
         shares = belongs.sum(0) / len(rows)
         sizes += abs(weight[column]) * shares
         alone += parts @ parts.T
-        parts *= np.sqrt(_effective(shares) / max(_effective(shares) - 2, 1.0))  # unbiased in simulations of pairs
+        # This factor makes the estimate unbiased in simulations of pairs.
+        parts *= np.sqrt(_effective(shares) / max(_effective(shares) - 2, 1.0))
         by_group += parts @ belongs
         twice += parts[:, two] @ parts[:, two].T  # a pair has both groups in common with itself
     covariance = by_group @ by_group.T - twice
     trained = ~np.isin(owner, list(given))
     noise, overlap = _pooled((values @ weight)[trained], owner[trained]), 0.0
     if noise:
-        blocks = [covariance[np.ix_(owner == model, owner == model)] for model in seeds if model not in given]
-        overlap = max(sum(np.trace(block) - block.mean() * len(block) for block in blocks) / noise.df, 0.0)
+        disagreement = 0.0
+        for model in seeds:
+            if model not in given:
+                block = covariance[np.ix_(owner == model, owner == model)]
+                disagreement += np.trace(block) - block.mean() * len(block)
+        overlap = max(disagreement / noise.df, 0.0)
     runs = np.array(list(seeds.values()), dtype=float)
     average = (owner == np.array(list(seeds))[:, None]) / runs[:, None]
     means = pd.DataFrame(average @ values, index=list(seeds), columns=list(weights))
-    runs[np.isin(list(seeds), list(given))] = np.inf
-    sampling, independent = (average @ by_run @ average.T for by_run in (covariance, alone))
-    return Evidence(means, weight, runs, noise, sampling, independent, _effective(sizes), overlap)
+    untrained = np.isin(list(seeds), list(given))
+    runs[untrained] = np.inf
+    return Evidence(
+        means,
+        weight,
+        runs,
+        noise,
+        sampling=average @ covariance @ average.T,
+        independent=average @ alone @ average.T,
+        groups=_effective(sizes),
+        overlap=overlap,
+        processor=np.where(untrained, 0.0, PROCESSOR_TASKS * PROCESSOR_SD**2 * (weight**2).sum()),
+    )
 
 
 def from_runs(
-    runs: pd.DataFrame, *, weights: Mapping[str, float] | None = None, noise: SeedNoise | None = None
+    runs: pd.DataFrame,
+    *,
+    weights: Mapping[str, float] | None = None,
+    noise: SeedNoise | None = None,
 ) -> Evidence:
-    """Evidence without test examples, as of published numbers: what another seed would change is all that is known.
-    runs: (model, seed) x task, scores. noise: of one run's score; by default measured on models with several seeds."""
+    """Evidence without test examples, such as published numbers: seeds are the only noise.
+
+    Parameters
+    ----------
+    runs
+        (model, seed) x task scores.
+    weights
+        As in `from_examples`.
+    noise
+        How far one run's score moves by its seed; by default measured on the models with several
+        seeds.
+    """
     weights = weights or dict.fromkeys(runs.columns, 1 / runs.shape[1])
     weight, table = np.array(list(weights.values())), runs[list(weights)]
     by_model = table.groupby(level="model", sort=False)
@@ -189,19 +309,27 @@ def from_runs(
 
 
 def _effective(sizes: np.ndarray) -> float:
-    """How many equal groups are as good as these (Carter, Schnepel and Steigerwald 2017)."""
+    """The number of equal groups that are as good as these (Carter et al. 2017)."""
     return (sizes**2).sum() ** 2 / (sizes**4).sum()
 
 
 def _chance_corrected(task: TaskScores, seeds: Mapping[str, int], name: str) -> np.ndarray:
     """(runs, examples), runs in the order of `seeds`."""
     if {model: len(scores) for model, scores in task.scores.items()} != seeds:
-        raise ValueError(f"task {name!r}: every task needs the same models with the same number of seeds")
+        raise ValueError(
+            f"task {name!r}: every task needs the same models with the same number of seeds"
+        )
     scores = np.concatenate([task.scores[model] for model in seeds])
     if scores.shape[1] != len(task.groups):
-        raise ValueError(f"task {name!r}: {scores.shape[1]} scores of a run, but groups of {len(task.groups)} examples")
+        raise ValueError(
+            f"task {name!r}: {scores.shape[1]} scores of a run, "
+            f"but groups of {len(task.groups)} examples"
+        )
     if not (abs(scores.mean(axis=1) - 0.5).max() <= 0.5 and 0 <= task.chance < 1):
-        raise ValueError(f"task {name!r}: expected means in [0, 1] and a chance below 1, got chance {task.chance}")
+        raise ValueError(
+            f"task {name!r}: expected means in [0, 1] and a chance below 1, "
+            f"got chance {task.chance}"
+        )
     return (scores - task.chance) / (1 - task.chance)
 
 
@@ -212,8 +340,10 @@ def _pooled(values: np.ndarray, models: Collection[str]) -> SeedNoise | None:
     return SeedNoise(float(np.sqrt((deviations**2).sum() / df)), df) if df else None
 
 
-def paired(ours: Sequence[float], others: Sequence[float], confidence: float) -> tuple[float, float, float]:
-    """Mean difference of pairs, and Student's interval of it over pairs; without bounds if there is one pair."""
+def paired(
+    ours: Sequence[float], others: Sequence[float], confidence: float
+) -> tuple[float, float, float]:
+    """Mean difference of pairs and the bounds of its Student interval, infinite for one pair."""
     mean, bounds = float(np.subtract(ours, others).mean()), (-np.inf, np.inf)
     if len(ours) > 1:
         bounds = stats.ttest_rel(ours, others).confidence_interval(confidence)

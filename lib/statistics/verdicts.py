@@ -1,9 +1,10 @@
-"""From evidence to a verdict: the one rule for published numbers and ours, in notebooks, ledger and report.
+"""From evidence to a verdict: one rule for published numbers and ours.
 
-    holds          the 95 % interval of the effect lies above 0
-    reversed       it lies below 0
-    equivalent     else, if the effect is less than MARGIN from 0 (two one-sided tests at 5 %, Schuirmann 1987)
-    open           else
+    holds                the 95% interval of the effect lies above 0
+    reversed             it lies below 0
+    equivalent           neither, but the effect is less than MARGIN from 0 (two one-sided tests at
+                         5%, Schuirmann 1987)
+    open                 none of these
     not testable here    a check failed: the numbers cannot speak to the finding
 
 The effect is positive as claimed, and selection is part of the interval: see `judge`.
@@ -24,9 +25,13 @@ from lib.statistics.intervals import Evidence, TaskScores, from_examples
 HOLDS, REVERSED, EQUIVALENT, OPEN = "holds", "reversed", "equivalent", "open"
 NOT_TESTABLE, NOT_RUN, NUMBER = "not testable here", "not run", "number"
 ALPHA = 0.05
-NEAR = 5  # a p of ALPHA / 5 to 5 ALPHA is near its limit: docs/reproducibility.md has why
-# What would not matter to somebody choosing a method: of a hundred examples that guessing gets wrong, two (on a task of
-# two classes one test text in a hundred). It lies below what published single runs can tell, .0249.
+# The version of the rules. Raise it with whatever can turn a verdict on the same scores: a limit
+# here or in `lib.ledger.testability`, an error in `lib.statistics.intervals`, the comparisons that
+# a kind of claim stands for.
+RULES = 1
+# A difference too small to matter to somebody who chooses a method: two of a hundred examples that
+# guessing gets wrong (on a task of two classes, one test text in a hundred). Published single runs
+# cannot show less than .0249.
 MARGIN = 0.02
 CEILING = 0.97  # of the way from chance to 1; what is left is label noise on most tasks
 DRAWS = 100_000  # a p of .05 repeats to .001 from one generator to another
@@ -35,10 +40,23 @@ Statement = Sequence[Sequence[Comparison]]
 
 @dataclass(frozen=True)
 class Judgement:
-    """effect: positive as claimed. low, high: its 95 % interval. p: two-sided. p_equivalent: of an effect of at least
-    MARGIN. one_task_low, one_task_high: smallest and largest effect of the deciding comparison with one task left out.
-    seeds: how many the compared models have. decided_by, arithmetic: the comparison in words and in numbers. reason:
-    of "not testable here" and of "open" without interval."""
+    """A verdict with its numbers.
+
+    Attributes
+    ----------
+    effect, low, high
+        The effect, positive as claimed, and its 95% interval.
+    p, p_equivalent
+        Two-sided p of no effect, and p of an effect of at least MARGIN.
+    one_task_low, one_task_high
+        Smallest and largest effect of the deciding comparison when one task is left out.
+    seeds
+        How many seeds the compared models have.
+    decided_by, arithmetic
+        The deciding comparison in words and in numbers.
+    reason
+        Why a finding is "not testable here", or "open" without an interval.
+    """
 
     verdict: str
     effect: float
@@ -55,27 +73,43 @@ class Judgement:
 
 
 def judge(
-    units: Statement, evidence: Evidence, *, at_least: int | None = None, at_most: int | None = None, sides: int = 2
+    units: Statement,
+    evidence: Evidence,
+    *,
+    at_least: int | None = None,
+    at_most: int | None = None,
+    sides: int = 2,
 ) -> Judgement:
     """The verdict on: in at least so many units (all by default), every comparison is positive.
 
         effect = at_least-th largest over units i of min over j of effect_ij
 
-    "A beats all of B" has a unit for each b: every comparison must hold by itself (intersection-union), and it is
-    reversed only if some b wins with all of them in view. "The best of A beats the best of B", with one unit for each a
-    and in it each b, needs one; so does "some a beats all of B". Where the data choose among n units, bounds are
-    simultaneous: the quantile of the largest of n correlated normal errors (max-T), never more than Bonferroni's.
-    If k units are to hold, a false verdict needs one of the n - k + 1 weakest to look better than it is.
+    "A beats all of B" has a unit for each b: every comparison must hold by itself
+    (intersection-union), and it is reversed only if some b wins with all of them in view. "The best
+    of A beats the best of B", with one unit for each a and in it each b, needs one; so does "some a
+    beats all of B". Where the data choose among n units, bounds are simultaneous: the quantile of
+    the largest of n correlated normal errors (max-T), never more than Bonferroni's. If k units are
+    to hold, a false verdict needs one of the n - k + 1 weakest to look better than it is.
 
-    units: comparisons by unit, as many in each; where units are models, the rivals stand in the same order.
-    at_most: the statement is the contrary of "at least at_most + 1", and so is its verdict.
-    sides: 1 gives each bound the whole of ALPHA, for a finding that is itself one of equivalence.
+    Parameters
+    ----------
+    units
+        Comparisons by unit, as many in each. Where units are models, each lists its rivals in the
+        same order.
+    at_least
+        How many units have to hold; all by default.
+    at_most
+        The statement is the contrary of "at least at_most + 1", and so is its verdict.
+    sides
+        1 gives each bound the whole of ALPHA, for a finding that itself claims equivalence.
     """
     shape = len(units), len(units[0])
     comparisons = [comparison for unit in units for comparison in unit]
     count = at_most + 1 if at_most is not None else len(units) if at_least is None else at_least
     sums = _matrix([comparison.weights for comparison in comparisons], evidence)
-    effects = (sums @ evidence.scores + [comparison.offset for comparison in comparisons]).reshape(shape)
+    effects = (sums @ evidence.scores + [comparison.offset for comparison in comparisons]).reshape(
+        shape
+    )
     errors, df = (array.reshape(shape) for array in evidence.errors(sums))
     unit = np.argsort(-effects.min(1), kind="stable")[count - 1]
     decisive = units[unit][int(effects[unit].argmin())]
@@ -83,33 +117,43 @@ def judge(
     decisive, effect = decisive if sign > 0 else decisive.turned, sign * float(effects[unit].min())
     if np.isnan(errors).any():
         return _judgement(effect, _UNKNOWN, decisive, evidence)
-    # With nothing but pooled seed noise all errors are too small, or too large, together: a multivariate t.
+    # With nothing but pooled seed noise all errors are too small, or too large, together: a
+    # multivariate t.
     common = evidence.noise.df if evidence.noise and not evidence.sampling.any() else np.inf
     noise = (evidence.draws(DRAWS if len(comparisons) > 1 else 2) @ sums.T).reshape(-1, *shape)
     noise /= np.maximum(noise.std(0), 1e-12)
     noise *= _scales(common, len(noise))[:, None, None]
     # Above there is a column for each rival: the same one is the best for every unit.
     above = _Tail(noise.max(1), len(units) - count + 1, common)
-    below = _Tail(-noise.min(2) if count == 1 else -noise.min((1, 2))[:, None], count * shape[1], common)
+    below = _Tail(
+        -noise.min(2) if count == 1 else -noise.min((1, 2))[:, None], count * shape[1], common
+    )
 
     def tails(shift: float) -> tuple[float, float]:
         """One-sided p of an effect of at most, and of at least, -shift."""
         t = (effects + shift) / errors
-        z = -np.sign(t) * special.stdtrit(common, special.stdtr(df, -abs(t)))  # the error of the draws that is as rare
+        # The error that is as rare among the draws.
+        z = -np.sign(t) * special.stdtrit(common, special.stdtr(df, -abs(t)))
         return above.p(np.sort(z.min(1))[-count]), below.p(np.sort((-z).max(1))[count - 1])
 
     p_equivalent = max(tails(MARGIN)[0], tails(-MARGIN)[1]) if sides == 2 else np.nan
     margins = [-special.stdtrit(df, tail.level(ALPHA / sides)) * errors for tail in (above, below)]
-    bounds = [np.sort((effects + way * m).min(1))[-count] for way, m in zip((-1, 1), margins, strict=True)]
+    bounds = [
+        np.sort((effects + way * m).min(1))[-count] for way, m in zip((-1, 1), margins, strict=True)
+    ]
     low, high = sorted(sign * float(bound) for bound in bounds)
-    return _judgement(effect, (low, high, min(1.0, sides * min(tails(0.0))), p_equivalent), decisive, evidence)
+    return _judgement(
+        effect, (low, high, min(1.0, sides * min(tails(0.0))), p_equivalent), decisive, evidence
+    )
 
 
 def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Evidence) -> Judgement:
-    """The verdict on: the scores of `wider` have a larger standard deviation (n - 1) than those of `narrower`.
+    """The verdict on: the scores of `wider` have a larger standard deviation than `narrower`'s.
 
-    Noise alone spreads scores, so the difference is held against draws of one true spread for both groups, the observed
-    one less its noise, to which noise is added (a parametric bootstrap). MARGIN is one of scores."""
+    Noise alone spreads scores. So the difference is compared with draws in which both groups have
+    one true spread (the observed spread less its noise) and noise is added (a parametric
+    bootstrap). No spreads are called equivalent, because MARGIN is a difference of scores.
+    """
     groups = [evidence.means.index.get_indexer(list(names)) for names in (wider, narrower)]
     scores = [evidence.scores[group] for group in groups]
     sds = [float(values.std(ddof=1)) for values in scores]
@@ -120,10 +164,19 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
     numbers = _UNKNOWN
     if not np.isnan(errors).any():
         noise = evidence.draws(DRAWS) * _scales(df.min(), DRAWS)[:, None]
-        clean = [sd**2 - noise[:, group].var(1, ddof=1).mean() for sd, group in zip(sds, groups, strict=True)]
+        clean = [
+            sd**2 - noise[:, group].var(1, ddof=1).mean()
+            for sd, group in zip(sds, groups, strict=True)
+        ]
         spread = np.sqrt(max(np.average(clean, weights=[len(group) - 1 for group in groups]), 0.0))
-        true = [spread * (values - values.mean()) / max(sd, 1e-12) for values, sd in zip(scores, sds, strict=True)]
-        null = [(values + noise[:, group]).std(1, ddof=1) for values, group in zip(true, groups, strict=True)]
+        true = [
+            spread * (values - values.mean()) / max(sd, 1e-12)
+            for values, sd in zip(scores, sds, strict=True)
+        ]
+        null = [
+            (values + noise[:, group]).std(1, ddof=1)
+            for values, group in zip(true, groups, strict=True)
+        ]
         null = null[0] - null[1]
         low, high = effect - np.quantile(null, [1 - ALPHA / 2, ALPHA / 2])
         beyond = min((null >= effect).sum(), (null <= effect).sum())
@@ -132,10 +185,18 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
 
 
 def compare(pairs: Iterable[tuple[str, str]], evidence: Evidence) -> pd.DataFrame:
-    """Model against model: columns left, right, difference (left - right), low, high, p, q (of all rows), verdict."""
+    """A row for each pair of models.
+
+    Columns: left, right, difference (left - right), low, high, p, q (over all rows), verdict.
+    """
     judged = [(names, judge([[pair(*names)]], evidence)) for names in pairs]
-    rows = [(*names, result.effect, result.low, result.high, result.p, result.verdict) for names, result in judged]
-    table = pd.DataFrame(rows, columns=["left", "right", "difference", "low", "high", "p", "verdict"])
+    rows = [
+        (*names, result.effect, result.low, result.high, result.p, result.verdict)
+        for names, result in judged
+    ]
+    table = pd.DataFrame(
+        rows, columns=["left", "right", "difference", "low", "high", "p", "verdict"]
+    )
     table.insert(6, "q", q_values(table["p"].tolist()))
     return table
 
@@ -143,16 +204,19 @@ def compare(pairs: Iterable[tuple[str, str]], evidence: Evidence) -> pd.DataFram
 def above_chance(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> pd.DataFrame:
     """Every model against guessing, on the mean over tasks.
 
-    score: chance-corrected. low, high: 95 % interval over test texts; seeds are left aside. passed: the interval lies
-    above chance and the score below the ceiling."""
+    Columns: model, score (chance-corrected), low and high (95% interval over test texts; seeds are
+    left aside) and passed: the interval lies above chance and the score below CEILING.
+    """
     evidence = from_examples(tasks, given=[*next(iter(tasks.values())).scores])
     return pd.DataFrame([_against_chance([model], evidence) for model in models])
 
 
 def learnable(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> pd.DataFrame:
-    """Task by task (column task), the mean of the models against guessing, else as `above_chance`.
+    """The mean of the models against guessing, a row for each task, otherwise as `above_chance`.
 
-    The best of them looks learned wherever chance had many tries; their mean is one question, picked by nothing."""
+    The best of many models looks better than chance by luck. Their mean is one question, chosen by
+    no result.
+    """
     rows = []
     for task in tasks:
         evidence = from_examples(tasks, weights={task: 1.0}, given=[*tasks[task].scores])
@@ -162,33 +226,40 @@ def learnable(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> pd.Data
 
 def _against_chance(models: Sequence[str], evidence: Evidence) -> dict[str, Any]:
     name = models[0] if len(models) == 1 else f"mean of {len(models)} models"
-    judged = judge([[Comparison(dict.fromkeys(models, 1 / len(models)), {}, name, "chance")]], evidence)
+    judged = judge(
+        [[Comparison(dict.fromkeys(models, 1 / len(models)), {}, name, "chance")]], evidence
+    )
     passed = judged.verdict == HOLDS and judged.effect < CEILING
-    return {"model": name, "score": judged.effect, "low": judged.low, "high": judged.high, "passed": passed}
+    return {
+        "model": name,
+        "score": judged.effect,
+        "low": judged.low,
+        "high": judged.high,
+        "passed": passed,
+    }
 
 
 def weakest(judgements: Sequence[Judgement]) -> Judgement:
-    """The verdict on several statements that must all be true, of which at most one can be false, so that their errors
-    of one in forty add up to one in twenty: "at least two" and "at most two"."""
+    """The verdict on statements that must all be true, such as "at least two" and "at most two".
+
+    At most one of them can be false, so their errors of one in forty add up to one in twenty.
+    """
     order = (REVERSED, OPEN, EQUIVALENT, HOLDS)
     return min(judgements, key=lambda judgement: (order.index(judgement.verdict), judgement.effect))
 
 
 def checked(judgement: Judgement, checks: Collection[str], failed: Mapping[str, str]) -> Judgement:
-    """The judgement, "not testable here" if one of its checks failed. failed: check -> what failed."""
+    """The judgement, or "not testable here" if a check failed. failed: check -> what failed."""
     reasons = [failed[check] for check in checks if check in failed]
-    return replace(judgement, verdict=NOT_TESTABLE, reason="; ".join(reasons)) if reasons else judgement
-
-
-def near_limit(judged: pd.DataFrame) -> pd.Series:
-    """Which verdicts hang on a p within a factor of NEAR of its limit. Columns: verdict, p, p_equivalent."""
-    limits = ALPHA / NEAR, ALPHA * NEAR
-    alike = judged["p_equivalent"].between(*limits) & judged["verdict"].isin([OPEN, EQUIVALENT])
-    return alike | (judged["p"].between(*limits) & (judged["verdict"] != NOT_TESTABLE))
+    return (
+        replace(judgement, verdict=NOT_TESTABLE, reason="; ".join(reasons))
+        if reasons
+        else judgement
+    )
 
 
 def q_values(p: Sequence[float]) -> np.ndarray:
-    """Benjamini-Hochberg: the false discovery rate of all verdicts with a p of at most this one. NaN stays NaN."""
+    """Benjamini-Hochberg: the false discovery rate among verdicts with a p of at most this one."""
     values = np.array(p, dtype=float)
     tested = ~np.isnan(values)
     values[tested] = stats.false_discovery_control(values[tested])
@@ -202,39 +273,64 @@ def arithmetic(left: float, right: float) -> str:
 
 @dataclass(frozen=True)
 class _Tail:
-    """Upper tail of the largest of several correlated errors. noise: (draws, cases), the largest error of each draw;
-    the worst case counts. members: how many errors can make a verdict false: the tail is never above Bonferroni's nor
-    below that of one error. df: of an error's t distribution."""
+    """Upper tail of the largest of several correlated errors.
+
+    Attributes
+    ----------
+    noise
+        (draws, cases), the largest error of each draw; the worst case counts.
+    members
+        How many errors can make a verdict false. The tail is never above Bonferroni's, nor below
+        that of one error.
+    df
+        Degrees of freedom of an error's t distribution.
+    """
 
     noise: np.ndarray
     members: int
     df: float
 
     def level(self, alpha: float) -> float:
-        """The one-sided level at which each error has to be tested for all of them to keep to alpha."""
+        """The one-sided level for each error at which all of them together keep to alpha."""
         level = special.stdtr(self.df, -np.quantile(self.noise, 1 - alpha, axis=0).max())
         return float(np.clip(level, alpha / self.members, alpha))
 
     def p(self, z: float) -> float:
         single = special.stdtr(self.df, -z)
-        return float(np.clip((self.noise >= z).mean(0).max(), single, min(self.members * single, 1.0)))
+        return float(
+            np.clip((self.noise >= z).mean(0).max(), single, min(self.members * single, 1.0))
+        )
 
 
 _UNKNOWN = (np.nan, np.nan, np.nan, np.nan)
 
 
 def _judgement(
-    effect: float, numbers: tuple[float, float, float, float], decisive: Comparison, evidence: Evidence
+    effect: float,
+    numbers: tuple[float, float, float, float],
+    decisive: Comparison,
+    evidence: Evidence,
 ) -> Judgement:
     """numbers: low, high, p, p_equivalent."""
     low, high, _, p_equivalent = numbers
-    weights, sides = _matrix([decisive.weights], evidence)[0], _matrix([decisive.plus, decisive.minus], evidence)
+    (weights,) = _matrix([decisive.weights], evidence)
+    sides = _matrix([decisive.plus, decisive.minus], evidence)
     by_task, without = weights @ evidence.means.to_numpy(), np.array([np.nan])
     if len(by_task) > 1 and np.isclose(evidence.weights.sum(), 1) and weights.any():
-        without = (by_task @ evidence.weights - by_task * evidence.weights) / (1 - evidence.weights) + decisive.offset
+        others = by_task @ evidence.weights - by_task * evidence.weights
+        without = others / (1 - evidence.weights) + decisive.offset
     counts = sorted({int(n) for n in evidence.runs[weights != 0] if np.isfinite(n)})
+    if low > 0:
+        verdict = HOLDS
+    elif high < 0:
+        verdict = REVERSED
+    elif p_equivalent < ALPHA:
+        verdict = EQUIVALENT
+    else:
+        verdict = OPEN
+    unknown = "no model was run twice, so what a seed changes is not known"
     return Judgement(
-        HOLDS if low > 0 else REVERSED if high < 0 else EQUIVALENT if p_equivalent < ALPHA else OPEN,
+        verdict,
         effect,
         *numbers,
         one_task_low=float(without.min()),
@@ -242,7 +338,7 @@ def _judgement(
         seeds="-".join(map(str, dict.fromkeys([*counts[:1], *counts[-1:]]))),
         decided_by=f"{decisive.left} against {decisive.right}",
         arithmetic=arithmetic(*(sides @ evidence.scores)),
-        reason="no model was run twice, so what a seed changes is not known" if np.isnan(low) else "",
+        reason=unknown if np.isnan(low) else "",
     )
 
 
@@ -252,5 +348,11 @@ def _matrix(weights: Sequence[Mapping[str, float]], evidence: Evidence) -> np.nd
 
 
 def _scales(df: float, count: int) -> np.ndarray:
-    """(count,) draws of how much larger an error is than its estimate with so many degrees of freedom says."""
-    return np.sqrt(df / np.random.default_rng(1).chisquare(df, count)) if np.isfinite(df) else np.ones(count)
+    """(count,) draws of how much larger an error is than its estimate with so many degrees of
+    freedom says.
+    """
+    return (
+        np.sqrt(df / np.random.default_rng(1).chisquare(df, count))
+        if np.isfinite(df)
+        else np.ones(count)
+    )

@@ -9,11 +9,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-LENGTH = 16  # hex digits of a fingerprint: 64 bits, far beyond accidental collision for some thousand records
+LENGTH = 16  # hex digits of a fingerprint: 64 bits, far beyond accidental collision
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write `content` so that a reader sees the old file or the whole new one, whatever happens; or `OSError`."""
+    """Write a file so that a reader sees the old or the whole new one; `OSError` in one line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -21,7 +21,9 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # mkstemp's 0600 would hide results from colleagues on a shared disk
+        os.chmod(
+            temporary, 0o644
+        )  # mkstemp's 0600 would hide results from colleagues on a shared disk
         os.replace(temporary, path)
     except OSError as error:
         with contextlib.suppress(OSError):
@@ -31,7 +33,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def check_room(folder: Path, size: float) -> None:
-    """Raise `OSError`, one line with what is needed and free, unless so many bytes are free where a folder is."""
+    """Raise `OSError`, in one line, unless so many bytes are free on the disk of a folder."""
     if (free := shutil.disk_usage(folder).free) < size:
         told = (f"{n / 1e9:.1f} GB" if n >= 1e9 else f"{n / 1e6:.0f} MB" for n in (size, free))
         raise OSError(f"{folder}: {' are needed, '.join(told)} are free")
@@ -49,6 +51,9 @@ def file_fingerprint(path: Path) -> str:
 
 
 def fingerprint(value: Any) -> str:
-    """16 hex digits that name a plain value; dict order does not matter. What JSON cannot express is a `TypeError`."""
+    """16 hex digits that name a plain value; the order of a dict's keys does not matter.
+
+    Raises `TypeError` for what JSON cannot express.
+    """
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]

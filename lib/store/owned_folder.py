@@ -1,11 +1,9 @@
-"""Folders that this project wrote, and may therefore replace: a marker lists each file in them with its sha256.
+"""Folders that this project wrote, and may therefore replace: a seal inside lists their files.
 
-A folder without a marker, with one file more than it lists, or with a changed one is a person's, and left alone.
+A folder without a seal, with one file more than it lists, or with a changed one is a person's, and
+left alone.
 """
 
-import contextlib
-import glob
-import json
 import os
 import shutil
 import tempfile
@@ -13,105 +11,130 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from lib.store.files import sha256
+from lib.store.sealed import read_seal, write_seal
 
-MARKER = ".thesis-student.json"
-SAVING = ".thesis-saving"  # ends the name of the hidden folder `.<name>-*` beside a target in which a save works
-DAMAGED = f"damaged or changed since this project wrote it; make it again, or remove {MARKER} to read it as it is"
+SEAL = "seal.json"
+KIND = "student"  # in the seal: a dataset that this project built is no target for a student
+# Ends the names of hidden folders `.<name>-*` beside a target, in which a new folder is written.
+_WORK = ".thesis-saving"
 
 
 def check_target(target: str | Path) -> Path:
-    """The path of a folder, its parents made, that may be written: absent, empty, or as `replace` wrote it. Raises
-    ValueError, one line, for any other and where no folder can be made beside it."""
+    """Check that a folder may be written: it is absent, empty, or as `replace_folder` left it.
+
+    Returns
+    -------
+    Path
+        The folder's absolute path; its parents have been made.
+
+    Raises
+    ------
+    ValueError
+        In one line, for any other folder, and where nothing can be written.
+    """
     target = Path(os.path.abspath(Path(target).expanduser()))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _check_own(target)
-        os.rmdir(tempfile.mkdtemp(SAVING, f".{target.name}-", target.parent))
+        _check_replaceable(target)
+        _make_work_folder(target).rmdir()
     except OSError as error:
         raise ValueError(f"{target} cannot be written: {error}; choose another folder") from None
     return target
 
 
-def replace(target: str | Path, write: Callable[[Path], None]) -> None:
-    """Call `write` on a new folder beside `target`, then put it in its place. Killed at any moment, the old or the new
-    folder is whole, under its name or, between two renames, as `left_over`; ValueError, as of `check_target` and for a
-    full disk, leaves the old one."""
+def replace_folder(target: str | Path, write: Callable[[Path], None]) -> None:
+    """Write a folder whole or not at all, in the place of one that this project wrote.
+
+    A process that is killed leaves the old or the new folder whole: under its own name or, between
+    two renames, in one of the hidden folders that `list_left_over` names.
+
+    Parameters
+    ----------
+    target : str or Path
+        The folder.
+    write : callable
+        Fills the new, empty folder that it is given.
+
+    Raises
+    ------
+    ValueError
+        As `check_target`, and for a full disk; the old folder is then as it was.
+    """
     target = check_target(target)
-    for work in target.parent.glob(_pattern(target)):
-        warnings.warn(f"{work} is left from a save that was cut off; remove it if you need nothing in it", stacklevel=4)
-    work = Path(tempfile.mkdtemp(SAVING, f".{target.name}-", target.parent))
+    for path in list_left_over(target):
+        warnings.warn(f"{path} is left from a save that was cut off; remove it", stacklevel=4)
+    work = _make_work_folder(target)
     new, old = work / "new", work / "old"
     try:
-        new.mkdir()  # unlike `work`, which mkdtemp makes private
+        new.mkdir()  # with the modes of the umask, unlike `work`
         write(new)
-        _mark(new)
-        _check_own(target)
+        _seal(new)
+        _check_replaceable(target)  # again: writing takes a while
         if target.exists():
-            os.rename(target, old)
-        os.rename(new, target)
+            target.rename(old)
+        new.rename(target)
     except OSError as error:
         raise ValueError(f"{target} cannot be written: {error}; choose another folder") from None
     finally:
         if old.exists() and not target.exists():
-            os.rename(old, target)
-        shutil.rmtree(new, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            work.rmdir()
-    try:
-        _check_own(old)
-        shutil.rmtree(work, ignore_errors=not old.exists())
-    except (OSError, ValueError) as error:
-        warnings.warn(f"{old}, replaced, stays: {error}", stacklevel=4)
+            old.rename(target)
+        if _is_replaceable(old):  # once more, as a person may have put a file into it
+            shutil.rmtree(work, ignore_errors=True)
+        else:
+            warnings.warn(f"{old}, replaced, was changed meanwhile and stays", stacklevel=4)
 
 
-def left_over(target: Path) -> list[Path]:
-    """Whole folders that a replacement of `target`, killed between its two renames, left beside it."""
-    return sorted(path.parent for path in target.parent.glob(f"{_pattern(target)}/*/{MARKER}"))
+def list_left_over(target: Path) -> list[Path]:
+    """List the hidden folders beside a target in which a save was cut off, or is at work."""
+    prefix = f".{target.name}-"
+    hidden = target.parent.iterdir() if target.parent.is_dir() else ()
+    return sorted(
+        path for path in hidden if path.name.startswith(prefix) and path.name.endswith(_WORK)
+    )
+
+
+def is_sealed(folder: Path) -> bool:
+    """Whether a folder is exactly as `replace_folder` wrote it: no file more, less or changed."""
+    seal = read_seal(folder / SEAL)
+    if seal is None or seal.get("kind") != KIND:
+        return False
+    written = {folder / SEAL, *(folder / name for name in seal["files"])}
+    present = {path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
+    return present == written
 
 
 def check_whole(folder: Path) -> None:
-    """Raise ValueError, one line naming the file, for a file that is not as this project wrote it there. A student
-    without `tokenizer.json` is whole: it reads token ids."""
-    for path, digest in _listed(folder).items() if (folder / MARKER).is_file() else ():
-        if sha256(path) != digest if path.is_file() else path.name != "tokenizer.json":
-            raise ValueError(f"cannot read {path}: {DAMAGED}")
+    """Raise `ValueError`, one line, for a folder with a seal whose files are not as it says."""
+    if (folder / SEAL).is_file() and read_seal(folder / SEAL) is None:
+        raise ValueError(
+            f"cannot read {folder}: damaged or changed since this project wrote it; "
+            f"make it again, or remove {SEAL} to read it as it is"
+        )
 
 
-def _pattern(target: Path) -> str:
-    return f".{glob.escape(target.name)}-????????{SAVING}"
+def _check_replaceable(target: Path) -> None:
+    if target.is_symlink() or target.is_file():
+        raise ValueError(f"{target} is a file or a symbolic link; name a folder")
+    if not _is_replaceable(target):
+        raise ValueError(
+            f"{target} holds files that this project did not write, or that were changed since; "
+            "choose another folder"
+        )
 
 
-def _check_own(folder: Path) -> None:
-    """Raise ValueError, one line, unless a folder is absent, empty, or exactly as its marker says."""
-    if folder.is_symlink() or folder.is_file():
-        raise ValueError(f"{folder} is a file or a symbolic link; name a folder")
-    names = os.listdir(folder) if folder.exists() else []
-    if names and MARKER not in names:
-        raise ValueError(f"{folder} holds {min(names)} and was not saved by this project; choose another folder")
-    listed = _listed(folder) if names else {}
-    folders = {parent for path in listed for parent in path.parents}
-    for path in folder.rglob("*"):
-        own = path in folders if path.is_dir() else path in listed or path == folder / MARKER
-        if path.is_symlink() or not own or path in listed and sha256(path) != listed[path]:
-            told = "was not written by this project or was changed since; move it away or choose another folder"
-            raise ValueError(f"{path} {told}")
+def _is_replaceable(folder: Path) -> bool:
+    return not folder.exists() or not any(folder.iterdir()) or is_sealed(folder)
 
 
-def _listed(folder: Path) -> dict[Path, str]:
-    """The SHA-256 of each file that a folder's marker lists."""
-    with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
-        return {folder / name: digest for name, digest in marker["files"].items()}
-    raise ValueError(f"cannot read {folder / MARKER}: {DAMAGED}")
+def _make_work_folder(target: Path) -> Path:
+    return Path(tempfile.mkdtemp(suffix=_WORK, prefix=f".{target.name}-", dir=target.parent))
 
 
-def _mark(folder: Path) -> None:
-    """Write the marker; bring every file to disk, with the mode that the umask gives a new file."""
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    digests = {path.relative_to(folder).as_posix(): sha256(path) for path in files}
-    (folder / MARKER).write_text(json.dumps({"files": digests}, indent=2) + "\n", encoding="utf-8")
-    for path in [*files, folder / MARKER]:
+def _seal(folder: Path) -> None:
+    """Write the seal; bring every file to disk, with the mode that the umask gives a new file."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    write_seal(folder / SEAL, files, kind=KIND)
+    for path in [*files, folder / SEAL]:
         path.chmod(folder.stat().st_mode & 0o666)
         with open(path, "rb") as file:
             os.fsync(file.fileno())

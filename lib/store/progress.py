@@ -1,4 +1,4 @@
-"""Progress that a person sees as a bar; a notebook that `run_all.sh` started keeps it as lines of a file."""
+"""Progress as a bar; a notebook that `run_all.sh` started writes it as lines to a file."""
 
 import contextlib
 import os
@@ -12,8 +12,11 @@ duration = tqdm.format_interval  # seconds as people read them: `00:07`, `12:30`
 
 
 def track(items: Iterable[T], description: str, total: int) -> Iterator[T]:
-    """Yield the `total` items of a loop and report how far it is: as a bar, or in the file named by THESIS_PROGRESS."""
+    """Yield the `total` items and show how many are done: as a bar, or in the file
+    THESIS_PROGRESS."""
     file = os.environ.get("THESIS_PROGRESS")
-    form = {"bar_format": "{desc} {n_fmt}/{total_fmt}", "mininterval": 0} if file else {"leave": False}
+    options = {"leave": False}
+    if file:
+        options = {"bar_format": "{desc} {n_fmt}/{total_fmt}", "mininterval": 0}
     with open(file, "a", encoding="utf-8") if file else contextlib.nullcontext() as stream:
-        yield from tqdm(items, desc=description, total=total, file=stream, **form)
+        yield from tqdm(items, desc=description, total=total, file=stream, **options)

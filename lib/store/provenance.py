@@ -1,11 +1,13 @@
-"""How figures and tables were made, as their own bytes repeat: a JSON file per label, a note per run of a notebook."""
+"""How figures and tables were made, and when a notebook last ran to its end.
 
-import contextlib
+Both are JSON in the format of `lib.store.sealed`; the files that they list are in `figures/`.
+"""
+
 import functools
 import json
 import platform
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -13,69 +15,112 @@ from typing import Any
 
 from lib.config import paths
 from lib.config.schema import Profile
-from lib.store.files import file_fingerprint, fingerprint, write_atomically
+from lib.store.files import sha256, write_atomically
+from lib.store.sealed import read_facts
 
-PACKAGES = "torch transformers sentence-transformers gensim numpy scipy scikit-learn pandas matplotlib seaborn".split()
-saved: dict[str, list[Path]] = {}  # by label, in the order of saving: the end of a notebook asks for all it promised
+PACKAGES = (
+    *("torch", "transformers", "sentence-transformers", "gensim", "numpy", "scipy"),
+    *("scikit-learn", "pandas", "matplotlib", "seaborn"),
+)
 
 
-def write(label: str, *, profile: Profile, files: Iterable[Path], records: Any = None) -> None:
-    """Write `<label>.json`, and enter the files in `saved`. records: a frame of what the figure shows, where a model
-    has a row per task; so `trainings`, in seconds, go by `embedding_fingerprint`."""
-    saved[label] = list(files)
-    entry = {"label": label, "written": datetime.now(UTC).isoformat(timespec="seconds"), **commit()}
-    entry |= {"profile": profile.name, "parameters": profile.model_dump(mode="json"), "versions": versions()}
-    entry |= {"files": _fingerprints(saved[label]), "records": 0 if records is None else len(records)}
+def write(
+    label: str,
+    *,
+    profile: Profile,
+    files: Iterable[Path],
+    records: Any = None,
+    stale: Collection[str] = (),
+) -> None:
+    """Write `<label>.json`.
+
+    Parameters
+    ----------
+    label : str
+    profile : Profile
+        What it was made with.
+    files : iterable of Path
+        The files of the figure or table.
+    records : DataFrame, optional
+        What it shows: a row per model, task and seed, perhaps with fingerprints and seconds.
+    stale : collection of str
+        Products of older code that `--keep` took, as `<kind>/<key>`.
+    """
+    facts = {"label": label, "written": datetime.now(UTC).isoformat(timespec="seconds"), **commit()}
+    facts |= {"profile": profile.name, "parameters": profile.model_dump(mode="json")}
+    facts |= {"versions": versions(), "records": 0 if records is None else len(records)}
+    if stale:
+        facts["stale"] = sorted(stale)
     for column in () if records is None else records:
         if column.endswith("fingerprint") or column in ("seed", "device"):
-            entry[column] = sorted(records[column].dropna().unique().tolist())
+            facts[column] = sorted(records[column].dropna().unique().tolist())
     if records is not None and {"embedding_fingerprint", "seconds"} <= set(records):
-        entry["trainings"] = records.dropna(subset="seconds").set_index("embedding_fingerprint")["seconds"].to_dict()
-    _write(paths.provenance(profile) / f"{label}.json", entry)
+        # A model has a row per task, and was trained once.
+        timed = records.dropna(subset="seconds").set_index("embedding_fingerprint")
+        facts["trainings"] = timed["seconds"].to_dict()
+    _write(paths.provenance(profile) / f"{label}.json", files, facts)
 
 
 def read(label: str, profile: Profile) -> dict[str, Any]:
-    """How a label was made; empty if nothing undamaged says so, as for figures that came with the repository."""
-    return _read(paths.provenance(profile) / f"{label}.json")
+    """How a label was made; empty for figures that came with the repository."""
+    return read_facts(paths.provenance(profile) / f"{label}.json") or {}
 
 
-def run_note(notebook: str, profile: Profile) -> dict[str, Any]:
-    """What `note_run` noted of a notebook's last complete run; empty if there is no note, or if it is damaged."""
-    return _read(paths.run_folder(profile) / "runs" / f"{notebook}.json")
+def write_run(
+    notebook: str,
+    profile: Profile,
+    *,
+    files: Iterable[Path],
+    inputs: dict[str, str],
+    seconds: float,
+    products: Collection[str],
+) -> None:
+    """Note that a notebook ran to its end.
+
+    Parameters
+    ----------
+    notebook : str
+    profile : Profile
+    files : iterable of Path
+        What it saved.
+    inputs : dict
+        Kind of input -> fingerprint, as it was before the run.
+    seconds : float
+        How long the run took.
+    products : collection of str
+        Notes of the products that it used, relative to `paths.store()`.
+    """
+    facts = {"inputs": inputs, "seconds": round(seconds, 1), "products": sorted(products)}
+    _write(_run_path(notebook, profile), files, facts)
 
 
-def note_run(notebook: str, profile: Profile, *, inputs: dict[str, Any], files: list[Path], seconds: float) -> None:
-    """Note a complete run. files: those that it made, as it saved them: another run may have drawn over them since."""
-    as_saved = {name: key for file in files for name, key in read(file.stem, profile).get("files", {}).items()}
-    note = {"inputs": inputs, "files": _fingerprints(files) | as_saved, "seconds": round(seconds, 1)}
-    _write(paths.run_folder(profile) / "runs" / f"{notebook}.json", note)
+def read_run(notebook: str, profile: Profile) -> dict[str, Any]:
+    """What `write_run` noted of the last complete run; empty if there is none or if it is
+    damaged."""
+    note = read_facts(_run_path(notebook, profile)) or {}
+    return note if {"inputs", "seconds", "products"} <= note.keys() else {}
 
 
-def _write(path: Path, entry: dict[str, Any]) -> None:
-    """Write an entry with its fingerprint, which tells damage."""
-    content = json.dumps({**entry, "entry_fingerprint": fingerprint(entry)}, indent=1, ensure_ascii=False)
-    write_atomically(path, content.encode())
+def _run_path(notebook: str, profile: Profile) -> Path:
+    return paths.run_folder(profile) / "runs" / f"{notebook}.json"
 
 
-def _read(path: Path) -> dict[str, Any]:
-    with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        entry = json.loads(path.read_bytes())
-        if entry.pop("entry_fingerprint") == fingerprint(entry):
-            return entry
-    return {}
-
-
-def _fingerprints(files: Iterable[Path]) -> dict[str, str]:
-    return {file.name: file_fingerprint(file) for file in files}
+def _write(path: Path, files: Iterable[Path], facts: dict[str, Any]) -> None:
+    """Write a seal of files in another folder, by their names alone."""
+    content = {"files": {file.name: sha256(file) for file in files}, **facts}
+    write_atomically(path, json.dumps(content, indent=1, ensure_ascii=False).encode())
 
 
 def commit() -> dict[str, Any]:
-    """The commit as it is now, as a notebook stays open while its checkout changes; None without git or checkout."""
-    command = ["git", "status", "--porcelain=v2", "--branch"]  # the commit, lines on the branch with #, then changes
+    """The commit and whether files differ from it; None without git or checkout."""
+    command = ["git", "status", "--porcelain=v2", "--branch"]
     try:
-        lines = subprocess.check_output(command, cwd=paths.ROOT, stderr=subprocess.DEVNULL, text=True).splitlines()
+        lines = subprocess.check_output(
+            command, cwd=paths.ROOT, stderr=subprocess.DEVNULL, text=True
+        ).splitlines()
     except (OSError, subprocess.CalledProcessError):
         return {"commit": None, "dirty": None}
+    # Lines about the branch begin with #, and the first of them ends with the commit.
     return {"commit": lines[0].split()[-1], "dirty": not lines[-1].startswith("#")}
 
 

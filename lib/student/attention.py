@@ -1,6 +1,7 @@
-"""Sliding-window attention over documents packed one after another, without padding; O(tokens x window).
+"""Sliding-window attention over documents packed without padding; O(tokens x window).
 
-It is Longformer's local attention (Beltagy, Peters and Cohan 2020, section 3) as `transformers.LongformerModel` has it.
+It is Longformer's local attention (Beltagy, Peters and Cohan 2020, section 3) as
+`transformers.LongformerModel` has it.
 """
 
 import itertools
@@ -12,8 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-# Rows of queries per block. On the CPU 128 rows x 640 keys x 12 heads of float32 are 3.9 MB, which stays in the cache;
-# 64 and 256 rows were slower. CUDA prefers fewer, larger products.
+# Rows of queries per block. On the CPU 128 rows x 640 keys x 12 heads of float32 are 3.9 MB, which
+# stays in the cache; 64 and 256 rows were slower. CUDA prefers fewer, larger products.
 CPU_BLOCK = 128
 CUDA_BLOCK = 512
 HALF_PRECISION = (torch.float16, torch.bfloat16)
@@ -21,29 +22,57 @@ HALF_PRECISION = (torch.float16, torch.bfloat16)
 Heads = Float[Tensor, "tokens heads head_dim"]
 
 
-def sliding_window(q: Heads, k: Heads, v: Heads, lengths: Sequence[int], window: int, *, dropout: float = 0.0) -> Heads:
-    """Attention of every token to the tokens of its document at most window / 2 positions away.
+def sliding_window(
+    q: Heads, k: Heads, v: Heads, lengths: Sequence[int], window: int, *, dropout: float = 0.0
+) -> Heads:
+    """Attend from every token to the tokens of its document at most window / 2 positions away.
 
-    out_i = sum_j softmax_j(q_i . k_j / sqrt(head_dim)) v_j over the j in the document of i with |i - j| <= window / 2
+    out_i = sum_j softmax_j(q_i . k_j / sqrt(head_dim)) v_j
+    over the j in the document of i with |i - j| <= window / 2
 
-    q, k, v: the documents of the batch one after another; one dtype, one device. lengths: tokens of each document.
-    window: Hugging Face's `attention_window`, the two-sided total in tokens, even: 512 means 256 each side. dropout:
-    the probability with which a weight is dropped, below 1. Returns (tokens, heads, head_dim) in the dtype of `q`.
-    There are no second derivatives. Raises `ValueError` for tensors and lengths that do not fit each other.
+    There are no second derivatives.
+
+    Parameters
+    ----------
+    q, k, v : Tensor (tokens, heads, head_dim)
+        The documents of the batch one after another; one dtype, one device.
+    lengths : sequence of int
+        Tokens of each document.
+    window : int
+        Hugging Face's `attention_window`, the two-sided total in tokens, even: 512 means 256 on
+        each side.
+    dropout : float
+        The probability with which a weight is dropped, below 1.
+
+    Returns
+    -------
+    Tensor (tokens, heads, head_dim)
+        In the dtype of `q`.
+
+    Raises
+    ------
+    ValueError
+        For tensors and lengths that do not fit each other.
     """
     if q.dim() != 3 or not q.shape == k.shape == v.shape or not q.dtype == k.dtype == v.dtype:
         given = ", ".join(f"{tuple(x.shape)} {x.dtype}" for x in (q, k, v))
-        raise ValueError(f"q, k and v must share one shape (tokens, heads, head_dim) and dtype, got {given}")
+        raise ValueError(
+            f"q, k and v must share one shape (tokens, heads, head_dim) and dtype, got {given}"
+        )
     if sum(lengths) != len(q) or min(lengths, default=1) < 1:
-        raise ValueError(f"lengths must be positive and sum to the {len(q)} tokens of q, k and v, got {lengths}")
+        raise ValueError(
+            f"lengths must be positive and sum to the {len(q)} tokens of q, k and v, got {lengths}"
+        )
     if q.is_cuda and q.dtype in HALF_PRECISION and dropout == 0:
         from torch.nn.attention.varlen import varlen_attn
 
         edges = _edges(tuple(lengths), q.device)
         longest = max(lengths)
-        out = varlen_attn(q, k, v, edges, edges, longest, longest, window_size=(window // 2, window // 2))
+        out = varlen_attn(
+            q, k, v, edges, edges, longest, longest, window_size=(window // 2, window // 2)
+        )
         return out if isinstance(out, Tensor) else out[0]
-    # The varlen kernel has no dropout, so half precision on CUDA with attention dropout comes here too.
+    # Half precision on CUDA comes here too with attention dropout, which the varlen kernel lacks.
     dtype = q.dtype
     if dtype in HALF_PRECISION and not (dtype == torch.bfloat16 and q.device.type == "cpu"):
         q, k, v = q.float(), k.float(), v.float()
@@ -52,20 +81,27 @@ def sliding_window(q: Heads, k: Heads, v: Heads, lengths: Sequence[int], window:
 
 
 @lru_cache(maxsize=4)
-@torch.inference_mode(False)  # what encoding leaves in the cache, training keeps for its backward pass
+@torch.inference_mode(False)  # training keeps for its backward pass what encoding leaves here
 def _edges(lengths: tuple[int, ...], device: torch.device) -> Tensor:
-    """Start of every document and the end of the last; all layers of a pass ask for the same one."""
+    """Start of every document and end of the last, (documents + 1,); the same in all layers."""
     return torch.tensor([0, *lengths], dtype=torch.int32).cumsum(0, dtype=torch.int32).to(device)
 
 
-def _blocks(lengths: Sequence[int], half: int, size: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """Equally long blocks of each document: at most `size` queries [start, stop), the keys [first, last) in reach. The
-    last value counts neighbours of one length, a block each, that are one without having more weights than others."""
+def _cut_blocks(
+    lengths: Sequence[int], half: int, size: int
+) -> Iterator[tuple[int, int, int, int, int]]:
+    """Cut documents into equally long blocks of at most `size` queries.
+
+    Yields (start, stop, first, last, documents): the queries [start, stop) and the keys
+    [first, last) in their reach. Short neighbours of one length, a block each, are one block of
+    several documents, as long as it has no more weights than others.
+    """
     offset = 0
     for length, alike in itertools.groupby(lengths):
-        left, count = len([*alike]), -(-length // size)
+        left, count = len([*alike]), math.ceil(length / size)
+        most = max(1, size * (size + 2 * half) // length**2) if count == 1 else 1
         while left:
-            documents = min(left, max(1, size * (size + 2 * half) // length**2)) if count == 1 else 1
+            documents = min(left, most)
             more = offset + (documents - 1) * length
             for i in range(count):
                 start, stop = i * length // count, (i + 1) * length // count
@@ -74,11 +110,12 @@ def _blocks(lengths: Sequence[int], half: int, size: int) -> Iterator[tuple[int,
             offset, left = more + length, left - documents
 
 
-def _kept(weights: Tensor, p: float, generator: torch.Generator) -> Tensor:
+def _draw_dropout(weights: Tensor, p: float, generator: torch.Generator) -> Tensor:
     """Multipliers of the attention weights: 0 with probability p, else 1 / (1 - p).
 
-    Random bits are drawn 16 at a time from whole 64 bit numbers, seven times faster than `Tensor.bernoulli_`, which
-    would cost more than the attention itself. p is rounded to 1/65536 and the scale follows the rounded p.
+    Random bits are drawn 16 at a time from whole 64 bit numbers, seven times faster than
+    `Tensor.bernoulli_`, which would cost more than the attention itself. p is rounded to 1/65536
+    and the scale follows the rounded p.
     """
     steps = round(p * 65536)
     draws = torch.empty(-(-weights.numel() // 4), dtype=torch.int64, device=weights.device)
@@ -88,23 +125,25 @@ def _kept(weights: Tensor, p: float, generator: torch.Generator) -> Tensor:
 
 
 class _Blocks(torch.autograd.Function):
-    """Block-wise attention; q, k and v are kept for the backward pass, which computes the weights again.
+    """Block-wise attention; the backward pass computes the weights again from q, k and v.
 
-    Written out, forward takes 3/4 of the time of `scaled_dot_product_attention` on windows of keys, with backward 0.55
-    (6,700 tokens of 12 heads, window 512), because nothing is copied into windows or out of them.
+    Written out, forward takes 3/4 of the time of `scaled_dot_product_attention` on windows of keys,
+    with backward 0.55 (6,700 tokens of 12 heads, window 512), because nothing is copied into
+    windows or out of them.
     """
 
     @staticmethod
     def forward(ctx, q, k, v, lengths, half, dropout):
-        # One draw from the global generator seeds this layer's dropout, so that gradient checkpointing, which restores
-        # the global state, repeats it.
+        # One draw from the global generator seeds this layer's dropout, so that gradient
+        # checkpointing, which restores the global state, repeats it.
         seed = int(torch.randint(2**62, ())) if dropout else 0
         out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
         values, result = _by_head(v), out.transpose(0, 1)
         for rows, reach, documents, weights, keep in _weights(q, k, lengths, half, dropout, seed):
             if keep is not None:
                 weights.mul_(keep)
-            result[:, rows] = _join(torch.bmm(weights.to(q.dtype), _split(values[:, reach], documents)), documents)
+            reached = _split(values[:, reach], documents)
+            result[:, rows] = _join(torch.bmm(weights.to(q.dtype), reached), documents)
         ctx.save_for_backward(q, k, v)
         ctx.settings = lengths, half, dropout, seed
         return out
@@ -117,12 +156,12 @@ class _Blocks(torch.autograd.Function):
 
 
 def _by_head(x: Tensor) -> Tensor:
-    """(heads, tokens, head_dim): a view; a copy in half precision, whose products are twice as fast on whole rows."""
+    """(heads, tokens, head_dim); a copy in half precision, twice as fast on whole rows."""
     return x.transpose(0, 1).contiguous() if x.dtype in HALF_PRECISION else x.transpose(0, 1)
 
 
 def _split(x: Tensor, documents: int) -> Tensor:
-    """(heads, documents * tokens, n) as (documents * heads, tokens, n), a copy where there are several documents."""
+    """(heads, documents * tokens, n) as (documents * heads, tokens, n); several are copied."""
     return x if documents == 1 else x.unflatten(1, (documents, -1)).transpose(0, 1).flatten(0, 1)
 
 
@@ -131,35 +170,41 @@ def _join(x: Tensor, documents: int) -> Tensor:
 
 
 def _weights(q, k, lengths, half, dropout, seed):
-    """Yield for every block: its rows, the keys it reaches, how many documents these are, its attention weights
-    (documents * heads, rows of one, keys of one), its dropout.
+    """Yield for every block (rows, reach, documents, weights, dropout multipliers or None).
 
-    Products are in the dtype of q and k, so scores of bfloat16 are rounded; the weights are in at least float32.
+    Weights are (documents * heads, rows of one, keys of one). Products are in the dtype of q and k,
+    so scores of bfloat16 are rounded; the weights are in at least float32.
     """
     scale = 1 / math.sqrt(q.shape[-1])
     size = CUDA_BLOCK if q.is_cuda else CPU_BLOCK
     generator = torch.Generator(q.device).manual_seed(seed)
-    # Queries of a block see all its keys but two corners: row r misses the first r - c keys on the left, and on the
-    # right those from r on, counted from the first key that row 0 misses. Both are slices of one triangle each.
-    full = torch.full((size, size), -math.inf, dtype=torch.promote_types(q.dtype, torch.float32), device=q.device)
+    # Queries of a block see all its keys but two corners: row r misses the first r - c keys on the
+    # left, and on the right those from r on, counted from the first key that row 0 misses. Both are
+    # slices of one triangle each.
+    wide = torch.promote_types(q.dtype, torch.float32)
+    full = torch.full((size, size), -math.inf, dtype=wide, device=q.device)
     left, right = full.tril(-1), full.triu()
     queries, keys = _by_head(q), _by_head(k)
-    for start, stop, first, last, documents in _blocks(lengths, half, size):
+    for start, stop, first, last, documents in _cut_blocks(lengths, half, size):
         rows, reach, count = slice(start, stop), slice(first, last), (stop - start) // documents
         seen = _split(keys[:, reach], documents).transpose(1, 2)
         weights = torch.bmm(_split(queries[:, rows], documents) * scale, seen).to(full.dtype)
-        skipped = half - (start - first)  # keys that the start of the document takes from the left
+        skipped = half - (start - first)  # keys that the document's start takes from the left
         if count - 1 > skipped:
             weights[:, :, : count - 1 - skipped] += left[:count, skipped : count - 1]
         beyond = seen.shape[2] - (start - first + half + 1)  # keys that row 0 does not reach
         if beyond > 0:
             weights[:, :, -beyond:] += right[:count, :beyond]
         torch.softmax(weights, -1, out=weights)
-        yield rows, reach, documents, weights, _kept(weights, dropout, generator) if dropout else None
+        keep = _draw_dropout(weights, dropout, generator) if dropout else None
+        yield rows, reach, documents, weights, keep
 
 
 def _backward(grad, q, k, v, lengths, half, dropout, seed):
-    """Gradients of q, k and v; with P the weights and dP their gradients, dS = P (dP - sum_j P dP)."""
+    """Gradients of q, k and v.
+
+    With P the weights and dP their gradients, those of the scores are P (dP - sum_j P dP).
+    """
     scale = 1 / math.sqrt(q.shape[-1])
     wide = torch.promote_types(q.dtype, torch.float32)
     grad_q = torch.empty(q.shape, dtype=wide, device=q.device)
@@ -174,8 +219,10 @@ def _backward(grad, q, k, v, lengths, half, dropout, seed):
             kept = weights * keep
             d_weights.mul_(keep)
         to_v[:, reach] += _join(torch.bmm(kept.to(q.dtype).transpose(1, 2), pull), documents)
-        # The derivative of softmax in one pass; the public way, through autograd, would keep every block.
-        d_scores = torch.ops.aten._softmax_backward_data(d_weights, weights, -1, weights.dtype).to(q.dtype)
-        to_q[:, rows] = _join(torch.bmm(d_scores, _split(keys[:, reach], documents)), documents)
-        to_k[:, reach] += _join(torch.bmm(d_scores.transpose(1, 2), _split(queries[:, rows], documents)), documents)
+        # The derivative of softmax in one pass; through autograd it would keep every block.
+        d_scores = torch.ops.aten._softmax_backward_data(d_weights, weights, -1, weights.dtype)
+        d_scores = d_scores.to(q.dtype)
+        seen, asking = _split(keys[:, reach], documents), _split(queries[:, rows], documents)
+        to_q[:, rows] = _join(torch.bmm(d_scores, seen), documents)
+        to_k[:, reach] += _join(torch.bmm(d_scores.transpose(1, 2), asking), documents)
     return tuple(x.to(q.dtype) for x in (grad_q.mul_(scale), grad_k.mul_(scale), grad_v))

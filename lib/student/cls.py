@@ -1,4 +1,4 @@
-"""The drafts' student (Figure A.1): [CLS] with global attention as the embedding, on the stock Longformer."""
+"""The drafts' student (Figure A.1): [CLS] with global attention, on the stock Longformer."""
 
 from collections.abc import Sequence
 
@@ -8,24 +8,22 @@ from torch import Tensor, nn
 from transformers import LongformerModel
 
 from lib.student.encoder import Student
-from lib.student.packing import encoded
-from lib.student.weights import of_stock_longformer
+from lib.student.packing import embed_batches
 
 
 class ClsStudent(nn.Module):
-    """A student whose embedding is the last state of the first token, which attends to and is seen by every token.
+    """A student whose embedding is the last state of the first token, which attends to all tokens.
 
-    student: gives architecture and weights, those of global attention as `of_stock_longformer` has them.
+    All tokens attend to it too. `student` gives architecture and weights; those of global attention
+    are its local ones, or what its checkpoint held.
     """
 
     def __init__(self, student: Student):
         super().__init__()
         self.longformer = LongformerModel(student.config, add_pooling_layer=False)
-        weights = of_stock_longformer(student)
-        self.longformer.load_state_dict({name: weights[name] for name in self.longformer.state_dict()})
-        for layer in self.longformer.encoder.layer:  # GELU of a transposed tensor, as the student's
-            layer.intermediate.intermediate_act_fn.register_forward_pre_hook(lambda _, inputs: inputs[0].mT)
-            layer.intermediate.intermediate_act_fn.register_forward_hook(lambda _, inputs, output: output.mT)
+        weights = student.checkpoint().tensors
+        names = self.longformer.state_dict()
+        self.longformer.load_state_dict({name: weights[name] for name in names})
         self.dim, self.padding = student.dim, student.padding
         self.gradient_checkpointing = False
 
@@ -34,9 +32,10 @@ class ClsStudent(nn.Module):
         self.longformer.embeddings.word_embeddings.weight.requires_grad_(False)
 
     def forward(self, ids: Sequence[Sequence[int]]) -> Tensor:
-        """Embeddings (documents, dim) of token id lists, one document at a time.
+        """Embed token id lists, (documents, dim), one document at a time.
 
-        Padded to the longest of its batch, a single document of 3,500 tokens would make six of them take gigabytes.
+        Padded to the longest of its batch, a single document of 3,500 tokens would make six of them
+        take gigabytes.
         """
         if self.gradient_checkpointing:
             self.longformer.activation_checkpointing_enable()
@@ -46,19 +45,29 @@ class ClsStudent(nn.Module):
         device = self.longformer.device
         rows = [torch.tensor(document, dtype=torch.long, device=device) for document in ids]
         padded = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=self.padding)
-        attended = nn.utils.rnn.pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
+        attended = nn.utils.rnn.pad_sequence(
+            [torch.ones_like(row) for row in rows], batch_first=True
+        )
         first = torch.zeros_like(padded)
         first[:, 0] = 1
-        return self.longformer(padded, attention_mask=attended, global_attention_mask=first).last_hidden_state[:, 0]
+        return self.longformer(
+            padded, attention_mask=attended, global_attention_mask=first
+        ).last_hidden_state[:, 0]
 
-    def encode(self, ids: Sequence[Sequence[int]], *, batch_tokens: int = 4096, precision: str = "fp32") -> np.ndarray:
-        """Embeddings as a float32 array. Documents of similar length share a batch, so little of it is padding; it has
-        at most `batch_tokens` tokens with that, or one document. In small batches half of the time goes into casting
-        weights to bfloat16."""
+    def encode(
+        self, ids: Sequence[Sequence[int]], *, batch_tokens: int = 4096, precision: str = "fp32"
+    ) -> np.ndarray:
+        """Embed token id lists as a float32 array (documents, dim).
+
+        Documents of similar length share a batch, so little of it is padding. A batch has at most
+        `batch_tokens` tokens with that, or one document.
+        """
         batches: list[list[int]] = []
         for row in sorted(range(len(ids)), key=lambda row: -len(ids[row])):
             if not batches or (len(batches[-1]) + 1) * len(ids[batches[-1][0]]) > batch_tokens:
                 batches.append([])
             batches[-1].append(row)
         shape = (len(ids), self.dim)
-        return encoded(self, lambda rows: self._padded([ids[row] for row in rows]), batches, shape, precision)
+        return embed_batches(
+            self, lambda rows: self._padded([ids[row] for row in rows]), batches, shape, precision
+        )

@@ -1,11 +1,13 @@
-"""The student: Longformer without global attention, a RoBERTa whose tokens attend within a sliding window.
+"""The student: Longformer without global attention, a RoBERTa with a sliding window of attention.
 
-Documents are packed without padding; names of parameters, outputs and gradients are `transformers.LongformerModel`'s.
+Documents are packed without padding. Names of parameters, outputs and gradients are those of
+`transformers.LongformerModel`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,22 @@ from torch.utils.checkpoint import checkpoint
 from transformers import LongformerConfig
 from transformers.activations import ACT2FN
 
-from lib.student import weights
+from lib.config.loading import one_line_errors
+from lib.student import export, weights
 from lib.student.attention import sliding_window
 from lib.student.linear import Linear
-from lib.student.packing import Packed, TokenIds, checked, encoded, listed, pack, tokenize
+from lib.student.packing import (
+    Packed,
+    TokenIds,
+    check_ids,
+    embed_batches,
+    list_documents,
+    pack,
+    tokenize,
+)
 
-# Rows that pass the feed-forward layers at once without gradients on a CPU: wide activations stay in reused memory.
+# Rows that pass the feed-forward layers at once without gradients on a CPU: wide activations stay
+# in reused memory.
 FEED_FORWARD_ROWS = 1024
 
 
@@ -33,13 +45,19 @@ class Embeddings(nn.Module):
         super().__init__()
         width, padding = config.hidden_size, config.pad_token_id
         self.word_embeddings = nn.Embedding(config.vocab_size, width, padding_idx=padding)
-        self.position_embeddings = nn.Embedding(config.max_position_embeddings, width, padding_idx=padding)
+        self.position_embeddings = nn.Embedding(
+            config.max_position_embeddings, width, padding_idx=padding
+        )
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, width)
         self.LayerNorm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
-        summed = self.word_embeddings(ids) + self.position_embeddings(positions) + self.token_type_embeddings.weight[0]
+        summed = (
+            self.word_embeddings(ids)
+            + self.position_embeddings(positions)
+            + self.token_type_embeddings.weight[0]
+        )
         return self.dropout(self.LayerNorm(summed))
 
 
@@ -54,7 +72,10 @@ class SelfAttention(nn.Module):
         self.query, self.key, self.value = (Linear(width, width) for _ in range(3))
 
     def forward(self, x: Tensor, lengths: Sequence[int]) -> Tensor:
-        q, k, v = (project(x).unflatten(-1, (self.heads, -1)) for project in (self.query, self.key, self.value))
+        q, k, v = (
+            project(x).unflatten(-1, (self.heads, -1))
+            for project in (self.query, self.key, self.value)
+        )
         dropout = self.dropout if self.training else 0.0
         return sliding_window(q, k, v, lengths, self.window, dropout=dropout).flatten(1)
 
@@ -78,7 +99,9 @@ class Layer(nn.Module):
     def __init__(self, config: LongformerConfig, window: int):
         super().__init__()
         width = config.hidden_size
-        self.attention = nn.ModuleDict({"self": SelfAttention(config, window), "output": Output(config, width)})
+        self.attention = nn.ModuleDict(
+            {"self": SelfAttention(config, window), "output": Output(config, width)}
+        )
         self.intermediate = nn.ModuleDict({"dense": Linear(width, config.intermediate_size)})
         self.output = Output(config, config.intermediate_size)
         self.activation = ACT2FN[config.hidden_act]
@@ -87,31 +110,44 @@ class Layer(nn.Module):
         x = self.attention["output"](self.attention["self"](x, lengths), x)
         if torch.is_grad_enabled() or x.is_cuda:
             return self.feed_forward(x)
-        return torch.cat([self.feed_forward(rows) for rows in x.tensor_split(-(-len(x) // FEED_FORWARD_ROWS))])
+        parts = x.tensor_split(math.ceil(len(x) / FEED_FORWARD_ROWS))
+        return torch.cat([self.feed_forward(rows) for rows in parts])
 
     def feed_forward(self, x: Tensor) -> Tensor:
-        wide = self.intermediate["dense"](x)
-        # GELU of a transposed tensor, if not of a single row, is PyTorch's own: oneDNN's bits depend on the processor.
-        wide = self.activation(wide.mT).mT if wide.dtype == torch.float32 else self.activation(wide)
-        return self.output(wide, x)
+        return self.output(self.activation(self.intermediate["dense"](x)), x)
 
 
 class Student(nn.Module):
-    """Long-document encoder: `student(list of token id lists)` is the (documents, dim) mean of their token states.
+    """Long-document encoder: `student(list of token id lists)` is the mean of their token states.
 
-    Attributes:
-        tokenizer: of Hugging Face, or None when the checkpoint had none (then only token ids are accepted).
-        dim: width of an embedding. max_positions: longest document in tokens, special tokens included.
-        gradient_checkpointing: recompute each layer in the backward pass instead of keeping its activations.
+    Attributes
+    ----------
+    tokenizer
+        Hugging Face's, or None when the checkpoint had none; then only token ids are accepted.
+    dim : int
+        Width of an embedding.
+    max_positions : int
+        The longest document in tokens, special ones included.
+    gradient_checkpointing : bool
+        Recompute each layer in the backward pass instead of keeping its activations.
+    unused : dict of str to Tensor
+        Weights of the checkpoint that the student does not use (global attention, pooler), kept for
+        `save`.
     """
 
     def __init__(self, config: LongformerConfig, tokenizer=None):
         super().__init__()
         windows = config.attention_window
-        windows = [windows] * config.num_hidden_layers if isinstance(windows, int) else list(windows)
-        if len(windows) != config.num_hidden_layers or any(window < 2 or window % 2 for window in windows):
-            expected = f"an even number of at least 2, for all {config.num_hidden_layers} layers or one per layer"
-            raise ValueError(f"attention_window must be {expected}, got {config.attention_window}")
+        windows = (
+            [windows] * config.num_hidden_layers if isinstance(windows, int) else list(windows)
+        )
+        if len(windows) != config.num_hidden_layers or any(
+            window < 2 or window % 2 for window in windows
+        ):
+            raise ValueError(
+                "attention_window must be an even number of at least 2, for all "
+                f"{config.num_hidden_layers} layers or one per layer, got {config.attention_window}"
+            )
         if config.pad_token_id is None:
             raise ValueError("expected a pad_token_id: positions are counted from behind it")
         config.attention_window = windows
@@ -120,10 +156,11 @@ class Student(nn.Module):
         self.padding: int = config.pad_token_id
         self.max_positions: int = config.max_position_embeddings - self.padding - 1
         self.gradient_checkpointing = False
-        # Weights of the checkpoint that the student never uses (global attention, pooler), kept for `save`.
         self.unused: dict[str, Tensor] = {}
         self.embeddings = Embeddings(config)
-        self.encoder = nn.ModuleDict({"layer": nn.ModuleList(Layer(config, window) for window in windows)})
+        self.encoder = nn.ModuleDict(
+            {"layer": nn.ModuleList(Layer(config, window) for window in windows)}
+        )
 
     @classmethod
     def from_longformer(
@@ -136,12 +173,25 @@ class Student(nn.Module):
     ) -> Student:
         """Load a Hugging Face Longformer checkpoint, in float32.
 
-        source: folder (one without a tokenizer works with token ids) or model id, then with a revision: commit, tag or
-        branch. dropout: replaces the checkpoint's hidden and attention dropout. attention_dropout: replaces the latter;
-        0 lets CUDA's fast kernel, which has none, train.
-        Raises ValueError, in one line that names the source, if it is damaged.
+        Parameters
+        ----------
+        source : str or Path
+            A folder (one without a tokenizer works with token ids) or a model id.
+        revision : str, optional
+            Commit, tag or branch of a model id.
+        dropout : float, optional
+            Replaces the checkpoint's hidden and attention dropout.
+        attention_dropout : float, optional
+            Replaces the latter alone; 0 lets CUDA's fast kernel, which has none, train.
+
+        Raises
+        ------
+        ValueError
+            In one line that names the source, if it is damaged.
         """
-        return cls._build(source, weights.from_longformer(source, revision), dropout, attention_dropout)
+        return cls._build(
+            source, weights.from_longformer(source, revision), dropout, attention_dropout
+        )
 
     @classmethod
     def from_encoder(
@@ -155,11 +205,20 @@ class Student(nn.Module):
         dropout: float | None = None,
         attention_dropout: float | None = None,
     ) -> Student:
-        """Make a Longformer of a short encoder (`weights.SHORT_ENCODERS`) the way the Longformer authors made theirs.
+        """Make a Longformer of a short encoder the way the Longformer authors made theirs.
 
-        The chosen layers (indices in order, None for all) are taken as they are, the position embeddings are tiled up
-        to max_positions, the longest document in tokens. window: the two-sided total in tokens, for all layers or one
-        per layer. source, revision, dropout, attention_dropout: as in `from_longformer`.
+        The chosen layers are taken as they are; the position embeddings are tiled.
+
+        Parameters
+        ----------
+        source, revision, dropout, attention_dropout
+            As in `from_longformer`; the encoder is one of `weights.SHORT_ENCODERS`.
+        layers : sequence of int, optional
+            Indices in order; None takes all.
+        window : int or sequence of int
+            The two-sided total in tokens, for all layers or one per layer.
+        max_positions : int
+            The longest document in tokens.
         """
         checkpoint = weights.from_encoder(source, layers, window, max_positions, revision)
         return cls._build(source, checkpoint, dropout, attention_dropout)
@@ -182,35 +241,44 @@ class Student(nn.Module):
             config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
         if attention_dropout is not None:
             config.attention_probs_dropout_prob = attention_dropout
-        with weights.one_line(f"read {source}"), torch.device("meta"):
+        with one_line_errors(f"read {source}"), torch.device("meta"):
             student = cls(config, tokenizer)
         names = student.state_dict().keys()
         student.load_state_dict({name: tensors.pop(name) for name in names}, assign=True)
         student.unused = tensors
         return student.requires_grad_(True).eval()
 
+    def checkpoint(self) -> weights.Checkpoint:
+        """The student as a stock Longformer: config, all weights that one has, tokenizer."""
+        tensors = weights.add_unused_weights(self.state_dict(), self.unused)
+        return weights.Checkpoint(self.config, tensors, self.tokenizer)
+
     def save(self, folder: str | Path) -> None:
-        """Write a stock Hugging Face Longformer (safetensors, config, tokenizer), replacing the folder at once."""
-        from lib.student import export
+        """Write a stock Hugging Face Longformer (safetensors, config, tokenizer) at once."""
+        export.save_longformer(self.checkpoint(), folder)
 
-        export.save(self, folder, sentence_transformer=False)
+    def export(self, folder: str | Path, card: Mapping[str, Any] | None = None) -> None:
+        """Write a stock SentenceTransformer, which gives the same embeddings.
 
-    def export(self, folder: str | Path) -> None:
-        """Write a stock SentenceTransformer: `SentenceTransformer(folder).encode(texts)` gives the same embeddings."""
-        from lib.student import export
-
-        export.save(self, folder, sentence_transformer=True)
+        Parameters
+        ----------
+        folder : str or Path
+            For `SentenceTransformer(folder)`.
+        card : mapping, optional
+            What its model card says: see `lib.student.export.save_sentence_transformer`.
+        """
+        export.save_sentence_transformer(self.checkpoint(), folder, card)
 
     def freeze_token_embeddings(self) -> None:
-        """Exclude the token embeddings from training; their optimiser step costs more than the layers."""
+        """Exclude the token embeddings from training: their optimiser step outweighs the layers."""
         self.embeddings.word_embeddings.weight.requires_grad_(False)
 
     def tokenize(self, texts: Iterable[str]) -> list[list[int]]:
         """Token ids with special tokens, cut to `max_positions`."""
-        return tokenize(self.tokenizer, listed(texts), self.max_positions)
+        return tokenize(self.tokenizer, list_documents(texts), self.max_positions)
 
     def forward(self, ids: TokenIds) -> Float[Tensor, "documents dim"]:
-        """Embeddings (documents, dim) of token id lists, differentiable; ValueError for a document it cannot read."""
+        """Embed token id lists; differentiable. `ValueError` for a document it cannot read."""
         packed = pack(ids, self.config.vocab_size, self.padding, self.max_positions)
         states = self.token_states(packed)
         return torch.stack([document.mean(0) for document in states.split(packed.lengths)])
@@ -229,24 +297,44 @@ class Student(nn.Module):
     def encode(
         self, inputs: Iterable[Any], *, batch_tokens: int = 4096, precision: str = "fp32"
     ) -> Float[np.ndarray, "documents dim"]:
-        """Embeddings of texts or of token id lists as a float32 array (documents, dim).
+        """Embed texts or token id lists.
 
-        inputs: texts (cut to `max_positions`) or token id lists (never cut), in any iterable; none at all give
-        (0, dim). batch_tokens: tokens that are computed at once, documents grouped by length. precision: "fp32", or
-        "bf16" for bfloat16 autocast. Raises `ValueError` for what is neither, and for embeddings that are not finite.
+        Parameters
+        ----------
+        inputs : iterable
+            Texts (cut to `max_positions`) or token id lists (never cut).
+        batch_tokens : int
+            Tokens that are computed at once; documents are grouped by length. On a CPU a document
+            has the same bits alone and in any batch.
+        precision : str
+            "fp32", or "bf16" for bfloat16 autocast.
+
+        Returns
+        -------
+        float32 array (documents, dim)
+
+        Raises
+        ------
+        ValueError
+            For what is neither texts nor ids, and for embeddings that are not finite.
         """
-        documents = listed(inputs)
+        documents = list_documents(inputs)
         if any(isinstance(document, str) for document in documents):
             documents = self.tokenize(documents)
-        for _ in checked(documents, self.config.vocab_size, self.max_positions):
+        for _ in check_ids(documents, self.config.vocab_size, self.max_positions):
             pass  # a bad document fails before the work, not after half of it
-        batches = _batches([len(document) for document in documents], batch_tokens)
-        shape = (len(documents), self.dim)
-        return encoded(self, lambda rows: self([documents[row] for row in rows]), batches, shape, precision)
+        batches = _group_by_length([len(document) for document in documents], batch_tokens)
+        return embed_batches(
+            self,
+            lambda rows: self([documents[row] for row in rows]),
+            batches,
+            (len(documents), self.dim),
+            precision,
+        )
 
 
-def _batches(lengths: list[int], batch_tokens: int) -> list[list[int]]:
-    """Rows from the longest to the shortest in batches of at most `batch_tokens` tokens (or one document)."""
+def _group_by_length(lengths: list[int], batch_tokens: int) -> list[list[int]]:
+    """Batch rows, the longest first, with at most `batch_tokens` tokens or one document each."""
     batches: list[list[int]] = []
     room = 0
     for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):

@@ -1,4 +1,4 @@
-"""What the student reads: texts to token ids, token ids to one packed batch, and the errors of both."""
+"""What the student reads: texts to token ids, token ids to one packed batch."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
@@ -20,26 +20,62 @@ class Packed(NamedTuple):
     lengths: list[int]
 
 
-def listed(documents: Iterable[Any]) -> list[Any]:
+def list_documents(documents: Iterable[Any]) -> list[Any]:
     """Texts or token id lists as a list, from any iterable: list, generator, array, Series."""
     table = hasattr(documents, "columns")  # iterating a DataFrame gives the names of its columns
-    if table or isinstance(documents, str | bytes | Mapping | Set) or not isinstance(documents, Iterable):
+    if (
+        table
+        or isinstance(documents, str | bytes | Mapping | Set)
+        or not isinstance(documents, Iterable)
+    ):
         kind = type(documents).__name__
-        raise ValueError(f"expected a list of texts or of token id lists, got {kind}: {str(documents)[:60]!r}")
+        raise ValueError(
+            f"expected a list of texts or of token id lists, got {kind}: {str(documents)[:60]!r}"
+        )
     return list(documents)
 
 
-def encoded(
-    model: nn.Module, embed: Callable[[list[int]], Tensor], batches: Iterable[list[int]], shape: tuple, precision: str
+def embed_batches(
+    model: nn.Module,
+    embed: Callable[[list[int]], Tensor],
+    batches: Iterable[list[int]],
+    shape: tuple,
+    precision: str,
 ) -> np.ndarray:
-    """Embeddings (documents, dim) in float32 of batches of rows, without gradient or dropout, all of them finite."""
+    """Embed batches of rows without gradient or dropout.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Put into evaluation mode for the time of the call.
+    embed : callable
+        From rows to their embeddings (rows, dim).
+    batches : iterable of lists of int
+        Each row is in one of them.
+    shape : tuple
+        (documents, dim).
+    precision : str
+        "fp32", or "bf16" for bfloat16 autocast.
+
+    Returns
+    -------
+    float32 array (documents, dim)
+
+    Raises
+    ------
+    ValueError
+        For embeddings that are not finite.
+    """
     if precision not in ("fp32", "bf16"):
         raise ValueError(f'precision must be "fp32" or "bf16", got {precision!r}')
     result, training = np.empty(shape, dtype=np.float32), model.training
     device = next(model.parameters()).device.type
     model.eval()
     try:
-        with torch.inference_mode(), torch.autocast(device, torch.bfloat16, enabled=precision == "bf16"):
+        with (
+            torch.inference_mode(),
+            torch.autocast(device, torch.bfloat16, enabled=precision == "bf16"),
+        ):
             for rows in batches:
                 result[rows] = embed(rows).float().cpu().numpy()
     finally:
@@ -47,49 +83,74 @@ def encoded(
     finite = np.isfinite(result).all(axis=1)
     if not finite.all():
         why = "the student's weights do too, or bf16 is too narrow for them"
-        raise ValueError(f"the embedding of document {finite.argmin()} holds NaN or infinity; {why}")
+        raise ValueError(
+            f"the embedding of document {finite.argmin()} holds NaN or infinity; {why}"
+        )
     return result
 
 
 def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> list[list[int]]:
     """Token ids with special tokens, cut to `max_positions`."""
     for index, text in enumerate(texts):
-        if not isinstance(text, str) or not text.strip() or text.encode(errors="ignore").decode() != text:
+        if (
+            not isinstance(text, str)
+            or not text.strip()
+            or text.encode(errors="ignore").decode() != text
+        ):
             raise ValueError(f"expected texts with words, document {index} is {str(text)[:60]!r}")
     if tokenizer is None:
-        raise ValueError("this student's checkpoint has no tokenizer; pass token ids, or set student.tokenizer")
-    options, ids = {"truncation": True, "max_length": max_positions, "return_attention_mask": False}, list[list[int]]()
+        raise ValueError(
+            "this student's checkpoint has no tokenizer; pass token ids, or set student.tokenizer"
+        )
+    ids = list[list[int]]()
     for start in range(0, len(texts), _BATCH):
-        ids += tokenizer([str(text) for text in texts[start : start + _BATCH]], **options)["input_ids"]
+        batch = tokenizer(
+            [str(text) for text in texts[start : start + _BATCH]],
+            truncation=True,
+            max_length=max_positions,
+            return_attention_mask=False,
+        )
+        ids += batch["input_ids"]
     least = tokenizer.num_special_tokens_to_add() + 1
     for index, row in enumerate(ids):
         if len(row) < least:
-            raise ValueError(f"document {index} has no token but the special ones: {texts[index][:60]!r}")
+            raise ValueError(
+                f"document {index} has no token but the special ones: {texts[index][:60]!r}"
+            )
     return ids
 
 
-def checked(documents: TokenIds, vocab_size: int, max_positions: int) -> Iterator[np.ndarray]:
-    """The documents as integer arrays; `ValueError` for the first that a student cannot read."""
+def check_ids(documents: TokenIds, vocab_size: int, max_positions: int) -> Iterator[np.ndarray]:
+    """Yield documents as integer arrays; `ValueError` for the first that a student cannot read."""
     for index, document in enumerate(documents):
         ids = np.asarray(document)
         if ids.ndim != 1 or ids.dtype.kind not in "iu" or not len(ids):
-            raise ValueError(f"expected a list of token id lists, document {index} is {str(document)[:60]!r}")
+            raise ValueError(
+                f"expected a list of token id lists, document {index} is {str(document)[:60]!r}"
+            )
         if len(ids) > max_positions or ids.min() < 0 or ids.max() >= vocab_size:
             has = f"{len(ids)} tokens from {ids.min()} to {ids.max()}"
-            raise ValueError(f"document {index} has {has}, expected at most {max_positions} below {vocab_size}")
+            raise ValueError(
+                f"document {index} has {has}, expected at most {max_positions} below {vocab_size}"
+            )
         yield ids
 
 
 def pack(documents: TokenIds, vocab_size: int, padding: int, max_positions: int) -> Packed:
     """Check token id lists and pack them.
 
-    Positions count from `padding` + 1 in every document, as in RoBERTa. The id `padding` itself, should a document hold
-    it, has position `padding` and is not counted, exactly as in `transformers.LongformerModel`.
+    Positions count from `padding` + 1 in every document, as in RoBERTa. The id `padding` itself,
+    should a document hold it, has position `padding` and is not counted, exactly as in
+    `transformers.LongformerModel`.
     """
     arrays, positions = [], []
-    for ids in checked(documents, vocab_size, max_positions):
+    for ids in check_ids(documents, vocab_size, max_positions):
         counted = ids != padding
         arrays.append(ids.astype(np.int64))
         positions.append(np.cumsum(counted) * counted + padding)
     lengths = [len(ids) for ids in arrays]
-    return Packed(torch.from_numpy(np.concatenate(arrays)), torch.from_numpy(np.concatenate(positions)), lengths)
+    return Packed(
+        torch.from_numpy(np.concatenate(arrays)),
+        torch.from_numpy(np.concatenate(positions)),
+        lengths,
+    )

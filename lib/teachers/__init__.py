@@ -1,1 +1,1 @@
-"""The two teachers: `sbert`, the structural one, and `paragraph_vector`, the contextual one, by its `labels`."""
+"""The teachers: `sbert`, the structural one, and `paragraph_vector`, the contextual one."""

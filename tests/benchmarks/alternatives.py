@@ -1,22 +1,30 @@
-"""What a user would pick instead of the student, at the same size: `bench_student.py --alternatives` runs this module.
+"""What a user would pick instead of the student, at the same size: `bench_student.py
+--alternatives` runs this module.
 
-All have the size of all-MiniLM-L6-v2 (6 layers, 384 wide, 12 heads, 1,536 feed-forward) and random weights:
+All have the size of all-MiniLM-L6-v2 (6 layers, 384 wide, 12 heads, 1,536 feed-forward) and random
+weights:
 
     student               `lib.student`, window 512, documents packed without padding
     Longformer            `transformers.LongformerModel`, window 512, no global attention
-    full attention        `transformers.BertModel` with 4,096 positions, scaled_dot_product_attention
-    ModernBERT            `transformers.ModernBertModel`, every third layer global, the others with its window of 128;
-                          its gated feed-forward is 1,024 wide, as many products as 1,536 without a gate
-    chunk and mean        `transformers.BertModel` over chunks of 256 tokens, the mean over all tokens of a document
+    full attention        `transformers.BertModel` with 4,096 positions, by PyTorch's
+                          scaled_dot_product_attention
+    ModernBERT            `transformers.ModernBertModel`, every third layer global, the others with
+                          its window of 128; its gated feed-forward is 1,024 wide, as many products
+                          as 1,536 without a gate
+    chunk and mean        `transformers.BertModel` over chunks of 256 tokens, the mean over all
+                          tokens of a document
 
-Each is used as its documentation says: one padded batch with its attention mask. bf16 is autocast with float32 weights
-for all; with bfloat16 weights inference would be up to 16 % faster, that of the student and of the others. Dropout is
-0. A training step is forward and backward of the mean squared embedding, without an optimiser.
+Each is used as its documentation says: one padded batch with its attention mask. bf16 is autocast
+with float32 weights for all; with bfloat16 weights inference would be up to 16 % faster, that of
+the student and of the others. Dropout is 0. A training step is forward and backward of the mean
+squared embedding, without
+an optimiser.
 
-Every turn runs in a process of its own with one thread, and the better of its two passes counts. The models take turns,
-so that a busy neighbour slows all alike. Times are CPU seconds, the least of the rounds. Memory is the peak of a pass
-above the loaded model. A share is the products that a model needs, without padding and outside no window, per second,
-relative to the best rate of a square product of 2,048 by the faster of MKL and oneDNN, measured in the same rounds.
+Every turn runs in a process of its own with one thread, and the better of its two passes counts.
+The models take turns, so that a busy neighbour slows all alike. Times are CPU seconds, the least of
+the rounds. Memory is the peak of a pass above the loaded model. A share is the products that a
+model needs, without padding and outside no window, per second, relative to the best rate of a
+square product of 2,048 by the faster of MKL and oneDNN, measured in the same rounds.
 """
 
 from __future__ import annotations
@@ -74,9 +82,16 @@ NAMES = {
 PASSES = 2  # in a process: the first also pays for kernels and memory that the second finds
 PRECISIONS = ("fp32", "bf16")
 STEPS = ("inference", "training")
-PRODUCTS = {"square": (2048, 2048, 2048), "width": (4096, 384, 384), "up": (4096, 384, 1536), "down": (4096, 1536, 384)}
+PRODUCTS = {
+    "square": (2048, 2048, 2048),
+    "width": (4096, 384, 384),
+    "up": (4096, 384, 1536),
+    "down": (4096, 1536, 384),
+}
 
-TICKS = [base * 10**power for power in range(1, 6) for base in (1, 2, 5)]  # of the plot, in microseconds
+TICKS = [
+    base * 10**power for power in range(1, 6) for base in (1, 2, 5)
+]  # of the plot, in microseconds
 
 Documents = list[list[int]]
 Embed = Callable[[Documents], torch.Tensor]  # token ids to embeddings (documents, width)
@@ -107,25 +122,43 @@ def mean_of_tokens(model: torch.nn.Module, documents: Documents) -> torch.Tensor
 
 def mean_of_chunks(model: torch.nn.Module, documents: Documents) -> torch.Tensor:
     """The same of chunks that do not see each other."""
-    starts = [(row, start) for row, document in enumerate(documents) for start in range(0, len(document), CHUNK)]
+    starts = [
+        (row, start)
+        for row, document in enumerate(documents)
+        for start in range(0, len(document), CHUNK)
+    ]
     ids, mask = padded([documents[row][start : start + CHUNK] for row, start in starts])
     states = model(input_ids=ids, attention_mask=mask).last_hidden_state
     sums = (states * mask[..., None]).sum(1)
-    totals = sums.new_zeros(len(documents), sums.shape[1]).index_add(0, torch.tensor([row for row, _ in starts]), sums)
+    totals = sums.new_zeros(len(documents), sums.shape[1]).index_add(
+        0, torch.tensor([row for row, _ in starts]), sums
+    )
     return totals / torch.tensor([[len(document)] for document in documents])
 
 
 def _roberta() -> dict:
     """What Longformer and the student have beside their size."""
-    return {"attention_window": WINDOW, "max_position_embeddings": POSITIONS + 2, "type_vocab_size": 1}
+    return {
+        "attention_window": WINDOW,
+        "max_position_embeddings": POSITIONS + 2,
+        "type_vocab_size": 1,
+    }
 
 
 def _modernbert() -> ModernBertConfig:
     sizes = {key: value for key, value in SIZE.items() if not key.endswith("_prob")}
     sizes["intermediate_size"] = SIZE["intermediate_size"] * 2 // 3
-    special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
+    special = {
+        "pad_token_id": 0,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "cls_token_id": 1,
+        "sep_token_id": 2,
+    }
     layers = {"global_attn_every_n_layers": MODERN_GLOBAL, "local_attention": MODERN_WINDOW}
-    return ModernBertConfig(**sizes, **special, **layers, max_position_embeddings=POSITIONS, attn_implementation="sdpa")
+    return ModernBertConfig(
+        **sizes, **special, **layers, max_position_embeddings=POSITIONS, attn_implementation="sdpa"
+    )
 
 
 def padded(documents: Documents) -> tuple[torch.Tensor, torch.Tensor]:
@@ -137,7 +170,9 @@ def padded(documents: Documents) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def needed(name: str, lengths: list[int]) -> float:
-    """Floating point operations of the products in a forward pass that do not touch padding or leave a window."""
+    """Floating point operations of the products in a forward pass that do not touch padding or
+    leave a window.
+    """
     width, layers = SIZE["hidden_size"], SIZE["num_hidden_layers"]
     linear = 2 * (4 * width**2 + 2 * width * SIZE["intermediate_size"]) * sum(lengths) * layers
     if name in ("student", "longformer"):
@@ -145,9 +180,13 @@ def needed(name: str, lengths: list[int]) -> float:
     elif name == "modernbert":
         everywhere = -(-layers // MODERN_GLOBAL)
         pairs = everywhere * sum(length**2 for length in lengths)
-        pairs += (layers - everywhere) * sum(reached(length, MODERN_WINDOW // 2) for length in lengths)
+        pairs += (layers - everywhere) * sum(
+            reached(length, MODERN_WINDOW // 2) for length in lengths
+        )
     elif name == "chunks":
-        chunks = [min(CHUNK, length - start) for length in lengths for start in range(0, length, CHUNK)]
+        chunks = [
+            min(CHUNK, length - start) for length in lengths for start in range(0, length, CHUNK)
+        ]
         pairs = layers * sum(chunk**2 for chunk in chunks)
     else:
         pairs = layers * sum(length**2 for length in lengths)
@@ -160,7 +199,9 @@ def reached(length: int, half: int) -> int:
     return length * (2 * half + 1) - half * (half + 1)
 
 
-def one_pass(model: torch.nn.Module, embed: Embed, precision: str, step: str, lengths: list[int]) -> tuple[float, int]:
+def one_pass(
+    model: torch.nn.Module, embed: Embed, precision: str, step: str, lengths: list[int]
+) -> tuple[float, int]:
     """CPU seconds of the faster of two passes and their peak of memory above the loaded model."""
 
     def seconds(documents: Documents) -> float:
@@ -206,7 +247,7 @@ def rates(precisions: Sequence[str]) -> dict[tuple[str, str, str], float]:
 
 
 def alone(function: Callable, *arguments):
-    """What a function returns in a process of its own; None if the process dies, of memory for one."""
+    """What a function returns in a process of its own; None if that dies, as for want of memory."""
 
     def work() -> None:
         there.send(function(*arguments))
@@ -230,16 +271,25 @@ def one_dnn(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 
 def peak() -> int:
     """Most memory this process has held resident, in bytes; Linux counts in KiB, macOS in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )
 
 
 def measure(
     models: dict, case: str, lengths: list[int], step: str, precisions: Sequence[str], rounds: int
 ) -> tuple[list[dict], list[dict]]:
     """Rows of all models, and of the rates of products, for one batch and step."""
-    batch = {"case": case, "date": str(datetime.date.today()), "documents": len(lengths), "tokens": sum(lengths)}
+    batch = {
+        "case": case,
+        "date": str(datetime.date.today()),
+        "documents": len(lengths),
+        "tokens": sum(lengths),
+    }
     batch |= {"step": step, "rounds": rounds}
-    passes: dict[tuple[str, str], list] = {(name, precision): [] for precision in precisions for name in models}
+    passes: dict[tuple[str, str], list] = {
+        (name, precision): [] for precision in precisions for name in models
+    }
     products = []
     for _ in range(rounds):
         products.append(alone(rates, precisions))
@@ -248,17 +298,26 @@ def measure(
     rows = []
     for (name, precision), answers in passes.items():
         if None in answers:
-            print(f"{case} {step}: {NAMES[name]} in {precision} ended early; was it out of memory?", file=sys.stderr)
+            print(
+                f"{case} {step}: {NAMES[name]} in {precision} ended early; was it out of memory?",
+                file=sys.stderr,
+            )
             continue
         seconds, memory = zip(*answers, strict=True)
         row = {"model": NAMES[name], "precision": precision, "seconds": min(seconds)}
-        row |= {"median_seconds": statistics.median(seconds), "tokens_per_second": sum(lengths) / min(seconds)}
+        row |= {
+            "median_seconds": statistics.median(seconds),
+            "tokens_per_second": sum(lengths) / min(seconds),
+        }
         row |= {"memory_mib": max(memory) / 2**20}
         row |= {"needed_gflop": needed(name, lengths) * (3 if step == "training" else 1) / 1e9}
         rows.append(batch | row)
     columns = ("precision", "library", "product")
     best = {key: max(answer[key] for answer in products) for key in products[0]}
-    return rows, [batch | dict(zip(columns, key, strict=True)) | {"gflops": value} for key, value in best.items()]
+    return rows, [
+        batch | dict(zip(columns, key, strict=True)) | {"gflops": value}
+        for key, value in best.items()
+    ]
 
 
 def run(
@@ -270,7 +329,9 @@ def run(
     rounds: int,
     results: Path,
 ) -> None:
-    """Measure models and batches; after each batch the files in `results` have these numbers in place of their own."""
+    """Measure models and batches; after each batch the files in `results` have these numbers in
+    place of their own.
+    """
     torch.set_num_threads(1)
     torch.manual_seed(0)
     logging.set_verbosity_error()
@@ -290,13 +351,17 @@ def run(
 
 
 def replaced(file: Path, rows: list[dict]) -> pd.DataFrame:
-    """The rows of a file with these in place of its own of the same model or product, batch and step; written back."""
+    """The rows of a file with these in place of its own of the same model or product, batch and
+    step; written back.
+    """
     frame = pd.DataFrame(rows)
     if file.exists():
         frame = pd.concat([pd.read_csv(file, dtype={"case": str}), frame])
     keys = ("case", "step", "model", "precision", "library", "product")
     frame = frame.drop_duplicates([key for key in keys if key in frame], keep="last")
-    order = frame["step"].map(STEPS.index) * 10**6 + pd.to_numeric(frame["case"], errors="coerce").fillna(10**5)
+    order = frame["step"].map(STEPS.index) * 10**6 + pd.to_numeric(
+        frame["case"], errors="coerce"
+    ).fillna(10**5)
     frame = frame.iloc[order.argsort(kind="stable")].reset_index(drop=True)
     file.write_bytes(csv_bytes(frame))
     return frame
@@ -308,35 +373,47 @@ def table(frame: pd.DataFrame, products: pd.DataFrame) -> str:
     squares = products[products["product"] == "square"]
     frame = frame.assign(rate=frame["precision"].map(squares.groupby("precision")["gflops"].max()))
     frame["share"] = frame["needed_gflop"] / frame["seconds"] / frame["rate"]
-    rounds, dates = (" to ".join(map(str, dict.fromkeys((values[0], values[-1])))) for values in (rounds, dates))
+    rounds, dates = (
+        " to ".join(map(str, dict.fromkeys((values[0], values[-1])))) for values in (rounds, dates)
+    )
     lines = [
         "# The student and what a user would pick instead",
         "",
         f"`python tests/benchmarks/bench_student.py --alternatives`, {dates},"
-        f" one thread of {processor()}, torch {torch.__version__}. 6 layers, 384 wide, 12 heads, random weights."
-        f" The columns are documents of that many tokens, at least {TOKENS} tokens a batch; mixed is one batch of"
-        f" documents of {', '.join(map(str, MIXED))} tokens. Least CPU time of {rounds} rounds, in which all took"
-        f" turns. `alternatives.py` says how each was run.",
+        f" one thread of {processor()}, torch {torch.__version__}. 6 layers, 384 wide, 12 heads,"
+        f" random weights. The columns are documents of that many tokens, at least {TOKENS} tokens"
+        f" a batch; mixed is one batch of documents of {', '.join(map(str, MIXED))} tokens. Least"
+        f" CPU time of {rounds} rounds, in which all took turns. `alternatives.py` says how each"
+        " was run.",
     ]  # fmt: skip
     for step in STEPS:
         part = frame[frame["step"] == step]
         if part.empty:
             continue
         speed = [f"{row.tokens_per_second:,.0f} ({row.share:.0%})" for row in part.itertuples()]
-        lines += ["", f"## {step.capitalize()}: tokens per second (share of the rate of products)", ""]
+        lines += [
+            "",
+            f"## {step.capitalize()}: tokens per second (share of the rate of products)",
+            "",
+        ]
         lines += markdown(part.assign(cell=speed))
         lines += ["", f"## {step.capitalize()}: peak memory above the loaded model, MiB", ""]
         lines += markdown(part.assign(cell=part["memory_mib"].map("{:,.0f}".format)))
     lines += ["", "## Rates of matrix products, GFLOP/s", ""]
     lines += [
-        "The best of all rounds. The shares refer to the square product by the faster library of either dtype.",
+        "The best of all rounds. The shares refer to the square product by the faster library of "
+        "either dtype.",
         "",
-        "| product | " + " | ".join(f"{precision}, {library}" for precision, library in RATES) + " |",
+        "| product | "
+        + " | ".join(f"{precision}, {library}" for precision, library in RATES)
+        + " |",
         "|---" * (1 + len(RATES)) + "|",
     ]
     best = products.groupby(["product", "precision", "library"])["gflops"].max()
     for product, (rows, inner, columns) in PRODUCTS.items():
-        values = [f"{best[key]:.0f}" if (key := (product, *column)) in best else "-" for column in RATES]
+        values = [
+            f"{best[key]:.0f}" if (key := (product, *column)) in best else "-" for column in RATES
+        ]
         lines.append(f"| {rows} x {inner} by {inner} x {columns} | " + " | ".join(values) + " |")
     return "\n".join(lines) + "\n"
 
@@ -355,20 +432,32 @@ def markdown(part: pd.DataFrame) -> list[str]:
     lines = ["| | " + " | ".join(cases) + " |", "|---" * (1 + len(cases)) + "|"]
     for precision in measured(part):
         for name in NAMES.values():
-            chosen = part[(part["precision"] == precision) & (part["model"] == name)].set_index("case")["cell"]
-            lines.append(f"| {name}, {precision} | " + " | ".join(chosen.get(case, "-") for case in cases) + " |")
+            chosen = part[(part["precision"] == precision) & (part["model"] == name)].set_index(
+                "case"
+            )["cell"]
+            lines.append(
+                f"| {name}, {precision} | "
+                + " | ".join(chosen.get(case, "-") for case in cases)
+                + " |"
+            )
     return lines
 
 
 def processor() -> str:
     """Name of the processor as Linux gives it."""
     cpuinfo = Path("/proc/cpuinfo")
-    names = [line for line in cpuinfo.read_text().splitlines() if "model name" in line] if cpuinfo.exists() else []
+    names = (
+        [line for line in cpuinfo.read_text().splitlines() if "model name" in line]
+        if cpuinfo.exists()
+        else []
+    )
     return names[0].split(":")[1].strip() if names else "an unknown processor"
 
 
 def draw(frame: pd.DataFrame, file: Path) -> None:
-    """Cost of a token against the length of documents: a row of panels per step, a column per precision."""
+    """Cost of a token against the length of documents: a row of panels per step, a column per
+    precision.
+    """
     import matplotlib.pyplot as plt
 
     steps = [step for step in STEPS if step in set(frame["step"])]
@@ -379,14 +468,24 @@ def draw(frame: pd.DataFrame, file: Path) -> None:
     with style():
         figure, grid = plt.subplots(len(steps), len(precisions), sharex=True, sharey="row", **size)
         panels = {
-            (step, precision): grid[i, j] for i, step in enumerate(steps) for j, precision in enumerate(precisions)
+            (step, precision): grid[i, j]
+            for i, step in enumerate(steps)
+            for j, precision in enumerate(precisions)
         }
         for (step, precision), axis in panels.items():
             part = frame[(frame["step"] == step) & (frame["precision"] == precision)]
             for (name, color), marker in zip(colors().items(), "osD^v", strict=True):
                 line = part[part["model"] == name]
                 width = 2.4 if name == "student" else 1.3
-                axis.plot(line["length"], line["cost"], color=color, marker=marker, ms=4, lw=width, label=name)
+                axis.plot(
+                    line["length"],
+                    line["cost"],
+                    color=color,
+                    marker=marker,
+                    ms=4,
+                    lw=width,
+                    label=name,
+                )
             axis.set(xscale="log", yscale="log", title=f"{step}, {precision}")
             axis.set_xlim(lengths[0] * 0.9, lengths[-1] * 1.1)
             axis.set_xticks(lengths, [f"{length:,}" for length in lengths])
@@ -414,11 +513,20 @@ def label_ends(axis) -> None:
     """Names of the lines right of their ends, moved up where they would overlap."""
     to_axes = axis.transData + axis.transAxes.inverted()
     ends = {
-        line.get_label(): to_axes.transform(line.get_xydata()[-1])[1] for line in axis.lines if len(line.get_xydata())
+        line.get_label(): to_axes.transform(line.get_xydata()[-1])[1]
+        for line in axis.lines
+        if len(line.get_xydata())
     }
     height = -1.0
     for name, end in sorted(ends.items(), key=lambda item: item[1]):
         height = max(end, height + 0.075)
         weight = "bold" if name == "student" else "normal"
         place = {"xytext": (1.04, height), "textcoords": "axes fraction", "va": "center"}
-        axis.annotate(name, (1, end), xycoords="axes fraction", **place, color=colors()[name], fontweight=weight)
+        axis.annotate(
+            name,
+            (1, end),
+            xycoords="axes fraction",
+            **place,
+            color=colors()[name],
+            fontweight=weight,
+        )

@@ -1,9 +1,11 @@
-"""Speed of an export on one core: in sentence-transformers, and in `lib.student`, which reads the same folder.
+"""Speed of an export on one core: in sentence-transformers, and in `lib.student`, which reads the
+same folder.
 
     python tests/benchmarks/bench_export.py
 
-The weights are random: 6 layers, 384 wide, window 512; six documents have 300 to 2,600 tokens. Tokens per second are of
-CPU time, so that a busy machine changes them little. Both sides give the same embeddings, which is asserted.
+The weights are random: 6 layers, 384 wide, window 512; six documents have 300 to 2,600 tokens.
+Tokens per second are of CPU time, so that a busy machine changes them little. Both sides give the
+same embeddings, which is asserted.
 """
 
 from __future__ import annotations
@@ -43,14 +45,20 @@ def export(folder: str) -> None:
     )
     LongformerModel(config).save_pretrained(f"{folder}/base")
     student = Student.from_longformer(f"{folder}/base")
-    backend = Tokenizer(models.WordLevel({word: index for index, word in enumerate(WORDS)}, unk_token="<unk>"))
+    backend = Tokenizer(
+        models.WordLevel({word: index for index, word in enumerate(WORDS)}, unk_token="<unk>")
+    )
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    student.tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>")
+    student.tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>"
+    )
     student.export(f"{folder}/export")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=3, help="turns of each side")
     repeats = parser.parse_args().repeats
     draw = random.Random(0)

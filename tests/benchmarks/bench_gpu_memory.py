@@ -1,14 +1,17 @@
-"""Memory and time of one training step on 6 documents of 4,096 tokens, with and without gradient checkpointing.
+"""Memory and time of one training step on 6 documents of 4,096 tokens, with and without gradient
+checkpointing.
 
-    python tests/benchmarks/bench_gpu_memory.py                 # on CUDA, the published student: 12 layers, 768 wide
+    python tests/benchmarks/bench_gpu_memory.py                 # CUDA, the published student
     python tests/benchmarks/bench_gpu_memory.py --layers 6      # the half of it
-    python tests/benchmarks/bench_gpu_memory.py --device cpu --documents 2 --tokens 256 --layers 2 --width 64
+    python tests/benchmarks/bench_gpu_memory.py --device cpu --documents 2 --tokens 256 \\
+        --layers 2 --width 64
 
-A step is what training does: forward in bfloat16 autocast, the backward pass of a loss on the embeddings, and AdamW.
-The first step makes AdamW's two moments and is not timed. Attention dropout is 0, so that CUDA's fast attention
-computes. Each case runs in a process of its own, from the same random weights; where a case does not fit, its row says
-so. On CUDA the peak is what torch held at once, on a CPU the process' resident memory. The losses of both cases are
-compared: checkpointing must not change the numbers.
+A step is what training does: forward in bfloat16 autocast, the backward pass of a loss on the
+embeddings, and AdamW. The first step makes AdamW's two moments and is not timed. Attention dropout
+is 0, so that CUDA's fast attention computes. Each case runs in a process of its own, from the same
+random weights; where a case does not fit, its row says so. On CUDA the peak is what torch held at
+once, on a CPU the process' resident memory. The losses of both cases are compared: checkpointing
+must not change the numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +30,9 @@ TOLERANCE = {"cpu": 1e-6, "cuda": 1e-2}  # of the loss, relative
 
 
 def step(options: argparse.Namespace, checkpointing: bool) -> dict:
-    """One case: the peak in bytes, the seconds of a step, the loss of the last, and the weights in millions."""
+    """One case: the peak in bytes, the seconds of a step, the loss of the last, and the weights in
+    millions.
+    """
     import torch
     from transformers import LongformerConfig
 
@@ -49,7 +54,10 @@ def step(options: argparse.Namespace, checkpointing: bool) -> dict:
     student = Student(config).to(options.device).train()
     student.gradient_checkpointing = checkpointing
     generator = torch.Generator().manual_seed(1)
-    rows = [torch.randint(5, 1000, (options.tokens,), generator=generator).tolist() for _ in range(options.documents)]
+    rows = [
+        torch.randint(5, 1000, (options.tokens,), generator=generator).tolist()
+        for _ in range(options.documents)
+    ]
     target = torch.randn(options.documents, options.width, generator=generator).to(options.device)
     optimizer = torch.optim.AdamW(student.parameters(), lr=1e-4)
     seconds, loss = [], torch.zeros(())
@@ -64,7 +72,12 @@ def step(options: argparse.Namespace, checkpointing: bool) -> dict:
         loss.item()  # waits for the GPU
         seconds.append(time.perf_counter() - begin)
     weights = sum(parameter.numel() for parameter in student.parameters()) / 1e6
-    return {"peak": peak(options.device), "seconds": min(seconds[1:]), "loss": loss.item(), "weights": weights}
+    return {
+        "peak": peak(options.device),
+        "seconds": min(seconds[1:]),
+        "loss": loss.item(),
+        "weights": weights,
+    }
 
 
 def case(words: list[str], checkpointing: bool) -> dict | str:
@@ -82,7 +95,14 @@ def main(words: list[str]) -> int:
     """Print the table; 1 if the two losses differ."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
-    for name, default in dict(documents=6, tokens=4096, layers=12, width=768, window=512, steps=3).items():
+    for name, default in {
+        "documents": 6,
+        "tokens": 4096,
+        "layers": 12,
+        "width": 768,
+        "window": 512,
+        "steps": 3,
+    }.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--case", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args(words)
@@ -95,15 +115,22 @@ def main(words: list[str]) -> int:
         print(json.dumps(step(options, bool(options.case))))
         return 0
     name = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
-    size = f"{options.documents} documents of {options.tokens} tokens, {options.layers} layers, {options.width} wide"
+    size = f"{options.documents} documents of {options.tokens} tokens"
+    size += f", {options.layers} layers, {options.width} wide"
     print(f"{size}, {name}\n\n| gradient checkpointing | peak, GiB | a step, s |\n|---|---|---|")
     cases = {told: case(words, told == "yes") for told in ("no", "yes")}
     for told, result in cases.items():
         missing = isinstance(result, str)
-        cells = [result, ""] if missing else [f"{result['peak'] / 2**30:.2f}", f"{result['seconds']:.2f}"]
+        cells = (
+            [result, ""]
+            if missing
+            else [f"{result['peak'] / 2**30:.2f}", f"{result['seconds']:.2f}"]
+        )
         print(f"| {' | '.join([told, *cells])} |")
     losses = [result["loss"] for result in cases.values() if not isinstance(result, str)]
-    return int(len(losses) == 2 and abs(losses[0] - losses[1]) > TOLERANCE[options.device] * abs(losses[0]))
+    return int(
+        len(losses) == 2 and abs(losses[0] - losses[1]) > TOLERANCE[options.device] * abs(losses[0])
+    )
 
 
 if __name__ == "__main__":

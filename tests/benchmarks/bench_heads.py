@@ -3,7 +3,8 @@
     python tests/benchmarks/bench_heads.py           prints both times and their ratio
     python tests/benchmarks/bench_heads.py --check   also exits 1 when the ratio is below 5
 
-The one-by-one loop is what one would write first: nn.Sequential, torch.optim.AdamW, CosineAnnealingLR, clip_grad_norm_.
+The one-by-one loop is what one would write first: nn.Sequential, torch.optim.AdamW,
+CosineAnnealingLR, clip_grad_norm_.
 """
 
 from __future__ import annotations
@@ -21,14 +22,22 @@ HEADS, TEXTS, DIM, TRAIN, TEST, EPOCHS, LEAST = 20, 600, 768, 3000, 600, 10, 5.0
 
 
 def make_jobs() -> list[Job]:
-    """Pairs of random embeddings of norm 7, about a student's; a pair is positive on one side of a random plane."""
+    """Pairs of random embeddings of norm 7, about a student's; a pair is positive on one side of a
+    random plane.
+    """
     random = np.random.default_rng(0)
     pairs = random.integers(0, TEXTS, (TRAIN + TEST, 2))
     jobs = []
     for head in range(HEADS):
         features = random.standard_normal((TEXTS, DIM), dtype=np.float32) / 4
-        labels = (features[pairs].reshape(len(pairs), -1) @ random.standard_normal(2 * DIM) > 0).astype(np.int64)
-        jobs.append(Job(features, pairs, labels, np.arange(TRAIN), np.arange(TRAIN, TRAIN + TEST), seed=head))
+        labels = (
+            features[pairs].reshape(len(pairs), -1) @ random.standard_normal(2 * DIM) > 0
+        ).astype(np.int64)
+        jobs.append(
+            Job(
+                features, pairs, labels, np.arange(TRAIN), np.arange(TRAIN, TRAIN + TEST), seed=head
+            )
+        )
     return jobs
 
 
@@ -56,7 +65,9 @@ def plain(job: Job, learning_rate: float) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help=f"exit 1 when the ratio is below {LEAST}")
+    parser.add_argument(
+        "--check", action="store_true", help=f"exit 1 when the ratio is below {LEAST}"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="interleaved repetitions (default 3)")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -70,11 +81,19 @@ def main() -> int:
         theirs = [plain(job, 1e-3) for job in jobs]
         together.append(middle - start)
         alone.append(time.perf_counter() - middle)
-        print(f"together {together[-1]:6.2f} s   one by one {alone[-1]:6.2f} s   ratio {alone[-1] / together[-1]:.2f}")
-    ratio = min(alone) / min(together)  # the best of each: whatever else a machine does only adds time
-    print(f"{HEADS} heads, {2 * DIM} inputs, {TRAIN} pairs, {EPOCHS} epochs, 1 thread, torch {torch.__version__}")
+        print(
+            f"together {together[-1]:6.2f} s   one by one {alone[-1]:6.2f} s   "
+            f"ratio {alone[-1] / together[-1]:.2f}"
+        )
+    # The best of each: whatever else a machine does only adds time.
+    ratio = min(alone) / min(together)
     print(
-        f"mean accuracy together {np.mean(ours):.3f}, one by one {np.mean(theirs):.3f}; ratio of the best {ratio:.2f}"
+        f"{HEADS} heads, {2 * DIM} inputs, {TRAIN} pairs, {EPOCHS} epochs, 1 thread, "
+        f"torch {torch.__version__}"
+    )
+    print(
+        f"mean accuracy together {np.mean(ours):.3f}, one by one {np.mean(theirs):.3f}; "
+        f"ratio of the best {ratio:.2f}"
     )
     return int(arguments.check and ratio < LEAST)
 

@@ -1,18 +1,22 @@
-"""Time and peak memory of the student against `transformers.LongformerModel`, side by side in one run.
+"""Time and peak memory of the student against `transformers.LongformerModel`, side by side in one
+run.
 
     python tests/benchmarks/bench_student.py            # prints the table
     python tests/benchmarks/bench_student.py --check    # exits 1 below the bar
     python tests/benchmarks/bench_student.py --device cuda  # bfloat16 on a GPU
-    python tests/benchmarks/bench_student.py --alternatives  # the student against four others, see alternatives.py
+    python tests/benchmarks/bench_student.py --alternatives  # against four others
 
-Both sides have the same random weights: 6 layers, 768 wide, 12 heads, window 512. Hugging Face's side is what its user
-writes: one padded batch with its attention mask, eager as shipped, no global attention. A training step is forward and
-backward of a loss on the mean-pooled embeddings, without an optimiser. Dropout is off, so that both sides compute the
-same numbers, which is asserted; `--dropout 0.1` shows the speed with Longformer's own.
+Both sides have the same random weights: 6 layers, 768 wide, 12 heads, window 512. Hugging Face's
+side is what its user writes: one padded batch with its attention mask, eager as shipped, no global
+attention. A training step is forward and backward of a loss on the mean-pooled embeddings, without
+an optimiser. Dropout is off, so that both sides compute the same numbers, which is asserted;
+`--dropout 0.1` shows the
+speed with Longformer's
+own.
 
-The sides run in processes of their own, two threads each unless `--threads` says otherwise, and take turns, one step
-each, so that a busy machine slows both. Ratios are of the medians and of the minima over the turns. On a CPU Hugging
-Face's training of the mixed batch takes 16 GB.
+The sides run in processes of their own, two threads each unless `--threads` says otherwise, and
+take turns, one step each, so that a busy machine slows both. Ratios are of the medians and of the
+minima over the turns. On a CPU Hugging Face's training of the mixed batch takes 16 GB.
 """
 
 from __future__ import annotations
@@ -65,7 +69,9 @@ def build(side: str, folder: Path, lengths: list[int], device: str):
     import torch
 
     generator = torch.Generator().manual_seed(1)
-    documents = [torch.randint(5, 50265, (length,), generator=generator).tolist() for length in lengths]
+    documents = [
+        torch.randint(5, 50265, (length,), generator=generator).tolist() for length in lengths
+    ]
     if side == "student":
         from lib.student import Student
 
@@ -75,7 +81,9 @@ def build(side: str, folder: Path, lengths: list[int], device: str):
     from transformers import LongformerModel, logging
 
     logging.set_verbosity_error()  # no note about padding and about the pooler that is left out
-    model = LongformerModel.from_pretrained(folder, add_pooling_layer=False, dtype=torch.float32).to(device)
+    model = LongformerModel.from_pretrained(
+        folder, add_pooling_layer=False, dtype=torch.float32
+    ).to(device)
     longest = max(lengths)
     ids = torch.tensor([row + [1] * (longest - len(row)) for row in documents], device=device)
     mask = (torch.arange(longest)[None] < torch.tensor(lengths)[:, None]).long().to(device)
@@ -87,8 +95,10 @@ def build(side: str, folder: Path, lengths: list[int], device: str):
     return model, embed
 
 
-def worker(side: str, step: str, folder: Path, lengths: list[int], device: str, threads: int, pipe) -> None:
-    """Do one step for every message; the first one warms up and writes its numbers to the folder."""
+def worker(
+    side: str, step: str, folder: Path, lengths: list[int], device: str, threads: int, pipe
+) -> None:
+    """Do one step for every message; the first warms up and writes its numbers to the folder."""
     import torch
     from safetensors.torch import save_file
 
@@ -126,34 +136,47 @@ def worker(side: str, step: str, folder: Path, lengths: list[int], device: str, 
 
 
 def peak(device: str) -> int:
-    """Most memory this process has held, in bytes: resident on the CPU, allocated by torch on CUDA."""
+    """Most bytes this process has held: resident on the CPU, allocated by torch on CUDA."""
     if device == "cuda":
         import torch
 
         return torch.cuda.max_memory_allocated()
     # Linux counts in KiB, macOS in bytes.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )
 
 
 def largest_difference(folder: Path, step: str) -> dict[str, float]:
-    """Of the embeddings (absolute) and of the gradients (relative to the largest entry of the parameter)."""
+    """Of the embeddings (absolute) and of the gradients (relative to the largest entry of the
+    parameter).
+    """
     from safetensors.torch import load_file
 
-    ours, theirs = (load_file(folder / f"{side}-{step}.safetensors") for side in ("student", "huggingface"))
+    ours, theirs = (
+        load_file(folder / f"{side}-{step}.safetensors") for side in ("student", "huggingface")
+    )
     trained = {name for name in theirs if "_global." not in name}
     if ours.keys() != trained:
-        raise SystemExit(f"the sides have gradients for different parameters: {sorted(ours.keys() ^ trained)}")
-    differences = {"embeddings": (ours.pop("embeddings") - theirs.pop("embeddings")).abs().max().item()}
+        raise SystemExit(
+            f"the sides have gradients for different parameters: {sorted(ours.keys() ^ trained)}"
+        )
+    differences = {
+        "embeddings": (ours.pop("embeddings") - theirs.pop("embeddings")).abs().max().item()
+    }
     if ours:
         largest = max(float(grad.abs().max()) for grad in theirs.values())
         differences["gradients"] = max(
-            float((grad - theirs[name]).abs().max()) / max(float(theirs[name].abs().max()), 1e-6 * largest)
+            float((grad - theirs[name]).abs().max())
+            / max(float(theirs[name].abs().max()), 1e-6 * largest)
             for name, grad in ours.items()
         )
     return differences
 
 
-def measure(case: str, step: str, folder: Path, repeats: int, device: str, dropout: float, threads: int) -> dict:
+def measure(
+    case: str, step: str, folder: Path, repeats: int, device: str, dropout: float, threads: int
+) -> dict:
     """Alternate the two sides; times in seconds, memory in bytes."""
     context = multiprocessing.get_context("spawn")
     sides = {}
@@ -162,7 +185,7 @@ def measure(case: str, step: str, folder: Path, repeats: int, device: str, dropo
         arguments = (side, step, folder, CASES[case], device, threads, there)
         process = context.Process(target=worker, args=arguments, daemon=True)
         process.start()
-        there.close()  # so that a process that dies, of memory for one, ends the wait for its answer
+        there.close()  # a process that dies, as for want of memory, then ends the wait for it
         sides[side] = here, process
     row = {"case": case, "step": step, "lengths": CASES[case]}
     times: dict[str, list[float]] = {side: [] for side in sides}
@@ -191,32 +214,50 @@ def measure(case: str, step: str, folder: Path, repeats: int, device: str, dropo
 
 def describe(row: dict) -> str:
     """One line: times, ratio, memory, agreement."""
-    ours, theirs = (statistics.median(row[f"{side} seconds"]) for side in ("student", "huggingface"))
+    ours, theirs = (
+        statistics.median(row[f"{side} seconds"]) for side in ("student", "huggingface")
+    )
     memory = [f"{row[f'{side} peak'] / 2**30:.2f}" for side in ("student", "huggingface")]
     compared = [f"{name} {value:.0e}" for name, value in row.get("differences", {}).items()]
     bar, goal = BARS[row["case"], row["step"]]
     return (
         f"{row['case']:5} {row['step']:9}  student {ours:7.3f} s  Hugging Face {theirs:7.3f} s  "
-        f"ratio {row['ratio']:5.2f} (minima {row['ratio of minima']:5.2f}; bar {bar}, goal {goal})  "
+        f"ratio {row['ratio']:5.2f} (minima {row['ratio of minima']:5.2f}; bar {bar}, goal {goal}) "
         f"peak GiB {memory[0]} / {memory[1]}  differences: {', '.join(compared) or 'not compared'}"
     )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=3, help="turns of each side")
     parser.add_argument("--json", type=Path, help="also write all figures here")
     parser.add_argument("--check", action="store_true", help="exit 1 if a ratio is below its bar")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--threads", type=int, default=2, help="of each side")
-    parser.add_argument("--alternatives", action="store_true", help="compare more models, one thread each")
+    parser.add_argument(
+        "--alternatives", action="store_true", help="compare more models, one thread each"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="turns of each alternative")
-    parser.add_argument("--lengths", type=int, nargs="+", help="of the alternatives: only these, no mixed batch")
-    parser.add_argument("--models", nargs="+", help="of the alternatives: only these of the names in alternatives.py")
-    parser.add_argument("--steps", nargs="+", default=["inference", "training"], help="of the alternatives")
-    parser.add_argument("--precisions", nargs="+", default=["fp32", "bf16"], help="of the alternatives")
-    parser.add_argument("--results", type=Path, help="of the alternatives: a folder in place of the committed one")
+    parser.add_argument(
+        "--lengths", type=int, nargs="+", help="of the alternatives: only these, no mixed batch"
+    )
+    parser.add_argument(
+        "--models",
+        nargs="+",
+        help="of the alternatives: only these of the names in alternatives.py",
+    )
+    parser.add_argument(
+        "--steps", nargs="+", default=["inference", "training"], help="of the alternatives"
+    )
+    parser.add_argument(
+        "--precisions", nargs="+", default=["fp32", "bf16"], help="of the alternatives"
+    )
+    parser.add_argument(
+        "--results", type=Path, help="of the alternatives: a folder in place of the committed one"
+    )
     options = parser.parse_args()
     environment.set_process_environment(offline=True)
     if options.alternatives:
@@ -226,7 +267,9 @@ def main() -> int:
         lengths = options.lengths or [512, 1024, 2048, 4096]
         names = options.models or list(alternatives.NAMES)
         results = options.results or alternatives.RESULTS
-        alternatives.run(names, lengths, mixed, options.steps, options.precisions, options.rounds, results)
+        alternatives.run(
+            names, lengths, mixed, options.steps, options.precisions, options.rounds, results
+        )
         return 0
 
     rows, failed = [], []
@@ -241,10 +284,15 @@ def main() -> int:
                 return 1
             rows.append(row)
             print(describe(row), flush=True)
-            wrong = {what: d for what, d in row.get("differences", {}).items() if not d <= TOLERANCE[options.device]}
+            wrong = {
+                what: d
+                for what, d in row.get("differences", {}).items()
+                if not d <= TOLERANCE[options.device]
+            }
             if wrong:
                 failed.append(f"{case} {step}: the sides differ: {wrong}")
-            # The better of the two ratios: on a shared machine a neighbour can hit one side of every turn.
+            # The better of the two ratios: on a shared machine a neighbour can hit one side of
+            # every turn.
             if options.check and max(row["ratio"], row["ratio of minima"]) < BARS[case, step][0]:
                 failed.append(f"{case} {step}: {row['ratio']:.2f} is below {BARS[case, step][0]}")
     if options.json:

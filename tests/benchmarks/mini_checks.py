@@ -1,11 +1,13 @@
-"""The checks by which mini's sizes were chosen: tasks between chance and ceiling, texts as long as the published ones.
+"""The checks by which mini's sizes were chosen: tasks between chance and ceiling, texts as long as
+the published ones.
 
-    python tests/benchmarks/mini_checks.py                       tasks, lengths and tokens, some three minutes
-    python tests/benchmarks/mini_checks.py --epochs 10 20 40     also the contextual teachers, by epochs
+    python tests/benchmarks/mini_checks.py                     tasks, lengths, tokens; three minutes
+    python tests/benchmarks/mini_checks.py --epochs 10 20 40   also the contextual teachers
 
-No student is trained. Each task is learnt from frozen embeddings: TF-IDF, the structural teacher, the student's base.
-"logistic" sees |u - v| and u * v of a pair, "concatenated" is the thesis' input: (u, v) and one hidden layer. Intervals
-are 95 % of a bootstrap over articles of the validation examples (IMDB: sentences); a pair weighs as its two articles.
+No student is trained. Each task is learnt from frozen embeddings: TF-IDF, the structural teacher,
+the student's base. "logistic" sees |u - v| and u * v of a pair, "concatenated" is the thesis'
+input: (u, v) and one hidden layer. Intervals are 95 % of a bootstrap over articles of the
+validation examples (IMDB: sentences); a pair weighs as its two articles.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from lib.data import corpus, task_files
 from lib.student import Student
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 from lib.teachers.paragraph_vector import ParagraphVector
-from lib.teachers.sbert import SBERT, _folder
+from lib.teachers.sbert import SBERT, _local_folder
 
 DRAWS = 1000
 
@@ -51,8 +53,13 @@ def predictions(features, inputs, labels, train, test, concatenated):
 def interval(correct, groups):
     """Accuracy and its 95 % interval; groups: (examples, 1 or 2)."""
     names, places = np.unique(groups, return_inverse=True)
-    draws = np.random.default_rng(0).multinomial(len(names), np.full(len(names), 1 / len(names)), size=DRAWS)
-    first, last = draws[:, places.reshape(groups.shape)[:, 0]], draws[:, places.reshape(groups.shape)[:, -1]]
+    draws = np.random.default_rng(0).multinomial(
+        len(names), np.full(len(names), 1 / len(names)), size=DRAWS
+    )
+    first, last = (
+        draws[:, places.reshape(groups.shape)[:, 0]],
+        draws[:, places.reshape(groups.shape)[:, -1]],
+    )
     weights = np.where(groups[:, 0] == groups[:, -1], first, first * last)
     return correct.mean(), *np.quantile((weights * correct).sum(1) / weights.sum(1), [0.025, 0.975])
 
@@ -65,7 +72,9 @@ def evaluate(task, embed, concatenated=False):
     examples = [example for split in splits for example in task.inputs[split]]
     inputs = np.array([[row[text_id] for text_id in example] for example in examples])
     labels = np.concatenate([task.labels[split] for split in splits])
-    groups = np.array([[task.groups.get(text_id, text_id) for text_id in example] for example in examples])
+    groups = np.array(
+        [[task.groups.get(text_id, text_id) for text_id in example] for example in examples]
+    )
     size = len(task.inputs["train"])
     cuts = [(np.arange(size), np.arange(size, len(labels)))]
     if task.folds:
@@ -73,8 +82,12 @@ def evaluate(task, embed, concatenated=False):
     correct = []
     for train, test in cuts:
         features = embed([task.texts[i] for i in ids], np.unique(inputs[train]))
-        correct.append(predictions(features, inputs, labels, train, test, concatenated) == labels[test])
-    return interval(np.concatenate(correct).astype(float), groups[np.concatenate([test for _, test in cuts])])
+        correct.append(
+            predictions(features, inputs, labels, train, test, concatenated) == labels[test]
+        )
+    return interval(
+        np.concatenate(correct).astype(float), groups[np.concatenate([test for _, test in cuts])]
+    )
 
 
 def tf_idf(texts, train):
@@ -111,26 +124,52 @@ def main():
     teacher = SBERT.load(section.model, max_tokens=limit)
     student = profile.student
     base = Student.from_encoder(
-        _folder(student.model, student.revision), student.layers, student.window, student.max_positions
+        _local_folder(student.model, student.revision),
+        student.layers,
+        student.window,
+        student.max_positions,
     )
-    models = {"TF-IDF": tf_idf, "teacher": remembered(teacher.encode), "base": remembered(base.encode)}
+    models = {
+        "TF-IDF": tf_idf,
+        "teacher": remembered(teacher.encode),
+        "base": remembered(base.encode),
+    }
     over = published.load("tab5_4").set_index(["task", "split"])["over_384_percent"]
     rows = []
     for name, task in classified.items():
         sizes = "/".join(str(len(examples)) for examples in task.inputs.values())
         split = "train" if task.folds else "test"
-        lengths = teacher.lengths([task.texts[i] for example in task.inputs[split] for i in example])
-        row = {"task": name, "examples": sizes, "texts": len(task.texts), "chance": 1 / len(task.classes)}
-        row |= {"over the limit, %": 100 * np.mean(lengths > limit), "published": over[name, "test"]}
-        row |= {f"{model}, logistic": shown(evaluate(task, embed)) for model, embed in models.items()}
+        lengths = teacher.lengths(
+            [task.texts[i] for example in task.inputs[split] for i in example]
+        )
+        row = {
+            "task": name,
+            "examples": sizes,
+            "texts": len(task.texts),
+            "chance": 1 / len(task.classes),
+        }
+        row |= {
+            "over the limit, %": 100 * np.mean(lengths > limit),
+            "published": over[name, "test"],
+        }
+        row |= {
+            f"{model}, logistic": shown(evaluate(task, embed)) for model, embed in models.items()
+        }
         if len(task.inputs["train"][0]) == 2:
             for model in ("teacher", "base"):
-                row[f"{model}, concatenated"] = shown(evaluate(task, models[model], concatenated=True))
+                row[f"{model}, concatenated"] = shown(
+                    evaluate(task, models[model], concatenated=True)
+                )
         rows.append(row)
     print(pd.DataFrame(rows).fillna("").T.to_string(header=False, float_format="{:.2f}".format))
 
     validation = {
-        t.texts[i] for t in classified.values() for s in t.inputs if s != "test" for e in t.inputs[s] for i in e
+        t.texts[i]
+        for t in classified.values()
+        for s in t.inputs
+        if s != "test"
+        for e in t.inputs[s]
+        for i in e
     }
     tests = {text for task in tasks.values() for text in task.texts.values()} - validation
     for what, texts in (("Chapter 4", validation), ("tests only", tests)):
@@ -138,7 +177,10 @@ def main():
     for count in (profile.training.documents, profile.final.documents, len(documents.train)):
         lengths = teacher.lengths([document.text for document in documents.train[:count]])
         share = 100 * np.mean(lengths > limit)
-        print(f"corpus, first {count}: {lengths.sum()} tokens, {share:.1f} % over the limit (published: 71 %)")
+        print(
+            f"corpus, first {count}: {lengths.sum()} tokens, "
+            f"{share:.1f} % over the limit (published: 71 %)"
+        )
 
     settings = profile.contextual_teacher.model_dump(exclude={"documents", "epochs"})
     for epochs in arguments.epochs:
@@ -148,11 +190,18 @@ def main():
             embed = remembered(model.encode)
             results = {name: evaluate(task, embed) for name, task in classified.items()}
             chances = [1 / len(task.classes) for task in classified.values()]
-            clear = sum(low > chance for (_, low, _), chance in zip(results.values(), chances, strict=True))
+            clear = sum(
+                low > chance for (_, low, _), chance in zip(results.values(), chances, strict=True)
+            )
             mean = np.mean([accuracy for accuracy, _, _ in results.values()])
-            print(f"{label}, {epochs} epochs, {model.seconds:.1f} s: mean {mean:.3f} of chance {np.mean(chances):.3f}")
             print(
-                f"  {clear} tasks clear:", *(f"{name} {shown(result)}" for name, result in results.items()), flush=True
+                f"{label}, {epochs} epochs, {model.seconds:.1f} s: "
+                f"mean {mean:.3f} of chance {np.mean(chances):.3f}"
+            )
+            print(
+                f"  {clear} tasks clear:",
+                *(f"{name} {shown(result)}" for name, result in results.items()),
+                flush=True,
             )
 
 

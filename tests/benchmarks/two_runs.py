@@ -1,50 +1,103 @@
-"""What another run changed, on another processor for instance: figures/mini of a commit against those on disk.
+"""Compare the figures of two runs: how far means over tasks moved, and which verdicts differ.
 
-    python tests/benchmarks/two_runs.py fb587bd
-    python tests/benchmarks/two_runs.py fb587bd bd09eb6    of one commit against another's
+    python tests/benchmarks/two_runs.py fb587bd                   a commit against figures/mini here
+    python tests/benchmarks/two_runs.py fb587bd bd09eb6           two commits
+    python tests/benchmarks/two_runs.py /tmp/before figures/mini  two folders of figures
 
-Prints how far accuracies and the news chapter's F1 moved, and every finding whose verdict is another one, with p and
-p_equivalent before and now, and whether the ledger on disk calls it near its limit.
+Exits with 1 if a mean moved by more than .005, or a verdict differs that neither run calls near its
+limit.
 """
 
 import argparse
+import io
+import subprocess
+import sys
+from pathlib import Path
 
 import pandas as pd
 
 from lib.config import paths
-from tests.retell import committed
 
-FIGURES = ("fig4_2", "fig4_3", "fig4_5", "fig4_7", "fig4_8", "fig4_9", "fig4_10", "fig4_11", "fig5_3")
+FIGURES = "figures/mini"
+LIMIT = 0.005
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("commit")
-    parser.add_argument("other", nargs="?", help="instead of what is on disk")
+def read_run(source: str) -> dict[str, pd.DataFrame]:
+    """The tables of a run by label; `source` is a folder or a git revision."""
+    folder = Path(source)
+    if folder.is_dir():
+        texts = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.csv")}
+    else:
+        names = _run_git("ls-tree", "--name-only", source, f"{FIGURES}/").splitlines()
+        texts = {
+            Path(name).stem: _run_git("show", f"{source}:{name}")
+            for name in names
+            if name.endswith(".csv")
+        }
+    if not texts:
+        raise SystemExit(f"{source} has no figures; expected a folder or a commit with {FIGURES}")
+    options = {"keep_default_na": False, "na_values": [""]}
+    return {label: pd.read_csv(io.StringIO(text), **options) for label, text in texts.items()}
+
+
+def compare_means(before: pd.DataFrame, now: pd.DataFrame) -> pd.Series:
+    """How far the mean over tasks moved, by model and, where there are several, metric or round."""
+    keys = [name for name in ("metric", "round", "model") if name in before]
+    means = [table.groupby(keys)["value"].mean() for table in (before, now)]
+    return (means[1] - means[0]).abs()
+
+
+def compare_verdicts(before: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
+    """The findings whose verdict is another one, or that one of the ledgers lacks."""
+    columns = ["verdict", "effect", "p", "p_equivalent", "near_limit"]
+    tables = [table.set_index("id").reindex(columns=columns) for table in (before, now)]
+    both = tables[0].add_suffix(" before").join(tables[1].add_suffix(" now"), how="outer")
+    return both[both["verdict before"] != both["verdict now"]]
+
+
+def _run_git(*command: str) -> str:
+    done = subprocess.run(["git", *command], cwd=paths.ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(done.stderr.strip())
+    return done.stdout
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("before", help="a commit or a folder of figures")
+    parser.add_argument("now", nargs="?", default=str(paths.ROOT / FIGURES))
     options = parser.parse_args()
-
-    def after(name: str) -> pd.DataFrame:
-        there = paths.ROOT / f"figures/mini/{name}.csv"
-        return committed(f"figures/mini/{name}", options.other) if options.other else pd.read_csv(there)
-
-    for label in FIGURES:
-        now = after(label).set_index(["model", "task"])["value"]
-        moved = now - committed(f"figures/mini/{label}", options.commit).set_index(["model", "task"])["value"]
-        means = moved.groupby("model").mean().abs()
-        print(f"{label}: an accuracy moved by {moved.abs().mean():.4f}, a model's mean at most by {means.max():.4f}")
-    news, keys = "figures/mini/news_fig1", ["source", "model"]
-    moved = (after("news_fig1").set_index(keys)["f1"] - committed(news, options.commit).set_index(keys)["f1"]).abs()
-    moved = moved[moved > 0]
-    points = f"{moved.median():.1f} points of F1 in the median, {moved.max():.1f} at most"
-    print(f"news_fig1: {len(moved)} models moved, {points}")
-    before = committed("figures/mini/tab_claims", options.commit).set_index("id")
-    now = after("tab_claims").set_index("id").reindex(before.index)
-    other = before.index[before["verdict"] != now["verdict"]]
-    print(f"{len(before) - len(other)} of {len(before)} verdicts are the same")
-    columns = ["verdict", "p", "p_equivalent"]
-    now = now.reindex(columns=[*columns, "near_limit"]).add_suffix(" now")
-    print(before.loc[other, columns].join(now).to_string())
+    before, now = read_run(options.before), read_run(options.now)
+    failed = False
+    for label in sorted(before):
+        if label not in now:
+            print(f"{label}: is missing now")
+            failed = True
+        elif {"model", "task", "value"} <= {*before[label]}:
+            moved = compare_means(before[label], now[label])
+            where = moved.idxmax()
+            gone = int(moved.isna().sum())
+            more = f"; {gone} rows are in one run alone" if gone else ""
+            print(f"{label}: a mean over tasks moved by {moved.max():.4f} at most, {where}{more}")
+            failed |= bool(moved.max() > LIMIT or gone)
+    if "news_fig1" in before and "news_fig1" in now:
+        keys = ["source", "model"]
+        f1 = [run["news_fig1"].set_index(keys)["f1"] for run in (before, now)]
+        moved = (f1[1] - f1[0]).abs()
+        print(f"news_fig1: F1 moved by {moved.max():.2f} points at most, {moved.idxmax()}")
+    ledgers = before.get("tab_claims"), now.get("tab_claims")
+    if ledgers[0] is not None and ledgers[1] is not None:
+        other = compare_verdicts(*ledgers)
+        every = len({*ledgers[0]["id"], *ledgers[1]["id"]})
+        print(f"{every - len(other)} of {every} verdicts are the same")
+        if len(other):
+            print(other.to_string())
+        near = other[["near_limit before", "near_limit now"]].notna().any(axis=1)
+        failed |= bool((~near).any())
+    return int(failed)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

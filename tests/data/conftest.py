@@ -1,4 +1,4 @@
-"""Writing tiny dataset folders, and a profile that reads them."""
+"""Writing tiny dataset folders."""
 
 import gzip
 import json
@@ -6,39 +6,27 @@ import lzma
 
 import pytest
 
-from lib.config import profiles
-
 PACK = {".gz": gzip.compress, ".xz": lzma.compress}
 
 
 @pytest.fixture(autouse=True)
 def artifacts(tmp_path, monkeypatch):
-    """Nothing is read from, or left in, the checkout's artifact root."""
+    """Nothing is read from, or left in, the checkout's artifact root, nor in a person's folders."""
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
+    monkeypatch.delenv("THESIS_DATA", raising=False)
     return tmp_path / "artifacts"
 
 
 @pytest.fixture
 def write():
-    return _write
+    """Writes a file of rows: text as it is, bytes as they are, anything else as JSON."""
 
+    def write_rows(path, *rows):
+        lines = []
+        for row in rows:
+            text = row if isinstance(row, (bytes, str)) else json.dumps(row)
+            lines.append(text if isinstance(text, bytes) else text.encode())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(PACK.get(path.suffix, bytes)(b"\n".join(lines)))
 
-@pytest.fixture
-def own():
-    return _own
-
-
-def _write(path, *rows):
-    """A file of the rows: text as it is, bytes as they are, anything else as JSON."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [
-        row if isinstance(row, bytes) else (row if isinstance(row, str) else json.dumps(row)).encode() for row in rows
-    ]
-    path.write_bytes(PACK.get(path.suffix, bytes)(b"\n".join(lines)))
-
-
-def _own(corpus, tasks, **settings):
-    """A profile whose corpus and tasks are a person's own folders; THESIS_DATA names their root."""
-    sizes = {"corpus.train_documents": 24, "corpus.validation_documents": 6, "training.documents": 12}
-    sizes |= {"training.cca_batch_size": 6, "final.documents": 12}
-    return profiles.load("lab", overrides={"corpus.folders": corpus, "tasks.folders": tasks, **sizes, **settings})
+    return write_rows

@@ -1,126 +1,148 @@
 """The distillation corpus: shares, order, and what never gets in."""
 
+import numpy as np
 import pytest
 
-from lib.config import profiles
-from lib.data import corpus, dataset_folder
-
-
-class Words:
-    """A tokenizer of words, with two special tokens."""
-
-    def __call__(self, texts, add_special_tokens=True, **settings):
-        return {"input_ids": [[0] * (len(text.split()) + 2 * add_special_tokens) for text in texts]}
-
-
-@pytest.fixture
-def folders(tmp_path, monkeypatch, write):
-    """Letters and diaries, 60 of each, with a task on ten letters that are validated or tested."""
-    monkeypatch.setenv("THESIS_DATA", str(tmp_path))
-    write(
-        tmp_path / "letters/documents.jsonl", *({"id": n, "text": f"letter {n}", "title": f"T{n}"} for n in range(60))
-    )
-    write(tmp_path / "diaries/documents.jsonl.xz", *({"id": n, "text": "dear " * (n + 1)} for n in range(60)))
-    write(tmp_path / "cards/documents.jsonl", *({"id": n, "text": f"card {n}"} for n in range(8)))
-    task = tmp_path / "letters/tasks/mood"
-    for split, start in (("train", 0), ("validation", 6), ("test", 10)):
-        write(task / f"{split}.jsonl", *({"id": n, "label": "ab"[n % 2]} for n in range(start, start + 6)[:6]))
-    write(task / "validation.jsonl", *({"id": n, "label": "ab"[n % 2]} for n in range(6, 10)))
-    return tmp_path
-
+from lib.config.schema import CorpusSettings, TaskSettings
+from lib.data import corpus, dataset_folder, task_files
+from lib.data.dataset_folder import Documents
 
 HALVES = [{"folder": "letters", "share": 0.5}, {"folder": "diaries", "share": 0.5}]
 MOOD = {"mood": "letters/mood"}
-LISTED = {"corpus.order": "listed"}
+SIZES = {"order": "shuffled", "train_documents": 24, "validation_documents": 6, "seed": 42}
 
 
-def sources(documents):
+@pytest.fixture
+def root(tmp_path, write):
+    """Letters and diaries, 60 of each, with a task on ten letters that are validated or tested."""
+    letters = ({"id": n, "text": f"letter {n}", "title": f"T{n}"} for n in range(60))
+    write(tmp_path / "letters/documents.jsonl", *letters)
+    diaries = ({"id": n, "text": "dear " * (n + 1)} for n in range(60))
+    write(tmp_path / "diaries/documents.jsonl.xz", *diaries)
+    write(tmp_path / "cards/documents.jsonl", *({"id": n, "text": f"card {n}"} for n in range(8)))
+    splits = {"train": range(6), "validation": range(6, 10), "test": range(10, 16)}
+    for split, rows in splits.items():
+        examples = ({"id": n, "label": "ab"[n % 2]} for n in rows)
+        write(tmp_path / f"letters/tasks/mood/{split}.jsonl", *examples)
+    return tmp_path
+
+
+def draw(root, folders, tasks=MOOD, count_tokens=None, **settings):
+    section = CorpusSettings(folders=folders, **SIZES | settings)
+    documents = [Documents(root / name) for name in section.names]
+    read = task_files.read_tasks([root], TaskSettings(folders=tasks, limit=100, seed=42))
+    held_out = task_files.held_out_contents(read)
+    selection = corpus.draw(section, documents, held_out, count_tokens)
+    return corpus.Corpus.read(selection, documents)
+
+
+def list_sources(documents):
     return [document.source for document in documents]
 
 
-def test_shares_hold_in_every_prefix_and_nothing_is_drawn_twice(folders, own):
-    found = corpus.read(own(HALVES, MOOD))
-    assert (len(found.train), len(found.validation)) == (24, 6)
+def list_ids(documents):
+    return [document.id for document in documents]
+
+
+def test_shares_hold_in_every_prefix_and_nothing_is_drawn_twice(root):
+    drawn = draw(root, HALVES)
+    assert (len(drawn.train), len(drawn.validation)) == (24, 6)
     for n in range(1, 25):
-        assert abs(sources(found.train[:n]).count("letters") - n / 2) <= 1
-    everything = [*found.train, *found.validation]
+        assert abs(list_sources(drawn.train[:n]).count("letters") - n / 2) <= 1
+    everything = [*drawn.train, *drawn.validation]
     assert len({(d.source, d.id) for d in everything}) == 30
-    assert next(d for d in found.train if d.source == "letters").title.startswith("T")
-    assert [d.id for d in corpus.read(own(HALVES, MOOD)).train] == [d.id for d in found.train]
-    other = corpus.read(own(HALVES, MOOD, **{"corpus.seed": 43}))
-    assert [d.id for d in other.train] != [d.id for d in found.train]
+    assert next(d for d in drawn.train if d.source == "letters").title.startswith("T")
+    assert list_ids(draw(root, HALVES).train) == list_ids(drawn.train)
+    assert list_ids(draw(root, HALVES, seed=43).train) != list_ids(drawn.train)
 
 
-@pytest.mark.parametrize("weights, expected", [((3, 1), "aaba" * 3), ((1, 1, 1), "abc" * 4), ((2, 1), "aba" * 4)])
+@pytest.mark.parametrize(
+    "weights, expected", [((3, 1), "aaba" * 3), ((1, 1, 1), "abc" * 4), ((2, 1), "aba" * 4)]
+)
 def test_unequal_shares_by_hand(weights, expected):
     """Webster's rule: the next is the folder whose (taken + 1/2) / share is least."""
-    picks = corpus._interleaved([iter(range(99)) for _ in weights], list(weights), 12)
+    picks = corpus._interleave([iter(range(99)) for _ in weights], list(weights), 12)
     assert "".join("abc"[folder] for folder, _ in picks) == expected
 
 
-def test_listed_order_is_the_files_and_validation_comes_first(folders, own):
-    found = corpus.read(own([{"folder": "diaries"}], MOOD, **LISTED))
-    assert [d.id for d in found.validation] == [str(n) for n in range(6)]
-    assert [d.id for d in found.train] == [str(n) for n in range(6, 30)]
+def test_listed_order_is_the_files_and_validation_comes_first(root):
+    drawn = draw(root, ["diaries"], order="listed")
+    assert list_ids(drawn.validation) == [str(n) for n in range(6)]
+    assert list_ids(drawn.train) == [str(n) for n in range(6, 30)]
 
 
-def test_where_a_folder_is_too_short_the_others_fill_up(folders, own):
-    found = corpus.read(own(["letters", "cards"], MOOD))
-    assert sources(found.validation).count("cards") == 3 and sources(found.train).count("cards") == 5
-    assert sources(found.train[:10]).count("cards") == 5, "the shares hold until it runs out"
-    with pytest.raises(
-        ValueError,
-        match=r"^8 of 30 documents .0 without text, 0 in a test, 0 copies, 0 too short left out.: lower corpus",
-    ):
-        corpus.read(own(["cards"], MOOD))
+def test_where_a_folder_is_too_short_the_others_fill_up(root):
+    drawn = draw(root, ["letters", "cards"])
+    assert list_sources(drawn.validation).count("cards") == 3
+    assert list_sources(drawn.train[:10]).count("cards") == 5, "shares hold until it runs out"
+    assert list_sources(drawn.train).count("cards") == 5
+    with pytest.raises(ValueError, match=r"^8 of 30 documents .*: lower corpus.train_documents$"):
+        draw(root, ["cards"])
 
 
-def test_no_validation_or_test_document_and_no_copy_is_in_it(folders, own, write):
-    """O2. The same text under another id, in another folder and with other spaces is the same document."""
-    again = [{"id": f"x{n}", "text": f"letter\n  {n} "} for n in range(20)]
-    write(folders / "copies/documents.jsonl", *again, {"id": "own", "text": "own"}, {"id": "own 2", "text": " own"})
-    profile = own(["letters", "copies"], MOOD, **LISTED)
-    found = corpus.read(profile)
-    texts = [" ".join(d.text.split()) for d in (*found.train, *found.validation)]
-    tested = {f"letter {n}" for n in range(6, 16)}
-    assert len(set(texts)) == len(texts) and not tested & set(texts) and {"letter 0", "letter 16", "own"} <= set(texts)
-    assert found.left_out == {
+def test_no_validation_or_test_document_and_no_copy_is_in_it(root, write):
+    """The same text under another id, in another folder and with other spaces is a copy."""
+    copies = [{"id": f"x{n}", "text": f"letter\n  {n} "} for n in range(20)]
+    new = [{"id": "own", "text": "own"}, {"id": "own 2", "text": " own"}]
+    write(root / "copies/documents.jsonl", *copies, *new)
+    drawn = draw(root, ["letters", "copies"], order="listed")
+    texts = [" ".join(d.text.split()) for d in (*drawn.train, *drawn.validation)]
+    assert len(set(texts)) == len(texts)
+    assert not {f"letter {n}" for n in range(6, 16)} & set(texts)
+    assert {"letter 0", "letter 16", "own"} <= set(texts)
+    assert drawn.left_out == {
         "letters": {"without text": 0, "in a test": 10, "copies": 0, "too short": 0},
         "copies": {"without text": 0, "in a test": 10, "copies": 11, "too short": 0},
     }
-    everything = own(["letters"], {"mood": {"folder": "letters/mood", "folds": 2}})
-    (folders / "letters/tasks/mood/validation.jsonl").unlink()
-    assert corpus.read(everything).left_out["letters"]["in a test"] == 12, "folds test all training documents in turn"
+    (root / "letters/tasks/mood/validation.jsonl").unlink()
+    folded = draw(root, ["letters"], {"mood": {"folder": "letters/mood", "folds": 2}})
+    assert folded.left_out["letters"]["in a test"] == 12, "folds test all examples in turn"
 
 
-def test_short_documents_are_left_out_by_tokens(folders, own):
-    profile = own([{"folder": "diaries", "min_tokens": 22}, "letters"], MOOD, **LISTED)
-    selection = corpus.select(profile, tokenizer=Words)
-    found = corpus.read(profile, selection)
-    assert min(len(d.text.split()) for d in found.train if d.source == "diaries") >= 20
-    assert found.left_out["diaries"]["too short"] == 19
+def test_a_ninth_task_draws_the_same_documents(root, write):
+    """Unless a text that it is tested on was among them."""
+    before = draw(root, HALVES)
+    write(root / "songs/documents.jsonl", *({"id": n, "text": f"song {n}"} for n in range(8)))
+    write(root / "songs/tasks/alike/relevant.json", {"0": ["1"], "2": ["3"]})
+    after = draw(root, HALVES, {**MOOD, "alike": "songs/alike"})
+    assert np.array_equal(after.train.picks, before.train.picks)
+    assert np.array_equal(after.train.contents, before.train.contents)
+    assert before.train.contents.tolist() == [dataset_folder.content(d.text) for d in before.train]
+    tested = before.train[3].text
+    write(root / "songs/documents.jsonl", *({"id": n, "text": f"{tested} "} for n in range(8)))
+    again = draw(root, HALVES, {**MOOD, "alike": "songs/alike"})
+    assert tested not in {d.text for d in again.train}
 
 
-def test_documents_without_a_token_are_left_out_and_counted(folders, own, write):
+def test_short_documents_are_left_out_by_tokens(root):
+    def count_tokens(texts):
+        return [len(text.split()) + 2 for text in texts]
+
+    folders = [{"folder": "diaries", "min_tokens": 22}, "letters"]
+    drawn = draw(root, folders, count_tokens=count_tokens, order="listed")
+    diaries = [d for d in (*drawn.validation, *drawn.train) if d.source == "diaries"]
+    assert min(len(d.text.split()) for d in diaries) == 20
+    assert drawn.left_out["diaries"]["too short"] == 19
+    with pytest.raises(ValueError, match="diaries: min_tokens needs a tokenizer"):
+        draw(root, folders)
+
+
+def test_documents_without_a_token_are_left_out_and_counted(root, write):
     """One of them in the task's train, one in its test; they are no copies of each other."""
     rows = [{"id": n, "text": "\u200b" if n in (4, 12, 50) else f"t {n}"} for n in range(60)]
-    write(folders / "letters/documents.jsonl", *rows)
-    found = corpus.read(own(["letters"], MOOD))
-    assert found.left_out == {"letters": {"without text": 3, "in a test": 9, "copies": 0, "too short": 0}}
-    assert (len(found.train), len(found.validation)) == (24, 6)
-    assert all(document.text.startswith("t ") for document in [*found.train, *found.validation])
+    write(root / "letters/documents.jsonl", *rows)
+    drawn = draw(root, ["letters"])
+    counts = {"without text": 3, "in a test": 9, "copies": 0, "too short": 0}
+    assert drawn.left_out == {"letters": counts}
+    assert all(d.text.startswith("t ") for d in [*drawn.train, *drawn.validation])
 
 
-def test_a_corpus_is_never_held(folders, own, monkeypatch):
+def test_a_corpus_is_never_held(root, monkeypatch):
     """Reading it again opens no text; only asking for a document does."""
-    profile = own(HALVES, MOOD)
-    selection = corpus.select(profile)
-    monkeypatch.setattr(dataset_folder, "_write_arrow", None)
+    drawn = draw(root, HALVES)
+    monkeypatch.setattr(dataset_folder, "_copy", None)
     monkeypatch.setattr(dataset_folder.Documents, "__iter__", None)
-    found = corpus.read(profile, selection)
-    assert found.train[3].text and [d.id for d in found.train[:4]] == [found.train[n].id for n in range(4)]
-
-
-def test_the_lab_profile_holds_what_its_final_students_need():
-    profile = profiles.load("lab")
-    assert profile.final.documents <= profile.corpus.train_documents
+    folders = [Documents(root / name) for name in ("letters", "diaries")]
+    selection = {"train": drawn.train.picks, "validation": drawn.validation.picks}
+    again = corpus.Corpus.read({**selection, "left_out": np.array("{}")}, folders)
+    assert list_ids(again.train[:4]) == [again.train[n].id for n in range(4)]

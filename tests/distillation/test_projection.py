@@ -1,4 +1,4 @@
-"""Projections: parsing, building, scaling, counting, errors that say what was expected and where."""
+"""Projections: parsing, building, scaling, counting, errors."""
 
 import pytest
 import torch
@@ -8,17 +8,17 @@ from lib.distillation import projection
 
 # Every label of thesis Tables 4.6-4.8.
 THESIS_LABELS = (
-    "768(ReLU)x1024(ReLU)x768 100(ReLU)x768 768 768(ReLU)x1024 1024(ReLU)x2048 768x1024 1024x2048 1024 2048 - "
-    "768(ReLU)x4096(ReLU)x1024 768(ReLU)x4096(ReLU)x2048 2048(ReLU)x2048 1024(ReLU)x1024"
+    "768(ReLU)x1024(ReLU)x768 100(ReLU)x768 768 768(ReLU)x1024 1024(ReLU)x2048 768x1024 "
+    "1024x2048 1024 2048 - 768(ReLU)x4096(ReLU)x1024 768(ReLU)x4096(ReLU)x2048 "
+    "2048(ReLU)x2048 1024(ReLU)x1024"
 ).split()
 
 
 def test_layers_of_a_label():
-    module = projection.build("768(ReLU)x1024", 384)
-    assert isinstance(module, nn.Sequential)
-    first, relu, second = module
-    assert (first.in_features, first.out_features, second.in_features, second.out_features) == (384, 768, 768, 1024)
-    assert isinstance(relu, nn.ReLU) and isinstance(first, nn.Linear) and isinstance(second, nn.Linear)
+    first, relu, second = projection.build("768(ReLU)x1024", 384)
+    assert (first.in_features, first.out_features) == (384, 768)
+    assert (second.in_features, second.out_features) == (768, 1024)
+    assert [type(m) for m in (first, relu, second)] == [nn.Linear, nn.ReLU, nn.Linear]
     # Without (ReLU) there is none between; a last (ReLU) stays.
     assert [type(m) for m in projection.build("3x2(ReLU)", 4)] == [nn.Linear, nn.Linear, nn.ReLU]
 
@@ -40,7 +40,8 @@ def test_it_computes_what_the_label_says():
 def test_counts_and_widths_agree_with_the_module():
     for label in THESIS_LABELS:
         module = projection.build(label, 100)
-        assert projection.parameter_count(label, 100) == sum(p.numel() for p in module.parameters()), label
+        parameters = sum(parameter.numel() for parameter in module.parameters())
+        assert projection.parameter_count(label, 100) == parameters, label
         assert projection.out_features(label, 100) == module(torch.zeros(1, 100)).shape[1], label
 
 
@@ -74,9 +75,6 @@ def test_scale():
 )
 def test_a_bad_label_says_what_was_expected_and_where(label, found, at):
     for use in (lambda: projection.build(label, 4), lambda: projection.scale(label, 0.5)):
-        with pytest.raises(ValueError) as error:
+        with pytest.raises(ValueError, match="expected widths as in 768") as error:
             use()
-        text = (
-            f"projection label {label!r}: expected widths as in 768(ReLU)x1024, or -, found {found!r} at character {at}"
-        )
-        assert str(error.value) == text
+        assert f"found {found!r} at character {at}" in str(error.value)

@@ -1,4 +1,4 @@
-"""One training in two processes is one training in one process with the double batch (torchrun, gloo, on the CPU)."""
+"""Training in two processes (torchrun, gloo) is training in one with the double batch."""
 
 import os
 import subprocess
@@ -10,9 +10,11 @@ import torch
 from torch.testing import assert_close
 
 from lib.config import paths
-from tests.distillation import two_processes
+from lib.distillation.training import Scheme, draw_batches
+from tests.distillation import tiny, two_processes
 
 DOUBLE = {"batch_size": 2 * two_processes.BATCH}
+UPDATES, LABELS = two_processes.UPDATES, two_processes.LABELS
 LAUNCHED = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 
 
@@ -23,9 +25,10 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def ranks(folder):
-    """What the two processes saw, by rank. One launch for all tests, as it takes longer than all trainings."""
+    """What the two processes saw, by rank. One launch serves all tests: it takes the longest."""
     script = str(Path(__file__).with_name("two_processes.py"))
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", script, folder]
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    command = [sys.executable, *launcher, script, folder]
     environment = {name: value for name, value in os.environ.items() if name not in LAUNCHED}
     environment |= {"PYTHONPATH": str(paths.ROOT), "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
@@ -33,62 +36,64 @@ def ranks(folder):
     return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
 
 
-@pytest.mark.parametrize("label", two_processes.LABELS)
+@pytest.mark.parametrize("label", LABELS)
 def test_first_gradients_are_those_of_the_double_batch(ranks, label):
-    one = two_processes.first_gradients(label, **two_processes.LABELS[label] | DOUBLE)
+    one = two_processes.first_gradients(label, **LABELS[label] | DOUBLE)
     assert any(gradient.abs().max() > 1e-3 for gradient in one)
     for two in ranks:
         assert_close(two["gradients"][label], one, atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("label", two_processes.LABELS)
+@pytest.mark.parametrize("label", LABELS)
 def test_weights_statistics_and_losses_are_those_of_the_double_batch(ranks, label):
-    """In float64: in float32 two losses differ by more than 1e-5, for AdamW magnifies rounding (docs/scale.md)."""
-    weights, losses = two_processes.train(label, **two_processes.LABELS[label] | DOUBLE)
-    assert len(losses) == two_processes.UPDATES // two_processes.LABELS[label].get("accumulation", 1)
+    """In float64, as AdamW magnifies the rounding of float32 (docs/scale.md)."""
+    weights, losses = two_processes.train(label, scheme=LABELS[label] | DOUBLE)
+    assert len(losses) == UPDATES // LABELS[label].get("accumulation", 1)
     assert any("phi" in name for name in weights) == (
         two_processes.TWO_TEACHERS in label and label[-3:] not in ("mse", "cca")
     )
     for two in ranks:
         assert_close(two["trained"][label][0], weights, atol=1e-5, rtol=0)
-        assert two["trained"][label][1] == pytest.approx(losses, abs=1e-5), "the loss of all rows, in both processes"
+        # In both processes it is the loss of all rows.
+        assert two["trained"][label][1] == pytest.approx(losses, abs=1e-5)
 
 
 @pytest.mark.parametrize("label", two_processes.UNEQUAL)
 def test_processes_may_hold_different_numbers_of_rows(ranks, label):
     rows = list(range(2 * two_processes.BATCH))
     for two in ranks:
-        assert_close(two["unequal"][label], two_processes.gradients_of(label, rows, rows), atol=1e-6, rtol=0)
+        assert_close(
+            two["unequal"][label], two_processes.gradients_of(label, rows, rows), atol=1e-6, rtol=0
+        )
 
 
 def test_masks_differ_between_the_processes():
     data = two_processes.documents("float32")
-    order = two_processes.training.length_mixed_order(data.lengths, bucket=512, seed=0)
-    masked = (data.lengths[order] > two_processes.LIMIT).reshape(-1, 2, two_processes.BATCH).sum(axis=2)
-    assert (masked[:, 0] != masked[:, 1]).sum() > 10
+    scheme = Scheme(two_processes.BATCH, learning_rate=1, warmup_updates=0)
+    batches = draw_batches(data, scheme, processes=2, seed=0)
+    masked = (data.lengths[batches] > tiny.LIMIT).sum(axis=-1)
+    assert (masked[..., 0] != masked[..., 1]).sum() > 10
 
 
 def test_two_processes_resume_with_the_same_bits_each_with_its_own_dropout(ranks):
     for two in ranks:
         (weights, losses), (again, losses_again), _ = two["resumed"]
-        assert losses == losses_again and all(torch.equal(value, again[name]) for name, value in weights.items())
+        assert losses == losses_again
+        assert all(torch.equal(value, again[name]) for name, value in weights.items())
     assert ranks[0]["resumed"][2] != ranks[1]["resumed"][2]
 
 
 def test_one_process_does_not_go_on_from_two(ranks, folder):
-    written = (folder / "half.pt").read_bytes()
-    with pytest.raises(ValueError) as refused:
-        two_processes.train("cosine", checkpoint=folder / "half.pt")
-    told = "half.pt was written with processes 2, this training has 1: start as many, or remove it to train from the"
-    assert told in str(refused.value) and "\n" not in str(refused.value)
-    assert (folder / "half.pt").read_bytes() == written
+    checkpoint = folder / "half"
+    written = {file.name: file.read_bytes() for file in checkpoint.iterdir()}
+    with pytest.raises(ValueError, match="half was written with processes 2, this training has 1"):
+        two_processes.train("cosine", checkpoint=checkpoint)
+    assert {file.name: file.read_bytes() for file in checkpoint.iterdir()} == written
 
 
 def test_processes_that_disagree_say_in_what(ranks):
     for two in ranks:
         teacher, documents, rate, checkpoint = two["messages"]
-        assert all(
-            told.startswith("the processes of this training have different data: ") for told in (teacher, documents)
-        )
-        assert rate == "the processes of this training have different learning_rate: 0.01, 0.02"
-        assert checkpoint == "the processes of this training have different updates in their checkpoint: 10, 0"
+        assert "have different data: " in teacher and "have different data: " in documents
+        assert "have different learning_rate: 0.01, 0.02" in rate
+        assert "have different updates in their checkpoint: 10, 0" in checkpoint

@@ -1,4 +1,4 @@
-"""Heads: a plain PyTorch loop as the reference, independence of neighbours to the bit, and bad input."""
+"""Heads: a plain PyTorch loop as the reference, independence of neighbours, and bad input."""
 
 from __future__ import annotations
 
@@ -24,64 +24,72 @@ def one_thread():
 
 
 def make_job(rows=75, dim=9, columns=2, classes=2, seed=0, data_seed=0):
-    """A job whose label is decided by a linear function of its input; the last 30 rows are the test split."""
+    """A job whose label is a linear function of its input; the last 30 rows are the test split."""
     random = np.random.default_rng(data_seed)
     features = random.standard_normal((40, dim)).astype(np.float32)
     inputs = random.integers(0, 40, (rows + 30, columns))
-    scores = features[inputs].reshape(len(inputs), -1) @ random.standard_normal((dim * columns, classes))
-    return Job(features, inputs, scores.argmax(1), np.arange(rows), np.arange(rows, rows + 30), seed)
+    scores = features[inputs].reshape(len(inputs), -1) @ random.standard_normal(
+        (dim * columns, classes)
+    )
+    return Job(
+        features, inputs, scores.argmax(1), np.arange(rows), np.arange(rows, rows + 30), seed
+    )
 
 
-def plain(
-    job: Job, classes, *, hidden, dropout, epochs, batch_size, learning_rate, weight_decay, label_smoothing, clip
-):
-    """The head from torch's own parts: layers, autograd, loss, clipping, AdamW, schedule; the same draws. Its
-    weights and predictions."""
+def plain(job, classes, **options):
+    """One head from torch's own parts, with the same random draws: its weights and predictions."""
+    settings = heads.Settings(classes, **options)
     generator = torch.Generator().manual_seed(job.seed)
-    features, inputs, labels = torch.tensor(job.features), torch.tensor(job.inputs), torch.tensor(job.labels)
-    width, train = features.shape[1] * inputs.shape[1], torch.tensor(job.train)
-    first, second = nn.Linear(width, hidden), nn.Linear(hidden, classes)
+    features, inputs = torch.tensor(job.features), torch.tensor(job.inputs)
+    labels, train = torch.tensor(job.labels), torch.tensor(job.train)
+    first = nn.Linear(features.shape[1] * inputs.shape[1], settings.hidden)
+    second = nn.Linear(settings.hidden, classes)
     for layer in (first, second):
         bound = 1 / math.sqrt(layer.in_features)
         for tensor in (layer.weight, layer.bias):
             nn.init.uniform_(tensor, -bound, bound, generator=generator)
     parameters = [*first.parameters(), *second.parameters()]
-    optimizer = torch.optim.AdamW(parameters, lr=learning_rate, weight_decay=weight_decay, fused=False)
-    steps = epochs * math.ceil(len(train) / batch_size)
+    optimizer = torch.optim.AdamW(
+        parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=False
+    )
+    size, dropout = settings.batch_size, settings.dropout
+    steps = settings.epochs * math.ceil(len(train) / size)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps, eta_min=0)
-    for _ in range(epochs):
+    criterion = nn.CrossEntropyLoss(label_smoothing=settings.label_smoothing)
+    for _ in range(settings.epochs):
         order = train[torch.randperm(len(train), generator=generator)]
-        kept = (torch.rand(hidden, len(train), generator=generator) >= dropout).T
-        for rows, keep in zip(order.split(batch_size), kept.split(batch_size), strict=True):
+        kept = (torch.rand(settings.hidden, len(train), generator=generator) >= dropout).T
+        for rows, keep in zip(order.split(size), kept.split(size), strict=True):
             activation = torch.relu(first(features[inputs[rows]].flatten(1))) * keep / (1 - dropout)
-            loss = nn.functional.cross_entropy(second(activation), labels[rows], label_smoothing=label_smoothing)
             optimizer.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(parameters, clip)
+            criterion(second(activation), labels[rows]).backward()
+            nn.utils.clip_grad_norm_(parameters, settings.clip)
             optimizer.step()
             scheduler.step()
     with torch.no_grad():
         test = features[inputs[torch.tensor(job.test)]].flatten(1)
         predictions = second(torch.relu(first(test))).argmax(1).numpy()
-    return [tensor.detach() for tensor in (first.weight, first.bias, second.weight, second.bias)], predictions
+    return [tensor.detach() for tensor in parameters], predictions
 
 
 def trained(job, classes=2, **settings):
     """The weights that a head alone is trained to."""
     with torch.no_grad():
-        return heads._train([heads._checked(job, 0, classes, {})], heads.Settings(classes, **settings))
+        return heads._train(
+            [heads._check_job(job, 0, classes, {})], heads.Settings(classes, **settings)
+        )
 
 
-SETTINGS = dict(
-    hidden=50,
-    dropout=0.5,
-    epochs=10,
-    batch_size=32,
-    learning_rate=1e-3,
-    weight_decay=0.1,
-    label_smoothing=0.1,
-    clip=1.0,
-)
+SETTINGS = {
+    "hidden": 50,
+    "dropout": 0.5,
+    "epochs": 10,
+    "batch_size": 32,
+    "learning_rate": 1e-3,
+    "weight_decay": 0.1,
+    "label_smoothing": 0.1,
+    "clip": 1.0,
+}
 
 
 @pytest.mark.parametrize(
@@ -109,7 +117,9 @@ def test_a_narrow_embedding_has_a_rate_and_epochs_of_its_own_and_a_wide_one_the_
     for dim, rate in ((9, 4e-3), (36, 1e-3), (72, 1e-3)):
         job = make_job(dim=dim)
         plainly = SETTINGS | {"learning_rate": rate}
-        assert all(map(torch.equal, trained(job, **SETTINGS, rate_width=36), trained(job, **plainly)))
+        assert all(
+            map(torch.equal, trained(job, **SETTINGS, rate_width=36), trained(job, **plainly))
+        )
         epochs = 5 if dim < 36 else SETTINGS["epochs"]
         own = trained(job, **SETTINGS, rate_width=36, narrow_epochs=5)
         assert all(map(torch.equal, own, trained(job, **plainly | {"epochs": epochs})))
@@ -117,17 +127,19 @@ def test_a_narrow_embedding_has_a_rate_and_epochs_of_its_own_and_a_wide_one_the_
 
 @pytest.mark.parametrize(("dim", "classes"), [(9, 2), (100, 2), (384, 11)])
 def test_a_head_is_the_same_bits_alone_and_among_any_neighbours(dim, classes):
-    """Odd sizes on purpose: widths, batches and class counts that fill no vector register. 100 and 384 are real ones.
+    """Odd sizes on purpose: most fill no vector register; widths of 100 and 384 are real ones.
 
-    It holds where MKL_CBWR is set, as every door does. Unset, MKL chooses its kernels by the place of a head's
-    matrices in memory too, so that padding a stack with dummies does not help.
+    It holds where MKL_CBWR is set, as every door does. Otherwise MKL chooses its kernels by the
+    place of a head's matrices in memory too, and padding a stack with dummies does not help.
     """
     assert os.environ.get("MKL_CBWR") in ("AUTO", "AVX2")
     jobs = [
-        make_job(seed=seed, data_seed=seed, rows=75 if seed % 3 else 53, dim=dim, classes=classes) for seed in range(23)
+        make_job(seed=seed, data_seed=seed, rows=75 if seed % 3 else 53, dim=dim, classes=classes)
+        for seed in range(23)
     ]
-    jobs[4] = replace(jobs[4], features=jobs[4].features * 1000)  # a neighbour whose gradient is clipped hard
-    data = [heads._checked(job, index, classes, {}) for index, job in enumerate(jobs)]
+    # A neighbour whose gradient is clipped hard.
+    jobs[4] = replace(jobs[4], features=jobs[4].features * 1000)
+    data = [heads._check_job(job, index, classes, {}) for index, job in enumerate(jobs)]
     settings = heads.Settings(classes=classes, **SETTINGS)
 
     def bits(chosen):
@@ -150,7 +162,10 @@ def test_a_head_is_the_same_bits_alone_and_among_any_neighbours(dim, classes):
 
 
 def test_results_come_in_the_order_of_the_jobs_whatever_their_groups():
-    jobs = [make_job(columns=1 + index % 2, rows=60 + index // 2, seed=index, data_seed=index) for index in range(6)]
+    jobs = [
+        make_job(columns=1 + index % 2, rows=60 + index // 2, seed=index, data_seed=index)
+        for index in range(6)
+    ]
     for job, result in zip(jobs, train_heads(jobs, classes=2, **SETTINGS), strict=True):
         _, predictions = plain(job, 2, **SETTINGS)
         np.testing.assert_array_equal(result.predictions, predictions)
@@ -159,7 +174,7 @@ def test_results_come_in_the_order_of_the_jobs_whatever_their_groups():
 
 def test_seed_decides_the_head_and_repeats():
     job = make_job()
-    data = [heads._checked(replace(job, seed=seed), 0, 2, {}) for seed in (0, 0, 1)]
+    data = [heads._check_job(replace(job, seed=seed), 0, 2, {}) for seed in (0, 0, 1)]
     with torch.no_grad():
         w1, *_ = heads._train(data, heads.Settings(classes=2, **SETTINGS))
     assert torch.equal(w1[0], w1[1])
@@ -170,7 +185,9 @@ def test_learns_what_can_be_learnt_and_nothing_else():
     job = make_job(rows=600, dim=16)
     random = np.random.default_rng(1)
     shuffled = replace(job, labels=random.permutation(job.labels))
-    learnt, chance = train_heads([job, shuffled], classes=2, **(SETTINGS | {"epochs": 30, "learning_rate": 5e-3}))
+    learnt, chance = train_heads(
+        [job, shuffled], classes=2, **(SETTINGS | {"epochs": 30, "learning_rate": 5e-3})
+    )
     assert learnt.accuracy >= 0.8
     assert chance.accuracy <= 0.75
 
@@ -188,7 +205,9 @@ def test_standardized_features_make_scale_and_offset_of_an_embedding_irrelevant(
 
 def test_unit_norm_makes_the_length_of_an_embedding_irrelevant():
     job = make_job(rows=300)
-    longer = replace(job, features=job.features * np.linspace(0.01, 100, 40, dtype=np.float32)[:, None])
+    longer = replace(
+        job, features=job.features * np.linspace(0.01, 100, 40, dtype=np.float32)[:, None]
+    )
     first, second = train_heads([job, longer], classes=2, features="unit norm", **SETTINGS)
     np.testing.assert_array_equal(first.predictions, second.predictions)
 
@@ -199,13 +218,19 @@ def test_standardized_by_the_texts_of_the_training_items_alone():
     tested = np.setdiff1d(job.inputs[job.test], job.inputs[job.train])
     assert tested.size == 0
     seen = np.unique(job.inputs[job.train])
-    by_hand = replace(job, features=(job.features - job.features[seen].mean(0)) / job.features[seen].std(0))
-    outlier = np.concatenate([by_hand.features, np.full((1, 9), 1e6, np.float32)])  # a text that only a test item has
+    by_hand = replace(
+        job, features=(job.features - job.features[seen].mean(0)) / job.features[seen].std(0)
+    )
+    # A text that only a test item has.
+    outlier = np.concatenate([by_hand.features, np.full((1, 9), 1e6, np.float32)])
     inputs = np.concatenate([job.inputs, [[40, 40]]])
-    far = Job(outlier, inputs, np.append(job.labels, 0), job.train, np.append(job.test, 105), job.seed)
+    far = Job(
+        outlier, inputs, np.append(job.labels, 0), job.train, np.append(job.test, 105), job.seed
+    )
     expected = train_heads([by_hand], classes=2, **SETTINGS)[0].predictions
     ours, with_outlier = (
-        train_heads([one], classes=2, features="standardized", **SETTINGS)[0].predictions for one in (job, far)
+        train_heads([one], classes=2, features="standardized", **SETTINGS)[0].predictions
+        for one in (job, far)
     )
     np.testing.assert_array_equal(ours, expected)
     np.testing.assert_array_equal(with_outlier[:-1], expected)
@@ -215,7 +240,8 @@ def test_a_feature_that_never_changes_in_training_is_no_infinity():
     job = make_job()
     features = job.features.copy()
     features[:, 3] = 0.1
-    train_heads([replace(job, features=features)], classes=2, features="standardized", **SETTINGS)  # or it raises
+    job = replace(job, features=features)
+    train_heads([job], classes=2, features="standardized", **SETTINGS)  # or it raises
 
 
 def test_each_fold_is_standardized_by_its_own_training_items():
@@ -229,7 +255,7 @@ def test_each_fold_is_standardized_by_its_own_training_items():
 
 def test_jobs_of_one_model_share_its_embeddings():
     job, seen = make_job(), {}
-    folds = [heads._checked(replace(job, seed=seed), seed, 2, seen) for seed in range(3)]
+    folds = [heads._check_job(replace(job, seed=seed), seed, 2, seen) for seed in range(3)]
     assert {fold.features.data_ptr() for fold in folds} == {job.features.ctypes.data}
     assert len(seen) == 1
 
@@ -257,12 +283,21 @@ def spoilt(value):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        (spoilt(np.nan), r"job 1 \(cosine\): NaN or infinity in 1 of 40 embeddings, first in row 7"),
+        (
+            spoilt(np.nan),
+            r"job 1 \(cosine\): NaN or infinity in 1 of 40 embeddings, first in row 7",
+        ),
         ({"features": np.zeros((40, 9), int)}, r"job 1 \(cosine\): features must be"),
         ({"labels": np.full(105, 2)}, r"job 1 \(cosine\): labels must lie in 0 .. 1, got 2"),
         ({"labels": np.full(105, 0.0)}, r"job 1 \(cosine\): labels must be integers"),
-        ({"labels": np.zeros(104, int)}, r"job 1 \(cosine\): expected inputs .* \(105, 2\) and \(104,\)"),
-        ({"inputs": np.full((105, 2), 40)}, r"job 1 \(cosine\): inputs must lie in 0 .. 39, got 40"),
+        (
+            {"labels": np.zeros(104, int)},
+            r"job 1 \(cosine\): expected inputs .* \(105, 2\) and \(104,\)",
+        ),
+        (
+            {"inputs": np.full((105, 2), 40)},
+            r"job 1 \(cosine\): inputs must lie in 0 .. 39, got 40",
+        ),
         ({"train": np.array([], int)}, r"job 1 \(cosine\): train must be a non-empty"),
         ({"test": np.array([-1])}, r"job 1 \(cosine\): test must lie in 0 .. 104, got -1"),
     ],

@@ -1,4 +1,4 @@
-"""Metrics: by hand, against scikit-learn or an independent solver, ties, missing targets, bad input."""
+"""Metrics: by hand, against independent solvers, ties, missing targets, bad input."""
 
 import math
 import warnings
@@ -17,7 +17,7 @@ def draw(seed, *shape):
     return np.random.default_rng(seed).normal(size=shape)
 
 
-# normalised accuracy ------------------------------------------------------------------------------------------------
+# Normalised accuracy
 
 
 FRAME = pd.DataFrame(
@@ -48,7 +48,11 @@ def test_normalized_accuracy_reproduces_the_published_means_of_figure_4_2():
         "cosine": ([0.6268, 0.7857, 0.8688, 0.5928, 0.8793, 0.707703], 0.9503245),
     }
     frame = pd.DataFrame(
-        [(model, t, a) for model, (values, _) in published.items() for t, a in zip(tasks, values, strict=True)],
+        [
+            (model, t, a)
+            for model, (values, _) in published.items()
+            for t, a in zip(tasks, values, strict=True)
+        ],
         columns=["model", "task", "accuracy"],
     )
     means = metrics.normalized_accuracy(frame).groupby("model")["normalized"].mean()
@@ -67,7 +71,11 @@ def test_normalized_accuracy_depends_on_the_pool():
     ("frame", "best", "message"),
     [
         (FRAME.drop(columns="task"), None, "'task' is not in.*model.*accuracy"),
-        (FRAME.assign(accuracy=[0.8, float("nan"), 0.3, 0.5, 0.4]), None, "nan for model 'b', task 'IMDB'"),
+        (
+            FRAME.assign(accuracy=[0.8, float("nan"), 0.3, 0.5, 0.4]),
+            None,
+            "nan for model 'b', task 'IMDB'",
+        ),
         (FRAME.assign(accuracy=-1.0), None, "-1.0"),
         (FRAME.assign(accuracy=0.0), None, "no best accuracy above 0 for task 'IMDB'"),
         (FRAME, {"IMDB": 0.8}, "no best accuracy above 0 for task 'PAN'"),
@@ -78,27 +86,35 @@ def test_normalized_accuracy_errors(frame, best, message):
         metrics.normalized_accuracy(frame, best=best)
 
 
-# retrieval ----------------------------------------------------------------------------------------------------------
+# Retrieval
 
 
 def test_average_precision_by_hand():
     # Relevant at ranks 1 and 3: (1/1 + 2/3) / 2.
-    assert metrics.average_precision(["a", "c"], ["a", "b", "c", "d"]) == pytest.approx((1 + 2 / 3) / 2)
+    value = metrics.average_precision(["a", "c"], ["a", "b", "c", "d"])
+    assert value == pytest.approx((1 + 2 / 3) / 2)
     assert metrics.average_precision({"d"}, list("abcd")) == pytest.approx(1 / 4)
-    assert metrics.average_precision({"a": 1, "b": 1}, list("abcd")) == 1.0  # the published gold lists are such dicts
+    # The published gold lists are such dicts.
+    assert metrics.average_precision({"a": 1, "b": 1}, list("abcd")) == 1.0
 
 
 def test_average_precision_whole_ordering_counts_missing_targets():
     # "z" is never found: (1/1 + 2/3 + 0) / 3.
-    assert metrics.average_precision(["a", "c", "z"], list("abcd")) == pytest.approx((1 + 2 / 3) / 3)
+    assert metrics.average_precision(["a", "c", "z"], list("abcd")) == pytest.approx(
+        (1 + 2 / 3) / 3
+    )
     assert metrics.average_precision(["z"], list("abcd")) == 0.0
 
 
 def test_average_precision_top_drops_what_lies_below():
-    # Relevant at ranks 1, 3 and 4; the first two count with top=3, "d" and "z" leave numerator and denominator.
-    assert metrics.average_precision(["a", "c", "d", "z"], list("abcd"), top=3) == pytest.approx((1 + 2 / 3) / 2)
+    # Relevant at ranks 1, 3 and 4; with top=3 "d" and "z" leave numerator and denominator.
+    assert metrics.average_precision(["a", "c", "d", "z"], list("abcd"), top=3) == pytest.approx(
+        (1 + 2 / 3) / 2
+    )
     assert metrics.average_precision(["d"], list("abcd"), top=3) == 0.0
-    assert metrics.average_precision(["a", "d"], list("abcd"), top=1000) == pytest.approx((1 + 2 / 4) / 2)
+    assert metrics.average_precision(["a", "d"], list("abcd"), top=1000) == pytest.approx(
+        (1 + 2 / 4) / 2
+    )
 
 
 def test_average_precision_equals_scikit_learn():
@@ -108,7 +124,9 @@ def test_average_precision_equals_scikit_learn():
         relevant[0] = True
         ranking = np.argsort(-scores)
         expected = average_precision_score(relevant, scores)
-        assert metrics.average_precision(np.flatnonzero(relevant), ranking) == pytest.approx(expected, rel=1e-12)
+        assert metrics.average_precision(np.flatnonzero(relevant), ranking) == pytest.approx(
+            expected, rel=1e-12
+        )
 
 
 def test_reciprocal_rank():
@@ -137,7 +155,10 @@ def test_retrieval_errors(relevant, ranking, top, message):
 def test_rank_by_hand():
     embeddings = np.array([[1, 0], [0, 3], [2, 1], [-1, 0.1]], dtype=np.float32)
     # Cosines to (1, 0): 0, 2/sqrt(5), about -1. To (0, 3): 0, 1/sqrt(5), about .1.
-    assert metrics.rank(embeddings, list("pqrs"), ["p", "q"]) == {"p": list("rqs"), "q": list("rsp")}
+    assert metrics.rank(embeddings, list("pqrs"), ["p", "q"]) == {
+        "p": list("rqs"),
+        "q": list("rsp"),
+    }
     assert metrics.rank(torch.tensor(embeddings), list("pqrs"), ["p"]) == {"p": list("rqs")}
 
 
@@ -154,9 +175,10 @@ def test_ties_keep_the_order_of_the_candidates():
 
 
 def test_average_precision_with_ties_equals_a_reference():
-    """Ties in candidate order, written out: rank of an item = 1 + nearer ones + equally near ones listed earlier."""
+    """The rank of an item is 1 + nearer ones + equally near ones that are listed earlier."""
     rng = np.random.default_rng(3)
-    embeddings = rng.integers(-1, 2, size=(40, 3)).astype(float)  # 26 directions and the zero vector: many ties
+    # 26 directions and the zero vector: many ties.
+    embeddings = rng.integers(-1, 2, size=(40, 3)).astype(float)
     relevant = [i for i in range(1, 40) if rng.random() < 0.3] + [99]  # 99 has no embedding
 
     def cosine(i):
@@ -194,16 +216,18 @@ def test_rank_errors(embeddings, ids, sources, message):
         metrics.rank(embeddings, list(ids), sources)
 
 
-# cca ----------------------------------------------------------------------------------------------------------------
+# Canonical correlation
 
 
 def related(rows=60, dim1=5, dim2=4):
     shared = draw(0, rows, 3)
-    return shared @ draw(1, 3, dim1) + draw(2, rows, dim1), shared @ draw(3, 3, dim2) + 2 * draw(4, rows, dim2)
+    return shared @ draw(1, 3, dim1) + draw(2, rows, dim1), shared @ draw(3, 3, dim2) + 2 * draw(
+        4, rows, dim2
+    )
 
 
 def by_generalised_eigenvalues(x, y):
-    """Canonical correlations as the positive eigenvalues of the block problem, by scipy: no SVD, no QR."""
+    """Canonical correlations as the positive eigenvalues of the block problem, by scipy."""
     covariance = np.cov(x.T, y.T)
     d = x.shape[1]
     within = covariance.copy()
@@ -213,7 +237,7 @@ def by_generalised_eigenvalues(x, y):
 
 def test_cca_by_hand():
     x, y = np.array([[0.0], [1], [2], [3]]), np.array([[1.0], [0], [3], [4]])
-    # One dimension each: |Pearson correlation|. Centred: x -1.5 -.5 .5 1.5, y -1 -2 1 2; 6 / sqrt(5 * 10).
+    # One dimension each: |Pearson|. Centred: x -1.5 -.5 .5 1.5, y -1 -2 1 2; 6 / sqrt(5 * 10).
     assert metrics.cca(x, y) == pytest.approx(6 / math.sqrt(50))
     assert metrics.cca(x, -y) == pytest.approx(6 / math.sqrt(50))
 
@@ -232,8 +256,12 @@ def test_cca_equals_an_eigenvalue_solver():
 def test_cca_takes_arrays_and_tensors_of_any_precision():
     x, y = related()
     expected = metrics.cca(x, y)
-    assert metrics.cca(torch.tensor(x, requires_grad=True), torch.tensor(y)) == pytest.approx(expected, rel=1e-12)
-    assert metrics.cca(x.astype(np.float32), torch.tensor(y).float()) == pytest.approx(expected, rel=1e-5)
+    assert metrics.cca(torch.tensor(x, requires_grad=True), torch.tensor(y)) == pytest.approx(
+        expected, rel=1e-12
+    )
+    assert metrics.cca(x.astype(np.float32), torch.tensor(y).float()) == pytest.approx(
+        expected, rel=1e-5
+    )
     assert metrics.cca(torch.tensor(x).bfloat16(), y) == pytest.approx(expected, rel=0.02)
 
 
@@ -241,7 +269,8 @@ def test_cca_invariances():
     x, y = related()
     expected = metrics.cca(x, y)
     assert metrics.cca(y, x) == pytest.approx(expected)
-    assert metrics.cca(x @ draw(9, 5, 5) + 100, y * [1e-3, 1, 1e3, 7]) == pytest.approx(expected)  # affine maps
+    mapped = metrics.cca(x @ draw(9, 5, 5) + 100, y * [1e-3, 1, 1e3, 7])
+    assert mapped == pytest.approx(expected)
     assert metrics.cca(x, x @ draw(9, 5, 5)) == pytest.approx(5)
 
 
@@ -249,7 +278,8 @@ def test_cca_invariances():
 def test_cca_of_rank_deficient_inputs_counts_each_direction_once(dtype):
     x, y = (z.astype(dtype) for z in related())
     constant = np.full((60, 1), 0.1, dtype)
-    mixed = np.concatenate([x, x @ draw(9, 5, 3).astype(dtype), constant], axis=1)  # 9 columns of rank 5
+    # 9 columns of rank 5.
+    mixed = np.concatenate([x, x @ draw(9, 5, 3).astype(dtype), constant], axis=1)
     assert metrics.cca(mixed, y) == pytest.approx(metrics.cca(x, y), rel=1e-5)
     assert metrics.cca(mixed, y, k=4) == pytest.approx(metrics.cca(x, y), rel=1e-5)
     assert metrics.cca(constant, y) == 0.0
@@ -261,7 +291,9 @@ def test_cca_of_independent_data_is_small():
 
 
 def test_cca_warns_where_correlations_are_one_for_any_data():
-    with pytest.warns(UserWarning, match=r"\(8, 6\) and \(8, 5\): 4 correlations are 1 for any data"):
+    with pytest.warns(
+        UserWarning, match=r"\(8, 6\) and \(8, 5\): 4 correlations are 1 for any data"
+    ):
         value = metrics.cca(draw(0, 8, 6), draw(1, 8, 5))  # 6 + 5 - 7 = 4
     assert 4 <= value <= 5
     with pytest.warns(UserWarning, match="5 correlations are 1"):

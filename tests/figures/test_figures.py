@@ -1,5 +1,6 @@
 """Figures: the frame beside the published values, what is drawn, and bytes that repeat."""
 
+import itertools
 import re
 import subprocess
 import sys
@@ -13,19 +14,36 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 
 from lib import figures, published
-from lib.config import paths, profiles, roles
+from lib.config import paths, roles
 from lib.figures import block_diagrams, boxplots
 from lib.figures.style import csv_bytes, squeeze
 from lib.published import figure_models
-from lib.store import provenance
 
-BOXPLOTS = ["fig4_2", "fig4_3", "fig4_5", "fig4_7", "fig4_8", "fig4_9", "fig4_10", "fig4_11", "fig4_12", "fig5_3"]
+BOXPLOTS = [
+    "fig4_2",
+    "fig4_3",
+    "fig4_5",
+    "fig4_7",
+    "fig4_8",
+    "fig4_9",
+    "fig4_10",
+    "fig4_11",
+    "fig4_12",
+    "fig5_3",
+]
 
 
 def records_of(models: dict[str, float], seeds: int = 1) -> pd.DataFrame:
     """One accuracy for all six tasks of a model; seed s adds 0.01 * s."""
     rows = [
-        {"model": model, "task": task, "metric": "accuracy", "seed": seed, "value": value + 0.01 * seed, "seconds": 2.0}
+        {
+            "model": model,
+            "task": task,
+            "metric": "accuracy",
+            "seed": seed,
+            "value": value + 0.01 * seed,
+            "seconds": 2.0,
+        }
         for model, value in models.items()
         for task in roles.CLASSIFICATION
         for seed in range(seeds)
@@ -34,14 +52,16 @@ def records_of(models: dict[str, float], seeds: int = 1) -> pd.DataFrame:
 
 
 def all_models(label: str) -> pd.DataFrame:
-    """Records of every model of a figure: the published accuracies, a little worse for the later rows."""
+    """Records of every model of a figure: the published accuracies, a little worse for the later
+    rows."""
     frame = published.load(label)
     value = frame["accuracy"] * (1 - 0.002 * frame["row"] % 0.01)
     return frame.assign(model=frame["identity"], metric="accuracy", seed=0, value=value)
 
 
 def test_the_style_puts_back_what_it_set_and_nothing_else():
-    """The first pyplot figure of a kernel makes it interactive; undone at the end of `with`, no later one is shown."""
+    """The first pyplot figure of a kernel makes it interactive; undone at the end of `with`, no
+    later one is shown."""
     before = dict(plt.rcParams)
     try:
         plt.rcParams["interactive"] = False
@@ -61,9 +81,8 @@ def close_figures():
 
 
 @pytest.fixture
-def profile(tmp_path, monkeypatch):
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
-    return profiles.load("smoke", seeds=[5])
+def folder(tmp_path):
+    return tmp_path / "figures"
 
 
 def boxes_of(axis) -> list[PathPatch]:
@@ -90,23 +109,31 @@ class TestBoxplotFrame:
         assert cosine["seeds"].tolist() == [3] * 6 and frame["seeds"].tolist()[:6] == [1] * 6
         assert frame["normalized"].tolist() == pytest.approx([0.5] * 6 + [1.0] * 6)
         assert frame["band"].tolist() == [0.02] * 12
-        # Published values stay those of the whole published figure: SBERT leads ARXIV there, with .7628.
+        # Published values stay those of the whole published figure: SBERT leads ARXIV there, with
+        # .7628.
         arxiv = cosine.iloc[0]
         assert arxiv["published"] == pytest.approx(0.6268)
         assert arxiv["published_normalized"] == pytest.approx(0.6268 / 0.7628)
 
     def test_names_are_those_printed_in_the_figure(self):
         for label, printed in (("fig4_2", "cosine"), ("fig4_8", "only-structural;cosine")):
-            frame = figures.boxplot_frame(label, records_of({"cosine": 0.7, "SBERT": 0.6}), band=None)
+            frame = figures.boxplot_frame(
+                label, records_of({"cosine": 0.7, "SBERT": 0.6}), band=None
+            )
             assert frame["model"].unique().tolist() == ["SBERT", printed]
             assert frame["band"].isna().all()
 
     def test_no_weighting_is_another_student_in_each_figure(self):
-        students = {label: figure_models.printed(label)["no-weighting"] for label in ("fig4_10", "fig4_11")}
+        students = {
+            label: figure_models.printed(label)["no-weighting"] for label in ("fig4_10", "fig4_11")
+        }
         frame = figures.boxplot_frame("fig4_10", records_of({students["fig4_10"]: 0.7}), band=None)
         assert frame["model"].unique().tolist() == ["no-weighting"]
         other = figures.boxplot_frame("fig4_10", records_of({students["fig4_11"]: 0.7}), band=None)
-        assert other["model"].unique().tolist() == [students["fig4_11"]] and other["published"].isna().all()
+        assert (
+            other["model"].unique().tolist() == [students["fig4_11"]]
+            and other["published"].isna().all()
+        )
 
     def test_whole_figure_keeps_every_model_and_the_published_numbers(self):
         for label in BOXPLOTS:
@@ -127,16 +154,22 @@ class TestBoxplotFrame:
                 and frame["task"].tolist() == theirs["task"].tolist()
             )
             for column in ("normalized", "published_normalized"):
-                assert frame[column].to_numpy() == pytest.approx(theirs["normalized"].to_numpy(), abs=1e-12)
+                assert frame[column].to_numpy() == pytest.approx(
+                    theirs["normalized"].to_numpy(), abs=1e-12
+                )
 
     def test_rounds_of_figure_5_3_stay_together(self):
         records = records_of({"DM;1k": 0.9, "SBERT;1k": 0.5, "DM;10k": 0.4, "DM;all": 0.3})
         frame = figures.boxplot_frame("fig5_3", records, band=None)
         assert frame["model"].unique().tolist() == ["SBERT;1k", "DM;1k", "DM;10k", "DM;all"]
-        assert frame.set_index(["model", "task"]).loc[("DM;all", "OC"), "normalized"] == pytest.approx(0.3 / 0.9)
+        assert frame.set_index(["model", "task"]).loc[
+            ("DM;all", "OC"), "normalized"
+        ] == pytest.approx(0.3 / 0.9)
 
     def test_appendix_figure_has_no_published_values(self):
-        frame = figures.boxplot_frame("figA_1", records_of({"cosine;100d;S:768;C:768;mse": 0.7}), band=None)
+        frame = figures.boxplot_frame(
+            "figA_1", records_of({"cosine;100d;S:768;C:768;mse": 0.7}), band=None
+        )
         assert frame["published"].isna().all() and len(frame) == 6
         assert len(figures.boxplot(frame, "figA_1").axes) == 1
 
@@ -144,34 +177,62 @@ class TestBoxplotFrame:
         """Beside the published models, under its identity, in a figure that is one row higher."""
         for label in BOXPLOTS:
             own = "own model;all" if label == "fig5_3" else "own model"
-            data = figures.boxplot_frame(label, pd.concat([all_models(label), records_of({own: 0.99})]), band=0.01)
+            data = figures.boxplot_frame(
+                label, pd.concat([all_models(label), records_of({own: 0.99})]), band=0.01
+            )
             rows = data[data["model"] == own]
-            assert rows[["published", "published_normalized"]].isna().all(axis=None) and len(rows) == 6
+            assert (
+                rows[["published", "published_normalized"]].isna().all(axis=None) and len(rows) == 6
+            )
             figure = figures.boxplot(data, label)
             assert own in [text.get_text() for text in figure.axes[0].get_yticklabels()]
-            assert figure.axes[0].get_yticklabels()[0].get_text() == own, "what the thesis does not have comes first"
-            drawn = [box for box in boxes_of(figure.axes[1]) if np.isfinite(box.get_path().vertices).all()]
-            assert len(drawn) == len(figure_models.printed(label)) and np.isfinite(figure.axes[1].get_xlim()).all()
-            assert figure.get_size_inches()[1] > figures.SIZES[label][1], label
+            assert figure.axes[0].get_yticklabels()[0].get_text() == own, (
+                "what the thesis does not have comes first"
+            )
+            drawn = [
+                box
+                for box in boxes_of(figure.axes[1])
+                if np.isfinite(box.get_path().vertices).all()
+            ]
+            assert (
+                len(drawn) == len(figure_models.printed(label))
+                and np.isfinite(figure.axes[1].get_xlim()).all()
+            )
+            assert figure.get_size_inches()[1] > figures.settings()["sizes"][label][1], label
             plt.close(figure)
 
     @pytest.mark.parametrize("tasks", [["minutes"], ["zebra", "PAN", "minutes", "ARXIV"]])
     def test_tasks_of_any_name_and_number(self, tasks):
         records = pd.concat([records_of({"cosine": 0.7}), records_of({"SBERT": 0.6})])
         names = dict(zip(roles.CLASSIFICATION, tasks, strict=False))
-        data = figures.boxplot_frame("fig4_2", records[records["task"].isin(names)].replace({"task": names}), band=0.01)
-        expected = [task for task in ("ARXIV", "PAN") if task in tasks] + sorted({*tasks} - {"ARXIV", "PAN"})
+        data = figures.boxplot_frame(
+            "fig4_2", records[records["task"].isin(names)].replace({"task": names}), band=0.01
+        )
+        expected = [task for task in ("ARXIV", "PAN") if task in tasks] + sorted(
+            {*tasks} - {"ARXIV", "PAN"}
+        )
         assert data["task"].tolist() == expected * 2
-        assert data["published"].notna().tolist() == [task in ("ARXIV", "PAN") for task in data["task"]]
+        assert data["published"].notna().tolist() == [
+            task in ("ARXIV", "PAN") for task in data["task"]
+        ]
         assert len(figures.boxplot(data, "fig4_2").axes) == (2 if "PAN" in tasks else 1)
 
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (lambda f: pd.concat([f, f]), "two records for {'model': 'cosine', 'task': 'ARXIV', 'seed': 0}"),
-            (lambda f: f.assign(value=np.nan), "'cosine', seed 0, on AAN has nan: expected an accuracy from 0 to 1"),
-            (lambda f: f.assign(value=63.0), "expected an accuracy from 0 to 1"),
-            (lambda f: pd.concat([f, f.iloc[:3].assign(model="MSE")]), "'MSE', seed 0, on AAN has nan"),
+            (
+                lambda f: pd.concat([f, f]),
+                "two records for {'model': 'cosine', 'task': 'ARXIV', 'seed': 0}",
+            ),
+            (
+                lambda f: f.assign(value=np.nan),
+                "'cosine', seed 0, on AAN has nan: expected 0 to 1",
+            ),
+            (lambda f: f.assign(value=63.0), "has 63.0: expected 0 to 1"),
+            (
+                lambda f: pd.concat([f, f.iloc[:3].assign(model="MSE")]),
+                "'MSE', seed 0, on AAN has nan",
+            ),
             (
                 lambda f: f.assign(value=np.where(f["task"] == "OC", np.nan, f["value"])),
                 "'cosine', seed 0, on OC has nan",
@@ -190,29 +251,42 @@ class TestBoxplotFrame:
 
 class TestBoxplot:
     def test_rows_means_and_band(self):
-        records = pd.concat([records_of({"MSE": 0.4, "SBERT": 0.6}), records_of({"cosine": 0.79}, seeds=3)])
+        records = pd.concat(
+            [records_of({"MSE": 0.4, "SBERT": 0.6}), records_of({"cosine": 0.79}, seeds=3)]
+        )
         records["collapsed"] = records["model"] == "MSE"
         data = figures.boxplot_frame("fig4_2", records, band=0.02)
         figure = figures.boxplot(data, "fig4_2")
         ours, theirs = figure.axes
-        assert [text.get_text() for text in ours.get_yticklabels()] == ["MSE †", "SBERT", "cosine ×3"]
+        assert [text.get_text() for text in ours.get_yticklabels()] == [
+            "MSE †",
+            "SBERT",
+            "cosine ×3",
+        ]
         bottom, top = ours.get_ylim()
         assert bottom > top  # row 0 is at the top
         assert means_of(ours) == pytest.approx([0.5, 0.75, 1.0])
         means = published.load("fig4_2").groupby("model")["mean"].first()
-        assert means_of(theirs) == pytest.approx(means[["MSE", "SBERT", "cosine"]].to_list(), abs=1e-6)
+        assert means_of(theirs) == pytest.approx(
+            means[["MSE", "SBERT", "cosine"]].to_list(), abs=1e-6
+        )
         strip = next(patch for patch in ours.patches if "seed noise" in str(patch.get_label()))
-        assert strip.get_extents().transformed(ours.transData.inverted()).intervalx == pytest.approx([0.98, 1.02])
+        assert strip.get_extents().transformed(
+            ours.transData.inverted()
+        ).intervalx == pytest.approx([0.98, 1.02])
         title = figure.legends[0].get_title().get_text().split("\n")
         assert title[0] == "rows as published, their best at the bottom"
         assert title[1] == "1 seed unless marked ×3; †: collapsed, all embeddings point one way"
 
     @pytest.mark.parametrize("label", BOXPLOTS)
     def test_the_published_boxes_are_those_of_the_thesis(self, label):
-        """Beside ours, on the same rows: whatever we have, their edges and means are the recovered ones."""
+        """Beside ours, on the same rows: whatever we have, their edges and means are the recovered
+        ones."""
         data = figures.boxplot_frame(label, all_models(label).assign(value=0.5), band=0.01)
         ours, theirs = figures.boxplot(data, label).axes
-        drawn = pd.read_csv(published.FOLDER / "boxplots.csv", keep_default_na=False).query("label == @label")
+        drawn = pd.read_csv(published.FOLDER / "boxplots.csv", keep_default_na=False).query(
+            "label == @label"
+        )
         drawn = drawn.sort_values("row").reset_index(drop=True)
         assert means_of(theirs) == pytest.approx(drawn["mean"].to_list(), abs=1e-5)
         for box, row in zip(boxes_of(theirs), drawn.itertuples(), strict=True):
@@ -220,34 +294,48 @@ class TestBoxplot:
             assert edges[:, 0].min() == pytest.approx(row.q1, abs=1e-5)
             assert edges[:, 0].max() == pytest.approx(row.q3, abs=1e-5)
             assert edges[:, 1].mean().round() == row.Index
-        first, second = (boxes[0].get_path().vertices[:, 1] for boxes in (boxes_of(ours), boxes_of(theirs)))
+        first, second = (
+            boxes[0].get_path().vertices[:, 1] for boxes in (boxes_of(ours), boxes_of(theirs))
+        )
         assert first == pytest.approx(second), "same rows, same width"
         assert ours.get_position().width == pytest.approx(theirs.get_position().width, rel=0.05)
 
     def test_the_order_of_rows_is_the_published_one_or_ours(self):
-        data = figures.boxplot_frame("fig4_2", records_of({"MSE": 0.8, "SBERT": 0.6, "cosine": 0.4}), band=None)
+        data = figures.boxplot_frame(
+            "fig4_2", records_of({"MSE": 0.8, "SBERT": 0.6, "cosine": 0.4}), band=None
+        )
         rows = {}
         for order in ("published", "ours"):
             figure = figures.boxplot(data, "fig4_2", order=order)
             rows[order] = [text.get_text() for text in figure.axes[0].get_yticklabels()]
-            assert means_of(figure.axes[0]) == pytest.approx([1, 0.75, 0.5] if order == "published" else [0.5, 0.75, 1])
+            assert means_of(figure.axes[0]) == pytest.approx(
+                [1, 0.75, 0.5] if order == "published" else [0.5, 0.75, 1]
+            )
         assert rows == {"published": ["MSE", "SBERT", "cosine"], "ours": ["cosine", "SBERT", "MSE"]}
         assert figure.legends[0].get_title().get_text().startswith("best row at the bottom\n")
 
     def test_a_few_low_values_do_not_take_the_axis(self):
-        """Where most lie, they have four fifths of it; what is on another scale is marked, in order, and has ticks."""
-        records = records_of({"MSE": 0.9, "cosine": 0.95, "Longformer": 0.92, "SBERT": 0.94, "own": 0.2})
+        """Where most lie, they have four fifths of it; what is on another scale is marked, in
+        order, and has ticks."""
+        records = records_of(
+            {"MSE": 0.9, "cosine": 0.95, "Longformer": 0.92, "SBERT": 0.94, "own": 0.2}
+        )
         figure = figures.boxplot(figures.boxplot_frame("fig4_2", records, band=None), "fig4_2")
         figure.draw_without_rendering()
         ours, theirs = figure.axes
-        places = {x: ours.transAxes.inverted().transform(ours.transData.transform((x, 0)))[0] for x in (0.2, 0.9, 1)}
+        places = {
+            x: ours.transAxes.inverted().transform(ours.transData.transform((x, 0)))[0]
+            for x in (0.2, 0.9, 1)
+        }
         assert 0 < places[0.2] < 0.25 and places[0.9] < 0.6 < places[1] < 1
-        assert ours.get_xticks()[0] == pytest.approx(0.3) and ours.get_xticks()[-1] == pytest.approx(1)
+        assert ours.get_xticks()[0] == pytest.approx(0.3) and ours.get_xticks()[
+            -1
+        ] == pytest.approx(1)
         assert "smaller scale" in [text.get_text() for text in figure.legends[0].get_texts()]
         assert theirs.get_xscale() == "linear", "each column has an axis of its own"
 
     def test_categories_stay_apart_in_grey(self):
-        fills = boxplots.LOOK["fills"]
+        fills = figures.settings()["fills"]
         for name in ("others", "weightings"):
             colors = [*fills[name], *fills["fixed"].values()]
             lightness = sorted(np.dot(to_rgb(color), (0.299, 0.587, 0.114)) for color in colors)
@@ -263,33 +351,49 @@ class TestBoxplot:
         assert len(set(names)) == 18 and "→ with a ReLU" in figure.legends[0].get_title().get_text()
 
     @pytest.mark.parametrize("models", [["cosine"], ["cosine", "max-margin;cosine;γ=0.5"]])
-    def test_few_rows_of_a_filtered_run(self, models, profile):
+    def test_few_rows_of_a_filtered_run(self, models, folder):
         data = figures.boxplot_frame("fig4_3", records_of(dict.fromkeys(models, 0.5)), band=0.01)
         figure = figures.boxplot(data, "fig4_3")
         assert figure.get_size_inches()[0] == 8 and figure.get_size_inches()[1] < 3
-        figures.save(figure, "fig4_3", data, profile=profile)
+        figures.save(figure, "fig4_3", data, folder)
 
     @pytest.mark.parametrize("chance", [0.2, 0.5, None])
     def test_chance_is_marked_in_both_columns(self, chance):
-        """Ours from the records, the published one from the number of classes, normalised as accuracies are."""
+        """Ours from the records, the published one from the number of classes, normalised as
+        accuracies are."""
         records = records_of({"MSE": 0.4, "cosine": 0.8})
         records = records if chance is None else records.assign(chance=chance)
         data = figures.boxplot_frame("fig4_2", records, band=None)
         assert data["chance"].isna().all() if chance is None else (data["chance"] == chance).all()
         figure = figures.boxplot(data, "fig4_2")
-        drawn = [[x.get_xdata()[0] for x in axis.get_lines() if x.get_linestyle() == "--"] for axis in figure.axes]
+        drawn = [
+            [x.get_xdata()[0] for x in axis.get_lines() if x.get_linestyle() == "--"]
+            for axis in figure.axes
+        ]
         best = published.load("fig4_2").groupby("task")["accuracy"].max()
-        theirs = np.mean([(1 / 11 if task == "ARXIV" else 1 / 2) / value for task, value in best.items()])
-        assert drawn == [[] if chance is None else [pytest.approx(chance / 0.8)], [pytest.approx(theirs)]]
+        theirs = np.mean(
+            [(1 / 11 if task == "ARXIV" else 1 / 2) / value for task, value in best.items()]
+        )
+        assert drawn == [
+            [] if chance is None else [pytest.approx(chance / 0.8)],
+            [pytest.approx(theirs)],
+        ]
         legend = [text.get_text() for text in figure.legends[0].get_texts()]
-        assert "best of the figure on every task" in legend and f"mean chance, published: {theirs:.2f}" in legend
+        assert (
+            "best of the figure on every task" in legend
+            and f"mean chance, published: {theirs:.2f}" in legend
+        )
         assert chance is None or f"mean chance, ours: {chance / 0.8:.2f}" in legend
 
     def test_chance_of_each_task_is_divided_by_its_own_best(self):
         records = records_of({"cosine": 0.8}).assign(chance=0.4)
         records.loc[records["task"] == "ARXIV", ["value", "chance"]] = [0.5, 0.1]
-        data = figures.boxplot_frame("fig4_2", pd.concat([records, records.assign(model="MSE", value=0.3)]), band=None)
-        labels = [text.get_text() for text in figures.boxplot(data, "fig4_2").legends[0].get_texts()]
+        data = figures.boxplot_frame(
+            "fig4_2", pd.concat([records, records.assign(model="MSE", value=0.3)]), band=None
+        )
+        labels = [
+            text.get_text() for text in figures.boxplot(data, "fig4_2").legends[0].get_texts()
+        ]
         assert "mean chance, ours: 0.45" in labels  # (.1 / .5 + 5 * .4 / .8) / 6
 
     def test_rounds_are_named_by_what_they_hold(self):
@@ -297,116 +401,131 @@ class TestBoxplot:
         data = figures.boxplot_frame("fig5_3", records, band=None)
         rounds = {"1k": 25, "10k": 10000, "all": None}
         figure = figures.boxplot(data, "fig5_3", rounds=rounds)
-        assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["DM;25 (1k)", "DM;10k", "DM;all"]
+        assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == [
+            "DM;25 (1k)",
+            "DM;10k",
+            "DM;all",
+        ]
         legend = [text.get_text() for text in figure.legends[0].get_texts()]
         assert legend[:3] == [f"{size} finetuning documents" for size in ("25 (1k)", "10k", "all")]
         assert data["model"].tolist()[0] == "DM;1k"
 
     def test_without_a_band_it_says_so(self):
         data = figures.boxplot_frame("fig4_2", records_of({"MSE": 0.4, "cosine": 0.8}), band=None)
-        assert "no seed noise band" in figures.boxplot(data, "fig4_2").legends[0].get_title().get_text()
+        assert (
+            "no seed noise band"
+            in figures.boxplot(data, "fig4_2").legends[0].get_title().get_text()
+        )
 
     def test_a_category_keeps_its_colour_when_rows_are_missing(self):
         def colors(records):
             data = figures.boxplot_frame("fig4_11", records, band=None)
             boxes = boxes_of(figures.boxplot(data, "fig4_11", order="ours").axes[0])
-            return dict(zip(data["model"].unique(), (to_hex(box.get_facecolor()) for box in boxes), strict=True))
+            return dict(
+                zip(
+                    data["model"].unique(),
+                    (to_hex(box.get_facecolor()) for box in boxes),
+                    strict=True,
+                )
+            )
 
         whole = all_models("fig4_11")
-        few = colors(whole[whole["identity"].isin(["SBERT", figure_models.printed("fig4_11")["None;λ=0.8"]])])
+        few = colors(
+            whole[whole["identity"].isin(["SBERT", figure_models.printed("fig4_11")["None;λ=0.8"]])]
+        )
         many = colors(whole)
         assert few["None;λ=0.8"] == many["None;λ=0.8"] == many["384;λ=0.8"] != many["None;λ=0.2"]
         assert few["SBERT"] == many["SBERT"] == many["Longformer"]
 
     @pytest.mark.parametrize("label", BOXPLOTS)
-    def test_labels_whole_and_apart_at_the_published_size(self, label, profile):
+    def test_labels_whole_and_apart_at_the_published_size(self, label, folder):
         records = all_models(label).assign(collapsed=lambda f: f["row"] < 3)
         data = figures.boxplot_frame(label, records, band=0.01)
         figure = figures.boxplot(data, label)
-        assert figure.get_size_inches() == pytest.approx(figures.SIZES[label])
+        assert figure.get_size_inches() == pytest.approx(figures.settings()["sizes"][label])
         figure.draw_without_rendering()
         frame = figure.bbox
         axis_labels = [axis.xaxis.label for axis in figure.axes]
         texts = [*figure.axes[0].get_yticklabels(), *axis_labels, *figure.legends[0].get_texts()]
         for text in texts:
             box = text.get_window_extent()
-            assert box.x0 >= -0.5 and box.x1 <= frame.width + 0.5 and box.y0 >= -0.5, text.get_text()
+            assert box.x0 >= -0.5 and box.x1 <= frame.width + 0.5 and box.y0 >= -0.5, (
+                text.get_text()
+            )
         rows = [text.get_window_extent() for text in figure.axes[0].get_yticklabels()]
-        assert all(upper.y0 > lower.y1 for upper, lower in zip(rows, rows[1:], strict=False))
+        assert all(upper.y0 > lower.y1 for upper, lower in itertools.pairwise(rows))
         ticks = []
         for axis in figure.axes:
             low, high = axis.get_xlim()
             shown = zip(axis.get_xticks(), axis.get_xticklabels(), strict=True)
             ticks += [text.get_window_extent() for place, text in shown if low <= place <= high]
-        assert all(left.x1 < right.x0 for left, right in zip(ticks, ticks[1:], strict=False))
-        figures.save(figure, label, data, profile=profile, records=records)
-        assert (paths.figures(profile) / f"{label}.svg").stat().st_size < 300_000
+        assert all(left.x1 < right.x0 for left, right in itertools.pairwise(ticks))
+        picture, _ = figures.save(figure, label, data, folder)
+        assert picture.stat().st_size < 300_000
 
 
 def test_the_same_best_score_on_every_task_is_not_squeezed():
-    """The room above the cut is nothing: one model alone is the best of each task, and chance lies far below."""
+    """The room above the cut is nothing: one model alone is the best of each task, and chance lies
+    far below."""
     axis = Figure().add_subplot()
     squeeze(axis, np.array([*6 * [1.0], 0.6]))
     assert np.isfinite(axis.get_xlim()).all()
 
 
 class TestSave:
-    def test_files_provenance_and_registration(self, profile, monkeypatch):
-        monkeypatch.setattr(provenance, "saved", {})
+    def test_files(self, folder):
         records = records_of({"MSE": 0.4, "cosine": 0.8})
         data = figures.boxplot_frame("fig4_2", records, band=0.02)
-        shown = figures.save(figures.boxplot(data, "fig4_2"), "fig4_2", data, profile=profile, records=records)
-        assert shown is None, "a notebook would print it below the figure"
-        files = [paths.figures(profile) / "fig4_2.svg", paths.figures(profile) / "fig4_2.csv"]
-        assert provenance.saved == {"fig4_2": files}
-        assert (paths.provenance(profile) / "fig4_2.json").is_file()
-        assert sorted(path.name for path in files[0].parent.iterdir()) == ["fig4_2.csv", "fig4_2.svg"]  # no leftovers
+        files = figures.save(figures.boxplot(data, "fig4_2"), "fig4_2", data, folder)
+        assert files == [folder / "fig4_2.svg", folder / "fig4_2.csv"]
+        assert sorted(folder.iterdir()) == sorted(files)  # no leftovers
         saved = pd.read_csv(files[1])
         pd.testing.assert_frame_equal(saved, data.round(6), check_dtype=False)
         head = files[0].read_text(encoding="utf-8")[:3000]
         # 8 inches are 576 points; three rows fewer make the figure lower, never narrower.
         assert re.search(r'width="576pt"', head) and "<dc:date>" not in head
 
-    def test_bytes_repeat_in_another_process(self, profile, tmp_path):
-        code = (
-            "import sys; sys.path[:0] = ['tests/figures']; import test_figures as t; from lib import figures\n"
-            "from lib.config import profiles\n"
-            "data = figures.boxplot_frame('fig4_3', t.all_models('fig4_3'), band=0.01)\n"
-            "figures.save(figures.boxplot(data, 'fig4_3'), 'fig4_3', data, profile=profiles.load('smoke', seeds=[5]))"
-        )
+    def test_bytes_repeat_in_another_process(self, folder, tmp_path):
         data = figures.boxplot_frame("fig4_3", all_models("fig4_3"), band=0.01)
-        figures.save(figures.boxplot(data, "fig4_3"), "fig4_3", data, profile=profile)
-        here = [paths.figures(profile) / f"fig4_3{suffix}" for suffix in (".svg", ".csv")]
-        first = [file.read_bytes() for file in here]
-        environment = {
-            "THESIS_ARTIFACTS": str(tmp_path),
-            "PYTHONHASHSEED": "7",
-            "MPLBACKEND": "Agg",
-            "HOME": str(tmp_path),
-        }
+        files = figures.save(figures.boxplot(data, "fig4_3"), "fig4_3", data, folder)
+        code = (
+            "import sys; from pathlib import Path; from lib import figures\n"
+            "sys.path[:0] = ['tests/figures']; import test_figures as t\n"
+            "data = figures.boxplot_frame('fig4_3', t.all_models('fig4_3'), band=0.01)\n"
+            "figure = figures.boxplot(data, 'fig4_3')\n"
+            f"figures.save(figure, 'fig4_3', data, Path({str(tmp_path)!r}))"
+        )
+        environment = {"PYTHONHASHSEED": "7", "MPLBACKEND": "Agg", "HOME": str(tmp_path)}
         environment |= {"PYTHONPATH": str(paths.ROOT), "PATH": "/usr/bin:/bin"}
-        for file in here:
-            file.unlink()
         subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, env=environment, check=True)
-        assert [file.read_bytes() for file in here] == first
+        for file in files:
+            assert (tmp_path / file.name).read_bytes() == file.read_bytes()
 
-    def test_nothing_to_save(self, profile):
+    def test_nothing_to_save(self, folder):
         with pytest.raises(ValueError, match="fig4_2: nothing to save"):
-            figures.save(plt.figure(), "fig4_2", pd.DataFrame({"model": []}), profile=profile)
+            figures.save(plt.figure(), "fig4_2", pd.DataFrame({"model": []}), folder)
 
-    def test_read_only_folder_is_one_line(self, profile, monkeypatch, tmp_path):
+    def test_a_folder_that_cannot_be_made_is_one_line(self, tmp_path):
         blocked = tmp_path / "file"
         blocked.write_text("a file where a folder is needed")
-        monkeypatch.setattr(paths, "figures", lambda profile: blocked)
+        data = pd.DataFrame({"from": ["student"]})
         with pytest.raises(OSError) as error:
-            figures.save(plt.figure(), "fig3_1", pd.DataFrame({"from": ["student"]}), profile=profile)
+            figures.save(plt.figure(), "fig3_1", data, blocked)
         assert "\n" not in str(error.value)
 
     def test_csv_bytes(self):
         frame = pd.DataFrame(
-            {"model": ["γ=1.0;λ", "a,b"], "value": [1 / 3, -1e-9], "seeds": [1, 3], "gap": [None, 2.0]}
+            {
+                "model": ["γ=1.0;λ", "a,b"],
+                "value": [1 / 3, -1e-9],
+                "seeds": [1, 3],
+                "gap": [None, 2.0],
+            }
         )
-        assert csv_bytes(frame).decode() == 'model,value,seeds,gap\nγ=1.0;λ,0.333333,1,\n"a,b",0.000000,3,2.000000\n'
+        assert (
+            csv_bytes(frame).decode()
+            == 'model,value,seeds,gap\nγ=1.0;λ,0.333333,1,\n"a,b",0.000000,3,2.000000\n'
+        )
 
 
 class TestLengths:
@@ -415,33 +534,53 @@ class TestLengths:
         rows += [("validation", "wikipedia", [3]), ("validation", "news", [1300])]
         lengths = pd.concat(
             [
-                pd.DataFrame({"split": split, "source": source, "longformer_tokens": n, "sbert_tokens": n})
+                pd.DataFrame(
+                    {"split": split, "source": source, "longformer_tokens": n, "sbert_tokens": n}
+                )
                 for split, source, n in rows
             ]
         )
         frame = figures.histogram_frame("fig4_1", lengths)
-        curve = frame[(frame["split"] == "train") & (frame["source"] == "wikipedia")].set_index("bin_lo")
-        # The published bins of the training split are [1, 31), [31, 61), ...; one bin below them catches the rest.
+        curve = frame[(frame["split"] == "train") & (frame["source"] == "wikipedia")].set_index(
+            "bin_lo"
+        )
+        # The published bins of the training split are [1, 31), [31, 61), ...; one bin below them
+        # catches the rest.
         assert curve["value"][[0, 1, 31]].tolist() == [25.0, 25.0, 50.0]
         assert curve["published"][[1, 31]].tolist() == pytest.approx([0.664344, 6.383464])
-        assert frame.groupby(["split", "source"])["value"].sum().tolist() == pytest.approx([100] * 4)
-        assert frame.groupby(["split", "source"])["published"].sum().tolist() == pytest.approx([100] * 4, abs=1e-2)
+        assert frame.groupby(["split", "source"])["value"].sum().tolist() == pytest.approx(
+            [100] * 4
+        )
+        assert frame.groupby(["split", "source"])["published"].sum().tolist() == pytest.approx(
+            [100] * 4, abs=1e-2
+        )
         last = frame[(frame["split"] == "train") & frame["bin_hi"].isna()].set_index("source")
-        assert last["value"].to_dict() == {"wikipedia": 0, "news": 50} and last["bin_lo"].max() <= 4096
+        assert (
+            last["value"].to_dict() == {"wikipedia": 0, "news": 50} and last["bin_lo"].max() <= 4096
+        )
         assert frame.groupby(["split", "source"]).size().max() < 200
         figure = figures.histogram(frame, "fig4_1")
         assert [axis.get_title() for axis in figure.axes] == [
-            "ours, train, 6 documents\nabove the limit: 33 %",  # two of six have more than 384 tokens
+            # two of six have more than 384 tokens
+            "ours, train, 6 documents\nabove the limit: 33 %",
             "ours, validation, 2 documents\nabove the limit: 50 %",
             "published, train\nabove the limit: 71 %",
             "published, validation\nabove the limit: 70 %",
         ]
-        assert figure.axes[0].get_ylim() != figure.axes[2].get_ylim(), "each row has an axis of its own"
+        assert figure.axes[0].get_ylim() != figure.axes[2].get_ylim(), (
+            "each row has an axis of its own"
+        )
 
     def test_lengths_of_a_model_at_one_eighth_lie_on_the_thesis_axis(self):
-        """15 of our tokens are 120 of the thesis', so a bin of four published ones holds as many of our lengths."""
+        """15 of our tokens are 120 of the thesis', so a bin of four published ones holds as many of
+        our lengths."""
         tokens = list(range(1, 31))
-        lengths = {"split": "train", "source": "news", "longformer_tokens": tokens, "sbert_tokens": [48] * 29 + [49]}
+        lengths = {
+            "split": "train",
+            "source": "news",
+            "longformer_tokens": tokens,
+            "sbert_tokens": [48] * 29 + [49],
+        }
         frame = figures.histogram_frame("fig4_1", pd.DataFrame(lengths), scale=8)
         ours = frame[(frame["split"] == "train") & (frame["source"] == "news")].set_index("bin_lo")
         assert ours.index[:4].tolist() == [0, 1, 121, 241]
@@ -450,13 +589,22 @@ class TestLengths:
         assert ours["over_384"].iloc[0] == pytest.approx(100 / 30)  # 48 times eight is read whole
         figure = figures.histogram(frame, "fig4_1")
         assert figure.get_supxlabel() == "Longformer tokens, ours × 8"
-        assert [line.get_xdata()[0] for axis in figure.axes for line in axis.get_lines()] == [384] * 4
+        assert [line.get_xdata()[0] for axis in figure.axes for line in axis.get_lines()] == [
+            384
+        ] * 4
         curve = pd.DataFrame(lengths | {"task": "OC"}).drop(columns="source")
-        drawn = figures.ecdf_frame(curve, scale=8).iloc[-1:], figures.ecdf_frame(curve, scale=8).iloc[:1]
-        assert drawn[0]["tokens"].item() > 1000 and drawn[1]["tokens"].item() == 8  # published as they are, ours scaled
+        drawn = (
+            figures.ecdf_frame(curve, scale=8).iloc[-1:],
+            figures.ecdf_frame(curve, scale=8).iloc[:1],
+        )
+        assert (
+            drawn[0]["tokens"].item() > 1000 and drawn[1]["tokens"].item() == 8
+        )  # published as they are, ours scaled
 
     def test_histogram_of_folders_that_the_thesis_does_not_have(self):
-        lengths = pd.DataFrame({"split": ["train", "validation"], "source": "letters", "longformer_tokens": [3, 5]})
+        lengths = pd.DataFrame(
+            {"split": ["train", "validation"], "source": "letters", "longformer_tokens": [3, 5]}
+        )
         lengths["sbert_tokens"] = [1, 3]
         frame = figures.histogram_frame("fig5_1", lengths)
         assert frame["source"].unique().tolist() == ["wikipedia", "news", "letters"]
@@ -470,23 +618,37 @@ class TestLengths:
         assert {"wikipedia", "news", "letters"} < {*legend} and len(legend) == 4
 
     def test_ecdf_by_hand(self):
-        lengths = pd.DataFrame({"task": "OC", "split": "test", "longformer_tokens": [30, 10, 10, 20]})
+        lengths = pd.DataFrame(
+            {"task": "OC", "split": "test", "longformer_tokens": [30, 10, 10, 20]}
+        )
         lengths["sbert_tokens"] = [385, 384, 1, 1]
         frame = figures.ecdf_frame(lengths)
         ours = frame[frame["curve"] == "ours"]
-        assert ours["tokens"].tolist() == [10, 20, 30] and ours["proportion"].tolist() == [0.5, 0.75, 1.0]
+        assert ours["tokens"].tolist() == [10, 20, 30] and ours["proportion"].tolist() == [
+            0.5,
+            0.75,
+            1.0,
+        ]
         assert ours["documents"].tolist() == [4, 4, 4]
         assert len(frame) - len(ours) == len(published.load("fig5_2"))
-        many = pd.DataFrame({"task": "OC", "split": "test", "longformer_tokens": range(5000), "sbert_tokens": 1})
+        many = pd.DataFrame(
+            {"task": "OC", "split": "test", "longformer_tokens": range(5000), "sbert_tokens": 1}
+        )
         assert (figures.ecdf_frame(many)["curve"] == "ours").sum() == 200
         titles = [axis.get_title() for axis in figures.ecdf(frame).axes]
         assert len(titles) == 8 and titles[2] == "OC\ntest: 25 %, published 12 %"
-        assert titles[5] == "PAN\ntest: published 61 %" and titles[6] == "WINES\ntest: published 100 %"
+        assert (
+            titles[5] == "PAN\ntest: published 61 %" and titles[6] == "WINES\ntest: published 100 %"
+        )
 
     def test_ecdf_of_one_s_own_tasks(self):
-        """A third row of panels, taller than the thesis' figure; nothing published stands beside them."""
+        """A third row of panels, taller than the thesis' figure; nothing published stands beside
+        them."""
         names = ["letters", "minutes"]
-        lengths = [{"task": name, "split": "train", "longformer_tokens": 9, "sbert_tokens": 9} for name in names]
+        lengths = [
+            {"task": name, "split": "train", "longformer_tokens": 9, "sbert_tokens": 9}
+            for name in names
+        ]
         figure = figures.ecdf(figures.ecdf_frame(pd.DataFrame(lengths)))
         assert figure.axes[9].get_title() == "minutes\ntrain: 0 %"
         assert figure.get_size_inches().tolist() == [8, 6]
@@ -494,41 +656,49 @@ class TestLengths:
 
 class TestViolins:
     def distances(self, value=None):
-        rng = np.random.default_rng(0)
-        rows = published.load("fig4_4")
-        parts = [
-            pd.DataFrame({"distance": row.distance, "model": row.model, "to": row.to, "negatives": way,
-                          "value": rng.normal(row.mean, 0.1, 60) if value is None else value})
-            for row in rows.itertuples() for way in ("as published", "true")
-        ] if value is None else [
-            pd.DataFrame({"distance": "cosine", "model": "MSE", "to": to, "negatives": "true", "value": [value] * 9})
-            for to in ("positives", "negatives")
-        ]  # fmt: skip
+        if value is not None:
+            same = {"distance": "cosine", "model": "MSE", "negatives": "true", "value": [value] * 9}
+            parts = [pd.DataFrame(same | {"to": to}) for to in ("positives", "negatives")]
+            return pd.concat(parts, ignore_index=True)
+        rng, parts = np.random.default_rng(0), []
+        for row in published.load("fig4_4").itertuples():
+            for way in ("as published", "true"):
+                names = {"distance": row.distance, "model": row.model, "to": row.to}
+                values = {"negatives": way, "value": rng.normal(row.mean, 0.1, 60)}
+                parts.append(pd.DataFrame(names | values))
         return pd.concat(parts, ignore_index=True)
 
-    def test_frame_and_figure(self, profile):
+    def test_frame_and_figure(self, folder):
         distances = self.distances()
         frame = figures.violin_frame(distances)
         assert len(frame) == 64 and (frame["pairs"] == 60).all()
         chosen = frame.set_index(["negatives", "distance", "model", "to"]).loc[
             ("as published", "cosine", "MSE", "positives")
         ]
-        assert chosen["published"] == 0.3791 and chosen["published_mode"] == 0.3749  # the half violin as drawn
-        assert chosen["value"] == pytest.approx(0.3791, abs=0.04) and chosen["q05"] < chosen["median"] < chosen["q95"]
+        assert (
+            chosen["published"] == 0.3791 and chosen["published_mode"] == 0.3749
+        )  # the half violin as drawn
+        assert (
+            chosen["value"] == pytest.approx(0.3791, abs=0.04)
+            and chosen["q05"] < chosen["median"] < chosen["q95"]
+        )
         assert frame.loc[frame["negatives"] == "true", "published"].isna().all()
         figure = figures.violins(distances)
-        assert len(figure.axes) == 6 and figure.axes[2].get_title() == "published, negatives shifted"
+        assert (
+            len(figure.axes) == 6 and figure.axes[2].get_title() == "published, negatives shifted"
+        )
         theirs = published.load("fig4_4").query("distance == 'squared L2'")
         marks = {
-            name: [line for line in figure.axes[2].get_lines() if name in line.get_label()] for name in ("mean", "mode")
+            name: [line for line in figure.axes[2].get_lines() if name in line.get_label()]
+            for name in ("mean", "mode")
         }
         for name, lines in marks.items():
             assert [line.get_xdata()[0] for line in lines] == pytest.approx(theirs[name].to_list())
         above = theirs["to"].eq("positives").to_list()
         assert [line.get_ydata()[0] % 1 > 0.5 for line in marks["mean"]] == above
         assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim() != figure.axes[2].get_xlim()
-        figures.save(figure, "fig4_4", frame, profile=profile)
-        assert (paths.figures(profile) / "fig4_4.svg").stat().st_size < 300_000
+        picture, _ = figures.save(figure, "fig4_4", frame, folder)
+        assert picture.stat().st_size < 300_000
 
     def test_a_collapsed_model_is_a_spike(self):
         frame = figures.violin_frame(self.distances(0.25))
@@ -541,7 +711,9 @@ class TestViolins:
 
     def test_violins_stand_on_their_side_of_the_line(self):
         for body, (to, _) in zip(
-            figures.violins(self.distances()).axes[0].collections, [("positives", 0), ("negatives", 0)], strict=False
+            figures.violins(self.distances()).axes[0].collections,
+            [("positives", 0), ("negatives", 0)],
+            strict=False,
         ):
             heights = body.get_paths()[0].vertices[:, 1]
             assert (heights.max() <= 1e-9) if to == "positives" else (heights.min() >= -1e-9), to
@@ -557,7 +729,9 @@ class TestScores:
         theirs = published.load("fig5_4")
         records = theirs.assign(seed=0, value=theirs["accuracy"] / 2)
         extra = records[records["model"] == "DM"].assign(model="TF-IDF")
-        frame = figures.score_frame("fig5_4", pd.concat([extra, records, records.assign(round="1k")]))
+        frame = figures.score_frame(
+            "fig5_4", pd.concat([extra, records, records.assign(round="1k")])
+        )
         assert frame["round"].unique().tolist() == ["10k", "all"]
         assert frame["model"].unique().tolist()[-2:] == ["only-MSE", "TF-IDF"]
         known = frame[frame["model"] != "TF-IDF"]
@@ -572,11 +746,15 @@ class TestScores:
         ]
         for axis, chance in zip(figure.axes, [[0.3] * 6, [1 / 11] + [0.5] * 5] * 2, strict=True):
             (lines,) = axis.collections
-            assert [segment[0][1] for segment in lines.get_segments()] == pytest.approx(chance)  # under each task
+            assert [segment[0][1] for segment in lines.get_segments()] == pytest.approx(
+                chance
+            )  # under each task
             assert 1 in [line.get_ydata()[0] for line in axis.get_lines() if len(line.get_ydata())]
             assert axis.get_ylim()[1] < 1.1
         for axis, column in zip(figure.axes, ("value", "published"), strict=False):
-            assert bars_of(axis) == pytest.approx(sorted(frame.loc[frame["round"] == "10k", column].dropna()))
+            assert bars_of(axis) == pytest.approx(
+                sorted(frame.loc[frame["round"] == "10k", column].dropna())
+            )
         alone = figures.bars(frame.assign(value=np.nan))
         assert [axis.get_title() for axis in alone.axes] == [
             f"published, {size} finetuning documents" for size in ("10k", "all")
@@ -585,34 +763,61 @@ class TestScores:
     def test_figures_5_5_and_5_6(self):
         theirs = published.load("fig5_5")
         chances = theirs["task"].map({"WINES": 0.12, "GAMES": 0.02})
-        frame = figures.score_frame("fig5_5", theirs.assign(seed=0, value=theirs["score"] / 2, chance=chances))
-        assert frame["published"].to_numpy() == pytest.approx(2 * frame["value"].to_numpy()) and len(frame) == 28
+        frame = figures.score_frame(
+            "fig5_5", theirs.assign(seed=0, value=theirs["score"] / 2, chance=chances)
+        )
+        assert (
+            frame["published"].to_numpy() == pytest.approx(2 * frame["value"].to_numpy())
+            and len(frame) == 28
+        )
         ours, drawn = figures.spans(frame).axes
         assert [ours.get_title(), drawn.get_title()] == ["ours", "published"]
         means = theirs.groupby(["metric", "model"])["score"].mean()
-        assert bars_of(drawn) == pytest.approx(sorted(means)) and bars_of(ours) == pytest.approx(sorted(means / 2))
+        assert bars_of(drawn) == pytest.approx(sorted(means)) and bars_of(ours) == pytest.approx(
+            sorted(means / 2)
+        )
         spans = theirs.groupby(["metric", "model"])["score"].agg(["min", "max"])
         lines = [line.get_ydata() for line in drawn.get_lines() if len(line.get_ydata()) == 2]
-        assert np.array(sorted(map(tuple, lines))) == pytest.approx(spans.sort_values("min").to_numpy())
+        assert np.array(sorted(map(tuple, lines))) == pytest.approx(
+            spans.sort_values("min").to_numpy()
+        )
         (chance,) = ours.collections
-        assert [segment[0][1] for segment in chance.get_segments()] == pytest.approx([0.07, 0.07])  # of MAP and of MRR
+        assert [segment[0][1] for segment in chance.get_segments()] == pytest.approx(
+            [0.07, 0.07]
+        )  # of MAP and of MRR
         axes = figures.points(frame).axes
-        assert [axis.get_title() for axis in axes] == ["MAP, ours", "MAP, published", "MRR, ours", "MRR, published"]
-        dashed = [[line for line in axis.get_lines() if line.get_linestyle() == "--"] for axis in axes]
+        assert [axis.get_title() for axis in axes] == [
+            "MAP, ours",
+            "MAP, published",
+            "MRR, ours",
+            "MRR, published",
+        ]
+        dashed = [
+            [line for line in axis.get_lines() if line.get_linestyle() == "--"] for axis in axes
+        ]
         assert [line.get_xdata()[0] for line in dashed[0]] == [0.02, 0.12] and dashed[1] == []
         dots = [line.get_xdata() for line in axes[3].get_lines() if line.get_marker() == "o"]
-        assert sorted(np.concatenate(dots)) == pytest.approx(sorted(theirs.loc[theirs["metric"] == "MRR", "score"]))
+        assert sorted(np.concatenate(dots)) == pytest.approx(
+            sorted(theirs.loc[theirs["metric"] == "MRR", "score"])
+        )
 
     @pytest.mark.parametrize("label", ["fig5_4", "fig5_5", "fig5_6"])
     def test_ours_and_published_share_rows_colours_and_widths(self, label):
-        theirs = published.load(label).rename(columns={"accuracy": "value", "score": "value"}).assign(seed=0)
+        theirs = (
+            published.load(label)
+            .rename(columns={"accuracy": "value", "score": "value"})
+            .assign(seed=0)
+        )
         extra = theirs[theirs["model"] == "DM"].assign(model="TF-IDF")
         draw = {"fig5_4": figures.bars, "fig5_5": figures.spans, "fig5_6": figures.points}[label]
         ours, drawn = draw(figures.score_frame(label, pd.concat([theirs, extra]))).axes[:2]
         if label == "fig5_6":
             assert ours.get_ylim() == drawn.get_ylim() and len(ours.get_yticks()) == 8
             return
-        bars = [{(bar.get_x(), bar.get_width(), bar.get_facecolor()) for bar in axis.patches} for axis in (ours, drawn)]
+        bars = [
+            {(bar.get_x(), bar.get_width(), bar.get_facecolor()) for bar in axis.patches}
+            for axis in (ours, drawn)
+        ]
         assert bars[1] < bars[0]
 
     def test_bad_records(self):
@@ -622,10 +827,16 @@ class TestScores:
 
 
 @pytest.mark.parametrize(
-    ("seeds", "said"), [([1, 1], "1 seed each"), ([3, 3], "3 seeds each"), ([1, 3], "1 seed unless marked ×3")]
+    ("seeds", "said"),
+    [([1, 1], "1 seed each"), ([3, 3], "3 seeds each"), ([1, 3], "1 seed unless marked ×3")],
 )
 def test_a_figure_says_how_many_seeds_its_rows_have(seeds, said):
-    assert boxplots._note(pd.DataFrame({"value": 0.5, "seeds": seeds, "band": 0.1, "collapsed": False})) == said
+    assert (
+        boxplots._note(
+            pd.DataFrame({"value": 0.5, "seeds": seeds, "band": 0.1, "collapsed": False})
+        )
+        == said
+    )
 
 
 def test_only_what_was_run_here_can_lack_a_noise_band():

@@ -6,14 +6,25 @@ from lib import figures
 
 @pytest.fixture
 def shares():
-    rows = [(group, name, update, 0.1 + update / 100) for group in "ab" for name in "xyz" for update in (0, 10, 20)]
+    rows = [
+        (group, name, update, 0.1 + update / 100)
+        for group in "ab"
+        for name in "xyz"
+        for update in (0, 10, 20)
+    ]
     return pd.DataFrame(rows, columns=["group", "model", "update", "share"])
 
 
 @pytest.fixture
 def factors():
-    rows = [(loss, k, k / (10 + k), 0.2, 1 - k / 100, 0.95) for loss in ("cosine", "mm-MSE") for k in (1, 4, 16)]
-    frame = pd.DataFrame(rows, columns=["loss", "factor", "expected", "share", "cosine", "another_seed"])
+    rows = [
+        (loss, k, k / (10 + k), 0.2, 1 - k / 100, 0.95)
+        for loss in ("cosine", "mm-MSE")
+        for k in (1, 4, 16)
+    ]
+    frame = pd.DataFrame(
+        rows, columns=["loss", "factor", "expected", "share", "cosine", "another_seed"]
+    )
     frame.loc[frame["factor"] == 4, ["share", "cosine"]] = None  # a factor that nobody trained
     return frame
 
@@ -21,20 +32,31 @@ def factors():
 def test_shares_are_drawn_over_training_by_factor_and_with_what_they_do(shares, factors):
     figure = figures.gradient_shares(shares, factors)
     over_training, by_factor, apart = figure.axes
-    medians = [line for line in over_training.lines if len(line.get_xdata())]  # the others are the legend's
+    medians = [
+        line for line in over_training.lines if len(line.get_xdata())
+    ]  # the others are the legend's
     assert len(medians) == 2  # one for each group
     assert medians[1].get_ydata().tolist() == pytest.approx([0.1, 0.2, 0.3])
     expected, measured = by_factor.lines[:2]
     assert expected.get_xdata().tolist() == [1, 4, 16] and measured.get_xdata().tolist() == [1, 16]
-    assert apart.lines[0].get_ydata().tolist() == [0.99, 0.84] and apart.lines[1].get_ydata() == [0.95, 0.95]
+    assert apart.lines[0].get_ydata().tolist() == [0.99, 0.84] and apart.lines[1].get_ydata() == [
+        0.95,
+        0.95,
+    ]
 
 
 def test_lengths_of_training_start_at_the_base():
     rows = [("base", 0, seed, 0.5, 0.9) for seed in (0, 1)]
-    rows += [("cosine", updates, seed, 0.5 + updates / 100 + seed / 50, 0.9) for updates in (10, 40) for seed in (0, 1)]
+    rows += [
+        ("cosine", updates, seed, 0.5 + updates / 100 + seed / 50, 0.9)
+        for updates in (10, 40)
+        for seed in (0, 1)
+    ]
     data = pd.DataFrame(rows, columns=["model", "updates", "seed", "accuracy", "halves"])
     accuracy, _ = figures.length_of_training(data).axes
     base, means, seeds = accuracy.lines
     assert base.get_ydata() == [0.5, 0.5]
-    assert means.get_xdata().tolist() == [0, 10, 40] and means.get_ydata() == pytest.approx([0.5, 0.61, 0.91])
+    assert means.get_xdata().tolist() == [0, 10, 40] and means.get_ydata() == pytest.approx(
+        [0.5, 0.61, 0.91]
+    )
     assert len(seeds.get_xdata()) == 4

@@ -2,14 +2,12 @@
 
 import re
 
-import nbformat
 import pandas as pd
 import pytest
-from nbclient import NotebookClient
 
 from lib.config import paths, profiles, roles
 from lib.figures import tables
-from lib.store import provenance
+from lib.figures.style import settings
 
 FRAME = pd.DataFrame(
     {
@@ -19,12 +17,15 @@ FRAME = pd.DataFrame(
         "tokens": [6.85e8, 1371.26],
     }
 )
-COMMITTED = sorted(path for path in paths.ROOT.glob("figures/mini*/*tab*.csv"))
+COMMITTED = sorted(path for path in paths.ROOT.glob("figures/mini/*tab*.csv"))
 
 
 def shown(frame, label="", profile="smoke"):
     frame = frame.copy()
-    frame.attrs |= {"label": label, "rounds": roles.printed_rounds(profiles.load(profile).final.rounds)}
+    frame.attrs |= {
+        "label": label,
+        "rounds": roles.printed_rounds(profiles.load(profile).final.rounds),
+    }
     return tables.readable(frame)
 
 
@@ -63,20 +64,30 @@ def test_latex():
         (r"a\b", r"a\textbackslash{}b"),  # the braces of one replacement are not escaped by another
         ("{x}", r"\{x\}"),
         ("x^2~y#$", r"x\textasciicircum{}2\textasciitilde{}y\#\$"),
-        ("[1] λ", r"{[}1{]} \(\lambda\)"),  # a row that opens with [ would be an argument of the \\ before it
+        (
+            "[1] λ",
+            r"{[}1{]} \(\lambda\)",
+        ),  # a row that opens with [ would be an argument of the \\ before it
         ("two\nlines", "two lines"),
     ],
 )
 def test_latex_escapes(text, escaped):
-    assert tables.render("tex", shown(pd.DataFrame({"c": [text]}))).splitlines()[7] == rf"{escaped} \\"
+    assert (
+        tables.render("tex", shown(pd.DataFrame({"c": [text]}))).splitlines()[7] == rf"{escaped} \\"
+    )
 
 
 def test_screen():
-    """Texts are whole and escaped, numbers stand to the right, and a long table waits for a click."""
-    page = tables.render("html", shown(pd.DataFrame({"finding": ["x < y " * 30], "effect": [-0.25]})))
+    """Texts are whole and escaped, numbers stand to the right, and a long table waits for a
+    click."""
+    page = tables.render(
+        "html", shown(pd.DataFrame({"finding": ["x < y " * 30], "effect": [-0.25]}))
+    )
     assert f'<td style="text-align:left">{"x &lt; y " * 30}</td>' in page
     assert '<td style="text-align:right">-0.250</td>' in page and "details" not in page
-    assert "<summary>Open the table: 25 rows</summary>" in tables.render("html", shown(pd.DataFrame({"a": range(25)})))
+    assert "<summary>Open the table: 25 rows</summary>" in tables.render(
+        "html", shown(pd.DataFrame({"a": range(25)}))
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +98,10 @@ def test_screen():
         ([3.0, None, 40.0], ["3", "–", "40"]),
         (["1e-4", "3e-05", "None", "-", ""], ["0.0001", "0.00003", "None", "–", "–"]),
         ([True, False, None], ["yes", "no", "–"]),
-        (["fig4_10", "news_tab3", "heads_converged"], ["Figure 4.10", "News paper, table 3", "heads have converged"]),
+        (
+            ["fig4_10", "news_tab3", "heads_converged"],
+            ["Figure 4.10", "News paper, table 3", "heads have converged"],
+        ),
     ],
 )
 def test_cells(column, cells):
@@ -110,7 +124,13 @@ def test_table_5_7_has_models_by_tasks_and_a_part_for_each_round():
     assert [*parts] == ["all", "50% (10k)", "25% (1k)", "retrieval"]
     tasks = ["ARXIV", "IMDB", "AAN", "OC", "PAN", "S2ORC", "mean", "normalised mean"]
     assert parts["all"].columns.tolist() == ["model", *tasks]
-    assert parts["retrieval"].columns.tolist() == ["model", "GAMES", "WINES", "mean", "normalised mean"]
+    assert parts["retrieval"].columns.tolist() == [
+        "model",
+        "GAMES",
+        "WINES",
+        "mean",
+        "normalised mean",
+    ]
     row = frame.query("round == 'all' and model == 'SBERT' and task == 'AAN'").iloc[0]
     cell = parts["all"].set_index("model").loc["SBERT", "AAN"]
     assert cell == f"{row['value']:.3f} ({row['published']:.3f})"
@@ -120,79 +140,85 @@ def test_table_5_7_has_models_by_tasks_and_a_part_for_each_round():
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_committed_tables_are_for_people_and_show_their_csv(path):
     frame = pd.read_csv(path, keep_default_na=False, na_values=[""])
-    caption = tables.LOOK["texts"][path.stem]["caption"]
+    caption = settings()["texts"][path.stem]["caption"]
     parts = shown(frame, path.stem, path.parent.name)
     markdown = path.with_suffix(".md").read_text(encoding="utf-8")
     assert markdown == tables.render("md", parts, caption)
-    assert path.with_suffix(".tex").read_text(encoding="utf-8") == tables.render("tex", parts, caption, path.stem)
-    assert not re.search(r"_|nan\b|[1-9]\d*\.\d{4}|\d[eE][-+]?\d", markdown.replace(r"\_", " ")), path
+    assert path.with_suffix(".tex").read_text(encoding="utf-8") == tables.render(
+        "tex", parts, caption, path.stem
+    )
+    assert not re.search(r"_|nan\b|[1-9]\d*\.\d{4}|\d[eE][-+]?\d", markdown.replace(r"\_", " ")), (
+        path
+    )
     assert not any("_" in name for cells in parts.values() for name in cells)
     assert max(len(cells.columns) for cells in parts.values()) <= 9
 
 
 def test_a_layout_is_of_a_table_whose_columns_it_names_or_of_frames_with_just_its_columns():
     known = {path.stem: pd.read_csv(path, nrows=0).columns for path in COMMITTED}
-    for label, layout in tables.LAYOUTS.items():
+    for label, layout in tables._texts()["layouts"].items():
         named = re.findall("{([^:}]+)", "".join(layout["columns"].values()))
         assert named and {*named} <= {*known.get(label, named)}, label
-    frame = pd.DataFrame({"left": ["a"], "right": ["b"], "difference": [0.1], "low": [0.0], "high": [0.25]})
+    frame = pd.DataFrame(
+        {"left": ["a"], "right": ["b"], "difference": [0.1], "low": [0.0], "high": [0.25]}
+    )
     frame = frame.assign(p=0.5, q=0.5, verdict="open")
     assert shown(frame)[""].loc[0, "95 % interval"] == "[0.000, 0.250]"
     assert shown(frame.drop(columns="q"))[""].loc[0, "upper end"] == "0.250"
 
 
-def test_a_notebook_shows_its_frames_so():
-    """In a kernel of its own: once the module is imported, a frame's HTML is ours."""
-    told = "from lib.figures import tables; import pandas as pd; from IPython.display import display"
-    cells = [told, "display(pd.DataFrame({'over_384_percent': [-10.666667, None]}))"]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(paths.ROOT)}}).execute()
-    page = notebook.cells[1].outputs[0]["data"]["text/html"]
+def test_html():
+    page = tables.to_html(pd.DataFrame({"over_384_percent": [-10.666667, None]}))
     assert "over 384 percent" in page and ">-10.7<" in page and ">–<" in page
 
 
-def test_save(tmp_path, monkeypatch):
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
-    monkeypatch.setattr(provenance, "saved", {})
-    profile = profiles.load("smoke", seeds=[5])
-    shown = tables.save(FRAME, "tab9_1", profile=profile, caption="Corpus")
-    assert shown is None, "a notebook would print it below the cell"
-    files = provenance.saved["tab9_1"]
-    assert [file.name for file in files] == ["tab9_1.csv", "tab9_1.md", "tab9_1.tex"]
-    assert {file.parent for file in files} == {paths.figures(profile)}
-    first = [file.read_bytes() for file in files]
-    assert first[0].decode().splitlines()[1] == "max-margin;MSE;γ=1.0,500000,0.333333,685000000.000000"
-    assert first[1].decode().startswith("Corpus\n") and r"\caption{Corpus}" in first[2].decode()
-    assert (paths.provenance(profile) / "tab9_1.json").is_file()
-    tables.save(FRAME, "tab9_1", profile=profile, caption="Corpus")
+def test_save(tmp_path):
+    files = tables.save(FRAME, "tab9_1", tmp_path, caption="Corpus")
+    assert files == [tmp_path / f"tab9_1.{suffix}" for suffix in ("csv", "md", "tex")]
+    csv, markdown, latex = first = [file.read_bytes() for file in files]
+    row = "max-margin;MSE;γ=1.0,500000,0.333333,685000000.000000"
+    assert csv.decode().splitlines()[1] == row
+    assert markdown.decode().startswith("Corpus\n") and r"\caption{Corpus}" in latex.decode()
+    tables.save(FRAME, "tab9_1", tmp_path, caption="Corpus")
     assert [file.read_bytes() for file in files] == first
 
 
 @pytest.mark.parametrize("caption", ["", "as published"])
-def test_a_caption_of_ones_own_replaces_that_of_the_label(tmp_path, monkeypatch, caption):
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
-    tables.save(FRAME.copy(), "tab4_9", profile=profiles.load("smoke", seeds=[5]), caption=caption)
-    _, markdown, _ = provenance.saved["tab4_9"]
-    assert markdown.read_text(encoding="utf-8").startswith(caption or tables.LOOK["texts"]["tab4_9"]["caption"])
+def test_a_caption_replaces_that_of_the_label(tmp_path, caption):
+    _, markdown, _ = tables.save(FRAME.copy(), "tab4_9", tmp_path, caption=caption)
+    expected = caption or settings()["texts"]["tab4_9"]["caption"]
+    assert markdown.read_text(encoding="utf-8").startswith(expected)
 
 
-def test_nothing_to_save():
+def test_nothing_to_save(tmp_path):
     with pytest.raises(ValueError, match="tab4_1: nothing to save"):
-        tables.save(FRAME.iloc[:0], "tab4_1", profile=profiles.load("smoke"))
+        tables.save(FRAME.iloc[:0], "tab4_1", tmp_path)
 
 
 def test_beside():
-    ours = pd.DataFrame({"split": ["validation", "train"], "documents": [60, 300], "tokens": [1.5, 2.5]})
-    theirs = pd.DataFrame({"split": ["train", "validation", "test"], "documents": [500, 10, 7], "sd": [1, 2, 3]})
+    ours = pd.DataFrame(
+        {"split": ["validation", "train"], "documents": [60, 300], "tokens": [1.5, 2.5]}
+    )
+    theirs = pd.DataFrame(
+        {"split": ["train", "validation", "test"], "documents": [500, 10, 7], "sd": [1, 2, 3]}
+    )
     frame = tables.beside(ours, theirs, on="split")
-    assert frame.columns.tolist() == ["split", "documents", "documents (published)", "tokens", "sd (published)"]
+    assert frame.columns.tolist() == [
+        "split",
+        "documents",
+        "documents (published)",
+        "tokens",
+        "sd (published)",
+    ]
     assert frame["split"].tolist() == [
         "validation",
         "train",
         "test",
     ]  # ours first, in our order; nothing published is lost
     assert frame["documents"].tolist()[:2] == [60, 300] and pd.isna(frame["documents"][2])
-    assert frame["documents (published)"].tolist() == [10, 500, 7] and frame["sd (published)"].tolist() == [2, 1, 3]
+    assert frame["documents (published)"].tolist() == [10, 500, 7] and frame[
+        "sd (published)"
+    ].tolist() == [2, 1, 3]
 
 
 def test_beside_keeps_whole_numbers_when_all_rows_match():

@@ -11,21 +11,27 @@ from lib.losses import cca
 
 
 def rows(seed, batch=20, dim=4):
-    return torch.randn(batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.randn(
+        batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
 
 
 def views(batch=20, dim1=4, dim2=3):
     """Two views that share part of their content."""
     shared = rows(7, batch, 2)
-    return rows(0, batch, dim1) + shared @ rows(1, 2, dim1), rows(2, batch, dim2) + shared @ rows(3, 2, dim2)
+    return rows(0, batch, dim1) + shared @ rows(1, 2, dim1), rows(2, batch, dim2) + shared @ rows(
+        3, 2, dim2
+    )
 
 
 def by_eigenvectors(x, y, epsilon):
-    """As Andrew et al. write it: singular values of S11^-1/2 S12 S22^-1/2, inverse roots from eigenvectors."""
+    """As Andrew et al. write it: singular values of S11^-1/2 S12 S22^-1/2, by eigenvectors."""
     x, y = x - x.mean(dim=0), y - y.mean(dim=0)
 
     def inverse_root(z):
-        values, vectors = torch.linalg.eigh(z.T @ z / (len(z) - 1) + epsilon * torch.eye(z.shape[1], dtype=z.dtype))
+        values, vectors = torch.linalg.eigh(
+            z.T @ z / (len(z) - 1) + epsilon * torch.eye(z.shape[1], dtype=z.dtype)
+        )
         return vectors @ torch.diag(values**-0.5) @ vectors.T
 
     t = inverse_root(x) @ (x.T @ y / (len(x) - 1)) @ inverse_root(y)
@@ -49,7 +55,9 @@ def test_reference():
 
 def test_reference_metric_where_epsilon_is_negligible():
     x, y = views()
-    assert_close(cca(x, y, epsilon=1e-9)[0].item(), -metrics.cca(x.numpy(), y.numpy()), rtol=1e-6, atol=0)
+    assert_close(
+        cca(x, y, epsilon=1e-9)[0].item(), -metrics.cca(x.numpy(), y.numpy()), rtol=1e-6, atol=0
+    )
 
 
 def test_shapes():
@@ -66,7 +74,9 @@ def test_invariances():
     assert_close(cca(x @ rotation, y), value)
     assert_close(cca(x.flip(0), y.flip(0)), value)
     # Without epsilon to speak of, any invertible map leaves it alone.
-    assert_close(cca(x @ rows(6, 4, 4), y, epsilon=1e-10), cca(x, y, epsilon=1e-10), rtol=1e-5, atol=0)
+    assert_close(
+        cca(x @ rows(6, 4, 4), y, epsilon=1e-10), cca(x, y, epsilon=1e-10), rtol=1e-5, atol=0
+    )
     assert_close(value, value[0].expand(20))
     assert -3 < value[0] < 0
 

@@ -1,8 +1,7 @@
-"""contrastive: by hand, reference, shapes, errors, invariances, gradient, masks, the printed form."""
+"""contrastive: by hand, reference, invariances, the printed form."""
 
 import math
 
-import pytest
 import torch
 from torch.testing import assert_close
 
@@ -12,7 +11,9 @@ MASK = torch.tensor([True, False, True, True, False])
 
 
 def rows(seed, batch=5, dim=4):
-    return torch.randn(batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.randn(
+        batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
 
 
 def cos(a, b):
@@ -55,42 +56,14 @@ def test_reference():
             assert_close(value, by_loops(x, y, mask, printed))
 
 
-def test_shapes():
-    assert contrastive(rows(0, 7, 3), rows(1, 7, 3)).shape == (7,)
-    assert contrastive(rows(0, 0, 3), rows(1, 0, 3)).shape == (0,)
-    assert contrastive(rows(0, 2, 1), rows(1, 2, 1), as_printed=True).shape == (2,)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"teacher": torch.ones(4, 3)}, r"\(2, 3\) and \(4, 3\)"),  # a matrix product alone would accept it
-        ({"mask": torch.ones(2)}, r"mask must be bool.*float32 \(2,\)"),
-    ],
-)
-def test_errors(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        contrastive(**({"student": torch.ones(2, 3), "teacher": torch.ones(2, 3)} | arguments))
-
-
 def test_invariances():
-    x, y, order = rows(0), rows(1), torch.tensor([3, 0, 4, 1, 2])
-    assert_close(contrastive(x[order], y[order]), contrastive(x, y)[order])
+    x, y = rows(0), rows(1)
     assert_close(contrastive(9 * x, 0.2 * y), contrastive(x, y))  # lengths do not count
-    for printed in (False, True):  # as if masked rows were absent
-        masked = contrastive(x, y, mask=MASK, as_printed=printed)
-        assert_close(masked[MASK], contrastive(x[MASK], y[MASK], as_printed=printed))
     # As printed, the positive cancels: changing a row's own teacher leaves its loss alone.
     other = y.clone()
     other[0] = rows(2)[0]
     assert_close(contrastive(x, other, as_printed=True)[0], contrastive(x, y, as_printed=True)[0])
     assert (contrastive(x, other)[0] - contrastive(x, y)[0]).abs() > 1e-3
-
-
-def test_gradient():
-    inputs = (rows(0).requires_grad_(), rows(1).requires_grad_())
-    for printed in (False, True):
-        assert torch.autograd.gradcheck(lambda x, y, p=printed: contrastive(x, y, mask=MASK, as_printed=p), inputs)
 
 
 def test_identical_views():
@@ -108,27 +81,10 @@ def test_one_unmasked_row_gives_zero():
         assert (value == 0).all() and (x.grad == 0).all()
 
 
-def test_masked_rows_take_no_part_not_even_with_nan():
-    x, y = rows(0), rows(1)
-    expected = contrastive(x, y, mask=MASK)
-    x[~MASK], y[~MASK] = float("nan"), float("inf")
-    x.requires_grad_()
-    value = contrastive(x, y, mask=MASK)
-    value.sum().backward()
-    assert_close(value, expected)
-    assert (x.grad[~MASK] == 0).all() and x.grad.isfinite().all()
-
-
-def test_everything_masked():
-    x = rows(0).requires_grad_()
-    value = contrastive(x, rows(1), mask=torch.zeros(5, dtype=torch.bool))
-    value.sum().backward()
-    assert (value == 0).all() and (x.grad == 0).all()
-
-
 def test_zero_vectors():
     x = torch.zeros(3, 4, dtype=torch.float64, requires_grad=True)
     value = contrastive(x, rows(1, 3))
     value.sum().backward()
-    assert_close(value, torch.full((3,), math.log(3), dtype=torch.float64))  # all three candidates alike
+    all_alike = torch.full((3,), math.log(3), dtype=torch.float64)
+    assert_close(value, all_alike)
     assert (x.grad == 0).all()

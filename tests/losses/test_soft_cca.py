@@ -1,4 +1,4 @@
-"""SoftCCA: by hand, reference, history, state, shapes, errors, invariances, gradient, edge cases."""
+"""SoftCCA: by hand, reference, history, state, errors, invariances, gradient, edge cases."""
 
 import copy
 import io
@@ -13,7 +13,9 @@ from lib.losses import SoftCCA
 
 
 def rows(seed, batch=6, dim=4):
-    return torch.randn(batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.randn(
+        batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
 
 
 def batches(n, batch=6, dim=4):
@@ -28,7 +30,7 @@ def batches(n, batch=6, dim=4):
 
 
 class Reference:
-    """Equations 4.9-4.15 with loops over entries, the history as plain numbers, and PyTorch's own BatchNorm1d."""
+    """Equations 4.9-4.15 by loops over entries, with plain numbers as history and BatchNorm1d."""
 
     def __init__(self, dim, beta, delta, form):
         self.dim, self.beta, self.delta, self.form = dim, beta, delta, form
@@ -45,21 +47,27 @@ class Reference:
             off_diagonal = 0.0
             for i in range(self.dim):
                 for j in range(self.dim):
-                    entry = self.beta * self.phi[view][i][j] + (z[:, i] * z[:, j]).sum() / (len(z) - 1)
+                    entry = self.beta * self.phi[view][i][j] + (z[:, i] * z[:, j]).sum() / (
+                        len(z) - 1
+                    )
                     self.phi[view][i][j] = entry.item()
                     if i != j:
                         off_diagonal = off_diagonal + (entry / self.normaliser).abs()
             sdl = sdl + (off_diagonal / (self.dim * (self.dim - 1)) if code else off_diagonal)
-        l2 = torch.stack([((a - b) ** 2).sum() / (self.dim if code else 1) for a, b in zip(z1, z2, strict=True)])
+        l2 = torch.stack(
+            [((a - b) ** 2).sum() / (self.dim if code else 1) for a, b in zip(z1, z2, strict=True)]
+        )
         return l2 + self.delta * sdl
 
 
 def test_by_hand_printed():
     loss = SoftCCA(2, beta=0.95, delta=0.5, form="printed")
     z1, z2 = torch.tensor([[1.0, 1.0], [-1.0, -1.0]]), torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
-    # Covariances [[2, 2], [2, 2]] and [[2, -2], [-2, 2]]: off-diagonals sum to 4 each. L2: 0 + 2^2 in both rows.
+    # Covariances [[2, 2], [2, 2]] and [[2, -2], [-2, 2]]: off-diagonals sum to 4 each.
+    # L2: 0 + 2^2 in both rows.
     assert_close(loss(z1, z2), torch.tensor([4 + 0.5 * 8] * 2))
-    # Second batch: covariances diag(2, 0), L2 zero. Phi keeps .95 * 2 off the diagonal, the normaliser is .95 + 1.
+    # Second batch: covariances diag(2, 0), L2 zero. Phi keeps .95 * 2 off the diagonal, and the
+    # normaliser is .95 + 1.
     z = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
     assert_close(loss(z, z), torch.tensor([0.5 * 2 * (2 * 0.95 * 2 / 1.95)] * 2))
 
@@ -67,8 +75,9 @@ def test_by_hand_printed():
 def test_by_hand_code():
     loss = SoftCCA(2, beta=0.95, delta=0.03)
     z1, z2 = torch.tensor([[1.0, 2.0], [-1.0, -2.0]]), torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
-    # Variances 1 and 4 over the batch, so Zn'Zn/(2-1) is 2 * 1 * 2 / sqrt((1 + 1e-5)(4 + 1e-5)) off the diagonal; the
-    # mean of the two off-diagonal entries is the same. The second view has none. L2: (0 + 2^2) / 2 in both rows.
+    # Variances 1 and 4 over the batch: Zn'Zn/(2-1) is 2 * 1 * 2 / sqrt((1 + 1e-5)(4 + 1e-5)) off
+    # the diagonal, and so is the mean of the two entries. The second view has none.
+    # L2: (0 + 2^2) / 2 in both rows.
     correlation = 4 / math.sqrt((1 + 1e-5) * (4 + 1e-5))
     assert_close(loss(z1, z2), torch.tensor([2 + 0.03 * correlation] * 2))
     # Second batch, the same: both sums and the normaliser grow alike, so the value stays.
@@ -80,18 +89,23 @@ def test_by_hand_code():
 
 def test_by_hand_one_dimension_has_nothing_to_decorrelate():
     for form in ("code", "printed"):
-        value = SoftCCA(1, delta=9.0, form=form)(torch.tensor([[1.0], [4.0]]), torch.tensor([[0.0], [2.0]]))
+        value = SoftCCA(1, delta=9.0, form=form)(
+            torch.tensor([[1.0], [4.0]]), torch.tensor([[0.0], [2.0]])
+        )
         assert_close(value, torch.tensor([1.0, 4.0]))  # squared errors 1^2 and 2^2
 
 
 def test_reference_values_and_gradients_over_a_history():
     for form in ("code", "printed"):
-        loss, reference = SoftCCA(4, beta=0.9, delta=0.3, form=form).double(), Reference(4, 0.9, 0.3, form)
+        loss, reference = (
+            SoftCCA(4, beta=0.9, delta=0.3, form=form).double(),
+            Reference(4, 0.9, 0.3, form),
+        )
         for z1, z2 in batches(4):
             ours, theirs = [[z.clone().requires_grad_() for z in (z1, z2)] for _ in range(2)]
             value, expected = loss(*ours), reference(*theirs)
             assert_close(value, expected)
-            # retain_graph: a gradient that runs into earlier batches must fail in the next test, not crash in this one.
+            # retain_graph: a gradient into earlier batches must fail in the next test, not here.
             gradients = torch.autograd.grad(value.mean(), ours, retain_graph=True)
             assert_close(gradients, torch.autograd.grad(expected.mean(), theirs))
 
@@ -134,7 +148,12 @@ def test_saved_and_loaded_in_any_state_it_gives_the_same_value():
         file.seek(0)
         copied = SoftCCA(4, form=form).double()
         copied.load_state_dict(torch.load(file, weights_only=True))
-        for mode in (False, True, True, False):  # evaluation first: the published code gave NaN here
+        for mode in (
+            False,
+            True,
+            True,
+            False,
+        ):  # evaluation first: the published code gave NaN here
             value, expected = copied.train(mode)(*now), loss.train(mode)(*now)
             assert value.isfinite().all()
             assert_close(value, expected, rtol=0, atol=0)
@@ -205,8 +224,9 @@ def test_invariances():
     for form in ("code", "printed"):
         assert_close(fresh(form)(z1[order], z2[order]), fresh(form)(z1, z2)[order])
         assert_close(fresh(form)(z1[:, features], z2[:, features]), fresh(form)(z1, z2))
-        assert_close(fresh(form)(z1 + 5, z2 + 5), fresh(form)(z1, z2))  # same differences, same covariances
-    # code decorrelates correlations: a feature's scale does not matter (but for the epsilon in the variance) ...
+        # Same differences, same covariances.
+        assert_close(fresh(form)(z1 + 5, z2 + 5), fresh(form)(z1, z2))
+    # code decorrelates correlations: a feature's scale matters only through the epsilon ...
     stretch = torch.tensor([3.0, 5.0, 7.0, 11.0], dtype=torch.float64)
     code = [fresh(delta=1.0)(z, z) for z in (z1, z1 * stretch)]
     assert_close(*code, rtol=1e-3, atol=0)
@@ -214,7 +234,10 @@ def test_invariances():
     printed = [fresh("printed", delta=1.0)(z, z) for z in (z1, z1 * 3)]
     assert_close(9 * printed[0], printed[1])
     # The decorrelation is one scalar for all rows.
-    assert_close(fresh()(z1, z2) - fresh(delta=0.0)(z1, z2), (fresh()(z1, z2) - fresh(delta=0.0)(z1, z2))[0].expand(6))
+    assert_close(
+        fresh()(z1, z2) - fresh(delta=0.0)(z1, z2),
+        (fresh()(z1, z2) - fresh(delta=0.0)(z1, z2))[0].expand(6),
+    )
 
 
 def test_gradient():
@@ -239,7 +262,8 @@ def test_a_constant_feature_is_harmless():
 def test_training_with_it_decorrelates():
     torch.manual_seed(0)
     x = torch.randn(6400, 8) @ torch.randn(8, 8)
-    project, loss = nn.Linear(8, 4), SoftCCA(4, beta=0.5)  # at .95 and this rate old batches make it swing
+    project = nn.Linear(8, 4)
+    loss = SoftCCA(4, beta=0.5)  # at .95 and this rate old batches make it swing
     optimizer = torch.optim.Adam(project.parameters(), lr=0.01)
 
     def mean_correlation():

@@ -15,13 +15,22 @@ def values(seed, batch=4):
 
 def test_by_hand():
     s, c = torch.tensor([1.0, 2.0, 0.0, 0.0]), torch.tensor([10.0, 20.0, 30.0, 40.0])
-    # lam = .8: .8*1 + .2*10 = 2.8 and .8*2 + .2*20 = 5.6; 385 and 2000 tokens are masked and keep C whole.
-    assert_close(weighted(s, c, LENGTHS, lam=0.8, max_structural_len=384), torch.tensor([2.8, 5.6, 30.0, 40.0]))
+    # .8 * 1 + .2 * 10 = 2.8 and .8 * 2 + .2 * 20 = 5.6. Rows of 385 and 2000 tokens are masked.
+    assert_close(
+        weighted(s, c, LENGTHS, lam=0.8, max_structural_len=384),
+        torch.tensor([2.8, 5.6, 30.0, 40.0]),
+    )
     # No limit: every row is weighted, .2*30 = 6 and .2*40 = 8.
-    assert_close(weighted(s, c, LENGTHS, lam=0.8, max_structural_len=None), torch.tensor([2.8, 5.6, 6.0, 8.0]))
+    assert_close(
+        weighted(s, c, LENGTHS, lam=0.8, max_structural_len=None),
+        torch.tensor([2.8, 5.6, 6.0, 8.0]),
+    )
     # no-weighting is the plain sum.
-    assert_close(weighted(s, c, LENGTHS, lam=None, max_structural_len=None), torch.tensor([11.0, 22.0, 30.0, 40.0]))
-    assert structural_mask(LENGTHS, 384).tolist() == [True, True, False, False]  # 384 itself is inside
+    assert_close(
+        weighted(s, c, LENGTHS, lam=None, max_structural_len=None),
+        torch.tensor([11.0, 22.0, 30.0, 40.0]),
+    )
+    assert structural_mask(LENGTHS, 384).tolist() == [True, True] + [False] * 2  # 384 is inside
     assert structural_mask(LENGTHS, None).tolist() == [True] * 4
 
 
@@ -37,7 +46,9 @@ def test_reference():
             lams = torch.tensor(lams, dtype=torch.float64)
             expected = s * lams + c * (1 - lams)
             assert_close(weighted(s, c, LENGTHS, lam=lam, max_structural_len=limit), expected)
-        dropped = torch.tensor([limit is not None and length > limit for length in LENGTHS.tolist()])
+        dropped = torch.tensor(
+            [limit is not None and length > limit for length in LENGTHS.tolist()]
+        )
         expected = torch.where(dropped, c, s + c)
         assert_close(weighted(s, c, LENGTHS, lam=None, max_structural_len=limit), expected)
 
@@ -49,7 +60,13 @@ def test_shapes():
 
 
 ONES = torch.ones(2)
-GOOD = {"structural": ONES, "contextual": ONES, "lengths": [1, 2], "lam": 0.5, "max_structural_len": 4}
+GOOD = {
+    "structural": ONES,
+    "contextual": ONES,
+    "lengths": [1, 2],
+    "lam": 0.5,
+    "max_structural_len": 4,
+}
 
 
 @pytest.mark.parametrize(
@@ -93,4 +110,5 @@ def test_masked_rows_send_nothing_to_the_structural_loss():
     masked_only = student.grad
     student.grad = None
     mse(student, other)[2:].sum().backward()
-    assert_close(masked_only, student.grad)  # rows 2 and 3: the contextual gradient alone, unweighted
+    # Rows 2 and 3 get the contextual gradient alone, unweighted.
+    assert_close(masked_only, student.grad)

@@ -1,5 +1,7 @@
 """The students: what their identities say, their printed sizes, and that padding never counts."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +10,7 @@ from torch.testing import assert_close
 
 from lib import published
 from lib.news import designs, students
-from lib.news.students import PAPER, Sizes, Student, padded
+from lib.news.students import PAPER, Sizes, Student, pad
 from lib.published import figure_models
 
 SMALL = Sizes(vocabulary=50, token=16, hidden=8, output=12, teacher_token=10, feed_forward=16)
@@ -23,7 +25,9 @@ def student(identity, sizes=SMALL, seed=0):
 
 def test_the_paper_has_48_students_each_once():
     assert len(figure_models.news_students()) == len(set(figure_models.news_students())) == 48
-    shown = {row for number in range(1, 9) for row in published.load(f"news_tab{number}")["identity"]}
+    shown = {
+        row for number in range(1, 9) for row in published.load(f"news_tab{number}")["identity"]
+    }
     assert shown - {*figure_models.news_students()} - {"teacher"} == {
         f"{name};fine-tuned" for name in ("RuBERT Tiny", "RuBERT Tiny-2", "DistilRuBERT")
     }
@@ -52,27 +56,27 @@ def test_an_identity_says_what_its_row_says():
 
 
 @pytest.mark.parametrize(
-    ("identity", "told"),
+    "identity",
     [
-        ("BiGPU;cosine", "unknown part 'BiGPU'"),
-        ("BiLSTM(1);cosine", r"unknown part 'BiLSTM\(1\)'"),
-        ("BiGRU;average;cosine", "unknown part 'average' of 'BiGRU;average;cosine': here stands one of attentive, CLS"),
-        ("BiGRU;cosine;attentive", "unknown part 'attentive'.*one of annotated, plateau"),
-        ("BiGRU;cosine;cosine", "unknown part 'cosine'"),
-        ("BiGRU;CLS;cosine", "CLS is the first state of a Transformer"),
-        ("FFN(2);attentive;cosine", "attentive aggregation is for"),
-        ("BiGRU", "ends too soon"),
-        ("LSTM;complex", "ends too soon"),
-        ("LSTM;complex;α=1.5", "unknown part 'α=1.5'.*0 to 1"),
-        ("LSTM;complex;α=-0.5", "unknown part 'α=-0.5'"),
-        ("LSTM;MSE;α=0.5", "unknown part 'α=0.5'"),
-        ("LSTM+1 linear+dropout;MSE", "between the two layers"),
-        ("", "unknown part ''"),
-        ("LSTM;triplet;annotated", "triplet always has annotated documents"),
+        "BiGPU;cosine",
+        "BiLSTM(1);cosine",
+        "BiGRU;average;cosine",
+        "BiGRU;cosine;attentive",  # behind its place
+        "BiGRU;cosine;cosine",
+        "BiGRU;CLS;cosine",  # no Transformer
+        "FFN(2);attentive;cosine",
+        "BiGRU",
+        "LSTM;complex",
+        "LSTM;complex;α=1.5",
+        "LSTM;complex;α=-0.5",
+        "LSTM;MSE;α=0.5",
+        "LSTM+1 linear+dropout;MSE",  # between which two layers?
+        "",
+        "LSTM;triplet;annotated",
     ],
 )
-def test_what_an_identity_cannot_say(identity, told):
-    with pytest.raises(ValueError, match=told):
+def test_what_an_identity_cannot_say(identity):
+    with pytest.raises(ValueError, match=re.escape(repr(identity))):
         designs.parse(identity)
 
 
@@ -84,12 +88,16 @@ def test_heads_divide_the_width():
 def test_sizes_are_the_printed_ones():
     tables = pd.concat([published.load(f"news_tab{number}") for number in range(3, 9)])
     checked = 0
-    for identity, printed in tables[["identity", "size_mb"]].drop_duplicates().itertuples(index=False):
+    for identity, printed in (
+        tables[["identity", "size_mb"]].drop_duplicates().itertuples(index=False)
+    ):
         if identity in figure_models.news_students():
             with torch.device("meta"):
                 model = Student(designs.parse(identity), PAPER)
             size = model.megabytes
-            if isinstance(model.body, students.Transformer):  # a published file holds a layer more, which nothing uses
+            if isinstance(
+                model.body, students.Transformer
+            ):  # a published file holds a layer more, which nothing uses
                 layer = model.body.layers.layers[0]
                 size += 4 * sum(weights.numel() for weights in layer.parameters()) / 2**20
             assert size == pytest.approx(float(printed), abs=0.07), identity
@@ -100,7 +108,9 @@ def test_sizes_are_the_printed_ones():
 def test_the_cnns_stay_within_the_weights_that_their_sizes_leave():
     with torch.device("meta"):
         models = [Student(designs.parse(f"CNN-{number};MSE"), PAPER) for number in (1, 2)]
-    first, second = (model.megabytes * 2**20 / 4 - model.embedding.weight.numel() for model in models)
+    first, second = (
+        model.megabytes * 2**20 / 4 - model.embedding.weight.numel() for model in models
+    )
     assert first < 20_000 and 178_000 <= second <= 204_000
 
 
@@ -108,8 +118,8 @@ def test_the_cnns_stay_within_the_weights_that_their_sizes_leave():
 def test_padding_never_changes_an_embedding(identity):
     model = student(identity)
     rows = [np.random.default_rng(n).integers(1, 50, n).tolist() for n in (1, 2, 5, 9, 9)]
-    alone = torch.stack([model(*padded([row]))[0] for row in rows])
-    ids, lengths = padded(rows)
+    alone = torch.stack([model(*pad([row]))[0] for row in rows])
+    ids, lengths = pad(rows)
     assert_close(model(ids, lengths), alone, atol=1e-5, rtol=0)
     dirty = torch.cat([ids, torch.zeros(5, 3, dtype=ids.dtype)], dim=1)
     dirty[torch.arange(12) >= lengths[:, None]] = 7  # any padding, and more of it
@@ -120,12 +130,18 @@ def test_padding_never_changes_an_embedding(identity):
 
 @pytest.mark.parametrize("identity", STRUCTURES)
 def test_devices_of_all_layers_on_the_meta_device(identity):
-    """A tensor made on the CPU in between would be an error, as it would on a GPU. Packing knows no meta device."""
-    embeddings = student(identity).train().to("meta")(*padded([[3, 4, 5], [6, 7, 8]]))
-    assert embeddings.shape == (2, 12) and embeddings.device.type == "meta" and embeddings.requires_grad
+    """A tensor made on the CPU in between would be an error. Packing knows no meta device."""
+    embeddings = student(identity).train().to("meta")(*pad([[3, 4, 5], [6, 7, 8]]))
+    assert (
+        embeddings.shape == (2, 12)
+        and embeddings.device.type == "meta"
+        and embeddings.requires_grad
+    )
 
 
-@pytest.mark.parametrize("identity", [name for name in STRUCTURES if "LSTM(" in name or "GRU" in name or "RNN" in name])
+@pytest.mark.parametrize(
+    "identity", [name for name in STRUCTURES if "LSTM(" in name or "GRU" in name or "RNN" in name]
+)
 def test_packed_students_equal_a_loop_over_documents(identity):
     model = student(identity)
     rows = [np.random.default_rng(n).integers(1, 50, n).tolist() for n in (3, 7, 4)]
@@ -133,42 +149,22 @@ def test_packed_students_equal_a_loop_over_documents(identity):
     for row in rows:
         states = model.body.cells(model.embedding(torch.tensor([row])))[0]
         states = model.per_token(states)[0]
-        weights = torch.full((len(row), 1), 1 / len(row)) if model.scorer is None else model.scorer(states).softmax(0)
+        weights = (
+            torch.full((len(row), 1), 1 / len(row))
+            if model.scorer is None
+            else model.scorer(states).softmax(0)
+        )
         looped.append(model.after((weights * states).sum(0, keepdim=True))[0])
-    assert_close(model(*padded(rows)), torch.stack(looped), atol=1e-5, rtol=0)
-
-
-def test_one_direction_is_read_without_packing_and_two_are_packed(monkeypatch):
-    packed = []
-    pack = students.pack_padded_sequence
-    monkeypatch.setattr(students, "pack_padded_sequence", lambda *a, **b: packed.append(1) or pack(*a, **b))
-    for identity, times in (("LSTM+2 linear+dropout;MSE", 0), ("BiLSTM+2 linear+dropout;MSE", 1)):
-        packed.clear()
-        student(identity)(*padded([[3, 4], [5, 6, 7, 8, 9]]))
-        assert len(packed) == times
+    assert_close(model(*pad(rows)), torch.stack(looped), atol=1e-5, rtol=0)
 
 
 def test_the_second_linear_layer_means_the_same_behind_the_mean():
     model, rows = student("BiLSTM+2 linear+dropout;MSE"), [[3, 4, 9, 9], [5, 6, 7]]
     for row in rows:
         states = model.per_token(model.body.cells(model.embedding(torch.tensor([row])))[0])
-        assert_close(model(*padded([row])), model.after(states).mean(1))
+        assert_close(model(*pad([row])), model.after(states).mean(1))
     widths = [layer.weight.shape for layer in (model.per_token[0], model.after)]
     assert widths == [(12, 16), (12, 12)], "one for each token, one for a document"
-
-
-def test_without_the_padding_mask_the_test_above_fails(monkeypatch):
-    """A deliberate mistake: every position counts, padding too."""
-    for identity in (
-        "BiGRU(2)+1 linear;attentive;64d;MSE;plateau",
-        "CNN-1;MSE",
-        "Transformer(1x4);cosine",
-        "FFN(2);cosine",
-    ):
-        model, rows = student(identity), [[3, 4], [5, 6, 7, 8, 9]]
-        ids, lengths = padded(rows)
-        wrong = model(ids, torch.full_like(lengths, ids.shape[1]))[0]
-        assert (wrong - model(*padded(rows[:1]))[0]).abs().max() > 1e-4, identity
 
 
 def test_teacher_tokens_stay_as_they_are():
@@ -184,38 +180,6 @@ def test_a_document_without_tokens_is_refused():
 
 
 def test_dropout_only_in_training():
-    model, rows = student("LSTM+2 linear+dropout;MSE").train(), padded([[1, 2, 3]])
+    model, rows = student("LSTM+2 linear+dropout;MSE").train(), pad([[1, 2, 3]])
     assert (model(*rows) - model(*rows)).abs().max() > 0
     assert (model.encode([[1, 2, 3]]) == model.encode([[1, 2, 3]])).all() and model.training
-
-
-def test_the_bag_is_held_by_a_static_embedding_saved_and_loaded(tmp_path):
-    """sentence-transformers alone gives the student's embeddings, from texts."""
-    from sentence_transformers import SentenceTransformer
-
-    from lib.config import profiles
-    from lib.experiments import structural_teacher
-
-    tokenizer = structural_teacher.load(profiles.load("mini")).tokenizer
-    sizes = Sizes(len(tokenizer), token=16, hidden=8, output=12, teacher_token=10, feed_forward=16)
-    bag, texts = student("bag;cosine", sizes), ["Bush fires near Sydney.", "The premier resigned", "fires"]
-    module = students.static_embedding(bag, tokenizer)
-    SentenceTransformer(modules=[module], device="cpu").save(str(tmp_path / "bag"))
-    loaded = SentenceTransformer(str(tmp_path / "bag"), device="cpu")
-    wanted = bag.encode(tokenizer(texts, add_special_tokens=False)["input_ids"])
-    np.testing.assert_allclose(loaded.encode(texts), wanted, atol=1e-5)
-    assert np.abs(wanted - wanted[0]).max() > 0.01
-    with pytest.raises(ValueError, match="is no bag"):
-        students.static_embedding(student("FFN(2);cosine"), tokenizer)
-
-
-def test_onednn_is_as_it_was_behind_what_went_without_it_also_after_an_error():
-    assert torch.backends.mkldnn.enabled
-    with pytest.raises(KeyError), students.without_onednn(), students.without_onednn():
-        assert not torch.backends.mkldnn.enabled
-        raise KeyError
-    assert torch.backends.mkldnn.enabled
-    with students.without_onednn():
-        with students.without_onednn():
-            pass
-        assert not torch.backends.mkldnn.enabled, "the inner one leaves what it found"

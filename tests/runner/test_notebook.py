@@ -2,218 +2,198 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import matplotlib.pyplot as plt
 import nbformat
+import pandas as pd
 import papermill
 import pytest
-import torch
 
 from lib.config import manifest, paths, profiles
 from lib.runner import notebook
-from lib.store import executors, progress, provenance
+from lib.store import progress, provenance
 
+NAME = "02_structural_loss"
 PARAMETERS = {"profile": "mini", "seeds": None, "only": "", "overrides": {}}
+SHELL = {"In": [""], "Out": {}, "exit": object(), "_i": "1", "notebook": os}
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch):
+def new_kernel(monkeypatch, tmp_path):
     """Every test is a new kernel: no runner around, and the environment is put back."""
-    for name in ("THESIS_LABELS", "THESIS_PROGRESS", "THESIS_JOBS"):
+    for name in ("THESIS_PROGRESS", "THESIS_PRODUCTS", "THESIS_JOBS", "THESIS_KEEP"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os, "environ", os.environ.copy())
+    os.environ["THESIS_ARTIFACTS"] = str(tmp_path)
 
 
-def started(**changed):
-    """Start with a parameters cell and, below it, the one that papermill puts there for `changed`."""
-    cells = ["\n".join(f"{name} = {value!r}" for name, value in given.items()) for given in (PARAMETERS, changed)]
-    namespace = {**PARAMETERS, **changed, "In": ["", cells[0], f"# Parameters\n{cells[1]}"]}
-    return notebook.start("02_structural_loss", namespace)
+def start(**changed):
+    return notebook.start(NAME, SHELL | PARAMETERS | changed)
 
 
-def files(folder: Path, label: str) -> list[Path]:
-    made = [folder / name for name in manifest.load()[label].files]
-    for file in made:
+def touch_files(folder: Path, label: str) -> list[Path]:
+    files = [folder / name for name in manifest.load()[label].files]
+    for file in files:
         file.write_text("x")
-    return made
+    return files
 
 
 def test_start_gives_the_checked_profile():
-    assert started(seeds="0,1", overrides=["heads.epochs=2"]).profile.departures == {"seeds": [0, 1], "heads.epochs": 2}
+    profile = start(seeds="0,1", overrides=["heads.epochs=2"]).profile
+    assert profile.departures == {"seeds": [0, 1], "heads.epochs": 2}
 
 
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({"typo": 1}, "unknown parameter 'typo'; nearest: "),
+        ({"typo": 1}, "unknown parameter 'typo'; nearest: .*restart the kernel"),
         ({"seed": [1]}, "unknown parameter 'seed'; nearest: seeds"),
         ({"seeds": "a"}, "seeds: expected whole numbers such as 0,1, got 'a'"),
         ({"profile": "mnii"}, "unknown profile 'mnii'; nearest: mini"),
         ({"overrides": {"training.document": 6}}, "nearest: training.documents"),
         ({"only": "cosin"}, "only: no model is called 'cosin'; nearest: cosine"),
-        ({"only": "cosine, DM;*"}, "only: no model is called 'DM;\\*'; nearest: "),  # of notebook 04
+        ({"only": "cosine, DM;*"}, "no model is called 'DM;\\*'"),  # of notebook 04
+        ({"profile": "published"}, "'published' is not for this notebook"),
     ],
 )
 def test_start_rejects_what_is_no_parameter(changed, expected):
     with pytest.raises(profiles.ParameterError, match=expected):
-        started(**changed)
+        start(**changed)
 
 
 def test_start_wants_the_parameters_cell_first():
-    with pytest.raises(profiles.ParameterError, match="'profile' is not set: run the parameters cell first"):
-        notebook.start("02_structural_loss", {})
+    with pytest.raises(profiles.ParameterError, match="'profile' is not set: run the parameters"):
+        notebook.start(NAME, dict(SHELL))
 
 
-def test_a_cell_that_is_run_again_may_find_the_notebooks_own_variables():
-    again = {**PARAMETERS, "table": [1, 2], "In": ["", 'profile = "mini"\nseeds = None', "table = [1, 2]"]}
-    started()
-    assert notebook.start("02_structural_loss", again).profile.name == "mini"
-    again["In"].append('profile = "mini"\nsede = 1')
-    with pytest.raises(profiles.ParameterError, match="unknown parameter 'sede'"):
-        notebook.start("02_structural_loss", again)
+def test_the_first_cell_run_again_finds_the_notebooks_own_variables():
+    assert start(nb=start(), table=[1, 2]).profile.name == "mini"
 
 
 def test_finish_wants_every_promised_label(tmp_path, capsys):
-    nb = started()
+    nb = start()
     for label in ("tab4_3", "tab4_4", "fig4_2", "tab_heads"):
-        provenance.saved[label] = files(tmp_path, label)
-    with pytest.raises(RuntimeError, match="did not save fig4_3.svg, fig4_3.csv: run the cells above it first"):
+        nb.saved[label] = touch_files(tmp_path, label)
+    with pytest.raises(RuntimeError, match=r"did not save fig4_3.svg, fig4_3.csv: run the cells"):
         nb.finish()
-    provenance.saved["fig4_3"] = files(tmp_path, "fig4_3")
+    nb.saved["fig4_3"] = touch_files(tmp_path, "fig4_3")
     nb.finish()
-    assert capsys.readouterr().out.startswith(f"{notebook.MARKER} 02_structural_loss")
-
-
-def test_finish_wants_only_what_was_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setenv("THESIS_LABELS", "fig4_2")
-    nb = started()
-    assert nb.asked(*nb.promised) == ["fig4_2"]
-    provenance.saved["fig4_2"] = files(tmp_path, "fig4_2")
-    nb.finish()
-
-
-def test_what_nobody_asked_for_is_what_the_profile_shows():
-    assert started(profile="lab").wanted == ["tab4_3", "tab4_4", "fig4_2", "fig4_3", "tab_heads"]
-    shown = started(profile="lab", overrides={"shown": ["fig4_3"]})
-    assert shown.wanted == ["fig4_3"] and not shown.asked("fig4_2")
+    assert capsys.readouterr().out.startswith(f"{notebook.MARKER} {NAME}")
 
 
 def test_finish_notices_a_file_that_is_gone_or_that_nobody_listed(tmp_path):
-    nb = started(only="cosine")
-    made = files(tmp_path, "fig4_2")
-    provenance.saved["fig4_2"] = made
+    nb = start(only="cosine")  # which may leave a figure nothing to show
+    nb.saved["fig4_2"] = files = touch_files(tmp_path, "fig4_2")
     nb.finish()
-    made[0].unlink()
-    with pytest.raises(RuntimeError, match="did not save fig4_2.svg"):
+    files[0].unlink()
+    with pytest.raises(RuntimeError, match=r"did not save fig4_2.svg"):
         nb.finish()
-    made[0].write_text("x")
-    provenance.saved["fig9_9"] = [tmp_path / "fig9_9.svg"]
-    provenance.saved["fig9_9"][0].write_text("x")
-    with pytest.raises(RuntimeError, match="saved fig9_9.svg, which params/manifest.yaml does not list"):
+    nb.saved["fig4_2"] = [*touch_files(tmp_path, "fig4_2"), *touch_files(tmp_path, "fig4_5")]
+    with pytest.raises(RuntimeError, match=r"saved fig4_5.csv, fig4_5.svg, which params/manifest"):
         nb.finish()
 
 
-def test_asked_knows_the_labels_of_its_notebook():
-    assert started().asked("fig4_3", "tab4_3") == ["fig4_3", "tab4_3"]
-    with pytest.raises(ValueError, match="unknown label of 02_structural_loss 'fig4_22'; nearest: fig4_2"):
-        started().asked("fig4_2", "fig4_22")
+def test_saved_files_are_noted_with_the_products_behind_them(tmp_path):
+    nb = start(seeds=[5])
+    note = paths.store() / "student" / "a.json"
+    cache = SimpleNamespace(used={("student", "a"): note}, kept={("student", "a"): note})
+    nb.__dict__["bench"] = SimpleNamespace(cache=cache)
+    frame = pd.DataFrame({"model": ["cosine"], "accuracy": [0.5]})
+    nb.save(plt.figure(), "fig4_2", frame, records=frame)
+    nb.save_table(frame, "tab4_3", caption="Heads")
+    for label in ("fig4_2", "tab4_3"):
+        said = provenance.read(label, nb.profile)
+        assert {*said["files"]} == {*manifest.load()[label].files}
+        assert said["stale"] == ["student/a"]
+    assert "Heads" in (paths.figures(nb.profile) / "tab4_3.md").read_text()
+
+    nb.promised = {label: nb.promised[label] for label in nb.saved}
+    os.environ["THESIS_PRODUCTS"] = str(tmp_path / "products")
+    nb.finish()
+    assert json.loads((tmp_path / "products").read_text()) == ["student/a.json"]
 
 
-def test_jobs_follow_the_environment_and_start_refuses_what_is_no_number(monkeypatch, tmp_path):
-    assert 1 <= executors.jobs() <= 4
-    with pytest.MonkeyPatch.context() as gpu:  # a training has it to itself
-        gpu.setattr(executors, "DRIVER", tmp_path)
-        gpu.setattr(torch.cuda, "is_available", lambda: True)
-        gpu.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
-        assert executors.jobs() == 1 and executors.jobs("3") == 3
-        gpu.setattr(torch.cuda, "is_available", lambda: False)
-        assert executors.jobs() == 3
-    monkeypatch.setenv("THESIS_JOBS", "7")
-    assert executors.jobs() == 7
-    for wrong in ("abc", "0", "-1", "1.5", "²"):
-        monkeypatch.setenv("THESIS_JOBS", wrong)
-        with pytest.raises(profiles.ParameterError, match="THESIS_JOBS: expected a whole number from 1"):
-            started()
+def test_a_notebook_that_asks_for_no_bench_makes_none(tmp_path):
+    nb = start(seeds=[5])
+    nb.save_table(pd.DataFrame({"model": ["cosine"]}), "tab4_3")
+    assert "bench" not in nb.__dict__ and "stale" not in provenance.read("tab4_3", nb.profile)
 
 
+@pytest.mark.smoke
 def test_papermill_stops_at_an_unknown_parameter_with_one_line(tmp_path, monkeypatch):
     """The real thing: papermill itself would only warn, run to the end and exit 0."""
     monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
-    cells = ["\n".join(f"{name} = {value!r}" for name, value in PARAMETERS.items())]
-    cells += [
-        'from lib.runner import notebook\nnb = notebook.start("02_structural_loss", globals())',
+    cells = [
+        "\n".join(f"{name} = {value!r}" for name, value in PARAMETERS.items()),
+        f'from lib.runner import notebook\nnb = notebook.start("{NAME}", globals())',
         "print('reached')",
     ]
     source = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     source.cells[0].metadata["tags"] = ["parameters"]
-    nbformat.write(source, tmp_path / "in.ipynb")
-    settings = {"kernel_name": "python3", "language": "python", "progress_bar": False, "start_timeout": 120}
+    options = {"kernel_name": "python3", "language": "python", "progress_bar": False}
+    target = tmp_path / "out.ipynb"
     with pytest.raises(papermill.PapermillExecutionError, match="unknown parameter 'typo'"):
-        papermill.execute_notebook(tmp_path / "in.ipynb", tmp_path / "out.ipynb", {"typo": 1}, **settings)
-    executed = nbformat.read(tmp_path / "out.ipynb", 4)
-    (error,) = [part for cell in executed.cells for part in cell.get("outputs", []) if part.output_type == "error"]
+        papermill.execute_notebook(source, target, {"typo": 1}, **options, start_timeout=300)
+    executed = nbformat.read(target, 4)
+    outputs = [part for cell in executed.cells for part in cell.get("outputs", [])]
+    (error,) = [part for part in outputs if part.output_type == "error"]
     assert len(error.traceback) == 1 and "\n" not in error.traceback[0]
     assert not executed.cells[-1].outputs, "the cell after the check must not have run"
 
 
-def test_papermills_command_ends_with_our_line(tmp_path):
-    """papermill's own traceback comes before it; `_render_traceback_` keeps ours out."""
-    command = [sys.executable, "-m", "papermill", paths.NOTEBOOKS / "02_structural_loss.ipynb", tmp_path / "out.ipynb"]
-    variables = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
-    done = subprocess.run([*command, "-p", "profile", "labb"], env=variables, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert done.stderr.strip().splitlines()[-1] == "ParameterError: unknown profile 'labb'; nearest: lab"
-
-
-def test_an_interrupt_is_one_line_wherever_it_comes_and_ends_idle_workers(tmp_path):
+def test_interrupts_are_one_line_and_tables_are_for_people_once_a_notebook_has_started(tmp_path):
     (tmp_path / "half_loaded.py").write_text("raise KeyboardInterrupt")
     program = f"""
-import os
-import psutil
 from IPython.core.interactiveshell import InteractiveShell
 from lib.runner import notebook
-from lib.store import executors
 shell = InteractiveShell()
-notebook.start("02_structural_loss", {{**{PARAMETERS}, "get_ipython": lambda: shell}})
-workers = [psutil.Process(executors.processes(1).submit(os.getpid).result())]
+notebook.start("{NAME}", {{**{PARAMETERS}, "get_ipython": lambda: shell}})
 for cell in ("def work():\\n    raise KeyboardInterrupt\\nwork()", "import half_loaded"):
     shell.run_cell(cell)
-print(len(psutil.wait_procs(workers, timeout=10)[1]), "workers")
+import pandas as pd
+frame = pd.DataFrame({{"vocabulary_size": [12345]}})
+print("12,345" in shell.display_formatter.format(frame)[0]["text/html"], repr(frame)[-5:])
 """
     path = os.pathsep.join([str(paths.ROOT), str(tmp_path)])
     variables = {**os.environ, "PYTHONPATH": path, "IPYTHONDIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=variables, capture_output=True, text=True
+    )
     assert done.stdout.splitlines() == [
-        "Interrupted: the workers have ended; what was computed is kept, run the cell again to go on",
+        "Interrupted: the workers have ended; "
+        "what was computed is kept, run the cell again to go on",
         "Interrupted: packages were loading: restart the kernel and run all cells",
-        "0 workers",
+        "True 12345",
     ], done.stderr
 
 
-def test_track_draws_a_bar_for_a_person(capsys):
+def test_progress_is_a_bar_for_a_person_and_lines_for_the_runner(tmp_path, monkeypatch, capsys):
     assert list(progress.track(["a", "b"], "reading", 2)) == ["a", "b"]
     assert "reading" in capsys.readouterr().err
-
-
-def test_track_writes_for_the_runner_how_far_it_is(tmp_path, monkeypatch, capsys):
     file = tmp_path / "progress"
     monkeypatch.setenv("THESIS_PROGRESS", str(file))
-    seen = [last(file) for _ in progress.track(iter("xy"), "students", 2)]
-    assert [*seen, last(file)] == ["students 0/2", "students 1/2", "students 2/2"]
-    assert list(tmp_path.iterdir()) == [file] and capsys.readouterr().err == ""
 
+    def read_last() -> str:
+        return file.read_text().strip().rpartition("\n")[2]
 
-def last(file):
-    """As `run_all` reads it."""
-    return file.read_text().strip().rpartition("\n")[2]
+    seen = [read_last() for _ in progress.track(iter("xy"), "students", 2)]
+    assert [*seen, read_last()] == ["students 0/2", "students 1/2", "students 2/2"]
+    assert capsys.readouterr().err == ""
 
 
 def test_opening_a_notebook_costs_no_heavy_import():
-    heavy = "{'torch', 'transformers', 'gensim', 'pandas', 'matplotlib'}"
-    check = f"import sys, lib.runner.notebook; print(*{heavy} & set(sys.modules))"
+    heavy = "{'torch', 'transformers', 'gensim', 'pandas', 'matplotlib', 'numpy'}"
+    check = (
+        f"import sys, lib.runner.notebook, lib.runner.run_all; print(*{heavy} & set(sys.modules))"
+    )
     environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
-    done = subprocess.run([sys.executable, "-c", check], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", check], env=environment, capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == ""

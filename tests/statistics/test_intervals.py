@@ -1,23 +1,37 @@
-"""Standard errors by hand and against simulation; one test for each thing that they must take into account."""
+"""Standard errors by hand and against simulation; one test for each thing that they must take into
+account.
+"""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from lib.statistics.intervals import SeedNoise, TaskScores, from_examples, from_runs, paired, seed_noise
+from lib.statistics.intervals import (
+    PROCESSOR_SD,
+    SeedNoise,
+    TaskScores,
+    from_examples,
+    from_runs,
+    paired,
+    seed_noise,
+)
 
 # Means of the runs: a 1, .8, .9; b .5, .6; c .1.
-VALUES = {"a": {0: (0.9, 1.1), 1: (0.8, 0.8), 2: (0.9, 0.9)}, "b": {0: (0.5, 0.5), 1: (0.7, 0.5)}, "c": {0: (0.1, 0.1)}}
+VALUES = {
+    "a": {0: (0.9, 1.1), 1: (0.8, 0.8), 2: (0.9, 0.9)},
+    "b": {0: (0.5, 0.5), 1: (0.7, 0.5)},
+    "c": {0: (0.1, 0.1)},
+}
 
 
 def runs(values):
     """{model: {seed: one score per task}} as a (model, seed) x task table."""
     table = {(model, seed): row for model, seeds in values.items() for seed, row in seeds.items()}
-    return pd.DataFrame.from_dict(table, orient="index").set_axis(pd.MultiIndex.from_tuples(table), axis=0).rename_axis(
-        ["model", "seed"]
-    )  # fmt: skip
+    index = pd.MultiIndex.from_tuples(table, names=["model", "seed"])
+    return pd.DataFrame([*table.values()], index)
 
 
 def errors(evidence, **weights):
@@ -28,7 +42,11 @@ def errors(evidence, **weights):
 
 def task(groups, chance=0.0, **scores):
     return {
-        "t": TaskScores({name: np.atleast_2d(values) for name, values in scores.items()}, np.array([*groups]), chance)
+        "t": TaskScores(
+            {name: np.atleast_2d(values) for name, values in scores.items()},
+            np.array([*groups]),
+            chance,
+        )
     }
 
 
@@ -37,7 +55,8 @@ def task(groups, chance=0.0, **scores):
 
 def test_seed_noise_by_hand():
     noise = seed_noise(runs(VALUES))
-    # Squared deviations: a .01 + .01 + 0, b .0025 + .0025; 2 + 1 degrees of freedom; c has one seed and adds nothing.
+    # Squared deviations: a .01 + .01 + 0, b .0025 + .0025; 2 + 1 degrees of freedom; c has one seed
+    # and adds nothing.
     assert noise.sd == pytest.approx(math.sqrt(0.025 / 3)) and noise.df == 3
     assert noise.band == pytest.approx(2 * noise.sd)
     # t(.975, 3) = 3.182446 (any t table).
@@ -56,7 +75,9 @@ def test_seeds_are_credited():
     sd = seed_noise(runs(VALUES)).sd
     assert evidence.scores == pytest.approx([0.9, 0.55, 0.1])
     assert errors(evidence, a=1, c=-1) == pytest.approx((sd * math.sqrt(1 / 3 + 1), 3))
-    assert errors(evidence, a=1, b=-0.5, c=-0.5)[0] == pytest.approx(sd * math.sqrt(1 / 3 + 0.25 / 2 + 0.25))
+    assert errors(evidence, a=1, b=-0.5, c=-0.5)[0] == pytest.approx(
+        sd * math.sqrt(1 / 3 + 0.25 / 2 + 0.25)
+    )
     known = from_runs(runs(VALUES), noise=SeedNoise(0.3, 2))
     assert errors(known, a=1, c=-1) == pytest.approx((0.3 * math.sqrt(1 / 3 + 1), 2))
 
@@ -68,11 +89,16 @@ def test_a_given_model_has_no_seeds():
     trained, given = from_examples(tasks), from_examples(tasks, given=["b"])
     assert (trained.noise.df, given.noise.df) == (3, 2)
     share = errors(given, b=1)[0]
-    assert share == pytest.approx(float(given.sampling[1, 1]) ** 0.5) and given.runs.tolist() == [3, np.inf]
+    assert share == pytest.approx(float(given.sampling[1, 1]) ** 0.5) and given.runs.tolist() == [
+        3,
+        np.inf,
+    ]
 
 
 def test_seeds_are_pooled_over_the_mean_of_the_tasks():
-    """A seed that is good on one task and bad on the other moves no mean; one that is good on both does."""
+    """A seed that is good on one task and bad on the other moves no mean; one that is good on both
+    does.
+    """
     apart = runs({"a": {0: (0.5, 0.7), 1: (0.7, 0.5)}, "b": {0: (0.4, 0.4)}})
     together = runs({"a": {0: (0.5, 0.5), 1: (0.7, 0.7)}, "b": {0: (0.4, 0.4)}})
     assert from_runs(apart).noise.sd == pytest.approx(0)
@@ -81,12 +107,35 @@ def test_seeds_are_pooled_over_the_mean_of_the_tasks():
 
 
 def test_what_seeds_and_texts_both_count_is_counted_once():
-    """Three seeds that disagree on single examples only: all of their variance is in the texts' already."""
+    """Three seeds that disagree on single examples only: all of their variance is in the texts'
+    already.
+    """
     rng = np.random.default_rng(0)
     answers = (rng.random((2, 3, 4000)) < 0.7).astype(float)
     evidence = from_examples(task(range(4000), a=answers[0], b=answers[1]))
     assert evidence.overlap == pytest.approx(0.21 / 4000, rel=0.05)
-    assert errors(evidence, a=1, b=-1)[0] < 1.25 * math.sqrt(2 * 0.21 / 3 / 4000)  # both in full: 1.41 of it
+    error = errors(replace(evidence, processor=0.0), a=1, b=-1)[0]
+    assert error < 1.25 * math.sqrt(2 * 0.21 / 3 / 4000), "1.41 of it if both counted in full"
+
+
+def test_the_processor_adds_its_variance_to_what_was_trained_and_to_nothing_else():
+    """By hand: two trained models add 2 PROCESSOR_SD^2, a given one none, a single task six times
+    as much.
+    """
+    rng = np.random.default_rng(0)
+    scores = {name: rng.random((2, 50)) for name in "abc"}
+    tasks = {f"t{n}": TaskScores(scores, np.arange(50), 0.0) for n in range(6)}
+
+    def added(weights=None, **sums):
+        evidence = from_examples(tasks, weights=weights, given="c")
+        bare = replace(evidence, processor=0.0)
+        return errors(evidence, **sums)[0] ** 2 - errors(bare, **sums)[0] ** 2
+
+    assert added(a=1, b=-1) == pytest.approx(2 * PROCESSOR_SD**2)
+    assert added(a=1, c=-1) == pytest.approx(PROCESSOR_SD**2)
+    assert added(a=0.5, b=0.5, c=-1) == pytest.approx(PROCESSOR_SD**2 / 2)
+    assert added({"t0": 1.0}, a=1, c=-1) == pytest.approx(6 * PROCESSOR_SD**2)
+    assert np.all(from_runs(runs(VALUES)).processor == 0), "published numbers stay as printed"
 
 
 # ---------------------------------------------------------------- texts
@@ -94,10 +143,14 @@ def test_what_seeds_and_texts_both_count_is_counted_once():
 
 def test_scores_are_chance_corrected_means_over_tasks():
     tasks = task("xyzw", 0.5, a=[1, 1, 1, 0], b=[1, 1, 0, 0]) | {
-        "u": TaskScores({"a": np.ones((1, 3)), "b": np.zeros((1, 3))}, np.array(["x", "y", "v"]), 0.25)
+        "u": TaskScores(
+            {"a": np.ones((1, 3)), "b": np.zeros((1, 3))}, np.array(["x", "y", "v"]), 0.25
+        )
     }
     evidence = from_examples(tasks)
-    assert evidence.means.loc["a"].tolist() == pytest.approx([0.5, 1]) and evidence.scores[0] == pytest.approx(0.75)
+    assert evidence.means.loc["a"].tolist() == pytest.approx([0.5, 1]) and evidence.scores[
+        0
+    ] == pytest.approx(0.75)
     assert evidence.means.loc["b"].tolist() == pytest.approx([0, -1 / 3])
     assert from_examples(tasks, weights={"u": 1.0}).scores == pytest.approx([1, -1 / 3])
 
@@ -105,7 +158,8 @@ def test_scores_are_chance_corrected_means_over_tasks():
 def test_independent_examples_by_hand():
     a, b = np.array([1, 1, 0, 1, 0, 0, 1, 1.0]), np.array([0, 1, 0, 1, 1, 0, 0, 1.0])
     evidence = from_examples(task(range(8), a=a, b=b), given=["a", "b"])
-    # Variance of the mean difference, n times the squared deviations over n^2, with 8 / (8 - 2) for few groups.
+    # Variance of the mean difference, n times the squared deviations over n^2, with 8 / (8 - 2) for
+    # few groups.
     expected = np.sqrt(((a - b - (a - b).mean()) ** 2).sum() / 64 * 8 / 6)
     assert errors(evidence, a=1, b=-1)[0] == pytest.approx(expected)
 
@@ -113,8 +167,13 @@ def test_independent_examples_by_hand():
 def test_both_sides_see_the_same_texts():
     hard = np.random.default_rng(0).random(200)
     evidence = from_examples(task(range(200), a=hard, b=hard / 2, c=hard), given="abc")
-    assert errors(evidence, a=1, c=-1)[0] != errors(evidence, a=1, c=-1)[0]  # NaN: no difference on any text
-    assert errors(evidence, a=1, b=-2)[0] != 0 and errors(evidence, a=1, b=-1)[0] < 0.6 * errors(evidence, a=1)[0]
+    assert (
+        errors(evidence, a=1, c=-1)[0] != errors(evidence, a=1, c=-1)[0]
+    )  # NaN: no difference on any text
+    assert (
+        errors(evidence, a=1, b=-2)[0] != 0
+        and errors(evidence, a=1, b=-1)[0] < 0.6 * errors(evidence, a=1)[0]
+    )
 
 
 def test_texts_of_one_article_count_as_one():
@@ -127,10 +186,14 @@ def test_texts_of_one_article_count_as_one():
 
 def test_an_article_is_the_same_in_two_tasks():
     one, two = np.random.default_rng(0).random((2, 40)), np.random.default_rng(0).random((2, 40))
-    same = {name: TaskScores({"a": v[[0]], "b": v[[1]]}, np.arange(40), 0.0) for name, v in (("t", one), ("u", two))}
+    same = {
+        name: TaskScores({"a": v[[0]], "b": v[[1]]}, np.arange(40), 0.0)
+        for name, v in (("t", one), ("u", two))
+    }
     other = same | {"u": TaskScores(same["u"].scores, np.arange(40) + 40, 0.0)}
     ratio = (
-        errors(from_examples(same, given="ab"), a=1, b=-1)[0] / errors(from_examples(other, given="ab"), a=1, b=-1)[0]
+        errors(from_examples(same, given="ab"), a=1, b=-1)[0]
+        / errors(from_examples(other, given="ab"), a=1, b=-1)[0]
     )
     assert ratio == pytest.approx(math.sqrt(2), rel=0.05)
 
@@ -149,7 +212,9 @@ def test_pairs_share_either_article():
 
 
 def test_a_pair_does_not_share_two_articles_with_itself():
-    """Without article effects the variance of pairs is that of independent examples, not twice that."""
+    """Without article effects the variance of pairs is that of independent examples, not twice
+    that.
+    """
     rng = np.random.default_rng(0)
     ratios = []
     for _ in range(100):
@@ -168,16 +233,24 @@ def test_few_large_articles_are_few():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"scores": {"a": np.ones((2, 4)), "b": np.ones((1, 4))}}, "same models with the same number of seeds"),
+        (
+            {"scores": {"a": np.ones((2, 4)), "b": np.ones((1, 4))}},
+            "same models with the same number of seeds",
+        ),
         ({"scores": {"a": np.ones((1, 4))}}, "same models with the same number of seeds"),
-        ({"scores": {"a": np.ones((1, 3)), "b": np.ones((1, 3))}}, "3 scores of a run, but groups of 4 examples"),
+        (
+            {"scores": {"a": np.ones((1, 3)), "b": np.ones((1, 3))}},
+            "3 scores of a run, but groups of 4 examples",
+        ),
         ({"scores": {"a": 2 * np.ones((1, 4)), "b": np.ones((1, 4))}}, r"means in \[0, 1\]"),
         ({"chance": 1.0}, "chance below 1"),
     ],
 )
 def test_scores_that_do_not_fit_are_named(change, message):
     good = task("xyzw", a=np.ones(4), b=np.ones(4))
-    bad = TaskScores(**{"scores": good["t"].scores, "groups": good["t"].groups, "chance": 0.5} | change)
+    bad = TaskScores(
+        **{"scores": good["t"].scores, "groups": good["t"].groups, "chance": 0.5} | change
+    )
     with pytest.raises(ValueError, match=f"task 'u': .*{message}"):
         from_examples(good | {"u": bad})
 
@@ -192,9 +265,15 @@ def test_draws_have_the_covariance_of_the_errors(simulate):
 
 
 def test_the_interval_of_pairs_by_hand():
-    """Differences 1, 2, 3: mean 2, standard error 1 / sqrt(3); t with 2 degrees of freedom is 4.3027 at 95 %."""
+    """Differences 1, 2, 3: mean 2, standard error 1 / sqrt(3); t with 2 degrees of freedom is
+    4.3027 at 95 %.
+    """
     mean, low, high = paired([4, 6, 8], [3, 4, 5], 0.95)
     half = 4.3027 / np.sqrt(3)
-    assert mean == 2 and low == pytest.approx(2 - half, abs=1e-3) and high == pytest.approx(2 + half, abs=1e-3)
+    assert (
+        mean == 2
+        and low == pytest.approx(2 - half, abs=1e-3)
+        and high == pytest.approx(2 + half, abs=1e-3)
+    )
     assert paired([4, 6, 8], [3, 4, 5], 0.99)[1] < low
     assert paired([4], [3], 0.95) == (1, -np.inf, np.inf)

@@ -1,4 +1,6 @@
-"""lib.student.attention against the formula written out, by hand, in gradients, shapes, errors and invariances."""
+"""lib.student.attention against the formula written out, by hand, in gradients, shapes, errors and
+invariances.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,16 @@ def written_out(q, k, v, lengths, window):
 
 def random_qkv(tokens, heads=2, dim=4, seed=0, dtype=torch.float64):
     generator = torch.Generator().manual_seed(seed)
-    return [torch.randn(tokens, heads, dim, generator=generator, dtype=dtype).requires_grad_() for _ in range(3)]
+    return [
+        torch.randn(tokens, heads, dim, generator=generator, dtype=dtype).requires_grad_()
+        for _ in range(3)
+    ]
 
 
 def test_by_hand():
-    # One head of one dimension, window 2: tokens see their neighbours. Keys are 0, so the weights are equal and the
-    # output is the mean of the visible values: (1+2)/2, (1+2+6)/3, (2+6)/2; the second document sees itself.
+    # One head of one dimension, window 2: tokens see their neighbours. Keys are 0, so the weights
+    # are equal and the output is the mean of the visible values: (1+2)/2, (1+2+6)/3, (2+6)/2; the
+    # second document sees itself.
     q = torch.tensor([5.0, -1.0, 2.0, 3.0]).view(4, 1, 1)
     v = torch.tensor([1.0, 2.0, 6.0, 100.0]).view(4, 1, 1)
     out = sliding_window(q, torch.zeros(4, 1, 1), v, [3, 1], 2)
@@ -36,7 +42,8 @@ def test_by_hand():
 
 @pytest.mark.parametrize("window", [2, 6, 32, 128, 254, 512])
 @pytest.mark.parametrize(
-    "lengths", [[1], [700], [1, 2, 127, 128, 129, 130, 1], [300, 5, 64, 257], [40] * 3 + [9, 9, 200, 200]]
+    "lengths",
+    [[1], [700], [1, 2, 127, 128, 129, 130, 1], [300, 5, 64, 257], [40] * 3 + [9, 9, 200, 200]],
 )
 def test_values_and_gradients_equal_the_formula(lengths, window):
     q, k, v = random_qkv(sum(lengths))
@@ -44,7 +51,9 @@ def test_values_and_gradients_equal_the_formula(lengths, window):
     out, expected = sliding_window(q, k, v, lengths, window), written_out(q, k, v, lengths, window)
     torch.testing.assert_close(out, expected, rtol=0, atol=1e-12)
     for ours, theirs in zip(
-        torch.autograd.grad(out, (q, k, v), grad), torch.autograd.grad(expected, (q, k, v), grad), strict=True
+        torch.autograd.grad(out, (q, k, v), grad),
+        torch.autograd.grad(expected, (q, k, v), grad),
+        strict=True,
     ):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
@@ -61,9 +70,19 @@ def test_gradcheck(monkeypatch, dropout):
 
 
 def test_strided_views_as_input():
-    qkv = torch.randn(50, 3, 2, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64, requires_grad=True)
+    qkv = torch.randn(
+        50,
+        3,
+        2,
+        4,
+        generator=torch.Generator().manual_seed(0),
+        dtype=torch.float64,
+        requires_grad=True,
+    )
     q, k, v = qkv.unbind(1)
-    torch.testing.assert_close(sliding_window(q, k, v, [20, 30], 8), written_out(q, k, v, [20, 30], 8))
+    torch.testing.assert_close(
+        sliding_window(q, k, v, [20, 30], 8), written_out(q, k, v, [20, 30], 8)
+    )
     (grad,) = torch.autograd.grad(sliding_window(q, k, v, [20, 30], 8).pow(2).sum(), qkv)
     (expected,) = torch.autograd.grad(written_out(q, k, v, [20, 30], 8).pow(2).sum(), qkv)
     torch.testing.assert_close(grad, expected)
@@ -75,7 +94,9 @@ def test_shape_and_dtype_are_those_of_q(dtype):
     out = sliding_window(q, k, v, [4, 6], 4)
     assert out.shape == (10, 3, 5) and out.dtype == dtype
     expected = written_out(q.double(), k.double(), v.double(), [4, 6], 4)
-    torch.testing.assert_close(out.double(), expected, rtol=0, atol={torch.bfloat16: 1e-2}.get(dtype, 1e-6))
+    torch.testing.assert_close(
+        out.double(), expected, rtol=0, atol={torch.bfloat16: 1e-2}.get(dtype, 1e-6)
+    )
     out.sum().backward()
     assert v.grad.dtype == dtype
 
@@ -84,14 +105,18 @@ def test_bfloat16_keeps_the_gradients_of_float32_up_to_its_rounding():
     """Over documents of several blocks, in which the gradients of a key are sums of blocks."""
     lengths, window = [300, 40, 411], 128
     exact = [
-        x.detach().float().requires_grad_() for x in random_qkv(sum(lengths), heads=3, dim=32, dtype=torch.bfloat16)
+        x.detach().float().requires_grad_()
+        for x in random_qkv(sum(lengths), heads=3, dim=32, dtype=torch.bfloat16)
     ]
     rounded = [x.detach().bfloat16().requires_grad_() for x in exact]
     pull = torch.randn(sum(lengths), 3, 32, generator=torch.Generator().manual_seed(1))
     for qkv in (exact, rounded):
         sliding_window(*qkv, lengths, window).backward(pull.to(qkv[0].dtype))
     for a, b in zip(exact, rounded, strict=True):
-        assert torch.nn.functional.cosine_similarity(a.grad.flatten(), b.grad.float().flatten(), dim=0) > 0.9999
+        assert (
+            torch.nn.functional.cosine_similarity(a.grad.flatten(), b.grad.float().flatten(), dim=0)
+            > 0.9999
+        )
         assert (a.grad - b.grad.float()).abs().max() < 0.02 * a.grad.abs().max()
 
 
@@ -117,7 +142,9 @@ def test_a_token_sees_half_the_window_and_no_further():
 def test_shifting_the_keys_changes_nothing():
     q, k, v = random_qkv(40)
     shift = torch.randn(2, 4, dtype=torch.float64)
-    torch.testing.assert_close(sliding_window(q, k + shift, v, [40], 8), sliding_window(q, k, v, [40], 8))
+    torch.testing.assert_close(
+        sliding_window(q, k + shift, v, [40], 8), sliding_window(q, k, v, [40], 8)
+    )
 
 
 def test_large_scores_stay_finite():
@@ -136,7 +163,9 @@ def test_dropout_drops_the_share_and_keeps_the_mean():
     weights = sliding_window(q, k, v, [tokens], 2 * tokens, dropout=0.25) * tokens
     share = (weights == 0).double().mean().item()
     assert share == pytest.approx(0.25, abs=0.006)  # four standard deviations of 81,608 draws
-    torch.testing.assert_close(weights[weights > 0].unique(), torch.tensor([4 / 3]), rtol=1e-5, atol=0)
+    torch.testing.assert_close(
+        weights[weights > 0].unique(), torch.tensor([4 / 3]), rtol=1e-5, atol=0
+    )
     # Neighbouring draws come from the same 64 random bits; they must not move together.
     dropped = (weights == 0).double() - share
     correlation = (dropped[..., 1:] * dropped[..., :-1]).mean() / (share * (1 - share))
@@ -153,26 +182,32 @@ def test_dropout_repeats_with_the_global_seed_only():
 
 
 def test_memory_of_the_weights_does_not_grow_with_the_document():
-    q, k, v = random_qkv(4096, heads=1, dtype=torch.float32)
+    q, k, _ = random_qkv(4096, heads=1, dtype=torch.float32)
     blocks = list(attention._weights(q.detach(), k.detach(), (4096,), 64, 0.0, 0))
     assert max(weights.numel() for *_, weights, _ in blocks) <= 128 * (128 + 2 * 64)
     assert sum(rows.stop - rows.start for rows, *_ in blocks) == 4096
 
 
 def test_equally_long_neighbours_of_one_block_are_computed_together():
-    blocks = list(attention._blocks([30, 30, 7, 200, 200, 30], 16, 128))
+    blocks = list(attention._cut_blocks([30, 30, 7, 200, 200, 30], 16, 128))
     assert [count for *_, count in blocks] == [2, 1, 1, 1, 1, 1, 1]
-    assert blocks[0][:4] == (0, 60, 0, 60) and blocks[1][:4] == (60, 67, 60, 67) and blocks[-1][:4] == (467, 497) * 2
-    many = list(attention._blocks([100] * 50, 16, 128))
+    assert (
+        blocks[0][:4] == (0, 60, 0, 60)
+        and blocks[1][:4] == (60, 67, 60, 67)
+        and blocks[-1][:4] == (467, 497) * 2
+    )
+    many = list(attention._cut_blocks([100] * 50, 16, 128))
     assert [count for *_, count in many] == [2] * 25, "no more weights than of a long document"
-    assert [count for *_, count in attention._blocks([40] * 25, 64, 128)] == [20, 5]
+    assert [count for *_, count in attention._cut_blocks([40] * 25, 64, 128)] == [20, 5]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_not_a_bit_depends_on_equally_long_neighbours(dtype):
     qkv, pull = random_qkv(90, heads=3, dim=32, dtype=dtype), torch.randn(90, 3, 32).to(dtype)
     together = sliding_window(*qkv, [30] * 3, 16)
-    alone = torch.cat([sliding_window(*(x[start : start + 30] for x in qkv), [30], 16) for start in (0, 30, 60)])
+    alone = torch.cat(
+        [sliding_window(*(x[start : start + 30] for x in qkv), [30], 16) for start in (0, 30, 60)]
+    )
     assert torch.equal(together, alone)
     gradients = (torch.autograd.grad(out, qkv, pull) for out in (together, alone))
     assert all(map(torch.equal, *gradients))
@@ -188,7 +223,10 @@ def test_no_documents():
     [
         ({"lengths": [4, 5]}, r"positive and sum to the 10 tokens of q, k and v, got \[4, 5\]"),
         ({"lengths": [10, 0]}, r"positive and sum to the 10 tokens of q, k and v, got \[10, 0\]"),
-        ({"k": torch.zeros(10, 2, 5)}, r"share one shape .* \(10, 2, 4\) torch.float32, \(10, 2, 5\) torch.float32"),
+        (
+            {"k": torch.zeros(10, 2, 5)},
+            r"share one shape .* \(10, 2, 4\) torch.float32, \(10, 2, 5\) torch.float32",
+        ),
         ({"v": torch.zeros(10, 2, 4).double()}, "share one shape .* and dtype, .* torch.float64"),
     ],
 )
@@ -211,5 +249,9 @@ def test_cuda_equals_cpu(dtype, tolerance, window):
     on_gpu = [x.detach().cuda().requires_grad_() for x in (q, k, v)]
     out = sliding_window(*on_gpu, lengths, window)
     torch.testing.assert_close(out.double().cpu(), expected, rtol=0, atol=tolerance)
-    for ours, theirs in zip(torch.autograd.grad(out, on_gpu, grad.cuda()), expected_grads, strict=True):
-        torch.testing.assert_close(ours.double().cpu(), theirs.double(), rtol=tolerance, atol=tolerance)
+    for ours, theirs in zip(
+        torch.autograd.grad(out, on_gpu, grad.cuda()), expected_grads, strict=True
+    ):
+        torch.testing.assert_close(
+            ours.double().cpu(), theirs.double(), rtol=tolerance, atol=tolerance
+        )

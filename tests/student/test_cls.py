@@ -1,4 +1,8 @@
-"""The [CLS] student of the drafts: what Hugging Face's Longformer gives with global attention on the first token."""
+"""The [CLS] student of the drafts: what Hugging Face's Longformer gives with global attention on
+the first token.
+"""
+
+import itertools
 
 import numpy as np
 import torch
@@ -13,9 +17,17 @@ IDS = [list(range(3, 3 + length)) for length in (5, 40, 21)]
 def make():
     torch.manual_seed(0)
     config = LongformerConfig(
-        vocab_size=60, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, pad_token_id=1,
-        max_position_embeddings=130, attention_window=16, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-    )  # fmt: skip
+        vocab_size=60,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        pad_token_id=1,
+        max_position_embeddings=130,
+        attention_window=16,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
     student = Student(config).eval()
     return student, ClsStudent(student).eval()
 
@@ -32,7 +44,9 @@ def test_a_document_is_the_first_state_of_the_stock_model():
 
 
 def test_global_attention_reaches_beyond_the_window():
-    """The last of 40 tokens is outside a one-sided window of 8 in both layers; only global attention can carry it."""
+    """The last of 40 tokens is outside a one-sided window of 8 in both layers; only global
+    attention can carry it.
+    """
     _, cls = make()
     changed = [*IDS[1][:-1], 50]
     assert not np.allclose(cls.encode([IDS[1]]), cls.encode([changed]), atol=1e-6)
@@ -46,7 +60,7 @@ def test_one_by_one_and_in_a_batch_are_the_same(monkeypatch):
     for batch_tokens in (1, 2 * longest, 1000):
         batches.clear()
         np.testing.assert_allclose(cls.encode(IDS, batch_tokens=batch_tokens), expected, atol=1e-5)
-        assert sorted(sum(batches, [])) == sorted(map(len, IDS))
+        assert sorted(itertools.chain.from_iterable(batches)) == sorted(map(len, IDS))
         assert all(len(batch) == 1 or len(batch) * max(batch) <= batch_tokens for batch in batches)
     assert len(batches) == 1, "all of them fit"
 
@@ -58,7 +72,9 @@ def test_checkpointing_repeats_the_gradients():
         cls.train().zero_grad()
         cls(IDS).square().sum().backward()
         assert cls.longformer.is_activation_checkpointing is cls.gradient_checkpointing
-        grads.append(cls.longformer.encoder.layer[0].attention.self.query_global.weight.grad.clone())
+        grads.append(
+            cls.longformer.encoder.layer[0].attention.self.query_global.weight.grad.clone()
+        )
     torch.testing.assert_close(grads[0], grads[1])
 
 

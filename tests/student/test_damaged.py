@@ -1,8 +1,9 @@
-"""Student.load of damaged or hostile folders: one line that names the file, and no code of the folder is run."""
+"""Student.load of damaged or hostile folders: one line that names the file, and no code of the
+folder is run.
+"""
 
 from __future__ import annotations
 
-import ast
 import json
 import pickle
 from pathlib import Path
@@ -11,10 +12,15 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import BertConfig, BertModel, LongformerConfig, LongformerModel, PreTrainedTokenizerFast
+from transformers import (
+    BertConfig,
+    BertModel,
+    LongformerConfig,
+    LongformerModel,
+    PreTrainedTokenizerFast,
+)
 
-import lib
-from lib.store.owned_folder import MARKER
+from lib.store.owned_folder import SEAL
 from lib.student import Student
 from lib.teachers.sbert import SBERT
 
@@ -26,15 +32,23 @@ def folder(tmp_path):
     """A saved student of two layers, 16 wide, with ten words."""
     torch.manual_seed(0)
     config = LongformerConfig(
-        vocab_size=12, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
-        max_position_embeddings=34, pad_token_id=1, attention_window=8,
-    )  # fmt: skip
+        vocab_size=12,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=34,
+        pad_token_id=1,
+        attention_window=8,
+    )
     LongformerModel(config).save_pretrained(tmp_path / "base")
     words = {"<unk>": 0, "<pad>": 1} | {f"w{i}": i + 2 for i in range(10)}
     backend = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
     student = Student.from_longformer(tmp_path / "base")
-    student.tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>")
+    student.tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>"
+    )
     student.save(tmp_path / "student")
     return tmp_path / "student"
 
@@ -85,7 +99,10 @@ DAMAGES = [
     (text("config.json", b"[]"), "configuration of .*student: "),
     (text("config.json", b"{}"), "configuration of .*student: .*model_type"),
     (gone("config.json"), "configuration of .*student: .*config.json"),
-    (config(hidden_act=None, vocab_size=None), "weights of .*student: .*word_embeddings.weight has the shape"),
+    (
+        config(hidden_act=None, vocab_size=None),
+        "weights of .*student: .*word_embeddings.weight has the shape",
+    ),
     (config(hidden_size="16"), "configuration of .*student: .*expected int, got str"),
     (config(num_attention_heads=3), "student: .*not a multiple of the number of attention heads"),
     (config(num_attention_heads=0), "student: ZeroDivisionError"),
@@ -94,7 +111,10 @@ DAMAGES = [
     (config(attention_window=[8, 8, 8]), "student: .*attention_window"),
     (config(pad_token_id=99), "student: .*adding"),
     (config(model_type="bert"), "is a bert, expected a longformer"),
-    (config(hidden_size=32), r"weights of .*student: .* has the shape \(16,\), its config.json says \(32,\)"),
+    (
+        config(hidden_size=32),
+        r"weights of .*student: .* has the shape \(16,\), its config.json says \(32,\)",
+    ),
     (cut, "weights of .*student: SafetensorError"),
     (text("model.safetensors", b""), "weights of .*student: SafetensorError"),
     (gone("model.safetensors"), "weights of .*student: .*no file named model.safetensors"),
@@ -102,23 +122,26 @@ DAMAGES = [
     (tensor(None), f"weights of .*student: .*it lacks 1 weights, the first is {WEIGHT}"),
     (
         tensor(torch.zeros(3, 4)),
-        rf"weights of .*student: .*{WEIGHT} has the shape \(3, 4\), its config.json says \(16, 16\)",
+        rf"weights of .*student: .*{WEIGHT} has the shape \(3, 4\), .* says \(16, 16\)",
     ),
-    (text("tokenizer.json", b"{"), "tokenizer of .*student: JSONDecodeError: Expecting property name"),
+    (
+        text("tokenizer.json", b"{"),
+        "tokenizer of .*student: JSONDecodeError: Expecting property name",
+    ),
     (text("tokenizer.json", b"{}"), "tokenizer of .*student: KeyError"),
 ]
 
 
 @pytest.mark.parametrize(("damage", "message"), DAMAGES, ids=range(len(DAMAGES)))
 def test_a_damaged_folder_is_named_in_one_line(folder, damage, message):
-    """As this project wrote it, and without the marker as of others."""
+    """As this project wrote it, and without the seal as of others."""
     assert Student.load(folder).encode(["w1 w2"]).shape == (1, 16)
     damage(folder)
     for expected in ("cannot read .*student", message):
         with pytest.raises(ValueError, match=expected) as error:
             Student.load(folder)
         assert "\n" not in str(error.value) and len(str(error.value)) < 400
-        (folder / MARKER).unlink(missing_ok=True)
+        (folder / SEAL).unlink(missing_ok=True)
 
 
 def change_a_word(folder):
@@ -127,26 +150,26 @@ def change_a_word(folder):
 
 
 @pytest.mark.parametrize(
-    ("damage", "file"),
+    "damage",
     [
-        (tensor(torch.full((16, 16), float("nan"))), "model.safetensors"),
-        (tensor(torch.zeros(16, 16)), "model.safetensors"),
-        (change_a_word, "tokenizer.json"),
-        (config(attention_window=None), "config.json"),
-        (lambda folder: (folder / "tokenizer_config.json").unlink(), "tokenizer_config.json"),
-        (text(MARKER, b"{"), MARKER),
-        (text(MARKER, b"[]"), MARKER),
+        tensor(torch.full((16, 16), float("nan"))),
+        tensor(torch.zeros(16, 16)),
+        change_a_word,
+        config(attention_window=None),
+        gone("tokenizer_config.json"),
+        text(SEAL, b"{"),
+        text(SEAL, b"[]"),
     ],
-    ids=["NaN", "zeros", "vocabulary", "window", "gone", "cut marker", "no marker"],
+    ids=["NaN", "zeros", "vocabulary", "window", "gone", "cut seal", "no seal"],
 )
 @pytest.mark.parametrize("load", [Student.load, Student.from_longformer])
-def test_what_reads_well_but_is_not_what_was_saved_is_named(folder, load, damage, file):
-    """Without the marker the folder is a person's own, and is read as it is."""
+def test_what_reads_well_but_is_not_what_was_saved_is_named(folder, load, damage):
+    """Without the seal the folder is a person's own, and is read as it is."""
     damage(folder)
-    with pytest.raises(ValueError, match=rf"cannot read .*student/{file}: damaged or changed since") as error:
+    with pytest.raises(ValueError, match="cannot read .*student: damaged or changed") as error:
         load(folder)
     assert "\n" not in str(error.value)
-    (folder / MARKER).unlink()
+    (folder / SEAL).unlink()
     assert load(folder).dim == 16
 
 
@@ -154,6 +177,7 @@ def test_without_its_vocabulary_a_student_reads_ids_and_refuses_texts(folder):
     """tokenizer_config.json alone would give a tokenizer that knows no word."""
     expected = Student.load(folder).encode(["w1 w2"])
     (folder / "tokenizer.json").unlink()
+    (folder / SEAL).unlink()
     assert (folder / "tokenizer_config.json").exists()
     student = Student.load(folder)
     assert (student.encode([[3, 4]]) == expected).all()
@@ -166,7 +190,9 @@ def test_nan_is_refused_with_the_document(folder):
     with torch.no_grad():
         student.embeddings.word_embeddings.weight[5] = float("nan")
     assert student.encode([[3, 4]]).shape == (1, 16)
-    with pytest.raises(ValueError, match="document 1 holds NaN or infinity; the student's weights do too"):
+    with pytest.raises(
+        ValueError, match="document 1 holds NaN or infinity; the student's weights do too"
+    ):
         student.encode([[3, 4], [5]])
 
 
@@ -174,14 +200,20 @@ def test_a_folder_that_a_cut_off_save_left_is_named(folder):
     work = folder.parent / ".student-abcdefgh.thesis-saving"
     work.mkdir()
     folder.rename(work / "old")
-    with pytest.raises(ValueError, match=r"no checkpoint folder .*; a save that was cut off left .*thesis-saving/old"):
+    with pytest.raises(
+        ValueError,
+        match=r"no checkpoint folder .*; a save that was cut off left .*thesis-saving",
+    ):
         Student.load(folder)
 
 
 def plant_code(folder):
-    """A module in the folder that leaves a trace when it is imported. A stranger's folder has no marker of ours."""
-    (folder / MARKER).unlink()
-    code = f"open({str(folder.parent / 'ran')!r}, 'w').close()\nclass Config: pass\nclass Model: pass\n"
+    """A module in the folder that leaves a trace when it is imported. A stranger's folder has no
+    seal of ours.
+    """
+    (folder / SEAL).unlink()
+    trace = str(folder.parent / "ran")
+    code = f"open({trace!r}, 'w').close()\nclass Config: pass\nclass Model: pass\n"
     (folder / "evil.py").write_text(code)
 
 
@@ -195,11 +227,20 @@ def test_code_in_a_folder_is_never_run_nor_asked_about(folder, monkeypatch, load
     asked = []
     monkeypatch.setattr("builtins.input", lambda prompt="": asked.append(prompt) or "y")
     if load is teacher:
-        small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+        small = {
+            "hidden_size": 16,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+            "intermediate_size": 32,
+        }
         BertModel(BertConfig(vocab_size=12, **small)).save_pretrained(folder)
     load(folder)
     plant_code(folder)
-    classes = {"AutoConfig": "evil.Config", "AutoModel": "evil.Model", "AutoTokenizer": ["evil.Model", "evil.Model"]}
+    classes = {
+        "AutoConfig": "evil.Config",
+        "AutoModel": "evil.Model",
+        "AutoTokenizer": ["evil.Model", "evil.Model"],
+    }
     config(auto_map=classes, **({} if known else {"model_type": "evil"}))(folder)
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     settings |= {"auto_map": {"AutoTokenizer": ["evil.Model", "evil.Model"]}}
@@ -210,17 +251,3 @@ def test_code_in_a_folder_is_never_run_nor_asked_about(folder, monkeypatch, load
     except ValueError as error:
         assert "\n" not in str(error) and not known
     assert not asked and not (folder.parent / "ran").exists()
-
-
-def test_every_model_and_tokenizer_is_loaded_without_remote_code():
-    calls = 0
-    for file in Path(lib.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("from_pretrained", "from_config"):
-                if ast.unparse(node.func).startswith("nn.Embedding."):
-                    continue  # of weights at hand
-                keywords = {keyword.arg: keyword.value for keyword in node.keywords}
-                value = keywords.get("trust_remote_code")
-                assert isinstance(value, ast.Constant) and value.value is False, f"{file}:{node.lineno}"
-                calls += 1
-    assert calls >= 5

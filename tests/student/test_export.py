@@ -39,8 +39,13 @@ def values(student):
 
 
 def save_tokenizer(folder):
-    backend = Tokenizer(models.WordPiece({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
-    backend.normalizer, backend.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    backend = Tokenizer(
+        models.WordPiece({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]")
+    )
+    backend.normalizer, backend.pre_tokenizer = (
+        normalizers.BertNormalizer(),
+        pre_tokenizers.BertPreTokenizer(),
+    )
     backend.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     BertTokenizerFast(tokenizer_object=backend, model_max_length=64).save_pretrained(folder)
 
@@ -97,7 +102,13 @@ def test_bad_texts(student, texts, message):
 def test_texts_come_in_any_ordered_form(student):
     expected = student.encode(TEXTS)
     series = pd.Series(TEXTS, index=[7, 0, 7])
-    for texts in (tuple(TEXTS), (text for text in TEXTS), np.array(TEXTS), np.array(TEXTS, dtype=object), series):
+    for texts in (
+        tuple(TEXTS),
+        (text for text in TEXTS),
+        np.array(TEXTS),
+        np.array(TEXTS, dtype=object),
+        series,
+    ):
         np.testing.assert_array_equal(student.encode(texts), expected)
     ids = student.tokenize(iter(TEXTS))
     for rows in (iter(ids), pd.Series(ids, index=[7, 0, 7])):
@@ -106,7 +117,9 @@ def test_texts_come_in_any_ordered_form(student):
         assert student.encode(empty).shape == (0, 32) and student.tokenize([]) == []
 
 
-@pytest.mark.parametrize("inputs", [None, 5, 5.0, {"a": 1}, {"w1"}, b"w1", "w1", pd.DataFrame({"w1": TEXTS})], ids=str)
+@pytest.mark.parametrize(
+    "inputs", [None, 5, 5.0, {"a": 1}, {"w1"}, b"w1", "w1", pd.DataFrame({"w1": TEXTS})], ids=str
+)
 def test_what_holds_no_documents_is_refused(student, inputs):
     for call in (student.encode, student.tokenize):
         with pytest.raises(ValueError, match="expected a list of texts") as error:
@@ -132,7 +145,7 @@ def test_saving_again_replaces_the_folder_and_leaves_nothing_beside_it(student, 
     assert [path.name for path in target.parent.iterdir()] == ["saved"]
 
 
-@pytest.mark.parametrize("place", ["lib.student.export.save_file", "lib.store.owned_folder._mark"])
+@pytest.mark.parametrize("place", ["lib.student.export.save_file", "lib.store.owned_folder._seal"])
 def test_a_failed_save_leaves_the_old_folder(student, tmp_path, monkeypatch, place):
     target = tmp_path / "models" / "saved"
     student.save(target)
@@ -144,14 +157,18 @@ def test_a_failed_save_leaves_the_old_folder(student, tmp_path, monkeypatch, pla
         raise OSError("No space left on device")
 
     monkeypatch.setattr(place, full_disk)
-    with pytest.raises(ValueError, match="(cannot write .*saved|saved cannot be written): .*No space left"):
+    with pytest.raises(
+        ValueError, match="(cannot write .*saved|saved cannot be written): .*No space left"
+    ):
         student.save(target)
     monkeypatch.undo()
     assert values(Student.load(target)) == before
     assert [path.name for path in target.parent.iterdir()] == ["saved"]
 
 
-def test_a_full_disk_is_one_line_though_the_weights_are_written_by_another_library(student, tmp_path):
+def test_a_full_disk_is_one_line_though_the_weights_are_written_by_another_library(
+    student, tmp_path
+):
     """The system's own refusal, here of files beyond a size."""
     target = tmp_path / "models" / "saved"
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -172,7 +189,7 @@ def test_weights_that_a_person_tuned_are_not_replaced(student, tmp_path):
         model.embeddings.LayerNorm.bias += 1
     model.save_pretrained(tmp_path / "saved")
     tuned = (tmp_path / "saved" / "model.safetensors").read_bytes()
-    with pytest.raises(ValueError, match=r"saved/\S+ was not written by this project or was changed since"):
+    with pytest.raises(ValueError, match="this project did not write, or that were changed"):
         student.save(tmp_path / "saved")
     assert (tmp_path / "saved" / "model.safetensors").read_bytes() == tuned
 
@@ -196,6 +213,10 @@ def test_the_exported_folder_is_a_stock_sentence_transformer(student, tmp_path):
     assert model.max_seq_length == 40
     np.testing.assert_allclose(model.encode(texts), student.encode(texts), atol=1e-5)
     assert "auto_map" not in json.loads((tmp_path / "exported" / "config.json").read_text())
+    modules = json.loads((tmp_path / "exported" / "modules.json").read_text())
+    assert [module["type"].rsplit(".", 1)[0] for module in modules] == [  # of all versions
+        "sentence_transformers.models"
+    ] * 2
     assert not list((tmp_path / "exported").rglob("*.py"))
     assert values(Student.load(tmp_path / "exported")) == values(student)
 
@@ -214,7 +235,9 @@ def test_a_saved_tokenizer_cuts_at_the_students_length_and_does_not_pad(student,
     assert len(tokenizer("w1 " * 99, truncation=True)["input_ids"]) == 40
 
 
-@pytest.mark.parametrize(("umask", "file_mode", "folder_mode"), [(0o022, 0o644, 0o755), (0o077, 0o600, 0o700)])
+@pytest.mark.parametrize(
+    ("umask", "file_mode", "folder_mode"), [(0o022, 0o644, 0o755), (0o077, 0o600, 0o700)]
+)
 @pytest.mark.parametrize("name", ["export", "save"])
 def test_files_have_the_modes_of_the_umask(student, tmp_path, name, umask, file_mode, folder_mode):
     before = os.umask(umask)
@@ -234,21 +257,15 @@ def read_card(folder):
     return YAML(typ="safe", pure=True).load(metadata), text
 
 
-def test_the_card_of_an_export_tells_what_the_student_knows(student, tmp_path):
+def test_the_card_of_an_export_has_the_students_numbers_and_metadata(student, tmp_path):
     student.export(tmp_path / "exported")
     metadata, text = read_card(tmp_path / "exported")
-    assert metadata["library_name"] == "sentence-transformers" and metadata["pipeline_tag"] == "sentence-similarity"
+    assert metadata["library_name"] == "sentence-transformers"
+    assert metadata["pipeline_tag"] == "sentence-similarity"
     assert "longformer" in metadata["tags"] and not {"license", "base_model"} & metadata.keys()
-    for told in (
-        "# exported\n",
-        "a text of up to 40 tokens becomes one vector of 32 numbers",
-        "2 layers",
-        "an attention window of 8 tokens",
-        "A token sees at most 8 tokens to each side",
-        "No score came with this export",
-        "Not stated.",
-    ):
-        assert told in text
+    parameters = sum(parameter.numel() for parameter in student.parameters()) / 1e6
+    for number in ("up to 40 tokens", "32 numbers", "2 layers", f"{parameters:.1f} million"):
+        assert number in text
     assert "None" not in text and "## Teachers" not in text
     student.save(tmp_path / "saved")
     assert not (tmp_path / "saved" / "README.md").exists()
@@ -279,40 +296,33 @@ def test_the_card_of_an_export_tells_what_it_is_given(student, tmp_path):
         "license": "mit",
         "provenance": {"commit": "0dc0219", "torch": "2.13.0"},
     }
-    export.save(student, tmp_path / "exported", sentence_transformer=True, card=card)
+    student.export(tmp_path / "exported", card)
     metadata, text = read_card(tmp_path / "exported")
     assert metadata["license"] == "mit" and metadata["base_model"] == "owner/base"
     for told in (
         "# Mine: a student\n",
-        "## Base model\n\nowner/base\n\n",
-        "## Teachers\n\n- SBERT\n- Paragraph Vector\n\n",
-        "## Losses\n\ncosine\n\n",
-        "## Data\n\n- news: 0.5 of 1,400 documents\n\n",
-        "## Training\n\n- updates: 40\n\n",
-        "## Scores\n\n| model | WINES |\n|---|---|\n| a\\|b | 0.612 |\n| TF-IDF | - |\n\n",
-        "## Provenance\n\n- commit: 0dc0219\n- torch: 2.13.0\n\n",
-        "## Verdict\n\n- WINES: the student is better than the base, its start\n\n",
-        "\n- English alone.\n\n## Licence\n\nmit\n",
+        "- SBERT\n- Paragraph Vector\n",
+        "- news: 0.5 of 1,400 documents\n",
+        "| model | WINES |\n|---|---|\n| a\\|b | 0.612 |\n| TF-IDF | - |\n\n",
+        "- commit: 0dc0219\n- torch: 2.13.0\n",
+        "\n- English alone.\n",
     ):
         assert told in text
-    assert "No score" not in text and "Not stated" not in text
-    headings = [heading.lower().replace(" ", "_") for heading in re.findall("^## (.*)$", text, re.MULTILINE)]
+    headings = [line.lower().replace(" ", "_") for line in re.findall("^## (.*)$", text, re.M)]
     assert headings == ["use", "speed", *export.SECTIONS[:-1], "licence"]
     assert values(Student.load(tmp_path / "exported")) == values(student)
 
 
 @pytest.mark.parametrize("base", ["/home/me/base", "./base", "~/base", "base"])
 def test_a_base_that_is_no_hub_id_stays_out_of_the_metadata(student, tmp_path, base):
-    export.save(student, tmp_path / "exported", sentence_transformer=True, card={"base_model": base})
+    student.export(tmp_path / "exported", {"base_model": base})
     metadata, text = read_card(tmp_path / "exported")
     assert "base_model" not in metadata and f"## Base model\n\n{base}\n" in text
 
 
 def test_an_unknown_key_of_a_card_is_refused_before_anything_is_written(student, tmp_path):
-    with pytest.raises(
-        ValueError, match="^a model card has no 'licence'; expected any of title, base_model, .*license"
-    ):
-        export.save(student, tmp_path / "exported", sentence_transformer=True, card={"licence": "mit"})
+    with pytest.raises(ValueError, match="^a model card has no 'licence'; expected any of title"):
+        student.export(tmp_path / "exported", {"licence": "mit"})
     assert not (tmp_path / "exported").exists()
 
 
@@ -325,18 +335,25 @@ def test_an_installed_lib_has_the_template_of_the_card(tmp_path):
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     templates = {path.relative_to(paths.ROOT) for path in (paths.ROOT / "lib").rglob("*.j2")}
     assert Path("lib/student/card.md.j2") in templates
-    assert {path.relative_to(tmp_path / "built/lib") for path in tmp_path.glob("built/lib/**/*.j2")} == templates
+    assert {
+        path.relative_to(tmp_path / "built/lib") for path in tmp_path.glob("built/lib/**/*.j2")
+    } == templates
 
 
 @pytest.mark.parametrize(
     ("script", "absent", "extra"),
-    [("to_onnx", "onnxscript", "onnx"), ("to_onnx", "lib", "onnx"), ("mteb_task", "mteb", "mteb")],
+    [("to_onnx", "onnxscript", "onnx"), ("mteb_task", "mteb", "mteb")],
 )
 def test_a_script_without_its_extra_is_one_line(tmp_path, script, absent, extra):
     """A name that is None in sys.modules cannot be imported."""
     path = paths.ROOT / "docs" / f"{script}.py"
-    code = f"import runpy, sys; sys.modules[{absent!r}] = None; runpy.run_path({str(path)!r}, run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", code, "student", "out"], capture_output=True, text=True)
+    code = (
+        f"import runpy, sys; sys.modules[{absent!r}] = None\n"
+        f"runpy.run_path({str(path)!r}, run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "student", "out"], capture_output=True, text=True
+    )
     assert done.returncode == 1 and done.stderr.endswith(f"needs: pip install -e '.[{extra}]'\n")
     assert done.stderr.count("\n") == 1
 
@@ -350,10 +367,14 @@ def test_mteb_scores_an_export_on_a_dataset_folder_offline(student, tmp_path):
     task.mkdir(parents=True)
     for split, first in {"train": 0, "test": 20}.items():
         rows = [
-            {"id": str(number), "label": "even" if number % 2 == 0 else "odd"} for number in range(first, first + 20)
+            {"id": str(number), "label": "even" if number % 2 == 0 else "odd"}
+            for number in range(first, first + 20)
         ]
         (task / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    texts = [{"id": str(number), "text": f"w{number % 2} w{number % 2} w{number}"} for number in range(40)]
+    texts = [
+        {"id": str(number), "text": f"w{number % 2} w{number % 2} w{number}"}
+        for number in range(40)
+    ]
     (tmp_path / "own" / "documents.jsonl").write_text("\n".join(map(json.dumps, texts)))
     command = [sys.executable, paths.ROOT / "docs" / "mteb_task.py", tmp_path / "exported", task]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -388,6 +409,7 @@ def test_masked_language_model_checkpoints_load_and_keep_their_global_attention(
     assert any("query_global" in name for name in kept)
     for name in kept:
         assert torch.equal(saved[name.removeprefix("longformer.")], stored[name]), name
-    # The checkpoint has no pooler; a stock model gets zeros for it instead of a warning and random numbers.
+    # The checkpoint has no pooler; a stock model gets zeros for it instead of a warning and random
+    # numbers.
     added = set(saved) - {name.removeprefix("longformer.") for name in kept}
     assert added == {"pooler.dense.weight", "pooler.dense.bias"}

@@ -1,4 +1,6 @@
-"""docs/to_onnx.py: a student in plain PyTorch, and written as ONNX, gives the embeddings of `encode`."""
+"""docs/to_onnx.py: a student in plain PyTorch, and written as ONNX, gives the embeddings of
+`encode`.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,20 @@ def to_onnx():
 
 @pytest.fixture(scope="module")
 def student(tmp_path_factory):
-    """Two layers with windows of their own, 4,096 positions, weights large enough for attention that is not flat."""
+    """Two layers with windows of their own, 4,096 positions, weights large enough for attention
+    that is not flat.
+    """
     torch.manual_seed(0)
     config = LongformerConfig(
-        vocab_size=90, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
-        max_position_embeddings=4098, attention_window=[16, 512], initializer_range=0.3,
-    )  # fmt: skip
+        vocab_size=90,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=4098,
+        attention_window=[16, 512],
+        initializer_range=0.3,
+    )
     folder = tmp_path_factory.mktemp("longformer")
     LongformerModel(config).save_pretrained(folder)
     return Student.from_longformer(folder)
@@ -56,7 +66,9 @@ def check(embed, student, documents):
     """One by one and in one padded batch. The largest entry of an embedding is about 1."""
     expected = student.encode(documents)
     for document, embedding in zip(documents, expected, strict=True):
-        np.testing.assert_allclose(embed(*padded([document]))[0], embedding, atol=1e-5, err_msg=len(document))
+        np.testing.assert_allclose(
+            embed(*padded([document]))[0], embedding, atol=1e-5, err_msg=len(document)
+        )
     np.testing.assert_allclose(embed(*padded(documents[:-2])), expected[:-2], atol=1e-5)
 
 
@@ -68,7 +80,13 @@ def test_the_plain_student_equals_encode_at_1_to_4096_tokens(to_onnx, student, d
 
 @pytest.mark.slow
 def test_the_onnx_file_equals_encode_at_1_to_4096_tokens(to_onnx, student, documents, tmp_path):
-    _, _, onnxruntime = map(pytest.importorskip, ("onnx", "onnxscript", "onnxruntime"))  # the extra `onnx`
+    _, _, onnxruntime = map(
+        pytest.importorskip, ("onnx", "onnxscript", "onnxruntime")
+    )  # the extra `onnx`
     to_onnx.write(student, str(tmp_path / "student.onnx"))
     session = onnxruntime.InferenceSession(tmp_path / "student.onnx")
-    check(lambda ids, mask: session.run(None, {"input_ids": ids, "attention_mask": mask})[0], student, documents)
+    check(
+        lambda ids, mask: session.run(None, {"input_ids": ids, "attention_mask": mask})[0],
+        student,
+        documents,
+    )

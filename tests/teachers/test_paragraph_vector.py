@@ -17,9 +17,12 @@ from gensim.models.doc2vec import Doc2Vec, TaggedDocument
 from gensim.models.keyedvectors import pseudorandom_weak_vector
 
 from lib.teachers.labels import CONTEXTUAL_TEACHERS, Spec
-from lib.teachers.paragraph_vector import ParagraphVector, words
+from lib.teachers.paragraph_vector import ParagraphVector, split_words
 
-WORDS = "river rivers bank money flowing flows stone Stone stones market markets trade boat boats water deep".split()
+WORDS = (
+    "river rivers bank money flowing flows stone Stone stones "
+    "market markets trade boat boats water deep"
+).split()
 COMPOUND = "DM;8;stem;2+DBOW;8;None;2"
 
 
@@ -31,7 +34,8 @@ def make_texts(count=20, length=40, seed=0):
 @pytest.fixture(scope="module")
 def models():
     return {
-        label: ParagraphVector.parse(label).train(make_texts()) for label in ("DM;8;stem;2", "DBOW;8;None;2", COMPOUND)
+        label: ParagraphVector.parse(label).train(make_texts())
+        for label in ("DM;8;stem;2", "DBOW;8;None;2", COMPOUND)
     }
 
 
@@ -41,7 +45,9 @@ def models():
 def test_all_thesis_labels_parse():
     singles = [
         ";".join(parts)
-        for parts in product(("DM", "DBOW"), ("100", "768", "1024"), ("stem", "lowercase", "None"), ("2", "10%"))
+        for parts in product(
+            ("DM", "DBOW"), ("100", "768", "1024"), ("stem", "lowercase", "None"), ("2", "10%")
+        )
     ]
     assert len(singles) == 36
     for label in singles:
@@ -98,9 +104,16 @@ def test_ten_percent_is_one_percent_of_the_documents_in_occurrences():
 
 def test_preprocessing():
     text = "The Stones\tare flowing,\n FLOWING rivers"
-    assert words(text, "None") == ["The", "Stones", "are", "flowing,", "FLOWING", "rivers"]
-    assert words(text, "lowercase") == ["the", "stones", "are", "flowing,", "flowing", "rivers"]
-    assert words(text, "stem") == ["the", "stone", "are", "flowing,", "flow", "river"]
+    assert split_words(text, "None") == ["The", "Stones", "are", "flowing,", "FLOWING", "rivers"]
+    assert split_words(text, "lowercase") == [
+        "the",
+        "stones",
+        "are",
+        "flowing,",
+        "flowing",
+        "rivers",
+    ]
+    assert split_words(text, "stem") == ["the", "stone", "are", "flowing,", "flow", "river"]
 
 
 def test_vocabulary_counts_occurrences_not_documents():
@@ -108,11 +121,13 @@ def test_vocabulary_counts_occurrences_not_documents():
     model = ParagraphVector.parse("DM;8;None;2").train(texts)
     assert set(model.models[0].wv.index_to_key) == {"twice", "filler"}
     assert model.vocabulary_size == 2
-    limited = ParagraphVector.parse("DM;8;None;2").train(texts, max_words=1)
-    assert limited.models[0].wv.index_to_key == ["filler"]
 
 
 # training and inference
+
+
+def test_gensim_itself_stays_as_it_is():
+    assert doc2vec.pseudorandom_weak_vector is pseudorandom_weak_vector
 
 
 @pytest.mark.parametrize(
@@ -120,19 +135,48 @@ def test_vocabulary_counts_occurrences_not_documents():
     [
         ("DM;8;stem;2", {}),
         ("DBOW;8;None;2", {}),
-        ("DM;8;stem;2", {"window": 2, "negative": 3, "sample": 1e-2, "alpha": 0.05, "min_alpha": 1e-3, "epochs": 4}),
-        ("DBOW;8;None;2", {"window": 2, "negative": 3, "sample": 1e-2, "dbow_words": False, "seed": 3}),
+        (
+            "DM;8;stem;2",
+            {
+                "window": 2,
+                "negative": 3,
+                "sample": 1e-2,
+                "alpha": 0.05,
+                "min_alpha": 1e-3,
+                "epochs": 4,
+            },
+        ),
+        (
+            "DBOW;8;None;2",
+            {"window": 2, "negative": 3, "sample": 1e-2, "dbow_words": False, "seed": 3},
+        ),
     ],
 )
 def test_inference_is_gensims_with_its_two_hidden_inputs_fixed(label, changes, monkeypatch):
     """Against a Doc2Vec trained here and its own infer_vector, reseeded and with a stable hash."""
     preprocessing = label.split(";")[2]
-    settings = (
-        dict(window=5, negative=5, sample=0, epochs=10, dbow_words=1, alpha=0.025, min_alpha=1e-4, seed=0) | changes
-    )
-    documents = [TaggedDocument(words(text, preprocessing), [index]) for index, text in enumerate(make_texts())]
+    settings = {
+        "window": 5,
+        "negative": 5,
+        "sample": 0,
+        "epochs": 10,
+        "dbow_words": 1,
+        "alpha": 0.025,
+        "min_alpha": 1e-4,
+        "seed": 0,
+    } | changes
+    documents = [
+        TaggedDocument(split_words(text, preprocessing), [index])
+        for index, text in enumerate(make_texts())
+    ]
     reference = Doc2Vec(
-        documents, dm=label.startswith("DM"), dm_mean=1, vector_size=8, min_count=2, workers=1, **settings
+        documents,
+        dm=label.startswith("DM"),
+        dm_mean=1,
+        vector_size=8,
+        min_count=2,
+        workers=1,
+        **settings,
     )
 
     def stable(size, seed_string):
@@ -143,7 +187,7 @@ def test_inference_is_gensims_with_its_two_hidden_inputs_fixed(label, changes, m
     expected = []
     for text in texts:
         reference.random.seed(settings["seed"])
-        expected.append(reference.infer_vector(words(text, preprocessing)))
+        expected.append(reference.infer_vector(split_words(text, preprocessing)))
     found = ParagraphVector.parse(label).train(make_texts(), **changes).encode(texts)
     assert found.dtype == np.float32 and found.shape == (3, 8)
     np.testing.assert_array_equal(found, np.stack(expected))
@@ -151,6 +195,7 @@ def test_inference_is_gensims_with_its_two_hidden_inputs_fixed(label, changes, m
 
 @pytest.mark.parametrize("label", ["DM;8;stem;2", COMPOUND])
 def test_a_vector_depends_on_its_text_alone(models, label):
+    """Not on the order, nor on earlier calls."""
     texts = make_texts(6, 25, seed=1)
     whole = models[label].encode(texts)
     np.testing.assert_array_equal(models[label].encode(texts[::-1]), whole[::-1])
@@ -183,7 +228,9 @@ print(hashlib.sha256(whole.tobytes()).hexdigest())
         for seed, calls in (("1", "012345"), ("2", "5033"))
     ]
     outputs = {run.communicate()[0].split("\n")[-2] for run in runs}
-    assert outputs == {hashlib.sha256(models[COMPOUND].encode(make_texts(6, 25, seed=1)).tobytes()).hexdigest()}
+    assert outputs == {
+        hashlib.sha256(models[COMPOUND].encode(make_texts(6, 25, seed=1)).tobytes()).hexdigest()
+    }
 
 
 def test_training_follows_its_seed(models):
@@ -213,22 +260,28 @@ def test_a_compound_is_two_models_side_by_side(models):
     whole = models[COMPOUND].encode(texts)
     for label, columns in (("DM;8;stem;2", slice(0, 8)), ("DBOW;8;None;2", slice(8, 16))):
         np.testing.assert_array_equal(whole[:, columns], models[label].encode(texts))
-    assert models[COMPOUND].vocabulary_size == sum(models[label].vocabulary_size for label in COMPOUND.split("+"))
+    assert models[COMPOUND].vocabulary_size == sum(
+        models[label].vocabulary_size for label in COMPOUND.split("+")
+    )
     assert models[COMPOUND].seconds > 0
-    assert all(model.dv.vectors.size == 0 for model in models[COMPOUND].models), "training documents are not kept"
+    assert all(model.dv.vectors.size == 0 for model in models[COMPOUND].models), (
+        "training documents are not kept"
+    )
 
 
 def test_documents_without_a_known_word_repeat(models):
     model = models[COMPOUND]
     known = make_texts(1)[0]
-    first = model.encode(["quite unheard of", known, "quite unheard of", "RIVER"])  # DBOW keeps case
+    first = model.encode(
+        ["quite unheard of", known, "quite unheard of", "RIVER"]
+    )  # DBOW keeps case
     np.testing.assert_array_equal(first[0], first[2])
     assert 0 < np.abs(first[0]).max() <= 0.5 / 8
 
 
 def test_long_documents_are_counted():
     long = " ".join(["river"] * 10_001)
-    texts = make_texts() + [long, long, "unseen " + " ".join(["river"] * 10_000)]
+    texts = [*make_texts(), long, long, "unseen " + " ".join(["river"] * 10000)]
     assert ParagraphVector.parse("DM;8;None;2+DBOW;8;None;2").train(texts, epochs=1).truncated == 2
     assert ParagraphVector.parse("DM;8;None;2").train(make_texts(), epochs=1).truncated == 0
 
@@ -239,7 +292,9 @@ def test_streams_are_read_again_each_epoch_and_generators_refused(models):
             return iter(make_texts())
 
     streamed = ParagraphVector.parse("DM;8;stem;2").train(Stream())
-    np.testing.assert_array_equal(streamed.encode(make_texts(2)), models["DM;8;stem;2"].encode(make_texts(2)))
+    np.testing.assert_array_equal(
+        streamed.encode(make_texts(2)), models["DM;8;stem;2"].encode(make_texts(2))
+    )
     with pytest.raises(ValueError, match="got an iterator"):
         ParagraphVector.parse("DM;8;stem;2").train(text for text in make_texts())
 

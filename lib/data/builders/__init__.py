@@ -1,62 +1,37 @@
-"""Builders write dataset folders: mini from the files of installed packages, thesis from hub and Zenodo files.
+"""Builders write dataset folders: mini from files of installed packages, thesis from downloads.
 
-A builder is a module with `key_files(profile)`, what besides its settings and source decides the result, and
-`writers(profile)`: {dataset folder: a function that fills it}. `python -m lib.data.build <profile>` builds by hand.
+A builder is a module with two functions, `list_inputs(build, home)`, which names what besides its
+settings and its code decides the result, and `list_writers(build, home)`, {dataset folder: a
+function that fills it}. `python -m lib.data.build <profile>` builds by hand.
 """
 
 import importlib
-import json
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-from lib.config import paths
-from lib.config.schema import Profile
-from lib.data.written_once import written
+from lib.config.schema import MiniBuild, ThesisBuild
+from lib.data.written_once import write_once
+from lib.store.code import fingerprint_code
 from lib.store.files import fingerprint
-from lib.store.source_keys import source_key
 
-_READERS = ("lib.data.task_files", "lib.data.dataset_folder", "lib.data.sources", "lib.data.written_once")
-Examples = dict[str, list[tuple[tuple[str, ...], str]]]  # {split: [((id,) or (a, b), label)]}
-
-
-def folder(profile: Profile) -> Path:
-    """`<artifact root>/data/<builder>-<key>`, written first where it is missing."""
-    settings = profile.build.model_dump(mode="json")
-    builder = importlib.import_module(f"{__name__}.{settings['builder']}")
-    code = source_key(builder.__name__, stop=("lib.store", "lib.config", *_READERS))
-    key = fingerprint([settings, code, builder.key_files(profile)])
-    return written(home() / f"{settings['builder']}-{key}", builder.writers(profile))
+# Their code does not decide what a builder writes.
+_READERS = (
+    "lib.data.builders.fetch",
+    "lib.data.dataset_folder",
+    "lib.data.task_files",
+    "lib.data.written_once",
+)
 
 
-def home() -> Path:
-    """Where built folders lie."""
-    return paths.artifacts() / "data"
+def folder(build: MiniBuild | ThesisBuild, home: Path) -> Path:
+    """`<home>/<builder>-<key>`, whose dataset folders are written where they are missing.
 
-
-def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """A JSON Lines file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as stream:
-        stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
-def write_examples(task: Path, examples: Examples) -> None:
-    """The splits of a single or pair task."""
-    for split, rows in examples.items():
-        keys = ("id", "label") if rows and len(rows[0][0]) == 1 else ("a", "b", "label")
-        write_lines(task / f"{split}.jsonl", (dict(zip(keys, (*ids, label), strict=True)) for ids, label in rows))
-
-
-def write_relevant(task: Path, relevant: Mapping[str, list[str]]) -> None:
-    """The gold lists of a retrieval task."""
-    task.mkdir(parents=True, exist_ok=True)
-    (task / "relevant.json").write_text(json.dumps(relevant, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-
-
-def write_folder(folder: Path, rows: Iterable[Mapping[str, Any]] | None, title: str, *paragraphs: str) -> None:
-    """Its documents, unless they are there, and what it holds, its source and licence, how it was made."""
-    if rows is not None:
-        write_lines(folder / "documents.jsonl", rows)
-    text = "\n\n".join(filter(None, [f"# {title}", *paragraphs]))
-    (folder / "README.md").write_text(text + "\n", encoding="utf-8")
+    A run that is killed goes on with the dataset folder that it was at.
+    """
+    builder = importlib.import_module(f"{__name__}.{build.builder}")
+    code = fingerprint_code([builder.__name__], stop=("lib.store", "lib.config", *_READERS))
+    settings = build.model_dump(mode="json")
+    key = fingerprint([settings, code, builder.list_inputs(build, home)])
+    root = home / f"{build.builder}-{key}"
+    for name, write in builder.list_writers(build, home).items():
+        write_once(root / name, write)
+    return root

@@ -1,11 +1,13 @@
-"""Downloads, each once: files of the hub at a commit, those of a Zenodo record, single files of other servers.
+"""Downloads, each once: files of the hub at a commit, of a Zenodo record, or of other servers.
 
-Hub files lie in the hub's own cache (`HF_HOME`), the others in one folder, whose `SHA256SUMS` holds a file's SHA-256
-from the first time it was read on. The hub's library gets both, and goes on with what was cut off.
+Hub files lie in the hub's own cache (`HF_HOME`), the others in one folder, whose `seal.json` holds
+a file's SHA-256 from the first time it was read on. The hub's library gets both, and goes on with
+what was cut off.
 """
 
 import contextlib
 import hashlib
+import json
 import logging
 import os
 import re
@@ -13,78 +15,126 @@ import shutil
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from huggingface_hub import constants, errors, file_download, snapshot_download
 from huggingface_hub.utils import get_session
 
-from lib.data.written_once import sha256
+from lib.data.written_once import SEAL, sha256
 from lib.store.files import write_atomically
+from lib.store.sealed import read_facts
 
-SUMS = "SHA256SUMS"
 _MISSING = "missing: ...:"
 _FAILURES = (OSError, RuntimeError, ValueError, errors.HTTPError, zipfile.BadZipFile)
-_unreached: list[BaseException] = []  # why the hub did not answer: it takes half a minute to find out, once a build
+# Why the hub did not answer: it takes half a minute to find out, once a build.
+_unreached: list[BaseException] = []
 
 
-def everything(sources: Mapping[str, str], root: Path, target: Path, room: int) -> None:
-    """Download what is missing and check all of it; `ValueError` with a line for each source that fails.
+def fetch_all(sources: Mapping[str, str], root: Path, target: Path, room: int) -> None:
+    """Download what is missing and check all of it.
 
-    sources: {file name: URL of the file, or of the API of the Zenodo record that holds it}, files that go to `root`; a
-    place of the hub, see `hub`, is both. For each byte of the hub's `room` bytes are written to `target`. That all fits
-    on the disks is checked before anything comes.
+    That all fits on the disks is checked before anything comes.
+
+    Parameters
+    ----------
+    sources : dict
+        {file name: URL of the file, or of the API of the Zenodo record that holds it}. A place of
+        the hub, see `fetch_hub`, is both.
+    root : Path
+        Where files go that are not of the hub.
+    target : Path
+        Where `room` bytes are written for each byte of the hub's.
+
+    Raises
+    ------
+    ValueError
+        With a line for each source that fails.
     """
     _unreached.clear()
-    cache, needed, problems = Path(constants.HF_HUB_CACHE), Counter[Path](), dict[tuple[str, str], list[str]]()
-    for url in dict.fromkeys(url for name, url in sources.items() if name == url or not _found(root, name)):
-        with contextlib.suppress(*_FAILURES):  # without network nothing can be asked; what is missing is told below
-            if url.startswith("hf://"):
-                files = _snapshot(url, dry_run=True)
-                needed[cache] += sum(file.file_size for file in files if file.will_download)
-                needed[target] += sum(file.file_size for file in files) * room
-            else:
-                needed[root] += 2 * sum(size or 0 for _, _, size, _ in _listed(url, root, ""))  # packed, unpacked
-    for folder in needed:
-        folder.mkdir(parents=True, exist_ok=True)
-    for folder in needed:
-        count = sum(needed[other] for other in needed if other.stat().st_dev == folder.stat().st_dev)
-        if count > (free := shutil.disk_usage(folder).free):
-            raise ValueError(f"{folder}: {count / 1e9:.1f} GB are needed on its disk, {free / 1e9:.1f} GB are free")
+    _check_disks(_count_bytes(sources, root, target, room))
+    problems = dict[tuple[str, str], list[str]]()
     for name, url in sources.items():
         try:
-            hub(url) if name == url else pinned(root, name, url)
+            if name == url:
+                fetch_hub(url)
+            else:
+                fetch_file(root, name, url)
         except ValueError as error:
             told = str(error).replace(f"missing: {name}:", _MISSING, 1)
             problems.setdefault((url, told), []).append(name)
     if problems:
-        lines = (told.replace(_MISSING, f"missing: {', '.join(of)}:", 1) for (_, told), of in problems.items())
+        lines = []
+        for (_, told), names in problems.items():
+            lines.append(told.replace(_MISSING, f"missing: {', '.join(names)}:", 1))
         raise ValueError("\n".join(lines))
 
 
-def hub(place: str) -> list[Path]:
-    """The files of `hf://[datasets/]<id>@<commit>/<pattern>[,<pattern>]`, downloaded where the cache lacks them.
+def _count_bytes(sources: Mapping[str, str], root: Path, target: Path, room: int) -> Counter[Path]:
+    """{folder: bytes that it needs}; what cannot be asked for without network is left out."""
+    needed = Counter[Path]()
+    missing = [url for name, url in sources.items() if name == url or not _find(root, name)]
+    for url in dict.fromkeys(missing):
+        with contextlib.suppress(*_FAILURES):
+            if url.startswith("hf://"):
+                files = _snapshot(url, dry_run=True)
+                coming = sum(file.file_size for file in files if file.will_download)
+                needed[Path(constants.HF_HUB_CACHE)] += coming
+                needed[target] += sum(file.file_size for file in files) * room
+            else:  # packed and unpacked
+                needed[root] += 2 * sum(size or 0 for _, _, size, _ in _list(url, root, ""))
+    return needed
 
-    `ValueError` if one cannot be had, is missing in a numbered set, or has another checksum than its name says.
+
+def _check_disks(needed: Counter[Path]) -> None:
+    for folder in needed:
+        folder.mkdir(parents=True, exist_ok=True)
+    disks = {folder: folder.stat().st_dev for folder in needed}
+    for folder, disk in disks.items():
+        count = sum(needed[other] for other in needed if disks[other] == disk)
+        free = shutil.disk_usage(folder).free
+        if count > free:
+            told = f"{count / 1e9:.1f} GB are needed on its disk, {free / 1e9:.1f} GB are free"
+            raise ValueError(f"{folder}: {told}")
+
+
+def fetch_hub(place: str) -> list[Path]:
+    """The files of a place of the hub, downloaded where its cache lacks them.
+
+    Parameters
+    ----------
+    place : str
+        `hf://[datasets/]<id>@<commit>/<pattern>[,<pattern>]`
+
+    Raises
+    ------
+    ValueError
+        A file cannot be had, is missing in a numbered set, or has another checksum than its name.
     """
     cache = constants.HF_HUB_CACHE
     try:
         files = _snapshot(place)
     except errors.RevisionNotFoundError:
-        raise ValueError(f"{place}: the hub has no such commit any more; name another in its place") from None
+        told = "the hub has no such commit any more; name another in its place"
+        raise ValueError(f"{place}: {told}") from None
     except _FAILURES as error:
         told = f"missing: {place}: build where there is a network, then copy {cache} from there"
         raise ValueError(f"{told} ({_line(*_unreached or [error])})") from error
     parts = {int(match[1]) for path in files if (match := re.search(r"-of-(\d+)\.", path.name))}
     if not files or parts - {len(files)}:
-        raise ValueError(f"missing: {place}: {len(files)} of {max(parts, default='its')} files are there; build again")
-    for blob in map(Path.resolve, files):  # a large file is stored under its SHA-256, a small one as git names it
-        check = {64: sha256, 40: git_sha1}.get(len(blob.name) if re.fullmatch("[0-9a-f]*", blob.name) else 0)
-        if check is None:  # a text that is the same for all of them is told once
-            warnings.warn(f"{cache}: files without a checksum as name, as copied links, are not verified", stacklevel=1)
+        told = f"{len(files)} of {max(parts, default='its')} files are there; build again"
+        raise ValueError(f"missing: {place}: {told}")
+    # A large file is stored under its SHA-256, a small one as git names it.
+    checks = {64: sha256, 40: git_sha1}
+    for blob in map(Path.resolve, files):
+        check = checks.get(len(blob.name)) if re.fullmatch("[0-9a-f]*", blob.name) else None
+        if check is None:  # a text that is the same for all of them is shown once
+            told = "files without a checksum as name, as copied links, are not verified"
+            warnings.warn(f"{cache}: {told}", stacklevel=1)
         elif (digest := check(blob)) != blob.name:
-            raise ValueError(f"{place}: the {check.__name__} of {blob} is {digest}; delete the file and build again")
+            told = f"the {check.__name__} of {blob} is {digest}; delete the file and build again"
+            raise ValueError(f"{place}: {told}")
     return files
 
 
@@ -94,23 +144,32 @@ def git_sha1(path: Path) -> str:
 
 
 def _snapshot(place: str, dry_run: bool = False) -> list[Any]:
-    kind, repository, commit, named = re.fullmatch("hf://(?:(dataset)s/)?([^@]+)@([^/]+)/(.+)", place).groups()
+    form = "hf://(?:(dataset)s/)?([^@]+)@([^/]+)/(.+)"
+    kind, repository, commit, named = re.fullmatch(form, place).groups()
     patterns = named.split(",")
-    options = {"repo_type": kind, "revision": commit, "allow_patterns": patterns, "dry_run": dry_run}
+    options = {
+        "repo_type": kind,
+        "revision": commit,
+        "allow_patterns": patterns,
+        "dry_run": dry_run,
+    }
     try:
         with _quiet():
             snapshot = snapshot_download(repository, local_files_only=bool(_unreached), **options)
     except _FAILURES as error:
         cause = error.__cause__ or error
-        if isinstance(cause, errors.HTTPError) and not isinstance(cause, errors.HfHubHTTPError):  # not an answer
+        answered = isinstance(cause, errors.HfHubHTTPError)
+        if isinstance(cause, errors.HTTPError) and not answered:
             _unreached[:] = [cause]
         raise
-    return snapshot if dry_run else sorted(path for pattern in patterns for path in Path(snapshot).glob(pattern))
+    if dry_run:
+        return snapshot
+    return sorted(path for pattern in patterns for path in Path(snapshot).glob(pattern))
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the hub library's line for every second try: what does not come is told once, at the end."""
+    """Without the hub library's line for every second try: what fails is told at the end."""
     logger = logging.getLogger("huggingface_hub")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -120,39 +179,77 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def pinned(root: Path, name: str, url: str) -> Path:
-    """The file `name`, wherever in `root` it lies, else from `url`, see `everything`.
+def fetch_file(root: Path, name: str, url: str) -> Path:
+    """The file `name`, wherever in `root` it lies, else from `url`, see `fetch_all`.
 
-    `ValueError` if it is not to be had, or is not the one that was first read.
+    Raises
+    ------
+    ValueError
+        It is not to be had, or is not the one that was first read.
     """
-    path, recorded = _found(root, name), sums(root)
+    path, recorded = _find(root, name), read_sums(root)
     try:
-        for file in [] if path else _listed(url, root, name):
+        for file in [] if path else _list(url, root, name):
             _download(*file)
-        if (path := path or _found(root, name)) is None:
+        path = path or _find(root, name)
+        if path is None:
             raise ValueError("it does not hold the file")
     except _FAILURES as error:
         page = url.replace("/api/", "/")
-        raise ValueError(f"missing: {name}: expected in {root}, from {page} ({_line(error)})") from error
-    digest = sha256(path)
-    if recorded.setdefault(name, digest) != digest:
-        told = f"{path}: its sha256 is {digest}, {root / SUMS} says {recorded[name]}"
-        raise ValueError(f"{told}; delete the file and build again, or the line if the file is right")
-    write_atomically(root / SUMS, "".join(f"{recorded[key]}  {key}\n" for key in sorted(recorded)).encode())
+        told = f"expected in {root}, from {page} ({_line(error)})"
+        raise ValueError(f"missing: {name}: {told}") from error
+    digest, place = sha256(path), path.relative_to(root).as_posix()
+    was = _name_sums(recorded).get(name, digest)
+    if was != digest:
+        told = f"its sha256 is {digest}, {root / SEAL} says {was}"
+        remedy = "delete the file and build again, or its entry there if the file is right"
+        raise ValueError(f"{path}: {told}; {remedy}")
+    if place not in recorded:  # sealed by hand: what was read before keeps the sum it had then
+        content = json.dumps({"files": {**recorded, place: digest}}, indent=1)
+        write_atomically(root / SEAL, content.encode())
     return path
 
 
-def _listed(url: str, root: Path, name: str) -> list[tuple[str, Path, int | None, str]]:
-    """(URL, path, bytes, checksum) of every file of a Zenodo record; another URL is a file, of unknown size."""
+def read_sums(root: Path) -> dict[str, str]:
+    """{path below root: SHA-256} of the files that have been read."""
+    facts = read_facts(root / SEAL)
+    if facts is None:
+        if (root / SEAL).exists():
+            raise ValueError(f'{root / SEAL}: expected {{"files": {{path: sha256}}}}; delete it')
+        return {}
+    return facts["files"]
+
+
+def find_sums(root: Path, names: Iterable[str]) -> dict[str, str | None]:
+    """{file name: SHA-256, or None where the file has not been read yet}."""
+    known = _name_sums(read_sums(root))
+    return {name: known.get(name) for name in names}
+
+
+def _name_sums(recorded: Mapping[str, str]) -> dict[str, str]:
+    return {Path(place).name: digest for place, digest in recorded.items()}
+
+
+def _list(url: str, root: Path, name: str) -> list[tuple[str, Path, int | None, str]]:
+    """(URL, path, bytes, checksum) of every file of a Zenodo record.
+
+    Any other URL is one file, of unknown size.
+    """
     if "/api/records/" not in url:
         return [(url, root / name, None, "")]
     answer = get_session().get(url, follow_redirects=True).raise_for_status().json()
-    listed = [(file, root / url.rpartition("/")[2] / Path(file["key"]).name) for file in answer["files"]]
-    return [(file["links"]["self"], path, file["size"], file["checksum"]) for file, path in listed]
+    listed = []
+    for file in answer["files"]:
+        path = root / url.rpartition("/")[2] / Path(file["key"]).name
+        listed.append((file["links"]["self"], path, file["size"], file["checksum"]))
+    return listed
 
 
 def _download(url: str, path: Path, size: int | None, checksum: str) -> None:
-    """Get a file, going on with the `.part` of a download that was cut off, and unpack a .zip. checksum: `md5:...`."""
+    """Get a file, going on with the `.part` of a download that was cut off, and unpack a .zip.
+
+    The checksum is of the form `md5:...`, or empty.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
     with part.open("ab" if size else "wb") as file, _quiet():
@@ -160,24 +257,14 @@ def _download(url: str, path: Path, size: int | None, checksum: str) -> None:
     with part.open("rb") as file:
         if checksum and f"md5:{hashlib.file_digest(file, 'md5').hexdigest()}" != checksum:
             part.unlink()
-            raise ValueError(f"what came from {url} has not the {checksum} of its record; build again")
+            told = f"what came from {url} has not the {checksum} of its record; build again"
+            raise ValueError(told)
     os.replace(part, path)
     if path.suffix == ".zip":
         zipfile.ZipFile(path).extractall(path.parent)
 
 
-def sums(root: Path) -> dict[str, str]:
-    """{name: SHA-256} of the files that have been read, as `sha256sum` or a person writes it."""
-    lines, recorded = (root / SUMS).read_text(encoding="utf-8").splitlines() if (root / SUMS).is_file() else [], {}
-    for number, line in enumerate(lines, start=1):
-        if match := re.fullmatch(r"\s*([0-9a-fA-F]{64})\s+\*?(?:\./)?(\S+)\s*", line):
-            recorded[match[2]] = match[1].lower()
-        elif line.strip():
-            raise ValueError(f"{root / SUMS}:{number}: expected 64 hex digits and a name, got {line[:80]!r}")
-    return recorded
-
-
-def _found(root: Path, name: str) -> Path | None:
+def _find(root: Path, name: str) -> Path | None:
     return min(root.rglob(name), default=None)
 
 

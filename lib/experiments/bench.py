@@ -1,0 +1,866 @@
+"""The one reader of a profile: what students share is made or read once here, and passed on.
+
+    bench = Bench.load("mini")
+    records = bench.run(["cosine", "MSE"], seeds=[0, 1, 2])
+
+A label becomes a `Variant`; documents become token ids and teachers' rows; these make a student
+(`students.py`); its embeddings of a task's texts are judged (`judging.py`, `ranking.py`); what is
+right becomes a record. Each step is a product of the cache: settings and content of data go into
+its key, so nothing is made again that would come out the same.
+"""
+
+import functools
+import itertools
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lib.config import paths, profiles
+from lib.config.schema import Profile
+from lib.data import corpus as corpora
+from lib.data import sources, task_files
+from lib.data.corpus import Corpus
+from lib.data.dataset_folder import Documents, content
+from lib.data.task_files import Task
+from lib.distillation import variants
+from lib.distillation.variants import Variant
+from lib.experiments import encoders, judging, models, products, ranking, students
+from lib.experiments.judging import Examples
+from lib.experiments.products import Encoder
+from lib.store import code, parallel, progress
+from lib.store.cache import Cache, Code, NotComputed, Product, Rows, hash_content, hash_items
+from lib.store.files import fingerprint
+
+HELD_OUT = 300  # documents, at most, whose halves a person's student is judged by
+MODELS_PER_JOB = 8  # whose heads one job trains: amortises the loop, and occupies all processes
+Seeds = Sequence[int] | Mapping[str, Sequence[int]]  # of every model, or by identity
+Pair = tuple[Variant, int]  # a model and its seed
+Job = tuple[Callable[..., None], tuple]
+
+# What only some students run: the others need not be trained again for it.
+_CONTEXTUAL = ("lib.distillation.projection", "lib.distillation.held_out_cca")
+# What does not change with a section that decides neither documents nor tasks; see `changed`.
+_SHARED = ("roots", "corpus", "tasks", "_groups", "_memory")
+
+
+class Texts(Sequence[str]):
+    """The texts of documents, read from disk when they are asked for."""
+
+    def __init__(self, documents: Sequence[Any]):
+        self.documents = documents
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def __getitem__(self, row: Any) -> Any:
+        part = self.documents[row]
+        return Texts(part) if isinstance(row, slice) else part.text
+
+    @functools.cached_property
+    def names(self) -> np.ndarray:
+        """(texts,) what `hash_items` makes of them, so that all of them are read once."""
+        return hash_items(iter(self))
+
+
+class Bench:
+    """Everything that the experiments of one profile share, and the experiments.
+
+    Parameters
+    ----------
+    profile : Profile
+    cache : Cache, optional
+        Where products are kept; by default under the artifact root.
+    """
+
+    def __init__(self, profile: Profile, cache: Cache | None = None):
+        code.take_snapshot()  # of what this process computes with
+        self.profile = profile
+        keep = os.environ.get("THESIS_KEEP") == "1"
+        self.cache = cache or Cache(paths.artifacts() / "store", keep=keep)
+
+    @classmethod
+    def load(cls, name: str, **changes: Any) -> "Bench":
+        """The bench of a profile in `params/`; changes as `lib.config.profiles.load` takes them."""
+        return cls(profiles.load(name, **changes))
+
+    def changed(self, section: str, **values: Any) -> "Bench":
+        """A bench with other values in one section that decides neither documents nor tasks."""
+        bench = Bench(self.profile.changed(section, **values), self.cache)
+        bench.__dict__ |= {name: getattr(self, name) for name in _SHARED if name in self.__dict__}
+        return bench
+
+    def reading(self) -> "Bench":
+        """A bench that raises `NotComputed` where this one would compute."""
+        bench = Bench(self.profile, replace(self.cache, reading=True))
+        bench.__dict__ |= {name: getattr(self, name) for name in _SHARED if name in self.__dict__}
+        return bench
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Other processes get the profile and the cache, and read from there what they need."""
+        return {"profile": self.profile, "cache": self.cache}
+
+    # ---- what is shared -------------------------------------------------------------------------
+
+    @functools.cached_property
+    def device(self) -> str:
+        return models.find_device()
+
+    @property
+    def precision(self) -> str:
+        """In what students are computed: "fp32" where the device has no bfloat16."""
+        wanted = self.profile.training.precision
+        return wanted if wanted == "fp32" or models.has_bfloat16() else "fp32"
+
+    @functools.cached_property
+    def roots(self) -> list[Path]:
+        """The folders that hold dataset folders."""
+        profile = self.profile
+        return sources.find_roots(profile.build, profile.data_roots, paths.artifacts())
+
+    def check_data(self) -> None:
+        """Raise `ValueError`, in one line, if a dataset folder or a task is missing."""
+        task_files.check_data(self.roots, self.profile.corpus, self.profile.tasks)
+
+    @functools.cached_property
+    def corpus(self) -> Corpus:
+        """The distillation corpus; texts stay in their folders until they are asked for."""
+        section = self.profile.corpus
+        folders = [self.open_documents(name) for name in section.names]
+        held_out = task_files.held_out_contents(self.tasks)
+        contents = [folder.contents for folder in folders]
+        inputs = {
+            "settings": section.model_dump(mode="json"),
+            "documents": [hash_content(each) for each in contents],
+            "left_out": hash_content(np.intersect1d(held_out, np.concatenate(contents))),
+        }
+        count = None
+        if any(folder.min_tokens for folder in section.folders):
+            inputs["student"] = products.name_base(self.profile.student)
+
+            def count(texts: Sequence[str]) -> Sequence[int]:
+                return self.token_table(texts)["whole"][:]
+
+        product = Product("corpus", inputs, (products.find_code("lib.data.corpus"),))
+        draw = functools.partial(corpora.draw, section, folders, held_out, count)
+        return Corpus.read(self.cache.arrays(product, draw), folders)
+
+    @functools.cached_property
+    def tasks(self) -> dict[str, Task]:
+        """The tasks by name, in the thesis' order; ValueError for a role given to another kind."""
+        return task_files.read_tasks(self.roots, self.profile.tasks)
+
+    @property
+    def classifications(self) -> list[str]:
+        """The tasks that heads are trained on."""
+        return [name for name, task in self.tasks.items() if task.kind == "classification"]
+
+    @property
+    def retrievals(self) -> list[str]:
+        """The tasks that rank texts."""
+        return [name for name, task in self.tasks.items() if task.kind == "retrieval"]
+
+    @functools.cached_property
+    def _groups(self) -> dict[tuple[str, str], str]:
+        """(id, text) -> what it shares with other texts, an article for instance."""
+        return {
+            (text_id, task.texts[text_id]): group
+            for task in self.tasks.values()
+            for text_id, group in task.groups.items()
+            if text_id in task.texts
+        }
+
+    @functools.cached_property
+    def _memory(self) -> dict[str, Any]:
+        """Facts that were worked out once, under fingerprints of what they depend on."""
+        return {}
+
+    def remember(self, name: list[Any], find: Callable[[], Any]) -> Any:
+        """What `find` returns, worked out once in this process for this name."""
+        key = fingerprint(name)
+        if key not in self._memory:
+            self._memory[key] = find()
+        return self._memory[key]
+
+    def open_documents(self, name: str) -> Documents:
+        """The documents of a dataset folder."""
+        return Documents(sources.find_dataset(self.roots, name))
+
+    def texts(self, name: str) -> Sequence[str]:
+        """The texts of a set.
+
+        "train": the documents that students see; "validation": held-out documents; "halves": these
+        cut in two, all first halves before all second ones.
+        """
+        if name == "train":
+            return self.first_texts(self.profile.training.documents)
+        if name == "validation":
+            return self.remember(["validation"], lambda: Texts(self.corpus.validation))
+        if name != "halves":
+            raise ValueError(f"unknown set of texts {name!r}; expected train, validation or halves")
+        halves = [ranking.halve_text(document.text) for document in self.corpus.validation]
+        return [first for first, _ in halves] + [second for _, second in halves]
+
+    def first_texts(self, count: int | None) -> Texts:
+        """The first training documents of the corpus, None for all."""
+        return self.remember(["train", count], lambda: Texts(self.corpus.train[:count]))
+
+    def token_ids(self, name: str) -> Sequence[np.ndarray]:
+        """The texts of a set as the student's token ids, truncated, special tokens included."""
+        return self.token_table(self.texts(name))["ids"]
+
+    def token_table(self, texts: Sequence[str]) -> dict[str, Rows]:
+        """`ids` of each text for the student, int32, and `whole`, its tokens if none were cut."""
+        section = self.profile.student
+        packages = ("transformers", "tokenizers")
+        product = Product("tokens", products.name_base(section), (products.TOKENS_CODE,), packages)
+        return self.cache.rows(product, texts, encoders.TokenRows(section))
+
+    def count_tokens(self, texts: Sequence[str]) -> pd.DataFrame:
+        """Before any cut: `longformer_tokens`, special ones included; `sbert_tokens`, without."""
+        whole = self.token_table(texts)["whole"]
+        counts = {"longformer_tokens": whole[:], "sbert_tokens": self._structural_lengths(texts)[:]}
+        return pd.DataFrame(counts)
+
+    def structural(self, name: str) -> dict[str, Rows]:
+        """By the structural teacher: `embeddings` of a set, (texts, dim), and `lengths`."""
+        texts, encoder = self.texts(name), self._find_encoder(Variant("sbert"), 0)
+        vectors = self.cache.rows(encoder.table, texts, encoder.make)["vectors"]
+        return {"embeddings": vectors, "lengths": self._structural_lengths(texts)}
+
+    def _structural_lengths(self, texts: Sequence[str]) -> Rows:
+        product = self._structural_product("lengths", products.TEACHER_CODE)
+        make = encoders.LengthRows(self.profile.structural_teacher)
+        return self.cache.rows(product, texts, make)["lengths"]
+
+    def base_student(self):
+        """A fresh copy of the student before training."""
+        settings = self.profile.training
+        dropout = settings.dropout, settings.attention_dropout
+        return models.load_base_student(self.profile.student, *dropout)
+
+    def structural_teacher(self):
+        """The structural teacher, an `SBERT`."""
+        return encoders.load_structural_teacher(self.profile.structural_teacher, self.device)
+
+    def _structural_product(self, kind: str, computed_by: Code) -> Product:
+        section = self.profile.structural_teacher
+        inputs = section.model_dump(mode="json") | {"files": models.hash_model(section.model)}
+        packages = ("torch", "transformers", "sentence-transformers")
+        return Product(kind, inputs | {"device": self.device}, (computed_by,), packages)
+
+    # ---- contextual teachers --------------------------------------------------------------------
+
+    def paragraph_vector(self, label: str) -> dict[str, Any]:
+        """Facts about a single Paragraph Vector: vocabulary_size, seconds, truncated, documents."""
+        product = self._paragraph_vector_product(label, 0)
+        if self.cache.find(product) is None:
+            self._run_jobs([self._paragraph_vector_job(label, 0, [])], "Paragraph Vectors")
+        note = self.cache.find(product) or {}
+        return {name: note[name] for name in products.FACTS}
+
+    def contextual(self, label: str, texts: Sequence[str], seed: int = 0) -> students.SideBySide:
+        """(texts, dim) rows of a Paragraph Vector; of a compound its parts side by side."""
+        parts = []
+        for part in label.split("+"):
+            if not self._has_paragraph_vector(part, seed, texts):
+                self._run_jobs([self._paragraph_vector_job(part, seed, texts)], "Paragraph Vectors")
+            product = self._paragraph_vector_product(part, seed)
+            encoder = products.name_paragraph_vector_rows(self.cache, product)
+            parts.append(self.cache.rows(encoder.table, texts, encoder.make)["vectors"])
+        return students.SideBySide(parts)
+
+    def contextual_rows(self, variant: Variant, name: str) -> students.ContextualRows:
+        """What a student's contextual teacher says of a set, as the student learns from it."""
+        settings, label = self.profile.training, str(variant.contextual)
+        taught, order = self.contextual(label, self.texts(name)), None
+        if settings.contextual_rows == "dealt" and name == "train":
+            order = students.deal_rows(variant, len(taught))
+        training = self.contextual(label, self.texts("train"))
+        return students.standardize_rows(training, taught, settings, order)
+
+    def _paragraph_vector_product(self, label: str, seed: int) -> Product:
+        settings = self.profile.reseeded(seed).contextual_teacher
+        inputs = {
+            "label": label,
+            "width": self.profile.width,
+            "settings": settings.model_dump(mode="json"),
+            "texts": hash_content(self.first_texts(settings.documents).names),
+        }
+        packages = ("gensim", "nltk", "numpy", "scipy")
+        return Product("paragraph_vector", inputs, (products.PARAGRAPH_VECTOR_CODE,), packages)
+
+    def _has_paragraph_vector(self, label: str, seed: int, texts: Sequence[str]) -> bool:
+        product = self._paragraph_vector_product(label, seed)
+        encoder = products.name_paragraph_vector_rows(self.cache, product)
+        there = self.cache.has_rows(encoder.table, texts)
+        return there and self.cache.find(product) is not None
+
+    def _paragraph_vector_job(self, label: str, seed: int, *parts: Sequence[str]) -> Job:
+        product = self._paragraph_vector_product(label, seed)
+        settings = self.profile.reseeded(seed).contextual_teacher
+        train = functools.partial(
+            products.train_paragraph_vector,
+            label,
+            self.profile.width,
+            self.first_texts(settings.documents),
+            settings.model_dump(exclude={"documents"}),
+        )
+        return products.embed_paragraph_vector, (self.cache, product, train, *parts)
+
+    # ---- students -------------------------------------------------------------------------------
+
+    def lesson(self, variant: Variant, seed: int) -> students.Lesson:
+        """All that makes a student, as values."""
+        profile, held_out, start = self.profile, None, None
+        if variant.contextual is not None:
+            held_out = self._read_documents(variant, "validation")
+            base = self._find_encoder(Variant("base"), 0)
+            start = self.cache.rows(base.table, held_out.token_ids, base.make)["vectors"]
+        return students.Lesson(
+            replace(variant, cut=False),
+            seed,
+            profile.student,
+            profile.training,
+            profile.soft_cca,
+            profile.width,
+            self.precision,
+            self._read_documents(variant, "train"),
+            held_out,
+            start,
+        )
+
+    def _read_documents(self, variant: Variant, name: str) -> students.Documents:
+        taught = self.structural(name)
+        return students.Documents(
+            self.token_ids(name),
+            taught["lengths"][:],
+            taught["embeddings"] if variant.structural else None,
+            self.contextual_rows(variant, name) if variant.contextual else None,
+        )
+
+    def student_product(self, variant: Variant, seed: int) -> Product:
+        """The trained student as a product; the teachers' rows must be there, or are made."""
+        settings = self.profile.training
+        unread = {"checkpoint_every", "gradient_checkpointing"}
+        if variant.contextual is None:
+            unread |= {"contextual_features", "contextual_rows"}
+        if variant.contextual_loss != "cca":
+            unread.add("cca_batch_size")
+        if not variant.masked:
+            unread.add("max_structural_len")
+        inputs: dict[str, Any] = {
+            "variant": {key: value for key, value in asdict(variant).items() if key != "cut"},
+            "losses": variant.losses,
+            "arguments": variant.structural and variants.structural_loss(variant.structural),
+            "seed": seed,
+            "base": products.name_base(self.profile.student),
+            "training": settings.model_dump(mode="json", exclude=unread),
+            "computed": [self.device, self.precision, models.count_processes()],
+            "documents": self._hash_documents("train", variant),
+        }
+        if variant.contextual is not None:
+            inputs["held_out"] = self._hash_documents("validation", variant)
+            inputs["width"] = self.profile.width
+            if variant.contextual_loss == "soft_cca":
+                inputs["soft_cca"] = self.profile.soft_cca.model_dump(mode="json")
+        stop = ["lib.losses", "lib.distillation.variants"]
+        stop += [] if variant.contextual else _CONTEXTUAL
+        stop += [] if variant.pooling == "cls" else ["lib.student.cls"]
+        training = products.find_code("lib.experiments.students", stop=stop)
+        packages = ["torch", "transformers", "accelerate"]
+        packages += ["scikit-learn"] if variant.contextual else []
+        losses = Code(tuple(_find_loss_modules(variant)))
+        return Product("student", inputs, (training, losses), tuple(packages))
+
+    def _hash_documents(self, name: str, variant: Variant) -> list[str]:
+        """Content of what a student reads of a set, and of what its teachers say of it."""
+        profile = self.profile
+        sections = [profile.student, profile.structural_teacher, profile.contextual_teacher]
+        where = [name, profile.training.documents, profile.width]
+        where += [section.model_dump(mode="json") for section in sections]
+        parts = [self.remember(["tokens", *where], lambda: hash_content(self.token_ids(name)))]
+        for column, wanted in (("embeddings", variant.structural), ("lengths", variant.masked)):
+            if wanted:
+
+                def hash_column(column: str = column) -> str:
+                    return hash_content(self.structural(name)[column])
+
+                parts.append(self.remember([column, *where], hash_column))
+        if variant.contextual is not None:
+            label = variant.contextual
+
+            def hash_contextual() -> str:
+                return hash_content(self.contextual(label, self.texts(name)))
+
+            parts.append(self.remember([label, *where], hash_contextual))
+        return parts
+
+    def _find_encoder(self, variant: Variant, seed: int) -> Encoder:
+        """What embeds with a model; a student must be there."""
+        computed = [self.device, self.precision]
+        if variant.kind == "base":
+            return products.name_encoder(self.profile.student, computed)
+        if variant.kind == "student":
+            product = self.student_product(variant, seed)
+            section = self.profile.student
+            return products.name_encoder(section, computed, variant.pooling, self.cache, product)
+        section = self.profile.structural_teacher
+        if variant.kind == "sbert":
+            table = self._structural_product("structural", products.TEACHER_CODE)
+            return Encoder(table, encoders.StructuralRows(section, self.device))
+        if variant.kind == "sbert_chunks":
+            table = self._structural_product("chunks", products.CHUNKS_CODE)
+            return Encoder(table, encoders.ChunkRows(section, self.device))
+        raise ValueError(f"{variant.identity} embeds no single text")
+
+    # ---- embeddings -----------------------------------------------------------------------------
+
+    def embeddings(
+        self, model: Variant | str, seed: int, *, split: str | None = "validation"
+    ) -> dict[str, Any]:
+        """A model's embeddings of held-out documents, and a student's history.
+
+        Parameters
+        ----------
+        model : Variant or label
+        split : {"validation", "test", None}
+            What the model is to be judged on, too; None for controls, which are judged on nothing.
+
+        Returns
+        -------
+        dict
+            "validation" (documents, dim); "halves" of these unless `split` is None; of a student
+            "loss" (updates,); of one with a contextual teacher "watched" (measurements, 4).
+        """
+        variant = variants.parse(model) if isinstance(model, str) else model
+        self.embed([(variant, seed)], split=split)
+        sets = ("validation",) if split is None else ("validation", "halves")
+        result = {name: self._embed_texts(variant, seed, self.texts(name)) for name in sets}
+        if variant.kind == "student":
+            note = self.cache.find(self.student_product(variant, seed)) or {}
+            result["loss"] = np.array(note["loss"])
+            if variant.contextual is not None:
+                result["watched"] = np.array(note["watched"])
+        return result
+
+    def task_vectors(
+        self, model: Variant | str, seed: int, task: str, *, split: str = "validation"
+    ) -> Any:
+        """(texts, dim) of a task's texts, rows as in `examples(task, split).texts` or, of a
+        retrieval, as in `task.texts`; sparse for TF-IDF."""
+        variant = variants.parse(model) if isinstance(model, str) else model
+        self.embed([(variant, seed)], split=split, tasks=[task])
+        return self._embed_texts(variant, seed, self._task_texts(task, split))
+
+    def _embed_texts(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
+        """(texts, dim) vectors of a model that is there."""
+        if variant.kind == "tfidf":
+            from lib.evaluation import baselines
+
+            return baselines.tfidf(self.texts("train"), texts)
+        return self._read_rows(variant, seed, texts)[:]
+
+    def _read_rows(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
+        """As `_embed_texts`, read from disk when rows are asked for."""
+        if variant.kind == "paragraph_vector":
+            return self.contextual(str(variant.contextual), texts, seed)
+        encoder = self._find_encoder(variant, seed)
+        items = self._find_items(encoder.reads_tokens, texts, variant.cut)
+        return self.cache.rows(encoder.table, items, encoder.make)["vectors"]
+
+    def _find_items(self, reads_tokens: bool, texts: Sequence[str], cut: bool = False) -> Any:
+        """What a model reads: token ids, cut where the structural teacher stops, or the texts."""
+        if not reads_tokens:
+            return texts
+        ids = self.token_table(texts)["ids"]
+        if not cut:
+            return ids
+        limit = self.profile.structural_teacher.max_tokens
+        return [  # the last token is special
+            row if len(row) <= limit else np.append(row[: limit - 1], row[-1:]) for row in ids[:]
+        ]
+
+    def _task_texts(self, task: str, split: str) -> list[str]:
+        if self.tasks[task].kind == "classification":
+            return self.examples(task, split).texts
+        return list(self.tasks[task].texts.values())
+
+    def examples(self, task: str, split: str, limit: float | None = None) -> Examples:
+        """The examples that models are judged by on a classification."""
+        section = self.profile.tasks
+        name = ["examples", task, split, limit, section.model_dump(mode="json")]
+        entry = self.tasks[task]
+        read = functools.partial(judging.read_examples, task, entry, split, section.limit, limit)
+        return self.remember(name, read)
+
+    def embed(
+        self, pairs: Iterable[Pair], *, split: str | None, tasks: Sequence[str] | None = None
+    ) -> None:
+        """Make what is missing of models and their embeddings; see `embeddings` for the split.
+
+        What students share comes first, then everything in one queue: training a student and
+        embedding with it is one job.
+        """
+        pairs = [pair for pair in dict.fromkeys(pairs) if pair[0].kind != "tfidf"]
+        texts = self._list_texts(split, tasks)
+        self._prepare([variant for variant, _ in pairs], texts)
+        jobs: list[Job] = []
+        trained: dict[str, list[Any]] = {}  # the arguments of a training, by the student's key
+        for variant, seed in pairs:
+            if variant.kind == "paragraph_vector":
+                for part in str(variant.contextual).split("+"):
+                    if not self._has_paragraph_vector(part, seed, texts):
+                        jobs.append(self._paragraph_vector_job(part, seed, texts))
+                continue
+            if variant.kind == "student":
+                product = self.student_product(variant, seed)
+                if self.cache.find(product) is None:
+                    computed = [self.device, self.precision]
+                    work = [self.cache, product, self.lesson(variant, seed), computed]
+                    items = self._find_items(True, texts, variant.cut)
+                    trained.setdefault(product.key, work).append(items)
+                    continue
+            encoder = self._find_encoder(variant, seed)
+            items = self._find_items(encoder.reads_tokens, texts, variant.cut)
+            if not self.cache.has_rows(encoder.table, items):
+                jobs.append((products.add_rows, (self.cache, encoder, items)))
+        jobs += [(products.train_and_embed, tuple(work)) for work in trained.values()]
+        self._run_jobs(jobs, "models")
+
+    def _list_texts(self, split: str | None, tasks: Sequence[str] | None) -> list[str]:
+        """Every text that models are to embed for a split, once."""
+        texts = [self.texts("validation")]
+        if split is not None:
+            texts.append(self.texts("halves"))
+            if tasks is None:
+                tasks = [*self.classifications, *(self.retrievals if split == "test" else ())]
+            texts += [self._task_texts(name, split) for name in tasks]
+        return list(dict.fromkeys(itertools.chain.from_iterable(texts)))
+
+    def _prepare(self, wanted: Sequence[Variant], texts: Sequence[str]) -> None:
+        """Make what students share: token ids, the structural teacher's rows, Paragraph Vectors."""
+        learners = [variant for variant in wanted if variant.kind == "student"]
+        read = [self.texts("train"), self.texts("validation")] if learners else []
+        jobs: list[Job] = []
+        if learners or any(variant.kind == "base" for variant in wanted):
+            for part in (*read, texts):
+                self.token_table(part)
+        teacher = self._find_encoder(Variant("sbert"), 0)
+        for part in read:
+            if not self.cache.has_rows(teacher.table, part):
+                jobs.append((products.add_rows, (self.cache, teacher, part)))
+        labels = [str(variant.contextual).split("+") for variant in learners if variant.contextual]
+        for label in dict.fromkeys(itertools.chain.from_iterable(labels)):
+            lacking = [part for part in read if not self._has_paragraph_vector(label, 0, part)]
+            if lacking:
+                jobs.append(self._paragraph_vector_job(label, 0, *lacking))
+        if labels:  # students of contextual teachers are measured before training, as the base is
+            base, ids = self._find_encoder(Variant("base"), 0), self.token_ids("validation")
+            if not self.cache.has_rows(base.table, ids):
+                jobs.append((products.add_rows, (self.cache, base, ids)))
+        self._run_jobs(jobs, "texts and teachers")
+
+    def _run_jobs(self, jobs: list[Job], description: str) -> None:
+        if jobs and self.cache.reading:
+            raise NotComputed(f"{description}: {len(jobs)} are missing in {self.cache.folder}")
+        if jobs:
+            parallel.run_jobs(jobs, description)
+
+    # ---- records --------------------------------------------------------------------------------
+
+    def run(
+        self,
+        wanted: Iterable[str | Variant],
+        *,
+        seeds: Seeds,
+        tasks: Sequence[str] | None = None,
+        split: str = "validation",
+        limit: float | None = None,
+    ) -> pd.DataFrame:
+        """Tidy records of classification: a row for each model, task and seed.
+
+        Parameters
+        ----------
+        wanted : iterable of labels or variants
+        seeds : sequence, or dict of identity -> seeds
+            Models that the dict lacks run with the profile's.
+        tasks : sequence of str, optional
+            All classifications by default.
+        split : {"validation", "test"}
+            Chapter 4 validates, Chapter 5 tests; a task without the split is cross-validated.
+        limit : float, optional
+            Training examples of a head; below 1, the share of a task's.
+
+        Returns
+        -------
+        DataFrame
+            model, the variant's fields, task, metric, split, seed, value (the mean over folds and
+            heads), seconds (of the processor, in training), device, embedding_fingerprint,
+            fingerprint, by_head (accuracies), scores (over test examples), groups, chance.
+        """
+        pairs = self._pair_seeds(wanted, seeds)
+        tasks = self.classifications if tasks is None else tasks
+        if not tasks:
+            raise ValueError(
+                "tasks.folders names no classification to judge models by; "
+                "`retrieve` judges by retrievals"
+            )
+        trained = [
+            variant for variant, _ in pairs if variant.kind in ("student", "paragraph_vector")
+        ]
+        self._prepare(trained, [])
+        wanted_records: dict[tuple[Pair, str], Product | None] = {}
+        for pair, task in itertools.product(pairs, tasks):
+            wanted_records[pair, task] = self._record_product(
+                *pair, self.examples(task, split, limit), limit, split
+            )
+        missing = [
+            place
+            for place, product in wanted_records.items()
+            if product is None or self.cache.find(product) is None
+        ]
+        if missing:
+            self.embed([pair for pair, _ in missing], split=split)
+            for pair, task in missing:
+                examples = self.examples(task, split, limit)
+                wanted_records[pair, task] = self._record_product(*pair, examples, limit, split)
+            self._judge({place: wanted_records[place] for place in missing}, split, limit)
+        table = []
+        for (pair, task), product in wanted_records.items():
+            assert product is not None
+            record = self.cache.record(product, encoders.miss_product)
+            row = self._start_row(pair, task, "accuracy", split, record["accuracy"])
+            examples = self.examples(task, split)
+            row |= {
+                "fingerprint": product.key,
+                "by_head": record["heads"],
+                "scores": np.array(record["scores"]),
+                "groups": self._name_groups(
+                    task, examples.text_ids, examples.inputs[examples.tested]
+                ),
+                "chance": examples.chance,
+            }
+            table.append(row)
+        return pd.DataFrame(table)
+
+    def retrieve(
+        self,
+        wanted: Iterable[str | Variant],
+        *,
+        seeds: Seeds,
+        tasks: Sequence[str] | None = None,
+        top: int | None = None,
+    ) -> pd.DataFrame:
+        """Tidy records of retrieval: as `run`, with the metrics MAP and MRR over a task's sources.
+
+        top: None ranks every text (the definition of MAP); 1000 ignores what is ranked lower, as
+        the published numbers do. An example of `scores` is a source with one of its targets and has
+        the groups of both; `queries` says how many sources there are.
+        """
+        pairs = self._pair_seeds(wanted, seeds)
+        self.embed(pairs, split="test")
+        table = []
+        for task in self.retrievals if tasks is None else tasks:
+            queries = ranking.read_queries(self.tasks[task])
+            facts = {
+                "groups": self._name_groups(task, queries.text_ids, queries.examples),
+                "queries": len(queries.relevant),
+            }
+            chance = {
+                metric: ranking.score_chance(queries, metric, top) for metric in ranking.METRICS
+            }
+            for variant, seed in pairs:
+                vectors = self._embed_texts(variant, seed, queries.texts)
+                for metric in ranking.METRICS:
+                    value, scores = ranking.score_queries(vectors, queries, metric, top)
+                    row = self._start_row((variant, seed), task, metric, "test", value)
+                    table.append(row | facts | {"scores": scores, "chance": chance[metric]})
+        return pd.DataFrame(table)
+
+    def halves_mrr(self, model: str | Variant, seed: int) -> float:
+        """Mean reciprocal rank of a held-out document's other half: no labels, no heads."""
+        return float(ranking.rank_halves(self.embeddings(model, seed)["halves"]).mean())
+
+    def judge_halves(self, student: Any, variant: Variant) -> pd.DataFrame:
+        """What `halves_mrr` averages, for a student and what is there without it.
+
+        The documents are those that no training reads: the corpus' validation documents, then what
+        tasks are validated and tested on, `HELD_OUT` at most. Of each as many words are read as the
+        student reads tokens.
+
+        Returns
+        -------
+        DataFrame
+            A row for the base, the structural teacher, the mean of its chunks, TF-IDF and the
+            student: model, task, metric, `scores` and `groups` (documents,), `chance`.
+        """
+        from lib.evaluation import baselines
+
+        documents = [(each.text, each.group or each.id) for each in self.corpus.validation]
+        for task in self.tasks.values():
+            names = sorted(task.held_out())
+            documents += [(task.texts[name], task.groups.get(name, name)) for name in names]
+        unique = {
+            content(text): (text.split()[: student.max_positions], group)
+            for text, group in documents
+        }
+        whole = [each for each in unique.values() if len(each[0]) > 1][:HELD_OUT]
+        if not whole:
+            raise ValueError(
+                f"none of {len(unique)} held-out documents has two words, so no halves"
+            )
+        halves = [ranking.halve_text(" ".join(words)) for words, _ in whole]
+        texts = [first for first, _ in halves] + [second for _, second in halves]
+        teacher, base = self.structural_teacher(), self.base_student().to(self.device)
+        encoders: dict[str, Callable[[], Any]] = {
+            "Longformer": lambda: base.encode(texts, precision=self.precision),
+            "SBERT": lambda: teacher.encode(texts),
+            "SBERT, mean of chunks": lambda: baselines.mean_of_chunks(teacher, texts),
+            "TF-IDF": lambda: baselines.tfidf(self.texts("train"), texts).toarray(),
+            variant.identity: lambda: student.encode(texts, precision=self.precision),
+        }
+        scores = []
+        for encode in progress.track(
+            encoders.values(), f"halves of {len(whole)} documents", len(encoders)
+        ):
+            scores.append(ranking.rank_halves(encode()).reshape(2, -1).mean(axis=0))
+        return pd.DataFrame(
+            {
+                "model": list(encoders),
+                "scores": scores,
+                "groups": [np.array([group for _, group in whole])] * len(scores),
+                "task": "halves of documents",
+                "metric": "MRR",
+                "chance": np.mean(1 / np.arange(1, len(texts))),
+            }
+        )
+
+    def _record_product(
+        self, variant: Variant, seed: int, examples: Examples, limit: float | None, split: str
+    ) -> Product | None:
+        """A model's record on some examples; None if the model is missing."""
+        model = self._name_model(variant, seed)
+        if model is None:
+            return None
+        classifier = self._choose_classifier(variant)
+        settings = self.profile.heads.model_dump(mode="json", exclude={"classifier"})
+        if classifier != "head":
+            settings = {"features": settings["features"]}
+        inputs = {
+            "model": model.inputs,
+            "kind": model.kind,
+            "cut": self.profile.structural_teacher.max_tokens if variant.cut else None,
+            "examples": self._hash_examples(examples, limit, split),
+            "classifier": classifier,
+            "heads": settings,
+            "seed": seed if classifier == "head" else None,
+        }
+        packages = tuple(dict.fromkeys(("torch", "scikit-learn", *model.packages)))
+        return Product("record", inputs, (products.JUDGING_CODE, *model.code), packages)
+
+    def _name_model(self, variant: Variant, seed: int) -> Product | None:
+        """The product whose rows are a model's vectors of any text; None if it is missing."""
+        if variant.kind == "tfidf":
+            inputs = {"fitted": hash_content(self.texts("train").names)}
+            return Product("tfidf", inputs, (products.TFIDF_CODE,), ("scikit-learn",))
+        if variant.kind == "paragraph_vector":
+            parts = [
+                self._paragraph_vector_product(part, seed)
+                for part in str(variant.contextual).split("+")
+            ]
+            if any(self.cache.find(part) is None for part in parts):
+                return None
+            inputs = {"parts": [part.inputs for part in parts]}
+            return Product("paragraph_vector", inputs, parts[0].code, parts[0].packages)
+        if (
+            variant.kind == "student"
+            and self.cache.find(self.student_product(variant, seed)) is None
+        ):
+            return None
+        return self._find_encoder(variant, seed).table
+
+    def _hash_examples(self, examples: Examples, limit: float | None, split: str) -> str:
+        def find() -> str:
+            folds = [part for pair in examples.parts for part in pair]
+            texts = hash_items(examples.texts)
+            return hash_content(texts, examples.inputs, examples.labels, *folds)
+
+        section = self.profile.tasks.model_dump(mode="json")
+        return self.remember(["hash", examples.task, split, limit, section], find)
+
+    def _judge(
+        self, missing: Mapping[tuple[Pair, str], Product], split: str, limit: float | None
+    ) -> None:
+        """Every missing record: the heads of one task are trained together."""
+        groups: dict[tuple[str, str], list[Pair]] = {}
+        for pair, task in missing:
+            groups.setdefault((task, self._choose_classifier(pair[0])), []).append(pair)
+        jobs: list[tuple[Callable[..., None], tuple]] = []
+        for (task, classifier), pairs in groups.items():
+            examples = self.examples(task, split, limit)
+            for start in range(0, len(pairs), MODELS_PER_JOB):
+                part = pairs[start : start + MODELS_PER_JOB]
+                given = [
+                    (variant.identity, seed, self._read_features(variant, seed, examples.texts))
+                    for variant, seed in part
+                ]
+                records = [missing[pair, task] for pair in part]
+                work = (self.cache, records, given, examples, self.profile.heads, classifier)
+                jobs.append((products.judge_and_record, work))
+        self._run_jobs(jobs, "classification heads")
+
+    def _read_features(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
+        """Rows that are read where they are needed; TF-IDF's are made at once."""
+        sparse = variant.kind == "tfidf"
+        return (self._embed_texts if sparse else self._read_rows)(variant, seed, texts)
+
+    def _choose_classifier(self, variant: Variant) -> str:
+        chosen = self.profile.heads.classifier
+        return "logistic regression" if variant.kind == "tfidf" else chosen
+
+    def _name_groups(self, task: str, text_ids: Sequence[str], rows: np.ndarray) -> np.ndarray:
+        """What the texts of examples share with others, in the shape of `rows`."""
+        texts = self.tasks[task].texts
+        names = np.array([self._groups.get((i, texts[i]), f"{i}: {texts[i]}") for i in text_ids])
+        return names[rows]
+
+    def _start_row(
+        self, pair: Pair, task: str, metric: str, split: str, value: float
+    ) -> dict[str, Any]:
+        variant, seed = pair
+        model, note = self._name_model(variant, seed), {}
+        name = "" if model is None else fingerprint([model.kind, model.inputs])
+        if variant.kind == "student":
+            note = self.cache.find(self.student_product(variant, seed)) or {}
+        row = {"model": variant.identity, **asdict(variant), "task": task, "metric": metric}
+        row |= {"split": split, "seed": seed, "value": value, "seconds": note.get("seconds")}
+        row |= {
+            "device": self.device,
+            "fingerprint": "",
+            "embedding_fingerprint": name,
+        }
+        return row
+
+    def _pair_seeds(self, wanted: Iterable[str | Variant], seeds: Seeds) -> list[Pair]:
+        """Each model, by its label or variant, with each of its seeds."""
+        chosen = dict.fromkeys(
+            model if isinstance(model, Variant) else variants.parse(model) for model in wanted
+        )
+        given = seeds if isinstance(seeds, Mapping) else {v.identity: seeds for v in chosen}
+        return [
+            (variant, seed)
+            for variant in chosen
+            for seed in given.get(variant.identity, self.profile.seeds)
+        ]
+
+
+def _find_loss_modules(variant: Variant) -> list[str]:
+    """The modules of `lib.losses` that hold the losses of a variant."""
+    from lib import losses
+
+    return sorted({getattr(losses, name).__module__ for name in variant.losses})

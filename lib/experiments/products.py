@@ -1,0 +1,176 @@
+"""Products by what computes them, and the jobs that make them in any process, from values alone."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lib.config.schema import HeadSettings, StudentSettings
+from lib.experiments import encoders, judging, models, students
+from lib.experiments.judging import Examples
+from lib.store.cache import Cache, Code, NotComputed, Product
+
+# What computes no value, though it is imported on the way.
+NOT_COMPUTING = ("lib.store", "lib.config", "lib.data", "lib.published", "lib.student.export")
+FACTS = ("vocabulary_size", "seconds", "truncated", "documents")  # of a Paragraph Vector
+
+
+def find_code(*modules: str, stop: Sequence[str] = ()) -> Code:
+    """The code of some modules, with the environment that every process computes in."""
+    return Code(("lib.config.environment", *modules), (*NOT_COMPUTING, *stop))
+
+
+_ROWS = "lib.experiments.encoders"
+_STUDENT, _CLS = "lib.student", "lib.student.cls"
+_TEACHERS, _BASELINES = "lib.teachers", "lib.evaluation.baselines"
+
+TOKENS_CODE = find_code(_ROWS, stop=(_TEACHERS, _BASELINES, _CLS, "lib.student.attention"))
+ENCODER_CODE = find_code(_ROWS, stop=(_TEACHERS, _BASELINES, _CLS))
+CLS_CODE = find_code(_ROWS, stop=(_TEACHERS, _BASELINES))
+TEACHER_CODE = find_code(_ROWS, stop=(_STUDENT, _BASELINES))
+CHUNKS_CODE = find_code(_ROWS, stop=(_STUDENT,))
+TFIDF_CODE = find_code(_BASELINES)
+PARAGRAPH_VECTOR_CODE = find_code("lib.teachers.paragraph_vector")
+JUDGING_CODE = find_code("lib.experiments.judging")
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """What embeds texts with one model, as values that other processes can be given.
+
+    table: the product whose rows the embeddings are. make: computes rows. reads_tokens: whether it
+    reads the student's token ids; else it reads texts.
+    """
+
+    table: Product
+    make: Callable[[list[Any]], dict[str, Any]]
+    reads_tokens: bool = False
+
+
+def name_encoder(
+    section: StudentSettings,
+    computed: Sequence[str],
+    pooling: str = "mean",
+    cache: Cache | None = None,
+    product: Product | None = None,
+) -> Encoder:
+    """What embeds with a trained student, which must be in the cache, or without one with the base.
+
+    computed: device and precision.
+    """
+    inputs: dict[str, Any] = {"base": name_base(section), "computed": [*computed]}
+    if cache is not None and product is not None:
+        note = cache.find(product)
+        if note is None:
+            raise NotComputed(
+                f"a student is missing in {cache.folder}: {product.inputs['variant']}"
+            )
+        inputs |= {"student": sorted(note["files"].values()), "pooling": pooling}
+    code = CLS_CODE if pooling == "cls" else ENCODER_CODE
+    table = Product("vectors", inputs, (code,), ("torch", "transformers"))
+    return Encoder(table, encoders.StudentRows(section, computed[1], pooling, cache, product), True)
+
+
+def name_base(section: StudentSettings) -> dict[str, Any]:
+    """What makes the student before training, the bytes of its checkpoint among it."""
+    return section.model_dump(mode="json") | {"files": models.hash_model(section.model)}
+
+
+def name_paragraph_vector_rows(cache: Cache, product: Product) -> Encoder:
+    """What embeds with a Paragraph Vector, a function of its inputs and code alone."""
+    table = Product("vectors", {"model": product.inputs}, product.code, product.packages)
+    return Encoder(table, encoders.ParagraphVectorRows(cache, product))
+
+
+# ---- jobs ---------------------------------------------------------------------------------------
+
+
+def add_rows(cache: Cache, encoder: Encoder, items: Sequence[Any]) -> None:
+    cache.rows(encoder.table, items, encoder.make)
+
+
+def train_and_embed(
+    cache: Cache,
+    product: Product,
+    lesson: students.Lesson,
+    computed: Sequence[str],
+    *items: Sequence[Any],
+) -> None:
+    """Train a student and embed documents and texts with it."""
+    make_student(cache, product, lesson)
+    encoder = name_encoder(lesson.student, computed, lesson.variant.pooling, cache, product)
+    for part in items:
+        cache.rows(encoder.table, part, encoder.make)
+
+
+def make_student(
+    cache: Cache,
+    product: Product,
+    lesson: students.Lesson,
+    callbacks: Sequence[Callable] = (),
+    *,
+    resumable: bool = False,
+) -> dict[str, np.ndarray]:
+    """Train a student, or read it: the weights that training changed; its history is in the note.
+
+    A short training is repeated rather than resumed, unless it is said to be `resumable`.
+    """
+    checkpoint = cache.scratch(product, ".checkpoint")
+    settings = lesson.training
+    short = settings.checkpoint_every * lesson.batch_size * settings.accumulation
+    kept = resumable or checkpoint.exists() or settings.documents > short
+    facts: dict[str, Any] = {"model": lesson.variant.identity, "seed": lesson.seed}
+
+    def train() -> dict[str, np.ndarray]:
+        student, losses, watched = students.train_student(
+            lesson, checkpoint=checkpoint if kept else None, callbacks=callbacks
+        )
+        facts.update(loss=losses, watched=watched.tolist())
+        return models.pack_weights(student)
+
+    weights = cache.arrays(product, train, lambda _: facts)
+    if kept:
+        from lib.distillation.checkpoint import remove_checkpoint
+
+        remove_checkpoint(checkpoint)
+    return weights
+
+
+def embed_paragraph_vector(
+    cache: Cache, product: Product, train: Callable[[], Any], *parts: Sequence[str]
+) -> None:
+    """Train a Paragraph Vector and embed texts with it."""
+    cache.model(product, train, describe_paragraph_vector)
+    for texts in parts:
+        add_rows(cache, name_paragraph_vector_rows(cache, product), texts)
+
+
+def train_paragraph_vector(
+    label: str, width: float, texts: Sequence[str], settings: Mapping[str, Any]
+) -> Any:
+    from lib.teachers.paragraph_vector import ParagraphVector
+
+    return ParagraphVector.parse(label, width=width).train(texts, **settings)
+
+
+def describe_paragraph_vector(model: Any) -> dict[str, Any]:
+    return {name: int(getattr(model, name)) for name in FACTS if name != "seconds"}
+
+
+def judge_and_record(
+    cache: Cache,
+    products: Sequence[Product],
+    given: Sequence[tuple[str, int, Any]],
+    examples: Examples,
+    settings: HeadSettings,
+    classifier: str,
+) -> None:
+    """Judge models on a task's examples, side by side; see `judging.judge_models`."""
+    missing = [number for number, product in enumerate(products) if cache.find(product) is None]
+    results = judging.judge_models(
+        [given[number] for number in missing], examples, settings, classifier
+    )
+    for number, result in zip(missing, results, strict=True):
+        cache.record(products[number], functools.partial(dict, result))

@@ -1,0 +1,141 @@
+"""The claims ledger as a table that sorts, filters and searches, with intervals on one scale.
+
+Plain HTML with a short script, and no library to load: it works in JupyterLab, on the site and
+from disk. A code host that removes scripts and drawings still shows the whole table.
+"""
+
+import hashlib
+import math
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pandas as pd
+
+from lib.config import manifest
+
+VERDICTS = ("holds", "reversed", "equivalent", "open", "not testable here", "not run", "number")
+REACH = 0.6  # effects beyond it are drawn at the edge
+WIDTH, HEIGHT, EDGE = 150, 36, 6  # of a drawing, and the free space at its sides, in its own units
+TICKS = (-0.4, -0.1, 0.1, 0.4)
+SIDES = (("published", "published_", 11), ("ours", "", 26))  # name, prefix of columns, height
+
+
+def ledger_html(ledger: pd.DataFrame) -> str:
+    """The ledger as an HTML fragment to display.
+
+    Parameters
+    ----------
+    ledger : a row per finding, with the columns of `tab_claims.csv`
+
+    Returns
+    -------
+    A style, a table and a script; the same ledger gives the same text.
+    """
+    rows = [_row(values) for values in ledger.astype(object).to_dict("records")]
+    present = {row[side]["verdict"] for row in rows for side in ("ours", "published")}
+    verdicts = [verdict for verdict in VERDICTS if verdict in present]
+    name = "ledger-" + hashlib.sha256(ledger.to_csv().encode()).hexdigest()[:8]
+    sections = sorted({row["section"] for row in rows}, key=_section_order)
+    return _template().render(
+        rows=rows, verdicts=verdicts, sections=sections, name=name, width=WIDTH, height=HEIGHT
+    )
+
+
+def draw_intervals(row: dict[str, Any]) -> str:
+    """One finding as SVG: published above, ours below, on a signed square-root axis."""
+    marks = [f'<path class="zero" d="M{_place(0)} 0V{HEIGHT}"/>']
+    marks += [f'<path class="tick" d="M{_place(tick)} {HEIGHT - 4}v4"/>' for tick in TICKS]
+    for name, prefix, height in SIDES:
+        effect, low, high = (row.get(f"{prefix}{end}") for end in ("effect", "low", "high"))
+        if row["verdict"] == "number" or pd.isna(effect):
+            continue
+        if not pd.isna(low) and not pd.isna(high):
+            line = f"M{_place(low)} {height}H{_place(high)}"
+            marks.append(f'<path class="{name}" d="{line}"/>')
+        marks.append(f'<circle class="{name}" cx="{_place(effect)}" cy="{height}" r="4"/>')
+    return "".join(marks)
+
+
+def _place(effect: float) -> str:
+    """Where an effect lies on the axis. The square root lets .005 and .1 both show."""
+    share = math.sqrt(min(abs(effect) / REACH, 1))
+    return f"{WIDTH / 2 + math.copysign(share, effect) * (WIDTH / 2 - EDGE):.1f}"
+
+
+def _row(values: dict[str, Any]) -> dict[str, Any]:
+    """What the template shows of one finding."""
+    row = {
+        "id": values["id"],
+        "finding": values["finding"],
+        "label": values["label"],
+        "where": manifest.full_name(values["label"]),
+        "section": str(values["section"]),
+        "svg": draw_intervals(values),
+        "details": _details(values),
+    }
+    for name, prefix, _ in SIDES:
+        effect, verdict = values.get(f"{prefix}effect"), values[f"{prefix}verdict"]
+        is_missing, is_effect = pd.isna(effect), values["verdict"] != "number"
+        number = "" if is_missing else f"{effect:.3g}"
+        row[name] = {
+            "verdict": verdict,
+            "order": VERDICTS.index(verdict) if verdict in VERDICTS else len(VERDICTS),
+            "effect": "" if is_missing or not is_effect else effect,
+            "text": _signed(effect) if is_effect and not is_missing else number,
+            "interval": _interval_text(values, prefix),
+        }
+    return row
+
+
+def _interval_text(values: dict[str, Any], prefix: str) -> str:
+    """An interval such as `[+.027, +.128]`; empty where there is none."""
+    low, high = values.get(f"{prefix}low"), values.get(f"{prefix}high")
+    if pd.isna(low) or pd.isna(high):
+        return ""
+    return f"[{_signed(low)}, {_signed(high)}]"
+
+
+def _signed(number: float) -> str:
+    """A number with its sign and three decimals, as papers write it."""
+    return f"{number:+.3f}".replace("0.", ".", 1).replace("-", "−")
+
+
+def _details(values: dict[str, Any]) -> list[tuple[str, str]]:
+    """How a verdict was decided: pairs of a heading and a text."""
+    details = []
+    for name, prefix, _ in SIDES:
+        if _is_text(values.get(f"{prefix}arithmetic")):
+            parts = [f"{values[f'{prefix}decided_by']}: {values[f'{prefix}arithmetic']}"]
+            for symbol in ("p", "q"):
+                rate = values.get(f"{prefix}{symbol}")
+                if not pd.isna(rate):
+                    parts.append(f"{symbol} = {rate:.3f}" if rate >= 0.001 else f"{symbol} < .001")
+            details.append((name, "; ".join(parts)))
+    if _is_text(values.get("seeds")):
+        details.append(("seeds per model", str(values["seeds"])))
+    if _is_text(values.get("checks")):
+        details.append(("checks", values["checks"].replace("_", " ")))
+    if _is_text(values.get("note")):
+        details.append(("note", values["note"]))
+    return details
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _section_order(section: str) -> list[int]:
+    """Sections in the order of their numbers; other names come last."""
+    parts = section.split(".")
+    return [int(part) if part.isdigit() else 99 for part in parts]
+
+
+@cache
+def _template() -> jinja2.Template:
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("ledger.html.j2")

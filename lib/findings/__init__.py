@@ -1,1 +1,0 @@
-"""What each chapter shows, and the ledger of its claims."""

@@ -1,0 +1,275 @@
+"""What a finding of the thesis may say, and the comparisons that decide whether it is so.
+
+Every kind becomes weighted sums of the models' scores, positive where the finding holds, for
+`lib.statistics.verdicts`. Claims are judged as worded: "the best" is the best of the run at hand,
+and its interval accounts for the choice. Models have the names printed in the claim's figure.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from lib.config.schema import Count, Filled, Settings, Text, Texts
+from lib.statistics import verdicts
+from lib.statistics.effects import Comparison, pair
+from lib.statistics.intervals import Evidence
+from lib.statistics.verdicts import Judgement, judge
+
+# A list of names or shell patterns; a pattern after "!" takes models out again.
+Patterns = Filled[Text]
+# Preconditions of a finding, which `lib.ledger.testability` checks.
+Check = Literal[
+    "heads_converged",
+    "task_not_at_chance",
+    "texts_above_limit",
+    "structural_teacher_above_chance",
+    "contextual_teacher_above_chance",
+    "treatment_given",
+    "students_differ",
+    "not_collapsed",
+    "round_not_at_chance",
+]
+RANKING = "ranking_not_at_chance"  # what claims about retrieval need
+
+
+class Claim(Settings):
+    """A finding of the thesis, in our words.
+
+    Attributes
+    ----------
+    source
+        The figure whose numbers it is judged on, by default `figure`.
+    tasks
+        Only these count; none means all.
+    checks
+        Preconditions without which our numbers cannot speak to it.
+    note
+        For the reader.
+    """
+
+    SIDES: ClassVar[tuple[str, ...]] = ()  # fields that name models
+
+    id: Text
+    kind: Text
+    section: Text
+    figure: Text
+    finding: Text
+    source: Text = Field(default_factory=lambda given: given["figure"])
+    metric: Literal["accuracy", "MAP", "MRR", "F1"] = "accuracy"
+    tasks: Texts = ()
+    checks: Annotated[tuple[Check, ...], Field(strict=False)] = ()
+    note: str = ""
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Its checks, after those of all claims of its metric."""
+        if self.metric == "F1":
+            return self.checks
+        if self.metric == "accuracy":
+            return ("heads_converged", "task_not_at_chance", *self.checks)
+        return (RANKING, *self.checks)
+
+    def weights(self, tasks: Sequence[str]) -> dict[str, float]:
+        """Task -> its weight in a score. tasks: those at hand."""
+        chosen = [task for task in tasks if task in self.tasks or not self.tasks]
+        return {task: 1 / len(chosen) for task in chosen}
+
+    def sides(self, models: Sequence[str]) -> list[list[str]]:
+        """The models that the claim names, side by side.
+
+        Raises `ValueError` if a name matches none of `models`.
+        """
+        return [match_models(getattr(self, name), models) for name in self.SIDES]
+
+    def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+        """The verdict on the evidence. models: the figure's, as printed."""
+        raise NotImplementedError
+
+
+class Beats(Claim):
+    """Each of `better` has a higher score than each of `worse`, in all `rounds`.
+
+    share: `worse` has collapsed, so that even this share of `better`'s scores is higher. One of
+    `better` may be the untrained base of `worse`.
+    """
+
+    better: Patterns
+    worse: Patterns
+    rounds: Texts = ()
+    share: Annotated[float, Field(gt=0, le=1)] = 1.0
+
+    def sides(self, models: Sequence[str]) -> list[list[str]]:
+        sides = []
+        for suffix in [f";{name}" for name in self.rounds] or [""]:
+            for patterns in (self.better, self.worse):
+                sides.append(match_models([pattern + suffix for pattern in patterns], models))
+        return sides
+
+    def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+        sides, units = self.sides(models), []
+        for left, right in zip(sides[::2], sides[1::2], strict=True):
+            for a in left:
+                words = a if self.share == 1 else f"{self.share:g} x {a}"
+                if a not in right:
+                    units += [[Comparison({a: self.share}, {b: 1.0}, words, b)] for b in right]
+        return judge(units, evidence)
+
+
+class BeatsOnAverage(Claim):
+    """The models of `better` have a higher average than those of `worse`.
+
+    scale: what the effect is multiplied by, such as 2 for a sum over two groups.
+    """
+
+    SIDES = ("better", "worse")
+    better: Patterns
+    worse: Patterns
+    scale: Count = 1
+
+    def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+        averages, words = [], []
+        for names in self.sides(models):
+            side = names[0] if len(names) == 1 else f"average of {len(names)} models"
+            words.append(side if self.scale == 1 else f"{self.scale} x {side}")
+            averages.append(dict.fromkeys(names, self.scale / len(names)))
+        return judge([[Comparison(*averages, *words)]], evidence)
+
+
+class CountBeating(Claim):
+    """At least, at most, or exactly so many models of `group` beat every one of `baselines`.
+
+    With at_least 1, this says that the best of the group beats the best baseline.
+    """
+
+    SIDES = ("group", "baselines")
+    group: Patterns
+    baselines: Patterns
+    at_least: Count | None = None
+    at_most: Annotated[int, Field(ge=0)] | None = None
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if self.at_least is None and self.at_most is None:
+            raise ValueError("a count needs at_least, at_most, or both")
+        return self
+
+    def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+        group, baselines = self.sides(models)
+        units = [[pair(a, b) for b in baselines] for a in group]
+        bounds = [] if self.at_least is None else [judge(units, evidence, at_least=self.at_least)]
+        if self.at_most is not None and self.at_most < len(group):
+            bounds.append(judge(units, evidence, at_most=self.at_most))
+        return verdicts.weakest(bounds)
+
+
+class CountPairs(Claim):
+    """In at least `at_least` of the pairs, the first model has a higher score than the second."""
+
+    pairs: Filled[Annotated[tuple[Text, Text], Field(strict=False)]]
+    at_least: Count
+
+    def sides(self, models: Sequence[str]) -> list[list[str]]:
+        return [match_models(names, models) for names in self.pairs]
+
+    def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+        return judge([[pair(*names)] for names in self.pairs], evidence, at_least=self.at_least)
+
+
+class Spread(Claim):
+    """The scores of the models in `wider` have a larger standard deviation than `narrower`'s."""
+
+    SIDES = ("wider", "narrower")
+    wider: Patterns
+    narrower: Patterns
+
+    def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+        return verdicts.judge_spread(*self.sides(models), evidence)
+
+
+class EasierTask(Claim):
+    """On average over the figure's models, the score on one task is higher than on another."""
+
+    easier: Text
+    harder: Text
+
+    def weights(self, tasks: Sequence[str]) -> dict[str, float]:
+        return {self.easier: 1.0, self.harder: -1.0}
+
+    def sides(self, models: Sequence[str]) -> list[list[str]]:
+        return [list(models)]
+
+    def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+        means = evidence.means.loc[list(models)].mean()
+        average = Comparison(dict.fromkeys(models, 1 / len(models)), {}, self.easier, self.harder)
+        words = verdicts.arithmetic(means[self.easier], means[self.harder])
+        return replace(judge([[average]], evidence), arithmetic=words)
+
+
+class Alike(Claim):
+    """Each of `models` scores as well with another treatment, up to `verdicts.MARGIN`.
+
+    Only our own runs can say so. The treatment is added to a model's name, before the round:
+    "cosine;cut" for task texts cut at the teacher's limit.
+    """
+
+    models: Patterns
+    treatment: Text
+
+    def sides(self, models: Sequence[str]) -> list[list[str]]:
+        whole, treated = match_models(self.models, models), []
+        for name in whole:
+            model, separator, part = name, "", ""
+            if self.source == "fig5_3":
+                model, separator, part = name.rpartition(";")
+            treated.append(f"{model};{self.treatment}{separator}{part}")
+        return [whole, treated]
+
+    def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+        # Both differences stay above -MARGIN: two one-sided tests, so each has all of alpha.
+        units = []
+        for whole, treated in zip(*self.sides(models), strict=True):
+            for way in (pair(whole, treated), pair(treated, whole)):
+                units.append([replace(way, offset=verdicts.MARGIN)])
+        return judge(units, evidence, sides=1)
+
+
+class Number(Claim):
+    """A number of the thesis with ours beside it, and no verdict.
+
+    number: its name among our numbers.
+    """
+
+    number: Text
+    published: Annotated[float, Field(allow_inf_nan=False)]
+
+
+KINDS: dict[str, type[Claim]] = {
+    "beats": Beats,
+    "beats_on_average": BeatsOnAverage,
+    "count_beating": CountBeating,
+    "count_pairs": CountPairs,
+    "spread": Spread,
+    "easier_task": EasierTask,
+    "alike": Alike,
+    "number": Number,
+}
+
+
+def match_models(patterns: Sequence[str], models: Sequence[str]) -> list[str]:
+    """The models that the patterns leave, in their own order.
+
+    Raises `ValueError` if a pattern matches nothing, or nothing is left.
+    """
+    chosen: set[str] = set()
+    for pattern in patterns:
+        bare = pattern.removeprefix("!")
+        matching = {name for name in models if fnmatchcase(name, bare)}
+        if not matching:
+            raise ValueError(f"{bare!r} matches no model of the figure")
+        chosen = chosen - matching if pattern.startswith("!") else chosen | matching
+    if not chosen:
+        raise ValueError(f"{', '.join(patterns)} leaves no model of the figure")
+    return [name for name in models if name in chosen]

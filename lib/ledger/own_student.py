@@ -1,0 +1,176 @@
+"""Whether a student of a person's own documents is better than what is there without it."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from lib.distillation.variants import Variant
+from lib.experiments.bench import Bench
+from lib.statistics import verdicts
+from lib.statistics.intervals import from_examples, task_scores
+from lib.statistics.verdicts import EQUIVALENT, HOLDS, OPEN, REVERSED
+
+WORDS = {
+    HOLDS: "better than",
+    REVERSED: "worse than",
+    EQUIVALENT: "as good as",
+    OPEN: "not distinguishable from",
+}
+BASE = "base"
+MODELS = {
+    "Longformer": BASE,
+    "SBERT": "teacher, cut",
+    "SBERT, mean of chunks": "teacher, chunks",
+    "TF-IDF": "TF-IDF",
+}
+# How to embed with each; docs/own_documents.md has the imports.
+CODE = {
+    BASE: "bench.base_student().encode(texts)",
+    "teacher, cut": "teacher.encode(texts)",
+    "teacher, chunks": "mean_of_chunks(teacher, texts)",
+    "TF-IDF": "tfidf(texts, texts)",
+}
+STUDENT_CODE = "Student.load(out).encode(texts)"
+FEW = 20  # examples; fewer say little
+VARIES = 1e-9  # the width of an interval, at least: rounding is no variance
+
+
+def compare_student(
+    student: Any, variant: Variant, seed: int, bench: Bench
+) -> tuple[pd.DataFrame, list[str]]:
+    """Judge a student, its base, its teacher, the mean of the teacher's chunks and TF-IDF.
+
+    Measures: without labels, how well the halves of held-out documents find each other; on the test
+    texts of a classification the accuracy, of a retrieval MAP and MRR.
+
+    Returns
+    -------
+    table
+        A row for each measure and model: measure, examples (documents, test examples, queries),
+        model, value, low, high, guessing (what that scores), against_base, against_low,
+        against_high, than_base, than_student. Intervals (95%) are about other texts, not about
+        other seeds; NaN where nothing varies.
+    failed
+        A line for each task that could not be judged.
+
+    Raises
+    ------
+    ValueError
+        With these lines, if no task could be judged.
+    """
+    judges: dict[str, Callable[[], pd.DataFrame]] = {
+        "halves of documents": partial(bench.judge_halves, student, variant)
+    }
+    models = [*MODELS, variant]
+    for task in bench.classifications:
+        judges[task] = partial(bench.run, models, seeds=[seed], tasks=[task], split="test")
+    for task in bench.retrievals:
+        judges[task] = partial(bench.retrieve, models, seeds=[seed], tasks=[task])
+    tables, failed = [], []
+    for task, judge in judges.items():
+        try:
+            for names, rows in judge().groupby(["task", "metric"], sort=False):
+                tables.append(_measure_intervals(" ".join(names), rows))
+        except Exception as error:  # costs this task's rows, not the others'
+            reason = str(error) or type(error).__name__
+            failed.append(" ".join(f"{task} could not be judged: {reason}".split()))
+    if not tables:
+        raise ValueError("; ".join(failed))
+    return pd.concat(tables, ignore_index=True), failed
+
+
+def describe_comparison(table: pd.DataFrame, failed: list[str]) -> tuple[pd.DataFrame, list[str]]:
+    """The table as people read it, and sentences on the student with advice on what to take.
+
+    table, failed: of `compare_student`; the student is the last row of each measure.
+    """
+    guessing = table["low"].fillna(table["value"]) <= table["guessing"]
+    guessing = guessing.groupby(table["measure"]).transform("all")
+    lines = ["One seed: the intervals are about other texts, not about other seeds.", *failed]
+    for measure, rows in table[guessing].groupby("measure", sort=False):
+        chance = rows["guessing"].iloc[0]
+        lines.append(f"{measure}: no model is above guessing ({chance:.2f})")
+    for measure, rows in table[~guessing].groupby("measure", sort=False):
+        line = f"{measure}: the student is {rows['than_base'].iloc[-1]} the base, its start"
+        count = rows["examples"].iloc[0]
+        if count < FEW:
+            line += f"; fewer than {FEW} examples ({count}) say little"
+        lines.append(line)
+        better = rows[rows["than_student"] == WORDS[HOLDS]].sort_values("value", ascending=False)
+        if len(better):
+            names = " and ".join(better["model"] + better["value"].map(" ({:.3f})".format))
+            lines.append(f"{measure}: better than the student: {names}")
+    student = table["model"].iloc[-1]
+    best = _choose_model(table[~guessing], student)
+    advice = f"Over all measures: take {best}, {CODE.get(best, STUDENT_CODE)}"
+    if best != student:
+        advice += ", or train with another loss, or fewer texts (training.documents)"
+    cells = table[["measure", "examples", "model"]].assign(
+        value=[_format_interval(*row) for row in table[["value", "low", "high"]].to_numpy()],
+        against_base=[
+            _format_interval(*row, sign="+")
+            for row in table[["against_base", "against_low", "against_high"]].to_numpy()
+        ],
+    )
+    cells.loc[table["model"] == BASE, "against_base"] = ""
+    return cells, [*lines, advice]
+
+
+def _choose_model(table: pd.DataFrame, student: str) -> str:
+    """The model with the best mean among those that beat the base somewhere and lose nowhere.
+
+    The student, if it is one of them and the best model is nowhere better than it; the base, if
+    there is none.
+    """
+    columns = {"value": "mean", "than_base": set, "than_student": set}
+    models = table.groupby("model").agg(columns).sort_values("value")
+    ahead = [
+        name
+        for name, words in models["than_base"].items()
+        if WORDS[HOLDS] in words and WORDS[REVERSED] not in words
+    ]
+    if not ahead:
+        return BASE
+    best = ahead[-1]
+    if student in ahead and WORDS[HOLDS] not in models.at[best, "than_student"]:
+        return student
+    return best
+
+
+def _format_interval(value: float, low: float, high: float, sign: str = "") -> str:
+    if pd.isna(low):
+        return f"{value:{sign}.3f}"
+    return f"{value:{sign}.3f} [{low:{sign}.3f}, {high:{sign}.3f}]"
+
+
+def _measure_intervals(measure: str, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a measure as `compare_student` returns them. rows: one for each model."""
+    # Chance is no part of these scores, and one run of each model says nothing about seeds.
+    tasks, models = task_scores(rows.assign(chance=0.0, seed=0)), [*rows["model"]]
+    table = verdicts.above_chance(tasks, models).rename(columns={"score": "value"})
+    evidence = from_examples(tasks, given=models)
+    against_base = verdicts.compare([(name, models[0]) for name in models], evidence)
+    against_student = verdicts.compare([(name, models[-1]) for name in models], evidence)
+    for name, judged in (("than_base", against_base), ("than_student", against_student)):
+        varies = judged["high"] - judged["low"] > VARIES
+        table[name] = judged["verdict"].where(varies, OPEN).map(WORDS)
+    columns = {
+        "difference": "against_base",
+        "low": "against_low",
+        "high": "against_high",
+    }
+    table[[*columns.values()]] = against_base[[*columns]]
+    for least, low, high in ((0, "low", "high"), (-1, "against_low", "against_high")):
+        bounds = [low, high]
+        table.loc[~(table[high] - table[low] > VARIES), bounds] = None
+        table[bounds] = table[bounds].clip(least, 1)
+    names = MODELS | {models[-1]: f"student ({models[-1]})"}
+    counts = rows["queries"] if "queries" in rows else rows["scores"].map(len)
+    return table.drop(columns="passed").assign(
+        model=table["model"].replace(names),
+        measure=measure,
+        examples=counts.to_numpy(),
+        guessing=rows["chance"].to_numpy(),
+    )

@@ -1,0 +1,62 @@
+"""How long a model takes to embed a document."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from lib.news import designs
+from lib.news.students import Rows, Sizes, Student
+
+ROUNDS = 3
+Encode = Callable[[Any], Any]
+
+
+def measure_students(
+    models: Sequence[str], sizes: Sizes, rows: Rows, others: Mapping[str, tuple[Encode, list]]
+) -> dict[str, list[float]]:
+    """Model -> milliseconds of a processor a document: one at a time, and in a batch of all.
+
+    All are measured in one process and in turn; the least of several rounds counts. Weights do not
+    matter, so the students are fresh ones, one for all models that differ in their training alone.
+
+    Parameters
+    ----------
+    models : sequence of str
+        Students' identities.
+    sizes : Sizes
+    rows : sequence of (tokens,) int
+        Documents as token ids: tokenising is not measured.
+    others : dict
+        {model: (encode, documents)}, what is measured beside the students.
+    """
+    structures = {model: _strip_training(designs.parse(model)) for model in models}
+    encoders: dict[Any, tuple[Encode, Any]] = dict(others)
+    for structure in structures.values():
+        encoders.setdefault(structure, (Student(structure, sizes).encode, rows))
+    rounds = [
+        {name: measure_encoder(*given) for name, given in encoders.items()} for _ in range(ROUNDS)
+    ]
+    least = {
+        name: np.min([measured[name] for measured in rounds], axis=0).tolist() for name in encoders
+    }
+    return {model: least[structures.get(model, model)] for model in (*others, *models)}
+
+
+def _strip_training(design: designs.Design) -> designs.Design:
+    """What of a design decides its time."""
+    return replace(design, identity="", loss="", alpha=0.0, schedule="", annotated=False)
+
+
+def measure_encoder(encode: Encode, rows: Rows) -> np.ndarray:
+    """(2,) milliseconds: the median of every second document alone, and of one among all."""
+
+    def measure_seconds(batch: Rows) -> float:
+        started = time.process_time()
+        encode(batch)
+        return time.process_time() - started
+
+    alone = np.median([measure_seconds([row]) for row in rows[::2]])
+    return 1000 * np.array([alone, measure_seconds(rows) / len(rows)])

@@ -1,1 +1,0 @@
-"""A small site of everything that was made."""

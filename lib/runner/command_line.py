@@ -1,0 +1,80 @@
+"""What a command line asks for: a profile, its notebooks, and how to run them."""
+
+import argparse
+from pathlib import Path
+from typing import NoReturn
+
+from lib.config import manifest, paths, profiles
+from lib.config.schema import Profile
+from lib.store import parallel
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise profiles.ParameterError(message)
+
+
+def read_arguments(words: list[str]) -> argparse.Namespace:
+    """The options of `run_all.sh`, and from them `profile`, `requests` and `overrides`.
+
+    Raises `ParameterError` for what can be refused without reading the profile.
+    """
+    parser = _Parser(prog="run_all.sh", add_help=False, allow_abbrev=False)
+    parser.add_argument("requests", nargs="*")
+    parser.add_argument("--set", dest="assignments", nargs="+", action="extend", default=[])
+    parser.add_argument("--only", default="")
+    for option in ("--budget", "--seeds", "--jobs", "--dask"):
+        parser.add_argument(option)
+    for option in ("--force", "--keep", "--dry-run"):
+        parser.add_argument(option, action="store_true")
+    options = parser.parse_intermixed_args(words)
+    # `--set a=1 b=2 fig4_2`: a word without "=" is a request
+    options.overrides = [word for word in options.assignments if "=" in word]
+    options.requests += [word for word in options.assignments if "=" not in word]
+    if options.dask and options.jobs:
+        raise profiles.ParameterError(
+            "--jobs counts processes of this machine; --dask has as many as workers join"
+        )
+    options.jobs = parallel.count_processes(options.jobs)
+    names = profiles.profiles()
+    named = [word for word in options.requests if word in names]
+    if len(named) > 1:
+        raise profiles.ParameterError(
+            f"two profiles at once: {' and '.join(named)}; run them one after the other"
+        )
+    options.profile = named[0] if named else "mini"
+    options.requests = [word for word in options.requests if word not in named]
+    if options.budget:
+        given = f"{options.profile} --budget {options.budget}"
+        if given not in ("lab --budget cpu", "lab --budget gpu"):
+            raise profiles.ParameterError(
+                f"expected lab --budget cpu or lab --budget gpu, got {given}"
+            )
+    if options.budget == "gpu":
+        options.profile = "lab_gpu"
+    return options
+
+
+def select_notebooks(profile: Profile, requests: list[str]) -> dict[Path, list[manifest.Entry]]:
+    """The notebooks to run, in order, each with everything that it makes.
+
+    Raises `ParameterError` for a request that matches nothing, and for a filter on models that
+    matches none of the requested figures' models.
+    """
+    pattern = manifest.PUBLISHED if profile.name == manifest.PUBLISHED else "[0-9]*"
+    files = {path.stem: path for path in sorted(paths.NOTEBOOKS.glob(f"{pattern}.ipynb"))}
+    entries = manifest.load()
+    promised = {name: manifest.promised(entries, name) for name in files}
+    present = {label: entry for made in promised.values() for label, entry in made.items()}
+    for label in requests:
+        if label in entries and label not in present:
+            raise profiles.ParameterError(
+                f"{label}: nothing of it was published; ./run_all.sh mini {label} makes it"
+            )
+    names = manifest.select(present, files, requests or profile.shown)
+    if profile.only:
+        from lib.published import figure_models  # loads pandas
+
+        labels = [label for name in names for label in promised[name]]
+        profiles.check_only(profile.only, figure_models.names(labels))
+    return {files[name]: list(promised[name].values()) for name in names}

@@ -1,0 +1,193 @@
+"""Which notebooks must run, and why: what they read or made is not as their last run noted it."""
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lib.config import manifest, paths, profiles
+from lib.config.schema import Profile
+from lib.store import provenance
+from lib.store.files import file_fingerprint, fingerprint, sha256
+from lib.store.progress import duration
+
+REPORT = "09_report"  # it shows what all others have made
+
+
+@dataclass
+class Plan:
+    """One notebook of a run: what it makes, why it must run, and how it went."""
+
+    path: Path
+    profile: Profile
+    makes: list[manifest.Entry]
+    inputs: dict[str, str]  # kind -> fingerprint, as they are now
+    note: dict[str, Any]  # of its last complete run
+    reasons: list[str]  # none: its last run still stands
+    result: str = "not run"
+    seconds: float = 0.0
+    problem: str = ""  # why it failed, and below that what to do
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+
+def plan_notebook(
+    path: Path, profile: Profile, makes: list[manifest.Entry], *, force: bool = False
+) -> Plan:
+    """Find out whether and why a notebook must run, as things are now."""
+    inputs = fingerprint_inputs(path, profile)
+    note = provenance.read_run(path.stem, profile)
+    if force:
+        reasons = ["--force"]
+    elif not note:
+        reasons = ["it has not run to its end with these settings"]
+    else:
+        changed = [kind for kind, now in inputs.items() if note["inputs"].get(kind) != now]
+        reasons = [f"changed: {', '.join(changed)}"] if changed else []
+        if files := _list_changed_files(makes, profile, note["files"]):
+            reasons.append(f"not as its last run left them: {', '.join(files)}")
+    return Plan(path, profile, makes, inputs, note, reasons)
+
+
+def plan_all(
+    notebooks: dict[Path, list[manifest.Entry]], profile: Profile, *, force: bool = False
+) -> list[Plan]:
+    """The plans of several notebooks; the report runs after any other has run."""
+    plans = [plan_notebook(path, profile, makes, force=force) for path, makes in notebooks.items()]
+    for place, plan in enumerate(plans):
+        earlier = any(other.reasons for other in plans[:place])
+        if plan.name == REPORT and not plan.reasons and earlier:
+            plan.reasons = ["it shows what the notebooks before it make"]
+    return plans
+
+
+def _list_changed_files(
+    makes: list[manifest.Entry], profile: Profile, noted: dict[str, str]
+) -> list[str]:
+    """The names of files, provenance among them, that are missing or not as noted."""
+    changed = []
+    for entry in makes:
+        for file in entry.paths(profile):
+            # A filter on models may leave a figure nothing to show: then it was not noted either.
+            owed = file.name in noted or not profile.only
+            if owed and not (file.is_file() and sha256(file) == noted.get(file.name)):
+                changed.append(file.name)
+        if f"{entry.label}.csv" in noted and not provenance.read(entry.label, profile):
+            changed.append(f"{entry.label}.json")
+    return changed
+
+
+def fingerprint_inputs(notebook: Path, profile: Profile) -> dict[str, str]:
+    """Fingerprints of what a notebook's results depend on, by kind."""
+    try:
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        sources = [[cell["cell_type"], "".join(cell["source"])] for cell in cells]
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{notebook} is not a Jupyter notebook: restore it from git") from None
+    modules = [path for path in (paths.ROOT / "lib").rglob("*.*") if path.suffix in (".py", ".j2")]
+    names = profiles.profiles()  # the values of the profile count, not those of others
+    params = [
+        path
+        for path in paths.PARAMS.rglob("*")
+        if path.suffix != ".md" and (path.parent != paths.PARAMS or path.stem not in names)
+    ]
+    shown: list[Path] = []
+    if notebook.stem == REPORT:
+        shown = [
+            path
+            for entry in manifest.load().values()
+            if entry.notebook != REPORT
+            for path in entry.paths(profile)
+        ]
+        shown += [
+            path
+            for path in paths.ROOT.glob("figures/*/tab_claims.csv")
+            if path.parent != paths.figures(profile)
+        ]
+    read = {
+        "notebook": sources,
+        "lib": _fingerprint_files(modules),
+        "params": _fingerprint_files(params),
+        "profile": profile.model_dump(mode="json"),
+        "results": _fingerprint_files(shown),
+        "data": _describe_data(profile),
+        "packages": (paths.ROOT / "requirements.lock").read_text(encoding="utf-8"),
+    }
+    return {kind: fingerprint(value) for kind, value in read.items()}
+
+
+def _describe_data(profile: Profile) -> dict[str, list[int]]:
+    """Size and time of a person's files, as reading them takes long.
+
+    What a builder writes depends on settings and code alone.
+    """
+    named = [os.environ.get("THESIS_DATA") or "", *profile.data_roots]
+    roots = [paths.ROOT / name for name in named if name and name != "built"]
+    datasets = {place.folder.partition("/")[0] for place in profile.tasks.folders.values()}
+    datasets |= {*profile.corpus.names, *profile.news.texts}
+    datasets.add(profile.news.events.partition("/")[0])
+    files = [
+        path
+        for root in roots
+        for name in datasets
+        for path in (root / name).rglob("*")
+        if path.is_file()
+    ]
+    return {str(path): [path.stat().st_size, path.stat().st_mtime_ns] for path in files}
+
+
+def _fingerprint_files(files: Iterable[Path]) -> dict[str, str]:
+    return {
+        os.path.relpath(path, paths.ROOT): file_fingerprint(path)
+        for path in files
+        if path.is_file()
+    }
+
+
+def describe_plans(plans: list[Plan]) -> str:
+    """A line for each notebook: whether it would run, why, and how long it took last time."""
+    lines = []
+    for plan in plans:
+        minutes = sum(entry.minutes for entry in plan.makes)
+        took = f"about {minutes:.1f} min in mini if everything is new"
+        if plan.name == manifest.PUBLISHED:
+            took = "about a minute"
+        if plan.note:
+            took = f"took {duration(plan.note['seconds'])} last time"
+        if not plan.reasons:
+            lines.append(f"{plan.name}: up to date")
+            continue
+        missing = [note for note in _list_products(plan) if not note.exists()]
+        lines.append(f"{plan.name}: would run ({took}), because {'; '.join(plan.reasons)}")
+        if missing:
+            lines.append(f"    {len(missing)} of the products that it used are missing")
+    return "\n".join(lines)
+
+
+def describe_stale(plans: list[Plan]) -> str:
+    """A line for each changed module: how many products it makes stale, and what they took.
+
+    Products are those that the notebooks to run used last time.
+    """
+    from lib.store import cache  # loads NumPy
+
+    used = {note for plan in plans if plan.reasons for note in _list_products(plan)}
+    lines = []
+    for module, notes in sorted(cache.list_stale(sorted(used)).items()):
+        kinds: dict[str, int] = {}
+        for note in notes:
+            kinds[note.get("kind", "?")] = kinds.get(note.get("kind", "?"), 0) + 1
+        counts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+        seconds = duration(sum(note.get("seconds", 0) for note in notes))
+        lines.append(f"{module} has changed: {counts} stale (made in {seconds})")
+    if lines:
+        lines.append("they are made again; --keep takes them as they are")
+    return "\n".join(lines)
+
+
+def _list_products(plan: Plan) -> list[Path]:
+    return [paths.store() / name for name in plan.note.get("products", ())]

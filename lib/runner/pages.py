@@ -1,0 +1,471 @@
+"""The pages that notebook 09 writes: docs/results.md, docs/verdicts.md and the numbers in README.
+
+Every number and every verdict comes from the tables that notebooks have saved. The pages of `mini`
+replace the committed ones; those of another or a changed profile go under the artifact root.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lib.chapters.final_students import list_students
+from lib.config import manifest, paths
+from lib.config.schema import Profile
+from lib.distillation.variants import MM_MSE
+from lib.statistics.effects import chance_corrected
+from lib.statistics.verdicts import (
+    EQUIVALENT,
+    HOLDS,
+    NOT_RUN,
+    NOT_TESTABLE,
+    NUMBER,
+    OPEN,
+    REVERSED,
+)
+from lib.store.files import write_atomically
+from lib.words import (
+    answer,
+    bullets,
+    comparison,
+    count,
+    estimate,
+    ordinal,
+    percent,
+    signed,
+)
+
+MARKERS = "<!-- numbers -->", "<!-- /numbers -->"
+VERDICTS = {  # the verdicts in the order of tables, with what a sentence makes of a number of them
+    HOLDS: "hold",
+    REVERSED: "are reversed",
+    EQUIVALENT: "are ties",
+    OPEN: "are too close to call",
+    NOT_TESTABLE: "cannot be tested here",
+    NUMBER: "are plain numbers",
+}
+BASELINES = ("Longformer", "SBERT", "TF-IDF")
+WRITTEN = "*Notebook 09 writes this page from the tables in `figures/{name}`. Do not edit it.*"
+UNKNOWN = float("nan")
+
+
+class Tables:
+    """The tables that a profile's notebooks have saved, read when a page asks for one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def read(self, label: str) -> pd.DataFrame:
+        """The numbers behind a figure or table; an empty frame where it was not drawn."""
+        file = self.folder / f"{label}.csv"
+        if not file.is_file():
+            return pd.DataFrame()
+        return pd.read_csv(file, keep_default_na=False, na_values=[""])
+
+    def ledger(self) -> pd.DataFrame:
+        """The claims ledger, a row for each finding, by its id."""
+        return self.read("tab_claims").set_index("id")
+
+    def claim(self, name: str) -> Mapping[str, Any]:
+        """A finding's row of the ledger."""
+        return self.ledger().loc[name]
+
+    def check(self, name: str, label: str, column: str = "value") -> float:
+        """What a check of the ledger has measured; NaN where it was not made."""
+        rows = self.read("tab_checks")
+        if not rows.empty:
+            rows = rows[(rows["check"] == name) & (rows["label"] == label)]
+        return UNKNOWN if rows.empty else rows[column].iloc[0]
+
+    def heads(self, column: str) -> pd.Series:
+        """Model -> mean score as one way to judge students has it."""
+        rows = self.read("tab_heads")
+        return pd.Series(dtype=float) if rows.empty else rows.set_index("model")[column]
+
+    def accuracy(self, name: str) -> pd.Series:
+        """Model -> mean accuracy over tasks in one round of Chapter 5, not chance-corrected."""
+        rows = self.read("tab5_7")
+        if rows.empty:
+            return pd.Series(dtype=float)
+        rows = rows[(rows["task"] == "mean") & (rows["round"] == name)]
+        return rows.set_index("model")["value"].dropna()
+
+    def leads(self, name: str, rival: str) -> list[float]:
+        """By how much each final student is ahead of a rival in one round, chance-corrected."""
+        rows = self.read("fig5_3")
+        if rows.empty:
+            return [UNKNOWN]
+        scores = rows.assign(score=chance_corrected(rows)).groupby("model")["score"].mean()
+        own = [scores.get(f"{student};{name}", UNKNOWN) for student in list_students()]
+        return sorted(np.subtract(own, scores.get(f"{rival};{name}", UNKNOWN)))
+
+    def retrieval(self) -> pd.Series:
+        """Model -> MAP, the mean of both retrieval tasks."""
+        rows = self.read("fig5_5")
+        if rows.empty:
+            return pd.Series(dtype=float)
+        return rows[rows["metric"] == "MAP"].groupby("model")["value"].mean()
+
+    def lengths(self) -> pd.DataFrame:
+        """Accuracy by updates (rows) and model (columns) of Figure A.4."""
+        rows = self.read("figA_4")
+        if rows.empty:
+            return pd.DataFrame({"MSE": [UNKNOWN], "cosine": [UNKNOWN]})
+        scores = rows.pivot_table("accuracy", "updates", "model")
+        named = scores.columns.drop("base", errors="ignore").union(["MSE", "cosine"])
+        return scores.reindex(columns=named).dropna()
+
+
+def write_pages(profile: Profile) -> list[Path]:
+    """Write the pages of a profile whose ledger is saved.
+
+    Returns
+    -------
+    The files written: the committed pages for `mini` as it stands, else files in `pages/` of the
+    run's folder.
+    """
+    tables, folder = Tables(paths.figures(profile)), paths.run_folder(profile) / "pages"
+    readme = folder / "numbers.md"
+    numbers = readme_numbers(tables)
+    if profile.name == "mini" and not profile.departures:
+        folder, readme = paths.ROOT / "docs", paths.ROOT / "README.md"
+        numbers = between_markers(readme.read_text(encoding="utf-8"), numbers)
+    pages = {
+        folder / "results.md": results_page(tables, folder),
+        folder / "verdicts.md": verdicts_page(tables, other_ledgers(tables.folder), folder),
+        readme: numbers,
+    }
+    for file, text in pages.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, text.encode())
+    return [*pages]
+
+
+def between_markers(text: str, block: str) -> str:
+    """The text with another block between the two markers; `ValueError` if it has no such place."""
+    start, end = MARKERS
+    if text.count(start) != 1 or text.count(end) != 1:
+        raise ValueError(f"expected {start} and {end} once each, around the numbers to replace")
+    before, rest = text.split(start)
+    return f"{before}{start}\n{block}\n{end}{rest.split(end)[1]}"
+
+
+def other_ledgers(folder: Path) -> dict[str, pd.DataFrame]:
+    """Profile -> committed ledger, of all profiles but the one with this folder of figures."""
+    files = sorted((paths.ROOT / "figures").glob("*/tab_claims.csv"))
+    return {
+        file.parent.name: Tables(file.parent).ledger() for file in files if file.parent != folder
+    }
+
+
+def readme_numbers(tables: Tables) -> str:
+    """README's table: five questions and what came out, some dozen numbers."""
+    thesis = thesis_findings(tables.ledger())
+    rows = {
+        f"Do the thesis' {len(thesis)} findings hold?": verdict_counts(thesis, NUMBER),
+        "Cosine or MSE as a loss?": _cosine_or_mse(tables),
+        "Which loss is best?": _heads(tables),
+        "Does Paragraph Vector help beside cosine?": _gradient_share(tables),
+        "Is the student better than its start?": _best_student(tables),
+    }
+    known = [f"| {question} | {text} |" for question, text in rows.items() if text]
+    head = "| question | what came out (95% intervals in brackets) |"
+    return "\n".join([head, "|---|---|", *known])
+
+
+def results_page(tables: Tables, folder: Path) -> str:
+    """docs/results.md: three questions in short, then how the verdicts fall."""
+    figures = Path(os.path.relpath(tables.folder, folder)).as_posix()
+    ledger = tables.ledger()
+    thesis = thesis_findings(ledger)
+    news = ledger.drop(thesis.index)
+    name = tables.folder.name
+    ledgers = {name: ledger} | other_ledgers(tables.folder)
+    return f"""# What came out
+
+{WRITTEN.format(name=name)}
+
+{SCOPE}
+
+## Is the student better than its start and its teachers?
+
+{_answer(tables.claim("cosine-over-baselines"))}
+
+{bullets(*_start_and_teachers(tables))}
+
+## Does Paragraph Vector help?
+
+{_answer(tables.claim("both-cosine-over-structural"))}
+
+{bullets(*_paragraph_vector(tables))}
+
+## Which loss is best?
+
+{_answer(tables.claim("mm-mse-best"))}
+
+{bullets(*_losses(tables))}
+
+## How the verdicts fall
+
+Of the thesis' {len(thesis)} findings {verdict_counts(thesis)}.
+[tab_claims]({figures}/tab_claims.md) has each with its numbers, [verdicts.md](verdicts.md) the
+verdicts side by side. [tab_checks]({figures}/tab_checks.md) has the preconditions of a verdict.
+
+{counts_table(ledgers)}
+
+{_list_of(thesis, HOLDS, "These hold:")}
+
+{_list_of(thesis, REVERSED, "These are reversed:")}
+
+{MEANINGS}
+
+## The news paper
+
+Of its {len(news)} findings {verdict_counts(news)}.
+
+{_list_of(news, HOLDS, "These hold:")}
+
+{_list_of(news, REVERSED, "These are reversed:")}
+
+## Real documents
+
+{_real_documents()}
+"""
+
+
+SCOPE = """The profile `mini` is a model of the thesis: every length is an eighth. It trains the
+thesis' losses, projections and weightings on real text, so it shows how they behave. Only large
+differences show, because students see few documents and tasks have few test examples. Nothing here
+speaks about documents of thousands of words.
+
+Accuracies are chance-corrected unless a sentence says otherwise: 0 is guessing, 1 is perfect.
+Brackets hold 95% intervals over seeds and test texts."""
+
+MEANINGS = """A finding *holds* if the interval of its effect lies above zero, and it is *reversed*
+if the interval lies below. It is *equivalent*, a tie, if a difference of .02 can be excluded.
+Otherwise it is *open*, too close to call. It is *not testable here* if a check failed: for example,
+the contextual teacher hardly had a share in the training.
+
+Verdicts on the published numbers allow for the noise of a second run alone. That noise is measured
+on two pairs of runs, and other test texts are not part of it."""
+
+
+def verdicts_page(tables: Tables, others: Mapping[str, pd.DataFrame], folder: Path) -> str:
+    """docs/verdicts.md: every finding with its verdict in each ledger."""
+    own = tables.ledger()
+    ledgers = {tables.folder.name: own, **others}
+    rows = ["| finding | where | published | " + " | ".join(ledgers) + " |"]
+    rows.append("|---" * (3 + len(ledgers)) + "|")
+    for name, row in own.iterrows():
+        finding = re.sub(r"([|*])", r"\\\1", row["finding"])
+        where = manifest.full_name(row["label"])
+        told = [ledger["verdict"].get(name, NOT_RUN) for ledger in ledgers.values()]
+        rows.append(f"| {' | '.join([finding, where, row['published_verdict'], *told])} |")
+    head = f"""# The findings and their verdicts, side by side
+
+{WRITTEN.format(name="*")}
+
+[results.md](results.md) says what the words mean."""
+    return f"{head}\n\n{counts_table(ledgers)}\n\n" + "\n".join(rows) + "\n"
+
+
+def counts_table(ledgers: Mapping[str, pd.DataFrame]) -> str:
+    """How many of the thesis' findings have which verdict: published, and in each ledger."""
+    first = thesis_findings(next(iter(ledgers.values())))
+    columns = {"published": first["published_verdict"]}
+    columns |= {name: thesis_findings(ledger)["verdict"] for name, ledger in ledgers.items()}
+    rows = [f"| verdict | {' | '.join(columns)} |", "|---" * (1 + len(columns)) + "|"]
+    for verdict in (*VERDICTS, NOT_RUN):
+        counts = [str(int((column == verdict).sum())) for column in columns.values()]
+        rows.append(f"| {verdict} | {' | '.join(counts)} |")
+    return "\n".join(rows)
+
+
+def thesis_findings(ledger: pd.DataFrame) -> pd.DataFrame:
+    """The ledger without the findings of the news paper."""
+    return ledger[~ledger["label"].str.startswith("news")]
+
+
+def verdict_counts(ledger: pd.DataFrame, *left_out: str) -> str:
+    """How the verdicts of a ledger fall: `4 hold, 5 are reversed and 38 are too close to call`."""
+    counts = ledger["verdict"].value_counts()
+    parts = []
+    for verdict, words in VERDICTS.items():
+        number = counts.get(verdict, 0)
+        if number and verdict not in left_out:
+            parts.append(f"{number} {_singular(words) if number == 1 else words}")
+    return (
+        ", ".join(parts[:-1]) + f" and {parts[-1]}"
+        if parts[1:]
+        else "".join(parts) or "none was run"
+    )
+
+
+def _singular(words: str) -> str:
+    known = {"hold": "holds", "are ties": "is a tie", "are plain numbers": "is a plain number"}
+    return known.get(words, words.replace("are ", "is ", 1))
+
+
+def _answer(row: Mapping[str, Any]) -> str:
+    """The sentences under a question: what the thesis says, and what became of it."""
+    return f"The thesis says: *{row['finding']}* Does it hold here? {_result(row)}."
+
+
+def _result(row: Mapping[str, Any]) -> str:
+    return "It was not run" if row["verdict"] == NOT_RUN else answer(row)
+
+
+def _list_of(ledger: pd.DataFrame, verdict: str, title: str) -> str:
+    rows = ledger[ledger["verdict"] == verdict]
+    listed = [f"* {row['finding']} ({estimate(row)})" for _, row in rows.iterrows()]
+    return "\n".join([title, "", *listed]) if listed else f"{title.removesuffix(':')} nowhere."
+
+
+def _cosine_or_mse(tables: Tables) -> str:
+    told = comparison("Cosine", "MSE", tables.claim("cosine-over-mse"))
+    lengths = tables.lengths()
+    if len(lengths) < 2:
+        return told
+    lead = (lengths["cosine"] - lengths["MSE"]).iloc[-1]
+    return f"{told}. After {lengths.index[-1]} updates the difference is {signed(lead)}"
+
+
+def _heads(tables: Tables) -> str:
+    leads = [_lead(tables.heads(column)) for column in ("published", "converged")]
+    if np.isnan(leads).any():
+        return ""
+    return (
+        f"With the thesis' classifier heads max-margin MSE minus cosine is {signed(leads[0])}; "
+        f"with heads trained until they converge it is {signed(leads[1])}"
+    )
+
+
+def _lead(scores: pd.Series) -> float:
+    return scores.get(MM_MSE, UNKNOWN) - scores.get("cosine", UNKNOWN)
+
+
+def _gradient_share(tables: Tables) -> str:
+    share, alike = (
+        tables.check(check, "fig4_8") for check in ("treatment_given", "students_differ")
+    )
+    if pd.isna(share) or pd.isna(alike):
+        return ""
+    return (
+        f"It gives {percent(share)} of the gradient. Students with it and without it have a mean "
+        f"cosine of {signed(alike)}"
+    )
+
+
+def _best_student(tables: Tables) -> str:
+    scores = tables.accuracy("all")
+    own = scores.reindex([*list_students()]).dropna()
+    if own.empty or not {*BASELINES} <= {*scores.index}:
+        return ""
+    return (
+        f"With all labels it is right on {percent(own.max(), 1)} of the test examples, "
+        f"its base on {percent(scores['Longformer'], 1)}, SBERT on {percent(scores['SBERT'], 1)}"
+    )
+
+
+def _start_and_teachers(tables: Tables) -> list[str]:
+    told = []
+    scores = tables.accuracy("all")
+    for name in list_students():
+        if name in scores and scores[name] == scores.reindex([*list_students()]).max():
+            told.append(
+                f"With all labelled examples the best final student, `{name}`, is right on "
+                f"{percent(scores[name], 1)} of the test examples."
+            )
+    rivals = [f"{name} {percent(scores[name], 1)}" for name in BASELINES if name in scores]
+    if rivals:
+        told.append(
+            f"What it is compared with: {', '.join(rivals)}. Longformer is the untrained base."
+        )
+    for name, part in (("1k", "the fewest labels"), ("all", "all labels")):
+        for rival, words in (("SBERT", "SBERT"), ("Longformer", "the untrained base")):
+            leads = tables.leads(name, rival)
+            told.append(
+                f"Students minus {words}, with {part}: {signed(leads[0])} to {signed(leads[-1])}, "
+                f"the range over {count(len(leads), 'student')}."
+            )
+    found = tables.retrieval()
+    best = found.reindex([*list_students()]).max()
+    told.append(
+        f"In retrieval the best student has a MAP of {signed(best)}, and the untrained base "
+        f"{signed(found.get('Longformer', UNKNOWN))}."
+    )
+    told.append(
+        f"SBERT has {signed(found.get('SBERT', UNKNOWN))} there, and TF-IDF "
+        f"{signed(found.get('TF-IDF', UNKNOWN))}."
+    )
+    return told
+
+
+def _paragraph_vector(tables: Tables) -> list[str]:
+    learned = tables.check("treatment_given", "fig4_7")
+    return [
+        "Beside a cosine loss it gives "
+        f"{percent(tables.check('treatment_given', 'fig4_8'))} of the gradient.",
+        "Students with it and without it have a mean cosine of "
+        f"{signed(tables.check('students_differ', 'fig4_8'))}; 1 would be the same embeddings.",
+        "Beside max-margin MSE it gives "
+        f"{percent(tables.check('treatment_given', 'fig4_9'))} of the gradient.",
+        "Students that learn from it alone end "
+        f"{signed(learned)} nearer to it than students given other documents' vectors, by "
+        "held-out correlation.",
+        "As an encoder, is the large Paragraph Vector better than SBERT? "
+        f"{answer(tables.claim('pv-over-sbert'))}.",
+        "Does its loss with long documents masked beat cosine alone? "
+        f"{answer(tables.claim('weighting-masked-over-structural'))}.",
+    ]
+
+
+def _losses(tables: Tables) -> list[str]:
+    told = [f"{comparison('Cosine', 'MSE', tables.claim('cosine-over-mse'))}."]
+    lengths = tables.lengths()
+    if len(lengths) > 1:
+        leads = (lengths["cosine"] - lengths["MSE"]).round(6)
+        told.append(
+            f"That changes with training: the difference is {signed(leads.iloc[0])} after "
+            f"{lengths.index[0]} updates and {signed(leads.iloc[-1])} after {lengths.index[-1]}."
+        )
+    words = {
+        "published": "With heads trained as in the thesis",
+        "converged": "With heads trained until they converge",
+        "no head": "Without a head, by the nearest centroid,",
+    }
+    for column, begin in words.items():
+        scores = tables.heads(column)
+        place = scores.rank(ascending=False).get(MM_MSE, UNKNOWN)
+        told.append(
+            f"{begin} max-margin MSE is {ordinal(place)} of {len(scores)} models; its score minus "
+            f"cosine's is {signed(_lead(scores))}."
+        )
+    told.append(
+        "Is the contrastive loss worse than cosine alone? "
+        f"{answer(tables.claim('contrastive-behind-cosine'))}."
+    )
+    return told
+
+
+def _real_documents() -> str:
+    """What the profile `lab` says about the same questions, from its committed figures."""
+    tables = Tables(paths.ROOT / "figures" / "lab")
+    ledger = tables.ledger() if (tables.folder / "tab_claims.csv").is_file() else pd.DataFrame()
+    if ledger.empty:
+        return "The profile `lab`, of whole documents, was not run."
+    thesis = thesis_findings(ledger)
+    run = thesis[thesis["verdict"] != NOT_RUN]
+    return "\n\n".join(
+        [
+            "The profile `lab` asks the main questions of whole documents of up to 4,096 tokens. "
+            f"Of {len(run)} findings {verdict_counts(run)}.",
+            bullets(*_start_and_teachers(tables), *_losses(tables)[:1], *_losses(tables)[-4:-1]),
+            "With a few hundred documents the advice is the same as for "
+            "[your own](own_documents.md): begin with the untrained base.",
+        ]
+    )

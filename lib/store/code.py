@@ -1,0 +1,225 @@
+"""Fingerprints of the code that computes a value: what would change the value, and nothing else.
+
+Comments, docstrings, annotations and layout do not count, nor does the text of errors, warnings and
+progress: what stands in `raise`, `warn` and `print`, and variables that are used only there.
+"""
+
+import ast
+import functools
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from lib.store.files import fingerprint
+
+ROOT = Path(__file__).parents[2]  # modules are read, not imported: importing torch takes seconds
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def fingerprint_code(modules: Iterable[str], stop: Iterable[str] = ()) -> dict[str, str]:
+    """Fingerprint, by module, the modules and all of lib that they import, directly or not.
+
+    Parameters
+    ----------
+    modules : iterable of str
+        Names such as "lib.losses.cosine".
+    stop : iterable of str
+        Modules and packages that are not entered, unless `modules` names them.
+    """
+    return dict(_fingerprint_modules(tuple(modules), tuple(stop)))
+
+
+@functools.cache  # what a process has imported does not change with the files
+def _fingerprint_modules(modules: tuple[str, ...], stop: tuple[str, ...]) -> dict[str, str]:
+    return {name: _fingerprint_source(_read(name)) for name in list_imported(modules, stop)}
+
+
+def fingerprint_module(module: str) -> str | None:
+    """The fingerprint of one module alone; None if there is none of that name."""
+    return None if _path(module) is None else _fingerprint_source(_read(module))
+
+
+def list_imported(modules: Iterable[str], stop: Collection[str] = ()) -> list[str]:
+    """The modules and all of lib that they import, sorted, but for imports of type checkers."""
+    ends = tuple(f"{name}." for name in stop)
+    reached = list(dict.fromkeys(modules))
+    for module in reached:  # grows while it is read
+        for name in _imports(_read(module)):
+            if name not in reached and not f"{name}.".startswith(ends):
+                reached.append(name)
+    return sorted(reached)
+
+
+@functools.cache
+def _imports(source: str) -> tuple[str, ...]:
+    """The modules of lib that a source imports, also inside functions."""
+    names = []
+    for node in _walk_code(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            if node.level or not node.module:
+                raise ValueError(
+                    f"line {node.lineno}: a relative import; write the full name, lib...."
+                )
+            for alias in node.names:  # `from lib.losses import cosine` means lib.losses.cosine
+                submodule = f"{node.module}.{alias.name}"
+                names.append(submodule if _path(submodule) else node.module)
+    return tuple(dict.fromkeys(name for name in names if _path(name)))
+
+
+def _walk_code(tree: ast.AST) -> Iterable[ast.AST]:
+    """Every node but those below `if TYPE_CHECKING:`."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop(0)
+        yield node
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            waiting += node.orelse
+        else:
+            waiting += ast.iter_child_nodes(node)
+
+
+def take_snapshot() -> str:
+    """Read all of lib as it is now, for all fingerprints of this process; a hash of it.
+
+    What a process has imported does not change with the files, so this comes first in a process.
+    """
+    sources = _read_everything().items()
+    return fingerprint({path.relative_to(ROOT).as_posix(): text for path, text in sources})
+
+
+@functools.cache
+def _read_everything() -> dict[Path, str]:
+    return {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("lib/**/*.py"))}
+
+
+def _read(module: str) -> str:
+    path = _path(module)
+    if path is None:
+        raise ValueError(f"no source for module {module!r}: only modules of this project count")
+    return _read_everything()[path]
+
+
+def _path(module: str) -> Path | None:
+    """The file of a module of lib, or None for any other name."""
+    if module.partition(".")[0] != "lib" or not module.replace(".", "_").isidentifier():
+        return None
+    path = ROOT.joinpath(*module.split("."))
+    path = (
+        path / "__init__.py"
+        if path / "__init__.py" in _read_everything()
+        else path.with_suffix(".py")
+    )
+    return path if path in _read_everything() else None
+
+
+@functools.cache
+def _fingerprint_source(source: str) -> str:
+    return fingerprint(ast.dump(_Bare().visit(ast.parse(source))))
+
+
+class _Bare(ast.NodeTransformer):
+    """Takes out of a syntax tree what does not change any value that the code computes."""
+
+    def __init__(self) -> None:
+        self.scopes: list[ast.AST] = []
+        self.messages: list[set[str]] = []  # by scope: names that only errors and warnings use
+
+    def _visit_scope(self, node: ast.AST) -> ast.AST:
+        body = node.body  # type: ignore[attr-defined]
+        if ast.get_docstring(node, clean=False) is not None:  # type: ignore[arg-type]
+            node.body = body[1:] or [ast.Pass()]  # type: ignore[attr-defined]
+        self.scopes.append(node)
+        self.messages.append(_names_of_messages(node) if isinstance(node, _FUNCTIONS) else set())
+        self.generic_visit(node)
+        self.scopes.pop()
+        self.messages.pop()
+        return node
+
+    visit_Module = visit_ClassDef = _visit_scope
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self._visit_scope(node)
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # type: ignore[assignment]
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if not isinstance(self.scopes[-1], ast.ClassDef):  # there pydantic and dataclass read it
+            node.annotation = ast.Constant(None)
+        return self._visit_assignment(node, [node.target])
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        return self._visit_assignment(node, node.targets)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        return self._visit_assignment(node, [node.target])
+
+    def _visit_assignment(self, node: ast.AST, targets: list[ast.expr]) -> ast.AST:
+        names = {
+            part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)
+        }
+        if names and names <= self.messages[-1] and not _may_compute(node):
+            return _without_text(node)
+        return self.generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        return _without_text(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        return _without_text(node) if _is_warning(node) else self.generic_visit(node)
+
+
+def _without_text(node: ast.AST) -> ast.AST:
+    """The node with every text emptied: which error is raised counts, what it says does not."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            part.value = ""
+        elif isinstance(part, ast.JoinedStr):
+            part.values = []
+    return node
+
+
+def _may_compute(node: ast.AST) -> bool:
+    """Whether a statement calls what may do more than put words together."""
+    calls = [part.func for part in ast.walk(node) if isinstance(part, ast.Call)]
+    names = {
+        call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls
+    }
+    return not names <= {
+        "join",
+        "split",
+        "format",
+        "str",
+        "repr",
+        "len",
+        "sorted",
+        "min",
+        "max",
+        "map",
+        "type",
+    }
+
+
+def _names_of_messages(scope: ast.AST) -> set[str]:
+    """Names that are read in this scope, and only by `raise`, by warnings, or by each other."""
+    told, used = set[str](), set[str]()
+
+    def collect(node: ast.AST, inside: set[str]) -> None:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            inside.add(node.id)
+        message = isinstance(node, ast.Raise) or (isinstance(node, ast.Call) and _is_warning(node))
+        for child in ast.iter_child_nodes(node):
+            collect(child, told if message else inside)
+
+    collect(scope, used)
+    return told - used
+
+
+def _is_warning(node: ast.Call) -> bool:
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return name in ("warn", "warning", "print", "info", "debug")

@@ -1,0 +1,120 @@
+"""Sentences made from numbers, for the cells and pages that say what a run has found.
+
+A number that was not measured becomes `MISSING`, and `bullets` leaves out every sentence that has
+one. So the same cell serves a run of all models and a run of three.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from lib.statistics.verdicts import EQUIVALENT, HOLDS, NOT_RUN, NOT_TESTABLE, NUMBER, OPEN, REVERSED
+
+MISSING = "(not measured)"
+_ANSWERS = {HOLDS: "Yes", REVERSED: "No, it is reversed"}
+_ANSWERS |= {EQUIVALENT: "It is a tie", OPEN: "Too close to call"}
+_SMALL = "no one two three four five six seven eight nine ten eleven twelve".split()
+_EFFECTS = ("effect", "ours", "difference")  # names of one column in several tables
+_NOT_RUN = {"effect": None, "low": None, "high": None, "verdict": NOT_RUN}
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A number without a leading zero: `.031`, `-.019`, `1.250`."""
+    if pd.isna(value):
+        return MISSING
+    text = f"{value:.{digits}f}"
+    whole = text.removeprefix("-")
+    sign = "-" if whole != text and whole.strip("0.") else ""  # no minus before a zero
+    return sign + (whole.removeprefix("0") if digits else whole)
+
+
+def interval(low: float, high: float, digits: int = 3) -> str:
+    """An interval: `[.010, .050]`."""
+    return f"[{signed(low, digits)}, {signed(high, digits)}]"
+
+
+def estimate(row: Mapping[str, Any], digits: int = 3) -> str:
+    """Effect and interval of a row of a table of verdicts: `.078 [.027, .128]`."""
+    return f"{signed(_effect(row), digits)} {interval(row['low'], row['high'], digits)}"
+
+
+def comparison(left: str, right: str, row: Mapping[str, Any], digits: int = 3) -> str:
+    """A judged difference left - right as a clause: `cosine is ahead of MSE by .078 [.03, .13]`."""
+    verdict = row["verdict"]
+    if verdict == HOLDS:
+        return f"{left} is ahead of {right} by {estimate(row, digits)}"
+    if verdict == REVERSED:
+        turned = {"effect": -_effect(row), "low": -row["high"], "high": -row["low"]}
+        return f"{left} is behind {right} by {estimate(turned, digits)}"
+    if verdict == EQUIVALENT:
+        return f"{left} and {right} are a tie ({estimate(row, digits)})"
+    if verdict == OPEN:
+        return f"{left} against {right} is too close to call ({estimate(row, digits)})"
+    if verdict == NOT_TESTABLE:
+        return f"{left} against {right} cannot be tested here"
+    return f"{left} against {right}: {MISSING}"
+
+
+def answer(row: Mapping[str, Any], digits: int = 3) -> str:
+    """The verdict on a finding, as the answer to its question: `Yes (.078 [.027, .128])`."""
+    verdict = row["verdict"]
+    if verdict == NOT_TESTABLE:
+        return "That cannot be tested here"
+    if verdict == NUMBER:
+        return f"It is a number, {signed(_effect(row), 2)}"
+    if verdict == NOT_RUN or pd.isna(_effect(row)):
+        return MISSING
+    return f"{_ANSWERS[verdict]} ({estimate(row, digits)})"
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """A share between 0 and 1 as `73%`."""
+    return MISSING if pd.isna(share) else f"{100 * share:.{digits}f}%"
+
+
+def count(number: int, noun: str = "") -> str:
+    """`one finding`, `twelve findings`, `13 findings`; without a noun the number alone."""
+    word = _SMALL[number] if number < len(_SMALL) else f"{number:,}"
+    if not noun:
+        return word
+    return f"{word} {noun if number == 1 else noun + 's'}"
+
+
+def ordinal(number: float) -> str:
+    """`1st`, `2nd`, `11th`, `23rd`."""
+    if pd.isna(number):
+        return MISSING
+    number = int(number)
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{'th' if number % 100 in (11, 12, 13) else ending}"
+
+
+def list_names(names: Iterable[str]) -> str:
+    """`a`, `a and b`, `a, b and c`; of nothing `none`."""
+    *first, last = [*names] or ["none"]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def bullets(*texts: str) -> str:
+    """A Markdown list of the sentences whose numbers were all measured.
+
+    Each text is one entry, or a list with an entry at each line that begins with `* `.
+    """
+    entries = [entry for text in texts for entry in re.split(r"^\* ", text, flags=re.MULTILINE)]
+    known = [entry.split() for entry in entries if entry.strip() and MISSING not in entry]
+    return "\n".join(f"* {' '.join(entry)}" for entry in known or [["Nothing", "measured."]])
+
+
+def by_claim(claims: Iterable[Any], *tables: pd.DataFrame) -> dict[str, Mapping[str, Any]]:
+    """Claim's id -> its row in one of the tables of verdicts, by the text of the finding.
+
+    A claim that no table has is "not run".
+    """
+    rows = {row["finding"]: row for table in tables for _, row in table.iterrows()}
+    return {claim.id: rows.get(claim.finding, _NOT_RUN) for claim in claims}
+
+
+def _effect(row: Mapping[str, Any]) -> float:
+    return next(row[name] for name in _EFFECTS if name in row)

@@ -1,0 +1,176 @@
+"""Which models a figure shows, its noise, and what its findings say."""
+
+import shutil
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import published
+from lib.chapters import chapter4
+from lib.config import paths, profiles
+from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
+from lib.ledger import claims, testability
+from lib.published import figure_models
+from tests.fake_bench import FakeBench
+
+
+def as_records(label, scale=1.0, references=()):
+    """Published accuracies in the form of our records, one seed; references get two more, moved by
+    +-.01.
+    """
+    frame = published.load(label).rename(columns={"identity": "model_", "accuracy": "value"})
+    frame = (
+        frame[["model_", "task", "value"]]
+        .rename(columns={"model_": "model"})
+        .assign(seed=0, metric="accuracy")
+    )
+    frame["value"] *= scale
+    more = [
+        frame[frame["model"] == one].assign(
+            seed=seed, value=lambda part, shift=shift: part["value"] + shift
+        )
+        for one in references
+        for seed, shift in ((1, 0.01), (2, -0.01))
+    ]
+    return pd.concat([frame, *more], ignore_index=True)
+
+
+def list_printed(label, bench):
+    """A figure's models without those that somebody added to a grid."""
+    printed = figure_models.printed(label)
+    return {
+        name: model for name, model in chapter4.list_models(label, bench).items() if name in printed
+    }
+
+
+def test_every_figure_of_the_grid_has_its_number_of_models():
+    """16 + 12 + 14 students with projections, 8 weightings each, 45 Paragraph Vectors, 11
+    structural students.
+    """
+    bench = FakeBench("mini")
+    students = {
+        label: sum(parse(model).kind == "student" for model in list_printed(label, bench).values())
+        for label in ("fig4_3", "fig4_7", "fig4_8", "fig4_9", "fig4_10", "fig4_11", "fig4_12")
+    }
+    # 4.7-4.11 also show the structural student they build on; 4.10 and 4.11 their no-weighting
+    # student besides.
+    assert students == {
+        "fig4_3": 11,
+        "fig4_7": 17,
+        "fig4_8": 13,
+        "fig4_9": 15,
+        "fig4_10": 10,
+        "fig4_11": 10,
+        "fig4_12": 4,
+    }
+    assert len(list_printed("fig4_5", bench)) == 45
+
+
+def test_chapter_4_has_69_students():
+    labels = [f"fig4_{number}" for number in (2, 3, 7, 8, 9, 10, 11, 12)]
+    found = {
+        one
+        for label in labels
+        for one in figure_models.printed(label).values()
+        if parse(one).kind == "student"
+    }
+    assert len(found) == 69
+
+
+def test_only_keeps_what_matches_and_the_baselines():
+    shown = list_printed(
+        "fig4_3", FakeBench(profiles.load("mini", only="max-margin;MSE*, contrastive"))
+    )
+    assert set(shown) == {
+        "Longformer",
+        "SBERT",
+        "contrastive",
+        *(f"max-margin;MSE;γ={g}" for g in (0.1, 0.5, "1.0", 1.5)),
+    }
+
+
+def test_smoke_keeps_baselines_references_and_two_others():
+    shown = chapter4.list_models("fig4_3", FakeBench("smoke"))
+    assert {"Longformer", "SBERT", "cosine", MM_MSE} < set(shown) and len(shown) == 6
+
+
+def test_no_weighting_is_two_students():
+    bench = FakeBench("mini")
+    assert chapter4.list_models("fig4_10", bench)["no-weighting"] == NO_WEIGHTING["cosine"]
+    assert chapter4.list_models("fig4_11", bench)["no-weighting"] == NO_WEIGHTING["mm-MSE"]
+
+
+def test_what_a_finding_compares_one_by_one_has_the_reference_seeds():
+    bench = FakeBench("mini")
+    seeds = chapter4.assign_seeds(bench)
+    weighted = figure_models.printed("fig4_10")
+    for name, count in (("no-weighting", 3), ("None;λ=0.5", 3), ("None;λ=0.8", 1)):
+        assert len(seeds.get(weighted[name], bench.profile.seeds)) == count, name
+
+
+def test_band_is_the_seeds_spread_of_the_references_alone():
+    """By hand: every task moves by +-.01, so the mean normalised accuracy moves by +-mean(.01 /
+    best of the task).
+    """
+    records = as_records("fig4_3", references=chapter4.list_references("fig4_3"))
+    noise = chapter4.measure_noise(records, "fig4_3", FakeBench("mini"))
+    best = published.load("fig4_3").groupby("task")["accuracy"].max()
+    assert noise.sd == pytest.approx((0.01 / best).mean(), rel=1e-9)
+    assert noise.df == 4 and noise.band == pytest.approx(2 * noise.sd)
+
+
+def without_checks(monkeypatch):
+    for name in ("_check_lengths", "_check_updates", "_check_encoders", "_check_heads"):
+        monkeypatch.setattr(testability, name, lambda *_: [])
+
+
+def test_verdicts_are_those_of_the_figure_as_drawn(with_examples, monkeypatch):
+    """The references of other figures count for nothing; what `only` leaves out is not run."""
+    without_checks(monkeypatch)
+    records = as_records("fig4_3", references=chapter4.list_references("fig4_3"))
+    records["value"] *= 0.9 / records["task"].map(
+        published.load("fig4_3").groupby("task")["accuracy"].max()
+    )
+    cosine = records[records["model"] == "cosine"]
+    other = cosine.assign(
+        model=NO_WEIGHTING["cosine"], value=0.1 + 0.4 * cosine["seed"]
+    )  # seeds change all of it
+    both, records = with_examples(pd.concat([records, other])), with_examples(records)
+    table = claims.judge_chapter4("fig4_3", both, FakeBench("mini"))
+    pd.testing.assert_frame_equal(
+        table, claims.judge_chapter4("fig4_3", records, FakeBench("mini"))
+    )
+    np.testing.assert_allclose(table["ours"], 0.9 * table["published"], atol=1e-9)
+    assert set(table["verdict"]) <= {"holds", "open", "equivalent"} and len(table) == 6
+    fewer = claims.judge_chapter4(
+        "fig4_3", records, FakeBench(profiles.load("mini", only="max-margin;MSE*, MSE"))
+    ).set_index("finding")
+    assert fewer["verdict"].value_counts()["not run"] == 3  # those that compare with cosine
+
+
+def test_own_models_on_one_own_task_are_drawn_and_judged(tmp_path, monkeypatch, with_examples):
+    """Nothing of it is published: the figure, its noise and its verdicts cope."""
+    shutil.copytree(paths.PARAMS, tmp_path / "params")
+    grid = tmp_path / "params" / "grids" / "structural.yaml"
+    text = grid.read_text(encoding="utf-8")
+    grid.write_text(text.replace("- 1.5\n", "- 1.5\n    - 2.0\n"), encoding="utf-8")
+    monkeypatch.setattr(paths, "PARAMS", tmp_path / "params")
+    bench = FakeBench(profiles.load("smoke", seeds=[5], overrides={"max_variants": None}))
+    models = chapter4.list_models("fig4_3", bench)
+    rows = []
+    for number, model in enumerate(models.values()):
+        shifts = (0.0, 0.01, -0.01) if model in chapter4.list_references() else (0.0,)
+        for seed, shift in enumerate(shifts):
+            rows.append((model, "minutes", seed, 0.5 + 0.01 * (number % 7) + shift))
+    records = pd.DataFrame(rows, columns=["model", "task", "seed", "value"])
+    records = with_examples(records.assign(metric="accuracy"))
+    figure, data, shown = chapter4.draw_boxplot("fig4_3", records, bench)
+    plt.close(figure)
+    assert {*models} == {*data["model"]} and "max-margin;MSE;γ=2.0" in {*data["model"]}
+    assert {*data["task"]} == {"minutes"} and len(data) == len(models) >= 15
+    assert data[["published", "published_normalized"]].isna().all(axis=None)
+    assert (data["band"] > 0).all() and {*shown["model"]} == {*models.values()}
+    without_checks(monkeypatch)
+    assert not claims.judge_chapter4("fig4_3", records, bench)["verdict"].eq("not run").any()

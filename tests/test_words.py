@@ -1,0 +1,99 @@
+"""Sentences made from numbers read well whatever way the numbers fall."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import words
+
+
+def row(verdict, effect=0.078, low=0.027, high=0.128):
+    return {"effect": effect, "low": low, "high": high, "verdict": verdict}
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (0.0312, 3, ".031"),
+        (-0.0186, 3, "-.019"),
+        (-0.0001, 3, ".000"),
+        (1.0074, 3, "1.007"),
+        (-12.34, 1, "-12.3"),
+        (0.4, 0, "0"),
+        (float("nan"), 3, words.MISSING),
+    ],
+)
+def test_numbers_have_no_leading_zero(value, digits, text):
+    assert words.signed(value, digits) == text
+
+
+@pytest.mark.parametrize(
+    ("judged", "text"),
+    [
+        (row("holds"), "cosine is ahead of MSE by .078 [.027, .128]"),
+        (row("reversed", -0.27, -0.41, -0.07), "cosine is behind MSE by .270 [.070, .410]"),
+        (
+            row("equivalent", 0.0, -0.01, 0.01),
+            "cosine and MSE are a tie (.000 [-.010, .010])",
+        ),
+        (
+            row("open", -0.02, -0.09, 0.03),
+            "cosine against MSE is too close to call (-.020 [-.090, .030])",
+        ),
+        (row("not testable here"), "cosine against MSE cannot be tested here"),
+    ],
+)
+def test_a_comparison_has_a_clause_for_every_verdict(judged, text):
+    assert words.comparison("cosine", "MSE", judged) == text
+
+
+@pytest.mark.parametrize("verdict", ["not run", "holds"])
+def test_what_was_not_measured_is_left_out(verdict):
+    unknown = row(verdict, np.nan, np.nan, np.nan)
+    told = [words.comparison("A", "B", unknown), words.answer(unknown), words.estimate(unknown)]
+    assert words.bullets("Known.", *told) == "* Known."
+    assert words.bullets(*told) == "* Nothing measured."
+
+
+def test_a_list_in_one_text_is_cut_at_its_entries():
+    text = f"\n* **A** is\n  long.\n* B has {words.MISSING}.\n* C, 2 * 3.\n"
+    assert words.bullets(text) == "* **A** is long.\n* C, 2 * 3."
+
+
+def test_answers_say_verdict_and_effect():
+    assert words.answer(row("holds")) == "Yes (.078 [.027, .128])"
+    assert words.answer(row("number", 3.256, np.nan, np.nan)) == "It is a number, 3.26"
+    assert words.answer(row("not testable here")) == "That cannot be tested here"
+
+
+def test_lists_counts_and_places():
+    assert [words.list_names("abc"[:n]) for n in range(4)] == ["none", "a", "a and b", "a, b and c"]
+    assert [words.count(n, "finding") for n in (0, 1, 2, 38)] == [
+        "no findings",
+        "one finding",
+        "two findings",
+        "38 findings",
+    ]
+    assert [words.ordinal(n) for n in (1, 2.0, 11, 13, 23)] == [
+        "1st",
+        "2nd",
+        "11th",
+        "13th",
+        "23rd",
+    ]
+    assert words.percent(0.7269) == "73%"
+
+
+def test_findings_are_looked_up_by_their_claim():
+    claims = [
+        SimpleNamespace(id="a", finding="A wins."),
+        SimpleNamespace(id="b", finding="B wins."),
+    ]
+    table = pd.DataFrame(
+        [{"finding": "A wins.", "ours": 0.1, "low": 0.05, "high": 0.2, "verdict": "holds"}]
+    )
+    rows = words.by_claim(claims, table)
+    assert words.estimate(rows["a"]) == ".100 [.050, .200]"
+    assert words.MISSING in words.answer(rows["b"])
