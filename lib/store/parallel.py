@@ -173,6 +173,7 @@ def _run_in_processes(jobs: list[Job], count: int) -> Iterator[tuple[Job, Except
     environment.set_process_environment(offline=False)  # workers inherit it before they import
     import joblib  # loads NumPy, which must find the environment set
 
+    _hide_manager_errors()
     workers = joblib.Parallel(
         count,
         backend="loky",
@@ -187,6 +188,20 @@ def _run_in_processes(jobs: list[Job], count: int) -> Iterator[tuple[Job, Except
     attempt = joblib.delayed(_attempt_remotely)
     for number, error in workers(attempt(*each, variables) for each in enumerate(jobs)):
         yield jobs[number], error
+
+
+def _hide_manager_errors() -> None:
+    """Print no traceback of loky's manager thread, which fails when its workers are killed."""
+    previous = threading.excepthook
+    if getattr(previous, "hides_manager_errors", False):
+        return
+
+    def hook(arguments: Any) -> None:
+        if arguments.thread is None or arguments.thread.name != "ExecutorManagerThread":
+            previous(arguments)
+
+    hook.hides_manager_errors = True  # type: ignore[attr-defined]
+    threading.excepthook = hook
 
 
 def _start_worker(parent: int) -> None:
