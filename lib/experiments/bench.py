@@ -478,12 +478,7 @@ class Bench:
         if not reads_tokens:
             return texts
         ids = self.token_table(texts)["ids"]
-        if not cut:
-            return ids
-        limit = self.profile.structural_teacher.max_tokens
-        return [  # the last token is special
-            row if len(row) <= limit else np.append(row[: limit - 1], row[-1:]) for row in ids[:]
-        ]
+        return encoders.CutIds(ids, self.profile.structural_teacher.max_tokens) if cut else ids
 
     def _task_texts(self, task: str, split: str) -> list[str]:
         if self.tasks[task].kind == "classification":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,25 @@ class TokenRows:
                 whole[number] = len(student.tokenizer(text, verbose=False)["input_ids"])
         rows = [np.array(row, dtype=np.int32) for row in ids]
         return {"ids": rows, "whole": np.array(whole, dtype=np.int64)}
+
+
+class CutIds(Sequence[np.ndarray]):
+    """Token ids cut where the structural teacher stops, computed when they are asked for.
+
+    A text that is cut keeps its last token, which is special.
+    """
+
+    def __init__(self, ids: Sequence[np.ndarray], limit: int):
+        self.ids, self.limit = ids, limit
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, row: Any) -> Any:
+        if isinstance(row, slice):
+            return [self[place] for place in range(len(self))[row]]
+        ids = self.ids[row]
+        return ids if len(ids) <= self.limit else np.append(ids[: self.limit - 1], ids[-1:])
 
 
 @dataclass(frozen=True)

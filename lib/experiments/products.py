@@ -69,7 +69,7 @@ def name_encoder(
             )
         inputs |= {"student": sorted(note["files"].values()), "pooling": pooling}
     code = CLS_CODE if pooling == "cls" else ENCODER_CODE
-    table = Product("vectors", inputs, (code,), ("torch", "transformers"))
+    table = Product("vectors", inputs, (code,), ("torch", "transformers", "tokenizers"))
     return Encoder(table, encoders.StudentRows(section, computed[1], pooling, cache, product), True)
 
 

@@ -51,10 +51,6 @@ class WorkerError(OneLine, RuntimeError):
     """A worker ended without an answer, the scheduler is gone, or a worker does not fit."""
 
 
-class NotComputed(OneLine, LookupError):
-    """A value is not in the store, and nothing may be computed."""
-
-
 class Interrupted(OneLine, KeyboardInterrupt):
     """A person interrupted the work, and the workers have ended."""
 

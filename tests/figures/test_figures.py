@@ -19,18 +19,7 @@ from lib.figures import block_diagrams, boxplots
 from lib.figures.style import csv_bytes, squeeze
 from lib.published import figure_models
 
-BOXPLOTS = [
-    "fig4_2",
-    "fig4_3",
-    "fig4_5",
-    "fig4_7",
-    "fig4_8",
-    "fig4_9",
-    "fig4_10",
-    "fig4_11",
-    "fig4_12",
-    "fig5_3",
-]
+BOXPLOTS = published.BOXPLOTS
 
 
 def records_of(models: dict[str, float], seeds: int = 1) -> pd.DataFrame:
