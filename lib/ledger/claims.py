@@ -2,7 +2,8 @@
 
 The kind of a finding in `params/claims.yaml` turns it into differences of scores for
 `lib.statistics.verdicts`. Our scores are the chance-corrected scores of single examples, whose
-noise is that of seeds, texts and processors. Of published numbers, only the seed's noise is known.
+noise is that of seeds, texts and processors (F1 of the news chapter: of seeds and events). Of
+published numbers, only the seed's noise is known.
 """
 
 import contextlib
