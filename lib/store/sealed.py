@@ -1,4 +1,4 @@
-"""The one format of "written whole, with a checksum": a JSON file that lists files and their SHA-256.
+"""The one format of "written whole, with a checksum": JSON that lists files and their SHA-256.
 
 The seal is written last. Without it, or if a file differs from it, what lies beside it is void.
 """
