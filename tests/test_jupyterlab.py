@@ -257,7 +257,8 @@ def test_a_notebook_with_many_figures_shows_them_all(lab):
 
 
 def test_links_lead_out_of_the_folder_of_notebooks(lab, checkout):
-    links = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("[Read](../README.md)")])
+    links = nbformat.read(paths.NOTEBOOKS / "00_start_here.ipynb", 4)  # for its kernel
+    links.cells = [nbformat.v4.new_markdown_cell("[Read](../README.md)")]
     nbformat.write(links, checkout / "notebooks/links.ipynb")
     lab.open("links")
     lab.page.get_by_role("link", name="Read").click()
