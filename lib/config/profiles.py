@@ -168,7 +168,12 @@ def _assignments(overrides: Overrides) -> Mapping[str, Any]:
             raise ParameterError(
                 f"override {text!r}: expected key=value, for example training.documents=60"
             )
-        values[key] = _parsed(value, f"override {key}")
+        try:
+            values[key] = _parsed(value, f"override {key}")
+        except ParameterError as error:
+            if not value.startswith(("[", "{")):
+                raise
+            raise ParameterError(f"{error}; on a command line, quote it if it has spaces") from None
     return values
 
 

@@ -226,6 +226,7 @@ def test_a_profile_is_plain_values_for_a_fingerprint():
         ({"overrides": {"name": "lab"}}, "name: expected 'mini', as the file is called, got 'lab'"),
         ({"overrides": ["training.documents"]}, "expected key=value"),
         ({"overrides": ["training.documents=[1"]}, "not valid YAML"),
+        ({"overrides": ["data_roots=[built,"]}, "quote it if it has spaces"),
         ({"overrides": 5}, "override 5: expected key=value"),
         ({"seeds": "0,0"}, "seeds: expected each once, got 0, 0"),
         ({"seeds": "0,x"}, "seeds: expected whole numbers such as 0,1, got '0,x'"),
