@@ -45,6 +45,7 @@ from pathlib import Path  # noqa: E402
 
 import pandas as pd  # noqa: E402
 import torch  # noqa: E402
+from bench_student import reached  # noqa: E402
 from transformers import (  # noqa: E402
     BertConfig,
     BertModel,
@@ -191,12 +192,6 @@ def needed(name: str, lengths: list[int]) -> float:
     else:
         pairs = layers * sum(length**2 for length in lengths)
     return linear + 4 * width * pairs
-
-
-def reached(length: int, half: int) -> int:
-    """Pairs (i, j) of positions below `length` with |i - j| <= half."""
-    half = min(half, length - 1)
-    return length * (2 * half + 1) - half * (half + 1)
 
 
 def one_pass(

@@ -1,13 +1,22 @@
-"""What a student would run on a GPU, checked without one.
+"""What a student would run on a GPU, checked without one; and, where there is one, on it.
 
 Some tensors say that they are on a GPU; others are on the `meta` device: shapes without numbers.
 """
 
+import copy
+
+import numpy as np
 import pytest
 import torch
 from transformers import LongformerConfig
 
+from lib.distillation import variants
+from lib.distillation.objective import Objective
+from lib.distillation.training import DistillationData, Scheme, distill
 from lib.student import Student, attention, encoder
+
+GPU = "cuda"
+DOCUMENTS = [[5 + (7 * place) % 90 for place in range(length)] for length in (700, 1, 300)]
 
 
 def tiny_student(attention_dropout: float = 0.0) -> Student:
@@ -100,3 +109,66 @@ def test_what_encoding_caches_can_be_kept_for_a_backward_pass():
         edges = attention._edges((2, 3), torch.device("cpu"))
     assert attention._edges((2, 3), torch.device("cpu")) is edges and not edges.is_inference()
     assert edges.tolist() == [0, 2, 5]
+
+
+def relative(difference: torch.Tensor, reference: torch.Tensor) -> float:
+    return float(difference.double().norm() / reference.double().norm())
+
+
+def embeddings_and_gradients(student: Student, device: str, mixed: bool, checkpointing: bool):
+    """Both on the CPU in float32, the gradients of a random pull as one vector."""
+    student = copy.deepcopy(student).to(device)
+    student.train(checkpointing).gradient_checkpointing = checkpointing
+    with torch.autocast(device, torch.bfloat16, enabled=mixed):
+        embeddings = student(DOCUMENTS)
+    pull = torch.randn(embeddings.shape, generator=torch.Generator().manual_seed(1)).to(device)
+    (embeddings.float() * pull).sum().backward()
+    gradients = [parameter.grad.flatten() for parameter in student.parameters()]
+    return embeddings.detach().float().cpu(), torch.cat(gradients).float().cpu()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("checkpointing", [False, True])
+@pytest.mark.parametrize(("mixed", "tolerance"), [(False, 1e-4), (True, 3e-2)])
+def test_a_student_on_a_gpu_is_that_on_the_cpu(mixed, tolerance, checkpointing):
+    student = tiny_student()
+    student.embeddings.dropout.p = 0.0
+    for layer in student.encoder["layer"]:
+        layer.output.dropout.p = layer.attention["output"].dropout.p = 0.0
+    expected = embeddings_and_gradients(student, "cpu", False, False)
+    found = embeddings_and_gradients(student, GPU, mixed, checkpointing)
+    for ours, reference in zip(found, expected, strict=True):
+        assert relative(ours - reference, reference) < tolerance
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-4), ("bf16", 2e-2)])
+def test_encoding_on_a_gpu_is_that_on_the_cpu(precision, tolerance):
+    student = tiny_student(attention_dropout=0.1).train()  # encoding drops nothing
+    expected = student.encode(DOCUMENTS)
+    found = copy.deepcopy(student).to(GPU).encode(DOCUMENTS, precision=precision)
+    assert found.dtype == np.float32
+    assert relative(torch.tensor(found - expected), torch.tensor(expected)) < tolerance
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("attention_dropout", [0.0, 0.1])
+def test_a_training_on_a_gpu(tmp_path, attention_dropout):
+    """Both losses, dropout, a checkpoint, and what a second call resumes."""
+    documents = DOCUMENTS * 4
+    rows = np.random.default_rng(0).standard_normal((2, len(documents), 32), dtype=np.float32)
+    data = DistillationData(documents, np.array([*map(len, documents)]), rows[0], rows[1])
+    scheme = Scheme(batch_size=3, learning_rate=1e-3, warmup_updates=1, precision="bf16")
+
+    def train():
+        torch.manual_seed(0)
+        student = tiny_student(attention_dropout).to(GPU)
+        objective = Objective(variants.parse("cosine;100d;S:32;C:32;None;λ=0.5"), 32, 32).to(GPU)
+        given = student, objective, data, scheme
+        return student, distill(*given, seed=0, checkpoint=tmp_path / "kept", checkpoint_every=2)
+
+    (trained, history), (resumed, same) = train(), train()
+    assert len(history.loss) == 4 and np.isfinite(history.loss).all()
+    assert same.loss == history.loss
+    for ours, theirs in zip(trained.parameters(), resumed.parameters(), strict=True):
+        assert ours.device.type == GPU and torch.equal(ours, theirs)
