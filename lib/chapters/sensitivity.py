@@ -29,11 +29,9 @@ def run_other_heads(label: str, bench: Bench) -> pd.DataFrame:
         if setting == CONTROL:
             changes = changes | {"steps": THESIS_BATCHES * bench.profile.heads.epochs}
             models = [model for model in names if model in grid("beyond")["controlled"]]
-        if models:
-            records = bench.changed("heads", **changes).run(
-                models, seeds=chapter4.assign_seeds(bench)
-            )
-            frames.append(records.assign(heads=setting))
+        changed = bench.changed("heads", **changes)
+        records = changed.run(models, seeds=chapter4.assign_seeds(changed))
+        frames.append(records.assign(heads=setting))
     return chapter4.rename_models(pd.concat(frames, ignore_index=True), names)
 
 
