@@ -56,8 +56,9 @@ def load(label: str) -> pd.DataFrame:
     Tables and curves have the columns of their CSV. Boxplots (Figures 4.2-4.12, 5.3) have those of
     `boxplot_rows`, task, accuracy, examples (tested), chance (see `load_chances`), normalized (by
     the task's best accuracy in the figure) and mean (over the tasks), in the order drawn; Figure
-    5.3's models are `model;round`, and its best are over all rounds. "news_fig1" has F1 (value, 0 to 1) by side (task), and size_mb and
-    ms_per_document of models. Raises a one-line `ValueError` for an unknown label.
+    5.3's models are `model;round`, and its best are over all rounds. "news_fig1" has F1 (value, 0
+    to 1) by side (task), and size_mb and ms_per_document of models. Raises a one-line `ValueError`
+    for an unknown label.
     """
     if label not in labels():
         raise profiles.unknown("label of published numbers", label, labels())

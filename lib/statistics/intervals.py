@@ -9,7 +9,7 @@ where its percentiles are too narrow. Tasks are fixed: a finding is about these 
 
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ class SeedNoise(NamedTuple):
     """Standard deviation of a run's mean score by its seed, and its degrees of freedom."""
 
     sd: float
-    df: int
+    df: float
 
     @property
     def band(self) -> float:
@@ -132,6 +132,20 @@ class Evidence:
     def scores(self) -> np.ndarray:
         """(models,) weighted mean over tasks."""
         return self.means.to_numpy() @ self.weights
+
+    def replaced(self, models: Mapping[str, str]) -> "Evidence":
+        """The same evidence with the scores of some models replaced by those of others."""
+        names = list(self.means.index)
+        places = [names.index(models.get(name, name)) for name in names]
+        return replace(
+            self,
+            means=self.means.iloc[places].set_axis(names),
+            runs=self.runs[places],
+            classes=self.classes[places],
+            sampling=self.sampling[np.ix_(places, places)],
+            independent=self.independent[np.ix_(places, places)],
+            processor=np.broadcast_to(self.processor, len(names))[places],
+        )
 
     def errors(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Standard errors and degrees of freedom of weighted sums of scores.

@@ -269,8 +269,7 @@ def weakest(judgements: Sequence[Judgement]) -> Judgement:
     At most one of them can be false, so their errors of one in forty add up to one in twenty.
     """
     order = (REVERSED, OPEN, EQUIVALENT, HOLDS)
-    first = min(judgements, key=lambda each: (order.index(each.verdict), each.effect))
-    return replace(first, holding=" and ".join(each.holding for each in judgements))
+    return min(judgements, key=lambda each: (order.index(each.verdict), each.effect))
 
 
 def share_verdict(one: Judgement, other: Judgement) -> str:
