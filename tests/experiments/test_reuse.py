@@ -7,6 +7,7 @@ import pytest
 
 from lib.distillation import variants
 from lib.distillation.variants import Variant
+from lib.experiments.judging import READOUTS
 from lib.store.cache import list_stale
 
 CONTEXTUAL = "cosine;100d;S:768x100;C:-"
