@@ -108,7 +108,7 @@ def with_examples():
     record's value.
 
     What an example adds is the same for every model, so differences of models are as sure as their
-    seeds make them.
+    seeds make them. Records are by the readout "thesis" if they say nothing else.
     """
     spread, groups = (
         np.tile([0.05, -0.05], 5),
@@ -120,7 +120,9 @@ def with_examples():
             "scores": [value + spread for value in records["value"]],
             "groups": [groups] * len(records),
         }
-        return records.assign(**examples, chance=chance, metric=records.get("metric", metric))
+        known = {"metric": metric, "readout": "thesis"}
+        known = {name: records.get(name, value) for name, value in known.items()}
+        return records.assign(**examples, chance=chance, **known)
 
     return add
 

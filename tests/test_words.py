@@ -42,6 +42,10 @@ def test_numbers_have_no_leading_zero(value, digits, text):
             row("open", -0.02, -0.09, 0.03),
             "cosine against MSE is too close to call (-.020 [-.090, .030])",
         ),
+        (
+            row("smaller than published", 0.01, -0.02, 0.04),
+            "cosine against MSE is too close to call, and less than published (.010 [-.020, .040])",
+        ),
         (row("not testable here"), "cosine against MSE cannot be tested here"),
     ],
 )
@@ -66,6 +70,22 @@ def test_answers_say_verdict_and_effect():
     assert words.answer(row("holds")) == "Yes (.078 [.027, .128])"
     assert words.answer(row("number", 3.256, np.nan, np.nan)) == "It is a number, 3.26"
     assert words.answer(row("not testable here")) == "That cannot be tested here"
+
+
+def read_out(survives, compare, none, *by):
+    found = dict(zip(("compare_verdict", "none_verdict"), by or (survives, survives), strict=True))
+    return {"survives": survives, "compare_effect": compare, "none_effect": none} | found
+
+
+def test_survival_names_both_readouts():
+    assert "comparing heads .050, no head .040" in words.survival(read_out("holds", 0.05, 0.04))
+    apart = words.survival(read_out("readouts disagree", 0.05, -0.04, "holds", "open"))
+    assert ".050 (holds)" in apart and "-.040 (open)" in apart
+    short = {"survives": "reversed", "compare": -0.05, "none": -0.04}
+    assert "-.050" in words.survival(short) and "-.040" in words.survival(short)
+    for verdict in ("holds", "reversed", "equivalent", "open", "smaller than published"):
+        assert words.MISSING not in words.survival(read_out(verdict, 0.05, 0.04))
+    assert words.survival({"survives": "not run"}) == words.MISSING
 
 
 def test_lists_counts_and_places():

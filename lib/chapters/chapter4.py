@@ -9,6 +9,7 @@ from lib import figures
 from lib.config.profiles import grid, matches
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, Variant, parse
 from lib.experiments.bench import Bench
+from lib.experiments.judging import READOUTS
 from lib.figures.boxplots import UNTRAINED
 from lib.published import figure_models
 from lib.statistics.effects import best_means, normalized_runs
@@ -79,6 +80,12 @@ def run_figures(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
     for label in [labels] if isinstance(labels, str) else labels:
         models += [*list_models(label, bench).values(), *list_references(label)]
     return bench.run(list(dict.fromkeys(models)), seeds=assign_seeds(bench))
+
+
+def run_readouts(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
+    """Records as of `run_figures`, by every readout; only heads are trained for those to come."""
+    frames = [run_figures(labels, bench.with_readout(name)) for name in READOUTS]
+    return pd.concat(frames, ignore_index=True)
 
 
 def assign_seeds(bench: Bench, repeated: Sequence[str] = ()) -> dict[str, list[int]]:

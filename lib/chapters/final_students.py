@@ -8,6 +8,7 @@ from lib.config import roles
 from lib.config.profiles import grid
 from lib.distillation.variants import parse
 from lib.experiments.bench import Bench
+from lib.experiments.judging import READOUTS
 from lib.statistics.effects import best_means, normalized_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
 
@@ -62,6 +63,15 @@ def run_classifications(bench: Bench) -> pd.DataFrame:
         )
         frames.append(records.assign(round=name))
     return _rename_models(pd.concat(frames, ignore_index=True))
+
+
+def run_readouts(bench: Bench) -> pd.DataFrame:
+    """`run_classifications` and `run_cut`, by every readout."""
+    frames = []
+    for name in READOUTS:
+        changed = bench.with_readout(name)
+        frames += [run_classifications(changed), run_cut(changed)]
+    return pd.concat(frames, ignore_index=True)
 
 
 def run_retrievals(bench: Bench, *, top: int | None) -> pd.DataFrame:

@@ -11,36 +11,44 @@ from lib.statistics import verdicts
 from lib.statistics.effects import chance_corrected
 from lib.statistics.intervals import from_examples, task_scores
 
+CONTROL = "thesis' steps"  # the setting of `run_other_heads` that only some models have
+THESIS_BATCHES = 313  # of an epoch of the thesis' heads: 10,000 examples, 32 in a batch
+
 
 def run_other_heads(label: str, bench: Bench) -> pd.DataFrame:
     """Records of a figure's models with all their seeds, under every setting of heads.
 
     As of `Bench.run`, with the column heads, the name of the setting in `params/grids/beyond.yaml`.
-    Only heads are trained anew.
+    Only heads are trained anew. Under `CONTROL`, heads of the thesis' protocol make as many steps
+    in an epoch as the thesis' heads did, of the models that this file lists as `controlled`.
     """
     names = {identity: name for name, identity in chapter4.list_models(label, bench).items()}
     frames = []
     for setting, changes in grid("beyond")["heads"].items():
-        if setting == "converged":
-            changes = changes | {"epochs": max(changes["epochs"], bench.profile.heads.epochs)}
+        models = [*names]
+        if setting == CONTROL:
+            changes = changes | {"steps": THESIS_BATCHES * bench.profile.heads.epochs}
+            models = [model for model in names if model in grid("beyond")["controlled"]]
         changed = bench.changed("heads", **changes)
-        records = changed.run(list(names), seeds=chapter4.assign_seeds(changed))
+        records = changed.run(models, seeds=chapter4.assign_seeds(changed))
         frames.append(records.assign(heads=setting))
     return chapter4.rename_models(pd.concat(frames, ignore_index=True), names)
 
 
 def tabulate_heads(records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
-    """Mean scores of `run_other_heads`' models, the best under "converged" first.
+    """Mean scores of `run_other_heads`' models, the best by the thesis' heads first.
 
-    A column for each setting: chance-corrected accuracy, mean over tasks and seeds. Column "no
-    label": MRR of finding the other half of a held-out document.
+    A column for each setting: chance-corrected accuracy, mean over tasks and seeds; NaN where a
+    setting leaves the model out. Column "no label": MRR of finding the other half of a held-out
+    document.
     """
     corrected = records.assign(score=chance_corrected)
-    scores = corrected.pivot_table("score", "model", "heads")[list(grid("beyond")["heads"])]
+    scores = corrected.pivot_table("score", "model", "heads")
+    scores = scores.reindex(columns=list(grid("beyond")["heads"]))
     runs = records[["model", "identity", "seed"]].drop_duplicates()
     halves = [bench.halves_mrr(run.identity, run.seed) for run in runs.itertuples()]
     scores["no label"] = runs.assign(halves=halves).groupby("model")["halves"].mean()
-    return scores.sort_values("converged", ascending=False).rename_axis(columns=None).reset_index()
+    return scores.sort_values("thesis", ascending=False).rename_axis(columns=None).reset_index()
 
 
 def judge_heads(records: pd.DataFrame, left: str, right: str) -> pd.DataFrame:

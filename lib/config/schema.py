@@ -210,9 +210,8 @@ class HeadSettings(Settings):
     learning_rate: Positive
     clip: Positive
     features: Literal["raw", "unit norm", "standardized"]
-    rate_width: Count | None
-    narrow_epochs: Count
-    classifier: Literal["head", "similarity"]
+    steps: Count | None = None  # updates, in whole epochs, instead of `epochs`
+    classifier: Literal["head", "compare", "similarity"]
     repeats: Count
 
 
@@ -384,6 +383,7 @@ class BeyondGrid(Settings):
     factors: Listed[Count]
     trained_factors: dict[Count, Share]
     heads: dict[Text, dict[Text, Any]]
+    controlled: Filled[Text]
     students: dict[Text, Text]
     times: Listed[Count]
 

@@ -45,7 +45,7 @@ Job = tuple[Callable[..., None], tuple]
 # What only some students run: the others need not be trained again for it.
 _CONTEXTUAL = ("lib.distillation.projection", "lib.distillation.held_out_cca")
 # What does not change with a section that decides neither documents nor tasks; see `changed`.
-_SHARED = ("roots", "corpus", "tasks", "_groups", "_memory")
+_SHARED = ("roots", "corpus", "tasks", "readout", "_groups", "_memory")
 
 
 class Texts(Sequence[str]):
@@ -75,7 +75,14 @@ class Bench:
     profile : Profile
     cache : Cache, optional
         Where products are kept; by default under the artifact root.
+
+    Attributes
+    ----------
+    readout : str
+        How students are read out, one of `judging.READOUTS`; see `with_readout`.
     """
+
+    readout = "thesis"
 
     def __init__(self, profile: Profile, cache: Cache | None = None):
         code.take_snapshot()  # of what this process computes with
@@ -92,6 +99,12 @@ class Bench:
         """A bench with other values in one section that decides neither documents nor tasks."""
         bench = Bench(self.profile.changed(section, **values), self.cache)
         bench.__dict__ |= {name: getattr(self, name) for name in _SHARED if name in self.__dict__}
+        return bench
+
+    def with_readout(self, name: str) -> "Bench":
+        """A bench that reads students out in another way, one of `judging.READOUTS`."""
+        bench = self.changed("heads", **judging.READOUTS[name])
+        bench.readout = name
         return bench
 
     def reading(self) -> "Bench":
@@ -594,9 +607,10 @@ class Bench:
         Returns
         -------
         DataFrame
-            model, the variant's fields, task, metric, split, seed, value (the mean over folds and
-            heads), seconds (of the processor, in training), device, embedding_fingerprint,
-            fingerprint, by_head (accuracies), scores (over test examples), groups, chance.
+            model, the variant's fields, task, metric, readout, split, seed, value (the mean over
+            folds and heads), seconds (of the processor, in training), device,
+            embedding_fingerprint, fingerprint, by_head (accuracies), scores (over test examples),
+            groups, chance.
         """
         pairs = self._pair_seeds(wanted, seeds)
         tasks = self.classifications if tasks is None else tasks
@@ -743,9 +757,9 @@ class Bench:
         if model is None:
             return None
         classifier = self._choose_classifier(variant)
-        settings = self.profile.heads.model_dump(mode="json", exclude={"classifier"})
-        if classifier != "head":
-            settings = {"features": settings["features"]}
+        settings = None
+        if classifier == "head":
+            settings = self.profile.heads.model_dump(mode="json", exclude={"classifier"})
         inputs = {
             "model": model.inputs,
             "kind": model.kind,
@@ -816,7 +830,7 @@ class Bench:
 
     def _choose_classifier(self, variant: Variant) -> str:
         chosen = self.profile.heads.classifier
-        return "logistic regression" if variant.kind == "tfidf" else chosen
+        return "words" if variant.kind == "tfidf" else chosen
 
     def _name_groups(self, task: str, text_ids: Sequence[str], rows: np.ndarray) -> np.ndarray:
         """What the texts of examples share with others, in the shape of `rows`."""
@@ -833,8 +847,12 @@ class Bench:
         if variant.kind == "student":
             note = self.cache.find(self.student_product(variant, seed)) or {}
         row = {"model": variant.identity, **asdict(variant), "task": task, "metric": metric}
-        row |= {"split": split, "seed": seed, "value": value, "seconds": note.get("seconds")}
         row |= {
+            "readout": self.readout if metric == "accuracy" else "none",  # rankings are by cosine
+            "split": split,
+            "seed": seed,
+            "value": value,
+            "seconds": note.get("seconds"),
             "device": self.device,
             "fingerprint": "",
             "embedding_fingerprint": name,

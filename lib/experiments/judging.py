@@ -9,6 +9,13 @@ import numpy as np
 from lib.config.schema import HeadSettings
 from lib.data.task_files import Task, downsample
 
+# How students are read out: name -> what it changes in a profile's section `heads`. "thesis" is the
+# protocol as published; the other two need little training, or none.
+READOUTS: dict[str, dict[str, Any]] = {
+    "thesis": {},
+    "compare": {"classifier": "compare"},
+    "none": {"classifier": "similarity"},
+}
 HEAD_SEEDS = 1000  # heads of one model and seed: seeds 1000 * seed, 1000 * seed + 1, ...
 Part = tuple[np.ndarray, np.ndarray]  # the examples that a head trains on and is tested on
 
@@ -112,8 +119,9 @@ def judge_models(
     ----------
     models : sequence of (name, seed, features)
         features: (texts, dim), rows as in `examples.texts`.
-    classifier : {"head", "similarity", "logistic regression"}
-        The heads of all models are trained side by side; the others have no seed.
+    classifier : str
+        "head", or one of `lib.evaluation.classifiers.CLASSIFIERS`. The heads of all models are
+        trained side by side; the others have no seed.
 
     Returns
     -------
@@ -141,8 +149,7 @@ def judge_models(
             for result, job in zip(results, jobs, strict=True)
         ]
     else:
-        similar = classifier == "similarity"
-        predict = classifiers.by_similarity if similar else classifiers.logistic_regression
+        predict = classifiers.CLASSIFIERS[classifier]
         right = [predict(job) == examples.labels[job.test] for job in jobs]
     order = np.argsort(np.concatenate([test for _, test in examples.parts]))
     each, records = repeats * len(examples.parts), []

@@ -93,15 +93,16 @@ def test_three_seeds_are_enough_however_many_a_larger_size_has():
 
 @pytest.fixture
 def under_heads():
-    """Records of MSE, cosine, teacher and base under every setting of heads, and the settings.
+    """Records of contrastive, MSE, cosine, teacher and base under every setting of heads, and the
+    settings.
 
-    With published heads MSE is right where cosine is wrong, with all others the reverse.
+    With raw features MSE is right where cosine is wrong, with all others the reverse.
     """
     asked = []
 
     def run(bench, models, *, seeds):
         heads, rows = bench.profile.heads, []
-        asked.append((heads.features, heads.epochs, heads.learning_rate, heads.classifier))
+        asked.append((heads.features, heads.steps, heads.repeats, heads.classifier, len(models)))
         ahead = "MSE" if heads.features == "raw" and heads.classifier == "head" else "cosine"
         for model, task, seed in itertools.product(models, ("OC", "ARXIV"), (0, 1)):
             scores = np.tile([1, 1, 1, model == ahead], 25).astype(float)
@@ -110,7 +111,7 @@ def under_heads():
         columns = ["model", "task", "seed", "value", "chance", "scores", "groups"]
         return pd.DataFrame(rows, columns=columns)
 
-    profile = profiles.load("mini", overrides={"only": "cosine,MSE"})
+    profile = profiles.load("mini", overrides={"only": "cosine,MSE,contrastive"})
     halves = lambda bench, model, seed: 0.25 + seed  # noqa: E731
     bench = FakeBench(profile, run=run, halves_mrr=halves)
     return sensitivity.run_other_heads("fig4_3", bench), asked, bench
@@ -119,30 +120,26 @@ def under_heads():
 def test_a_column_for_every_setting_of_the_heads(under_heads):
     records, asked, bench = under_heads
     table = sensitivity.tabulate_heads(records, bench).set_index("model")
-    assert {*table.index} == {"cosine", "MSE", "Longformer", "SBERT"} and table.index[0] == "cosine"
+    assert {*table.index} == {"cosine", "MSE", "contrastive", "Longformer", "SBERT"}
     right, most = 1.0, (0.5 + 2 / 3) / 2
-    assert table.loc["MSE"].tolist() == pytest.approx([right, most, most, most, most, 0.75])
-    assert table.loc["cosine"].tolist() == pytest.approx([most, right, right, right, right, 0.75])
-    assert [*table] == [*HEADS, "no label"]
-    assert [epochs for _, epochs, *_ in asked[:4]] == [10, 10, 10, 20]
-    assert asked[4][3] == "similarity"
-
-
-def test_converged_heads_train_as_long_as_those_of_the_profile():
-    asked = []
-
-    def run(bench, models, *, seeds):
-        asked.append(bench.profile.heads.epochs)
-        return pd.DataFrame({"model": models})
-
-    profile = profiles.load("mini", overrides={"heads.epochs": 80})
-    sensitivity.run_other_heads("fig4_3", FakeBench(profile, run=run))
-    epochs = dict(zip(HEADS, asked, strict=True))
-    assert epochs["converged"] == 80 and epochs["published"] == epochs["standardised"] == 10
+    assert table.loc["MSE"].tolist() == pytest.approx([right, most, right, most, most, 0.75])
+    assert table.loc["cosine"].tolist() == pytest.approx([most, right, most, right, right, 0.75])
+    assert [*table] == [*HEADS, "no label"] and table.index[0] == "MSE"
+    assert asked == [
+        ("raw", None, 2, "head", 5),
+        ("standardized", None, 2, "head", 5),
+        ("raw", 3130, 1, "head", 4),
+        ("raw", None, 2, "compare", 5),
+        ("raw", None, 2, "similarity", 5),
+    ]
+    without = table.loc["contrastive"].isna()
+    assert without[sensitivity.CONTROL] and without.sum() == 1, "it is not among the controlled"
 
 
 def test_two_models_are_judged_under_every_setting_of_the_heads(under_heads):
     verdict = sensitivity.judge_heads(under_heads[0], "MSE", "cosine").set_index("heads")
-    assert verdict["verdict"].to_dict() == dict.fromkeys(HEADS, "reversed") | {"published": "holds"}
-    assert verdict.loc["published", "difference"] == pytest.approx(1 - (0.5 + 2 / 3) / 2)
-    assert sensitivity.judge_heads(under_heads[0], "MSE", "contrastive").empty
+    raw = {"thesis": "holds", sensitivity.CONTROL: "holds"}
+    assert verdict["verdict"].to_dict() == dict.fromkeys(HEADS, "reversed") | raw
+    assert verdict.loc["thesis", "difference"] == pytest.approx(1 - (0.5 + 2 / 3) / 2)
+    few = sensitivity.judge_heads(under_heads[0], "MSE", "contrastive")
+    assert sensitivity.CONTROL not in set(few["heads"]) and len(few) == len(HEADS) - 1

@@ -7,6 +7,7 @@ import pytest
 
 from lib.distillation import variants
 from lib.distillation.variants import Variant
+from lib.experiments.judging import READOUTS
 from lib.store.cache import list_stale
 
 CONTEXTUAL = "cosine;100d;S:768x100;C:-"
@@ -125,6 +126,22 @@ def test_heads_are_trained_again_for_other_heads_alone(make_bench):
     bench.run(["cosine"], seeds=[0])
     assert count_files(bench, "student") == trained
     assert len(count_files(bench, "record") - records) == 6
+
+
+def test_a_readout_trains_no_student_and_keeps_records_of_its_own(make_bench):
+    bench = make_bench()
+    trained, records = count_files(bench, "student"), count_files(bench, "record")
+    by_readout = {name: bench.with_readout(name).run(["cosine"], seeds=[0]) for name in READOUTS}
+    assert count_files(bench, "student") == trained
+    assert len(count_files(bench, "record") - records) == 2 * 6, "the thesis' are there already"
+    for name, frame in by_readout.items():
+        assert set(frame["readout"]) == {name} and len(frame) == 6
+    heads = bench.with_readout("compare").changed("heads", epochs=9)
+    assert heads.readout == heads.reading().readout == "compare" and bench.readout == "thesis"
+    assert heads.run(["cosine"], seeds=[0])["value"].tolist() == (
+        by_readout["compare"]["value"].tolist()
+    ), "it has no heads"
+    assert len(count_files(bench, "record") - records) == 2 * 6
 
 
 @pytest.fixture

@@ -140,8 +140,10 @@ def test_evidence_speaks_to_the_ledger(smoke):
     _, scores = smoke
     evidence = results.collect_evidence(scores)
     assert (
-        evidence.noise.df == 2 and np.isinf(evidence.runs[evidence.means.index == "teacher"]).all()
+        evidence.noise[""].df == 2
+        and np.isinf(evidence.runs[evidence.means.index == "teacher"]).all()
     )
+    assert evidence.processor == pytest.approx(results.PROCESSOR_SD**2 / evidence.runs)
     numbers = results.compare_with_promise(results.summarize(scores))
     ledger = claims.judge_claims({published.NEWS: evidence}, numbers=numbers)
     news = ledger[ledger["label"].str.startswith("news")].set_index("id")
@@ -173,7 +175,7 @@ def test_only_and_max_variants_choose_students():
 
 
 def test_twins_of_the_paper_are_what_its_noise_comes_from():
-    noise = claims.measure_rerun_noise(reruns=claims.TWINS)
+    noise = claims.measure_twin_noise()
     # In percent, means of both sides: 93.5 and 93.55, 93.45 and 93.4, 93.3 and 93.0.
     assert noise.df == 3 and 100 * noise.sd == pytest.approx(
         ((0.05**2 + 0.05**2 + 0.3**2) / 3 / 2) ** 0.5
