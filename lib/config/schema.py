@@ -353,6 +353,8 @@ class ProjectionGroup(Settings):
     dimension: Text  # the end of the teacher's short name
     student: Texts
     contextual: Texts
+    # A student projection and a contextual one: this student runs with several seeds.
+    reference: Annotated[tuple[Text, Text], Field(strict=False)] | None = None
 
 
 class WeightingGrid(Settings):

@@ -26,6 +26,9 @@ MM_MSE = "max-margin;MSE;γ=1.0"
 # The limit in the thesis' labels; a profile says how many tokens stand behind it.
 MASK_LABEL = "384"
 
+# Classes of models by how much the seed moves them.
+CONTEXTUAL_ALONE, OTHERS = "contextual alone", "others"
+
 # Models that no setting of an experiment changes.
 _FIXED = {
     "base": "Longformer",
@@ -101,6 +104,15 @@ class Variant:
         if self.contextual_loss != "soft_cca":
             label += f";{self.contextual_loss}"
         return label if self.pooling == "mean" else f"{label};[CLS]"
+
+    @property
+    def seed_class(self) -> str:
+        """Models of one class vary about equally by their seed, and their noise is pooled.
+
+        Students of Paragraph Vector alone vary two to three times as much as all others.
+        """
+        alone = self.kind == "student" and self.structural is None
+        return CONTEXTUAL_ALONE if alone else OTHERS
 
     @property
     def uncut(self) -> "Variant":
