@@ -34,6 +34,7 @@ _FIXED = {
     "base": "Longformer",
     "sbert": "SBERT",
     "tfidf": "TF-IDF",
+    "lsa": "LSA",
     "sbert_chunks": "SBERT, mean of chunks",
 }
 _CUT = ";cut"  # ends the label of a model whose test texts are cut
@@ -60,8 +61,8 @@ class Variant:
     Parameters
     ----------
     kind : "base" (the student before training), "sbert", "paragraph_vector", "student", or a
-        baseline that the thesis does not have: "tfidf", "sbert_chunks" (mean of SBERT over the
-        pieces of a text)
+        baseline that the thesis does not have: "tfidf", "lsa" (TF-IDF reduced by what Paragraph
+        Vectors read), "sbert_chunks" (mean of SBERT over the pieces of a text)
     structural : the structural loss, in the labels of Figure 4.3
     contextual : the label of the contextual teacher, or of the Paragraph Vector that this is
     student_projection, contextual_projection : labels of Section 4.5.2, unscaled
