@@ -13,6 +13,7 @@ from lib.statistics.intervals import from_examples, task_scores
 
 TEACHER, REFERENCE, TARGET = "DBOW;1024d", "LSA", "SBERT"
 DRAWS = 10_000
+FARTHEST = 6  # decades of words; what takes more counts as never
 
 
 def run_words(bench: Bench) -> pd.DataFrame:
@@ -51,7 +52,7 @@ def extrapolate_words(records: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         A row for each readout: gain (b, what ten times the words add), gain_low, gain_high, missing
         (SBERT's score less the line's at the whole corpus), times, low and high (1 if the line is
-        there already, infinity where it does not rise), words (of the corpus).
+        there already, infinity above a million), words (of the corpus).
     """
     rows = []
     for readout, part in records.groupby("readout", sort=False):
@@ -67,8 +68,7 @@ def extrapolate_words(records: pd.DataFrame) -> pd.DataFrame:
         missing = scores[target].to_numpy() - (start + gain * x[-1])
         decades = np.where(missing > 0, np.inf, 0.0)  # what to add to log10(words)
         np.divide(missing, gain, out=decades, where=(missing > 0) & (gain > 0))
-        with np.errstate(over="ignore"):
-            times = 10**decades
+        times = 10.0 ** np.where(decades <= FARTHEST, decades, np.inf)
         ends = [0.025, 0.975]
         row = {"readout": readout, "gain": gain[0], "missing": missing[0], "times": times[0]}
         row |= dict(zip(("gain_low", "gain_high"), np.quantile(gain[1:], ends), strict=True))
