@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from lib import figures
 from lib.config.profiles import grid, matches
-from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, OTHERS, Variant, parse
+from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, Variant, parse
 from lib.experiments.bench import Bench
 from lib.experiments.judging import READOUTS
 from lib.figures.boxplots import UNTRAINED
@@ -126,10 +126,10 @@ def measure_noise(records: pd.DataFrame, label: str, bench: Bench) -> SeedNoise:
     The references are those of the class of which the figure shows most models.
     """
     best = best_means(select_records(records, label, bench))
-    shown = [parse(model) for model in list_models(label, bench).values()]
-    classes = Counter(model.seed_class for model in shown if model.kind not in ("base", "sbert"))
-    (most, _), *_ = classes.most_common() or [(OTHERS, 0)]
-    references = [model for model in list_references(label) if parse(model).seed_class == most]
+    shown = Counter(parse(model).seed_class for model in list_models(label, bench).values())
+    references = {model: shown[parse(model).seed_class] for model in list_references(label)}
+    most = max(references.values())
+    references = [model for model, count in references.items() if count == most]
     references = records[records["model"].isin(references)]
     return seed_noise(normalized_runs(references, best=best))
 

@@ -26,8 +26,8 @@ MM_MSE = "max-margin;MSE;γ=1.0"
 # The limit in the thesis' labels; a profile says how many tokens stand behind it.
 MASK_LABEL = "384"
 
-# Classes of models by how much the seed moves them.
-CONTEXTUAL_ALONE, OTHERS = "contextual alone", "others"
+# Classes of students that are about equally noisy: with a structural teacher, and without one.
+STUDENT_CLASSES = ("student", "student of context alone")
 
 # Models that no setting of an experiment changes.
 _FIXED = {
@@ -112,8 +112,7 @@ class Variant:
 
         Students of Paragraph Vector alone vary two to three times as much as all others.
         """
-        alone = self.kind == "student" and self.structural is None
-        return CONTEXTUAL_ALONE if alone else OTHERS
+        return self.kind if self.kind != "student" else STUDENT_CLASSES[self.structural is None]
 
     @property
     def uncut(self) -> "Variant":

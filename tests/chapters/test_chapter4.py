@@ -11,10 +11,10 @@ from lib import published
 from lib.chapters import chapter4
 from lib.config import paths, profiles
 from lib.distillation.variants import (
-    CONTEXTUAL_ALONE,
     CONTEXTUAL_TEACHERS,
     MM_MSE,
     NO_WEIGHTING,
+    STUDENT_CLASSES,
     parse,
 )
 from lib.ledger import claims, testability
@@ -132,7 +132,7 @@ def test_each_teacher_has_a_contextual_reference_with_several_seeds():
     alone = [
         model
         for model in chapter4.list_references("fig4_7")
-        if parse(model).seed_class == CONTEXTUAL_ALONE
+        if parse(model).seed_class == STUDENT_CLASSES[1]
     ]
     teachers = {variant.contextual for variant in map(parse, alone)}
     assert teachers == {*CONTEXTUAL_TEACHERS.values()} and len(alone) == 3

@@ -39,7 +39,7 @@ def test_an_identity_is_the_label_of_its_variant():
 @pytest.mark.parametrize("label", EVERY_KIND)
 def test_students_of_the_contextual_loss_alone_are_a_class_of_their_own(label):
     alone = label.startswith("only-contextual")
-    assert (parse(label).seed_class == variants.CONTEXTUAL_ALONE) is alone
+    assert (parse(label).seed_class == variants.STUDENT_CLASSES[1]) is alone
 
 
 def test_a_weighted_student_is_taken_apart():
