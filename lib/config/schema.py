@@ -407,6 +407,7 @@ class BeyondGrid(Settings):
     students: dict[Text, Text]
     times: Listed[Count]
     words: WordsGrid
+    robust: dict[Text, dict[Text, Any]]
 
 
 # Section 4.5.2, Tables 4.6 to 4.8
