@@ -105,20 +105,11 @@ def tabulate_words(records: pd.DataFrame) -> pd.DataFrame:
     table = table.rename(columns=names).rename_axis(columns=None)
     table["sbert"] = table.groupby("readout")["sbert"].transform("max")
     table.insert(0, "corpus", table.pop("documents").map("{:,} documents".format))
-    ends = []
-    for row in extrapolate_words(records).itertuples():
-        level = table.loc[table["readout"] == row.readout, "sbert"].max()
-        ends.append(
-            {
-                "corpus": "SBERT's level, extrapolated",
-                "readout": row.readout,
-                "words": row.words * row.times,
-                "low": row.words * row.low,
-                "high": row.words * row.high,
-                "paragraph_vector": level,
-                "sbert": level,
-            }
-        )
-    frames = [table, pd.DataFrame(ends), pd.DataFrame(grid("beyond")["words"]["elsewhere"])]
+    levels = table.groupby("readout")["sbert"].max()
+    reach = extrapolate_words(records).set_index("readout")
+    ends = reach[["times", "low", "high"]].mul(reach["words"], axis=0)
+    ends = ends.map(lambda value: float(f"{value:.2g}")).rename(columns={"times": "words"})
+    ends = ends.assign(corpus="SBERT's level, extrapolated", paragraph_vector=levels, sbert=levels)
+    frames = [table, ends.reset_index(), pd.DataFrame(grid("beyond")["words"]["elsewhere"])]
     order = ["corpus", "readout", "words", "low", "high", "paragraph_vector", "lsa", "sbert"]
     return pd.concat(frames, ignore_index=True)[order]
