@@ -113,6 +113,15 @@ def percent(share: float, digits: int = 0) -> str:
     return MISSING if pd.isna(share) else f"{100 * share:.{digits}f}%"
 
 
+def multiple(value: float) -> str:
+    """A factor to two digits: `1.5 times`, `2,300 times`, `more than a million times`."""
+    if pd.isna(value):
+        return MISSING
+    if value > 1e6:
+        return "more than a million times"
+    return f"{float(f'{value:.2g}'):,.{0 if value >= 9.95 else 1}f} times"
+
+
 def count(number: int, noun: str = "") -> str:
     """`one finding`, `twelve findings`, `13 findings`; without a noun the number alone."""
     word = _SMALL[number] if number < len(_SMALL) else f"{number:,}"

@@ -53,6 +53,20 @@ def test_a_comparison_has_a_clause_for_every_verdict(judged, text):
     assert words.comparison("cosine", "MSE", judged) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.0, "1.0 times"),
+        (9.96, "10 times"),
+        (2345.6, "2,300 times"),
+        (float("inf"), "more than a million times"),
+        (float("nan"), words.MISSING),
+    ],
+)
+def test_a_factor_has_two_digits(value, text):
+    assert words.multiple(value) == text
+
+
 @pytest.mark.parametrize("verdict", ["not run", "holds"])
 def test_what_was_not_measured_is_left_out(verdict):
     unknown = row(verdict, np.nan, np.nan, np.nan)

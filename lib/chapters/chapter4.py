@@ -1,5 +1,6 @@
 """The records behind a boxplot figure of Chapter 4, and how far the seed alone moves its models."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
@@ -23,14 +24,16 @@ COMPARED_CLOSELY = ("fig4_3", "fig4_12")
 def list_references(label: str = "") -> tuple[str, ...]:
     """The models that measure the seed noise of a figure; without a label, of all figures.
 
-    These are students; in Figure 4.5, the Paragraph Vectors that teach.
+    These are students; in Figure 4.5, the Paragraph Vectors that teach. Figure 4.7 has references
+    of its own, because students of Paragraph Vector alone are a `Variant.seed_class` of their own.
     """
     if label == "fig4_5":
         return tuple(CONTEXTUAL_TEACHERS)
     structural = tuple(grid("structural")["reference"])
     if label in ("fig4_2", "fig4_3"):
         return structural
-    return (*structural, *NO_WEIGHTING.values())
+    own = figure_models.list_references([label] if label else figure_models.PROJECTIONS)
+    return (*structural, *NO_WEIGHTING.values(), *own)
 
 
 def list_models(label: str, bench: Bench) -> dict[str, str]:
@@ -118,9 +121,16 @@ def select_records(records: pd.DataFrame, label: str, bench: Bench) -> pd.DataFr
 
 
 def measure_noise(records: pd.DataFrame, label: str, bench: Bench) -> SeedNoise:
-    """How far the seed moves a reference's mean accuracy, normalised as in the figure."""
+    """How far the seed moves a reference's mean accuracy, normalised as in the figure.
+
+    The references are those of the class of which the figure shows most models.
+    """
     best = best_means(select_records(records, label, bench))
-    references = records[records["model"].isin(list_references(label))]
+    shown = Counter(parse(model).seed_class for model in list_models(label, bench).values())
+    references = {model: shown[parse(model).seed_class] for model in list_references(label)}
+    most = max(references.values())
+    references = [model for model, count in references.items() if count == most]
+    references = records[records["model"].isin(references)]
     return seed_noise(normalized_runs(references, best=best))
 
 

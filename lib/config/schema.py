@@ -353,6 +353,8 @@ class ProjectionGroup(Settings):
     dimension: Text  # the end of the teacher's short name
     student: Texts
     contextual: Texts
+    # A student projection and a contextual one: this student runs with several seeds.
+    reference: Annotated[tuple[Text, Text], Field(strict=False)] | None = None
 
 
 class WeightingGrid(Settings):
@@ -374,6 +376,24 @@ class ParagraphVectorGrid(Settings):
     ]  # the three best of each; every pair of them is a compound
 
 
+class WordsElsewhere(Settings):
+    """What a Paragraph Vector and SBERT scored where it had read other numbers of words."""
+
+    corpus: Text
+    words: Positive
+    paragraph_vector: Share
+    sbert: Share
+    readout: Text
+
+
+class WordsGrid(Settings):
+    """How a contextual teacher grows with the words that it reads."""
+
+    shares: Filled[Annotated[float, Field(gt=0, le=1)]]
+    readouts: Filled[Text]
+    elsewhere: Listed[WordsElsewhere]
+
+
 class BeyondGrid(Settings):
     """What is compared beyond Chapter 4's grids, models by name and identity."""
 
@@ -386,6 +406,8 @@ class BeyondGrid(Settings):
     controlled: Filled[Text]
     students: dict[Text, Text]
     times: Listed[Count]
+    words: WordsGrid
+    robust: dict[Text, dict[Text, Any]]
 
 
 # Section 4.5.2, Tables 4.6 to 4.8

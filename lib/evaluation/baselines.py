@@ -1,9 +1,13 @@
-"""Baselines to try before training anything: TF-IDF, and SBERT over the pieces of a long text."""
+"""Baselines to try before training anything: words alone, and SBERT over pieces of a long text."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
+
+if TYPE_CHECKING:
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
 
 def tfidf(corpus: Sequence[str], texts: Sequence[str]) -> sparse.csr_array:
@@ -18,11 +22,35 @@ def tfidf(corpus: Sequence[str], texts: Sequence[str]) -> sparse.csr_array:
     -------
     (texts, words) float32; rows have norm 1, or 0 for a text without any of the words
     """
+    return sparse.csr_array(_make_vectorizer().fit(corpus).transform(texts))
+
+
+def fit_lsa(corpus: Sequence[str], dim: int) -> Callable[[Sequence[str]], np.ndarray]:
+    """Latent semantic analysis: TF-IDF, reduced to its largest singular directions in a corpus.
+
+    Parameters
+    ----------
+    corpus : texts that give vocabulary, document frequencies and directions
+    dim : number of directions; fewer if the corpus has fewer texts or words
+
+    Returns
+    -------
+    What embeds texts, float32 (texts, dim).
+
+    Source: Deerwester et al., "Indexing by latent semantic analysis", 1990.
+    """
+    from sklearn.decomposition import TruncatedSVD
+
+    vectorizer = _make_vectorizer()
+    words = vectorizer.fit_transform(corpus)
+    svd = TruncatedSVD(min(dim, *words.shape), random_state=0).fit(words)
+    return lambda texts: svd.transform(vectorizer.transform(texts)).astype(np.float32)
+
+
+def _make_vectorizer() -> "TfidfVectorizer":
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    vectorizer = TfidfVectorizer(stop_words="english", sublinear_tf=True, dtype=np.float32)
-    vectorizer.fit(corpus)
-    return sparse.csr_array(vectorizer.transform(texts))
+    return TfidfVectorizer(stop_words="english", sublinear_tf=True, dtype=np.float32)
 
 
 def mean_of_chunks(teacher, texts: Sequence[str]) -> np.ndarray:

@@ -37,6 +37,8 @@ from lib.store.cache import Cache, Code, NotComputed, Product, Rows, hash_conten
 from lib.store.files import fingerprint
 
 HELD_OUT = 300  # documents, at most, whose halves a person's student is judged by
+LSA_WIDTH = 1024  # as the largest Paragraph Vectors, scaled as they are
+OF_WORDS = ("tfidf", "lsa")  # kinds of models that are fitted in a moment and not kept
 MODELS_PER_JOB = 8  # whose heads one job trains: amortises the loop, and occupies all processes
 Seeds = Sequence[int] | Mapping[str, Sequence[int]]  # of every model, or by identity
 Pair = tuple[Variant, int]  # a model and its seed
@@ -472,10 +474,15 @@ class Bench:
 
     def _embed_texts(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
         """(texts, dim) vectors of a model that is there."""
-        if variant.kind == "tfidf":
+        if variant.kind in OF_WORDS:
             from lib.evaluation import baselines
 
-            return baselines.tfidf(self.texts("train"), texts)
+            if variant.kind == "tfidf":
+                return baselines.tfidf(self.texts("train"), texts)
+            read = self.first_texts(self.profile.contextual_teacher.documents)
+            dim = max(1, round(LSA_WIDTH * self.profile.width))
+            name = ["lsa", hash_content(read.names), dim]
+            return self.remember(name, lambda: baselines.fit_lsa(read, dim))(texts)
         return self._read_rows(variant, seed, texts)[:]
 
     def _read_rows(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
@@ -514,7 +521,7 @@ class Bench:
         What students share comes first, then everything in one queue: training a student and
         embedding with it is one job.
         """
-        pairs = [pair for pair in dict.fromkeys(pairs) if pair[0].kind != "tfidf"]
+        pairs = [pair for pair in dict.fromkeys(pairs) if pair[0].kind not in OF_WORDS]
         texts = self._list_texts(split, tasks)
         self._prepare([variant for variant, _ in pairs], texts)
         jobs: list[Job] = []
@@ -776,7 +783,12 @@ class Bench:
         """The product whose rows are a model's vectors of any text; None if it is missing."""
         if variant.kind == "tfidf":
             inputs = {"fitted": hash_content(self.texts("train").names)}
-            return Product("tfidf", inputs, (products.TFIDF_CODE,), ("scikit-learn",))
+            return Product("tfidf", inputs, (products.WORDS_CODE,), ("scikit-learn",))
+        if variant.kind == "lsa":
+            read = self.first_texts(self.profile.contextual_teacher.documents)
+            dim = max(1, round(LSA_WIDTH * self.profile.width))
+            inputs = {"fitted": hash_content(read.names), "dim": dim}
+            return Product("lsa", inputs, (products.WORDS_CODE,), ("scikit-learn",))
         if variant.kind == "paragraph_vector":
             parts = [
                 self._paragraph_vector_product(part, seed)
@@ -824,9 +836,9 @@ class Bench:
         self._run_jobs(jobs, "classification heads")
 
     def _read_features(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
-        """Rows that are read where they are needed; TF-IDF's are made at once."""
-        sparse = variant.kind == "tfidf"
-        return (self._embed_texts if sparse else self._read_rows)(variant, seed, texts)
+        """Rows that are read where they are needed; those of words are made at once."""
+        at_once = variant.kind in OF_WORDS
+        return (self._embed_texts if at_once else self._read_rows)(variant, seed, texts)
 
     def _choose_classifier(self, variant: Variant) -> str:
         chosen = self.profile.heads.classifier

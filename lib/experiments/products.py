@@ -31,7 +31,7 @@ ENCODER_CODE = find_code(_ROWS, stop=(_TEACHERS, _BASELINES, _CLS))
 CLS_CODE = find_code(_ROWS, stop=(_TEACHERS, _BASELINES))
 TEACHER_CODE = find_code(_ROWS, stop=(_STUDENT, _BASELINES))
 CHUNKS_CODE = find_code(_ROWS, stop=(_STUDENT,))
-TFIDF_CODE = find_code(_BASELINES)
+WORDS_CODE = find_code(_BASELINES)
 PARAGRAPH_VECTOR_CODE = find_code("lib.teachers.paragraph_vector")
 JUDGING_CODE = find_code("lib.experiments.judging")
 

@@ -26,6 +26,7 @@ Check = Literal[
     "texts_above_limit",
     "structural_teacher_above_chance",
     "contextual_teacher_above_chance",
+    "contextual_teacher_has_read",
     "treatment_given",
     "students_differ",
     "not_collapsed",

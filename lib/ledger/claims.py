@@ -21,7 +21,7 @@ import pandas as pd
 from lib import published as theirs
 from lib.chapters import chapter4, final_students
 from lib.config import profiles
-from lib.distillation.variants import parse
+from lib.distillation.variants import STUDENT_CLASSES, parse
 from lib.experiments.bench import Bench
 from lib.experiments.judging import READOUTS
 from lib.ledger import testability
@@ -56,8 +56,6 @@ Numbers = Mapping[str, float]  # ours, by name
 # Prefix of columns -> readout. The first question has none.
 QUESTIONS = {"": "thesis", "compare_": "compare", "none_": "none"}
 SURVIVAL = tuple(QUESTIONS)[1:]
-# Classes of students that are about equally noisy: with a structural teacher, and without one.
-STUDENTS = ("student", "student of context alone")
 _NUMBERS = ("effect", "low", "high", "p", "p_equivalent", "q")
 _JUDGED = (*_NUMBERS, "verdict", "holding", "decided_by", "arithmetic")
 _COLUMNS = [
@@ -337,7 +335,7 @@ def _find_students(claim: Claim, models: Sequence[str]) -> dict[str, str]:
     places = {}
     for sides in claim.opponents(models):
         students = [
-            [_name_class(claim.source, name) in STUDENTS for name in side] for side in sides
+            [_name_class(claim.source, name) in STUDENT_CLASSES for name in side] for side in sides
         ]
         taught, others = sorted(
             zip(students, sides, strict=True), key=lambda pair: not all(pair[0])
@@ -382,10 +380,7 @@ def _name_class(source: str, model: str) -> str:
     else:
         name = _split_round(source, model)[0]
         identity = final_students.load_models().get(name, name)
-    variant = parse(identity)
-    if variant.kind == "student":
-        return STUDENTS[0] if variant.structural else STUDENTS[1]
-    return variant.kind
+    return parse(identity).seed_class
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from lib.chapters import chapter4, data_statistics, final_students
+from lib.chapters import chapter4, data_statistics, final_students, words_read
 from lib.chapters.contextual import COLLAPSED, mean_cosine
 from lib.chapters.teacher_distances import cosines
 from lib.distillation.held_out_cca import chance_cca
@@ -28,8 +28,12 @@ CONFIDENCE = 0.99  # of the control's interval, because sixteen pairs were its s
 UPDATES = 50  # of the final students, at least
 ABOVE_LIMIT = 0.71  # the published share of documents above the structural teacher's limit
 LENGTHS = 0.05  # distance from that share
+# Times the words of the corpus that a Paragraph Vector may need for SBERT's level. The curve spans
+# eightfold words; a line through four points says little beyond as much again.
+WORDS = 10
 FINAL = "fig5_3"  # the figure of the final students
 READOUT = "compare"  # asks whether there is something to read
+HAS_READ = "contextual_teacher_has_read"
 _ENCODERS = ("SBERT", "Longformer", *CONTEXTUAL_TEACHERS)
 
 
@@ -82,6 +86,8 @@ def run_checks(
     rows += [*_check_encoders(_find_encoders(scores, READOUT)), *_check_final_scores(scores)]
     if informing:
         rows += _inform_on_heads(_find_encoders(scores, "thesis"))
+    if any(HAS_READ in claim.needed for claim in claims if claim.source in scores):
+        rows.append(_check_words(bench))
     for label in (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12", FINAL):
         if label in scores:
             rows += _check_students(label, bench, claims)
@@ -142,6 +148,25 @@ def _find_encoders(scores: Mapping[str, pd.DataFrame], readout: str) -> pd.DataF
 
 def _select_readout(frame: pd.DataFrame, readout: str) -> pd.DataFrame:
     return frame[frame["readout"] == readout]
+
+
+def _check_words(bench: Bench) -> Check:
+    """Whether a Paragraph Vector has read enough to be ranked against encoders.
+
+    An encoder brings words that it read before. If the Paragraph Vector lacks SBERT's level only
+    because the corpus is short, its rank speaks of the corpus. The readout decides that needs the
+    fewest words.
+    """
+    reach = words_read.extrapolate_words(words_read.run_words(bench))
+    row = reach.loc[reach["times"].idxmin()]
+    return Check(
+        HAS_READ,
+        "",
+        f"times the corpus' words at which Paragraph Vector reaches SBERT, by {row['readout']}",
+        *row[["times", "low", "high"]],
+        needed=f"at most {WORDS}",
+        passed=bool(row["times"] <= WORDS),
+    )
 
 
 def _check_encoders(frame: pd.DataFrame) -> Iterator[Check]:

@@ -10,7 +10,13 @@ import pytest
 from lib import published
 from lib.chapters import chapter4
 from lib.config import paths, profiles
-from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
+from lib.distillation.variants import (
+    CONTEXTUAL_TEACHERS,
+    MM_MSE,
+    NO_WEIGHTING,
+    STUDENT_CLASSES,
+    parse,
+)
 from lib.ledger import claims, testability
 from lib.published import figure_models
 from tests.fake_bench import FakeBench
@@ -119,6 +125,33 @@ def test_band_is_the_seeds_spread_of_the_references_alone():
     best = published.load("fig4_3").groupby("task")["accuracy"].max()
     assert noise.sd == pytest.approx((0.01 / best).mean(), rel=1e-9)
     assert noise.df == 4 and noise.band == pytest.approx(2 * noise.sd)
+
+
+def test_each_teacher_has_a_contextual_reference_with_several_seeds():
+    bench = FakeBench("mini")
+    alone = [
+        model
+        for model in chapter4.list_references("fig4_7")
+        if parse(model).seed_class == STUDENT_CLASSES[1]
+    ]
+    teachers = {variant.contextual for variant in map(parse, alone)}
+    assert teachers == {*CONTEXTUAL_TEACHERS.values()} and len(alone) == 3
+    assert {*alone} <= {*chapter4.list_models("fig4_7", bench).values()}
+    seeds = chapter4.assign_seeds(bench)
+    assert all(seeds[model] == [0, 1, 2] for model in alone)
+    assert not {*alone} & {*chapter4.list_references("fig4_8")}
+
+
+def test_the_band_of_figure_4_7_is_that_of_students_of_the_contextual_loss_alone():
+    """Other references are of another class, and their seeds move five times as much."""
+    references = chapter4.list_references("fig4_7")
+    records = as_records("fig4_7", references=references)
+    others = records["model"].isin([model for model in references if parse(model).structural])
+    records.loc[others & (records["seed"] == 1), "value"] += 0.04
+    records.loc[others & (records["seed"] == 2), "value"] -= 0.04
+    noise = chapter4.measure_noise(records, "fig4_7", FakeBench("mini"))
+    best = published.load("fig4_7").groupby("task")["accuracy"].max()
+    assert noise.df == 6 and noise.sd == pytest.approx((0.01 / best).mean(), rel=1e-9)
 
 
 def without_checks(monkeypatch):

@@ -226,3 +226,16 @@ def test_reading_finds_everything_and_computes_nothing(make_bench):
     assert len(frame) == 18
     with pytest.raises(LookupError, match="missing"):
         bench.run(["contrastive"], seeds=[0])
+
+
+def test_lsa_knows_what_paragraph_vectors_read(make_bench):
+    """As many dimensions as it read documents, and as the profile's width allows: 0.05 x 1024."""
+    texts = ["one text of a task"]
+    for documents, dim in ((20, 20), (None, 51)):
+        bench = make_bench(contextual_teacher__documents=documents)
+        assert bench._embed_texts(variants.parse("LSA"), 0, texts).shape == (1, dim)
+    few, all_ = (
+        make_bench(contextual_teacher__documents=documents).run(["LSA"], seeds=[0], tasks=["OC"])
+        for documents in (20, None)
+    )
+    assert few["embedding_fingerprint"][0] != all_["embedding_fingerprint"][0]
