@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from lib.chapters import chapter4, data_statistics, final_students
+from lib.chapters import chapter4, data_statistics, final_students, sensitivity
 from lib.chapters.contextual import COLLAPSED, mean_cosine
 from lib.chapters.teacher_distances import cosines
 from lib.distillation.held_out_cca import chance_cca
@@ -29,6 +29,9 @@ SHARE = 0.1
 HEADS = 10
 CONFIDENCE = 0.99  # of the control's interval, because sixteen pairs were its second look
 UPDATES = 50  # of the final students, at least
+# A language model guesses held-out words with less than this share of the loss of guessing by
+# frequency, finds different texts alike, and is unlike the teacher.
+GUESSED, ALIKE, NEAR = 0.85, 0.8, 0.3
 ABOVE_LIMIT = 0.71  # the published share of documents above the structural teacher's limit
 LENGTHS = 0.05  # distance from that share
 FINAL = "fig5_3"  # the figure of the final students
@@ -79,12 +82,14 @@ def run_checks(
         Add rows for which all texts of all tasks are read.
     """
     drawn = {label: frame for label, frame in scores.items() if label.startswith("fig4_")}
-    rows = [*_check_lengths(bench, informing), *_check_updates(bench)]
+    rows = [*_check_lengths(bench, informing), *_check_updates(bench), *_check_base(bench)]
     if judged := [frame for frame in drawn.values() if "SBERT" in {*frame["model"]}]:
         rows += _check_encoders(
             max(judged, key=lambda frame: len({*_ENCODERS} & {*frame["model"]}))
         )
     rows += _check_final_scores(scores)
+    if "fig4_3" in drawn:
+        rows += _check_training(bench)
     if "fig4_2" in drawn:
         models = drawn["fig4_2"]["model"].unique()
         rows += _check_heads({model: [model] for model in models}, "", bench)
@@ -128,13 +133,56 @@ def _check_lengths(bench: Bench, informing: bool) -> Iterator[Check]:
 
 def _check_updates(bench: Bench) -> Iterator[Check]:
     trained = bench.profile.training, final_students.prepare_bench(bench).profile.training
-    first, final = (
-        section.documents // (section.batch_size * section.accumulation) for section in trained
-    )
+    first, final = (section.updates for section in trained)
     yield Check("updates", "", "updates of a student of Chapter 4", first)
     needed = max(UPDATES, first + 1)
     what = "updates of a final student"
     yield Check("updates", "", what, final, needed=f"{needed}", passed=final >= needed)
+
+
+def _check_base(bench: Bench) -> Iterator[Check]:
+    """Whether the base is a language model, and how unlike the teacher it is.
+
+    A raw language model finds all texts alike: its embeddings have a mean cosine of some .9.
+    """
+    base = bench.embeddings("Longformer", bench.profile.seeds[0], split=None)["validation"]
+    teacher = bench.structural("validation")["embeddings"][:]
+    note = bench.language_model()
+    if note:
+        share = note["held_out"] / note["unigram"]
+        what = "held-out loss of masked words, share of that by frequency alone"
+        needed, passed = f"below {GUESSED}", share < GUESSED
+        yield Check("base_is_language_model", "", what, share, needed=needed, passed=passed)
+    limits: dict[str, tuple[float, str, bool]] = {}
+    alike, near = mean_cosine(base), float(cosines(base, teacher).mean())
+    limits["cosine of different texts, by the base"] = alike, f"above {ALIKE}", alike > ALIKE
+    limits["cosine of the base to its teacher"] = near, f"below {NEAR}", near < NEAR
+    for what, (value, needed, passed) in limits.items():
+        if note:
+            yield Check("base_is_language_model", "", what, value, needed=needed, passed=passed)
+        else:
+            yield Check("base_is_language_model", "", what, value)
+
+
+def _check_training(bench: Bench) -> Iterator[Check]:
+    """Whether students have left the base, and whether longer training would change them.
+
+    Both are asked without a head, because a head may learn more than a student did.
+    """
+    records = sensitivity.run_lengths(bench)
+    judged = sensitivity.judge_lengths(records, sensitivity.NO_HEAD)
+    base = judged[judged["right"].eq("base ×0") & judged["left"].str.endswith(" ×1")]
+    for row in base.itertuples():
+        what, interval = f"{row.left[:-3]} minus base, no head", (row.difference, row.low, row.high)
+        passed = row.low > 0
+        yield Check("base_below_students", "", what, *interval, needed="low above 0", passed=passed)
+    doubled = judged[judged["left"].str.endswith(" ×2") & judged["right"].str.endswith(" ×1")]
+    if len(doubled):
+        row = doubled.loc[doubled["difference"].abs().idxmax()]
+        what = f"what twice the updates change, no head, most of all: {row['left'][:-3]}"
+        interval, needed = (row["difference"], row["low"], row["high"]), f"value within ±{MARGIN}"
+        passed = abs(row["difference"]) <= MARGIN
+        yield Check("students_converged", "", what, *interval, needed=needed, passed=passed)
 
 
 def _check_encoders(frame: pd.DataFrame) -> Iterator[Check]:
