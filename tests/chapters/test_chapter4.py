@@ -122,7 +122,8 @@ def test_band_is_the_seeds_spread_of_the_references_alone():
 
 
 def without_checks(monkeypatch):
-    for name in ("_check_lengths", "_check_updates", "_check_encoders", "_check_heads"):
+    names = ("_check_lengths", "_check_updates", "_check_base", "_check_encoders")
+    for name in (*names, "_check_heads"):
         monkeypatch.setattr(testability, name, lambda *_: [])
 
 
