@@ -80,7 +80,8 @@ def try_lengths(profile, lengths):
 def try_seconds(profile, precisions):
     """What a student costs a core: its training, and the texts of Chapter 4."""
     for precision in precisions:
-        bench = Bench.load(profile, overrides={"training.precision": precision})
+        changes = {"training.precision": precision, "student.language_model": None}
+        bench = Bench.load(profile, overrides=changes)
         bench.embed([(variants.parse("cosine"), 0)], split="validation")
         note = bench.cache.find(bench.student_product(variants.parse("cosine"), 0))
         rows = bench._find_encoder(variants.parse("cosine"), 0).table
