@@ -172,7 +172,7 @@ def _make_student(
     from lib.experiments import models, products, students
 
     product = bench.student_product(variant, seed)
-    total = sum(len(ids) for ids in lesson.documents.token_ids)
+    total = lesson.training.passes * sum(len(ids) for ids in lesson.documents.token_ids)
     options = {"unit": "token", "unit_scale": True, "disable": not IS_MAIN, "mininterval": 1}
     with tqdm(desc="training", total=total, **options) as bar:
 

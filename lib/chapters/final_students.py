@@ -36,19 +36,23 @@ def prepare_bench(bench: Bench) -> Bench:
     Raises `ValueError` if the documents do not fill one update.
     """
     final = bench.profile.final
-    updates = final.documents // (bench.profile.training.batch_size * final.accumulation)
+    longer = bench.changed(
+        "training",
+        documents=final.documents,
+        passes=final.passes,
+        learning_rate=final.learning_rate,
+        accumulation=final.accumulation,
+    )
+    updates = longer.profile.training.updates
     if updates == 0:
         raise ValueError(
             f"final.documents={final.documents} are fewer than one update of final.accumulation "
             "batches"
         )
-    return bench.changed(
-        "training",
-        documents=final.documents,
-        learning_rate=final.learning_rate,
-        accumulation=final.accumulation,
-        warmup_share=min(final.warmup_updates / updates, 0.5),
-    ).changed("contextual_teacher", seed=final.contextual_seed)
+    warmup_share = min(final.warmup_updates / updates, 0.5)
+    return longer.changed("training", warmup_share=warmup_share).changed(
+        "contextual_teacher", seed=final.contextual_seed
+    )
 
 
 def run_classifications(bench: Bench) -> pd.DataFrame:

@@ -5,7 +5,7 @@ import difflib
 import fnmatch
 import reprlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
@@ -193,8 +193,9 @@ def names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
     """Every dotted key of a model."""
     for name, field in model.model_fields.items():
         yield prefix + name
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from names(field.annotation, f"{prefix}{name}.")
+        for kind in (field.annotation, *get_args(field.annotation)):  # a section, or one or None
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from names(kind, f"{prefix}{name}.")
 
 
 def validated(model: type[BaseModel], values: Any, where: str) -> Any:

@@ -164,6 +164,17 @@ class ContextualTeacherSettings(Settings):
     dbow_words: bool
 
 
+class LanguageModelSettings(Settings):
+    """How the student's layers learn to guess masked words before any distillation."""
+
+    epochs: Count
+    batch_size: Count
+    learning_rate: Positive
+    warmup_share: Share
+    masked_share: Annotated[float, Field(gt=0, lt=1)]
+    seed: Seed
+
+
 class StudentSettings(Settings):
     """The student's architecture and where its weights start."""
 
@@ -173,12 +184,14 @@ class StudentSettings(Settings):
     layers: Filled[Annotated[int, Field(ge=0)]] | None
     window: Annotated[int, Field(ge=2, multiple_of=2)]  # tokens, half of them on each side
     max_positions: Count
+    language_model: LanguageModelSettings | None
 
 
 class TrainingSettings(Settings):
     """How every student of Chapter 4 is trained."""
 
     documents: Annotated[int, Field(ge=2)]
+    passes: Count
     batch_size: Annotated[int, Field(ge=2)]
     cca_batch_size: Annotated[int, Field(ge=2)]
     learning_rate: Positive
@@ -196,6 +209,11 @@ class TrainingSettings(Settings):
     max_structural_len: Count
     contextual_features: Literal["raw", "standardized"]
     contextual_rows: Literal["own", "dealt"]
+
+    @property
+    def updates(self) -> int:
+        """Updates of a student; each pass leaves out the last update if it is not full."""
+        return self.passes * (self.documents // (self.batch_size * self.accumulation))
 
 
 class HeadSettings(Settings):
@@ -227,6 +245,7 @@ class FinalSettings(Settings):
     """Chapter 5: longer training, and evaluation with three amounts of labelled data."""
 
     documents: Annotated[int, Field(ge=2)]
+    passes: Count
     learning_rate: Positive
     accumulation: Count
     warmup_updates: Annotated[int, Field(ge=0)]
@@ -405,7 +424,7 @@ class BeyondGrid(Settings):
     heads: dict[Text, dict[Text, Any]]
     controlled: Filled[Text]
     students: dict[Text, Text]
-    times: Listed[Count]
+    times: Listed[Positive]
     words: WordsGrid
     robust: dict[Text, dict[Text, Any]]
 

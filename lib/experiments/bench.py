@@ -155,7 +155,7 @@ class Bench:
         }
         count = None
         if any(folder.min_tokens for folder in section.folders):
-            inputs["student"] = products.name_base(self.profile.student)
+            inputs["student"] = products.name_layers(self.profile.student)
 
             def count(texts: Sequence[str]) -> Sequence[int]:
                 return self.token_table(texts)["whole"][:]
@@ -232,7 +232,8 @@ class Bench:
         """`ids` of each text for the student, int32, and `whole`, its tokens if none were cut."""
         section = self.profile.student
         packages = ("transformers", "tokenizers")
-        product = Product("tokens", products.name_base(section), (products.TOKENS_CODE,), packages)
+        inputs = products.name_layers(section)
+        product = Product("tokens", inputs, (products.TOKENS_CODE,), packages)
         return self.cache.rows(product, texts, encoders.TokenRows(section))
 
     def count_tokens(self, texts: Sequence[str]) -> pd.DataFrame:
@@ -255,8 +256,48 @@ class Bench:
     def base_student(self):
         """A fresh copy of the student before training."""
         settings = self.profile.training
-        dropout = settings.dropout, settings.attention_dropout
-        return models.load_base_student(self.profile.student, *dropout)
+        return self._make_base().load(settings.dropout, settings.attention_dropout)
+
+    def language_model(self) -> dict[str, Any] | None:
+        """What the base learned of words: `loss`, `held_out`, `unigram`; see `masked_words`.
+
+        None for a base that is no language model.
+        """
+        product = self._make_base().language_model
+        return None if product is None else self.cache.find(product)
+
+    def _name_base(self) -> models.Base:
+        """The student before training, which may have to be made."""
+        section = self.profile.student
+        if section.language_model is None:
+            return models.Base(section)
+
+        def hash_documents() -> list[str]:
+            return [hash_content(ids) for ids in self._read_language()]
+
+        computed = [self.device, self.precision]
+        inputs = {
+            "layers": products.name_layers(section),
+            "settings": section.language_model.model_dump(mode="json"),
+            "documents": self.remember(["words", section.model_dump(mode="json")], hash_documents),
+            "computed": computed,
+        }
+        packages = ("torch", "transformers", "tokenizers")
+        code = (products.LANGUAGE_MODEL_CODE,)
+        return models.Base(section, self.cache, Product("language_model", inputs, code, packages))
+
+    def _make_base(self) -> models.Base:
+        """The student before training, ready to be loaded."""
+        base = self._name_base()
+        if base.language_model is not None and self.cache.find(base.language_model) is None:
+            computed = [self.device, self.precision]
+            products.make_language_model(base, *self._read_language(), computed)
+        return base
+
+    def _read_language(self) -> list[Sequence[np.ndarray]]:
+        """Token ids of all training documents of the corpus, and of the held-out ones."""
+        texts = (self.first_texts(None), self.texts("validation"))
+        return [self.token_table(part)["ids"] for part in texts]
 
     def structural_teacher(self):
         """The structural teacher, an `SBERT`."""
@@ -339,7 +380,7 @@ class Bench:
         return students.Lesson(
             replace(variant, cut=False),
             seed,
-            profile.student,
+            self._make_base(),
             profile.training,
             profile.soft_cca,
             profile.width,
@@ -362,18 +403,21 @@ class Bench:
         """The trained student as a product; the teachers' rows must be there, or are made."""
         settings = self.profile.training
         unread = {"checkpoint_every", "gradient_checkpointing"}
+        if settings.passes == 1:  # as the students were named before there were several
+            unread.add("passes")
         if variant.contextual is None:
             unread |= {"contextual_features", "contextual_rows"}
         if variant.contextual_loss != "cca":
             unread.add("cca_batch_size")
         if not variant.masked:
             unread.add("max_structural_len")
+        base = self._name_base()
         inputs: dict[str, Any] = {
             "variant": {key: value for key, value in asdict(variant).items() if key != "cut"},
             "losses": variant.losses,
             "arguments": variant.structural and variants.structural_loss(variant.structural),
             "seed": seed,
-            "base": products.name_base(self.profile.student),
+            "base": products.name_base(base),
             "training": settings.model_dump(mode="json", exclude=unread),
             "computed": [self.device, self.precision, models.count_processes()],
             "documents": self._hash_documents("train", variant),
@@ -390,7 +434,8 @@ class Bench:
         packages = ["torch", "transformers", "accelerate"]
         packages += ["scikit-learn"] if variant.contextual else []
         losses = Code(tuple(_find_loss_modules(variant)))
-        return Product("student", inputs, (training, losses), tuple(packages))
+        code = (training, losses, *products.list_base_code(base))
+        return Product("student", inputs, code, tuple(packages))
 
     def _hash_documents(self, name: str, variant: Variant) -> list[str]:
         """Content of what a student reads of a set, and of what its teachers say of it."""
@@ -419,11 +464,11 @@ class Bench:
         """What embeds with a model; a student must be there."""
         computed = [self.device, self.precision]
         if variant.kind == "base":
-            return products.name_encoder(self.profile.student, computed)
+            return products.name_encoder(self._name_base(), computed)
         if variant.kind == "student":
             product = self.student_product(variant, seed)
-            section = self.profile.student
-            return products.name_encoder(section, computed, variant.pooling, self.cache, product)
+            base = self._name_base()
+            return products.name_encoder(base, computed, variant.pooling, self.cache, product)
         section = self.profile.structural_teacher
         if variant.kind == "sbert":
             table = self._structural_product("structural", products.TEACHER_CODE)
@@ -543,6 +588,8 @@ class Bench:
             encoder = self._find_encoder(variant, seed)
             items = self._find_items(encoder.reads_tokens, texts, variant.cut)
             if not self.cache.has_rows(encoder.table, items):
+                if encoder.reads_tokens:
+                    self._make_base()
                 jobs.append((products.add_rows, (self.cache, encoder, items)))
         jobs += [(products.train_and_embed, tuple(work)) for work in trained.values()]
         self._run_jobs(jobs, "models")
@@ -577,6 +624,7 @@ class Bench:
         if labels:  # students of contextual teachers are measured before training, as the base is
             base, ids = self._find_encoder(Variant("base"), 0), self.token_ids("validation")
             if not self.cache.has_rows(base.table, ids):
+                self._make_base()
                 jobs.append((products.add_rows, (self.cache, base, ids)))
         self._run_jobs(jobs, "texts and teachers")
 
@@ -649,7 +697,7 @@ class Bench:
         table = []
         for (pair, task), product in wanted_records.items():
             assert product is not None
-            record = self.cache.record(product, encoders.miss_product)
+            record = self.cache.record(product, models.miss_product)
             row = self._start_row(pair, task, "accuracy", split, record["accuracy"])
             examples = self.examples(task, split)
             row |= {

@@ -32,6 +32,7 @@ CLS_CODE = find_code(_ROWS, stop=(_TEACHERS, _BASELINES))
 TEACHER_CODE = find_code(_ROWS, stop=(_STUDENT, _BASELINES))
 CHUNKS_CODE = find_code(_ROWS, stop=(_STUDENT,))
 WORDS_CODE = find_code(_BASELINES)
+LANGUAGE_MODEL_CODE = find_code("lib.student.masked_words", "lib.experiments.models")
 PARAGRAPH_VECTOR_CODE = find_code("lib.teachers.paragraph_vector")
 JUDGING_CODE = find_code("lib.experiments.judging")
 
@@ -50,7 +51,7 @@ class Encoder:
 
 
 def name_encoder(
-    section: StudentSettings,
+    base: models.Base,
     computed: Sequence[str],
     pooling: str = "mean",
     cache: Cache | None = None,
@@ -60,7 +61,7 @@ def name_encoder(
 
     computed: device and precision.
     """
-    inputs: dict[str, Any] = {"base": name_base(section), "computed": [*computed]}
+    inputs: dict[str, Any] = {"base": name_base(base), "computed": [*computed]}
     if cache is not None and product is not None:
         note = cache.find(product)
         if note is None:
@@ -68,14 +69,26 @@ def name_encoder(
                 f"a student is missing in {cache.folder}: {product.inputs['variant']}"
             )
         inputs |= {"student": sorted(note["files"].values()), "pooling": pooling}
-    code = CLS_CODE if pooling == "cls" else ENCODER_CODE
-    table = Product("vectors", inputs, (code,), ("torch", "transformers", "tokenizers"))
-    return Encoder(table, encoders.StudentRows(section, computed[1], pooling, cache, product), True)
+    code = (CLS_CODE if pooling == "cls" else ENCODER_CODE, *list_base_code(base))
+    table = Product("vectors", inputs, code, ("torch", "transformers", "tokenizers"))
+    return Encoder(table, encoders.StudentRows(base, computed[1], pooling, cache, product), True)
 
 
-def name_base(section: StudentSettings) -> dict[str, Any]:
-    """What makes the student before training, the bytes of its checkpoint among it."""
-    return section.model_dump(mode="json") | {"files": models.hash_model(section.model)}
+def name_layers(section: StudentSettings) -> dict[str, Any]:
+    """What the student's layers and tokens are, the bytes of their checkpoint among it."""
+    settings = section.model_dump(mode="json", exclude={"language_model"})
+    return settings | {"files": models.hash_model(section.model)}
+
+
+def name_base(base: models.Base) -> dict[str, Any]:
+    """What makes the student before training."""
+    made = {} if base.language_model is None else {"language_model": base.language_model.key}
+    return name_layers(base.section) | made
+
+
+def list_base_code(base: models.Base) -> tuple[Code, ...]:
+    """The code that made the student before training, beyond what loads it."""
+    return () if base.language_model is None else base.language_model.code
 
 
 def name_paragraph_vector_rows(cache: Cache, product: Product) -> Encoder:
@@ -85,6 +98,29 @@ def name_paragraph_vector_rows(cache: Cache, product: Product) -> Encoder:
 
 
 # ---- jobs ---------------------------------------------------------------------------------------
+
+
+def make_language_model(
+    base: models.Base, documents: Sequence[Any], held_out: Sequence[Any], computed: Sequence[str]
+) -> None:
+    """Train a base to guess masked words; its weights go to the cache, its losses to their note.
+
+    documents, held_out: token ids. computed: device and precision.
+    """
+    settings = base.section.language_model
+    if base.cache is None or base.language_model is None or settings is None:
+        raise ValueError("this base is no language model")
+    facts: dict[str, Any] = {}
+
+    def train() -> dict[str, np.ndarray]:
+        from lib.student.masked_words import train_masked_words
+
+        student = models.load_layers(base.section, dropout=0.0).to(models.find_device())
+        options = settings.model_dump() | {"precision": computed[1]}
+        facts.update(train_masked_words(student, documents, held_out, **options)._asdict())
+        return models.pack_weights(student)
+
+    base.cache.arrays(base.language_model, train, lambda _: facts)
 
 
 def add_rows(cache: Cache, encoder: Encoder, items: Sequence[Any]) -> None:
@@ -100,7 +136,7 @@ def train_and_embed(
 ) -> None:
     """Train a student and embed documents and texts with it."""
     make_student(cache, product, lesson)
-    encoder = name_encoder(lesson.student, computed, lesson.variant.pooling, cache, product)
+    encoder = name_encoder(lesson.base, computed, lesson.variant.pooling, cache, product)
     for part in items:
         cache.rows(encoder.table, part, encoder.make)
 
@@ -118,9 +154,7 @@ def make_student(
     A short training is repeated rather than resumed, unless it is said to be `resumable`.
     """
     checkpoint = cache.scratch(product, ".checkpoint")
-    settings = lesson.training
-    short = settings.checkpoint_every * lesson.batch_size * settings.accumulation
-    kept = resumable or checkpoint.exists() or settings.documents > short
+    kept = resumable or checkpoint.exists() or lesson.updates > lesson.training.checkpoint_every
     facts: dict[str, Any] = {"model": lesson.variant.identity, "seed": lesson.seed}
 
     def train() -> dict[str, np.ndarray]:

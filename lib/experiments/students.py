@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lib.config.schema import SoftCCASettings, StudentSettings, TrainingSettings
+from lib.config.schema import SoftCCASettings, TrainingSettings
 from lib.distillation.variants import Variant
 from lib.experiments import models
 
@@ -81,7 +81,7 @@ class Lesson:
 
     variant: Variant
     seed: int
-    student: StudentSettings
+    base: models.Base
     training: TrainingSettings
     soft_cca: SoftCCASettings
     width: float
@@ -104,7 +104,7 @@ class Lesson:
     @property
     def updates(self) -> int:
         per_update = self.batch_size * self.training.accumulation * models.count_processes()
-        return self.training.documents // per_update
+        return self.training.passes * (self.training.documents // per_update)
 
 
 def standardize_rows(
@@ -180,6 +180,7 @@ def train_student(
         accumulation=settings.accumulation,
         precision=lesson.precision,
         length_bucket=settings.length_bucket,
+        passes=settings.passes,
     )
     watch, measured = watch_held_out(lesson), []
     if watch is not None and lesson.start is not None:
@@ -203,7 +204,7 @@ def train_student(
 def make_student(lesson: Lesson):
     """The student before training; of a `[CLS]` variant with the drafts' pooling."""
     settings = lesson.training
-    student = models.load_base_student(lesson.student, settings.dropout, settings.attention_dropout)
+    student = lesson.base.load(settings.dropout, settings.attention_dropout)
     if lesson.variant.pooling == "mean":
         return student
     from lib.student.cls import ClsStudent

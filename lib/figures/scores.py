@@ -189,15 +189,19 @@ def gradient_shares(shares: pd.DataFrame, factors: pd.DataFrame) -> Figure:
 
 @style()
 def length_of_training(data: pd.DataFrame) -> Figure:
-    """Two panels: accuracy and MRR of halves against updates; points are seeds, lines their means,
-    from the base on."""
-    figure, axes = plt.subplots(1, 2, figsize=settings()["sizes"]["figA_4"], sharex=True)
-    titles = (
-        "chance-corrected accuracy, mean over tasks",
-        "MRR of the other half of a held-out document",
-    )
+    """Three panels against updates: cosine to the teacher, and accuracy by two readouts.
+
+    Points are seeds; lines are their means, from the base on.
+    """
+    titles = {
+        "cosine": "cosine to the teacher, held-out documents",
+        "no head": "accuracy above chance, no head",
+        "heads": "accuracy above chance, heads",
+    }
+    size = settings()["sizes"]["figA_4"]
+    figure, axes = plt.subplots(1, len(titles), figsize=size, sharex=True)
     base = data[data["model"] == "base"]
-    for axis, column, title in zip(axes, ("accuracy", "halves"), titles, strict=True):
+    for axis, (column, title) in zip(axes, titles.items(), strict=True):
         start = base[column].mean()
         axis.axhline(start, color=INK, linewidth=0.8, linestyle=":", label="untrained base")
         for color, marker, name in zip(COLORS, "osD^v", data["model"].unique()[1:], strict=False):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from lib.chapters import chapter4, data_statistics, final_students, words_read
+from lib.chapters import base, chapter4, data_statistics, final_students, sensitivity, words_read
 from lib.chapters.contextual import COLLAPSED, mean_cosine
 from lib.chapters.teacher_distances import cosines
 from lib.distillation.held_out_cca import chance_cca
@@ -19,13 +19,16 @@ from lib.experiments.bench import Bench
 from lib.ledger.claim_kinds import RANKING, Claim
 from lib.published import figure_models
 from lib.statistics.intervals import TaskScores, paired, task_scores
-from lib.statistics.verdicts import above_chance, learnable
+from lib.statistics.verdicts import MARGIN, above_chance, learnable
 
 # Share of the gradient. With less from the contextual teacher, nine tenths of a step go where the
 # other teacher points.
 SHARE = 0.1
 CONFIDENCE = 0.99  # of the control's interval, because sixteen pairs were its second look
 UPDATES = 50  # of the final students, at least
+# A language model guesses held-out words with less than this share of the loss of guessing by
+# frequency, finds different texts alike, and is unlike the teacher.
+GUESSED, ALIKE, NEAR = 0.85, 0.8, 0.3
 ABOVE_LIMIT = 0.71  # the published share of documents above the structural teacher's limit
 LENGTHS = 0.05  # distance from that share
 # Times the words of the corpus that a Paragraph Vector may need for SBERT's level. The curve spans
@@ -80,14 +83,16 @@ def run_checks(
     scores
         Figure -> records, as of `claims.collect_scores`.
     informing
-        Add rows for which all texts of all tasks are read.
+        Add rows for which all texts of all tasks are read, and the students of Figure A.4.
     """
-    rows = [*_check_lengths(bench, informing), *_check_updates(bench)]
+    rows = [*_check_lengths(bench, informing), *_check_updates(bench), *_check_base(bench)]
     rows += [*_check_encoders(_find_encoders(scores, READOUT)), *_check_final_scores(scores)]
     if informing:
         rows += _inform_on_heads(_find_encoders(scores, "thesis"))
     if any(HAS_READ in claim.needed for claim in claims if claim.source in scores):
         rows.append(_check_words(bench))
+    if informing and "fig4_3" in scores:
+        rows += _check_training(bench)
     for label in (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12", FINAL):
         if label in scores:
             rows += _check_students(label, bench, claims)
@@ -126,9 +131,7 @@ def _check_lengths(bench: Bench, informing: bool) -> Iterator[Check]:
 
 def _check_updates(bench: Bench) -> Iterator[Check]:
     trained = bench.profile.training, final_students.prepare_bench(bench).profile.training
-    first, final = (
-        section.documents // (section.batch_size * section.accumulation) for section in trained
-    )
+    first, final = (section.updates for section in trained)
     yield Check("updates", "", "updates of a student of Chapter 4", first)
     needed = max(UPDATES, first + 1)
     what = "updates of a final student"
@@ -167,6 +170,46 @@ def _check_words(bench: Bench) -> Check:
         needed=f"at most {WORDS}",
         passed=bool(row["times"] <= WORDS),
     )
+
+
+def _check_base(bench: Bench) -> Iterator[Check]:
+    """Whether the base is a language model, and how unlike its teacher it is."""
+    measured = base.measure_base(bench)
+    learned = base.LOSS in measured  # else it is no language model, nor meant to be
+    if learned:
+        share = measured[base.LOSS] / measured[base.BY_FREQUENCY]
+        what, needed = f"{base.LOSS}, share of the {base.BY_FREQUENCY}", f"below {GUESSED}"
+        passed = share < GUESSED
+        yield Check("base_is_language_model", "", what, share, needed=needed, passed=passed)
+    alike, near = measured[base.ALIKE], measured[base.NEAR]
+    rows = (
+        (f"{base.ALIKE}, of the base", alike, f"above {ALIKE}", alike > ALIKE),
+        (f"{base.NEAR}, of the base", near, f"below {NEAR}", near < NEAR),
+    )
+    for what, value, needed, passed in rows:
+        limits = {"needed": needed, "passed": passed} if learned else {}
+        yield Check("base_is_language_model", "", what, value, **limits)
+
+
+def _check_training(bench: Bench) -> Iterator[Check]:
+    """Whether students have left the base, and whether longer training would change them.
+
+    Both are asked without a head, because a head may learn more than a student did.
+    """
+    records = sensitivity.run_lengths(bench)
+    judged = sensitivity.judge_lengths(records, sensitivity.NO_HEAD)
+    chosen = judged["right"].eq("base ×0") & judged["left"].str.endswith(" ×1")
+    for row in judged[chosen].itertuples():
+        what, interval = f"{row.left[:-3]} minus base, no head", (row.difference, row.low, row.high)
+        passed = row.low > 0
+        yield Check("base_below_students", "", what, *interval, needed="low above 0", passed=passed)
+    doubled = judged[judged["left"].str.endswith(" ×2") & judged["right"].str.endswith(" ×1")]
+    if len(doubled):
+        row = doubled.loc[doubled["difference"].abs().idxmax()]
+        what = f"what twice the updates change, no head, most of all: {row['left'][:-3]}"
+        interval, needed = (row["difference"], row["low"], row["high"]), f"value within ±{MARGIN}"
+        passed = abs(row["difference"]) <= MARGIN
+        yield Check("students_converged", "", what, *interval, needed=needed, passed=passed)
 
 
 def _check_encoders(frame: pd.DataFrame) -> Iterator[Check]:

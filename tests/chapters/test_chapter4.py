@@ -155,7 +155,7 @@ def test_the_band_of_figure_4_7_is_that_of_students_of_the_contextual_loss_alone
 
 
 def without_checks(monkeypatch):
-    for name in ("_check_lengths", "_check_updates", "_check_encoders"):
+    for name in ("_check_lengths", "_check_updates", "_check_base", "_check_encoders"):
         monkeypatch.setattr(testability, name, lambda *_: [])
 
 

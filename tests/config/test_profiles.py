@@ -201,7 +201,7 @@ def test_a_profile_is_plain_values_for_a_fingerprint():
             "build.mini.articles: expected greater than or equal to 8",
         ),
         ({"overrides": ["training=5"]}, "training: expected a valid dictionary or instance of "),
-        ({"overrides": {"training": {"documents": 60}}}, "training.batch_size: is missing"),
+        ({"overrides": {"training": {"documents": 60}}}, "training.passes: is missing"),
         (
             {"overrides": ["training.documents=1" + 5000 * "0"]},
             "training.documents: not valid YAML: Exceeds the limit",
@@ -242,6 +242,10 @@ def test_a_profile_is_plain_values_for_a_fingerprint():
         ({"seeds": {0: 1}}, "seeds: expected a valid tuple, got {0: 1}"),
         ({"seeds": b"0"}, "seeds: expected a valid tuple, got b'0'"),
         ({"only": 3}, "only: expected a valid string, got 3"),
+        (
+            {"overrides": ["student.language_model.epoch=3"]},
+            "student.language_model.epoch: unknown key; nearest: student.language_model.epochs",
+        ),
     ],
 )
 def test_what_cannot_be_is_one_line_that_names_the_key(arguments, expected):

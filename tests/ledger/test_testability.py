@@ -2,11 +2,13 @@
 that it must not.
 """
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from lib.chapters import final_students
+from lib.chapters import final_students, sensitivity
 from lib.config import profiles
 from lib.ledger import claims, testability
 from tests.fake_bench import FakeBench
@@ -176,3 +178,62 @@ def test_a_final_student_is_compared_with_the_one_without_context(context):
     assert rows["treatment_given"].passed is True
     assert rows["students_differ"].passed is (context > 0.1)
     assert {*rows} == {"treatment_given", "students_differ", "cca_rises", "not_collapsed"}
+
+
+LEARNED = {"held_out": 4.0, "unigram": 7.0}
+
+
+@pytest.mark.parametrize(
+    ("note", "common", "like_teacher", "passed"),
+    [
+        (LEARNED, 3, 0.0, [True, True, True]),
+        ({"held_out": 6.9, "unigram": 7.0}, 3, 0.0, [False, True, True]),
+        (LEARNED, 0, 0.0, [True, False, True]),
+        (LEARNED, 6, 2.5, [True, True, False]),
+        (None, 0, 9.0, [None, None]),
+    ],
+)
+def test_a_base_is_a_language_model_if_it_guesses_and_knows_nothing_of_its_teacher(
+    note, common, like_teacher, passed
+):
+    """Raw language models embed all texts alike: a common direction outweighs the rest."""
+    teacher, own = np.random.default_rng(0).standard_normal((2, 40, 64))
+    base = own + common + like_teacher * teacher
+
+    def embed_base(bench, model, seed, *, split):
+        assert (model, split) == ("Longformer", None)
+        return {"validation": base}
+
+    bench = FakeBench(
+        "mini",
+        embeddings=embed_base,
+        structural=lambda *_: {"embeddings": teacher},
+        language_model=lambda _: note,
+    )
+    rows = [*testability._check_base(bench)]
+    assert [row.passed for row in rows] == passed
+    assert {row.check for row in rows} == {"base_is_language_model"}
+
+
+@pytest.mark.parametrize(
+    ("gain", "later", "below", "converged"),
+    [(0.1, 0.015, True, True), (0.1, 0.04, True, False), (0.0, 0.0, False, True)],
+)
+def test_students_have_left_the_base_and_are_where_twice_the_updates_leave_them(
+    monkeypatch, gain, later, below, converged
+):
+    rows = [(name, times) for name in ("cosine", "MSE") for times in (1, 2)]
+    generator = np.random.default_rng(0)
+    texts = generator.random(2000)
+    frames = []
+    for seed, (name, times) in itertools.product((0, 1), [("base", 0), *rows]):
+        value = 0.5 + (times > 0) * gain + (times > 1) * later * (1 if name == "MSE" else 0.5)
+        scores = (texts < value).astype(float)
+        frames.append((name, times, seed, "no head", "OC", 0.0, scores, np.arange(2000)))
+    columns = ["model", "times", "seed", "readout", "task", "chance", "scores", "groups"]
+    records = pd.DataFrame(frames, columns=columns)
+    monkeypatch.setattr(sensitivity, "run_lengths", lambda _: records)
+    checks = [*testability._check_training(FakeBench("mini"))]
+    assert [row.passed for row in checks] == [below, below, converged]
+    assert checks[-1].what.endswith("MSE") or not later
+    assert checks[0].what.startswith("cosine minus base")

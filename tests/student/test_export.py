@@ -16,12 +16,8 @@ import pytest
 import torch
 from ruamel.yaml import YAML
 from safetensors.torch import load_file
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import (
     AutoTokenizer,
-    BertConfig,
-    BertModel,
-    BertTokenizerFast,
     LongformerConfig,
     LongformerForMaskedLM,
     LongformerModel,
@@ -29,8 +25,8 @@ from transformers import (
 
 from lib.config import paths
 from lib.student import Student, export
+from tests.student.tiny import make_student
 
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(60))]
 TEXTS = ["w1 w2 w3", "w9 " * 20, "w5 w6"]
 
 
@@ -38,32 +34,9 @@ def values(student):
     return {name: tensor.tolist() for name, tensor in student.state_dict().items()}
 
 
-def save_tokenizer(folder):
-    backend = Tokenizer(
-        models.WordPiece({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]")
-    )
-    backend.normalizer, backend.pre_tokenizer = (
-        normalizers.BertNormalizer(),
-        pre_tokenizers.BertPreTokenizer(),
-    )
-    backend.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    BertTokenizerFast(tokenizer_object=backend, model_max_length=64).save_pretrained(folder)
-
-
 @pytest.fixture
 def student(tmp_path):
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(WORDS),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=64,
-        max_position_embeddings=16,
-    )
-    BertModel(config).save_pretrained(tmp_path / "bert")
-    save_tokenizer(tmp_path / "bert")
-    return Student.from_encoder(tmp_path / "bert", [0, 1], 8, 40)
+    return make_student(tmp_path)
 
 
 def test_texts_and_their_ids_have_the_same_embedding(student):
