@@ -20,7 +20,7 @@ try:
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     from lib.data import task_files
-    from lib.data.dataset_folder import Documents, content, read_json_lines
+    from lib.data.dataset_folder import Documents, content, list_unread, read_fields
     from lib.data.written_once import SEAL
 except ModuleNotFoundError as missing:
     told = "run ./run_all.sh --setup once, then . .venv/bin/activate"
@@ -28,7 +28,12 @@ except ModuleNotFoundError as missing:
 
 FILES = ["README.md", "tasks", "documents", "documents.jsonl", "documents.jsonl.gz"]
 FILES += ["documents.jsonl.xz", SEAL]
-TASK_FILES = ["train.jsonl", "validation.jsonl", "test.jsonl", "relevant.json", "clusters.jsonl"]
+FIELDS = ["id", "text", "title", "group"]
+TASK_FILES = {  # by the kind of the task
+    "classification": ["train.jsonl", "validation.jsonl", "test.jsonl"],
+    "retrieval": ["relevant.json"],
+    "clustering": ["clusters.jsonl"],
+}
 LEAST = 8  # documents to train on and to hold out, together
 TRAINED = 1_000_000  # words to train on, at most: minutes, not hours
 TEXTS = 1000  # of a task, at most
@@ -197,7 +202,7 @@ def _read(folder: Path) -> task_files.Task:
 
 def _find_folders(path: Path) -> list[Path]:
     """The dataset folders in `path`, or `path` if it is one."""
-    marks = ("documents*", "*/documents*", "tasks", "*/tasks")
+    marks = ("documents*", "[!.]*/documents*", "tasks", "[!.]*/tasks")
     folders = sorted({place.parent for mark in marks for place in path.glob(mark)})
     if not folders:
         told = "neither a dataset folder nor a folder of them: no documents.jsonl (see README)"
@@ -207,36 +212,40 @@ def _find_folders(path: Path) -> list[Path]:
 
 def findings(path: Path, tasks: Iterable[str] | None = None) -> Iterator[str]:
     """Lines on every dataset folder in `path`, and on the tasks asked for (None: all)."""
-    for folder in _find_folders(path):
+    folders = _find_folders(path)
+    if path not in folders:
+        beside = list_unread(path, ["README.md", SEAL], folders)
+        yield from (_one_line(path.name, line) for line in _list_places(beside, "no documents"))
+    for folder in folders:
         readable = True
         lines = []
         try:
             lines += _describe_documents(folder)
         except ValueError as error:
             lines, readable = [f"error: {error}"], False
-        lines += _list_unread("", _list_names(folder), FILES)
+        lines += _name_unread("", list_unread(folder, FILES), FILES)
         yield from (_one_line(folder.name, line) for line in lines)
         for place in sorted(folder.glob("tasks/[!.]*")):
             name = f"{folder.name}/{place.name}"
             if tasks is None or name in tasks:
                 lines = _describe_task(place) if readable else []
-                lines += _list_unread("", _list_names(place), TASK_FILES)
-                yield from (_one_line(name, line) for line in lines)
+                yield from (_one_line(name, line) for line in lines + _name_unread_files(place))
 
 
 def _one_line(name: str, line: str) -> str:
     return " ".join(f"{name}: {line}".split())[:500]  # an id or label is any text
 
 
-def _list_names(folder: Path) -> list[str]:
-    return [file.name for file in folder.glob("[!.]*")]
-
-
-def _list_unread(what: str, names: Iterable[str], read: Iterable[str]) -> list[str]:
-    unread = sorted({*names} - {*read})
+def _name_unread(what: str, unread: Iterable[str], read: Iterable[str]) -> list[str]:
     return [
         f"note: {what}{name!r} is not read; nearest: {_find_nearest(name, read)}" for name in unread
     ]
+
+
+def _list_places(unread: list[str], why: str) -> list[str]:
+    """One line, however many there are."""
+    names = ", ".join(map(repr, unread[:3]))
+    return [f"note: {_count(len(unread), 'place')} not read ({why}): {names}"] if unread else []
 
 
 def _find_nearest(name: str, valid: Iterable[str]) -> str:
@@ -268,10 +277,10 @@ def _describe_documents(folder: Path) -> list[str]:
         if numbers:
             ids = ", ".join(documents[number].id for number in numbers[:3])
             lines.append(f"note: {_count(len(numbers), 'document')} {note}: {ids}")
-    if documents.files[0].suffix != ".parquet":
-        names = itertools.chain.from_iterable(row for _, row in read_json_lines(documents.files[0]))
-        lines += _list_unread("field ", names, ("id", "text", "title", "group"))
-    return lines
+    fields = set[str]().union(*map(read_fields, documents.files))
+    lines += _name_unread("field ", sorted(fields - {*FIELDS}), FIELDS)
+    parts = list_unread(folder / "documents", [], documents.files)
+    return lines + _list_places(parts, "in documents, where files are .parquet")
 
 
 def _describe_task(folder: Path) -> list[str]:
@@ -300,7 +309,22 @@ def _describe_task(folder: Path) -> list[str]:
         if alone:
             told = f"{_count(len(alone), 'class')} in {split} alone"
             lines.append(f"note: {told}: {', '.join(alone[:3])}")
+    pairs = any(len(ids) == 2 for ids in task.inputs.get("train", ()))
+    read = ["a", "b", "label"] if pairs else ["id", "label"]
+    for file in (folder / name for name in TASK_FILES[task.kind]):
+        if file.suffix == ".jsonl" and file.is_file():
+            unread = sorted(read_fields(file) - {*read})
+            lines += _name_unread(f"field of {file.name} ", unread, read)
     return lines + [f"note: {note}" for note in task.notes]
+
+
+def _name_unread_files(task: Path) -> list[str]:
+    """Of a task, by its kind; of a folder that is no task by the names that would make it one."""
+    try:
+        read = TASK_FILES[task_files.kind(task)]
+    except ValueError:
+        read = [*itertools.chain(*TASK_FILES.values())]
+    return _name_unread("", list_unread(task, read), read)
 
 
 def _count(count: int, noun: str) -> str:

@@ -30,6 +30,7 @@ _KINDS = {
     "train.jsonl": "classification",
 }
 _EXAMPLE = TypeAdapter(dict[str, Name])
+_ID = TypeAdapter(Id)
 _Targets = Annotated[list[Id], Field(min_length=1)]
 _RELEVANT = TypeAdapter(Annotated[dict[Id, _Targets], Field(min_length=1)])
 
@@ -300,6 +301,9 @@ def _choose_texts(task: Task, limit: int, generator: np.random.Generator) -> set
 def _read_relevant(path: Path, contents: Mapping[str, int]) -> dict[str, list[str]]:
     value = dataset_folder.parse_object(path, path.read_bytes())
     relevant = validate(path, _RELEVANT, value)
+    if len(relevant) < len(value):  # two spellings of one id
+        names = Counter(validate(path, _ID, source) for source in value)
+        raise ValueError(f"{path}: source {names.most_common(1)[0][0]!r} stands twice")
     for source, targets in relevant.items():
         if missing := {source, *targets} - contents.keys():
             told = f"id {min(missing)!r} is no document of this folder"

@@ -23,7 +23,7 @@ PROPERTY = settings(
     derandomize=True,
     deadline=None,
     database=None,
-    max_examples=40,
+    max_examples=25,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 FIELDS = ["id", "text", "title", "group"]
@@ -31,12 +31,6 @@ FIELDS = ["id", "text", "title", "group"]
 CHARACTERS = st.sampled_from([*'aZßéñÅ한e\u0301A\u030a\u2028\x85\u200b\ufeff\r\n\t "\\北🥲0'])
 WORDS = st.text(CHARACTERS, min_size=1, max_size=6)
 NAMES = st.one_of(WORDS, st.integers(-3, 2**70))
-
-
-@pytest.fixture(autouse=True)
-def unsynced(monkeypatch):
-    """Each folder is copied once; a test need not survive a power cut."""
-    monkeypatch.setattr("os.sync", lambda: None)
 
 
 @st.composite
@@ -217,23 +211,24 @@ def find_lines(folder, name):
 )
 @pytest.mark.parametrize("form", ["documents.jsonl", "documents/0.parquet"])
 def test_what_is_there_and_is_not_read_is_named(tmp_path, write, place, form):
+    root = tmp_path / "root"
     if form.endswith("jsonl"):
-        write(tmp_path / "own" / form, *ROWS)
+        write(root / "own" / form, *ROWS)
     else:
-        (tmp_path / "own/documents").mkdir(parents=True)
-        parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "own" / form)
+        (root / "own/documents").mkdir(parents=True)
+        parquet.write_table(pyarrow.Table.from_pylist(ROWS), root / "own" / form)
     labels = [{"id": n, "label": n % 2} for n in range(12)]
-    write(tmp_path / "own/tasks/t/train.jsonl", *labels)
-    assert not [line for line in check.findings(tmp_path) if "not read" in line]
+    write(root / "own/tasks/t/train.jsonl", *labels)
+    assert not [line for line in check.findings(root) if "not read" in line]
     for hidden in (".DS_Store", "._own", "own/.git/config", ".trash/documents.jsonl"):
-        write(tmp_path / hidden, "not ours")
+        write(root / hidden, "not ours")
     for hidden in ("own/documents/.part.crc", "own/tasks/.t/train.jsonl", "own/tasks/t/.x"):
-        write(tmp_path / hidden, "not ours")
-    assert not [line for line in check.findings(tmp_path) if "not read" in line or "rror" in line]
-    write(tmp_path / place, "notes")
+        write(root / hidden, "not ours")
+    assert not [line for line in check.findings(root) if "not read" in line or "rror" in line]
+    write(root / place, "notes")
     parts = place.split("/")
     depth = 0 if "memo" in place else 1 + place.count("documents/") + 2 * place.count("tasks/")
-    (line,) = [line for line in check.findings(tmp_path) if "not read" in line]
+    (line,) = [line for line in check.findings(root) if "not read" in line]
     assert parts[depth] in line and ": note: " in line
 
 
@@ -298,9 +293,9 @@ def test_a_column_that_stands_twice_and_parts_without_rows(tmp_path, capsys):
 def test_json_lines_as_editors_and_archives_leave_them(tmp_path, write):
     """A byte order mark where two files were joined, line ends of Windows, joined archives."""
     mark = b"\xef\xbb\xbf"
-    lines = [
-        json.dumps({"id": n, "text": f"a\u2028b\x85c {n}"}, ensure_ascii=False) for n in range(4)
-    ]
+    texts = [f"a\u2028b\x85c {n}" for n in range(4)]
+    rows = [{"id": n, "text": text} for n, text in enumerate(texts)]
+    lines = [json.dumps(row, ensure_ascii=False) for row in rows]
     first, second = (mark + "\r\n".join(part).encode() + b"\r\n" for part in (lines[:2], lines[2:]))
     forms = {
         "plain/documents.jsonl": first + second,

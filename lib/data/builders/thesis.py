@@ -155,7 +155,7 @@ def _read_rows(place: str) -> Iterator[dict[str, Any]]:
         if path.name.endswith(".tar.gz"):
             rows = _read_archive(path)
         else:
-            rows = dataset_folder.read_rows([path], ["text", *_OTHERS])
+            rows = dataset_folder.read_rows([path], ["text"], _OTHERS)
         for where, row in rows:
             yield dataset_folder.select_fields(where, row, ["text"], _OTHERS)
 
