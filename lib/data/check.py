@@ -22,6 +22,7 @@ try:
     from lib.data import task_files
     from lib.data.dataset_folder import Documents, content, list_unread, read_fields
     from lib.data.written_once import SEAL
+    from lib.teachers.labels import LONGEST
 except ModuleNotFoundError as missing:
     told = "run ./run_all.sh --setup once, then . .venv/bin/activate"
     raise SystemExit(f"{missing}: {told}") from None
@@ -268,6 +269,7 @@ def _describe_documents(folder: Path) -> list[str]:
     foreign = (words > 20) & (function_words < ENGLISH * words)
     notes = {
         f"longer than some {READ} words, where a student of `lab` stops reading": words > READ,
+        f"longer than {LONGEST:,} words, where a Paragraph Vector stops": words > LONGEST,
         "with hardly a word like 'the'; `lab` knows English alone": foreign,
         "without text, left out": empty,
         "with the text of an earlier one, taken once": repeated,

@@ -25,11 +25,9 @@ from gensim.models.keyedvectors import pseudorandom_weak_vector
 from nltk.stem.porter import PorterStemmer
 
 from lib.teachers import labels
-from lib.teachers.labels import Spec
+from lib.teachers.labels import LONGEST, Spec
 from lib.teachers.texts import check
 
-# Known words of a document that gensim has room for (MAX_DOCUMENT_LEN); it drops the rest silently.
-LONGEST = 10_000
 _stem = lru_cache(maxsize=1_000_000)(PorterStemmer().stem)  # most words of a corpus repeat
 
 
