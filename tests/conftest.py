@@ -83,9 +83,10 @@ def dataset_folders_are_built_once(tmp_path_factory):
 
 @pytest.fixture(scope="session", autouse=True)
 def disks_are_not_waited_for():
-    """`os.sync` waits for all that other processes write; no test cuts the power."""
+    """Both wait for what other processes write; no test cuts the power."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "sync", lambda: None)
+        patch.setattr(os, "fsync", lambda file: None)
         yield
 
 

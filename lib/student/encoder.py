@@ -141,11 +141,12 @@ class Student(nn.Module):
         windows = (
             [windows] * config.num_hidden_layers if isinstance(windows, int) else list(windows)
         )
+        # Two tokens are a window that Hugging Face's Longformer, which reads exports, fails at.
         if len(windows) != config.num_hidden_layers or any(
-            window < 2 or window % 2 for window in windows
+            window < 4 or window % 2 for window in windows
         ):
             raise ValueError(
-                "attention_window must be an even number of at least 2, for all "
+                "attention_window must be an even number of at least 4, for all "
                 f"{config.num_hidden_layers} layers or one per layer, got {config.attention_window}"
             )
         if config.pad_token_id is None:
@@ -254,11 +255,17 @@ class Student(nn.Module):
         return weights.Checkpoint(self.config, tensors, self.tokenizer)
 
     def save(self, folder: str | Path) -> None:
-        """Write a stock Hugging Face Longformer (safetensors, config, tokenizer) at once."""
+        """Write a stock Hugging Face Longformer (safetensors, config, tokenizer) at once.
+
+        It is read back and compared before it counts as written.
+        """
         export.save_longformer(self.checkpoint(), folder)
 
     def export(self, folder: str | Path, card: Mapping[str, Any] | None = None) -> None:
         """Write a stock SentenceTransformer, which gives the same embeddings.
+
+        sentence-transformers loads it once, and its embeddings are compared, before it counts as
+        written.
 
         Parameters
         ----------
@@ -267,7 +274,7 @@ class Student(nn.Module):
         card : mapping, optional
             What its model card says: see `lib.student.export.save_sentence_transformer`.
         """
-        export.save_sentence_transformer(self.checkpoint(), folder, card)
+        export.save_sentence_transformer(self.checkpoint(), folder, self.encode, card)
 
     def freeze_token_embeddings(self) -> None:
         """Exclude the token embeddings from training: their optimiser step outweighs the layers."""

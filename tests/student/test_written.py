@@ -85,7 +85,7 @@ def list_texts(limit):
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "longformer"])
 @pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("window, limit", [(8, 24), (6, 25), (64, 20), (2, 9)])
+@pytest.mark.parametrize("window, limit", [(8, 24), (6, 25), (64, 20), (4, 9)])
 def test_an_export_gives_the_same_vectors_at_every_length(
     make, tmp_path, kind, side, window, limit
 ):
@@ -181,9 +181,7 @@ def test_what_is_read_otherwise_is_not_written(make, tmp_path, monkeypatch, way,
 def test_a_window_that_others_cannot_read_is_refused_before_any_work(make):
     """Hugging Face's Longformer fails at a window of one token on each side."""
     for kind in ("bert", "longformer"):
-        with pytest.raises(
-            ValueError, match="attention_window must be an even number of at least 4"
-        ):
+        with pytest.raises(ValueError, match="attention_window must be an even .* at least 4"):
             make(kind, window=2)
 
 
