@@ -83,14 +83,14 @@ def test_long_texts_are_cut(student):
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["w1", ""], "expected texts with words, document 1 is ''"),
-        (["w1", " \n\t"], "expected texts with words, document 1 is ' "),
-        (["w1", "\u200b\u200b"], "document 1 has no token but the special ones"),
-        (["w1", None], "expected texts with words, document 1 is 'None'"),
-        (["w1", "w2 \ud800"], "expected texts with words, document 1 is "),  # half a surrogate pair
-        ([[2, 6, 3], "w1"], r"expected texts with words, document 0 is '\[2, 6, 3\]'"),
-        (["w1", [2, 6, 3]], r"expected texts with words, document 1 is '\[2, 6, 3\]'"),
-        (["w1", float("nan")], "expected texts with words, document 1 is 'nan'"),
+        (["w1", ""], "expected texts with words, text 1 is ''"),
+        (["w1", " \n\t"], "expected texts with words, text 1 is ' "),
+        (["w1", "\u200b\u200b"], r"expected texts with words, text 1 is '\\u200b"),
+        (["w1", None], "expected texts with words, text 1 is None"),
+        (["w1", "w2 \ud800"], "expected texts with words, text 1 is "),  # half a surrogate pair
+        ([[2, 6, 3], "w1"], r"expected texts with words, text 0 is \[2, 6, 3\]"),
+        (["w1", [2, 6, 3]], r"expected texts with words, text 1 is \[2, 6, 3\]"),
+        (["w1", float("nan")], "expected texts with words, text 1 is nan"),
         ("w1 w2", "expected a list of texts or of token id lists, got str: 'w1 w2'"),
     ],
 )
