@@ -17,7 +17,7 @@ _ALONE = r"\p{Han}\p{Line_Break=ID}\p{Line_Break=CJ}\p{Line_Break=SA}"
 _GAPS = r"\u200b\u2060\ufeff"  # spaces of no width, which `str.split` does not know
 _UNUSUAL = regex.compile(f"[{_ALONE}{_GAPS}]")
 _WORDS = regex.compile(rf"[{_ALONE}]\p{{M}}*|[^\s\x1c-\x1f{_GAPS}{_ALONE}]+")
-_TERMS = regex.compile(rf"[{_ALONE}]\p{{M}}*|(?:(?![{_ALONE}])\w){{2,}}")
+_TERMS = regex.compile(rf"[{_ALONE}]\p{{M}}*|(?:(?![{_ALONE}])[\w\p{{N}}]){{2,}}")
 
 
 def list_items(items: Iterable[T]) -> list[T]:

@@ -306,9 +306,7 @@ def test_tfidf_finds_the_text_of_the_same_words_in_any_script(models, script):
 def test_terms_of_english_are_those_of_scikit_learn():
     from sklearn.feature_extraction.text import CountVectorizer
 
-    text = (
-        "Don't count a, I or 3; but 42, e_mail@home.org, café and naïve (x-ray) “quotes” of 1990s"
-    )
+    text = "Don't count a, I or 3; but 42, e_mail@home.org, café and naïve (x-ray) of 1990s, 3½ km²"
     assert list_terms(text.lower()) == CountVectorizer().build_analyzer()(text)
 
 
