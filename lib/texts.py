@@ -13,7 +13,8 @@ LONGEST = 20  # characters of a word where texts are measured: addresses and bas
 # Written without spaces between words, so each character counts as a word. The classes are those of
 # Unicode's line breaking (UAX 14): ideographs and emoji, small kana, and the scripts of South East
 # Asia.
-_ALONE = r"\p{Han}\p{Line_Break=ID}\p{Line_Break=CJ}\p{Line_Break=SA}"
+_CLASSES = ("ID", "CJ", "SA", "AK", "AP", "AS")
+_ALONE = r"\p{Han}" + "".join(rf"\p{{Line_Break={name}}}" for name in _CLASSES)
 _GAPS = r"\u200b\u2060\ufeff"  # spaces of no width, which `str.split` does not know
 _UNUSUAL = regex.compile(f"[{_ALONE}{_GAPS}]")
 _WORDS = regex.compile(rf"[{_ALONE}]\p{{M}}*|[^\s\x1c-\x1f{_GAPS}{_ALONE}]+")

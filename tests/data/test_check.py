@@ -197,7 +197,7 @@ GROUPED = {
     "four groups": (lambda n: n % 4, lambda n: n % 2, "fewer groups than folds, 4 for 5"),
     "a class in one group": (lambda n: n % 5, lambda n: int(n % 5 == 0), "only one class"),
     "six groups": (lambda n: n % 6, lambda n: n % 2, None),
-    "some have none": (lambda n: n % 2 or None, lambda n: n % 2, None),
+    "some have none": (lambda n: n % 2 or None, lambda n: n // 2 % 2, None),
 }
 
 
