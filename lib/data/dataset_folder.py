@@ -39,6 +39,7 @@ from lib.config import paths
 from lib.data.written_once import sha256, write_once
 from lib.store.code import fingerprint_code
 from lib.store.files import check_room, fingerprint
+from lib.texts import has_token
 
 _OPENERS = {"": open, ".gz": gzip.open, ".xz": lzma.open}
 _BATCH = 1000  # documents that are in memory at once
@@ -159,13 +160,6 @@ def content(text: str) -> int:
     words = " ".join(_compose(text).split())
     digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") or 1 if has_token(text) else 0
-
-
-def has_token(text: str) -> bool:
-    """Whether a tokenizer sees anything; spaces, control characters and lone accents vanish."""
-    return any(
-        unicodedata.category(character)[0] in "LNPS" and character != "\ufffd" for character in text
-    )
 
 
 def validate(where: str | Path, form: TypeAdapter, value: Any) -> Any:

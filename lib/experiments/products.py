@@ -48,6 +48,10 @@ class Encoder:
     make: Callable[[list[Any]], dict[str, Any]]
     reads_tokens: bool = False
 
+    @property
+    def label(self) -> str:
+        return self.table.label
+
 
 def name_encoder(
     section: StudentSettings,
@@ -69,7 +73,9 @@ def name_encoder(
             )
         inputs |= {"student": sorted(note["files"].values()), "pooling": pooling}
     code = CLS_CODE if pooling == "cls" else ENCODER_CODE
-    table = Product("vectors", inputs, (code,), ("torch", "transformers", "tokenizers"))
+    packages = ("torch", "transformers", "tokenizers")
+    label = "Longformer" if product is None else product.label
+    table = Product("vectors", inputs, (code,), packages, label)
     return Encoder(table, encoders.StudentRows(section, computed[1], pooling, cache, product), True)
 
 
@@ -80,7 +86,8 @@ def name_base(section: StudentSettings) -> dict[str, Any]:
 
 def name_paragraph_vector_rows(cache: Cache, product: Product) -> Encoder:
     """What embeds with a Paragraph Vector, a function of its inputs and code alone."""
-    table = Product("vectors", {"model": product.inputs}, product.code, product.packages)
+    inputs = {"model": product.inputs}
+    table = Product("vectors", inputs, product.code, product.packages, product.label)
     return Encoder(table, encoders.ParagraphVectorRows(cache, product))
 
 

@@ -28,10 +28,10 @@ from lib.student.packing import (
     TokenIds,
     check_ids,
     embed_batches,
-    list_documents,
     pack,
     tokenize,
 )
+from lib.texts import list_items
 
 # Rows that pass the feed-forward layers at once without gradients on a CPU: wide activations stay
 # in reused memory.
@@ -282,7 +282,7 @@ class Student(nn.Module):
 
     def tokenize(self, texts: Iterable[str]) -> list[list[int]]:
         """Token ids with special tokens, cut to `max_positions`."""
-        return tokenize(self.tokenizer, list_documents(texts), self.max_positions)
+        return tokenize(self.tokenizer, list_items(texts), self.max_positions)
 
     def forward(self, ids: TokenIds) -> Float[Tensor, "documents dim"]:
         """Embed token id lists; differentiable. `ValueError` for a document it cannot read."""
@@ -309,7 +309,7 @@ class Student(nn.Module):
         Parameters
         ----------
         inputs : iterable
-            Texts (cut to `max_positions`) or token id lists (never cut).
+            Texts (cut to `max_positions`) or token id lists (never cut), read once.
         batch_tokens : int
             Tokens that are computed at once; documents are grouped by length. On a CPU a document
             has the same bits alone and in any batch.
@@ -325,7 +325,7 @@ class Student(nn.Module):
         ValueError
             For what is neither texts nor ids, and for embeddings that are not finite.
         """
-        documents = list_documents(inputs)
+        documents = list_items(inputs)
         if any(isinstance(document, str) for document in documents):
             documents = self.tokenize(documents)
         for _ in check_ids(documents, self.config.vocab_size, self.max_positions):
