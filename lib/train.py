@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import re
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +20,11 @@ try:
     from tqdm import tqdm
 
     from lib.config import environment, paths, profiles
+    from lib.config.terminal import escape_unprintable
     from lib.distillation import variants
     from lib.store import provenance
     from lib.store.owned_folder import check_target
+    from lib.teachers import labels
 except ModuleNotFoundError as missing:
     raise SystemExit(
         f"{missing}: run ./run_all.sh --setup once, then . .venv/bin/activate"
@@ -36,6 +39,7 @@ _LOST_PROCESS = re.compile("memory|gloo|nccl|connection|socket|clients", re.IGNO
 
 
 def main(arguments: list[str] | None = None) -> None:
+    escape_unprintable()
     parser = argparse.ArgumentParser(
         prog="python -m lib.train", description="Train one student and save it."
     )
@@ -217,7 +221,13 @@ def _describe_documents(bench: Bench, lesson: Lesson) -> str:
         for name, limit in limits.items()
     ]
     left_out = ", ".join(reasons) or "nothing"
-    return f"left out: {left_out}; of {len(lengths)} documents are cut {' and '.join(cut)}"
+    told = f"left out: {left_out}; of {len(lengths)} documents are cut {' and '.join(cut)}"
+    if lesson.variant.contextual:
+        parts = str(lesson.variant.contextual).split("+")
+        facts = max(map(bench.paragraph_vector, parts), key=itemgetter("truncated"))
+        read = f"; of the {facts['documents']} that Paragraph Vector was trained on"
+        told += f"{read} are cut {facts['truncated']} at {labels.LONGEST:,} known words"
+    return told
 
 
 def _count_read(lesson: Lesson) -> int:
@@ -266,7 +276,8 @@ def _write_card(
     if variant.structural:
         teachers.append(f"{Path(teacher.model).name}, first {teacher.max_tokens} tokens")
     if variant.contextual:
-        teachers.append(f"Paragraph Vector {variant.contextual}")
+        most = f"first {labels.LONGEST:,} known words"
+        teachers.append(f"Paragraph Vector {variant.contextual}, {most}")
     layers = student.config.num_hidden_layers
     return {
         "title": title,

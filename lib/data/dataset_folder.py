@@ -1,8 +1,10 @@
 """Dataset folders, the one form in which texts and tasks come in; README.md shows their files.
 
-Whatever is wrong is a `ValueError` of one line with file, line number and reason; nothing is
-skipped. Documents are copied into one Arrow file when they are first read, so that a corpus larger
-than memory stays on disk.
+Whatever is wrong is a `ValueError` of one line with file, line number and reason; no row is
+skipped. `list_unread` names the files and fields that nothing reads. The same data mean the same
+in every form: names (ids, titles, groups, labels) are text in Unicode's composed form (NFC), so 1,
+1.0 and "1" are one name, and null and NaN are no name. Documents are copied into one Arrow file
+when they are first read, so that a corpus larger than memory stays on disk.
 """
 
 import gzip
@@ -10,11 +12,13 @@ import hashlib
 import itertools
 import json
 import lzma
+import math
 import unicodedata
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,20 +26,51 @@ import numpy as np
 import pandas as pd
 import pyarrow
 from pyarrow import ipc, parquet
-from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
 
 from lib.config import paths
 from lib.data.written_once import sha256, write_once
 from lib.store.code import fingerprint_code
 from lib.store.files import check_room, fingerprint
+from lib.texts import has_token
 
 _OPENERS = {"": open, ".gz": gzip.open, ".xz": lzma.open}
 _BATCH = 1000  # documents that are in memory at once
+
+
+def _clean_number(value: Any) -> Any:
+    """A whole number as int, None for NaN and infinity; Parquet has either where JSON has neither.
+
+    pandas turns whole numbers into floats where one of a column is missing.
+    """
+    if isinstance(value, float | Decimal):
+        if not math.isfinite(value):
+            return None
+        return int(value) if value == int(value) else value
+    return value
+
+
+def _compose(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+def _empty_if_missing(value: Any) -> Any:
+    return "" if _clean_number(value) is None else value
+
+
 # With a bound on its length, pydantic looks at the characters and refuses half a surrogate pair.
 Text = Annotated[str, Field(min_length=0)]
-Name = Annotated[str, Field(min_length=0, coerce_numbers_to_str=True)]
-Id = Annotated[str, Field(min_length=1, coerce_numbers_to_str=True)]
-_Optional = Annotated[Name, BeforeValidator(lambda value: "" if value is None else value)]
+_NAME = (BeforeValidator(_clean_number), AfterValidator(_compose))
+Name = Annotated[str, Field(min_length=0, coerce_numbers_to_str=True), *_NAME]
+Id = Annotated[str, Field(min_length=1, coerce_numbers_to_str=True), *_NAME]
+_Optional = Annotated[Name, BeforeValidator(_empty_if_missing)]
 
 
 class Document(BaseModel, frozen=True):
@@ -61,7 +96,8 @@ class Documents(Sequence[Document]):
     files : list of Path
         What the documents are read from.
     contents : (documents,) uint64
-        Checksums of the texts, white space normalised; 0 where a text has no token.
+        Checksums of the texts, white space and canonical form normalised; 0 where a text has no
+        token.
     """
 
     def __init__(self, folder: Path):
@@ -95,28 +131,35 @@ def _find_files(folder: Path) -> list[Path]:
         raise ValueError(f"{folder}: no such dataset folder")
     plain = [folder / f"documents.jsonl{suffix}" for suffix in _OPENERS]
     plain = [path for path in plain if path.is_file()]
-    pieces = sorted(folder.glob("documents/*.parquet"))
-    if len(plain) + bool(pieces) != 1:
+    parts = sorted(path for path in folder.glob("documents/[!.]*.parquet") if path.is_file())
+    if len(plain) + bool(parts) != 1:
+        both = " and ".join([path.name for path in plain] + ["documents/*.parquet"] * bool(parts))
+        names = ", ".join(sorted(path.name for path in folder.glob("[!.]*"))[:5])
         raise ValueError(
-            f"{folder}: expected one of documents.jsonl[.gz|.xz] and documents/*.parquet"
+            f"{folder}: expected one of documents.jsonl[.gz|.xz] and documents/*.parquet, "
+            f"found {both or names or 'nothing'}"
         )
-    return plain or pieces
+    return plain or parts
+
+
+def list_unread(folder: Path, names: Iterable[str], read: Iterable[Path] = ()) -> list[str]:
+    """What lies in a folder and is not read: neither one of the names nor one of the files.
+
+    Hidden files are passed over, such as `._a.parquet`, which macOS writes beside `a.parquet`.
+    """
+    names, files = {*names}, {*read}
+    return sorted(p.name for p in folder.glob("[!.]*") if p.name not in names and p not in files)
 
 
 def content(text: str) -> int:
     """A 64-bit checksum of a text that is the same however its words are spaced.
 
-    It is 0 for a text without a token.
+    It is the same for canonically equivalent texts, such as one from macOS that writes é as e and
+    an accent, and 0 for a text without a token.
     """
-    digest = hashlib.blake2b(" ".join(text.split()).encode(), digest_size=8).digest()
+    words = " ".join(_compose(text).split())
+    digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") or 1 if has_token(text) else 0
-
-
-def has_token(text: str) -> bool:
-    """Whether a tokenizer sees anything; spaces, control characters and lone accents vanish."""
-    return any(
-        unicodedata.category(character)[0] in "LNPS" and character != "\ufffd" for character in text
-    )
 
 
 def validate(where: str | Path, form: TypeAdapter, value: Any) -> Any:
@@ -177,27 +220,54 @@ def _refuse_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
+def read_fields(path: Path) -> set[str]:
+    """The names of all fields of a Parquet or JSON Lines file."""
+    if path.suffix == ".parquet":
+        return {*parquet.read_schema(path).names}
+    return {name for _, row in read_json_lines(path) for name in row}
+
+
 def read_rows(
-    files: list[Path], wanted: Sequence[str] = _COLUMNS
+    files: list[Path], needed: Sequence[str], others: Sequence[str] = ()
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """(file:line, fields) of every row of Parquet or JSON Lines files.
 
-    Of Parquet files only the wanted fields are read.
+    needed, others: the fields that are read; the former must be there.
     """
     for path in files:
         if path.suffix != ".parquet":
-            yield from read_json_lines(path)
+            for where, row in read_json_lines(path):
+                yield where, select_fields(where, row, needed, others)
             continue
         try:
             with parquet.ParquetFile(path) as file:
-                columns = [name for name in wanted if name in file.schema_arrow.names]
-                number = 0
-                for batch in file.iter_batches(_BATCH, columns=columns):
-                    for fields in batch.to_pylist():
-                        number += 1
-                        yield f"{path}:{number}", fields
+                yield from _read_parquet(path, file, needed, others)
         except (pyarrow.ArrowException, OSError) as error:
-            raise ValueError(f"{path}: not a whole Parquet file; copy it again") from error
+            if getattr(error, "errno", None):
+                raise  # the system's, as a missing permission
+            raise ValueError(
+                f"{path}: not a whole Parquet file; copy it again ({error})"
+            ) from error
+
+
+def _read_parquet(
+    path: Path, file: parquet.ParquetFile, needed: Sequence[str], others: Sequence[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    names = file.schema_arrow.names
+    columns = [*needed, *others]
+    if twins := [name for name in columns if names.count(name) > 1]:
+        raise ValueError(f"{path}: the column {twins[0]!r} stands twice")
+    if file.metadata.num_rows:  # an empty part may have no columns
+        columns = [*select_fields(f"{path}:1", dict.fromkeys(names), needed, others)]
+    number = 0
+    for batch in file.iter_batches(_BATCH, columns=columns):
+        for values in zip(*(batch[name] for name in columns), strict=True):
+            number += 1
+            try:
+                fields = [value.as_py() for value in values]
+                yield f"{path}:{number}", dict(zip(columns, fields, strict=True))
+            except UnicodeDecodeError as error:  # pyarrow takes the bytes of a string as they are
+                raise ValueError(f"{path}:{number}: {error}; save its text as UTF-8") from error
 
 
 def _copy(files: list[Path], folder: Path) -> None:
@@ -208,15 +278,15 @@ def _copy(files: list[Path], folder: Path) -> None:
     sizes = [path.stat().st_size * (1 if path.suffix == ".jsonl" else 4) for path in files]
     check_room(folder, sum(sizes))
     hashes = array("q")  # eight bytes a document, where a set of ids would take a hundred
-    documents = (
-        validate(where, _DOCUMENT, select_fields(where, row, _COLUMNS[:2], _COLUMNS[2:]))
-        for where, row in read_rows(files)
-    )
+    rows = read_rows(files, _COLUMNS[:2], _COLUMNS[2:])
+    documents = (validate(where, _DOCUMENT, row) for where, row in rows)
     with ipc.new_file(folder / "documents.arrow", schema) as writer:
         while batch := list(itertools.islice(documents, _BATCH)):
             hashes.extend(hash(document.id) for document in batch)
             rows = [{**each.model_dump(), "content": content(each.text)} for each in batch]
             writer.write_batch(pyarrow.RecordBatch.from_pylist(rows, schema=schema))
+    if not hashes:
+        raise ValueError(f"{files[0].parent}: expected at least one row, its files are empty")
     _refuse_same_ids(files, np.asarray(hashes))
 
 
@@ -232,4 +302,4 @@ def _refuse_same_ids(files: list[Path], hashes: np.ndarray) -> None:
 
 def read_row(files: list[Path], number: int) -> tuple[str, dict[str, Any]]:
     """(file:line, fields) of one document, for a message."""
-    return next(itertools.islice(read_rows(files), number, None))
+    return next(itertools.islice(read_rows(files, _COLUMNS[:2]), number, None))

@@ -29,7 +29,9 @@ _KINDS = {
     "clusters.jsonl": "clustering",
     "train.jsonl": "classification",
 }
+Part = tuple[np.ndarray, np.ndarray]  # the examples that a head trains on and is tested on
 _EXAMPLE = TypeAdapter(dict[str, Name])
+_ID = TypeAdapter(Id)
 _Targets = Annotated[list[Id], Field(min_length=1)]
 _RELEVANT = TypeAdapter(Annotated[dict[Id, _Targets], Field(min_length=1)])
 
@@ -300,6 +302,9 @@ def _choose_texts(task: Task, limit: int, generator: np.random.Generator) -> set
 def _read_relevant(path: Path, contents: Mapping[str, int]) -> dict[str, list[str]]:
     value = dataset_folder.parse_object(path, path.read_bytes())
     relevant = validate(path, _RELEVANT, value)
+    if len(relevant) < len(value):  # two spellings of one id
+        names = Counter(validate(path, _ID, source) for source in value)
+        raise ValueError(f"{path}: source {names.most_common(1)[0][0]!r} stands twice")
     for source, targets in relevant.items():
         if missing := {source, *targets} - contents.keys():
             told = f"id {min(missing)!r} is no document of this folder"
@@ -430,6 +435,27 @@ def _carve_validation(
         told = "no tenth of train leaves all groups whole and all classes; add validation.jsonl"
         raise ValueError(f"{folder}: {told}")
     return rows.assign(split=rows["split"].mask(rows.index.isin(taken), "validation"))
+
+
+def make_folds(labels: np.ndarray, count: int, groups: np.ndarray | None) -> list[Part]:
+    """Stratified folds in file order, unshuffled (thesis code, IMDB); no group is cut.
+
+    Raises
+    ------
+    ValueError
+        There are fewer groups than folds, no class has an example for each fold, a fold is empty,
+        or there is one class alone outside it.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+    if groups is not None and len(np.unique(groups)) < count:
+        told = "folds never cut a group, and there are fewer groups than folds"
+        raise ValueError(f"{told}, {len(np.unique(groups))} for {count}")
+    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    folds = list(kind(count, shuffle=False).split(labels, labels, groups))
+    if any(not len(test) or len(np.unique(labels[train])) < 2 for train, test in folds):
+        raise ValueError(f"one of {count} folds is empty, or only one class is outside it")
+    return folds
 
 
 def downsample(labels: np.ndarray, limit: int) -> np.ndarray:

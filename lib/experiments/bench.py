@@ -35,6 +35,7 @@ from lib.experiments.products import Encoder
 from lib.store import code, parallel, progress
 from lib.store.cache import Cache, Code, NotComputed, Product, Rows, hash_content, hash_items
 from lib.store.files import fingerprint
+from lib.texts import count_words, cut_words, halve_text, has_token, keep_order
 
 HELD_OUT = 300  # documents, at most, whose halves a person's student is judged by
 LSA_WIDTH = 1024  # as the largest Paragraph Vectors, scaled as they are
@@ -217,7 +218,7 @@ class Bench:
             return self.remember(["validation"], lambda: Texts(self.corpus.validation))
         if name != "halves":
             raise ValueError(f"unknown set of texts {name!r}; expected train, validation or halves")
-        halves = [ranking.halve_text(document.text) for document in self.corpus.validation]
+        halves = [halve_text(document.text) for document in self.corpus.validation]
         return [first for first, _ in halves] + [second for _, second in halves]
 
     def first_texts(self, count: int | None) -> Texts:
@@ -228,7 +229,7 @@ class Bench:
         """The texts of a set as the student's token ids, truncated, special tokens included."""
         return self.token_table(self.texts(name))["ids"]
 
-    def token_table(self, texts: Sequence[str]) -> dict[str, Rows]:
+    def token_table(self, texts: Iterable[str]) -> dict[str, Rows]:
         """`ids` of each text for the student, int32, and `whole`, its tokens if none were cut."""
         section = self.profile.student
         packages = ("transformers", "tokenizers")
@@ -236,8 +237,9 @@ class Bench:
         product = Product("tokens", inputs, (products.TOKENS_CODE,), packages)
         return self.cache.rows(product, texts, encoders.TokenRows(section))
 
-    def count_tokens(self, texts: Sequence[str]) -> pd.DataFrame:
+    def count_tokens(self, texts: Iterable[str]) -> pd.DataFrame:
         """Before any cut: `longformer_tokens`, special ones included; `sbert_tokens`, without."""
+        texts = keep_order(texts)
         whole = self.token_table(texts)["whole"]
         counts = {"longformer_tokens": whole[:], "sbert_tokens": self._structural_lengths(texts)[:]}
         return pd.DataFrame(counts)
@@ -307,7 +309,8 @@ class Bench:
         section = self.profile.structural_teacher
         inputs = section.model_dump(mode="json") | {"files": models.hash_model(section.model)}
         packages = ("torch", "transformers", "sentence-transformers")
-        return Product(kind, inputs | {"device": self.device}, (computed_by,), packages)
+        label = {"structural": "SBERT", "chunks": "SBERT, mean of chunks"}.get(kind, kind)
+        return Product(kind, inputs | {"device": self.device}, (computed_by,), packages, label)
 
     # ---- contextual teachers --------------------------------------------------------------------
 
@@ -319,9 +322,9 @@ class Bench:
         note = self.cache.find(product) or {}
         return {name: note[name] for name in products.FACTS}
 
-    def contextual(self, label: str, texts: Sequence[str], seed: int = 0) -> students.SideBySide:
+    def contextual(self, label: str, texts: Iterable[str], seed: int = 0) -> students.SideBySide:
         """(texts, dim) rows of a Paragraph Vector; of a compound its parts side by side."""
-        parts = []
+        parts, texts = [], keep_order(texts)
         for part in label.split("+"):
             if not self._has_paragraph_vector(part, seed, texts):
                 self._run_jobs([self._paragraph_vector_job(part, seed, texts)], "Paragraph Vectors")
@@ -348,7 +351,8 @@ class Bench:
             "texts": hash_content(self.first_texts(settings.documents).names),
         }
         packages = ("gensim", "nltk", "numpy", "scipy")
-        return Product("paragraph_vector", inputs, (products.PARAGRAPH_VECTOR_CODE,), packages)
+        code = (products.PARAGRAPH_VECTOR_CODE,)
+        return Product("paragraph_vector", inputs, code, packages, f"{label}, seed {seed}")
 
     def _has_paragraph_vector(self, label: str, seed: int, texts: Sequence[str]) -> bool:
         product = self._paragraph_vector_product(label, seed)
@@ -435,7 +439,8 @@ class Bench:
         packages += ["scikit-learn"] if variant.contextual else []
         losses = Code(tuple(_find_loss_modules(variant)))
         code = (training, losses, *products.list_base_code(base))
-        return Product("student", inputs, code, tuple(packages))
+        label = f"{variant.identity}, seed {seed}"
+        return Product("student", inputs, code, tuple(packages), label)
 
     def _hash_documents(self, name: str, variant: Variant) -> list[str]:
         """Content of what a student reads of a set, and of what its teachers say of it."""
@@ -750,18 +755,27 @@ class Bench:
         """Mean reciprocal rank of a held-out document's other half: no labels, no heads."""
         return float(ranking.rank_halves(self.embeddings(model, seed)["halves"]).mean())
 
-    def judge_halves(self, student: Any, variant: Variant) -> pd.DataFrame:
+    def judge_halves(
+        self, student: Any, variant: Variant, wanted: Sequence[str | Variant]
+    ) -> pd.DataFrame:
         """What `halves_mrr` averages, for a student and what is there without it.
 
         The documents are those that no training reads: the corpus' validation documents, then what
         tasks are validated and tested on, `HELD_OUT` at most. Of each as many words are read as the
-        student reads tokens.
+        student reads tokens. A document of one word has no halves; its halves may hold no token.
+
+        Parameters
+        ----------
+        student : Student
+            Trained, of `variant`.
+        wanted : sequence of labels or variants
+            The student's variant, the base, the structural teacher, the mean of its chunks, TF-IDF.
 
         Returns
         -------
         DataFrame
-            A row for the base, the structural teacher, the mean of its chunks, TF-IDF and the
-            student: model, task, metric, `scores` and `groups` (documents,), `chance`.
+            A row for each model: model, task, metric, `scores` and `groups` (documents,), `chance`,
+            `left_out` (how many held-out documents have no halves).
         """
         from lib.evaluation import baselines
 
@@ -769,16 +783,18 @@ class Bench:
         for task in self.tasks.values():
             names = sorted(task.held_out())
             documents += [(task.texts[name], task.groups.get(name, name)) for name in names]
-        unique = {
-            content(text): (text.split()[: student.max_positions], group)
-            for text, group in documents
-        }
-        whole = [each for each in unique.values() if len(each[0]) > 1][:HELD_OUT]
-        if not whole:
-            raise ValueError(
-                f"none of {len(unique)} held-out documents has two words, so no halves"
-            )
-        halves = [ranking.halve_text(" ".join(words)) for words, _ in whole]
+        unique = {content(text): (text, group) for text, group in documents}
+        halves, groups = [], []
+        for text, group in unique.values():
+            read = cut_words(text, student.max_positions)
+            parts = halve_text(read)
+            if count_words(read) > 1 and all(map(has_token, parts)):
+                halves.append(parts)
+                groups.append(group)
+        left_out = len(unique) - len(halves)
+        if not halves:
+            raise ValueError(f"none of {left_out} held-out documents has two words, so no halves")
+        halves, groups = halves[:HELD_OUT], groups[:HELD_OUT]
         texts = [first for first, _ in halves] + [second for _, second in halves]
         teacher, base = self.structural_teacher(), self.base_student().to(self.device)
         encoders: dict[str, Callable[[], Any]] = {
@@ -788,19 +804,19 @@ class Bench:
             "TF-IDF": lambda: baselines.tfidf(self.texts("train"), texts).toarray(),
             variant.identity: lambda: student.encode(texts, precision=self.precision),
         }
-        scores = []
-        for encode in progress.track(
-            encoders.values(), f"halves of {len(whole)} documents", len(encoders)
-        ):
-            scores.append(ranking.rank_halves(encode()).reshape(2, -1).mean(axis=0))
+        names, scores = [str(model) for model in wanted], []
+        told = f"halves of {len(halves)} documents"
+        for name in progress.track(names, told, len(names)):
+            scores.append(ranking.rank_halves(encoders[name]()).reshape(2, -1).mean(axis=0))
         return pd.DataFrame(
             {
-                "model": list(encoders),
+                "model": names,
                 "scores": scores,
-                "groups": [np.array([group for _, group in whole])] * len(scores),
+                "groups": [np.array(groups)] * len(scores),
                 "task": "halves of documents",
                 "metric": "MRR",
                 "chance": np.mean(1 / np.arange(1, len(texts))),
+                "left_out": left_out,
             }
         )
 
@@ -825,7 +841,8 @@ class Bench:
             "seed": seed if classifier == "head" else None,
         }
         packages = tuple(dict.fromkeys(("torch", "scikit-learn", *model.packages)))
-        return Product("record", inputs, (products.JUDGING_CODE, *model.code), packages)
+        label = f"{examples.task}: {variant.identity}, seed {seed}"
+        return Product("record", inputs, (products.JUDGING_CODE, *model.code), packages, label)
 
     def _name_model(self, variant: Variant, seed: int) -> Product | None:
         """The product whose rows are a model's vectors of any text; None if it is missing."""

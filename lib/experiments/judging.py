@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lib.config.schema import HeadSettings
-from lib.data.task_files import Task, downsample
+from lib.data.task_files import Part, Task, downsample, make_folds
 
 # How students are read out: name -> what it changes in a profile's section `heads`. "thesis" is the
 # protocol as published; the other two need little training, or none.
@@ -17,7 +17,6 @@ READOUTS: dict[str, dict[str, Any]] = {
     "none": {"classifier": "similarity"},
 }
 HEAD_SEEDS = 1000  # heads of one model and seed: seeds 1000 * seed, 1000 * seed + 1, ...
-Part = tuple[np.ndarray, np.ndarray]  # the examples that a head trains on and is tested on
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def read_examples(
     else:
         kept = _keep(task, "train", size)
         groups = task.example_groups("train")
-        parts = _make_folds(labels, task.folds, None if groups is None else groups[kept])
+        parts = make_folds(labels, task.folds, None if groups is None else groups[kept])
     if limit is not None:
         parts = [
             (train[downsample(labels[train], _count(limit, train))], test) for train, test in parts
@@ -97,14 +96,6 @@ def _cut_split(
 ) -> tuple[list[tuple[str, ...]], np.ndarray]:
     kept = _keep(task, split, size)
     return [task.inputs[split][row] for row in kept], np.asarray(task.labels[split])[kept]
-
-
-def _make_folds(labels: np.ndarray, count: int, groups: np.ndarray | None) -> list[Part]:
-    """Stratified folds in file order, unshuffled (thesis code, IMDB); no group is cut."""
-    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
-
-    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
-    return list(kind(count, shuffle=False).split(labels, labels, groups))
 
 
 def judge_models(

@@ -49,6 +49,10 @@ class Encoder:
     make: Callable[[list[Any]], dict[str, Any]]
     reads_tokens: bool = False
 
+    @property
+    def label(self) -> str:
+        return self.table.label
+
 
 def name_encoder(
     base: models.Base,
@@ -70,7 +74,9 @@ def name_encoder(
             )
         inputs |= {"student": sorted(note["files"].values()), "pooling": pooling}
     code = (CLS_CODE if pooling == "cls" else ENCODER_CODE, *list_base_code(base))
-    table = Product("vectors", inputs, code, ("torch", "transformers", "tokenizers"))
+    packages = ("torch", "transformers", "tokenizers")
+    label = "Longformer" if product is None else product.label
+    table = Product("vectors", inputs, code, packages, label)
     return Encoder(table, encoders.StudentRows(base, computed[1], pooling, cache, product), True)
 
 
@@ -93,7 +99,8 @@ def list_base_code(base: models.Base) -> tuple[Code, ...]:
 
 def name_paragraph_vector_rows(cache: Cache, product: Product) -> Encoder:
     """What embeds with a Paragraph Vector, a function of its inputs and code alone."""
-    table = Product("vectors", {"model": product.inputs}, product.code, product.packages)
+    inputs = {"model": product.inputs}
+    table = Product("vectors", inputs, product.code, product.packages, product.label)
     return Encoder(table, encoders.ParagraphVectorRows(cache, product))
 
 

@@ -1,11 +1,12 @@
 """Whether a student of a person's own documents is better than what is there without it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import pandas as pd
 
+from lib.config.profiles import OneLine
 from lib.distillation.variants import Variant
 from lib.experiments.bench import Bench
 from lib.statistics import verdicts
@@ -34,6 +35,7 @@ CODE = {
 }
 STUDENT_CODE = "Student.load(out).encode(texts)"
 FEW = 20  # examples; fewer say little
+Judge = Callable[[Sequence[str | Variant]], pd.DataFrame]
 VARIES = 1e-9  # the width of an interval, at least: rounding is no variance
 
 
@@ -54,33 +56,64 @@ def compare_student(
         against_high, than_base, than_student. Intervals (95%) are about other texts, not about
         other seeds; NaN where nothing varies.
     failed
-        A line for each task that could not be judged.
+        A line for each task or model that could not be judged, and on documents without halves.
 
     Raises
     ------
     ValueError
         With these lines, if no task could be judged.
     """
-    judges: dict[str, Callable[[], pd.DataFrame]] = {
-        "halves of documents": partial(bench.judge_halves, student, variant)
-    }
-    models = [*MODELS, variant]
+    halves = partial(bench.judge_halves, student, variant)
+    judges: dict[str, Judge] = {"halves of documents": halves}
     comparing = bench.with_readout("compare")
     for task in bench.classifications:
-        judges[task] = partial(comparing.run, models, seeds=[seed], tasks=[task], split="test")
+        judges[task] = partial(comparing.run, seeds=[seed], tasks=[task], split="test")
     for task in bench.retrievals:
-        judges[task] = partial(bench.retrieve, models, seeds=[seed], tasks=[task])
+        judges[task] = partial(bench.retrieve, seeds=[seed], tasks=[task])
     tables, failed = [], []
     for task, judge in judges.items():
-        try:
-            for names, rows in judge().groupby(["task", "metric"], sort=False):
+        judged, problems = _judge_models(judge, [*MODELS, variant])
+        failed += [" ".join(f"{task}{problem}".split()) for problem in problems]
+        if judged is not None:
+            for names, rows in judged.groupby(["task", "metric"], sort=False):
                 tables.append(_measure_intervals(" ".join(names), rows))
-        except Exception as error:  # costs this task's rows, not the others'
-            reason = str(error) or type(error).__name__
-            failed.append(" ".join(f"{task} could not be judged: {reason}".split()))
+            if "left_out" in judged and (count := judged["left_out"].iloc[0]):
+                failed.append(f"{task}: {count} have no halves and are left out")
     if not tables:
         raise ValueError("; ".join(failed))
     return pd.concat(tables, ignore_index=True), failed
+
+
+def _judge_models(
+    judge: Judge, models: list[str | Variant]
+) -> tuple[pd.DataFrame | None, list[str]]:
+    """The rows of all models that can be judged, and why others cannot.
+
+    What fails costs its own rows: where all models together fail, each is judged alone. Without the
+    first or the last of them, base and student, there is nothing to compare.
+    """
+    try:
+        return judge(models), []
+    except Exception as error:
+        together = error
+    reasons, rows = {}, []
+    for model in models if not isinstance(together, OneLine) else []:
+        try:
+            rows.append(judge([model]))
+        except Exception as error:
+            reasons[str(model)] = error
+    if len(rows) < 2 or {str(models[0]), str(models[-1])} & reasons.keys():
+        return None, [f" could not be judged: {_read_reason(together)}"]
+    names = MODELS | {str(models[-1]): "the student"}
+    problems = [
+        f": {names[model]} could not be judged: {_read_reason(error)}"
+        for model, error in reasons.items()
+    ]
+    return pd.concat(rows, ignore_index=True), problems
+
+
+def _read_reason(error: Exception) -> str:
+    return str(error) or type(error).__name__
 
 
 def describe_comparison(table: pd.DataFrame, failed: list[str]) -> tuple[pd.DataFrame, list[str]]:
@@ -123,11 +156,14 @@ def describe_comparison(table: pd.DataFrame, failed: list[str]) -> tuple[pd.Data
 def _choose_model(table: pd.DataFrame, student: str) -> str:
     """The model with the best mean among those that beat the base somewhere and lose nowhere.
 
+    A model that a measure could not judge is not advised.
+
     The student, if it is one of them and the best model is nowhere better than it; the base, if
     there is none.
     """
+    everywhere = table.groupby("model")["measure"].transform("size") == table["measure"].nunique()
     columns = {"value": "mean", "than_base": set, "than_student": set}
-    models = table.groupby("model").agg(columns).sort_values("value")
+    models = table[everywhere].groupby("model").agg(columns).sort_values("value")
     ahead = [
         name
         for name, words in models["than_base"].items()

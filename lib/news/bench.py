@@ -308,7 +308,8 @@ class NewsBench:
             "clustered": [hash_content(ids) for ids in self._clustered_ids.values()],
             "device": self.bench.device,
         }
-        product = Product("news_student", inputs, (_STUDENT_CODE,), ("torch", "numpy"))
+        label, packages = f"{model}, seed {seed}", ("torch", "numpy")
+        product = Product("news_student", inputs, (_STUDENT_CODE,), packages, label)
         return self.cache, product, lesson, start
 
     def _plan_lesson(self, model: str, seed: int) -> tuple[Lesson, str]:

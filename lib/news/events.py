@@ -21,8 +21,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from lib.data import task_files
-from lib.data.dataset_folder import Documents, content, has_token, read_json_lines
+from lib.data.dataset_folder import Documents, content, read_json_lines
 from lib.store.cache import hash_items
+from lib.texts import has_token
 
 SIDES = ("train", "public", "private")
 CLUSTERS = "clusters.jsonl"

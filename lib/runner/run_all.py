@@ -15,6 +15,7 @@ from filelock import BaseFileLock, FileLock, Timeout
 
 from lib.config import environment, manifest, paths, profiles
 from lib.config.schema import Profile
+from lib.config.terminal import escape_unprintable
 from lib.runner import command_line, freshness
 from lib.runner.freshness import Plan
 from lib.runner.notebook import PARAMETERS
@@ -32,6 +33,7 @@ def main(words: list[str]) -> int:
     int
         0 if all is done, 1 if something failed, 2 if the request cannot be met.
     """
+    escape_unprintable()
     try:
         options = command_line.read_arguments(words)
         profile = profiles.load(

@@ -9,6 +9,7 @@ from transformers import LongformerModel
 
 from lib.student.encoder import Student
 from lib.student.packing import embed_batches
+from lib.texts import list_items
 
 
 class ClsStudent(nn.Module):
@@ -62,6 +63,7 @@ class ClsStudent(nn.Module):
         Documents of similar length share a batch, so little of it is padding. A batch has at most
         `batch_tokens` tokens with that, or one document.
         """
+        ids = list_items(ids)
         batches: list[list[int]] = []
         for row in sorted(range(len(ids)), key=lambda row: -len(ids[row])):
             if not batches or (len(batches[-1]) + 1) * len(ids[batches[-1][0]]) > batch_tokens:

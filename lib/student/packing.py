@@ -1,11 +1,13 @@
 """What the student reads: texts to token ids, token ids to one packed batch."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+from lib.texts import check_texts
 
 _BATCH = 100  # texts tokenised at once: the tokenizer keeps some 200 bytes for each token
 # Token ids of several documents: lists or integer arrays.
@@ -18,21 +20,6 @@ class Packed(NamedTuple):
     ids: Tensor
     positions: Tensor
     lengths: list[int]
-
-
-def list_documents(documents: Iterable[Any]) -> list[Any]:
-    """Texts or token id lists as a list, from any iterable: list, generator, array, Series."""
-    table = hasattr(documents, "columns")  # iterating a DataFrame gives the names of its columns
-    if (
-        table
-        or isinstance(documents, str | bytes | Mapping | Set)
-        or not isinstance(documents, Iterable)
-    ):
-        kind = type(documents).__name__
-        raise ValueError(
-            f"expected a list of texts or of token id lists, got {kind}: {str(documents)[:60]!r}"
-        )
-    return list(documents)
 
 
 def embed_batches(
@@ -91,13 +78,7 @@ def embed_batches(
 
 def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> list[list[int]]:
     """Token ids with special tokens, cut to `max_positions`."""
-    for index, text in enumerate(texts):
-        if (
-            not isinstance(text, str)
-            or not text.strip()
-            or text.encode(errors="ignore").decode() != text
-        ):
-            raise ValueError(f"expected texts with words, document {index} is {str(text)[:60]!r}")
+    texts = [*check_texts(texts)]
     if tokenizer is None:
         raise ValueError(
             "this student's checkpoint has no tokenizer; pass token ids, or set student.tokenizer"
@@ -105,7 +86,7 @@ def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> list[l
     ids = list[list[int]]()
     for start in range(0, len(texts), _BATCH):
         batch = tokenizer(
-            [str(text) for text in texts[start : start + _BATCH]],
+            texts[start : start + _BATCH],
             truncation=True,
             max_length=max_positions,
             return_attention_mask=False,

@@ -49,6 +49,8 @@ VOCABULARIES = (
     ("vocab.json", "merges.txt"),
     ("sentencepiece.bpe.model",),
 )
+# Of an export: what is for people and for sentence-transformers.
+UNREAD = ("README.md", "modules.json", "sentence_bert_config.json", "1_Pooling/config.json")
 _TAKEN_OVER = (  # what a Longformer takes over from the config of a short encoder
     "vocab_size",
     "hidden_size",
@@ -211,7 +213,7 @@ def _read_config(source: Source, revision: str | None) -> PretrainedConfig:
             f"; a save that was cut off left {path}" for path in owned_folder.list_left_over(folder)
         )
         raise ValueError(f"there is no checkpoint folder {folder}{hint}")
-    owned_folder.check_whole(folder)
+    owned_folder.check_whole(folder, UNREAD)
     with one_line_errors(f"read the configuration of {source}"), quiet_transformers():
         return AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=False)
 

@@ -45,6 +45,21 @@ def test_texts_and_their_ids_have_the_same_embedding(student):
     np.testing.assert_array_equal(student.encode(TEXTS), student.encode(ids))
 
 
+def test_names_of_special_tokens_in_a_text_are_read_alike_everywhere(student, tmp_path):
+    """Also the padding, whose place is counted differently: in place of a word, first and last."""
+    from sentence_transformers import SentenceTransformer
+
+    texts = ["w1 [PAD] w2", "[PAD] w3", "w4 [PAD]", "w5 <pad> [SEP] w6 [MASK]", "[CLS] w1", "w1"]
+    vectors = student.encode(texts)
+    student.export(tmp_path / "out")
+    stock = SentenceTransformer(str(tmp_path / "out"), device="cpu")
+    np.testing.assert_allclose(stock.encode(texts), vectors, atol=1e-5)
+    for alone, row in zip(texts, vectors, strict=True):
+        np.testing.assert_allclose(stock.encode([alone])[0], row, atol=1e-5)
+    ids = Tokenizer.from_file(str(tmp_path / "out/tokenizer.json")).encode_batch(texts)
+    assert [each.ids for each in ids] == student.tokenize(texts)
+
+
 def test_long_texts_are_cut(student):
     texts = ["w1 w2", "w7 " * 41, "w7 " * 38, "w7 " * 50_000]
     ids = student.tokenize(texts)
@@ -56,14 +71,14 @@ def test_long_texts_are_cut(student):
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["w1", ""], "expected texts with words, document 1 is ''"),
-        (["w1", " \n\t"], "expected texts with words, document 1 is ' "),
-        (["w1", "\u200b\u200b"], "document 1 has no token but the special ones"),
-        (["w1", None], "expected texts with words, document 1 is 'None'"),
-        (["w1", "w2 \ud800"], "expected texts with words, document 1 is "),  # half a surrogate pair
-        ([[2, 6, 3], "w1"], r"expected texts with words, document 0 is '\[2, 6, 3\]'"),
-        (["w1", [2, 6, 3]], r"expected texts with words, document 1 is '\[2, 6, 3\]'"),
-        (["w1", float("nan")], "expected texts with words, document 1 is 'nan'"),
+        (["w1", ""], "expected texts with words, text 1 is ''"),
+        (["w1", " \n\t"], "expected texts with words, text 1 is ' "),
+        (["w1", "\u200b\u200b"], r"expected texts with words, text 1 is '\\u200b"),
+        (["w1", None], "expected texts with words, text 1 is None"),
+        (["w1", "w2 \ud800"], "expected texts with words, text 1 is "),  # half a surrogate pair
+        ([[2, 6, 3], "w1"], r"expected texts with words, text 0 is \[2, 6, 3\]"),
+        (["w1", [2, 6, 3]], r"expected texts with words, text 1 is \[2, 6, 3\]"),
+        (["w1", float("nan")], "expected texts with words, text 1 is nan"),
         ("w1 w2", "expected a list of texts or of token id lists, got str: 'w1 w2'"),
     ],
 )
