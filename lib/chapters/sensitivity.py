@@ -7,12 +7,12 @@ import pandas as pd
 from lib.chapters import chapter4
 from lib.chapters.teacher_distances import cosines
 from lib.config.profiles import grid
-from lib.distillation.variants import MM_MSE
+from lib.distillation.variants import MM_MSE, parse
 from lib.experiments.bench import Bench
 from lib.figures.boxplots import UNTRAINED
 from lib.statistics import verdicts
 from lib.statistics.effects import chance_corrected
-from lib.statistics.intervals import from_examples, task_scores
+from lib.statistics.intervals import PROCESSOR_SD, from_examples, task_scores
 
 CONTROL = "thesis' steps"  # the setting of `run_other_heads` that only some models have
 THESIS_BATCHES = 313  # of an epoch of the thesis' heads: 10,000 examples, 32 in a batch
@@ -65,7 +65,10 @@ def judge_heads(records: pd.DataFrame, left: str, right: str) -> pd.DataFrame:
     tables = {}
     for setting, shown in records.groupby("heads", sort=False):
         pairs = [(left, right)] if {left, right} <= {*shown["model"]} else []
-        evidence = from_examples(task_scores(shown), given=UNTRAINED)
+        trained_heads = grid("beyond")["heads"][setting].get("classifier", "head") == "head"
+        evidence = from_examples(
+            task_scores(shown), given=UNTRAINED, processor_sd=PROCESSOR_SD * trained_heads
+        )
         tables[setting] = verdicts.compare(pairs, evidence)
     return pd.concat(tables, names=["heads", None]).reset_index("heads").drop(columns="q")
 
@@ -127,12 +130,14 @@ def judge_lengths(records: pd.DataFrame, readout: str) -> pd.DataFrame:
     """What the length of training changes, by `verdicts.compare` of chance-corrected accuracies.
 
     Under one of `READOUTS`: every student against its base and against itself at half the length;
-    at each length also max-margin MSE against cosine, and cosine against MSE.
+    at each length also max-margin MSE against cosine, and cosine against MSE. The seed
+    noise of students without a structural teacher is their own.
     """
     shown = records[records["readout"] == readout]
     named = shown.assign(model=shown["model"] + " ×" + shown["times"].map("{:g}".format))
     base, lengths = "base ×0", sorted({*shown["times"]} - {0})
-    names = {identity: name for name, identity in _list_identities().items()}
+    names_of = _list_identities()
+    names = {identity: name for name, identity in names_of.items()}
     students = [name for name in names.values() if name != "base" and name in {*shown["model"]}]
     pairs = []
     for name in students:
@@ -143,7 +148,13 @@ def judge_lengths(records: pd.DataFrame, readout: str) -> pd.DataFrame:
     for left, right in ((MM_MSE, "cosine"), ("cosine", "MSE")):
         if {names[left], names[right]} <= {*students}:
             pairs += [(f"{names[left]} ×{x:g}", f"{names[right]} ×{x:g}") for x in lengths]
-    return verdicts.compare(pairs, from_examples(task_scores(named), given=[base]))
+    evidence = from_examples(
+        task_scores(named),
+        given=[base],
+        class_of=lambda name: str(parse(names_of[name.rpartition(" ×")[0]]).structural is None),
+        processor_sd=PROCESSOR_SD,
+    )
+    return verdicts.compare(pairs, evidence)
 
 
 def _list_identities() -> dict[str, str]:

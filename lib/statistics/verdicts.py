@@ -35,7 +35,7 @@ ALPHA = 0.05
 RULES = 2
 # A difference too small to matter to somebody who chooses a method: two of a hundred examples that
 # guessing gets wrong (on a task of two classes, one test text in a hundred). Published single runs
-# cannot show less than .0249.
+# show nothing below .0190.
 MARGIN = 0.02
 CEILING = 0.97  # of the way from chance to 1; what is left is label noise on most tasks
 DRAWS = 100_000  # a p of .05 repeats to .001 from one generator to another
