@@ -389,6 +389,63 @@ def odd_labels(new):
 
 
 @folder
+def odd_ids(new):
+    ids = [f"{n}\t\n'\"{{}} é" for n in range(24)]
+    new.documents(english(), ids=ids).labels(
+        train={ids[n]: n % 2 for n in range(10)}, test={ids[n]: n % 2 for n in range(10, 16)}
+    )
+
+
+@folder
+def a_class_for_each_example(new):
+    new.documents(english(40)).labels(
+        train={n: n % 10 for n in range(20)}, test={n: n % 10 for n in range(20, 30)}
+    )
+
+
+@folder
+def pairs_of_groups(new):
+    def link(rows):
+        return {(n, n + 1): n % 4 // 2 for n in rows}
+
+    new.documents(english(60), group=[f"g{n // 6}" for n in range(60)]).labels(
+        train=link(range(0, 36, 2)), test=link(range(36, 48, 2))
+    )
+
+
+@folder
+def validation_without_a_test(new):
+    new.documents(english()).labels(train=halves(range(10)), validation=halves(range(10, 16)))
+
+
+@folder
+def a_test_alone(new):
+    new.documents(english()).labels(test=halves(range(10)))
+
+
+@folder
+def an_empty_task(new):
+    new.documents(english())
+    (new.place / "tasks/t").mkdir(parents=True)
+
+
+@folder
+def a_clustering_of_what_is_not_there(new):
+    new.documents(english()).labels("c", clusters={n: n // 3 for n in range(20, 30)})
+
+
+@folder
+def a_split_without_its_file(new):
+    new.documents(english(30)).labels(train=halves(range(12)))
+    (new.place / "tasks/t/test.jsonl.gz").write_bytes(gzip.compress(b"{}"))
+
+
+@folder
+def two_forms_of_documents(new):
+    new.documents(english()).documents(english(), "parquet")
+
+
+@folder
 def half_a_surrogate_pair(new):
     new.documents([*english(), "half \ud83d"])
 
@@ -457,9 +514,8 @@ def run(artifacts, model, tmp_path, capsys):
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_what_check_lets_pass_is_trained_on_and_judged(name, run, tmp_path):
-    root = tmp_path / "root"
-    FOLDERS[name](Folder(root))
-    root = root / "own"
+    root = tmp_path / "a=b, [x] é/own"
+    FOLDERS[name](Folder(root.parent))
     code, told = run["check"](root)
     trained, printed = run["train"](root)
     assert (trained, bool(code)) in ((0, False), (2, True)), printed[-3:]
