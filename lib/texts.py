@@ -95,6 +95,13 @@ def halve_text(text: str) -> tuple[str, str]:
     return text[:middle].rstrip() or text, text[middle:]
 
 
+def cut_halves(text: str, most: int) -> tuple[str, str] | None:
+    """The halves of its first `most` words; None for one word, and if a half has no token."""
+    read = cut_words(text, most)
+    parts = halve_text(read)
+    return parts if count_words(read) > 1 and all(map(has_token, parts)) else None
+
+
 def _find_starts(text: str) -> Iterator[int]:
     """Where each word begins that `count_words` counts."""
     end = 0

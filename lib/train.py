@@ -131,7 +131,10 @@ def _suggest_changes(given: argparse.Namespace, out: Path) -> list[str]:
         check_room(place, size)
     os.environ.pop("THESIS_DATA", None)  # what is asked for here counts, whatever stood there
     changes["training.precision"] = "bf16" if models.has_bfloat16() else "fp32"
-    notes = [line for line in check.findings(folder, given.task) if ": note: " in line]
+    lines = [*check.findings(folder, given.task)]
+    if wrong := [line for line in lines if ": error: " in line]:
+        raise ValueError(f"{wrong[0]}; mend it, or judge by others (`--task <names>`)")
+    notes = [line for line in lines if ": note: " in line]
     print(*notes, f"suggested: {summary}, {changes['training.precision']}", sep="\n", flush=True)
     return [f"{key}={json.dumps(value)}" for key, value in changes.items()]
 

@@ -23,12 +23,13 @@ try:
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
     from tokenizers import Tokenizer
 
+    from lib.config import profiles
     from lib.config.terminal import escape_unprintable
-    from lib.data import task_files
+    from lib.data import corpus, task_files
     from lib.data.dataset_folder import Documents, content, list_unread, read_fields
     from lib.data.written_once import SEAL
     from lib.teachers.labels import LONGEST
-    from lib.texts import count_words, split_words
+    from lib.texts import count_words, cut_halves, list_terms, split_words
 except ModuleNotFoundError as missing:
     told = "run ./run_all.sh --setup once, then . .venv/bin/activate"
     raise SystemExit(f"{missing}: {told}") from None
@@ -60,6 +61,7 @@ class _Judges:
 
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
     tested: set[int] = field(default_factory=set)  # contents
+    halved: set[int] = field(default_factory=set)  # those that have halves
     texts: int = 0
     clusterings: list[str] = field(default_factory=list)
 
@@ -95,8 +97,8 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
     Raises
     ------
     ValueError
-        No class of a task has an example for each fold, or fewer than `LEAST` documents are left
-        that no task is tested on.
+        No class of a task has an example for each fold, fewer than `LEAST` documents are left that
+        no task is tested on, or nothing is left to judge by.
     """
     folders = _find_folders(path)
     judges = _choose_tasks(folders, tasks)
@@ -117,11 +119,11 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
         told = f"{documents.usable} of {len(read)} documents can be trained on, expected {LEAST}"
         remedy = f": {REMEDY}" if documents.in_tests else ""
         raise ValueError(f"{path}: {told} (left out: {left_out}){remedy}")
-    corpus = [{"folder": name, "share": share} for name, share in documents.shares.items() if share]
+    shares = [{"folder": name, "share": share} for name, share in documents.shares.items() if share]
     changes = {
         "build": None,
         "data_roots": [str(folders[0].parent)],
-        "corpus.folders": corpus,
+        "corpus.folders": shares,
         "tasks.folders": judges.entries,
         "corpus.train_documents": left,
         "corpus.validation_documents": held_out,
@@ -130,12 +132,17 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
         "training.cca_batch_size": min(50, trained),
         "training.checkpoint_every": 5,
     }
+    halved = len(judges.halved) + _count_halved(changes, folders, judges.tested)
+    if not halved and not judges.entries:
+        told = "no held-out document has two words, so no halves, and there is no task to judge by"
+        raise ValueError(f"{path}: {told}")
     compared = min(held_out + len(judges.tested), 300) + judges.texts
     minutes = _estimate_minutes(documents.lengths, read, trained, compared)
     # Weights, texts, token ids, embeddings.
     size = 300_000_000 + 22 * int(read.sum()) + 4000 * (trained + judges.texts)
     by = [_count(len(judges.entries), "task")]
     by += [f"not the clustering {name}" for name in judges.clusterings]
+    by += [] if halved else ["not halves of documents: no held-out one has two words"]
     told = f"train on {trained} documents, hold out {held_out} (left out: {left_out})"
     cost = f"some {_count(minutes, 'minute')} of a core, {size / 1e9:.1f} GB"
     return changes, f"{told}, judge by {', '.join(by)}: {cost}", size
@@ -157,7 +164,9 @@ def _choose_tasks(folders: list[Path], names: Iterable[str] | None) -> _Judges:
         if task.folds:
             _check_folds(name, task)
         judges.entries[name] = {"folder": name, "folds": task.folds, "texts": TEXTS}
-        judges.tested |= {content(task.texts[text_id]) for text_id in task.held_out()}
+        tested = {content(task.texts[text_id]): task.texts[text_id] for text_id in task.held_out()}
+        judges.tested |= {*tested}
+        judges.halved |= {name for name, text in tested.items() if cut_halves(text, READ)}
         judges.texts += len(task.texts)
     return judges
 
@@ -187,6 +196,16 @@ def _count_documents(folders: list[Path], tested: set[int]) -> _Documents:
         counted.in_tests += sum(each in tested for each in contents)
         seen.update(contents)
     return counted
+
+
+def _count_halved(changes: dict[str, Any], folders: list[Path], tested: set[int]) -> int:
+    """The documents that `lab` holds out of training whose halves can be compared."""
+    section = profiles.load("lab", overrides=changes).corpus
+    by_name = {folder.name: Documents(folder) for folder in folders}
+    documents = [by_name[name] for name in section.names]
+    selection = corpus.draw(section, documents, np.array(sorted(tested), dtype=np.uint64))
+    held_out = corpus.Corpus.read(selection, documents).validation
+    return sum(cut_halves(each.text, READ) is not None for each in held_out)
 
 
 @functools.cache
@@ -314,6 +333,8 @@ def _describe_documents(folder: Path) -> list[str]:
         if numbers:
             ids = ", ".join(documents[number].id for number in numbers[:3])
             lines.append(f"note: {_count(len(numbers), 'document')} {note}: {ids}")
+    if not any(list_terms(document.text) for document in documents):
+        lines.append("note: no word of two characters, so TF-IDF is not judged")
     fields = set[str]().union(*map(read_fields, documents.files))
     lines += _name_unread("field ", sorted(fields - {*FIELDS}), FIELDS)
     parts = list_unread(folder / "documents", [], documents.files)

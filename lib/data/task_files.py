@@ -195,6 +195,9 @@ def _read_retrieval(folder: Path, documents: Documents) -> Task:
         kept = [target for target in targets if target in texts]
         if source in texts and kept:
             relevant[source] = kept
+    if not relevant:
+        told = "no source with a text has a target with one"
+        raise ValueError(f"{folder / 'relevant.json'}: {told}")
     dropped = len(gold) - len(relevant)
     notes = (f"{dropped} sources left out: a document without text",) if dropped else ()
     return Task("retrieval", texts, groups=groups, relevant=relevant, notes=notes)
@@ -348,6 +351,7 @@ def _refuse_broken(rows: pd.DataFrame, splits: list[str], contents: Mapping[str,
         "label {label!r:.40} does not occur in train.jsonl": rows["whole"]
         & ~rows["label"].isin(trained),
         "{both} is in {home}.jsonl too; keep it in one split": rows["home"] != rows["split"],
+        "no example of {split}.jsonl has a text": ~rows.groupby("split")["whole"].transform("any"),
     }
     for message, broken in rules.items():
         if broken.any():

@@ -35,7 +35,7 @@ from lib.experiments.products import Encoder
 from lib.store import code, parallel, progress
 from lib.store.cache import Cache, Code, NotComputed, Product, Rows, hash_content, hash_items
 from lib.store.files import fingerprint
-from lib.texts import count_words, cut_words, halve_text, has_token, keep_order
+from lib.texts import cut_halves, halve_text, keep_order
 
 HELD_OUT = 300  # documents, at most, whose halves a person's student is judged by
 LSA_WIDTH = 1024  # as the largest Paragraph Vectors, scaled as they are
@@ -786,9 +786,7 @@ class Bench:
         unique = {content(text): (text, group) for text, group in documents}
         halves, groups = [], []
         for text, group in unique.values():
-            read = cut_words(text, student.max_positions)
-            parts = halve_text(read)
-            if count_words(read) > 1 and all(map(has_token, parts)):
+            if parts := cut_halves(text, student.max_positions):
                 halves.append(parts)
                 groups.append(group)
         left_out = len(unique) - len(halves)
