@@ -102,6 +102,16 @@ def cut_halves(text: str, most: int) -> tuple[str, str] | None:
     return parts if count_words(read) > 1 and all(map(has_token, parts)) else None
 
 
+def shorten_text(text: str, most: int) -> str:
+    """The beginning of a text on one line of at most so many characters, cut between words."""
+    line = " ".join(text.split())
+    if len(line) <= most:
+        return line
+    start = line[: most - 2]
+    words = start.rpartition(" ")[0]
+    return f"{words if 2 * len(words) > most else start} …"
+
+
 def _find_starts(text: str) -> Iterator[int]:
     """Where each word begins that `count_words` counts."""
     end = 0
