@@ -92,6 +92,7 @@ class TaskFolder(Settings):
 
     folder: Annotated[str, _like(r"[^/.][^/]*/[^/.][^/]*\Z", "<folder>/<task>")]
     folds: Annotated[int, Field(ge=2)] | None = None
+    cross_fit: bool = False  # Chapter 4 has the folds of train.jsonl, Chapter 5 those of test.jsonl
     texts: Annotated[int, Field(ge=4)] | None = None  # those that most examples use
 
 
@@ -116,9 +117,9 @@ class MiniBuild(Settings):
     documents: Annotated[int, Field(ge=4)]
     topic_passages: Annotated[int, Field(ge=2)]
     articles: Annotated[int, Field(ge=8)]
+    blocks: Annotated[int, Field(ge=2)]
     sections: Annotated[int, Field(ge=2)]
-    train_pairs: Count
-    validation_pairs: Count
+    pairs: Count
     seed: Seed
 
 

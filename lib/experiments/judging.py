@@ -55,21 +55,28 @@ def read_examples(
     Parameters
     ----------
     split : {"validation", "test"}
-        A task without that split is cross-validated on "train".
+        A task without that split is cross-validated on "train", one of `cross_fit` on "test" for
+        "test".
     cut : int
         Examples of a split in Chapter 4 (split "validation").
     limit : float or None
         Training examples in Chapter 5; below 1, the share of those without a limit.
+
+    Raises
+    ------
+    ValueError
+        A task has fewer groups than folds.
     """
     size = cut if split == "validation" else None
-    inputs, labels = _cut_split(task, "train", size)
-    if split in task.inputs:
+    trained = "test" if task.cross_fit and split == "test" else "train"
+    inputs, labels = _cut_split(task, trained, size)
+    if split in task.inputs and not task.cross_fit:
         tested, expected = _cut_split(task, split, size)
         parts = [(np.arange(len(labels)), len(labels) + np.arange(len(expected)))]
         inputs, labels = inputs + tested, np.concatenate([labels, expected])
     else:
-        kept = _keep(task, "train", size)
-        groups = task.example_groups("train")
+        kept = _keep(task, trained, size)
+        groups = task.example_groups(trained)
         parts = make_folds(labels, task.folds, None if groups is None else groups[kept])
     if limit is not None:
         parts = [
