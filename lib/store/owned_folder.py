@@ -136,6 +136,8 @@ def check_whole(folder: Path, unread: Collection[str] = ()) -> None:
 def _check_replaceable(target: Path) -> None:
     if target.is_symlink() or target.is_file():
         raise ValueError(f"{target} is a file or a symbolic link; name a folder")
+    if target in (Path.cwd(), *Path.cwd().parents):  # a shell would stay in the folder of before
+        raise ValueError(f"{target} holds the current folder; name another one")
     if not _is_replaceable(target):
         raise ValueError(
             f"{target} holds files that this project did not write, or that were changed since; "

@@ -241,6 +241,7 @@ class Student(nn.Module):
         attention_dropout: float | None,
     ) -> Student:
         config, tensors, tokenizer = checkpoint
+        weights.warn_of_unknown_token(source, checkpoint)
         if dropout is not None:
             config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
         if attention_dropout is not None:
@@ -277,7 +278,9 @@ class Student(nn.Module):
         card : mapping, optional
             What its model card says: see `lib.student.export.save_sentence_transformer`.
         """
-        export.save_sentence_transformer(self.checkpoint(), folder, self.encode, card)
+        export.save_sentence_transformer(
+            self.checkpoint(), folder, lambda new, texts: type(self).load(new).encode(texts), card
+        )
 
     def freeze_token_embeddings(self) -> None:
         """Exclude the token embeddings from training: their optimiser step outweighs the layers."""

@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from lib.config.loading import one_line_errors, quiet_transformers
 from lib.store.owned_folder import replace_folder
 from lib.student.packing import tokenize
-from lib.student.weights import Checkpoint, from_longformer
+from lib.student.weights import Checkpoint, from_longformer, warn_of_unknown_token
 
 # Class paths and settings that sentence-transformers has understood since version 2. What
 # `SentenceTransformer.save` of 6.2 writes can be loaded by no version before 6.
@@ -27,6 +27,7 @@ MODULES = [
     {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
     {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
 ]
+Encode = Callable[[Path, list[str]], np.ndarray]
 TOLERANCE = 1e-4  # of the largest number of an embedding; other kernels move one by some 1e-6
 # What a model card may say beyond what the student itself tells, in this order, after its title.
 SECTIONS = (
@@ -57,7 +58,7 @@ def save_longformer(checkpoint: Checkpoint, folder: str | Path) -> None:
 def save_sentence_transformer(
     checkpoint: Checkpoint,
     folder: str | Path,
-    encode: Callable[[list[str]], np.ndarray],
+    encode: Encode,
     card: Mapping[str, Any] | None = None,
 ) -> None:
     """Write what `SentenceTransformer(folder)` loads: a mean over all tokens, without Normalize.
@@ -69,7 +70,7 @@ def save_sentence_transformer(
     folder : str or Path
         Replaced at once.
     encode : callable
-        From texts to their embeddings (texts, dim), which the export has to repeat.
+        From a folder and texts to the embeddings (texts, dim) that it has to give.
     card : mapping, optional
         What README.md says beyond what the student itself tells: a `title` and any of `SECTIONS`. A
         value is a text, a list of texts, or a mapping from names to values; `scores` may be a list
@@ -108,6 +109,7 @@ def _write_longformer(checkpoint: Checkpoint, folder: Path) -> None:
     config = checkpoint.config.to_dict()
     config |= {"architectures": ["LongformerModel"], "dtype": "float32"}
     config.pop("_name_or_path", None)
+    warn_of_unknown_token(folder.name, checkpoint)
     _write_json(folder / "config.json", config)
     save_file(checkpoint.tensors, folder / "model.safetensors", metadata={"format": "pt"})
     if checkpoint.tokenizer is not None:
@@ -153,9 +155,7 @@ def _compare_longformer(checkpoint: Checkpoint, folder: Path) -> None:
             raise ValueError(f"{how} is read back with other tokens")
 
 
-def _compare_embeddings(
-    checkpoint: Checkpoint, folder: Path, encode: Callable[[list[str]], np.ndarray]
-) -> None:
+def _compare_embeddings(checkpoint: Checkpoint, folder: Path, encode: Encode) -> None:
     """`ValueError` unless sentence-transformers loads a folder and embeds texts as `encode` does.
 
     A text that fills a window, and a batch of two short ones, one of which is padded: the weights
@@ -170,7 +170,7 @@ def _compare_embeddings(
     words = _list_texts(checkpoint)[-1].split()
     window = max(checkpoint.config.attention_window)
     texts = [f"{words[0]} {words[1].upper()}", words[0], " ".join(words[:window])]
-    expected = encode(texts)
+    expected = encode(folder, texts)
     for some in (slice(2), slice(2, 3)):
         vectors = model.encode(texts[some], show_progress_bar=False)
         difference = np.abs(vectors - expected[some]).max()

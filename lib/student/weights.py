@@ -5,7 +5,10 @@ Weights are float32 on the CPU.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import math
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -92,7 +95,9 @@ def from_longformer(source: Source, revision: str | None) -> Checkpoint:
             "use Student.from_encoder for it"
         )
     tensors = _read_tensors(LongformerModel, source, revision)
-    return Checkpoint(config, tensors, _read_tokenizer(source, revision))
+    checkpoint = Checkpoint(config, tensors, _read_tokenizer(source, revision))
+    _compare_length(Path(source), checkpoint)
+    return checkpoint
 
 
 def from_encoder(
@@ -161,7 +166,9 @@ def add_unused_weights(weights: dict[str, Tensor], unused: dict[str, Tensor]) ->
     unused : dict of str to Tensor
         What else its checkpoint held.
     """
-    complete = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
+    complete = {
+        name: tensor.detach().float().cpu().contiguous() for name, tensor in weights.items()
+    }
     for name, tensor in list(complete.items()):
         for part in ("query", "key", "value"):
             if f".self.{part}." in name:
@@ -203,6 +210,28 @@ def _read_tensors(
     return {
         name: tensor.clone() for name, tensor in model.state_dict().items() if name not in missing
     }
+
+
+def warn_of_unknown_token(source: Source, checkpoint: Checkpoint) -> None:
+    """Warn of a token that the weights have no row for, such as one that was added."""
+    if checkpoint.tokenizer is None:
+        return
+    token, number = max(checkpoint.tokenizer.get_vocab().items(), key=lambda item: item[1])
+    if number >= checkpoint.config.vocab_size:
+        told = f"{token!r} has no weights; a text that holds it cannot be embedded"
+        warnings.warn(f"{source}: the tokenizer's {told}", stacklevel=4)
+
+
+def _compare_length(folder: Path, checkpoint: Checkpoint) -> None:
+    """Warn of a checkpoint that sentence-transformers was told to cut earlier."""
+    settings = folder / "sentence_bert_config.json"
+    lengths = [checkpoint.max_positions, getattr(checkpoint.tokenizer, "model_max_length", None)]
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        lengths.append(json.loads(settings.read_bytes()).get("max_seq_length"))
+    least = min(length for length in lengths if length)
+    if least < checkpoint.max_positions:
+        told = f"sentence-transformers cuts it at {least} tokens, which is not read here"
+        warnings.warn(f"{folder} reads {checkpoint.max_positions} tokens; {told}", stacklevel=4)
 
 
 def _read_config(source: Source, revision: str | None) -> PretrainedConfig:

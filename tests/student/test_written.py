@@ -262,3 +262,50 @@ def test_a_copy_that_lost_its_weights_is_refused_however_its_card_is(make, tmp_p
     shutil.copytree(tmp_path / "out", tmp_path / "copy")
     with pytest.raises(ValueError, match="cannot read .*copy: .*model.safetensors"):
         Student.load(tmp_path / "copy")
+
+
+def test_a_folder_that_others_cut_elsewhere_is_a_warning(make, tmp_path):
+    """As sentence-transformers saves an export, and no seal of ours beside it."""
+    from sentence_transformers import SentenceTransformer
+
+    student = make()
+    student.export(tmp_path / "out")
+    model = SentenceTransformer(str(tmp_path / "out"), device="cpu")
+    model.save_pretrained(str(tmp_path / "same"))
+    with warnings.catch_warnings(action="error"):
+        loaded = Student.load(tmp_path / "same")
+    np.testing.assert_array_equal(loaded.encode(list_texts(24)), student.encode(list_texts(24)))
+    model.max_seq_length = 9
+    model.save_pretrained(str(tmp_path / "shorter"))
+    with pytest.warns(UserWarning, match="reads 24 tokens; sentence-transformers cuts it at 9"):
+        Student.load(tmp_path / "shorter")
+
+
+@pytest.mark.parametrize("way", ["save", "export"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_a_student_in_half_precision_is_written_in_float32(make, tmp_path, way, dtype):
+    student = make().to(dtype)
+    getattr(student, way)(tmp_path / "out")
+    stored = load_file(tmp_path / "out/model.safetensors")
+    assert {tensor.dtype for tensor in stored.values()} == {torch.float32}
+    expected = make().encode(["w1 w2 w3"])
+    assert 0 < np.abs(Student.load(tmp_path / "out").encode(["w1 w2 w3"]) - expected).max() < 0.05
+
+
+def test_a_token_without_weights_is_a_warning(make, tmp_path):
+    student = make()
+    student.tokenizer.add_tokens(["<added>"])
+    with pytest.warns(UserWarning, match="'<added>' has no weights"):
+        student.export(tmp_path / "out")
+    with pytest.warns(UserWarning, match="'<added>' has no weights"):
+        Student.load(tmp_path / "out")
+
+
+def test_the_current_folder_is_no_target(make, tmp_path, monkeypatch):
+    """A shell would go on showing the empty folder that was replaced."""
+    student = make()
+    (tmp_path / "here/below").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here/below")
+    for target in (".", "..", tmp_path / "here/below"):
+        with pytest.raises(ValueError, match="holds the current folder; name another"):
+            student.export(target)
