@@ -144,14 +144,27 @@ def test_token_ids_come_in_any_iterable(models, kind):
 
 @pytest.mark.parametrize("encoder", [name for name in ENCODERS if name != "Cache.rows"])
 @pytest.mark.parametrize(
-    "bad", [None, float("nan"), 2023, b"fox", pd.NA, "", " \n", "\u200b", "\ud800 fox", ["fox"]]
+    "bad",
+    [
+        None,
+        float("nan"),
+        2023,
+        b"fox",
+        pd.NA,
+        "",
+        " \n",
+        "\u200b",
+        "\ud800 fox",
+        ["fox"],
+        np.zeros((9, 9)),
+    ],
 )
 def test_what_is_no_text_is_refused_with_its_value_and_place(models, encoder, bad, tmp_path):
     given = [*TEXTS[:2], bad, *TEXTS[3:]]
     with pytest.raises(ValueError) as error:
         ENCODERS[encoder](models, (text for text in given), tmp_path)
     (line,) = str(error.value).splitlines()
-    assert f"text 2 is {bad!r}" in line
+    assert f"text 2 is {str(repr(bad)).splitlines()[0]}" in line
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
@@ -268,7 +281,7 @@ def test_a_text_of_two_scripts_is_halved_by_words():
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_a_shortened_text_shows_its_beginning(script):
     text = make_text(script, "lines")
-    for most in (10, 40, 600):
+    for most in (10, 40, 300):
         shown = shorten_text(text, most)
         assert most / 2 < len(shown) <= most and shown.endswith(" …")
         assert " ".join(text.split()).startswith(shown.removesuffix(" …"))
