@@ -17,6 +17,7 @@ import torch
 from ruamel.yaml import YAML
 from safetensors.torch import load_file
 from transformers import (
+from tokenizers import Tokenizer
     AutoTokenizer,
     LongformerConfig,
     LongformerForMaskedLM,
