@@ -16,8 +16,8 @@ import pytest
 import torch
 from ruamel.yaml import YAML
 from safetensors.torch import load_file
-from transformers import (
 from tokenizers import Tokenizer
+from transformers import (
     AutoTokenizer,
     LongformerConfig,
     LongformerForMaskedLM,
