@@ -108,6 +108,14 @@ def survival(row: Mapping[str, Any], digits: int = 3) -> str:
     return f"{_SURVIVES[verdict]} (comparing heads {compare}, no head {none})"
 
 
+def answer_twice(row: Mapping[str, Any], digits: int = 3) -> str:
+    """Both questions' answers: `Yes (.078 [.027, .128]). It survives (...)`; once if untestable."""
+    told = answer(row, digits)
+    if row["survives"] in (NOT_TESTABLE, NOT_RUN, NUMBER):
+        return told
+    return f"{told}. {survival(row, digits)}"
+
+
 def percent(share: float, digits: int = 0) -> str:
     """A share between 0 and 1 as `73%`."""
     return MISSING if pd.isna(share) else f"{100 * share:.{digits}f}%"

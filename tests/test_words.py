@@ -100,6 +100,10 @@ def test_survival_names_both_readouts():
     for verdict in ("holds", "reversed", "equivalent", "open", "smaller than published"):
         assert words.MISSING not in words.survival(read_out(verdict, 0.05, 0.04))
     assert words.survival({"survives": "not run"}) == words.MISSING
+    both = row("holds") | read_out("holds", 0.05, 0.04)
+    assert words.answer_twice(both) == f"{words.answer(both)}. {words.survival(both)}"
+    untested = row("not testable here") | read_out("not testable here", 0.05, 0.04)
+    assert words.answer_twice(untested) == "That cannot be tested here"
 
 
 def test_lists_counts_and_places():
