@@ -27,6 +27,7 @@ from lib.experiments.bench import Bench
 from lib.store.progress import track
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 from lib.teachers.paragraph_vector import ParagraphVector
+from lib.texts import halve_text
 
 GAIN = 0.05  # what doubling must add, as a share of the measure
 LEFT_OUT = 7  # every seventh training document
@@ -38,7 +39,7 @@ def split_documents(bench: Bench) -> tuple[list[str], list[str]]:
     train = [document.text for document in bench.corpus.train]
     left_out = train[::LEFT_OUT] + [document.text for document in bench.corpus.validation]
     read = [text for row, text in enumerate(train) if row % LEFT_OUT]
-    halves = [ranking.halve_text(text) for text in left_out if len(text.split()) > 1]
+    halves = [halve_text(text) for text in left_out if len(text.split()) > 1]
     return read, [first for first, _ in halves] + [second for _, second in halves]
 
 
