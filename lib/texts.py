@@ -33,7 +33,7 @@ def check_texts(texts: Iterable[Any]) -> Iterator[str]:
     """Yield texts; `ValueError`, with place and value, for what is no text or has no word."""
     for place, text in enumerate(_open(texts)):
         if not isinstance(text, str) or not _is_unicode(text) or not has_token(text):
-            given = repr(text)[:60]
+            given = show_value(text)
             raise ValueError(f"expected texts with words, text {place} is {given}; leave it out")
         yield str(text)  # NumPy's are of a type of their own
 
@@ -53,6 +53,11 @@ def keep_order(items: Iterable[T]) -> Sequence[T]:
     """The items as they are if they can be read by position and again, else a list of them."""
     in_order = isinstance(items, Sequence) and not isinstance(items, str | bytes | bytearray)
     return items if in_order else list_items(items)
+
+
+def show_value(value: Any) -> str:
+    """A value as it is, on one line, for a message: None is no text 'None'."""
+    return repr(value).replace("\n", " ")[:60]
 
 
 def has_token(text: str) -> bool:
@@ -102,6 +107,16 @@ def cut_halves(text: str, most: int) -> tuple[str, str] | None:
     return parts if count_words(read) > 1 and all(map(has_token, parts)) else None
 
 
+def shorten_text(text: str, most: int) -> str:
+    """The beginning of a text on one line of at most so many characters, cut between words."""
+    line = " ".join(text.split())
+    if len(line) <= most:
+        return line
+    start = line[: most - 2]
+    words = start.rpartition(" ")[0]
+    return f"{words if 2 * len(words) > most else start} …"
+
+
 def _find_starts(text: str) -> Iterator[int]:
     """Where each word begins that `count_words` counts."""
     end = 0
@@ -125,6 +140,6 @@ def _open(items: Iterable[T]) -> Iterator[T]:
     if not whole and not unordered:
         with contextlib.suppress(TypeError):
             return iter(items)
-    kind, value = type(items).__name__, str(items)[:60]
-    told = f"expected a list of texts or of token id lists, got {kind}: {value!r}"
+    kind = type(items).__name__
+    told = f"expected a list of texts or of token id lists, got {kind}: {show_value(items)}"
     raise ValueError(f"{told}; put a single text in a list, take one column of a table")

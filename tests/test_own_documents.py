@@ -64,6 +64,25 @@ def test_it_searches_pairs_and_maps(tmp_path, monkeypatch):
 
 
 @pytest.mark.smoke
+def test_texts_that_are_alike_and_have_no_spaces_are_shown(tmp_path, monkeypatch):
+    """Two have the same vector, which no mean is left of."""
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
+    monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
+    (tmp_path / "notes").mkdir()
+    rows = [{"id": n, "text": text + "北京市政府" * 40} for n, text in enumerate("Aa")]
+    (tmp_path / "notes/documents.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    executed = papermill.execute_notebook(
+        paths.NOTEBOOKS / "own_documents.ipynb",
+        tmp_path / "out.ipynb",
+        {"folder": str(tmp_path / "notes"), "query": "$ 'quotes' \"and\" 🥲"},
+        progress_bar=False,
+    )
+    outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
+    shown = "".join(output.get("data", {}).get("text/plain", "") for output in outputs)
+    assert "A北京市政府" in shown and "a北京市政府" in shown
+
+
+@pytest.mark.smoke
 @pytest.mark.parametrize("texts", [["the only one"] * 5, [" ", "\u200b"]], ids=["one", "none"])
 def test_fewer_than_two_documents_are_one_line(tmp_path, monkeypatch, texts):
     """Before anything is loaded or drawn."""

@@ -23,7 +23,15 @@ from lib.student import Student
 from lib.student.cls import ClsStudent
 from lib.teachers.paragraph_vector import ParagraphVector
 from lib.teachers.sbert import SBERT
-from lib.texts import count_words, cut_words, halve_text, has_token, list_terms, split_words
+from lib.texts import (
+    count_words,
+    cut_words,
+    halve_text,
+    has_token,
+    list_terms,
+    shorten_text,
+    split_words,
+)
 
 TEXTS = [
     "the red fox runs home",
@@ -109,8 +117,17 @@ ENCODERS = {
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_any_iterable_gives_the_bits_of_a_list(models, encoder, tmp_path):
-    encode = ENCODERS[encoder]
+def test_any_iterable_gives_the_bits_of_a_list(models, encoder, tmp_path, monkeypatch):
+    encode, empty = ENCODERS[encoder], np.empty
+
+    def fill(*arguments, **options):
+        """Memory that nobody wrote holds the right numbers where they were just freed."""
+        array = empty(*arguments, **options)
+        if array.dtype.kind == "f":
+            array.fill(np.nan)
+        return array
+
+    monkeypatch.setattr(np, "empty", fill)
     expected = encode(models, TEXTS, tmp_path / "list")
     for name, make in ITERABLES.items():
         found = encode(models, make(TEXTS), tmp_path / name)
@@ -127,14 +144,27 @@ def test_token_ids_come_in_any_iterable(models, kind):
 
 @pytest.mark.parametrize("encoder", [name for name in ENCODERS if name != "Cache.rows"])
 @pytest.mark.parametrize(
-    "bad", [None, float("nan"), 2023, b"fox", pd.NA, "", " \n", "\u200b", "\ud800 fox", ["fox"]]
+    "bad",
+    [
+        None,
+        float("nan"),
+        2023,
+        b"fox",
+        pd.NA,
+        "",
+        " \n",
+        "\u200b",
+        "\ud800 fox",
+        ["fox"],
+        np.zeros((9, 9)),
+    ],
 )
 def test_what_is_no_text_is_refused_with_its_value_and_place(models, encoder, bad, tmp_path):
     given = [*TEXTS[:2], bad, *TEXTS[3:]]
     with pytest.raises(ValueError) as error:
         ENCODERS[encoder](models, (text for text in given), tmp_path)
     (line,) = str(error.value).splitlines()
-    assert f"text 2 is {bad!r}" in line
+    assert f"text 2 is {str(repr(bad)).splitlines()[0]}" in line
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
@@ -246,6 +276,16 @@ def test_a_text_of_two_scripts_is_halved_by_words():
     first, second = halve_text(make_text("English", length=100) + make_text("Chinese", length=100))
     assert count_words(first) == count_words(second) == 100
     assert " " not in second
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_shortened_text_shows_its_beginning(script):
+    text = make_text(script, "lines")
+    for most in (10, 40, 300):
+        shown = shorten_text(text, most)
+        assert most / 2 < len(shown) <= most and shown.endswith(" …")
+        assert " ".join(text.split()).startswith(shown.removesuffix(" …"))
+    assert shorten_text(" a\n b ", 10) == "a b"
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

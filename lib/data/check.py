@@ -325,6 +325,7 @@ def _describe_documents(folder: Path) -> list[str]:
         f"longer than some {most} words, where a student of `lab` stops reading": words > most,
         f"longer than {LONGEST:,} words, where a Paragraph Vector stops": words > LONGEST,
         "with hardly a word like 'the'; `lab` knows English alone": foreign,
+        "of one word, so without halves to judge by": (words == 1) & ~empty,
         "without text, left out": empty,
         "with the text of an earlier one, taken once": repeated,
     }

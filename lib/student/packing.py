@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lib.texts import check_texts
+from lib.texts import check_texts, show_value
 
 _BATCH = 100  # texts tokenised at once: the tokenizer keeps some 200 bytes for each token
 # Token ids of several documents: lists or integer arrays.
@@ -107,7 +107,7 @@ def check_ids(documents: TokenIds, vocab_size: int, max_positions: int) -> Itera
         ids = np.asarray(document)
         if ids.ndim != 1 or ids.dtype.kind not in "iu" or not len(ids):
             raise ValueError(
-                f"expected a list of token id lists, document {index} is {str(document)[:60]!r}"
+                f"expected texts, or lists of token ids, document {index} is {show_value(document)}"
             )
         if len(ids) > max_positions or ids.min() < 0 or ids.max() >= vocab_size:
             has = f"{len(ids)} tokens from {ids.min()} to {ids.max()}"

@@ -140,14 +140,15 @@ def test_the_note_on_the_language_comes_in_any_script(folder, capsys, script):
 
 def test_what_is_there_is_counted_and_noted(folder, capsys):
     texts = [ENGLISH.format(n) for n in range(20)] + [CZECH.format(n) for n in range(3)]
-    code, lines = run_check(capsys, folder([*texts, texts[0], "", "word " * 4000]))
+    code, lines = run_check(capsys, folder([*texts, texts[0], "", "word " * 4000, "a \u200b"]))
     text = "\n".join(lines)
-    assert code == 0 and "26 documents of 0 to 4000 words, half of them up to 24" in text
+    assert code == 0 and "27 documents of 0 to 4000 words, half of them up to 24" in text
     assert "letters: note: 1 document without text, left out: 24\n" in text
     assert "letters: note: 1 document with the text of an earlier one, taken once: 23\n" in text
     assert re.search(r"note: 1 document longer than some \d+ words, .*: 25\n", text)
     assert re.search(r"note: 4 documents with hardly a word like .*: 20, 21, 22\n", text)
-    assert "suggested: train on 20 documents, hold out 4 " in text
+    assert "suggested: train on 20 documents, hold out 5 " in text
+    assert "letters: note: 1 document of one word, so without halves to judge by: 26\n" in text
 
 
 @pytest.mark.parametrize(

@@ -271,13 +271,15 @@ def test_positions_are_tiled():
 @pytest.mark.parametrize(
     ("documents", "message"),
     [
-        ([[5, 6], []], r"expected a list of token id lists, document 1 is '\[\]'"),
+        ([[5, 6], []], r"expected texts, or lists of token ids, document 1 is \[\]"),
         ([[5, VOCABULARY]], "document 0 has 2 tokens from 5 to 99, expected at most 128 below 99"),
         ([[5, 6], [-1]], "document 1 has 1 tokens from -1 to -1, expected"),
         ([[5] * 129], "document 0 has 129 tokens from 5 to 5, expected at most 128 below 99"),
-        ([5, 6], "expected a list of token id lists, document 0 is '5'"),
-        ([[5.0, 6.5]], "expected a list of token id lists, document 0"),
-        ([[True, False]], "expected a list of token id lists, document 0"),
+        ([5, 6], "expected texts, or lists of token ids, document 0 is 5"),
+        ([None], "expected texts, or lists of token ids, document 0 is None"),
+        ([np.zeros((20, 20))], "expected texts, or lists of token ids, document 0 is array"),
+        ([[5.0, 6.5]], "expected texts, or lists of token ids, document 0"),
+        ([[True, False]], "expected texts, or lists of token ids, document 0"),
     ],
 )
 def test_bad_ids(student, documents, message):
