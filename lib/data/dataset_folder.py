@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 import numpy as np
 import pandas as pd
@@ -41,7 +41,8 @@ from lib.store.code import fingerprint_code
 from lib.store.files import check_room, fingerprint
 from lib.texts import has_token
 
-_OPENERS = {"": open, ".gz": gzip.open, ".xz": lzma.open}
+_SUFFIXES = ("", ".gz", ".xz")
+_CHUNK = 1 << 20  # bytes of an archive that are unpacked at once
 _BATCH = 1000  # documents that are in memory at once
 
 
@@ -129,7 +130,7 @@ class Documents(Sequence[Document]):
 def _find_files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such dataset folder")
-    plain = [folder / f"documents.jsonl{suffix}" for suffix in _OPENERS]
+    plain = [folder / f"documents.jsonl{suffix}" for suffix in _SUFFIXES]
     plain = [path for path in plain if path.is_file()]
     parts = sorted(path for path in folder.glob("documents/[!.]*.parquet") if path.is_file())
     if len(plain) + bool(parts) != 1:
@@ -186,18 +187,49 @@ def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(file:line, object) of every line of a JSON Lines file, plain or compressed."""
     where = f"{path}:0"
     try:
-        with _OPENERS.get(path.suffix, open)(path, "rb") as stream:
-            for number, line in enumerate(stream, start=1):
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as stream:
+            lines = _split_lines(_unpack_xz(stream)) if path.suffix == ".xz" else stream
+            for number, line in enumerate(lines, start=1):
                 where = f"{path}:{number}"
                 if not line.strip():
                     raise ValueError(f"{where}: an empty line; remove it")
                 yield where, parse_object(where, line)
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(
-            f"{where}: after it the archive is cut off or damaged ({error}); copy it again"
+            f"{where}: after it the archive is cut off or damaged ({error}); "
+            "copy it again, or unpack it"
         ) from error
     if where == f"{path}:0":
         raise ValueError(f"{path}: expected at least one line, the file is empty")
+
+
+def _unpack_xz(file: BinaryIO) -> Iterator[bytes]:
+    """The content of all streams of an xz file; zeros may pad them.
+
+    `lzma.open` ends without a word at the zeros, and at a stream whose head is damaged
+    (python/cpython#88300).
+    """
+    decompressor = lzma.LZMADecompressor()
+    while data := file.read(_CHUNK):
+        while data:
+            if decompressor.eof:
+                data = data.lstrip(b"\0")
+                if not data:
+                    break
+                decompressor = lzma.LZMADecompressor()
+            yield decompressor.decompress(data)
+            data = decompressor.unused_data
+    if not decompressor.eof:
+        raise EOFError("the last stream has no end")
+
+
+def _split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+    if rest:
+        yield rest
 
 
 def parse_object(where: str | Path, text: bytes) -> dict[str, Any]:

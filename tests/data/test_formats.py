@@ -301,12 +301,28 @@ def test_json_lines_as_editors_and_archives_leave_them(tmp_path, write):
         "plain/documents.jsonl": first + second,
         "gz/documents.jsonl.gz": gzip.compress(first) + gzip.compress(second) + bytes(512),
         "xz/documents.jsonl.xz": lzma.compress(first) + lzma.compress(second),
+        # Python's own reader ends at the zeros (python/cpython#88300).
+        "padded/documents.jsonl.xz": b"".join(
+            lzma.compress(part) + bytes(4) for part in (first, second)
+        ),
     }
     for name, content in forms.items():
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_bytes(content)
         told = read((tmp_path / name).parent)
         assert told == [(str(n), text, "", "") for n, text in enumerate(texts)], name
+
+
+@pytest.mark.parametrize("form", [".gz", ".xz"])
+@pytest.mark.parametrize("rest", [b"\r\n", b"PK not ours", b"\xfd7zXZ\0", b"\x1f\x8b\x08"])
+def test_what_follows_an_archive_and_is_none_is_refused(tmp_path, form, rest):
+    """Python's own reader of xz passes it over, and with it a second archive that is damaged."""
+    pack = {".gz": gzip.compress, ".xz": lzma.compress}[form]
+    content = pack(b"\n".join(json.dumps(row).encode() for row in ROWS))
+    (tmp_path / "own").mkdir()
+    (tmp_path / f"own/documents.jsonl{form}").write_bytes(content + rest)
+    with pytest.raises(ValueError, match="after it the archive is cut off or damaged .*unpack it"):
+        Documents(tmp_path / "own")
 
 
 def test_folders_may_have_names_that_mean_something_elsewhere(tmp_path, write):

@@ -313,7 +313,7 @@ def test_bad_checkpoints(tmp_path):
         with pytest.raises(ValueError, match="layers must be indices from 0 to 1"):
             Student.from_encoder(tmp_path / "bert", layers, 8, 40)
     with pytest.raises(
-        ValueError, match="attention_window must be an even number of at least 2, .* got 7"
+        ValueError, match="attention_window must be an even number of at least 4, .* got 7"
     ):
         Student.from_encoder(tmp_path / "bert", [0], 7, 40)
     with pytest.raises(ValueError, match="cannot read .*bert: .*attention_window"):
