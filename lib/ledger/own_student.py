@@ -78,7 +78,7 @@ def compare_student(
             for names, rows in judged.groupby(["task", "metric"], sort=False):
                 tables.append(_measure_intervals(" ".join(names), rows))
             if "left_out" in judged and (count := judged["left_out"].iloc[0]):
-                failed.append(f"{task}: {count} have no halves and are left out")
+                failed.append(f"{task}: left out are documents without two halves ({count})")
     if not tables:
         raise ValueError("; ".join(failed))
     return pd.concat(tables, ignore_index=True), failed
