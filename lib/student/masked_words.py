@@ -46,16 +46,15 @@ class History(NamedTuple):
 class WordHead(nn.Module):
     """Scores of all tokens from a state: BERT's head, needed only while words are guessed.
 
-    Its last matrix is the student's token embeddings. Its bias starts as the logarithm of the
-    tokens' frequencies: training begins where counting ends.
+    Its last matrix is the student's token embeddings.
     """
 
-    def __init__(self, student: Student, frequencies: Float[Tensor, " vocabulary"]):
+    def __init__(self, student: Student):
         super().__init__()
         self.dense = nn.Linear(student.dim, student.dim)
         self.norm = nn.LayerNorm(student.dim, eps=student.config.layer_norm_eps)
         self.tokens = student.embeddings.word_embeddings
-        self.bias = nn.Parameter(frequencies.log())
+        self.bias = nn.Parameter(torch.zeros(student.config.vocab_size))
 
     def forward(self, states: Float[Tensor, "words dim"]) -> Float[Tensor, "words vocabulary"]:
         return linear(self.norm(gelu(self.dense(states))), self.tokens.weight, self.bias)
@@ -109,8 +108,7 @@ def train_masked_words(
         )
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
-    frequencies = count_words(student, documents)
-    head = WordHead(student, frequencies).to(student.embeddings.word_embeddings.weight.device)
+    head = WordHead(student).to(student.embeddings.word_embeddings.weight.device)
     student.freeze_token_embeddings()
     weights = [each for each in nn.ModuleList([student, head]).parameters() if each.requires_grad]
     batches = [
@@ -139,6 +137,7 @@ def train_masked_words(
                 f"{len(batches)}: lower the learning rate"
             )
     student.eval()
+    frequencies = count_words(student, documents)
     measured = measure_losses(student, head, held_out, frequencies, masked_share, seed)
     return History(losses, *measured)
 

@@ -41,15 +41,6 @@ def test_a_student_learns_to_guess_what_counting_cannot(student, documents):
     assert not student.training
 
 
-def test_training_begins_where_counting_ends(student, documents):
-    """The bias starts as log frequencies: with a silent transform they are the scores."""
-    frequencies = masked_words.count_words(student, documents)
-    head = WordHead(student, frequencies)
-    torch.nn.init.zeros_(head.norm.weight)
-    scores = head(torch.randn(3, 32))
-    torch.testing.assert_close(scores.softmax(-1), frequencies.expand(3, -1))
-
-
 def test_words_are_counted_once_more_and_special_tokens_never(student):
     shares = masked_words.count_words(student, [[2, 5, 6, 5, 3], [2, 5, 3]])
     assert shares[5] == 4 / 69 and shares[6] == 2 / 69  # 4 words and one of each of 65 tokens
@@ -80,7 +71,7 @@ def test_scores_are_those_of_a_stock_longformer_with_the_same_head(student, docu
     config, tensors, _ = student.checkpoint()
     stock = LongformerForMaskedLM(config).eval()
     stock.longformer.load_state_dict(tensors, strict=False)
-    head = WordHead(student, masked_words.count_words(student, documents))
+    head = WordHead(student)
     stock.lm_head.load_state_dict(
         {
             "dense.weight": head.dense.weight,
@@ -105,7 +96,7 @@ def test_scores_are_those_of_a_stock_longformer_with_the_same_head(student, docu
 
 
 def test_the_last_matrix_is_the_token_embeddings_and_stays(student, documents):
-    head = WordHead(student, masked_words.count_words(student, documents))
+    head = WordHead(student)
     assert head.tokens.weight is student.embeddings.word_embeddings.weight
     before = {name: value.clone() for name, value in student.state_dict().items()}
     train(student, documents)
@@ -116,7 +107,7 @@ def test_the_last_matrix_is_the_token_embeddings_and_stays(student, documents):
 
 
 def test_the_loss_looks_at_the_chosen_words_alone(student, documents):
-    head = WordHead(student, masked_words.count_words(student, documents))
+    head = WordHead(student)
     scores, words = masked_words.guess_words(
         student, head, documents[:4], 0.15, "fp32", torch.Generator()
     )
@@ -139,7 +130,7 @@ def test_a_seed_gives_the_same_bits_and_another_one_others(tmp_path, documents):
 
 def test_measuring_changes_nothing_and_repeats(student, documents):
     frequencies = masked_words.count_words(student, documents)
-    head = WordHead(student, frequencies)
+    head = WordHead(student)
     measured = [
         masked_words.measure_losses(student, head, documents[48:], frequencies, 0.15, 0)
         for _ in range(2)
