@@ -180,6 +180,146 @@ def test_a_final_student_is_compared_with_the_one_without_context(context):
     assert {*rows} == {"treatment_given", "students_differ", "cca_rises", "not_collapsed"}
 
 
+LEARNED, GUESSING = {"held_out": 4.0, "unigram": 7.0}, {"held_out": 6.9, "unigram": 7.0}
+
+
+@pytest.mark.parametrize(
+    ("note", "common", "like_teacher", "passed"),
+    [
+        (LEARNED, 3, 0.0, [True, True, True]),
+        (GUESSING, 3, 0.0, [False, True, True]),
+        (LEARNED, 0, 0.0, [True, False, True]),
+        (LEARNED, 3, 3.0, [True, True, False]),
+        (None, 3, 0.0, [None, None]),
+    ],
+)
+def test_a_base_guesses_words_and_has_forgotten_what_its_layers_knew_of_texts(
+    note, common, like_teacher, passed
+):
+    """Texts are alike where a common direction outweighs the rest."""
+    teacher, own = np.random.default_rng(0).standard_normal((2, 40, 64))
+
+    def embed_base(bench, model, seed, *, split):
+        assert (model, split) == ("Longformer", None)
+        layers = bench.profile.student.language_model is None
+        return {
+            "validation": own + teacher + 1 if layers else own + common + like_teacher * teacher
+        }
+
+    profile = profiles.load("mini")
+    bench = FakeBench(
+        profile if note else profile.changed("student", language_model=None),
+        embeddings=embed_base,
+        structural=lambda *_: {"embeddings": teacher},
+        language_model=lambda bench: note if bench.profile.student.language_model else None,
+    )
+    rows = [*testability._check_base(bench)]
+    assert [row.passed for row in rows] == passed
+    assert {row.check for row in rows} == {"base_is_language_model"}
+
+
+@pytest.mark.parametrize(
+    ("gain", "chance"), [(-0.02, 0.3), (0.0, 0.3), (0.02, 0.3), (0.02, 0.42), (0.02, 0.5)]
+)
+def test_students_of_context_alone_were_taught_if_they_end_above_controls_and_chance(
+    monkeypatch, gain, chance
+):
+    """Their share of the gradient is 1 whatever happens, and their loss falls with any rows.
+
+    CCA falls by .1 in all of them, with luck of .01; each of the sixteen has a control.
+    """
+    trained, luck = [], np.random.default_rng(0)
+
+    def embed_one(bench, variant, seed, *, split="validation"):
+        dealt = bench.profile.training.contextual_rows == "dealt"
+        assert dealt is (split is None)  # nobody judges controls by tasks
+        end = 0.4 + luck.normal(0, 0.01) + gain * (not dealt)
+        watched = np.ones((5, 4)) * np.linspace(0.5, end, 5)[:, None]
+        return {"watched": watched, "validation": np.eye(9)}
+
+    def embed(bench, pairs, *, split):
+        trained.extend((bench.profile.training.contextual_rows, *pair) for pair in pairs)
+
+    monkeypatch.setattr(testability, "chance_cca", lambda student, rows: chance)
+    bench = FakeBench(
+        "mini", embeddings=embed_one, embed=embed, contextual_rows=lambda *_: np.eye(9)
+    )
+    rows = [*testability._check_students("fig4_7", bench)]
+    controls, paired = [row for row in rows if row.check == "treatment_given"]
+    assert controls.passed is (gain > 0) and controls.low < controls.value < controls.high
+    assert paired.passed is (chance < 0.4)
+    assert {row.check: row.passed for row in rows}["cca_rises"] is None
+    assert {rows for rows, *_ in trained} == {"dealt"} and len(trained) == 16
+    assert all(variant.contextual and not variant.structural for _, variant, _ in trained)
+
+
+def test_one_student_and_its_control_tell_nothing(monkeypatch):
+    monkeypatch.setattr(testability, "chance_cca", lambda *_: 0.0)
+    bench = FakeBench(
+        profiles.load("mini", only="100d;S:768;C:768"),
+        embeddings=lambda *_, **__: {"watched": np.ones((5, 4)), "validation": np.eye(9)},
+        embed=lambda *_, **__: None,
+        contextual_rows=lambda *_: np.eye(9),
+    )
+    rows = [*testability._check_students("fig4_7", bench)]
+    rows = [row for row in rows if row.check == "treatment_given"]
+    assert [(row.low, row.passed) for row in rows] == [(-np.inf, False)] * 2
+
+
+def test_a_finding_about_some_of_a_figures_students_needs_that_these_were_taught():
+    """Others of Figure 4.10 have their share; the three that one finding compares do not."""
+
+    def embed_one(bench, variant, *_, **__):
+        weak = not variant.masked and variant.lam in (0.5, 0.8, 0.95)
+        return {"watched": np.full((5, 4), 0.03 if weak else 0.3), "validation": np.eye(9)}
+
+    bench = FakeBench("mini", embeddings=embed_one)
+    rows = testability._check_students("fig4_10", bench, claims.load_claims())
+    passed = {row.label: row.passed for row in rows if row.check == "treatment_given"}
+    failed = [name for name in passed if not passed[name]]
+    assert failed == ["weighting-unmasked-heavy-structural"]
+    assert len(passed) == 5 and passed["fig4_10"]
+
+
+@pytest.mark.parametrize(("context", "passed"), [(0.01, False), (0.2, True)])
+def test_students_differ_from_those_without_context_more_than_a_second_seed(context, passed):
+    rows, noise = np.random.default_rng(0).standard_normal((2, 9, 50))
+
+    def embed_one(bench, variant, seed, **_):
+        far = context if variant.contextual else 0.1 if seed else 0
+        return {"watched": np.ones((5, 4)), "validation": rows + far * noise}
+
+    bench = FakeBench("mini", embeddings=embed_one)
+    checks = {row.check: row for row in testability._check_students("fig4_8", bench)}
+    differ = checks["students_differ"]
+    assert differ.passed is passed and differ.value > 0.95
+    assert checks["treatment_given"].passed is True and checks["cca_rises"].passed is None
+
+
+@pytest.mark.parametrize("context", [0.01, 0.2])
+def test_a_final_student_is_compared_with_the_one_without_context(context):
+    """MSE-contextual with only-MSE, trained as final students are; cosine-masked has no such
+    one.
+    """
+    asked, noise = [], np.random.default_rng(0).standard_normal((2, 9, 50))
+
+    def embed_one(bench, variant, seed, *, split):
+        asked.append((variant.identity, seed))
+        assert bench.profile.training.documents == bench.profile.final.documents
+        assert split == "test"
+        far = context if variant.contextual else 0.1 if seed else 0
+        return {"watched": np.full((5, 4), 0.3), "validation": noise[0] + far * noise[1]}
+
+    bench = FakeBench("mini", embeddings=embed_one)
+    rows = {row.check: row for row in testability._check_students("fig5_3", bench)}
+    names = {identity: name for name, identity in final_students.load_models().items()}
+    assert [(names[model], seed) for model, seed in asked if seed] == [("only-MSE", 1)]
+    assert {names[model] for model, _ in asked} == {*final_students.list_students()}
+    assert rows["treatment_given"].passed is True
+    assert rows["students_differ"].passed is (context > 0.1)
+    assert {*rows} == {"treatment_given", "students_differ", "cca_rises", "not_collapsed"}
+
+
 LEARNED = {"held_out": 4.0, "unigram": 7.0}
 
 
