@@ -163,12 +163,15 @@ def compare_with_published(judgement: Judgement, published: float) -> Judgement:
     """The judgement, with the word "smaller than published" where it applies.
 
     That is where the verdict would be "open", and the interval spans zero and ends below the
-    published effect: whatever there is, it is less than what was published.
+    published effect: whatever there is, it is less than what was published. Spreads have no such
+    verdict, as they have no tie (p_equivalent is NaN): noise spreads the narrower group, too, so
+    their difference looks smaller than it is, and in simulations 19% of true published differences
+    were denied.
     """
     smaller = judgement.low <= 0 <= judgement.high < published
-    return (
-        replace(judgement, verdict=SMALLER) if judgement.verdict == OPEN and smaller else judgement
-    )
+    if judgement.verdict == OPEN and smaller and not np.isnan(judgement.p_equivalent):
+        return replace(judgement, verdict=SMALLER)
+    return judgement
 
 
 def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Evidence) -> Judgement:

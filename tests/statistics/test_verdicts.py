@@ -220,6 +220,7 @@ def test_spreads_are_never_called_equivalent():
     narrow = {f"a{n}": 0.5 + shift / 10 for n, shift in enumerate((-0.01, -0.005, 0.0, 0.01))}
     judged = judge_spread(list(wide), list(narrow), evidence(**wide, **narrow, sd=0.008))
     assert judged.verdict == OPEN and np.isnan(judged.p_equivalent)
+    assert compare_with_published(judged, judged.high + 0.1).verdict == OPEN, "nor smaller"
 
 
 def test_what_noise_explains_is_no_spread_of_the_models():
