@@ -15,8 +15,8 @@ def measure_base(bench: Bench) -> dict[str, float]:
     -------
     dict
         Of a language model `LOSS` and `BY_FREQUENCY`, in nats for each word to guess. `ALIKE`, the
-        mean cosine between its embeddings of two texts: some .9 in raw language models. `NEAR`, the
-        mean cosine between its embedding of a text and the structural teacher's.
+        mean cosine between its embeddings of two texts, which is high in raw language models.
+        `NEAR`, the mean cosine between its embedding of a text and the structural teacher's.
     """
     embeddings = bench.embeddings("Longformer", bench.profile.seeds[0], split=None)["validation"]
     teacher, learned = bench.structural("validation")["embeddings"][:], bench.language_model()
