@@ -320,35 +320,38 @@ def test_a_final_student_is_compared_with_the_one_without_context(context):
     assert {*rows} == {"treatment_given", "students_differ", "cca_rises", "not_collapsed"}
 
 
-LEARNED = {"held_out": 4.0, "unigram": 7.0}
+LEARNED, GUESSING = {"held_out": 4.0, "unigram": 7.0}, {"held_out": 6.9, "unigram": 7.0}
 
 
 @pytest.mark.parametrize(
     ("note", "common", "like_teacher", "passed"),
     [
         (LEARNED, 3, 0.0, [True, True, True]),
-        ({"held_out": 6.9, "unigram": 7.0}, 3, 0.0, [False, True, True]),
+        (GUESSING, 3, 0.0, [False, True, True]),
         (LEARNED, 0, 0.0, [True, False, True]),
-        (LEARNED, 6, 2.5, [True, True, False]),
-        (None, 0, 9.0, [None, None]),
+        (LEARNED, 3, 3.0, [True, True, False]),
+        (None, 3, 0.0, [None, None]),
     ],
 )
-def test_a_base_is_a_language_model_if_it_guesses_and_knows_nothing_of_its_teacher(
+def test_a_base_guesses_words_and_has_forgotten_what_its_layers_knew_of_texts(
     note, common, like_teacher, passed
 ):
-    """Raw language models embed all texts alike: a common direction outweighs the rest."""
+    """Texts are alike where a common direction outweighs the rest."""
     teacher, own = np.random.default_rng(0).standard_normal((2, 40, 64))
-    base = own + common + like_teacher * teacher
 
     def embed_base(bench, model, seed, *, split):
         assert (model, split) == ("Longformer", None)
-        return {"validation": base}
+        layers = bench.profile.student.language_model is None
+        return {
+            "validation": own + teacher + 1 if layers else own + common + like_teacher * teacher
+        }
 
+    profile = profiles.load("mini")
     bench = FakeBench(
-        "mini",
+        profile if note else profile.changed("student", language_model=None),
         embeddings=embed_base,
         structural=lambda *_: {"embeddings": teacher},
-        language_model=lambda _: note,
+        language_model=lambda bench: note if bench.profile.student.language_model else None,
     )
     rows = [*testability._check_base(bench)]
     assert [row.passed for row in rows] == passed
