@@ -17,16 +17,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from lib.data import task_files
-from lib.data.dataset_folder import Documents, content, read_json_lines
+from lib.data.dataset_folder import Documents, Id, content, read_json_lines, validate
 from lib.store.cache import hash_items
 from lib.texts import has_token
 
 SIDES = ("train", "public", "private")
 CLUSTERS = "clusters.jsonl"
+_ID = TypeAdapter(Id)
 _ANSWERS = {"yes": True, "no": False}
 
 
@@ -143,8 +145,8 @@ def _read_pairs(folder: Path, name: str) -> Side:
     rows = {document.id: row for row, document in enumerate(documents)}
     pairs, positive = [], []
     for where, values in read_json_lines(folder / f"{name}.jsonl"):
-        ends = [values.get("a"), values.get("b")]
-        unknown = [end for end in ends if not isinstance(end, str) or end not in rows]
+        ends = [validate(where, _ID, values.get(key)) for key in ("a", "b")]
+        unknown = [end for end in ends if end not in rows]
         if unknown:
             raise ValueError(f"{where}: id {unknown[0]!r} is no document of the side {name}")
         if str(values.get("label")) not in _ANSWERS:

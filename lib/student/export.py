@@ -168,7 +168,7 @@ def _compare_embeddings(checkpoint: Checkpoint, folder: Path, encode: Encode) ->
     if model.max_seq_length != checkpoint.max_positions:
         raise ValueError(f"sentence-transformers cuts it at {model.max_seq_length} tokens")
     words = _list_texts(checkpoint)[-1].split()
-    window = max(checkpoint.config.attention_window)
+    window = int(np.max(checkpoint.config.attention_window))
     texts = [f"{words[0]} {words[1].upper()}", words[0], " ".join(words[:window])]
     expected = encode(folder, texts)
     for some in (slice(2), slice(2, 3)):

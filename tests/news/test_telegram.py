@@ -162,7 +162,7 @@ def test_pair_files_name_documents_of_their_side(contest):
     for wrong, told in (
         ({"b": "https://0529.ru/1?a=1&b=2"}, "0529.ru/1.* is no document of the side public"),
         ({"label": "maybe"}, "got 'maybe'"),
-        ({"a": [good["a"]]}, "is no document"),
+        ({"a": [good["a"]]}, "Input should be a valid string"),
         ({"label": ["yes"]}, "label yes or no"),
     ):
         file.write_text(json.dumps(good | wrong) + "\n")
