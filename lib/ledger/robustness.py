@@ -36,17 +36,18 @@ def select_decided(ledger: pd.DataFrame) -> pd.DataFrame:
     """The decided answers of a ledger, a row for each, without those of the news paper.
 
     A finding that survives or not is decided if the readouts that need little training agree, and
-    then has a row for each of them.
+    then has a row for each of them. About rankings both questions are one.
 
     Columns: id, label, finding, question, prefix (of the ledger's columns), effect, low, high and
     verdict.
     """
     rows = []
     for row in ledger[~ledger["label"].str.startswith("news")].to_dict("records"):
-        for prefix, question in QUESTIONS.items():
+        asked = [""] if row["label"] in claims.RETRIEVAL else QUESTIONS  # rankings have no heads
+        for prefix in asked:
             if (row["survives"] if prefix else row["verdict"]) in DECIDED:
-                asked = {"question": question, "prefix": prefix}
-                rows.append(row | asked | _judged(row, prefix))
+                about = {"question": QUESTIONS[prefix], "prefix": prefix}
+                rows.append(row | about | _judged(row, prefix))
     return pd.DataFrame(rows, columns=[*_FIELDS, "question", "prefix", *_JUDGED])
 
 

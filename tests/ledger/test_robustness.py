@@ -37,12 +37,14 @@ def test_what_is_decided_by_either_question_is_judged_again():
         mm_mse_best=("open", "smaller than published"),
         sbert_over_longformer=("open", "not testable here"),
         news_gates=("holds", "holds"),
+        retrieval_games_easier=("holds", "holds"),
     )
     decided = robustness.select_decided(ledger)
     assert decided[["id", "question", "effect"]].values.tolist() == [
         ["cosine-over-mse", "repeats", 0.1],
         ["mm-mse-best", "survives, heads that compare", 0.2],
         ["mm-mse-best", "survives, no head", pytest.approx(0.3)],
+        ["retrieval-games-easier", "repeats", 0.1],
     ]
     assert robustness.select_decided(make_ledger()).empty
 
