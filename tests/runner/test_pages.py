@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import pandas as pd
@@ -78,6 +79,13 @@ def test_a_ledger_of_other_rules_is_marked_where_it_is_crossed(tables):
     same = pages.verdicts_page(tables, {"lab": tables.ledger()}, tables.folder)
     assert "| lab repeats | lab survives |" in same and pages.OTHER_RULES not in same
     assert pages.find_rules(tables.ledger()) == RULES
+
+
+def test_told_counts_add_up(tables):
+    ledger = tables.ledger()
+    thesis = pages.thesis_findings(ledger)
+    for part in (thesis, ledger.drop(thesis.index)):
+        assert sum(map(int, re.findall(r"\d+", pages.verdict_counts(part)))) == len(part)
 
 
 def test_every_finding_is_on_the_page_of_verdicts(tables):
