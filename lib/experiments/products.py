@@ -1,7 +1,7 @@
 """Products by what computes them, and the jobs that make them in any process, from values alone."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from lib.config.schema import HeadSettings, StudentSettings
 from lib.experiments import encoders, judging, models, students
 from lib.experiments.judging import Examples
+from lib.store import progress
 from lib.store.cache import Cache, Code, NotComputed, Product
 
 # What computes no value, though it is imported on the way.
@@ -119,11 +120,14 @@ def make_language_model(
         raise ValueError("this base is no language model")
     facts: dict[str, Any] = {}
 
+    def show(batches: Sequence[Any]) -> Iterator[Any]:
+        return progress.track(batches, "masked words", len(batches))
+
     def train() -> dict[str, np.ndarray]:
         from lib.student.masked_words import train_masked_words
 
         student = models.load_layers(base.section, dropout=0.0).to(models.find_device())
-        options = settings.model_dump() | {"precision": computed[1]}
+        options = settings.model_dump() | {"precision": computed[1], "track": show}
         facts.update(train_masked_words(student, documents, held_out, **options)._asdict())
         return models.pack_weights(student)
 

@@ -1,5 +1,6 @@
 """Training one student, and embedding with it, from values alone."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -226,5 +227,5 @@ def watch_held_out(lesson: Lesson):
         np.asarray(held_out.lengths),
         batch_size=lesson.training.batch_size,
         precision=lesson.precision,
-        every=-(-lesson.updates // lesson.parts),
+        every=math.ceil(lesson.updates / lesson.parts),
     )

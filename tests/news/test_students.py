@@ -10,10 +10,13 @@ from torch.testing import assert_close
 
 from lib import published
 from lib.news import designs, students
-from lib.news.students import PAPER, Sizes, Student, pad
+from lib.news.students import Sizes, Student, pad
 from lib.published import figure_models
 
 SMALL = Sizes(vocabulary=50, token=16, hidden=8, output=12, teacher_token=10, feed_forward=16)
+PAPER = Sizes(
+    vocabulary=119_547, token=128, hidden=128, output=256, teacher_token=768, feed_forward=1024
+)
 EVERY = (*figure_models.news_students(), *figure_models.OWN_NEWS)
 STRUCTURES = sorted({identity.rpartition(";")[0] + ";MSE": identity for identity in EVERY}.values())
 
