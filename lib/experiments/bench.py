@@ -319,9 +319,9 @@ class Bench:
         if self.cache.find(product) is None:
             self._run_jobs([self._paragraph_vector_job(label, 0, [])], "Paragraph Vectors")
         note = self.cache.find(product) or {}
-        return {name: note[name] for name in products.FACTS}
+        return {name: note[name] for name in products.PARAGRAPH_VECTOR_FACTS}
 
-    def contextual(self, label: str, texts: Iterable[str], seed: int = 0) -> students.SideBySide:
+    def contextual(self, label: str, texts: Iterable[str], seed: int = 0) -> students.JoinedColumns:
         """(texts, dim) rows of a Paragraph Vector; of a compound its parts side by side."""
         parts, texts = [], keep_order(texts)
         for part in label.split("+"):
@@ -330,7 +330,7 @@ class Bench:
             product = self._paragraph_vector_product(part, seed)
             encoder = products.name_paragraph_vector_rows(self.cache, product)
             parts.append(self.cache.rows(encoder.table, texts, encoder.make)["vectors"])
-        return students.SideBySide(parts)
+        return students.JoinedColumns(parts)
 
     def contextual_rows(self, variant: Variant, name: str) -> students.ContextualRows:
         """What a student's contextual teacher says of a set, as the student learns from it."""
@@ -393,9 +393,9 @@ class Bench:
             start,
         )
 
-    def _read_documents(self, variant: Variant, name: str) -> students.Documents:
+    def _read_documents(self, variant: Variant, name: str) -> students.TaughtDocuments:
         taught = self.structural(name)
-        return students.Documents(
+        return students.TaughtDocuments(
             self.token_ids(name),
             taught["lengths"][:],
             taught["embeddings"] if variant.structural else None,

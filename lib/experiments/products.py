@@ -15,7 +15,7 @@ from lib.store.cache import Cache, Code, NotComputed, Product
 
 # What computes no value, though it is imported on the way.
 NOT_COMPUTING = ("lib.store", "lib.config", "lib.data", "lib.published", "lib.student.export")
-FACTS = ("vocabulary_size", "seconds", "truncated", "documents")  # of a Paragraph Vector
+PARAGRAPH_VECTOR_FACTS = ("vocabulary_size", "seconds", "truncated", "documents")
 
 
 def find_code(*modules: str, stop: Sequence[str] = ()) -> Code:
@@ -146,13 +146,13 @@ def train_and_embed(
     *items: Sequence[Any],
 ) -> None:
     """Train a student and embed documents and texts with it."""
-    make_student(cache, product, lesson)
+    train_or_read_student(cache, product, lesson)
     encoder = name_encoder(lesson.base, computed, lesson.variant.pooling, cache, product)
     for part in items:
         cache.rows(encoder.table, part, encoder.make)
 
 
-def make_student(
+def train_or_read_student(
     cache: Cache,
     product: Product,
     lesson: students.Lesson,
@@ -201,7 +201,7 @@ def train_paragraph_vector(
 
 
 def describe_paragraph_vector(model: Any) -> dict[str, Any]:
-    return {name: int(getattr(model, name)) for name in FACTS if name != "seconds"}
+    return {name: int(getattr(model, name)) for name in PARAGRAPH_VECTOR_FACTS if name != "seconds"}
 
 
 def judge_and_record(

@@ -73,7 +73,7 @@ class Sizes:
         return cls(vocabulary, token, hidden, output, teacher_token, feed_forward)
 
 
-class Student(nn.Module):
+class NewsStudent(nn.Module):
     """(batch, tokens) ids -> (batch, output) embeddings; padding never changes them."""
 
     def __init__(self, design: Design, sizes: Sizes):

@@ -25,7 +25,7 @@ CLIP = 1.0  # largest norm of the gradient
 MEASURED = 16  # held-out documents that are read at once
 
 
-class History(NamedTuple):
+class WordLosses(NamedTuple):
     """Losses in nats for each word to guess.
 
     Attributes
@@ -73,7 +73,7 @@ def train_masked_words(  # noqa: PLR0913  # settings as the profile's section ha
     seed: int,
     precision: str = "fp32",
     track: Callable[[list[Tensor]], Iterable[Tensor]] = iter,
-) -> History:
+) -> WordLosses:
     """Train all weights of a student but its token embeddings to guess masked words, in place.
 
     Parameters
@@ -142,7 +142,7 @@ def train_masked_words(  # noqa: PLR0913  # settings as the profile's section ha
     student.eval()
     frequencies = count_words(student, documents)
     measured = measure_losses(student, head, held_out, frequencies, masked_share, seed)
-    return History(losses, *measured)
+    return WordLosses(losses, *measured)
 
 
 def guess_words(
