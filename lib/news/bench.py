@@ -21,7 +21,7 @@ import numpy as np
 from lib.config import paths
 from lib.data import sources
 from lib.data.dataset_folder import Documents
-from lib.experiments import encoders, models, products
+from lib.experiments import models, products
 from lib.experiments.bench import Bench
 from lib.experiments.products import Encoder, find_code
 from lib.news import designs, distil, embedders, events, reports, timing, tuning
