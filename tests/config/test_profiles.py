@@ -24,7 +24,7 @@ def test_every_profile_loads_unmodified(name):
 
 
 def test_the_profiles_are_those_of_the_design():
-    assert sorted(PROFILES) == profiles.profiles()
+    assert sorted(PROFILES) == profiles.list_profiles()
 
 
 def test_a_profile_that_extends_another_has_its_values_but_for_its_own():

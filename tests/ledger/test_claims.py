@@ -422,7 +422,7 @@ def test_published_numbers_as_records_give_the_published_effects(thesis, ledger)
     ]  # its evidence: tests/news/test_results.py
     ours = ledger.loc[thesis.index]
     assert (ours["verdict"] != verdicts.NOT_RUN).all()
-    for prefix in claims.QUESTIONS:
+    for prefix in claims.READOUT_OF_PREFIX:
         np.testing.assert_allclose(ours[f"{prefix}effect"], thesis["effect"], atol=1e-12)
     assert (ledger["profile"] == "mini").all()
     for chapter, seeds in (("fig4_", "2"), ("fig5_", "1")):
