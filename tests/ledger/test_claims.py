@@ -188,17 +188,6 @@ def judged(fields, noise=NOISE, **means):
 MEANS = {"cosine": 0.9, "MSE": 0.7, "Longformer": 0.6, "SBERT": 0.8}
 
 
-def test_the_best_is_the_best_of_this_run():
-    left, right = ["cosine", "MSE"], ["Longformer", "SBERT"]
-    every = judged({"kind": "beats", "better": left, "worse": right}, **MEANS)
-    fields = {"kind": "count_beating", "group": left, "baselines": right, "at_least": 1}
-    best = judged(fields, **MEANS)
-    assert (every.verdict, every.decided_by) == (verdicts.REVERSED, "MSE against SBERT")
-    assert (best.verdict, best.decided_by) == (verdicts.HOLDS, "cosine against SBERT")
-    swapped = MEANS | {"cosine": 0.7, "MSE": 0.9}
-    assert judged(fields, **swapped).decided_by == "MSE against SBERT"
-
-
 def test_the_kth_model_decides_a_count():
     counting = {
         "kind": "count_beating",
