@@ -49,6 +49,15 @@ def list_texts(texts: Iterable[Any]) -> list[str]:
     return list(check_texts(list_items(texts)))
 
 
+def tokenize_texts(tokenizer: Any, texts: Sequence[str], **options: Any) -> Iterator[list[int]]:
+    """Yield token ids of texts; `options` are a Hugging Face tokenizer's.
+
+    A hundred are read at once: the tokenizer keeps some 200 bytes for each token.
+    """
+    for start in range(0, len(texts), 100):
+        yield from tokenizer(texts[start : start + 100], **options)["input_ids"]
+
+
 def keep_order(items: Iterable[T]) -> Sequence[T]:
     """The items as they are if they can be read by position and again, else a list of them."""
     in_order = isinstance(items, Sequence) and not isinstance(items, str | bytes | bytearray)

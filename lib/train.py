@@ -195,9 +195,11 @@ def _make_student(
                 lesson, checkpoint=checkpoint, callbacks=[advance]
             )
             return student, losses
-        weights = products.make_student(bench.cache, product, lesson, [advance], resumable=True)
+        weights = products.train_or_read_student(
+            bench.cache, product, lesson, [advance], resumable=True
+        )
         bar.n = total
-    student = models.unpack_weights(students.make_student(lesson), weights)
+    student = models.unpack_weights(students.build_student(lesson), weights)
     note = bench.cache.find(product) or {}
     return student.to(models.find_device()), note["loss"]
 

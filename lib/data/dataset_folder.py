@@ -134,11 +134,11 @@ def _find_files(folder: Path) -> list[Path]:
     plain = [path for path in plain if path.is_file()]
     parts = sorted(path for path in folder.glob("documents/[!.]*.parquet") if path.is_file())
     if len(plain) + bool(parts) != 1:
-        both = " and ".join([path.name for path in plain] + ["documents/*.parquet"] * bool(parts))
+        found = [path.name for path in plain] + (["documents/*.parquet"] if parts else [])
         names = ", ".join(sorted(path.name for path in folder.glob("[!.]*"))[:5])
         raise ValueError(
             f"{folder}: expected one of documents.jsonl[.gz|.xz] and documents/*.parquet, "
-            f"found {both or names or 'nothing'}"
+            f"found {' and '.join(found) or names or 'nothing'}"
         )
     return plain or parts
 

@@ -25,19 +25,18 @@ from lib.config.schema import Profile
 from lib.data import corpus as corpora
 from lib.data import sources, task_files
 from lib.data.corpus import Corpus
-from lib.data.dataset_folder import Documents, content
+from lib.data.dataset_folder import Documents
 from lib.data.task_files import Task
 from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.experiments import encoders, judging, models, products, ranking, students
 from lib.experiments.judging import Examples
 from lib.experiments.products import Encoder
-from lib.store import code, parallel, progress
+from lib.store import code, parallel
 from lib.store.cache import Cache, Code, NotComputed, Product, Rows, hash_content, hash_items
 from lib.store.files import fingerprint
-from lib.texts import cut_halves, halve_text, keep_order
+from lib.texts import halve_text, keep_order
 
-HELD_OUT = 300  # documents, at most, whose halves a person's student is judged by
 LSA_WIDTH = 1024  # as the largest Paragraph Vectors, scaled as they are
 OF_WORDS = ("tfidf", "lsa")  # kinds of models that are fitted in a moment and not kept
 MODELS_PER_JOB = 8  # whose heads one job trains: amortises the loop, and occupies all processes
@@ -320,9 +319,9 @@ class Bench:
         if self.cache.find(product) is None:
             self._run_jobs([self._paragraph_vector_job(label, 0, [])], "Paragraph Vectors")
         note = self.cache.find(product) or {}
-        return {name: note[name] for name in products.FACTS}
+        return {name: note[name] for name in products.PARAGRAPH_VECTOR_FACTS}
 
-    def contextual(self, label: str, texts: Iterable[str], seed: int = 0) -> students.SideBySide:
+    def contextual(self, label: str, texts: Iterable[str], seed: int = 0) -> students.JoinedColumns:
         """(texts, dim) rows of a Paragraph Vector; of a compound its parts side by side."""
         parts, texts = [], keep_order(texts)
         for part in label.split("+"):
@@ -331,7 +330,7 @@ class Bench:
             product = self._paragraph_vector_product(part, seed)
             encoder = products.name_paragraph_vector_rows(self.cache, product)
             parts.append(self.cache.rows(encoder.table, texts, encoder.make)["vectors"])
-        return students.SideBySide(parts)
+        return students.JoinedColumns(parts)
 
     def contextual_rows(self, variant: Variant, name: str) -> students.ContextualRows:
         """What a student's contextual teacher says of a set, as the student learns from it."""
@@ -394,9 +393,9 @@ class Bench:
             start,
         )
 
-    def _read_documents(self, variant: Variant, name: str) -> students.Documents:
+    def _read_documents(self, variant: Variant, name: str) -> students.TaughtDocuments:
         taught = self.structural(name)
-        return students.Documents(
+        return students.TaughtDocuments(
             self.token_ids(name),
             taught["lengths"][:],
             taught["embeddings"] if variant.structural else None,
@@ -513,15 +512,6 @@ class Bench:
                 result["watched"] = np.array(note["watched"])
         return result
 
-    def task_vectors(
-        self, model: Variant | str, seed: int, task: str, *, split: str = "validation"
-    ) -> Any:
-        """(texts, dim) of a task's texts, rows as in `examples(task, split).texts` or, of a
-        retrieval, as in `task.texts`; sparse for TF-IDF."""
-        variant = variants.parse(model) if isinstance(model, str) else model
-        self.embed([(variant, seed)], split=split, tasks=[task])
-        return self._embed_texts(variant, seed, self._task_texts(task, split))
-
     def _embed_texts(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
         """(texts, dim) vectors of a model that is there."""
         if variant.kind in OF_WORDS:
@@ -529,11 +519,15 @@ class Bench:
 
             if variant.kind == "tfidf":
                 return baselines.tfidf(self.texts("train"), texts)
-            read = self.first_texts(self.profile.contextual_teacher.documents)
-            dim = max(1, round(LSA_WIDTH * self.profile.width))
+            read, dim = self._find_lsa()
             name = ["lsa", hash_content(read.names), dim]
             return self.remember(name, lambda: baselines.fit_lsa(read, dim))(texts)
         return self._read_rows(variant, seed, texts)[:]
+
+    def _find_lsa(self) -> tuple[Texts, int]:
+        """The documents that LSA is fitted to, and its width."""
+        read = self.first_texts(self.profile.contextual_teacher.documents)
+        return read, max(1, round(LSA_WIDTH * self.profile.width))
 
     def _read_rows(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
         """As `_embed_texts`, read from disk when rows are asked for."""
@@ -755,69 +749,6 @@ class Bench:
         """Mean reciprocal rank of a held-out document's other half: no labels, no heads."""
         return float(ranking.rank_halves(self.embeddings(model, seed)["halves"]).mean())
 
-    def judge_halves(
-        self, student: Any, variant: Variant, wanted: Sequence[str | Variant]
-    ) -> pd.DataFrame:
-        """What `halves_mrr` averages, for a student and what is there without it.
-
-        The documents are those that no training reads: the corpus' validation documents, then what
-        tasks are validated and tested on, `HELD_OUT` at most. Of each as many words are read as the
-        student reads tokens. A document of one word has no halves; its halves may hold no token.
-
-        Parameters
-        ----------
-        student : Student
-            Trained, of `variant`.
-        wanted : sequence of labels or variants
-            The student's variant, the base, the structural teacher, the mean of its chunks, TF-IDF.
-
-        Returns
-        -------
-        DataFrame
-            A row for each model: model, task, metric, `scores` and `groups` (documents,), `chance`,
-            `left_out` (how many held-out documents have no halves).
-        """
-        from lib.evaluation import baselines
-
-        documents = [(each.text, each.group or each.id) for each in self.corpus.validation]
-        for task in self.tasks.values():
-            names = sorted(task.held_out())
-            documents += [(task.texts[name], task.groups.get(name, name)) for name in names]
-        unique = {content(text): (text, group) for text, group in documents}
-        halves, groups = [], []
-        for text, group in unique.values():
-            if parts := cut_halves(text, student.max_positions):
-                halves.append(parts)
-                groups.append(group)
-        left_out = len(unique) - len(halves)
-        if not halves:
-            raise ValueError(f"none of {left_out} held-out documents has two words, so no halves")
-        halves, groups = halves[:HELD_OUT], groups[:HELD_OUT]
-        texts = [first for first, _ in halves] + [second for _, second in halves]
-        teacher, base = self.structural_teacher(), self.base_student().to(self.device)
-        encoders: dict[str, Callable[[], Any]] = {
-            "Longformer": lambda: base.encode(texts, precision=self.precision),
-            "SBERT": lambda: teacher.encode(texts),
-            "SBERT, mean of chunks": lambda: baselines.mean_of_chunks(teacher, texts),
-            "TF-IDF": lambda: baselines.tfidf(self.texts("train"), texts).toarray(),
-            variant.identity: lambda: student.encode(texts, precision=self.precision),
-        }
-        names, scores = [str(model) for model in wanted], []
-        told = f"halves of {len(halves)} documents"
-        for name in progress.track(names, told, len(names)):
-            scores.append(ranking.rank_halves(encoders[name]()).reshape(2, -1).mean(axis=0))
-        return pd.DataFrame(
-            {
-                "model": names,
-                "scores": scores,
-                "groups": [np.array(groups)] * len(scores),
-                "task": "halves of documents",
-                "metric": "MRR",
-                "chance": np.mean(1 / np.arange(1, len(texts))),
-                "left_out": left_out,
-            }
-        )
-
     def _record_product(
         self, variant: Variant, seed: int, examples: Examples, limit: float | None, split: str
     ) -> Product | None:
@@ -848,8 +779,7 @@ class Bench:
             inputs = {"fitted": hash_content(self.texts("train").names)}
             return Product("tfidf", inputs, (products.WORDS_CODE,), ("scikit-learn",))
         if variant.kind == "lsa":
-            read = self.first_texts(self.profile.contextual_teacher.documents)
-            dim = max(1, round(LSA_WIDTH * self.profile.width))
+            read, dim = self._find_lsa()
             inputs = {"fitted": hash_content(read.names), "dim": dim}
             return Product("lsa", inputs, (products.WORDS_CODE,), ("scikit-learn",))
         if variant.kind == "paragraph_vector":

@@ -1,7 +1,7 @@
 """Products by what computes them, and the jobs that make them in any process, from values alone."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,12 @@ import numpy as np
 from lib.config.schema import HeadSettings, StudentSettings
 from lib.experiments import encoders, judging, models, students
 from lib.experiments.judging import Examples
+from lib.store import progress
 from lib.store.cache import Cache, Code, NotComputed, Product
 
 # What computes no value, though it is imported on the way.
 NOT_COMPUTING = ("lib.store", "lib.config", "lib.data", "lib.published", "lib.student.export")
-FACTS = ("vocabulary_size", "seconds", "truncated", "documents")  # of a Paragraph Vector
+PARAGRAPH_VECTOR_FACTS = ("vocabulary_size", "seconds", "truncated", "documents")
 
 
 def find_code(*modules: str, stop: Sequence[str] = ()) -> Code:
@@ -119,11 +120,14 @@ def make_language_model(
         raise ValueError("this base is no language model")
     facts: dict[str, Any] = {}
 
+    def show(batches: Sequence[Any]) -> Iterator[Any]:
+        return progress.track(batches, "masked words", len(batches))
+
     def train() -> dict[str, np.ndarray]:
         from lib.student.masked_words import train_masked_words
 
         student = models.load_layers(base.section, dropout=0.0).to(models.find_device())
-        options = settings.model_dump() | {"precision": computed[1]}
+        options = settings.model_dump() | {"precision": computed[1], "track": show}
         facts.update(train_masked_words(student, documents, held_out, **options)._asdict())
         return models.pack_weights(student)
 
@@ -142,13 +146,13 @@ def train_and_embed(
     *items: Sequence[Any],
 ) -> None:
     """Train a student and embed documents and texts with it."""
-    make_student(cache, product, lesson)
+    train_or_read_student(cache, product, lesson)
     encoder = name_encoder(lesson.base, computed, lesson.variant.pooling, cache, product)
     for part in items:
         cache.rows(encoder.table, part, encoder.make)
 
 
-def make_student(
+def train_or_read_student(
     cache: Cache,
     product: Product,
     lesson: students.Lesson,
@@ -197,7 +201,7 @@ def train_paragraph_vector(
 
 
 def describe_paragraph_vector(model: Any) -> dict[str, Any]:
-    return {name: int(getattr(model, name)) for name in FACTS if name != "seconds"}
+    return {name: int(getattr(model, name)) for name in PARAGRAPH_VECTOR_FACTS if name != "seconds"}
 
 
 def judge_and_record(

@@ -111,7 +111,7 @@ def points(data: pd.DataFrame) -> Figure:
 
 @style()
 def curves(data: pd.DataFrame) -> Figure:
-    """Of `contextual.figure_histories`, a column per objective: embeddings above projections, a
+    """Of `contextual.collect_histories`, a column per objective: embeddings above projections, a
     line per student."""
     groups = data.groupby("group", sort=False)
     figure, axes = plt.subplots(

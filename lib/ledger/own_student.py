@@ -4,14 +4,20 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from lib.config.profiles import OneLine
+from lib.data.dataset_folder import content
 from lib.distillation.variants import Variant
+from lib.evaluation import baselines
+from lib.experiments import ranking
 from lib.experiments.bench import Bench
 from lib.statistics import verdicts
 from lib.statistics.intervals import from_examples, task_scores
 from lib.statistics.verdicts import EQUIVALENT, HOLDS, OPEN, REVERSED
+from lib.store import progress
+from lib.texts import cut_halves
 
 WORDS = {
     HOLDS: "better than",
@@ -34,6 +40,7 @@ CODE = {
     "TF-IDF": "tfidf(texts, texts)",
 }
 STUDENT_CODE = "Student.load(out).encode(texts)"
+HELD_OUT = 300  # documents, at most, whose halves a student is judged by
 FEW = 20  # examples; fewer say little
 Judge = Callable[[Sequence[str | Variant]], pd.DataFrame]
 VARIES = 1e-9  # the width of an interval, at least: rounding is no variance
@@ -63,7 +70,7 @@ def compare_student(
     ValueError
         With these lines, if no task could be judged.
     """
-    halves = partial(bench.judge_halves, student, variant)
+    halves = partial(judge_halves, bench, student, variant)
     judges: dict[str, Judge] = {"halves of documents": halves}
     comparing = bench.with_readout("compare")
     for task in bench.classifications:
@@ -82,6 +89,70 @@ def compare_student(
     if not tables:
         raise ValueError("; ".join(failed))
     return pd.concat(tables, ignore_index=True), failed
+
+
+def judge_halves(
+    bench: Bench, student: Any, variant: Variant, wanted: Sequence[str | Variant]
+) -> pd.DataFrame:
+    """How well halves of documents find each other, by a student and what is there without it.
+
+    The documents are those that no training reads: the corpus' validation documents, then what
+    tasks are validated and tested on, `HELD_OUT` at most. Of each as many words are read as the
+    student reads tokens. A document of one word has no halves; its halves may hold no token.
+
+    Parameters
+    ----------
+    bench : Bench
+        With the student's profile and base.
+    student : Student
+        Trained, of `variant`.
+    wanted : sequence of labels or variants
+        The student's variant, the base, the structural teacher, the mean of its chunks, TF-IDF.
+
+    Returns
+    -------
+    DataFrame
+        A row for each model: model, task, metric, `scores` and `groups` (documents,), `chance`,
+        `left_out` (how many held-out documents have no halves).
+    """
+    documents = [(each.text, each.group or each.id) for each in bench.corpus.validation]
+    for task in bench.tasks.values():
+        names = sorted(task.held_out())
+        documents += [(task.texts[name], task.groups.get(name, name)) for name in names]
+    unique = {content(text): (text, group) for text, group in documents}
+    halves, groups = [], []
+    for text, group in unique.values():
+        if parts := cut_halves(text, student.max_positions):
+            halves.append(parts)
+            groups.append(group)
+    left_out = len(unique) - len(halves)
+    if not halves:
+        raise ValueError(f"none of {left_out} held-out documents has two words, so no halves")
+    halves, groups = halves[:HELD_OUT], groups[:HELD_OUT]
+    texts = [first for first, _ in halves] + [second for _, second in halves]
+    teacher, base = bench.structural_teacher(), bench.base_student().to(bench.device)
+    encoders: dict[str, Callable[[], Any]] = {
+        "Longformer": lambda: base.encode(texts, precision=bench.precision),
+        "SBERT": lambda: teacher.encode(texts),
+        "SBERT, mean of chunks": lambda: baselines.mean_of_chunks(teacher, texts),
+        "TF-IDF": lambda: baselines.tfidf(bench.texts("train"), texts).toarray(),
+        variant.identity: lambda: student.encode(texts, precision=bench.precision),
+    }
+    names, scores = [str(model) for model in wanted], []
+    told = f"halves of {len(halves)} documents"
+    for name in progress.track(names, told, len(names)):
+        scores.append(ranking.rank_halves(encoders[name]()).reshape(2, -1).mean(axis=0))
+    return pd.DataFrame(
+        {
+            "model": names,
+            "scores": scores,
+            "groups": [np.array(groups)] * len(scores),
+            "task": "halves of documents",
+            "metric": "MRR",
+            "chance": np.mean(1 / np.arange(1, len(texts))),
+            "left_out": left_out,
+        }
+    )
 
 
 def _judge_models(

@@ -26,7 +26,7 @@ from filelock import FileLock
 
 from lib.config.profiles import OneLine
 from lib.store.code import fingerprint_code, fingerprint_module
-from lib.store.files import check_room, fingerprint, sha256, write_atomically
+from lib.store.files import check_room, fingerprint, sha256, stat_file, write_atomically
 from lib.store.sealed import read_facts, write_seal
 from lib.texts import keep_order
 
@@ -478,7 +478,7 @@ class _Table:
                 if lengths is not None:
                     files.append(self._write(f"{number:06d}.{name}.ragged.npy", lengths))
             facts = {"code": product.versions, "kind": product.kind, "seconds": seconds}
-            facts |= {"stat": {file.name: _stat(file) for file in files}}
+            facts |= {"stat": {file.name: stat_file(file) for file in files}}
             write_seal(self.folder / f"{number:06d}.json", files, **facts)
         self.read()
 
@@ -525,13 +525,9 @@ def _is_whole(path: Path, note: dict[str, Any]) -> bool:
     stats = note.get("stat", {})
     try:
         return all(
-            _stat(path.parent / name) == stats.get(name) or sha256(path.parent / name) == expected
+            [*stat_file(path.parent / name)] == stats.get(name)
+            or sha256(path.parent / name) == expected
             for name, expected in note["files"].items()
         )
     except OSError:
         return False
-
-
-def _stat(path: Path) -> list[int]:
-    status = path.stat()
-    return [status.st_size, status.st_mtime_ns]

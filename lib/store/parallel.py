@@ -156,13 +156,12 @@ def end_workers() -> None:
         connect.cache_clear()
 
 
-def end_with_parent(parent: int, before: Callable[[], None] = lambda: None) -> None:
-    """End this process as soon as `parent` is no longer its parent, after a call of `before`."""
+def end_with_parent(parent: int) -> None:
+    """End this process as soon as `parent` is no longer its parent."""
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(0.5)
-        before()
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

