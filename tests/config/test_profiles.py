@@ -154,8 +154,8 @@ def test_a_profile_is_plain_values_for_a_fingerprint():
         ),
         (
             {"overrides": ["corpus.train_documents=150"]},
-            "corpus.train_documents=150 is less than training.documents=240 and "
-            "final.documents=720: lower that, too",
+            "corpus.train_documents=150 is less than training.documents=700 and "
+            "final.documents=1400: lower that, too",
         ),
         (
             {"overrides": ["training.documents=9999"]},
