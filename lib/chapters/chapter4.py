@@ -141,4 +141,19 @@ def draw_boxplot(
     shown = select_records(records, label, bench)
     noise = measure_noise(records, label, bench)
     data = figures.boxplot_frame(label, shown, band=noise.band)
-    return figures.boxplot(data, label, order=bench.profile.row_order), data, shown
+    order, told = bench.profile.row_order, describe_encoders(bench)
+    return figures.boxplot(data, label, order=order, untrained=told), data, shown
+
+
+def describe_encoders(bench: Bench) -> str:
+    """What our rows "Longformer" and "SBERT" are; "" if they are the thesis' models."""
+    student, teacher = bench.profile.student, bench.profile.structural_teacher
+    if student.base == "longformer":
+        return ""
+    layers = f"{len(student.layers)} layers" if student.layers else "all layers"
+    trained = " after masked words" if student.language_model else ""
+    model = student.model.removeprefix("gt-")
+    return (
+        f"ours: Longformer is {layers} of {model}{trained}, SBERT is {model} "
+        f"cut at {teacher.max_tokens} tokens"
+    )

@@ -87,7 +87,8 @@ def change_length(bench: Bench, times: float) -> Bench:
 
 
 def run_lengths(bench: Bench) -> pd.DataFrame:
-    """Records of the students at each length of training and of the "base", with three seeds.
+    """Records of the students at each length of training and of the "base", with the reference
+    seeds, three at most.
 
     As of `Bench.run` under each of `READOUTS`, with the columns readout, times (0 for the base) and
     updates.

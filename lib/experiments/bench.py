@@ -550,12 +550,21 @@ class Bench:
         return list(self.tasks[task].texts.values())
 
     def examples(self, task: str, split: str, limit: float | None = None) -> Examples:
-        """The examples that models are judged by on a classification."""
+        """The examples that models are judged by on a classification.
+
+        Raises
+        ------
+        ValueError
+            The task cannot be cut into its folds.
+        """
         section = self.profile.tasks
         name = ["examples", task, split, limit, section.model_dump(mode="json")]
         entry = self.tasks[task]
         read = functools.partial(judging.read_examples, task, entry, split, section.limit, limit)
-        return self.remember(name, read)
+        try:
+            return self.remember(name, read)
+        except ValueError as error:
+            raise ValueError(f"{task}: {error}; lower its folds (tasks.folders)") from error
 
     def embed(
         self, pairs: Iterable[Pair], *, split: str | None, tasks: Sequence[str] | None = None

@@ -212,6 +212,11 @@ def results_page(tables: Tables, folder: Path) -> str:
 
 {bullets(*_losses(tables))}
 
+![Each loss by three readouts]({figures}/figA_5.svg)
+
+*The same embeddings by three readouts. A long grey line is a model whose place hangs on who reads
+it.*
+
 ## How the verdicts fall
 
 *Do they repeat?* By the thesis' own protocol, of its {len(thesis)} findings
