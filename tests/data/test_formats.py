@@ -15,8 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from lib.config import profiles
-from lib.data import check, dataset_folder, sources, task_files
+from lib.data import check, dataset_folder, task_files
 from lib.data.dataset_folder import Documents
 
 PROPERTY = settings(
@@ -323,22 +322,3 @@ def test_what_follows_an_archive_and_is_none_is_refused(tmp_path, form, rest):
     (tmp_path / f"own/documents.jsonl{form}").write_bytes(content + rest)
     with pytest.raises(ValueError, match="after it the archive is cut off or damaged .*unpack it"):
         Documents(tmp_path / "own")
-
-
-def test_folders_may_have_names_that_mean_something_elsewhere(tmp_path, write):
-    """To a shell, to YAML, to a list of settings and to a pattern of file names."""
-    names = ["a=b", "[x]", "2023", "{y}", "ü", "null", "a b", "x,y", "#z", "'q'", "*"]
-    for name in names:
-        rows = [{"id": n, "text": f"document {n} of the folder {name}"} for n in range(9)]
-        write(tmp_path / name / "documents.jsonl", *rows)
-        labels = [{"id": n, "label": n % 2} for n in range(9)]
-        write(tmp_path / name / "tasks/[t]/train.jsonl", *labels[:6])
-        write(tmp_path / name / "tasks/[t]/test.jsonl", *labels[6:])
-    changes, _, _ = check.suggested(tmp_path)
-    profile = profiles.load(
-        "lab", overrides=[f"{key}={json.dumps(value)}" for key, value in changes.items()]
-    )
-    assert sorted(profile.corpus.names) == sorted(names)
-    roots = sources.find_roots(profile.build, profile.data_roots, tmp_path)
-    tasks = task_files.read_tasks(roots, profile.tasks)
-    assert sorted(tasks) == sorted(f"{name}/[t]" for name in names)
