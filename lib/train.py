@@ -100,7 +100,7 @@ def _parse_model(label: str) -> variants.Variant:
     try:
         variant = variants.parse(label)
     except ValueError:
-        raise profiles.unknown("model", label, variants.STRUCTURAL_LOSSES) from None
+        raise profiles.make_unknown_error("model", label, variants.STRUCTURAL_LOSSES) from None
     if variant.kind != "student" or variant.pooling != "mean":
         raise ValueError(f"{label!r} is no student that can be saved; expected a loss, as cosine")
     return variant

@@ -20,7 +20,7 @@ def make_ledger(**columns) -> pd.DataFrame:
     ledger["label"] = [claim.figure for claim in found]
     number = pd.Series([isinstance(claim, Number) for claim in found])
     values = {"survives": verdicts.HOLDS, "survives_q": 0.02, "note": ""}
-    for place, prefix in enumerate(("published_", *claims.QUESTIONS)):
+    for place, prefix in enumerate(("published_", *claims.READOUT_OF_PREFIX)):
         effect = 0.04 + 0.01 * place
         values |= {f"{prefix}effect": effect, f"{prefix}low": 0.02, f"{prefix}high": effect + 0.03}
         values |= {f"{prefix}p": 0.01, f"{prefix}q": 0.02, f"{prefix}verdict": verdicts.HOLDS}

@@ -9,7 +9,6 @@ import contextlib
 import gzip
 import importlib.util
 import json
-import lzma
 import re
 import unicodedata
 from collections import defaultdict
@@ -54,9 +53,7 @@ class Folder:
             (self.place / "documents").mkdir(parents=True)
             parquet.write_table(pyarrow.Table.from_pylist(rows), self.place / "documents/0.parquet")
         else:
-            pack = {"jsonl": bytes, "jsonl.gz": gzip.compress, "jsonl.xz": lzma.compress}[form]
-            content = pack("\n".join(map(encode, rows)).encode())
-            self._write(f"documents.{form}", content)
+            self._write("documents.jsonl", "\n".join(map(encode, rows)).encode())
         return self
 
     def labels(self, task="t", **splits):
@@ -334,16 +331,6 @@ def names_as_numbers_and_as_text(new):
     new.documents(english()).labels(
         train={n: n % 2 for n in range(10)}, test={str(n): f"{n % 2}" for n in range(10, 16)}
     )
-
-
-@folder
-def gz(new):
-    new.documents(english(), "jsonl.gz").labels(**SPLIT)
-
-
-@folder
-def xz(new):
-    new.documents(english(), "jsonl.xz").labels(**SPLIT)
 
 
 @folder

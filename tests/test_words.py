@@ -29,28 +29,14 @@ def test_numbers_have_no_leading_zero(value, digits, text):
     assert words.signed(value, digits) == text
 
 
-@pytest.mark.parametrize(
-    ("judged", "text"),
-    [
-        (row("holds"), "cosine is ahead of MSE by .078 [.027, .128]"),
-        (row("reversed", -0.27, -0.41, -0.07), "cosine is behind MSE by .270 [.070, .410]"),
-        (
-            row("equivalent", 0.0, -0.01, 0.01),
-            "cosine and MSE are a tie (.000 [-.010, .010])",
-        ),
-        (
-            row("open", -0.02, -0.09, 0.03),
-            "cosine against MSE is too close to call (-.020 [-.090, .030])",
-        ),
-        (
-            row("smaller than published", 0.01, -0.02, 0.04),
-            "cosine against MSE is too close to call, and less than published (.010 [-.020, .040])",
-        ),
-        (row("not testable here"), "cosine against MSE cannot be tested here"),
-    ],
-)
-def test_a_comparison_has_a_clause_for_every_verdict(judged, text):
-    assert words.comparison("cosine", "MSE", judged) == text
+def test_a_comparison_has_a_clause_for_every_verdict():
+    verdicts = ("holds", "reversed", "equivalent", "open", "smaller than published")
+    told = [words.comparison("cosine", "MSE", row(verdict)) for verdict in verdicts]
+    assert len({*told}) == 5 and all("cosine" in each and "MSE" in each for each in told)
+    assert [".078 [.027, .128]" in each for each in told] == [True, False, True, True, True]
+    behind = words.comparison("cosine", "MSE", row("reversed", -0.27, -0.41, -0.07))
+    assert ".270 [.070, .410]" in behind, "how far behind"
+    assert ".078" not in words.comparison("cosine", "MSE", row("not testable here"))
 
 
 @pytest.mark.parametrize(
@@ -81,9 +67,9 @@ def test_a_list_in_one_text_is_cut_at_its_entries():
 
 
 def test_answers_say_verdict_and_effect():
-    assert words.answer(row("holds")) == "Yes (.078 [.027, .128])"
-    assert words.answer(row("number", 3.256, np.nan, np.nan)) == "It is a number, 3.26"
-    assert words.answer(row("not testable here")) == "That cannot be tested here"
+    assert ".078 [.027, .128]" in words.answer(row("holds"))
+    assert "3.26" in words.answer(row("number", 3.256, np.nan, np.nan))
+    assert ".078" not in words.answer(row("not testable here"))
 
 
 def read_out(survives, compare, none, *by):
@@ -103,7 +89,7 @@ def test_survival_names_both_readouts():
     both = row("holds") | read_out("holds", 0.05, 0.04)
     assert words.answer_twice(both) == f"{words.answer(both)}. {words.survival(both)}"
     untested = row("not testable here") | read_out("not testable here", 0.05, 0.04)
-    assert words.answer_twice(untested) == "That cannot be tested here"
+    assert words.answer_twice(untested) == words.answer(untested)
 
 
 def test_lists_counts_and_places():

@@ -64,7 +64,7 @@ class _Judges:
 
 
 @dataclass
-class _Documents:
+class _TrainingDocuments:
     """Documents to train on: how many each folder adds, and the lengths of all in tokens, about."""
 
     shares: dict[str, int] = field(default_factory=dict)
@@ -153,7 +153,7 @@ def _choose_tasks(folders: list[Path], names: Iterable[str] | None) -> _Judges:
     judges = _Judges()
     for name in places if names is None else names:
         if name not in places:
-            raise ValueError(f"unknown task {name!r}; nearest: {profiles.nearest(name, places)}")
+            raise profiles.make_unknown_error("task", name, places)
         if task_files.kind(places[name]) == "clustering":
             judges.clusterings.append(name)
             continue
@@ -182,8 +182,8 @@ def _check_folds(name: str, task: task_files.Task) -> None:
         raise ValueError(f"{name}: {error}: {REMEDY}") from error
 
 
-def _count_documents(folders: list[Path], tested: set[int]) -> _Documents:
-    counted, seen = _Documents(), set[int]()
+def _count_documents(folders: list[Path], tested: set[int]) -> _TrainingDocuments:
+    counted, seen = _TrainingDocuments(), set[int]()
     for folder in folders:
         documents = Documents(folder)
         contents = documents.contents.tolist()
@@ -279,7 +279,7 @@ def _one_line(name: str, line: str) -> str:
 
 def _name_unread(what: str, unread: Iterable[str], read: Iterable[str]) -> list[str]:
     return [
-        f"note: {what}{name!r} is not read; nearest: {profiles.nearest(name, read)}"
+        f"note: {what}{name!r} is not read; nearest: {profiles.find_nearest(name, read)}"
         for name in unread
     ]
 

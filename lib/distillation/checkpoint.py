@@ -70,6 +70,12 @@ def load_checkpoint(
     A damaged checkpoint, or one of another training, is renamed to `<name>.aside`, and a warning of
     one line says so. Nothing of it is used.
 
+    Parameters
+    ----------
+    folder : the checkpoint
+    accelerator : has prepared what is restored, in the order in which it was saved
+    settings : plain values of this training; those of the checkpoint must be the same
+
     Returns
     -------
     The progress that was saved, or None if there is no checkpoint to resume from.

@@ -212,9 +212,30 @@ def distill(
 def draw_batches(
     data: DistillationData, scheme: Scheme, *, processes: int, seed: int
 ) -> np.ndarray:
-    """Rows of `data` for every batch, (updates, accumulation, processes, batch_size).
+    """Draw the documents of every batch.
 
     No document is twice in an update, because no update reaches into the next pass.
+
+    Parameters
+    ----------
+    data : DistillationData
+        Its token ids say how many documents there are, and how long they are.
+    scheme : Scheme
+        Sizes of batches, and how often documents are read.
+    processes : int
+        How many train together; each has batches of its own.
+    seed : int
+        Of the order.
+
+    Returns
+    -------
+    (updates, accumulation, processes, batch_size)
+        Rows of `data`.
+
+    Raises
+    ------
+    ValueError
+        If there are too few documents for one update.
     """
     sizes = np.asarray([len(ids) for ids in data.token_ids])
     per_update = scheme.accumulation * processes * scheme.batch_size
@@ -239,6 +260,20 @@ def length_mixed_order(
     This is the author's code. The documents of each bucket of `bucket` tokens are shuffled. The
     k-th of m goes to (k + u) / m of the epoch, with u uniform in [0, 1). A plain shuffle would by
     chance fill a batch with long documents.
+
+    Parameters
+    ----------
+    lengths : (documents,)
+        In tokens.
+    bucket : int
+        How many lengths are as good as one.
+    seed : int or Generator
+        Of the order.
+
+    Returns
+    -------
+    (documents,)
+        Rows of `lengths`.
     """
     generator = np.random.default_rng(seed)
     place = np.empty(len(lengths))

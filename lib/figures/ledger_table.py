@@ -14,18 +14,8 @@ import jinja2
 import pandas as pd
 
 from lib.config import manifest
+from lib.statistics.verdicts import VERDICTS
 
-VERDICTS = (
-    "holds",
-    "reversed",
-    "equivalent",
-    "smaller than published",
-    "open",
-    "readouts disagree",
-    "not testable here",
-    "not run",
-    "number",
-)
 REACH = 0.6  # effects beyond it are drawn at the edge
 WIDTH, HEIGHT, EDGE = 150, 56, 6  # of a drawing, and the free space at its sides, in its own units
 TICKS = (-0.4, -0.1, 0.1, 0.4)

@@ -47,21 +47,21 @@ TWINS = (
 DISAGREEMENT = 0.5
 # Not trained here: the same with every seed.
 BASE = "Longformer"
-GIVEN = (BASE, "SBERT", "TF-IDF", "SBERT, mean of chunks")
+NOT_TRAINED = (BASE, "SBERT", "TF-IDF", "SBERT, mean of chunks")
 # Figure -> its scores; for the news paper, the evidence that its chapter makes of them.
 Scores = Mapping[str, pd.DataFrame | Evidence]
 # (failed check, figure or finding, "" for all) -> what failed.
 Failures = Mapping[tuple[str, str], str]
 Numbers = Mapping[str, float]  # ours, by name
 # Prefix of columns -> readout. The first question has none.
-QUESTIONS = {"": "thesis", "compare_": "compare", "none_": "none"}
-SURVIVAL = tuple(QUESTIONS)[1:]
+READOUT_OF_PREFIX = {"": "thesis", "compare_": "compare", "none_": "none"}
+SURVIVAL = tuple(READOUT_OF_PREFIX)[1:]
 _NUMBERS = ("effect", "low", "high", "p", "p_equivalent", "q")
 _JUDGED = (*_NUMBERS, "verdict", "holding", "decided_by", "arithmetic")
 _COLUMNS = [
     *("id", "section", "label", "finding", "quote", "read_off"),
     *(f"published_{name}" for name in (*_JUDGED, "reason")),
-    *(f"{prefix}{name}" for prefix in QUESTIONS for name in (*_JUDGED, "vacuous")),
+    *(f"{prefix}{name}" for prefix in READOUT_OF_PREFIX for name in (*_JUDGED, "vacuous")),
     *("survives", "survives_p", "survives_q"),
     *("one_task_low", "one_task_high", "seeds", "checks", "rules", "profile", "note"),
 ]
@@ -155,7 +155,7 @@ def judge_claims(
     table = pd.DataFrame(rows, columns=_COLUMNS).assign(profile=profile, rules=verdicts.RULES)
     of_news = table["label"].str.startswith("news")
     untested = (verdicts.NOT_TESTABLE, verdicts.NOT_RUN)
-    for prefix in ("published_", *QUESTIONS):
+    for prefix in ("published_", *READOUT_OF_PREFIX):
         names = [prefix + name for name in _NUMBERS]
         table[names] = table[names].astype(float)
         tested = table[f"{prefix}p"].mask(table[f"{prefix}verdict"].isin(untested))
@@ -257,7 +257,7 @@ def _judge_claim(
     about = ("", claim.figure, claim.id)
     failed = {check: why for (check, label), why in failures.items() if label in about}
     missing, ours = "", {}
-    for prefix, readout in QUESTIONS.items():
+    for prefix, readout in READOUT_OF_PREFIX.items():
         missing = _find_missing(claim, scores, readout)
         judgement = vacuous = None
         if not missing:
@@ -287,8 +287,8 @@ def _judge_number(claim: Number, numbers: Numbers) -> dict[str, Any]:
     word = verdicts.NOT_RUN if ours is None else verdicts.NUMBER
     missing = f"No records: make {claim.source} first." if ours is None else ""
     row = {"published_effect": claim.published, "published_verdict": verdicts.NUMBER}
-    row |= {f"{prefix}effect": ours for prefix in QUESTIONS}
-    row |= {f"{prefix}verdict": word for prefix in QUESTIONS}
+    row |= {f"{prefix}effect": ours for prefix in READOUT_OF_PREFIX}
+    row |= {f"{prefix}verdict": word for prefix in READOUT_OF_PREFIX}
     return row | {"survives": word, "note": " ".join(filter(None, (claim.note, missing)))}
 
 
@@ -356,7 +356,7 @@ def _collect_evidence(
     return intervals.from_examples(
         intervals.task_scores(shown),
         weights=weights,
-        given=[name for name in names if _split_round(source, name)[0] in GIVEN],
+        given=[name for name in names if _split_round(source, name)[0] in NOT_TRAINED],
         class_of=functools.partial(_name_class, source),
         student_of=lambda name: _split_round(source, name)[0],
         processor_sd=PROCESSOR_SD if (metric, readout) == ("accuracy", "thesis") else 0.0,

@@ -24,7 +24,7 @@ from lib.statistics.verdicts import EQUIVALENT, HOLDS, REVERSED, SMALLER
 DECIDED = (HOLDS, REVERSED, EQUIVALENT, SMALLER)
 AS_RUN = "as run"
 # Prefix of the ledger's columns -> the question. The second one has two readouts.
-QUESTIONS = {
+QUESTION_OF_PREFIX = {
     "": "repeats",
     "compare_": "survives, heads that compare",
     "none_": "survives, no head",
@@ -43,10 +43,11 @@ def select_decided(ledger: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for row in ledger[~ledger["label"].str.startswith("news")].to_dict("records"):
-        asked = [""] if row["label"] in claims.RETRIEVAL else QUESTIONS  # rankings have no heads
+        # Rankings have no heads.
+        asked = [""] if row["label"] in claims.RETRIEVAL else QUESTION_OF_PREFIX
         for prefix in asked:
             if (row["survives"] if prefix else row["verdict"]) in DECIDED:
-                about = {"question": QUESTIONS[prefix], "prefix": prefix}
+                about = {"question": QUESTION_OF_PREFIX[prefix], "prefix": prefix}
                 rows.append(row | about | _judged(row, prefix))
     return pd.DataFrame(rows, columns=[*_FIELDS, "question", "prefix", *_JUDGED])
 
@@ -129,7 +130,7 @@ def load_variations(names: Sequence[str] = ()) -> dict[str, dict[str, object]]:
     known = grid("beyond")["robust"]
     for name in names:
         if name not in known:
-            raise profiles.unknown("variation", name, known)
+            raise profiles.make_unknown_error("variation", name, known)
     return {name: known[name] for name in names or known}
 
 

@@ -265,7 +265,7 @@ class NewsBench:
 
     def prepare(self, pairs: Sequence[tuple[str, int]]) -> None:
         """Make what is missing of (model, seed) in processes: the teacher's rows, then students."""
-        students = [pair for pair in pairs if pair[0] not in embedders.GIVEN]
+        students = [pair for pair in pairs if pair[0] not in embedders.NOT_TRAINED]
         if students:
             self._prepare_teacher()
         # What takes long goes first, so that no core waits at the end.

@@ -15,7 +15,7 @@ TFIDF_BEFORE = "TF-IDF, words of the texts distilled on"  # knows what students 
 TEACHER = "teacher"
 UNTUNED = "teacher, untuned"  # beside a tuned one
 TOKENS = "teacher tokens, averaged"
-GIVEN = (ONE, TFIDF, TFIDF_BEFORE, TEACHER, UNTUNED, TOKENS)
+NOT_TRAINED = (ONE, TFIDF, TFIDF_BEFORE, TEACHER, UNTUNED, TOKENS)
 
 
 def embed_words(

@@ -61,7 +61,7 @@ def load(label: str) -> pd.DataFrame:
     for an unknown label.
     """
     if label not in labels():
-        raise profiles.unknown("label of published numbers", label, labels())
+        raise profiles.make_unknown_error("label of published numbers", label, labels())
     if label in BOXPLOTS:
         return _load_boxplot(label)
     frame = _read_csv(_read_curves().get(label, label))

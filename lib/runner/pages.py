@@ -18,18 +18,7 @@ from lib.config import manifest, paths
 from lib.config.schema import Profile
 from lib.distillation.variants import MM_MSE
 from lib.statistics.effects import chance_corrected
-from lib.statistics.verdicts import (
-    DISAGREE,
-    EQUIVALENT,
-    HOLDS,
-    NOT_RUN,
-    NOT_TESTABLE,
-    NUMBER,
-    OPEN,
-    REVERSED,
-    RULES,
-    SMALLER,
-)
+from lib.statistics.verdicts import HOLDS, NOT_RUN, REVERSED, RULES, VERDICTS
 from lib.store.files import write_atomically
 from lib.words import (
     answer,
@@ -45,18 +34,18 @@ from lib.words import (
 )
 
 MARKERS = "<!-- numbers -->", "<!-- /numbers -->"
-VERDICTS = {  # the verdicts in the order of tables, with what a sentence makes of a number of them
-    HOLDS: "hold",
-    REVERSED: "are reversed",
-    EQUIVALENT: "are ties",
-    SMALLER: "are smaller than published",
-    OPEN: "are too close to call",
-    DISAGREE: "depend on the readout",
-    NOT_TESTABLE: "cannot be tested here",
-    NUMBER: "are plain numbers",
-    NOT_RUN: "were not run",
+CLAUSES = {  # what a sentence makes of a number of them
+    "holds": "hold",
+    "reversed": "are reversed",
+    "equivalent": "are ties",
+    "smaller than published": "are smaller than published",
+    "open": "are too close to call",
+    "readouts disagree": "depend on the readout",
+    "not testable here": "cannot be tested here",
+    "number": "are plain numbers",
+    "not run": "were not run",
 }
-QUESTIONS = {"verdict": "repeats", "survives": "survives"}  # column of the ledger -> heading
+HEADINGS = {"verdict": "repeats", "survives": "survives"}  # column of the ledger -> heading
 BASELINES = ("Longformer", "SBERT", "TF-IDF")
 WRITTEN = "*Notebook 09 writes this page from the tables in `figures/{name}`. Do not edit it.*"
 UNKNOWN = float("nan")
@@ -147,7 +136,7 @@ def write_pages(profile: Profile) -> list[Path]:
         numbers = between_markers(readme.read_text(encoding="utf-8"), numbers)
     pages = {
         folder / "results.md": results_page(tables, folder),
-        folder / "verdicts.md": verdicts_page(tables, other_ledgers(tables.folder), folder),
+        folder / "verdicts.md": verdicts_page(tables, other_ledgers(tables.folder)),
         readme: numbers,
     }
     for file, text in pages.items():
@@ -292,7 +281,7 @@ Verdicts on the published numbers allow for the noise of a second run, measured 
 and six tasks, and for other test examples."""
 
 
-def verdicts_page(tables: Tables, others: Mapping[str, pd.DataFrame], folder: Path) -> str:
+def verdicts_page(tables: Tables, others: Mapping[str, pd.DataFrame]) -> str:
     """docs/verdicts.md: every finding with its verdicts in each ledger."""
     own = tables.ledger()
     ledgers = {tables.folder.name: own, **others}
@@ -331,7 +320,7 @@ def _list_columns(ledgers: Mapping[str, pd.DataFrame]) -> dict[str, pd.Series]:
         if rules != RULES:
             columns[f"{name} (rules {rules})"] = ledger["verdict"]
         else:
-            columns |= {f"{name} {word}": ledger[column] for column, word in QUESTIONS.items()}
+            columns |= {f"{name} {word}": ledger[column] for column, word in HEADINGS.items()}
     return columns
 
 
@@ -355,16 +344,12 @@ def thesis_findings(ledger: pd.DataFrame) -> pd.DataFrame:
 def verdict_counts(ledger: pd.DataFrame, column: str = "verdict") -> str:
     """How the verdicts of a ledger fall: `4 hold, 5 are reversed and 38 are too close to call`."""
     counts = ledger[column].value_counts()
-    parts = []
-    for verdict, words in VERDICTS.items():
-        number = counts.get(verdict, 0)
-        if number:
-            parts.append(f"{number} {_singular(words) if number == 1 else words}")
-    return (
-        ", ".join(parts[:-1]) + f" and {parts[-1]}"
-        if parts[1:]
-        else "".join(parts) or "none was run"
-    )
+    parts = [
+        f"{number} {_singular(words) if number == 1 else words}"
+        for verdict, words in CLAUSES.items()
+        if (number := counts.get(verdict, 0))
+    ]
+    return list_names(parts or ["none was run"])
 
 
 def _singular(words: str) -> str:
@@ -538,7 +523,7 @@ def _real_documents() -> str:
     thesis = thesis_findings(ledger)
     run = thesis[thesis["verdict"] != NOT_RUN]
     rules = find_rules(ledger)
-    older = f" It was judged by rules {rules}, ours are by rules {RULES}." * (rules != RULES)
+    older = f" It was judged by rules {rules}, ours are by rules {RULES}." if rules != RULES else ""
     return "\n\n".join(
         [
             "The profile `lab` asks the main questions of whole documents of up to 4,096 tokens. "

@@ -126,7 +126,7 @@ def main() -> None:
     """Copy the executed notebooks of a profile's last run to docs/notebooks, without times."""
     escape_unprintable()
     parser = argparse.ArgumentParser(prog="python -m lib.runner.publish", description=main.__doc__)
-    parser.add_argument("profile", choices=profiles.profiles())
+    parser.add_argument("profile", choices=profiles.list_profiles())
     profile = profiles.load(parser.parse_args().profile)
     try:
         copies = publish(paths.run_folder(profile) / "executed")

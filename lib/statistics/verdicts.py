@@ -28,6 +28,8 @@ HOLDS, REVERSED, EQUIVALENT, OPEN = "holds", "reversed", "equivalent", "open"
 SMALLER = "smaller than published"
 NOT_TESTABLE, NOT_RUN, NUMBER = "not testable here", "not run", "number"
 DISAGREE = "readouts disagree"  # of the two readouts that need little training
+# In the order of tables.
+VERDICTS = (HOLDS, REVERSED, EQUIVALENT, SMALLER, OPEN, DISAGREE, NOT_TESTABLE, NUMBER, NOT_RUN)
 ALPHA = 0.05
 # The version of the rules. Raise it with whatever can turn a verdict on the same scores: a limit
 # here or in `lib.ledger.testability`, an error in `lib.statistics.intervals`, the comparisons that

@@ -153,7 +153,28 @@ def guess_words(
     precision: str,
     generator: torch.Generator,
 ) -> tuple[Float[Tensor, "words vocabulary"], Int[Tensor, " words"]]:
-    """Mask some words of documents: the scores of all tokens in their places, and the words."""
+    """Mask some words of documents, and guess them.
+
+    Parameters
+    ----------
+    student, head
+        What guesses.
+    documents : sequence of token id lists
+        A batch.
+    masked_share : float
+        Of the tokens that are not special, that are to be guessed.
+    precision : {"fp32", "bf16"}
+        "bf16": bfloat16 autocast.
+    generator : torch.Generator
+        Draws the words and what is read in their places.
+
+    Returns
+    -------
+    scores : (words, vocabulary)
+        Of all tokens, in the place of each word.
+    words : (words,)
+        The tokens that are right there.
+    """
     packed = pack(documents, student.config.vocab_size, student.padding, student.max_positions)
     read, places = mask_words(student, packed.ids, masked_share, generator)
     device = head.bias.device
@@ -167,6 +188,17 @@ def mask_words(
     student: Student, ids: Int[Tensor, " tokens"], share: float, generator: torch.Generator
 ) -> tuple[Int[Tensor, " tokens"], Int[Tensor, " words"]]:
     """Choose the tokens to guess, and what the student reads in their places.
+
+    Parameters
+    ----------
+    student : Student
+        Its tokenizer has the mask and the special tokens.
+    ids : (tokens,)
+        A packed batch.
+    share : float
+        Of the tokens that are not special, to be guessed.
+    generator : torch.Generator
+        Draws them.
 
     Returns
     -------
@@ -203,7 +235,21 @@ def measure_losses(
     masked_share: float,
     seed: int,
 ) -> tuple[float, float]:
-    """Mean loss of guessing words of documents: by the student, and by frequency alone."""
+    """Mean loss of guessing words of documents: by the student, and by frequency alone.
+
+    Parameters
+    ----------
+    student, head
+        What guesses, as it is.
+    documents : sequence of token id lists
+        Held out.
+    frequencies : (vocabulary,)
+        Each token's share of the words, as `count_words` gives it.
+    masked_share : float
+        Of the tokens that are not special, that are to be guessed.
+    seed : int
+        Of the masks.
+    """
     generator = torch.Generator().manual_seed(seed)
     by_student, by_frequency = [], []
     for start in range(0, len(documents), MEASURED):

@@ -76,7 +76,21 @@ def embed_batches(
 
 
 def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> list[list[int]]:
-    """Token ids with special tokens, cut to `max_positions`."""
+    """Token ids of texts, special tokens included.
+
+    Parameters
+    ----------
+    tokenizer : Hugging Face tokenizer, or None
+        None is refused, in one line.
+    texts : sequence of str
+    max_positions : int
+        Longer texts are cut so that they have as many tokens.
+
+    Raises
+    ------
+    ValueError
+        Without a tokenizer, and for what is no text or has no token of its own.
+    """
     texts = [*check_texts(texts)]
     if tokenizer is None:
         raise ValueError(
@@ -94,7 +108,21 @@ def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> list[l
 
 
 def check_ids(documents: TokenIds, vocab_size: int, max_positions: int) -> Iterator[np.ndarray]:
-    """Yield documents as integer arrays; `ValueError` for the first that a student cannot read."""
+    """Yield documents as integer arrays.
+
+    Parameters
+    ----------
+    documents : sequence of token id lists
+    vocab_size : int
+        Ids lie below it.
+    max_positions : int
+        Tokens of a document, at most.
+
+    Raises
+    ------
+    ValueError
+        For the first document that a student cannot read.
+    """
     for index, document in enumerate(documents):
         ids = np.asarray(document)
         if ids.ndim != 1 or ids.dtype.kind not in "iu" or not len(ids):
@@ -115,6 +143,14 @@ def pack(documents: TokenIds, vocab_size: int, padding: int, max_positions: int)
     Positions count from `padding` + 1 in every document, as in RoBERTa. The id `padding` itself,
     should a document hold it, has position `padding` and is not counted, exactly as in
     `transformers.LongformerModel`.
+
+    Parameters
+    ----------
+    documents : sequence of token id lists
+    vocab_size, max_positions : int
+        What a student can read, see `check_ids`.
+    padding : int
+        The id of the padding token.
     """
     arrays, positions = [], []
     for ids in check_ids(documents, vocab_size, max_positions):

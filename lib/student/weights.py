@@ -107,7 +107,26 @@ def from_encoder(
     max_positions: int,
     revision: str | None,
 ) -> Checkpoint:
-    """Read chosen layers of a short encoder as a Longformer with tiled positions."""
+    """Read chosen layers of a short encoder as a Longformer with tiled positions.
+
+    Parameters
+    ----------
+    source : str or Path
+        A folder, or the id of a model on the Hugging Face hub.
+    layers : sequence of int, or None
+        Which of its layers, in this order; None for all.
+    window : int or sequence of int
+        Tokens that a token attends to, half of them on each side; one for all layers, or for each.
+    max_positions : int
+        Tokens of a document, at most.
+    revision : str or None
+        Of a model on the hub.
+
+    Raises
+    ------
+    ValueError
+        If no student can be made of such a model, or it has no such layers.
+    """
     config = _read_config(source, revision)
     narrow = getattr(config, "embedding_size", config.hidden_size) != config.hidden_size
     relative = getattr(config, "position_embedding_type", "absolute") != "absolute"
@@ -142,10 +161,23 @@ def from_encoder(
 
 
 def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
-    """Repeat learned positions (old, width) up to `max_positions`, after padding + 1 unused rows.
+    """Repeat learned positions up to `max_positions`, after padding + 1 unused rows.
 
     Longformer's authors copied RoBERTa's 512 positions eight times in the same way (Beltagy et al.
     2020, section 5): the local structure survives everywhere but at the seams.
+
+    Parameters
+    ----------
+    table : (old, width)
+        Learned positions, without unused rows.
+    padding : int
+        The id of the padding token.
+    max_positions : int
+        How many positions there are to be.
+
+    Returns
+    -------
+    (padding + 1 + max_positions, width)
     """
     repeats = math.ceil(max_positions / len(table))
     tiled = table.repeat(repeats, 1)[:max_positions]

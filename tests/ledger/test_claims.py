@@ -5,7 +5,6 @@ to a verdict.
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 from lib import published
 from lib.config import profiles, roles
@@ -186,17 +185,6 @@ def judged(fields, noise=NOISE, **means):
 
 
 MEANS = {"cosine": 0.9, "MSE": 0.7, "Longformer": 0.6, "SBERT": 0.8}
-
-
-def test_the_best_is_the_best_of_this_run():
-    left, right = ["cosine", "MSE"], ["Longformer", "SBERT"]
-    every = judged({"kind": "beats", "better": left, "worse": right}, **MEANS)
-    fields = {"kind": "count_beating", "group": left, "baselines": right, "at_least": 1}
-    best = judged(fields, **MEANS)
-    assert (every.verdict, every.decided_by) == (verdicts.REVERSED, "MSE against SBERT")
-    assert (best.verdict, best.decided_by) == (verdicts.HOLDS, "cosine against SBERT")
-    swapped = MEANS | {"cosine": 0.7, "MSE": 0.9}
-    assert judged(fields, **swapped).decided_by == "MSE against SBERT"
 
 
 def test_the_kth_model_decides_a_count():
@@ -422,7 +410,7 @@ def test_published_numbers_as_records_give_the_published_effects(thesis, ledger)
     ]  # its evidence: tests/news/test_results.py
     ours = ledger.loc[thesis.index]
     assert (ours["verdict"] != verdicts.NOT_RUN).all()
-    for prefix in claims.QUESTIONS:
+    for prefix in claims.READOUT_OF_PREFIX:
         np.testing.assert_allclose(ours[f"{prefix}effect"], thesis["effect"], atol=1e-12)
     assert (ledger["profile"] == "mini").all()
     for chapter, seeds in (("fig4_", "2"), ("fig5_", "1")):
@@ -460,45 +448,12 @@ def test_the_p_of_equivalence_is_kept(ledger):
     ].notna().any()
 
 
-def test_it_says_how_much_hangs_on_one_task(ledger):
-    scores = published.load("fig4_2")
-    scores["score"] = (scores["accuracy"] - scores["chance"]) / (1 - scores["chance"])
-    table = scores.pivot(index="model", columns="task", values="score")
-    gaps = table.loc["cosine"] - table.loc["MSE"]
-    without = (gaps.sum() - gaps) / 5
-    row = ledger.loc["cosine-over-mse"]
-    assert (row["one_task_low"], row["one_task_high"]) == pytest.approx(
-        (without.min(), without.max())
-    )
-
-
 def test_swapped_models_turn_the_verdict(as_records):
     records = as_records["fig4_2"].copy()
     records["model"] = records["model"].replace({"cosine": "MSE", "MSE": "cosine"})
     found = claims.judge_claims({"fig4_2": records}).set_index("id")
     assert found.at["cosine-over-mse", "verdict"] == verdicts.REVERSED
     assert found.at["cosine-over-mse", "effect"] == pytest.approx(-0.1724, abs=1e-4)
-
-
-def test_several_seeds_measure_their_own_noise(as_records, with_examples):
-    one = as_records["fig4_2"].query("seed == 0")
-    cosine = one[one["model"] == "cosine"]
-    more = [
-        cosine.assign(seed=seed, value=cosine["value"] + shift)
-        for seed, shift in ((1, 0.01), (2, -0.01))
-    ]
-    row = (
-        claims.judge_claims({"fig4_2": with_examples(pd.concat([one, *more]))})
-        .set_index("id")
-        .loc["cosine-over-mse"]
-    )
-    # Three runs of one model, a standard deviation of .01 with two degrees of freedom, against one
-    # run of the other; and the processor.
-    assert row["seeds"] == "1-3" and row["p"] < 0.05
-    seeds, processor = 0.01**2 * (1 / 3 + 1), 0.0025**2 * (1 / 3 + 1)
-    df = (seeds + processor) ** 2 / (seeds**2 / 2)
-    half = stats.t.ppf(0.975, df) * np.sqrt(seeds + processor)
-    assert row["effect"] - row["low"] == pytest.approx(half, abs=1e-5)
 
 
 def examples(
@@ -689,12 +644,6 @@ def test_rounds_of_one_student_are_no_more_seeds(with_examples):
 )
 def test_models_are_equally_noisy_if_they_learn_from_the_same(model, source, expected):
     assert claims._name_class(source, model) == expected
-
-
-def test_a_conjunction_says_how_many_of_its_comparisons_hold(ledger):
-    assert ledger.at["few-shot-over-baselines", "published_holding"] == "23 of 24"
-    assert ledger.at["one-mse-composite-over-baselines", "holding"].endswith(" not")
-    assert ledger.at["cosine-over-mse", "holding"] == ""
 
 
 def test_a_failed_check_is_not_testable_here(as_records):

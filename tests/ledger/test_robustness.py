@@ -24,7 +24,7 @@ def make_ledger(**verdicts):
         repeats, survives = verdicts.get(name, ("open", "open"))
         row = {"id": claim.id, "label": claim.figure, "finding": claim.finding}
         row |= {"survives": survives, "verdict": repeats}
-        for number, prefix in enumerate(robustness.QUESTIONS, 1):
+        for number, prefix in enumerate(robustness.QUESTION_OF_PREFIX, 1):
             row |= {prefix + size: 0.1 * number for size in SIZES}
             row |= {f"{prefix}verdict": survives} if prefix else {}
         rows.append(row)
@@ -89,7 +89,7 @@ def test_the_table_says_which_answers_are_the_same(monkeypatch):
     def judge(scores):
         again = ledger.copy()
         turned = benches[-1].profile.heads.hidden == 7
-        for prefix in robustness.QUESTIONS:
+        for prefix in robustness.QUESTION_OF_PREFIX:
             again[f"{prefix}effect"] *= -0.5 if turned else 0.5
             again[f"{prefix}verdict"] = "reversed" if turned else again[f"{prefix}verdict"]
         return again

@@ -32,7 +32,7 @@ def smoke(tmp_path_factory):
 def test_a_record_for_each_model_seed_and_side(smoke):
     news, scores = smoke
     wanted = results.list_models(news)
-    given = {*embedders.GIVEN} - {embedders.UNTUNED}  # mini tunes no teacher
+    given = {*embedders.NOT_TRAINED} - {embedders.UNTUNED}  # mini tunes no teacher
     assert {*results.REFERENCES, *given, "bag;cosine"} < {*wanted}
     assert len(scores) == 2 * sum(len(seeds) for seeds in wanted.values())
     one = scores[scores["model"] == embedders.ONE]
@@ -168,7 +168,7 @@ def test_the_draws_are_shared_by_every_model(smoke):
 
 def test_only_and_max_variants_choose_students():
     chosen = results.list_models(NewsBench(Bench.load("mini", only="CNN*")))
-    assert {*chosen} == {"CNN-1;MSE", "CNN-2;MSE", *embedders.GIVEN} - {embedders.UNTUNED}
+    assert {*chosen} == {"CNN-1;MSE", "CNN-2;MSE", *embedders.NOT_TRAINED} - {embedders.UNTUNED}
     everything = results.list_models(NewsBench(Bench.load("mini")))
     assert {*figure_models.news_students(), *figure_models.OWN_NEWS} <= {*everything}
     assert [len(everything[name]) for name in results.REFERENCES] == [3, 3]

@@ -74,9 +74,9 @@ def test_counts_agree_with_the_ledger(tables):
 
 def test_a_ledger_of_other_rules_is_marked_where_it_is_crossed(tables):
     older = tables.ledger().drop(columns=["rules", "survives"])
-    page = pages.verdicts_page(tables, {"lab": older}, tables.folder)
+    page = pages.verdicts_page(tables, {"lab": older})
     assert "| lab (rules 0) |" in page and pages.OTHER_RULES in page
-    same = pages.verdicts_page(tables, {"lab": tables.ledger()}, tables.folder)
+    same = pages.verdicts_page(tables, {"lab": tables.ledger()})
     assert "| lab repeats | lab survives |" in same and pages.OTHER_RULES not in same
     assert pages.find_rules(tables.ledger()) == RULES
 
@@ -89,7 +89,7 @@ def test_told_counts_add_up(tables):
 
 
 def test_every_finding_is_on_the_page_of_verdicts(tables):
-    page = pages.verdicts_page(tables, {}, tables.folder)
+    page = pages.verdicts_page(tables, {})
     rows = [line for line in page.splitlines() if line.count("|") == 6]
     assert len(rows) >= len(tables.ledger())
 
