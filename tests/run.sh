@@ -29,12 +29,14 @@ step "types (mypy)" "$python" -m mypy --no-error-summary
 step "rooms (import-linter)" "$(dirname "$python")/lint-imports" --no-cache
 step "spelling (codespell)" "$python" -m codespell_lib lib tests docs notebooks params README.md CONTRIBUTING.md CHANGELOG.md pyproject.toml run_all.sh
 step "notebooks without outputs (nbstripout)" notebooks_are_clean
-# Without the notebooks (on two cores seven minutes instead of 25): tests/run.sh -m "not smoke and not slow"
+# Without the notebooks (a third of the time): tests/run.sh -m "not smoke and not slow"
 # Files go to as many processes as there are cores, at most four, in the order of tests/conftest.py; the tests of one
 # file stay together.
+chosen="not slow"
+[ "$#" -gt 0 ] || chosen="not slow or rehearsal" # the thesis' two commands on small files in the true formats
 echo "== tests (pytest)"
 "$python" -m pytest -q -p no:cacheprovider -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
-    -m "not slow" "$@" || status=1
+    -m "$chosen" "$@" || status=1
 
 install_extra() { # the pinned packages of an extra of pyproject.toml; a test that lacks them says so
     local find='import sys, tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]])'
@@ -55,9 +57,5 @@ fi
 if [ "$#" = 0 ]; then
     install_browser >/dev/null 2>&1 || true
     step "JupyterLab in a browser" "$python" -m pytest -q -p no:cacheprovider -p no:xdist -rs -m slow tests/test_jupyterlab.py
-fi
-# The thesis' two commands on small files in the true formats, some ten minutes.
-if [ "$#" = 0 ]; then
-    step "dress rehearsal of the profile thesis" "$python" -m pytest -q -p no:cacheprovider -p no:xdist -m slow tests/test_rehearsal.py
 fi
 exit "$status"
