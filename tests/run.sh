@@ -43,19 +43,20 @@ install_extra() { # the pinned packages of an extra of pyproject.toml; a test th
     "$python" -m pip install -q --disable-pip-version-check $("$python" -c "$find" "$1")
 }
 
+test_extra() { # the tests that need an extra: test_extra EXTRA FILE [OPTION ...]
+    install_extra "$1" >/dev/null 2>&1 || true
+    step "with the extra $1" "$python" -m pytest -q -p no:cacheprovider -p no:xdist -rs "${@:2}"
+}
+
 install_browser() { # Debian's Chromium where this is root
-    install_extra browser
     command -v chromium || { [ "$(id -u)" = 0 ] && apt-get -qq update && apt-get -qq -y install chromium; }
 }
 
-if [ "$#" = 0 ]; then
-    install_extra dask >/dev/null 2>&1 || true
-    step "Dask on loopback" "$python" -m pytest -q -p no:cacheprovider -p no:xdist -rs tests/store/test_cluster.py
-fi
-
-# The notebooks as people open them, some three minutes. Alone, as seconds are measured; not where tests are chosen.
-if [ "$#" = 0 ]; then
+if [ "$#" = 0 ]; then # not where tests are chosen
+    test_extra dask tests/store/test_cluster.py
+    test_extra onnx tests/student/test_to_onnx.py
+    test_extra docs tests/docs/test_site.py
     install_browser >/dev/null 2>&1 || true
-    step "JupyterLab in a browser" "$python" -m pytest -q -p no:cacheprovider -p no:xdist -rs -m slow tests/test_jupyterlab.py
+    test_extra browser -m slow tests/test_jupyterlab.py # the notebooks as people open them, some three minutes
 fi
 exit "$status"
