@@ -137,12 +137,12 @@ def with_examples():
 
 
 def pytest_collection_modifyitems(items):
-    """What takes longest begins first, all notebooks above all, so that no process waits for
-    another at the end. Tests
-    marked `gpu` are skipped, and said to be, where there is none."""
+    """What takes longest begins first, so that no process waits for another at the end: all
+    notebooks and the rehearsal above all. Tests marked `gpu` are skipped, and said to be, where
+    there is none."""
     items.sort(
         key=lambda item: (
-            item.path.name != "test_smoke.py",
+            item.path.name not in ("test_smoke.py", "test_rehearsal.py"),
             item.get_closest_marker("smoke") is None,
         )
     )

@@ -5,8 +5,8 @@
     python tests/benchmarks/calibrate.py --only averages
 
 Data sets are simulated with the components of `mini`. Six tasks: a classification of passages from
-eleven articles, one of 200 sentences, and four of pairs, cross-fitted over the same 38 articles in
-four blocks. Every model has an effect of its own on articles, on examples and by its seed, and what
+eleven articles, one of 200 sentences, and four of pairs, cross-fitted over the same 40 articles in
+five blocks. Every model has an effect of its own on articles, on examples and by its seed, and what
 three readouts see of it is correlated. Heads of one fold favour a model by FOLD_SD, which no
 interval knows. A class of findings is judged as the ledger does: by the thesis' heads, and by the
 two other readouts, whose verdicts have to agree.
@@ -42,7 +42,8 @@ from lib.statistics.verdicts import (
 
 RESULTS = Path(__file__).parent / "results" / "calibration.md"
 READOUTS = ("thesis", "compare", "none")
-ARTICLES, BLOCKS, PAIRS = 38, 4, 500
+ARTICLES, BLOCKS, PAIRS = 40, 5, 500
+SEEDS = 2  # of references
 CHANCES = {"ARXIV": 1 / 11, "IMDB": 0.5, "OC": 0.5, "AAN": 0.5, "S2ORC": 0.5, "PAN": 0.5}
 # Shares of the variance of an answer: of a model with an article, of a model with an example, of a
 # seed with an example. Students of one kind are close; an encoder that was given is unlike them.
@@ -171,7 +172,7 @@ def collect(scores: Mapping[str, TaskScores], models: Mapping[str, Model], sd: f
 
 # ---- classes of findings ------------------------------------------------------------------------
 
-REFERENCES = {f"reference {n}": Model(seeds=3) for n in range(4)}
+REFERENCES = {f"reference {n}": Model(seeds=SEEDS) for n in range(4)}
 CONTEXT_REFERENCES = {f"context reference {n}": Model("context", 3) for n in range(2)}
 SBERT = {"SBERT": Model("given", components=UNLIKE)}
 BASE = {"base": Model("given", components=CLOSE)}
@@ -228,7 +229,7 @@ CLASSES = {
         _lift(*SIXTEEN[:4]),
     ),
     "averages of Paragraph Vectors": Class(
-        name_models("vector", 24, kind="pv") | name_models("teacher", 3, kind="pv", seeds=3),
+        name_models("vector", 24, kind="pv") | name_models("teacher", 3, kind="pv", seeds=SEEDS),
         compare_averages(VECTORS[:12], VECTORS[12:]),
         (0.008, "pv-preprocessing"),
         _lift(*VECTORS[:12]),
@@ -261,7 +262,7 @@ CLASSES = {
         both=False,
     ),
     "spread": Class(
-        name_models("vector", 15, kind="pv") | name_models("teacher", 3, kind="pv", seeds=3),
+        name_models("vector", 15, kind="pv") | name_models("teacher", 3, kind="pv", seeds=SEEDS),
         lambda evidence: judge_spread(VECTORS[:9], VECTORS[9:15], evidence),
         (0.013, "pv-dbow-varies-more"),
         lambda effect: dict(zip(VECTORS[:9], effect * np.linspace(-1.5, 1.5, 9), strict=True)),
