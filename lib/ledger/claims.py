@@ -47,7 +47,7 @@ TWINS = (
 DISAGREEMENT = 0.5
 # Not trained here: the same with every seed.
 BASE = "Longformer"
-NOT_TRAINED = (BASE, "SBERT", "TF-IDF", "SBERT, mean of chunks")
+GIVEN = (BASE, "SBERT", "TF-IDF", "SBERT, mean of chunks")
 # Figure -> its scores; for the news paper, the evidence that its chapter makes of them.
 Scores = Mapping[str, pd.DataFrame | Evidence]
 # (failed check, figure or finding, "" for all) -> what failed.
@@ -356,7 +356,7 @@ def _collect_evidence(
     return intervals.from_examples(
         intervals.task_scores(shown),
         weights=weights,
-        given=[name for name in names if _split_round(source, name)[0] in NOT_TRAINED],
+        given=[name for name in names if _split_round(source, name)[0] in GIVEN],
         class_of=functools.partial(_name_class, source),
         student_of=lambda name: _split_round(source, name)[0],
         processor_sd=PROCESSOR_SD if (metric, readout) == ("accuracy", "thesis") else 0.0,
