@@ -477,6 +477,7 @@ def run(artifacts, model, tmp_path, capsys):
             "student.model": model,
             "student.layers": "[0]",
             "student.max_positions": 64,
+            "student.language_model": "null",  # as `lab` has it
             "structural_teacher.model": model,
             "structural_teacher.sha256": "null",
             "structural_teacher.max_tokens": 16,

@@ -375,15 +375,15 @@ class Bench:
 
     def lesson(self, variant: Variant, seed: int) -> students.Lesson:
         """All that makes a student, as values."""
-        profile, held_out, start = self.profile, None, None
+        profile, base, held_out, start = self.profile, self._make_base(), None, None
         if variant.contextual is not None:
             held_out = self._read_documents(variant, "validation")
-            base = self._find_encoder(Variant("base"), 0)
-            start = self.cache.rows(base.table, held_out.token_ids, base.make)["vectors"]
+            encoder = self._find_encoder(Variant("base"), 0)
+            start = self.cache.rows(encoder.table, held_out.token_ids, encoder.make)["vectors"]
         return students.Lesson(
             replace(variant, cut=False),
             seed,
-            self._make_base(),
+            base,
             profile.training,
             profile.soft_cca,
             profile.width,

@@ -10,6 +10,7 @@ from lib.experiments import models
 from lib.student import masked_words
 
 COSINE, BASE = variants.parse("cosine"), Variant("base")
+CONTEXTUAL = "cosine;100d;S:768x100;C:-"
 
 
 def name_all(bench):
@@ -109,3 +110,11 @@ def test_reading_says_that_it_is_missing(make_bench, none_trained):
     changed = make_bench().profile.student.language_model.model_dump() | {"seed": 1}
     with pytest.raises(LookupError, match="language_model .* is not in"):
         make_bench(student__language_model=changed).reading().base_student()
+
+
+def test_what_a_contextual_student_starts_from_is_made_first(make_bench):
+    """It is measured against the base before it is trained."""
+    other = make_bench().profile.student.language_model.model_dump() | {"seed": 5}
+    lesson = make_bench(student__language_model=other).lesson(variants.parse(CONTEXTUAL), 0)
+    started = lesson.base.load(0.0).encode(lesson.held_out.token_ids)
+    assert np.allclose(lesson.start[:], started, atol=1e-5)
