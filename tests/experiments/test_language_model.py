@@ -116,5 +116,5 @@ def test_what_a_contextual_student_starts_from_is_made_first(make_bench):
     """It is measured against the base before it is trained."""
     other = make_bench().profile.student.language_model.model_dump() | {"seed": 5}
     lesson = make_bench(student__language_model=other).lesson(variants.parse(CONTEXTUAL), 0)
-    started = lesson.base.load(0.0).encode(lesson.held_out.token_ids)
+    started = lesson.base.load(0.0).encode(lesson.held_out.token_ids, precision=lesson.precision)
     assert np.allclose(lesson.start[:], started, atol=1e-5)
