@@ -287,5 +287,5 @@ def draw_sizes(frame: pd.DataFrame, colors: Iterable[str]) -> Figure:
         handles, names = axis.get_legend_handles_labels()
         entries |= dict(zip(names, handles, strict=True))
     where = {"loc": "outside lower center", "ncols": 5, "markerscale": 0.9}
-    figure.legend(entries.values(), entries.keys(), **where)
+    figure.legend(entries.values(), entries.keys(), title="area: time for a document", **where)
     return figure
