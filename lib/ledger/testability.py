@@ -25,7 +25,6 @@ from lib.statistics.verdicts import MARGIN, above_chance, learnable
 # other teacher points.
 SHARE = 0.1
 CONFIDENCE = 0.99  # of the control's interval, because sixteen pairs were its second look
-CONTROLLED = 3  # one student in three has a control: six of Figure 4.7, two or more of each teacher
 UPDATES = 50  # of the final students, at least
 GUESSED = 0.85  # of the loss of guessing words by their frequency; a language model is below
 ABOVE_LIMIT = 0.71  # the published share of documents above the structural teacher's limit
@@ -364,12 +363,12 @@ def _check_shares(
 def _check_control(label: str, students: Iterable[Variant], bench: Bench) -> Iterator[Check]:
     """Whether students of the contextual loss alone learn from their teacher.
 
-    The whole gradient is the contextual loss', and this loss falls with any teacher. So every third
-    student has a control, trained with the teacher's rows of other documents. In held-out CCA these
+    The whole gradient is the contextual loss', and this loss falls with any teacher. So each
+    student has a control, trained with the teacher's rows of other documents. In held-out CCA the
     students have to end above their controls, and above documents paired at random. Intervals are
     Student's t over students, at 99%; one student has none.
     """
-    chosen = [variant for variant in students if variant.contextual][::CONTROLLED]
+    chosen = [variant for variant in students if variant.contextual]
     seed = bench.profile.seeds[0]
     dealt = bench.changed("training", contextual_rows="dealt")
     dealt.embed([(variant, seed) for variant in chosen], split=None)
