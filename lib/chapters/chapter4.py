@@ -121,17 +121,18 @@ def select_records(records: pd.DataFrame, label: str, bench: Bench) -> pd.DataFr
 
 
 def measure_noise(records: pd.DataFrame, label: str, bench: Bench) -> SeedNoise:
-    """How far the seed moves a reference's mean accuracy, normalised as in the figure.
+    """How far the seed moves a model's mean accuracy, normalised as in the figure.
 
-    The references are those of the class of which the figure shows most models.
+    Pooled over all models with several seeds of the class of which the figure shows most.
     """
     best = best_means(select_records(records, label, bench))
+    references = {parse(model).seed_class for model in list_references(label)}
     shown = Counter(parse(model).seed_class for model in list_models(label, bench).values())
-    references = {model: shown[parse(model).seed_class] for model in list_references(label)}
-    most = max(references.values())
-    references = [model for model, count in references.items() if count == most]
-    references = records[records["model"].isin(references)]
-    return seed_noise(normalized_runs(references, best=best))
+    most = max(references, key=lambda name: shown[name])
+    seeds = records.groupby("model")["seed"].nunique()
+    several = [model for model, count in seeds.items() if count > 1]
+    several = [model for model in several if parse(model).seed_class == most]
+    return seed_noise(normalized_runs(records[records["model"].isin(several)], best=best))
 
 
 def draw_boxplot(
