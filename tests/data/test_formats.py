@@ -173,6 +173,22 @@ def test_two_spellings_of_one_name_are_one_name(tmp_path, write):
         task_files.read_task(tmp_path / "own/tasks/t")
 
 
+@pytest.mark.parametrize("typed, held", [("NFC", "NFD"), ("NFD", "NFC")])
+def test_a_task_is_known_by_its_name_in_any_form(tmp_path, write, typed, held):
+    """A disk from macOS has NFD, a keyboard NFC, and nobody sees the difference in a message."""
+    name, given = (unicodedata.normalize(form, "é/à") for form in (held, typed))
+    dataset, _, task = name.partition("/")
+    folder = tmp_path / "root" / dataset
+    write(folder / "documents.jsonl", *ROWS, *({"id": n, "text": f"b {n}"} for n in range(20, 40)))
+    for split, numbers in {"train": range(8), "test": range(8, 12)}.items():
+        labels = ({"id": n, "label": n % 2} for n in numbers)
+        write(folder / "tasks" / task / f"{split}.jsonl", *labels)
+    changes, _, _ = check.suggested(tmp_path / "root", iter([given]))
+    assert [*changes["tasks.folders"]] == [name], "as it is on the disk"
+    told = [*check.findings(tmp_path / "root", iter([given]))]
+    assert any(line.startswith(f"{name}: classification") for line in told)
+
+
 @pytest.mark.parametrize("first, second", [("NFC", "NFD"), ("NFD", "NFC")])
 def test_a_tested_text_in_the_other_canonical_form_is_not_trained_on(
     tmp_path, write, first, second
@@ -328,6 +344,7 @@ def test_what_follows_an_archive_and_is_none_is_refused(tmp_path, form, rest):
 def test_folders_may_have_names_that_mean_something_elsewhere(tmp_path, write):
     """To a shell, to YAML, to a list of settings and to a pattern of file names."""
     names = ["a=b", "[x]", "2023", "{y}", "ü", "null", "a b", "x,y", "#z", "'q'", "*"]
+    names += ["documents_2023", "tasks_2023"]
     for name in names:
         rows = [{"id": n, "text": f"document {n} of the folder {name}"} for n in range(9)]
         write(tmp_path / name / "documents.jsonl", *rows)
