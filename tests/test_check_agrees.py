@@ -355,7 +355,7 @@ def canonical_forms(new):
 
 @folder
 def odd_names(new):
-    for name in ("a=b", "[x]", "2023", "{y}"):
+    for name in ("a=b", "[x]", "2023", "{y}", "documents_1"):
         Folder(new.place, name).documents([f"{name} {text}" for text in english(12)]).labels(
             "[ü] 1", train=halves(range(6)), test=halves(range(6, 10))
         )

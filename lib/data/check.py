@@ -8,6 +8,7 @@ there is an error, or nothing to train on.
 import argparse
 import itertools
 import sys
+import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -150,10 +151,11 @@ def _choose_tasks(folders: list[Path], names: Iterable[str] | None) -> _Judges:
     for folder in folders:
         for place in sorted(folder.glob("tasks/[!.]*")):
             places[f"{folder.name}/{place.name}"] = place
-    judges = _Judges()
-    for name in places if names is None else names:
-        if name not in places:
-            raise profiles.make_unknown_error("task", name, places)
+    judges, spelled = _Judges(), {_compose(name): name for name in places}
+    for given in places if names is None else names:
+        name = given if given in places else spelled.get(_compose(given))
+        if name is None:
+            raise profiles.make_unknown_error("task", given, places)
         if task_files.kind(places[name]) == "clustering":
             judges.clusterings.append(name)
             continue
@@ -243,7 +245,8 @@ def _read(folder: Path) -> task_files.Task:
 
 def _find_folders(path: Path) -> list[Path]:
     """The dataset folders in `path`, or `path` if it is one."""
-    marks = ("documents*", "[!.]*/documents*", "tasks", "[!.]*/tasks")
+    names = ("documents", "documents.*", "tasks")
+    marks = itertools.chain(names, (f"[!.]*/{name}" for name in names))
     folders = sorted({place.parent for mark in marks for place in path.glob(mark)})
     if not folders:
         told = "neither a dataset folder nor a folder of them: no documents.jsonl (see README)"
@@ -253,7 +256,7 @@ def _find_folders(path: Path) -> list[Path]:
 
 def findings(path: Path, tasks: Iterable[str] | None = None) -> Iterator[str]:
     """Lines on every dataset folder in `path`, and on the tasks asked for (None: all)."""
-    folders = _find_folders(path)
+    folders, wanted = _find_folders(path), None if tasks is None else {*map(_compose, tasks)}
     if path not in folders:
         beside = list_unread(path, ["README.md", SEAL], folders)
         yield from (_one_line(path.name, line) for line in _list_places(beside, "no documents"))
@@ -268,9 +271,14 @@ def findings(path: Path, tasks: Iterable[str] | None = None) -> Iterator[str]:
         yield from (_one_line(folder.name, line) for line in lines)
         for place in sorted(folder.glob("tasks/[!.]*")):
             name = f"{folder.name}/{place.name}"
-            if tasks is None or name in tasks:
+            if wanted is None or _compose(name) in wanted:
                 lines = _describe_task(place) if readable else []
                 yield from (_one_line(name, line) for line in lines + _name_unread_files(place))
+
+
+def _compose(name: str) -> str:
+    """A name as it is typed: on a disk from macOS é may be e and an accent."""
+    return unicodedata.normalize("NFC", name)
 
 
 def _one_line(name: str, line: str) -> str:

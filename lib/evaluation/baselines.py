@@ -26,7 +26,7 @@ def tfidf(corpus: Iterable[str], texts: Iterable[str]) -> sparse.csr_array:
     Raises
     ------
     ValueError
-        If the corpus has no word but stop words.
+        If the corpus has no word but stop words, and for no texts.
     """
     vectorizer = make_vectorizer(dtype=np.float32).fit(check_texts(corpus))
     return sparse.csr_array(vectorizer.transform(check_texts(texts)))

@@ -312,6 +312,9 @@ class Student(nn.Module):
     ) -> Float[np.ndarray, "documents dim"]:
         """Embed texts or token id lists.
 
+        Several threads may encode with one student in evaluation mode, in which it is loaded. One
+        in training mode is in evaluation mode while it encodes, for all threads.
+
         Parameters
         ----------
         inputs : iterable

@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from lib.data import check, dataset_folder, task_files
+from lib.config import profiles
+from lib.data import check, dataset_folder, sources, task_files
 from lib.data.dataset_folder import Documents
 
 PROPERTY = settings(
@@ -172,6 +173,22 @@ def test_two_spellings_of_one_name_are_one_name(tmp_path, write):
         task_files.read_task(tmp_path / "own/tasks/t")
 
 
+@pytest.mark.parametrize("typed, held", [("NFC", "NFD"), ("NFD", "NFC")])
+def test_a_task_is_known_by_its_name_in_any_form(tmp_path, write, typed, held):
+    """A disk from macOS has NFD, a keyboard NFC, and nobody sees the difference in a message."""
+    name, given = (unicodedata.normalize(form, "é/à") for form in (held, typed))
+    dataset, _, task = name.partition("/")
+    folder = tmp_path / "root" / dataset
+    write(folder / "documents.jsonl", *ROWS, *({"id": n, "text": f"b {n}"} for n in range(20, 40)))
+    for split, numbers in {"train": range(8), "test": range(8, 12)}.items():
+        labels = ({"id": n, "label": n % 2} for n in numbers)
+        write(folder / "tasks" / task / f"{split}.jsonl", *labels)
+    changes, _, _ = check.suggested(tmp_path / "root", iter([given]))
+    assert [*changes["tasks.folders"]] == [name], "as it is on the disk"
+    told = [*check.findings(tmp_path / "root", iter([given]))]
+    assert any(line.startswith(f"{name}: classification") for line in told)
+
+
 @pytest.mark.parametrize("first, second", [("NFC", "NFD"), ("NFD", "NFC")])
 def test_a_tested_text_in_the_other_canonical_form_is_not_trained_on(
     tmp_path, write, first, second
@@ -322,3 +339,23 @@ def test_what_follows_an_archive_and_is_none_is_refused(tmp_path, form, rest):
     (tmp_path / f"own/documents.jsonl{form}").write_bytes(content + rest)
     with pytest.raises(ValueError, match="after it the archive is cut off or damaged .*unpack it"):
         Documents(tmp_path / "own")
+
+
+def test_folders_may_have_names_that_mean_something_elsewhere(tmp_path, write):
+    """To a shell, to YAML, to a list of settings and to a pattern of file names."""
+    names = ["a=b", "[x]", "2023", "{y}", "ü", "null", "a b", "x,y", "#z", "'q'", "*"]
+    names += ["documents_2023", "tasks_2023"]
+    for name in names:
+        rows = [{"id": n, "text": f"document {n} of the folder {name}"} for n in range(9)]
+        write(tmp_path / name / "documents.jsonl", *rows)
+        labels = [{"id": n, "label": n % 2} for n in range(9)]
+        write(tmp_path / name / "tasks/[t]/train.jsonl", *labels[:6])
+        write(tmp_path / name / "tasks/[t]/test.jsonl", *labels[6:])
+    changes, _, _ = check.suggested(tmp_path)
+    profile = profiles.load(
+        "lab", overrides=[f"{key}={json.dumps(value)}" for key, value in changes.items()]
+    )
+    assert sorted(profile.corpus.names) == sorted(names)
+    roots = sources.find_roots(profile.build, profile.data_roots, tmp_path)
+    tasks = task_files.read_tasks(roots, profile.tasks)
+    assert sorted(tasks) == sorted(f"{name}/[t]" for name in names)

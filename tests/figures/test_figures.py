@@ -311,7 +311,8 @@ class TestBoxplot:
         assert ours.get_xticks()[0] == pytest.approx(0.3) and ours.get_xticks()[
             -1
         ] == pytest.approx(1)
-        assert figures.settings()["squeezed"]["label"] in [text.get_text() for text in figure.legends[0].get_texts()]
+        told = [text.get_text() for text in figure.legends[0].get_texts()]
+        assert figures.settings()["squeezed"]["label"] in told
         assert theirs.get_xscale() == "linear", "each column has an axis of its own"
 
     def test_categories_stay_apart_in_grey(self):
