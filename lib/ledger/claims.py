@@ -313,11 +313,13 @@ def _judge_ours(
     claim: Claim, scores: Scores, collect: Callable[..., Evidence], readout: str
 ) -> tuple[Judgement, bool]:
     """Our verdict by a readout, and whether the untrained base passes in the student's place."""
-    models, evidence = _list_models(claim), scores[claim.source]
-    if not isinstance(evidence, Evidence):
-        shown = _select_scores(evidence, claim.source, claim.metric, readout)
-        weights = claim.weights(list(shown["task"].unique()))
-        evidence = collect(claim.source, claim.metric, tuple(weights.items()), readout)
+    models, found = _list_models(claim), scores[claim.source]
+    if isinstance(found, Evidence):
+        # Of the news paper: its students start from random weights, so no base could stand in.
+        return claim.judge_scores(found, models), False
+    shown = _select_scores(found, claim.source, claim.metric, readout)
+    weights = claim.weights(list(shown["task"].unique()))
+    evidence = collect(claim.source, claim.metric, tuple(weights.items()), readout)
     judgement = claim.judge_scores(evidence, models)
     places = _find_students(claim, models)
     if judgement.verdict != verdicts.HOLDS or not {*places.values()} <= {*evidence.means.index}:
