@@ -93,9 +93,9 @@ def lesson(
     )
     settings = profile.training
     precision = "bf16" if models.has_bfloat16() else "fp32"
-    sizes = (profile.student, settings, profile.soft_cca, profile.width, precision)
+    sizes = (settings, profile.soft_cca, profile.width, precision)
     watched = {"held_out": held_out, "start": start} if variant.contextual else {}
-    return students.Lesson(variant, 0, *sizes, read, **watched)
+    return students.Lesson(variant, 0, models.Base(profile.student), *sizes, read, **watched)
 
 
 def timed(function, *arguments, **named):
@@ -171,7 +171,7 @@ def main() -> int:
         held_out = documents(
             draw(min(HELD_OUT, options.texts), shares, options.longest, generator), generator
         )
-        base, seconds = timed(models.load_base_student, profile.student)
+        base, seconds = timed(models.Base(profile.student).load)
         start = base.to(device).encode(held_out.token_ids, precision="bf16")
         tell({"held-out documents": len(start), "loading the base": seconds})
         for label in KINDS:

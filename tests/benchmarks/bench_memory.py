@@ -106,7 +106,7 @@ def stage(name: str, folder: Path, documents: int) -> None:
 
     from lib.config import profiles
     from lib.experiments.bench import Bench
-    from lib.news import embedders, inputs
+    from lib.news.bench import NewsBench
 
     torch.set_num_threads(1)
     model, trained = str(folder / "model"), documents - HELD_OUT
@@ -127,6 +127,7 @@ def stage(name: str, folder: Path, documents: int) -> None:
         "structural_teacher.sha256": None,
         "structural_teacher.max_tokens": 128,
         "student.model": model,
+        "student.language_model": None,
         "contextual_teacher.epochs": 1,
         "news.events": "reports/events",
         "news.texts": ["synthetic"],
@@ -137,6 +138,7 @@ def stage(name: str, folder: Path, documents: int) -> None:
         "news.batch_size": BATCH,
     }
     bench = Bench(profiles.load("smoke", overrides=changes))
+    news = NewsBench(bench)
     if name == "corpus":
         _ = bench.corpus
     elif name == "tokens":
@@ -148,11 +150,11 @@ def stage(name: str, folder: Path, documents: int) -> None:
     elif name == "training":
         bench.embeddings("MSE", 0)
     elif name == "news teacher":
-        for use in inputs.texts(bench):
-            inputs.read(use, bench)
-        inputs.inputs_of(bench)
+        for use in news.texts:
+            news.teacher_rows(use)
+        _ = news.sizes
     else:
-        embedders.of("bag;cosine", 0, bench)
+        news.embed_model("bag;cosine", 0)
     print(time.perf_counter() - began)
 
 
