@@ -3,31 +3,14 @@ names come after."""
 
 from collections.abc import Iterable, Mapping
 
-CLASSIFICATION = (
-    "ARXIV",
-    "IMDB",
-    "OC",
-    "AAN",
-    "S2ORC",
-    "PAN",
-)  # Sections 4.2 and 5.2.1, as the boxplots count them
+# Sections 4.2 and 5.2.1, as the boxplots count them.
+CLASSIFICATION = ("ARXIV", "IMDB", "OC", "AAN", "S2ORC", "PAN")
 RETRIEVAL = ("WINES", "GAMES")  # Section 5.2.2
 ROLES = dict.fromkeys(CLASSIFICATION, "classification") | dict.fromkeys(RETRIEVAL, "retrieval")
-ROUNDS = {
-    "1k": 1000,
-    "10k": 10000,
-    "all": None,
-}  # Section 5.3.1: labelled examples, as Figure 5.3 lists them
-TABLE_5_7 = (
-    "ARXIV",
-    "IMDB",
-    "AAN",
-    "OC",
-    "PAN",
-    "S2ORC",
-    "GAMES",
-    "WINES",
-)  # the columns of Chapter 5's scores
+# Section 5.3.1: labelled examples, as Figure 5.3 lists them.
+ROUNDS = {"1k": 1000, "10k": 10000, "all": None}
+# The columns of Chapter 5's scores.
+TABLE_5_7 = ("ARXIV", "IMDB", "AAN", "OC", "PAN", "S2ORC", "GAMES", "WINES")
 
 
 def ordered(names: Iterable[str], order: Iterable[str] = tuple(ROLES)) -> list[str]:

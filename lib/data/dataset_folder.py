@@ -36,9 +36,9 @@ from pydantic import (
 )
 
 from lib.config import paths
-from lib.data.written_once import sha256, write_once
+from lib.data.written_once import write_once
 from lib.store.code import fingerprint_code
-from lib.store.files import check_room, fingerprint
+from lib.store.files import check_room, fingerprint, sum_once
 from lib.texts import has_token
 
 _SUFFIXES = ("", ".gz", ".xz")
@@ -104,7 +104,7 @@ class Documents(Sequence[Document]):
     def __init__(self, folder: Path):
         self.name, self.files, self._folder = folder.name, _find_files(folder), folder
         code = fingerprint_code([__name__], stop=("lib",))
-        key = fingerprint([code, *map(sha256, self.files)])
+        key = fingerprint([code, *map(sum_once, self.files)])
         copy = write_once(
             paths.artifacts() / "data" / "arrow" / key, lambda place: _copy(self.files, place)
         )

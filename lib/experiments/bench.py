@@ -90,7 +90,7 @@ class Bench:
         code.take_snapshot()  # of what this process computes with
         self.profile = profile
         keep = os.environ.get("THESIS_KEEP") == "1"
-        self.cache = cache or Cache(paths.artifacts() / "store", keep=keep)
+        self.cache = cache or Cache(paths.store(), keep=keep)
 
     @classmethod
     def load(cls, name: str, **changes: Any) -> "Bench":
@@ -317,7 +317,7 @@ class Bench:
         """Facts about a single Paragraph Vector: vocabulary_size, seconds, truncated, documents."""
         product = self._paragraph_vector_product(label, 0)
         if self.cache.find(product) is None:
-            self._run_jobs([self._paragraph_vector_job(label, 0, [])], "Paragraph Vectors")
+            self.run_jobs([self._paragraph_vector_job(label, 0, [])], "Paragraph Vectors")
         note = self.cache.find(product) or {}
         return {name: note[name] for name in products.PARAGRAPH_VECTOR_FACTS}
 
@@ -326,7 +326,7 @@ class Bench:
         parts, texts = [], keep_order(texts)
         for part in label.split("+"):
             if not self._has_paragraph_vector(part, seed, texts):
-                self._run_jobs([self._paragraph_vector_job(part, seed, texts)], "Paragraph Vectors")
+                self.run_jobs([self._paragraph_vector_job(part, seed, texts)], "Paragraph Vectors")
             product = self._paragraph_vector_product(part, seed)
             encoder = products.name_paragraph_vector_rows(self.cache, product)
             parts.append(self.cache.rows(encoder.table, texts, encoder.make)["vectors"])
@@ -600,7 +600,7 @@ class Bench:
                     self._make_base()
                 jobs.append((products.add_rows, (self.cache, encoder, items)))
         jobs += [(products.train_and_embed, tuple(work)) for work in trained.values()]
-        self._run_jobs(jobs, "models")
+        self.run_jobs(jobs, "models")
 
     def _list_texts(self, split: str | None, tasks: Sequence[str] | None) -> list[str]:
         """Every text that models are to embed for a split, once."""
@@ -634,9 +634,10 @@ class Bench:
             if not self.cache.has_rows(base.table, ids):
                 self._make_base()
                 jobs.append((products.add_rows, (self.cache, base, ids)))
-        self._run_jobs(jobs, "texts and teachers")
+        self.run_jobs(jobs, "texts and teachers")
 
-    def _run_jobs(self, jobs: list[Job], description: str) -> None:
+    def run_jobs(self, jobs: list[Job], description: str) -> None:
+        """Run jobs, if there are any; `NotComputed` from a bench that only reads."""
         if jobs and self.cache.reading:
             raise NotComputed(f"{description}: {len(jobs)} are missing in {self.cache.folder}")
         if jobs:
@@ -823,7 +824,7 @@ class Bench:
         groups: dict[tuple[str, str], list[Pair]] = {}
         for pair, task in missing:
             groups.setdefault((task, self._choose_classifier(pair[0])), []).append(pair)
-        jobs: list[tuple[Callable[..., None], tuple]] = []
+        jobs: list[Job] = []
         for (task, classifier), pairs in groups.items():
             examples = self.examples(task, split, limit)
             for start in range(0, len(pairs), MODELS_PER_JOB):
@@ -835,7 +836,7 @@ class Bench:
                 records = [missing[pair, task] for pair in part]
                 work = (self.cache, records, given, examples, self.profile.heads, classifier)
                 jobs.append((products.judge_and_record, work))
-        self._run_jobs(jobs, "classification heads")
+        self.run_jobs(jobs, "classification heads")
 
     def _read_features(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
         """Rows that are read where they are needed; those of words are made at once."""

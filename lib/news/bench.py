@@ -31,7 +31,7 @@ from lib.news.events import Side, Windows
 from lib.news.students import Sizes
 from lib.news.teacher import TeacherRows, TeacherSource, read_token_embeddings
 from lib.store import parallel
-from lib.store.cache import Cache, NotComputed, Product, Rows, hash_content, hash_items
+from lib.store.cache import Cache, Product, Rows, hash_content, hash_items
 from lib.store.files import sha256
 
 TIMED = 20  # documents of a batch
@@ -185,7 +185,7 @@ class NewsBench:
             texts, most = self.sides["train"].texts, product.inputs["max_tokens"]
             source = self._find_teacher(False)
             job = make_tuned, (cache, product, source, texts, self._tuning_triplets, most)
-            self._run_jobs([job], "teacher, tuned")
+            self.bench.run_jobs([job], "teacher, tuned")
         return product
 
     @functools.cached_property
@@ -201,12 +201,6 @@ class NewsBench:
     @functools.cached_property
     def _tuning_triplets(self) -> np.ndarray:
         return events.draw_triplets(self.sides["train"], tuning.SEED)
-
-    def _run_jobs(self, jobs: list[parallel.Job], description: str) -> None:
-        if jobs and self.cache.reading:
-            raise NotComputed(f"{description}: {len(jobs)} are missing in {self.cache.folder}")
-        if jobs:
-            parallel.run_jobs(jobs, description)
 
     def _find_rows(self, use: str, tuned: bool) -> Encoder:
         """The table of what the teacher makes of texts.
@@ -272,7 +266,7 @@ class NewsBench:
         students.sort(key=lambda pair: [name in pair[0] for name in _SLOW], reverse=True)
         jobs = [(train_news_student, self._student_job(*pair)) for pair in students]
         missing = [job for job in jobs if self.cache.find(job[1][1]) is None]
-        self._run_jobs(missing, "students")
+        self.bench.run_jobs(missing, "students")
 
     def _prepare_teacher(self) -> None:
         jobs: list[parallel.Job] = []
@@ -284,7 +278,7 @@ class NewsBench:
         tokens = self._tokens_job(self.is_tuned)
         if self.cache.find(tokens[1]) is None:
             jobs.append((read_tokens, tokens))
-        self._run_jobs(jobs, "teacher")
+        self.bench.run_jobs(jobs, "teacher")
 
     def student_product(self, model: str, seed: int) -> Product:
         """A student's vectors as a product; the teacher's rows must be there, or are made."""

@@ -26,8 +26,8 @@ from filelock import FileLock
 
 from lib.config.profiles import OneLine
 from lib.store.code import fingerprint_code, fingerprint_module
-from lib.store.files import check_room, fingerprint, sha256, stat_file, write_atomically
-from lib.store.sealed import read_facts, write_seal
+from lib.store.files import check_room, fingerprint, stat_file, write_atomically
+from lib.store.sealed import looks_whole, read_facts, write_seal
 from lib.texts import keep_order
 
 PIECE = 4096  # items between two writes of a table: what is in memory at once
@@ -437,7 +437,7 @@ class _Table:
         self.notes, self.names, parts = [], [], []
         for path in sorted(self.folder.glob("*.json")):
             note = read_facts(path)
-            if note is None or not _is_whole(path, note):
+            if note is None or not looks_whole(path, note):
                 continue
             if self.code is not None and note.get("code") != self.code:
                 continue  # rows that newer code added to a table that was kept
@@ -515,19 +515,3 @@ def _flat(column: Any) -> tuple[np.ndarray, np.ndarray | None]:
         return column, None
     lengths = np.array([len(row) for row in column], dtype=np.int64)
     return np.concatenate([*column, np.empty(0, np.asarray(column[0]).dtype)]), lengths
-
-
-def _is_whole(path: Path, note: dict[str, Any]) -> bool:
-    """Whether the files of a segment are as they were sealed.
-
-    One of the same size and time is; another is read, as a copy of the store has other times.
-    """
-    stats = note.get("stat", {})
-    try:
-        return all(
-            [*stat_file(path.parent / name)] == stats.get(name)
-            or sha256(path.parent / name) == expected
-            for name, expected in note["files"].items()
-        )
-    except OSError:
-        return False

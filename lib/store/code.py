@@ -13,6 +13,7 @@ from lib.store.files import fingerprint
 
 ROOT = Path(__file__).parents[2]  # modules are read, not imported: importing torch takes seconds
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_WORDING = {*"join split format str repr len sorted min max map type".split()}
 
 
 def fingerprint_code(modules: Iterable[str], stop: Iterable[str] = ()) -> dict[str, str]:
@@ -105,12 +106,8 @@ def _path(module: str) -> Path | None:
     if module.partition(".")[0] != "lib" or not module.replace(".", "_").isidentifier():
         return None
     path = ROOT.joinpath(*module.split("."))
-    path = (
-        path / "__init__.py"
-        if path / "__init__.py" in _read_everything()
-        else path.with_suffix(".py")
-    )
-    return path if path in _read_everything() else None
+    places = (path / "__init__.py", path.with_suffix(".py"))
+    return next((place for place in places if place in _read_everything()), None)
 
 
 @functools.cache
@@ -190,19 +187,7 @@ def _may_compute(node: ast.AST) -> bool:
     names = {
         call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls
     }
-    return not names <= {
-        "join",
-        "split",
-        "format",
-        "str",
-        "repr",
-        "len",
-        "sorted",
-        "min",
-        "max",
-        "map",
-        "type",
-    }
+    return not names <= _WORDING
 
 
 def _names_of_messages(scope: ast.AST) -> set[str]:

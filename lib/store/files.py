@@ -1,6 +1,7 @@
 """Files written whole or not at all, and names made of bytes and values."""
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -21,9 +22,8 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(
-            temporary, 0o644
-        )  # mkstemp's 0600 would hide results from colleagues on a shared disk
+        # mkstemp's 0600 would hide results from colleagues on a shared disk.
+        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except OSError as error:
         with contextlib.suppress(OSError):
@@ -49,6 +49,16 @@ def sha256(path: Path) -> str:
     """The SHA-256 of a file's bytes, 64 hex digits."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sum_once(path: Path) -> str:
+    """`sha256`; within a process a file of the same size and time is read once."""
+    return _sum_of(path, *stat_file(path))
+
+
+@functools.cache
+def _sum_of(path: Path, size: int, time: int) -> str:
+    return sha256(path)
 
 
 def file_fingerprint(path: Path) -> str:

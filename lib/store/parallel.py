@@ -2,8 +2,7 @@
 scheduler.
 
 A job keeps what it computes (`lib.store.cache`); nothing is brought back. So a job that was cut off
-is done again, and
-what had ended is read.
+is done again, and what had ended is read.
 """
 
 import contextlib
@@ -28,7 +27,6 @@ from urllib.parse import urlsplit
 from lib.config import environment, paths
 from lib.config.profiles import OneLine, ParameterError
 from lib.store import code, progress, provenance
-from lib.store.files import file_fingerprint, fingerprint
 
 SOURCES = "THESIS_SOURCES"  # a hash of lib as the process has it that asks for jobs
 Job = tuple[Callable[..., Any], tuple]  # a function of a module, and its arguments
@@ -332,9 +330,5 @@ def identify_process() -> dict[str, Any]:
     """What must be alike wherever one run computes: versions, the code of lib, GPU or none."""
     import torch
 
-    sources = {
-        str(path.relative_to(paths.ROOT)): file_fingerprint(path)
-        for path in paths.ROOT.glob("lib/**/*.py")
-    }
-    own = {"platform": "any", "lib": fingerprint(sources), "GPU": torch.cuda.is_available()}
+    own = {"platform": "any", "lib": code.take_snapshot(), "GPU": torch.cuda.is_available()}
     return provenance.versions() | own

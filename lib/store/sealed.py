@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from lib.store.files import sha256, write_atomically
+from lib.store.files import sha256, stat_file, sum_once, write_atomically
 
 
 def write_seal(path: Path, files: Iterable[Path], **facts: Any) -> None:
@@ -27,6 +27,22 @@ def write_seal(path: Path, files: Iterable[Path], **facts: Any) -> None:
     sums = {file.relative_to(path.parent).as_posix(): sha256(file) for file in files}
     content = json.dumps({"files": sums, **facts}, ensure_ascii=False)
     write_atomically(path, content.encode())
+
+
+def looks_whole(path: Path, facts: dict[str, Any]) -> bool:
+    """Whether the files of a seal are as they were.
+
+    One of the size and time in the fact `stat` is; others are read once a process.
+    """
+    stats = facts.get("stat", {})
+    try:
+        return all(
+            [*stat_file(path.parent / name)] == stats.get(name)
+            or sum_once(path.parent / name) == was
+            for name, was in facts["files"].items()
+        )
+    except OSError:
+        return False
 
 
 def read_facts(path: Path) -> dict[str, Any] | None:

@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import re
-import shutil
 import warnings
 import zipfile
 from collections import Counter
@@ -22,8 +21,8 @@ from typing import Any
 from huggingface_hub import constants, errors, file_download, snapshot_download
 from huggingface_hub.utils import get_session
 
-from lib.data.written_once import SEAL, sha256
-from lib.store.files import write_atomically
+from lib.data.written_once import SEAL
+from lib.store.files import check_room, sum_once, write_atomically
 from lib.store.sealed import read_facts
 
 _MISSING = "missing: ...:"
@@ -92,11 +91,7 @@ def _check_disks(needed: Counter[Path]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     disks = {folder: folder.stat().st_dev for folder in needed}
     for folder, disk in disks.items():
-        count = sum(needed[other] for other in needed if disks[other] == disk)
-        free = shutil.disk_usage(folder).free
-        if count > free:
-            told = f"{count / 1e9:.1f} GB are needed on its disk, {free / 1e9:.1f} GB are free"
-            raise ValueError(f"{folder}: {told}")
+        check_room(folder, sum(needed[other] for other in needed if disks[other] == disk))
 
 
 def fetch_hub(place: str) -> list[Path]:
@@ -126,14 +121,14 @@ def fetch_hub(place: str) -> list[Path]:
         told = f"{len(files)} of {max(parts, default='its')} files are there; build again"
         raise ValueError(f"missing: {place}: {told}")
     # A large file is stored under its SHA-256, a small one as git names it.
-    checks = {64: sha256, 40: git_sha1}
+    checks = {64: ("sha256", sum_once), 40: ("git_sha1", git_sha1)}
     for blob in map(Path.resolve, files):
         check = checks.get(len(blob.name)) if re.fullmatch("[0-9a-f]*", blob.name) else None
         if check is None:  # a text that is the same for all of them is shown once
             told = "files without a checksum as name, as copied links, are not verified"
             warnings.warn(f"{cache}: {told}", stacklevel=1)
-        elif (digest := check(blob)) != blob.name:
-            told = f"the {check.__name__} of {blob} is {digest}; delete the file and build again"
+        elif (digest := check[1](blob)) != blob.name:
+            told = f"the {check[0]} of {blob} is {digest}; delete the file and build again"
             raise ValueError(f"{place}: {told}")
     return files
 
@@ -198,7 +193,7 @@ def fetch_file(root: Path, name: str, url: str) -> Path:
         page = url.replace("/api/", "/")
         told = f"expected in {root}, from {page} ({_line(error)})"
         raise ValueError(f"missing: {name}: {told}") from error
-    digest, place = sha256(path), path.relative_to(root).as_posix()
+    digest, place = sum_once(path), path.relative_to(root).as_posix()
     was = _name_sums(recorded).get(name, digest)
     if was != digest:
         told = f"its sha256 is {digest}, {root / SEAL} says {was}"
