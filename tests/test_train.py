@@ -66,10 +66,7 @@ def refused(capsys, arguments, code=2):
             ["cosine", "--out", "{tmp}/file/below"],
             "below cannot be written: [Errno 17] File exists",
         ),
-        (
-            ["cosine", "--out", "{tmp}/notes"],
-            "notes holds files that this project did not write",
-        ),
+        (["cosine", "--out", "{tmp}/notes"], "notes holds files that this project did not write"),
         (["cosine", "--out", "{tmp}/link"], "link is a file or a symbolic link"),
     ],
 )
@@ -127,10 +124,7 @@ def test_what_fails_on_the_way_is_one_line(monkeypatch, capsys, tmp_path, error,
     ("change", "message"),
     [
         ("corpus.folders=[nowhere]", "nowhere: no such dataset folder"),
-        (
-            "tasks.folders={MINE: nowhere/mine}",
-            "nowhere: no such dataset folder",
-        ),
+        ("tasks.folders={MINE: nowhere/mine}", "nowhere: no such dataset folder"),
         (
             "tasks.folders={MINE: own/mine}",
             "own/tasks/mine: expected a folder with train.jsonl and test.jsonl",

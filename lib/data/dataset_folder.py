@@ -26,14 +26,7 @@ import numpy as np
 import pandas as pd
 import pyarrow
 from pyarrow import ipc, parquet
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    Field,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from lib.config import paths
 from lib.data.written_once import write_once

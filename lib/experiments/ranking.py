@@ -11,10 +11,7 @@ from lib.data.task_files import Task
 from lib.evaluation import metrics
 
 RANDOM_RANKINGS = 5  # of each source, for what chance gives
-METRICS: dict[str, Callable] = {
-    "MAP": metrics.average_precision,
-    "MRR": metrics.reciprocal_rank,
-}
+METRICS: dict[str, Callable] = {"MAP": metrics.average_precision, "MRR": metrics.reciprocal_rank}
 
 
 @dataclass(frozen=True)

@@ -265,11 +265,7 @@ def _measure_intervals(measure: str, rows: pd.DataFrame) -> pd.DataFrame:
     for name, judged in (("than_base", against_base), ("than_student", against_student)):
         varies = judged["high"] - judged["low"] > VARIES
         table[name] = judged["verdict"].where(varies, OPEN).map(WORDS)
-    columns = {
-        "difference": "against_base",
-        "low": "against_low",
-        "high": "against_high",
-    }
+    columns = {"difference": "against_base", "low": "against_low", "high": "against_high"}
     table[[*columns.values()]] = against_base[[*columns]]
     for least, low, high in ((0, "low", "high"), (-1, "against_low", "against_high")):
         bounds = [low, high]

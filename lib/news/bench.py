@@ -106,11 +106,7 @@ class NewsBench:
 
         def draw() -> dict[str, np.ndarray]:
             drawn = events.draw_windows(
-                folders,
-                self.sides,
-                words=settings.words,
-                documents=settings.documents,
-                seed=seed,
+                folders, self.sides, words=settings.words, documents=settings.documents, seed=seed
             )
             return {"rows": drawn}
 

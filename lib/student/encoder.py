@@ -23,14 +23,7 @@ from lib.config.loading import one_line_errors
 from lib.student import export, weights
 from lib.student.attention import sliding_window
 from lib.student.linear import Linear
-from lib.student.packing import (
-    Packed,
-    TokenIds,
-    check_ids,
-    embed_batches,
-    pack,
-    tokenize,
-)
+from lib.student.packing import Packed, TokenIds, check_ids, embed_batches, pack, tokenize
 from lib.texts import list_items
 
 # Rows that pass the feed-forward layers at once without gradients on a CPU: wide activations stay

@@ -16,12 +16,7 @@ from typing import Any
 
 import numpy as np
 from gensim.matutils import zeros_aligned
-from gensim.models.doc2vec import (
-    Doc2Vec,
-    TaggedDocument,
-    train_document_dbow,
-    train_document_dm,
-)
+from gensim.models.doc2vec import Doc2Vec, TaggedDocument, train_document_dbow, train_document_dm
 from gensim.models.keyedvectors import pseudorandom_weak_vector
 from nltk.stem.porter import PorterStemmer
 

@@ -36,11 +36,7 @@ from lib.config.loading import quiet_transformers  # noqa: E402
 from lib.distillation import variants  # noqa: E402
 from lib.experiments import models, students  # noqa: E402
 
-KINDS = (
-    "cosine",
-    "cosine;100d;S:768;C:768;None;λ=0.5",
-    "only-contextual;100d;S:768;C:768;cca",
-)
+KINDS = ("cosine", "cosine;100d;S:768;C:768;None;λ=0.5", "only-contextual;100d;S:768;C:768;cca")
 # Tokens of the shortest, each tenth and the longest document, by the tokenizer of MiniLM.
 DECILES = {
     "wikispeedia": [70, 836, 1431, 2056, 2740, 3471, 4096, 4096, 4096, 4096, 4096],

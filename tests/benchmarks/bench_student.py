@@ -39,11 +39,7 @@ from lib.config import environment
 MIXED = [400, 1300, 1500, 600, 2600, 300]
 CASES = {"mixed": MIXED, "equal": [1536] * 4, "long": [4096] * 6, "many": MIXED * 4}
 # Layers, width, heads, vocabulary; the feed-forward layers are four times as wide.
-SIZES = {
-    "half": (6, 768, 12, 50265),
-    "base": (12, 768, 12, 50265),
-    "minilm": (6, 384, 12, 30522),
-}
+SIZES = {"half": (6, 768, 12, 50265), "base": (12, 768, 12, 50265), "minilm": (6, 384, 12, 30522)}
 WINDOW = 512
 # Lowest ratio Hugging Face / student that --check accepts, and the goal, for (case, step) on a CPU.
 BARS = {

@@ -283,11 +283,7 @@ def test_an_empty_profile_says_what_is_missing(tmp_path, monkeypatch):
             "width: wide",
             "params/mini.yaml: width: expected a valid number, got 'wide'",
         ),
-        (
-            "width: 0.5",
-            "width: 0.5\nwidth: 0.6",
-            'not valid YAML: found duplicate key "width"',
-        ),
+        ("width: 0.5", "width: 0.5\nwidth: 0.6", 'not valid YAML: found duplicate key "width"'),
         ("name: mini", "name: maxi", "params/mini.yaml: name: expected 'mini'"),
         ("width: 0.5", "width: [0.5", "not valid YAML"),
     ],
@@ -329,11 +325,7 @@ def test_tasks_have_any_name_and_one_order():
         tasks.folders["zoo"].folder,
         tasks.folders["zoo"].folds,
         tasks.folders["IMDB"].folds,
-    ) == (
-        "own/zoo",
-        None,
-        3,
-    )
+    ) == ("own/zoo", None, 3)
 
 
 def test_a_profile_cannot_be_changed_in_place():

@@ -88,10 +88,7 @@ def test_a_training_interrupted_in_its_second_pass_ends_with_the_same_bits(data,
     whole, _, history = train(data, scheme=twice)
     interrupted(data, folder, at=13, scheme=twice)
     resumed, _, again = train(
-        data,
-        scheme=twice,
-        checkpoint=folder,
-        callbacks=[lambda update: left.append(update.number)],
+        data, scheme=twice, checkpoint=folder, callbacks=[lambda update: left.append(update.number)]
     )
     assert left == [13, 14, 15, 16]
     assert same_bits(whole, resumed) and again.loss == history.loss

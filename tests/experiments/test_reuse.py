@@ -169,8 +169,7 @@ def with_ninth_task(make_bench, root):
         for name, entry in make_bench().profile.tasks.folders.items()
     }
     return make_bench(
-        data_roots=["built", str(root)],
-        tasks__folders=folders | {"turns": "words/side"},
+        data_roots=["built", str(root)], tasks__folders=folders | {"turns": "words/side"}
     )
 
 

@@ -204,10 +204,7 @@ class TestBoxplotFrame:
                 lambda f: pd.concat([f, f]),
                 "two records for {'model': 'cosine', 'task': 'ARXIV', 'seed': 0}",
             ),
-            (
-                lambda f: f.assign(value=np.nan),
-                "'cosine', seed 0, on AAN has nan: expected 0 to 1",
-            ),
+            (lambda f: f.assign(value=np.nan), "'cosine', seed 0, on AAN has nan: expected 0 to 1"),
             (lambda f: f.assign(value=63.0), "has 63.0: expected 0 to 1"),
             (
                 lambda f: pd.concat([f, f.iloc[:3].assign(model="MSE")]),

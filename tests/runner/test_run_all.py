@@ -231,11 +231,7 @@ REFUSED = {
     ("--fast",): "unrecognized arguments: --fast",
     ("--set", "data_roots=[nowhere]"): "nowhere",
     ("--dry-run", "--set", "data_roots=[nowhere]"): "nowhere",
-    (
-        "--dry-run",
-        "--set",
-        "tasks.folders={mine: {folder: news/mine}}",
-    ): "news/tasks/mine: ",
+    ("--dry-run", "--set", "tasks.folders={mine: {folder: news/mine}}"): "news/tasks/mine: ",
 }
 
 

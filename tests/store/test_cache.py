@@ -12,15 +12,7 @@ import numpy as np
 import pytest
 
 from lib.store import cache as caches
-from lib.store.cache import (
-    Cache,
-    Code,
-    NotComputed,
-    Product,
-    hash_content,
-    hash_items,
-    list_stale,
-)
+from lib.store.cache import Cache, Code, NotComputed, Product, hash_content, hash_items, list_stale
 
 
 @pytest.fixture

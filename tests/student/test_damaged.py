@@ -176,8 +176,7 @@ def test_a_folder_that_a_cut_off_save_left_is_named(folder):
     work.mkdir()
     folder.rename(work / "old")
     with pytest.raises(
-        ValueError,
-        match=r"no checkpoint folder .*; a save that was cut off left .*thesis-saving",
+        ValueError, match=r"no checkpoint folder .*; a save that was cut off left .*thesis-saving"
     ):
         Student.load(folder)
 

@@ -17,12 +17,7 @@ import torch
 from ruamel.yaml import YAML
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
-from transformers import (
-    AutoTokenizer,
-    LongformerConfig,
-    LongformerForMaskedLM,
-    LongformerModel,
-)
+from transformers import AutoTokenizer, LongformerConfig, LongformerForMaskedLM, LongformerModel
 
 from lib.config import paths
 from lib.student import Student, export

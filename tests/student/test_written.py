@@ -62,10 +62,9 @@ def make(tmp_path):
             sizes |= {"attention_window": window, "max_position_embeddings": limit + 2}
             LongformerModel(LongformerConfig(**sizes)).to(dtype).save_pretrained(base)
             return Student.from_longformer(base)
-        config, model = {
-            "bert": (BertConfig, BertModel),
-            "roberta": (RobertaConfig, RobertaModel),
-        }[kind]
+        config, model = {"bert": (BertConfig, BertModel), "roberta": (RobertaConfig, RobertaModel)}[
+            kind
+        ]
         model(config(max_position_embeddings=18, **sizes)).to(dtype).save_pretrained(base)
         return Student.from_encoder(base, [0], window, limit)
 
