@@ -1,6 +1,6 @@
 """Scores of every model on both tested sides, their intervals, and the paper's tables with ours."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from scipy.spatial.distance import squareform
 from lib import published
 from lib.config import profiles
 from lib.experiments.bench import Bench
+from lib.figures.style import COLORS, labelled, style
 from lib.news import clustering, embedders
 from lib.news.bench import NewsBench
 from lib.news.events import Side
@@ -251,20 +252,16 @@ def _read_published_sizes() -> pd.DataFrame:
     return pd.concat([models, pd.DataFrame([{"model": embedders.ONE} | one])])
 
 
-def draw_sizes(frame: pd.DataFrame, colors: Iterable[str]) -> Figure:
+@style()
+def draw_sizes(frame: pd.DataFrame) -> Figure:
     """`news_fig1`: size against F1, published on the left, ours on the right.
 
     A marker's shape and colour tell the family, its area the time for one document.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        Of `collect_sizes`.
-    colors : iterable of str
-        At least eight.
+    frame: of `collect_sizes`.
     """
     figure, axes = plt.subplots(1, 2, figsize=(9, 4.8), sharey=True)
-    drawn_as = zip((*_FAMILIES, "encoder"), colors, "os^DvPX*", strict=False)
+    drawn_as = zip((*_FAMILIES, "encoder"), COLORS, "os^DvPX*", strict=False)
     looks = {family: {"color": color, "marker": marker} for family, color, marker in drawn_as}
     for axis, (source, shown) in zip(axes, frame.groupby("source", sort=False), strict=True):
         slowest = shown["ms_per_document"].max()
@@ -282,10 +279,6 @@ def draw_sizes(frame: pd.DataFrame, colors: Iterable[str]) -> Figure:
             line = {"color": "#b2182b", "linestyle": _SIZELESS[model], "linewidth": 1.1}
             axis.axhline(value, label=model, **line)
     axes[0].set_ylabel("mean F1 of both sides, %")
-    entries = {}
-    for axis in axes:
-        handles, names = axis.get_legend_handles_labels()
-        entries |= dict(zip(names, handles, strict=True))
     where = {"loc": "outside lower center", "ncols": 5, "markerscale": 0.9}
-    figure.legend(entries.values(), entries.keys(), title="area: time for a document", **where)
+    figure.legend(handles=labelled(axes), title="area: time for a document", **where)
     return figure

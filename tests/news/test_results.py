@@ -9,7 +9,6 @@ import pytest
 from lib import published
 from lib.config import paths, profiles
 from lib.experiments.bench import Bench
-from lib.figures.style import COLORS
 from lib.ledger import claims
 from lib.news import clustering, distil, embedders, results, timing
 from lib.news.bench import NewsBench
@@ -186,7 +185,7 @@ def test_twins_of_the_paper_are_what_its_noise_comes_from():
 def test_a_family_has_a_shape_and_a_colour_of_its_own_on_both_sides():
     frame = pd.read_csv(paths.ROOT / "figures/mini/news_fig1.csv")
     looks = {}
-    for axis in results.draw_sizes(frame, COLORS).axes:
+    for axis in results.draw_sizes(frame).axes:
         for dots in axis.collections:
             shape = np.round(dots.get_paths()[0].vertices, 3).tobytes()
             looks.setdefault(dots.get_label(), set()).add(
