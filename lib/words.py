@@ -58,29 +58,29 @@ def estimate(row: Mapping[str, Any], digits: int = 3) -> str:
     return f"{signed(_effect(row), digits)} {interval(row['low'], row['high'], digits)}"
 
 
-def comparison(left: str, right: str, row: Mapping[str, Any], digits: int = 3) -> str:
+def comparison(left: str, right: str, row: Mapping[str, Any]) -> str:
     """A judged difference left - right as a clause: `cosine is ahead of MSE by .078 [.03, .13]`."""
     verdict = row["verdict"]
     if verdict == HOLDS:
-        return f"{left} is ahead of {right} by {estimate(row, digits)}"
+        return f"{left} is ahead of {right} by {estimate(row)}"
     if verdict == REVERSED:
         turned = {"effect": -_effect(row), "low": -row["high"], "high": -row["low"]}
-        return f"{left} is behind {right} by {estimate(turned, digits)}"
+        return f"{left} is behind {right} by {estimate(turned)}"
     if verdict == EQUIVALENT:
-        return f"{left} and {right} are a tie ({estimate(row, digits)})"
+        return f"{left} and {right} are a tie ({estimate(row)})"
     if verdict == OPEN:
-        return f"{left} against {right} is too close to call ({estimate(row, digits)})"
+        return f"{left} against {right} is too close to call ({estimate(row)})"
     if verdict == SMALLER:
         return (
             f"{left} against {right} is too close to call, and less than published "
-            f"({estimate(row, digits)})"
+            f"({estimate(row)})"
         )
     if verdict == NOT_TESTABLE:
         return f"{left} against {right} cannot be tested here"
     return f"{left} against {right}: {MISSING}"
 
 
-def answer(row: Mapping[str, Any], digits: int = 3) -> str:
+def answer(row: Mapping[str, Any]) -> str:
     """The verdict on a finding, as the answer to its question: `Yes (.078 [.027, .128])`."""
     verdict = row["verdict"]
     if verdict == NOT_TESTABLE:
@@ -89,10 +89,10 @@ def answer(row: Mapping[str, Any], digits: int = 3) -> str:
         return f"It is a number, {signed(_effect(row), 2)}"
     if verdict == NOT_RUN or pd.isna(_effect(row)):
         return MISSING
-    return f"{_ANSWERS[verdict]} ({estimate(row, digits)})"
+    return f"{_ANSWERS[verdict]} ({estimate(row)})"
 
 
-def survival(row: Mapping[str, Any], digits: int = 3) -> str:
+def survival(row: Mapping[str, Any]) -> str:
     """What is left of a finding by better readouts: `It survives (comparing .050, no head .040)`.
 
     row: of the ledger or of `claims.judge_figure`.
@@ -103,7 +103,7 @@ def survival(row: Mapping[str, Any], digits: int = 3) -> str:
     if verdict in (NOT_RUN, NUMBER):
         return MISSING
     compare, none = (
-        signed(row.get(f"{name}_effect", row.get(name)), digits) for name in ("compare", "none")
+        signed(row.get(f"{name}_effect", row.get(name))) for name in ("compare", "none")
     )
     if verdict == DISAGREE:
         return (
@@ -113,12 +113,12 @@ def survival(row: Mapping[str, Any], digits: int = 3) -> str:
     return f"{_SURVIVES[verdict]} (comparing heads {compare}, no head {none})"
 
 
-def answer_twice(row: Mapping[str, Any], digits: int = 3) -> str:
+def answer_twice(row: Mapping[str, Any]) -> str:
     """Both questions' answers: `Yes (.078 [.027, .128]). It survives (...)`; once if untestable."""
-    told = answer(row, digits)
+    told = answer(row)
     if row["survives"] in (NOT_TESTABLE, NOT_RUN, NUMBER):
         return told
-    return f"{told}. {survival(row, digits)}"
+    return f"{told}. {survival(row)}"
 
 
 def percent(share: float, digits: int = 0) -> str:

@@ -447,22 +447,17 @@ class Bench:
         sections = [profile.student, profile.structural_teacher, profile.contextual_teacher]
         where = [name, profile.training.documents, profile.width]
         where += [section.model_dump(mode="json") for section in sections]
-        parts = [self.remember(["tokens", *where], lambda: hash_content(self.token_ids(name)))]
-        for column, wanted in (("embeddings", variant.structural), ("lengths", variant.masked)):
-            if wanted:
-
-                def hash_column(column: str = column) -> str:
-                    return hash_content(self.structural(name)[column])
-
-                parts.append(self.remember([column, *where], hash_column))
-        if variant.contextual is not None:
-            label = variant.contextual
-
-            def hash_contextual() -> str:
-                return hash_content(self.contextual(label, self.texts(name)))
-
-            parts.append(self.remember([label, *where], hash_contextual))
-        return parts
+        read: dict[str, Callable[[], Any]] = {"tokens": lambda: self.token_ids(name)}
+        if variant.structural:
+            read["embeddings"] = lambda: self.structural(name)["embeddings"]
+        if variant.masked:
+            read["lengths"] = lambda: self.structural(name)["lengths"]
+        if label := variant.contextual:
+            read[label] = lambda: self.contextual(label, self.texts(name))
+        return [
+            self.remember([part, *where], lambda rows=rows: hash_content(rows()))
+            for part, rows in read.items()
+        ]
 
     def _find_encoder(self, variant: Variant, seed: int) -> Encoder:
         """What embeds with a model; a student must be there."""
@@ -566,16 +561,14 @@ class Bench:
         except ValueError as error:
             raise ValueError(f"{task}: {error}; lower its folds (tasks.folders)") from error
 
-    def embed(
-        self, pairs: Iterable[Pair], *, split: str | None, tasks: Sequence[str] | None = None
-    ) -> None:
+    def embed(self, pairs: Iterable[Pair], *, split: str | None) -> None:
         """Make what is missing of models and their embeddings; see `embeddings` for the split.
 
         What students share comes first, then everything in one queue: training a student and
         embedding with it is one job.
         """
         pairs = [pair for pair in dict.fromkeys(pairs) if pair[0].kind not in OF_WORDS]
-        texts = self._list_texts(split, tasks)
+        texts = self._list_texts(split)
         self._prepare([variant for variant, _ in pairs], texts)
         jobs: list[Job] = []
         trained: dict[str, list[Any]] = {}  # the arguments of a training, by the student's key
@@ -602,13 +595,12 @@ class Bench:
         jobs += [(products.train_and_embed, tuple(work)) for work in trained.values()]
         self.run_jobs(jobs, "models")
 
-    def _list_texts(self, split: str | None, tasks: Sequence[str] | None) -> list[str]:
+    def _list_texts(self, split: str | None) -> list[str]:
         """Every text that models are to embed for a split, once."""
         texts = [self.texts("validation")]
         if split is not None:
             texts.append(self.texts("halves"))
-            if tasks is None:
-                tasks = [*self.classifications, *(self.retrievals if split == "test" else ())]
+            tasks = [*self.classifications, *(self.retrievals if split == "test" else ())]
             texts += [self._task_texts(name, split) for name in tasks]
         return list(dict.fromkeys(itertools.chain.from_iterable(texts)))
 
@@ -687,25 +679,28 @@ class Bench:
             variant for variant, _ in pairs if variant.kind in ("student", "paragraph_vector")
         ]
         self._prepare(trained, [])
-        wanted_records: dict[tuple[Pair, str], Product | None] = {}
-        for pair, task in itertools.product(pairs, tasks):
-            wanted_records[pair, task] = self._record_product(
-                *pair, self.examples(task, split, limit), limit, split
-            )
+
+        def name_records(places: Iterable[tuple[Pair, str]]) -> dict[tuple[Pair, str], Any]:
+            return {
+                (pair, task): self._record_product(
+                    *pair, self.examples(task, split, limit), limit, split
+                )
+                for pair, task in places
+            }
+
+        products_of = name_records(itertools.product(pairs, tasks))
         missing = [
             place
-            for place, product in wanted_records.items()
+            for place, product in products_of.items()
             if product is None or self.cache.find(product) is None
         ]
         if missing:
             self.embed([pair for pair, _ in missing], split=split)
-            for pair, task in missing:
-                examples = self.examples(task, split, limit)
-                wanted_records[pair, task] = self._record_product(*pair, examples, limit, split)
-            self._judge({place: wanted_records[place] for place in missing}, split, limit)
+            made = name_records(missing)
+            self._judge(made, split, limit)
+            products_of |= made
         table = []
-        for (pair, task), product in wanted_records.items():
-            assert product is not None
+        for (pair, task), product in products_of.items():
             record = self.cache.record(product, models.miss_product)
             row = self._start_row(pair, task, "accuracy", split, record["accuracy"])
             examples = self.examples(task, split)

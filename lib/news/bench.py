@@ -131,9 +131,9 @@ class NewsBench:
     def is_tuned(self) -> bool:
         return self.settings.tuned_teacher
 
-    def load_teacher(self, max_tokens: int | None = None) -> Any:
-        """The teacher, reading as many tokens as of a clustered document, or so many."""
-        return self._find_teacher(self.is_tuned).load(max_tokens or self.settings.max_tokens)
+    def load_teacher(self) -> Any:
+        """The teacher, reading as many tokens as of a clustered document."""
+        return self._find_teacher(self.is_tuned).load(self.settings.max_tokens)
 
     def teacher_rows(self, use: str) -> dict[str, Rows]:
         """The teacher's `vectors` of the texts of a use, (texts, dim), and their token `ids`."""

@@ -72,12 +72,12 @@ class Tables:
         """A finding's row of the ledger."""
         return self.ledger().loc[name]
 
-    def check(self, name: str, label: str, column: str = "value") -> float:
+    def check(self, name: str, label: str) -> float:
         """What a check of the ledger has measured; NaN where it was not made."""
         rows = self.read("tab_checks")
         if not rows.empty:
             rows = rows[(rows["check"] == name) & (rows["label"] == label)]
-        return UNKNOWN if rows.empty else rows[column].iloc[0]
+        return UNKNOWN if rows.empty else rows["value"].iloc[0]
 
     def heads(self, column: str) -> pd.Series:
         """Model -> mean score as one way to judge students has it."""

@@ -388,13 +388,6 @@ class TestBoxplot:
         assert legend[:3] == [f"{size} finetuning documents" for size in ("25 (1k)", "10k", "all")]
         assert data["model"].tolist()[0] == "DM;1k"
 
-    def test_without_a_band_it_says_so(self):
-        data = figures.boxplot_frame("fig4_2", records_of({"MSE": 0.4, "cosine": 0.8}), band=None)
-        assert (
-            "no seed noise band"
-            in figures.boxplot(data, "fig4_2").legends[0].get_title().get_text()
-        )
-
     def test_a_category_keeps_its_colour_when_rows_are_missing(self):
         def colors(records):
             data = figures.boxplot_frame("fig4_11", records, band=None)
@@ -683,10 +676,6 @@ class TestViolins:
         assert frame["mode"].tolist() == frame["value"].tolist() == [0.25, 0.25]
         figures.violins(self.distances(0.25)).draw_without_rendering()
 
-    def test_not_finite(self):
-        with pytest.raises(ValueError, match="infs or NaNs"):
-            figures.violin_frame(self.distances(np.nan))
-
     def test_violins_stand_on_their_side_of_the_line(self):
         for body, (to, _) in zip(
             figures.violins(self.distances()).axes[0].collections,
@@ -802,19 +791,6 @@ class TestScores:
         theirs = published.load("fig5_5").assign(seed=0, value=0.1)
         with pytest.raises(ValueError, match="two records"):
             figures.score_frame("fig5_5", pd.concat([theirs, theirs]))
-
-
-@pytest.mark.parametrize(
-    ("seeds", "said"),
-    [([1, 1], "1 seed each"), ([3, 3], "3 seeds each"), ([1, 3], "1 seed unless marked ×3")],
-)
-def test_a_figure_says_how_many_seeds_its_rows_have(seeds, said):
-    assert (
-        boxplots._note(
-            pd.DataFrame({"value": 0.5, "seeds": seeds, "band": 0.1, "collapsed": False})
-        )
-        == said
-    )
 
 
 def test_only_what_was_run_here_can_lack_a_noise_band():

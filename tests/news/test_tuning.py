@@ -171,7 +171,7 @@ def test_lab_scores_the_tuned_teacher_beside_the_untuned_one(own, monkeypatch):
 def test_the_setting_alone_decides_whether_the_teacher_is_tuned(own):
     for wanted in (True, False):
         news = own(documents(TOPICS), tuned_teacher=wanted)
-        assert isinstance(news.load_teacher(32), TunedTeacher) == wanted
+        assert isinstance(news.load_teacher(), TunedTeacher) == wanted
         assert (embedders.UNTUNED in results.list_models(news)) == wanted
 
 
