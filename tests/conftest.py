@@ -119,10 +119,8 @@ def with_examples():
     What an example adds is the same for every model, so differences of models are as sure as their
     seeds make them. Records are by the readout "thesis" if they say nothing else.
     """
-    spread, groups = (
-        np.tile([0.05, -0.05], 5),
-        np.array([f"article {number}" for number in range(10)]),
-    )
+    spread = np.tile([0.05, -0.05], 5)
+    groups = np.array([f"article {number}" for number in range(10)])
 
     def add(records, *, chance=0.0, metric="accuracy"):
         examples = {

@@ -43,11 +43,9 @@ def refused(capsys, arguments, code=2):
     with pytest.raises(SystemExit) as error:
         train.main(arguments)
     message = capsys.readouterr().err
-    assert (
-        error.value.code == code
-        and message.count("\n") == 1
-        and message.startswith("python -m lib.train: ")
-    )
+    assert error.value.code == code
+    assert message.count("\n") == 1
+    assert message.startswith("python -m lib.train: ")
     return message
 
 
@@ -472,9 +470,8 @@ def test_no_permission_is_one_line(notes, untrained, capsys, monkeypatch, tmp_pa
     def forbidden(*arguments, **keywords):
         raise PermissionError(13, "Permission denied", str(tmp_path / place))
 
-    monkeypatch.setattr(
-        "lib.data.written_once.FileLock", forbidden
-    )  # for root may write everywhere
+    # for root may write everywhere
+    monkeypatch.setattr("lib.data.written_once.FileLock", forbidden)
     command = ["MSE", "--out", str(tmp_path / "out"), "--data", str(notes)]
     message = refused(capsys, command)
     assert f"[Errno 13] Permission denied: '{tmp_path / place}'" in message

@@ -391,9 +391,8 @@ class ParagraphVectorGrid(Settings):
     dimensions: Listed[Count]
     preprocessing: Listed[Literal["stem", "lowercase", "None"]]
     min_count: Listed[Literal["2", "10%"]]
-    compound: dict[
-        Literal["dm", "dbow"], Texts
-    ]  # the three best of each; every pair of them is a compound
+    # the three best of each; every pair of them is a compound
+    compound: dict[Literal["dm", "dbow"], Texts]
 
 
 class WordsElsewhere(Settings):

@@ -28,10 +28,8 @@ def draw(label: str) -> tuple[Figure, pd.DataFrame]:
         (start, end, label) for end, box in boxes.items() for start, label in box["inputs"].items()
     ]
     for start, end, label in arrows:
-        places, ends = (
-            [boxes[start]["at"], boxes[end]["at"]],
-            {"patchA": drawn[start], "patchB": drawn[end]},
-        )
+        places = [boxes[start]["at"], boxes[end]["at"]]
+        ends = {"patchA": drawn[start], "patchB": drawn[end]}
         axes.annotate("", xytext=places[0], xy=places[1], arrowprops=parts["arrow"] | ends)
         axes.text(
             *np.mean(places, axis=0), label, **parts["centred"], fontsize=8, bbox=parts["behind"]

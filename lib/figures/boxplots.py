@@ -51,9 +51,8 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
     frame["normalized"] = frame["value"] / frame.groupby("task")["value"].transform("max")
     frame["band"] = np.nan if band is None else band
     frame["model"] = frame["identity"].replace(names)
-    frame["mean"] = (
-        frame.groupby("model")["normalized"].transform("mean").round(12)
-    )  # ties: in published order
+    # ties: in published order
+    frame["mean"] = frame.groupby("model")["normalized"].transform("mean").round(12)
     frame["round"] = frame["model"].str.rpartition(";")[2] if label == "fig5_3" else ""
     orders = {
         "round": roles.ordered(frame["round"], roles.ROUNDS),

@@ -43,18 +43,13 @@ def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) ->
         tokens < bin_hi. over_384 and its published twin are the percent of the split that exceeds
         the structural teacher's limit.
     """
-    theirs, shares = (
-        published.load(label),
-        published.load(label.replace("fig", "tab")).set_index("split"),
-    )
-    over, frames = (
-        100 * (lengths["sbert_tokens"] * scale > _TEACHER_LIMIT).groupby(lengths["split"]).mean(),
-        [],
-    )
+    theirs = published.load(label)
+    shares = published.load(label.replace("fig", "tab")).set_index("split")
+    over = 100 * (lengths["sbert_tokens"] * scale > _TEACHER_LIMIT).groupby(lengths["split"]).mean()
+    frames = []
     for split, source in product(_SPLITS, dict.fromkeys((*_PUBLISHED, *lengths["source"]))):
-        first = theirs.loc[
-            theirs["split"] == split, "bin_lo"
-        ].min()  # where the published bins begin
+        # where the published bins begin
+        first = theirs.loc[theirs["split"] == split, "bin_lo"].min()
         edges = [0, *range(first, _LIMIT, _BIN if scale == 1 else _COARSE)]
         bins = [*edges, np.inf]
         tokens = lengths.loc[
@@ -263,10 +258,8 @@ def violins(distances: pd.DataFrame) -> Figure:
         for half in theirs[
             (theirs["distance"] == distance) & theirs["model"].isin(models)
         ].itertuples():
-            color, height = (
-                settings()["halves"][half.to]["color"],
-                models.index(half.model) + settings()["halves"][half.to]["mean"],
-            )
+            color = settings()["halves"][half.to]["color"]
+            height = models.index(half.model) + settings()["halves"][half.to]["mean"]
             row[-1].hlines(
                 height, half.support_lo, half.support_hi, color=color, linewidth=3, label=half.to
             )

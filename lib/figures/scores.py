@@ -40,10 +40,8 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
 def bars(data: pd.DataFrame, *, rounds: dict[str, int | None] = roles.ROUNDS) -> Figure:
     """Figure 5.4: accuracy per task, a bar per model, a row of panels per round. rounds: the
     profile's."""
-    classes, titles = (
-        published.load("tab5_3").set_index("task")["classes"],
-        roles.printed_rounds(rounds),
-    )
+    classes = published.load("tab5_3").set_index("task")["classes"]
+    titles = roles.printed_rounds(rounds)
     figure, panels = _panels(
         "fig5_4", data, "round", 1 / data["task"].map(classes), sharex="col", sharey=True
     )
@@ -257,10 +255,8 @@ def _panels(
     published scores, if there
     are any: axis, whose, value, and the data with columns score and chance. chance: of the
     published scores."""
-    ours, theirs = (
-        data.assign(score=data["value"]),
-        data.assign(score=data["published"], chance=chance),
-    )
+    ours = data.assign(score=data["value"])
+    theirs = data.assign(score=data["published"], chance=chance)
     frames = [
         (name, frame)
         for name, frame in (("ours", ours), ("published", theirs))

@@ -90,9 +90,8 @@ PRODUCTS = {
     "down": (4096, 1536, 384),
 }
 
-TICKS = [
-    base * 10**power for power in range(1, 6) for base in (1, 2, 5)
-]  # of the plot, in microseconds
+# of the plot, in microseconds
+TICKS = [base * 10**power for power in range(1, 6) for base in (1, 2, 5)]
 
 Documents = list[list[int]]
 Embed = Callable[[Documents], torch.Tensor]  # token ids to embeddings (documents, width)

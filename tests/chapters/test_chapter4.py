@@ -177,9 +177,8 @@ def test_verdicts_are_those_of_the_figure_as_drawn(with_examples, monkeypatch):
         published.load("fig4_3").groupby("task")["accuracy"].max()
     )
     cosine = records[records["model"] == "cosine"]
-    other = cosine.assign(
-        model=NO_WEIGHTING["cosine"], value=0.1 + 0.4 * cosine["seed"]
-    )  # seeds change all of it
+    # seeds change all of it
+    other = cosine.assign(model=NO_WEIGHTING["cosine"], value=0.1 + 0.4 * cosine["seed"])
     both, records = with_examples(pd.concat([records, other])), with_examples(records)
     table = claims.judge_chapter4("fig4_3", FakeBench("mini", run=read_out(both)))
     pd.testing.assert_frame_equal(

@@ -67,9 +67,8 @@ def test_projections_of_one_s_own_stand_in_the_table(params, thesis):
     rows = contextual.tabulate_projections("tab4_6", thesis)
     own = rows[rows["published"] == "no"]
     assert own["student_projection"].tolist() == ["512x1024"] * 3 and len(rows) == 16 + 3
-    assert (
-        own["student_parameters"].tolist() == [768 * 512 + 512 + 512 * 1024 + 1024] * 3
-    )  # by hand
+    # by hand
+    assert own["student_parameters"].tolist() == [768 * 512 + 512 + 512 * 1024 + 1024] * 3
 
 
 @pytest.mark.parametrize(
@@ -138,10 +137,8 @@ def test_a_student_has_collapsed_when_its_embeddings_point_one_way():
     records["kind"] = records["model"].map({"Longformer": "base"}).fillna("student")
     hit = contextual.mark_collapsed(records, bench)
     assert hit.tolist() == [True] * 4 + [False] * 4
-    assert (
-        contextual.mean_cosine(narrow) == pytest.approx(20 / 21)
-        and contextual.mean_cosine(spread) == 0
-    )
+    assert contextual.mean_cosine(narrow) == pytest.approx(20 / 21)
+    assert contextual.mean_cosine(spread) == 0
 
 
 def test_a_filter_that_leaves_no_contextual_student_is_named():

@@ -39,9 +39,8 @@ def test_an_ablation_differs_from_its_twin_in_one_thing():
 
 
 def test_a_shift_is_found_and_no_shift_is_not():
-    scores = from_examples(
-        task_scores(records({"cosine, [CLS]": -0.1}))
-    )  # as notebook 05 compares them
+    # as notebook 05 compares them
+    scores = from_examples(task_scores(records({"cosine, [CLS]": -0.1})))
     table = verdicts.compare(contextual.load_twins().items(), scores).set_index("left")
     assert table.loc["cosine, [CLS]", "difference"] == pytest.approx(-0.2), (
         "half of the scale is above chance"
@@ -57,6 +56,5 @@ def test_band_pools_all_models():
     """
     noise = seed_noise(normalized_runs(records({})))
     steps = [0.01 / (0.61 + 0.05 * n) for n in range(len(TASKS))]
-    assert noise.df == 2 * len(contextual.load_drafts()) and noise.sd == pytest.approx(
-        sum(steps) / len(steps), rel=1e-9
-    )
+    assert noise.df == 2 * len(contextual.load_drafts())
+    assert noise.sd == pytest.approx(sum(steps) / len(steps), rel=1e-9)

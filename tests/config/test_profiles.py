@@ -215,9 +215,8 @@ def test_mappings_are_replaced():
     assert "all" in plain.final.rounds and plain.final.rounds["all"] is None
     for form in ({"final.rounds": {"1k": 30}}, ["final.rounds={1k: 30}"]):
         changed = profiles.load("mini", overrides=form)
-        assert (
-            changed.final.rounds == {"1k": 30} and changed.final.documents == plain.final.documents
-        )
+        assert changed.final.rounds == {"1k": 30}
+        assert changed.final.documents == plain.final.documents
         assert changed.departures == {"final.rounds": {"1k": 30}}
     folders = profiles.load("lab", overrides={"tasks.folders": {"mood": "letters/mood"}})
     assert folders.tasks.names == ("mood",)

@@ -109,10 +109,8 @@ def test_a_new_loss_needs_one_line_of_the_table(monkeypatch):
         lambda student, teacher: (student - teacher).abs().mean(dim=1),
         raising=False,
     )
-    assert (
-        parse("huber").identity == "huber"
-        and parse("huber;100d;S:768;C:768;384;λ=0.5").structural == "huber"
-    )
+    assert parse("huber").identity == "huber"
+    assert parse("huber;100d;S:768;C:768;384;λ=0.5").structural == "huber"
     loss = objective.Objective(parse("huber"), dim=2)
     assert loss(torch.zeros(1, 2), torch.ones(1, 2), None, torch.tensor([3])).tolist() == [1.0]
 

@@ -89,9 +89,8 @@ class TestBoxplotFrame:
         frame = figures.boxplot_frame("fig4_2", records, band=0.02)
         assert frame.columns.tolist()[:4] == ["model", "task", "value", "published"]
         assert {"seeds", "band", "normalized", "published_normalized"} <= set(frame)
-        assert (
-            frame["model"].tolist() == ["MSE"] * 6 + ["cosine"] * 6
-        )  # ascending mean: the best is last, at the bottom
+        # ascending mean: the best is last, at the bottom
+        assert frame["model"].tolist() == ["MSE"] * 6 + ["cosine"] * 6
         assert frame["task"].tolist() == list(roles.CLASSIFICATION) * 2
         cosine = frame[frame["model"] == "cosine"]
         assert cosine["value"].tolist() == pytest.approx([0.80] * 6)  # mean of .79, .80, .81
@@ -119,20 +118,16 @@ class TestBoxplotFrame:
         frame = figures.boxplot_frame("fig4_10", records_of({students["fig4_10"]: 0.7}), band=None)
         assert frame["model"].unique().tolist() == ["no-weighting"]
         other = figures.boxplot_frame("fig4_10", records_of({students["fig4_11"]: 0.7}), band=None)
-        assert (
-            other["model"].unique().tolist() == [students["fig4_11"]]
-            and other["published"].isna().all()
-        )
+        assert other["model"].unique().tolist() == [students["fig4_11"]]
+        assert other["published"].isna().all()
 
     def test_published_accuracies_as_ours_give_the_published_figure(self):
         for label in BOXPLOTS:
             theirs = published.load(label)
             records = theirs.assign(model=theirs["identity"], seed=0, value=theirs["accuracy"])
             frame = figures.boxplot_frame(label, records, band=None)
-            assert (
-                frame["model"].tolist() == theirs["model"].tolist()
-                and frame["task"].tolist() == theirs["task"].tolist()
-            )
+            assert frame["model"].tolist() == theirs["model"].tolist()
+            assert frame["task"].tolist() == theirs["task"].tolist()
             for column in ("normalized", "published_normalized"):
                 assert frame[column].to_numpy() == pytest.approx(
                     theirs["normalized"].to_numpy(), abs=1e-12
@@ -161,9 +156,8 @@ class TestBoxplotFrame:
                 label, pd.concat([all_models(label), records_of({own: 0.99})]), band=0.01
             )
             rows = data[data["model"] == own]
-            assert (
-                rows[["published", "published_normalized"]].isna().all(axis=None) and len(rows) == 6
-            )
+            assert rows[["published", "published_normalized"]].isna().all(axis=None)
+            assert len(rows) == 6
             figure = figures.boxplot(data, label)
             assert own in [text.get_text() for text in figure.axes[0].get_yticklabels()]
             assert figure.axes[0].get_yticklabels()[0].get_text() == own, (
@@ -174,10 +168,8 @@ class TestBoxplotFrame:
                 for box in boxes_of(figure.axes[1])
                 if np.isfinite(box.get_path().vertices).all()
             ]
-            assert (
-                len(drawn) == len(figure_models.printed(label))
-                and np.isfinite(figure.axes[1].get_xlim()).all()
-            )
+            assert len(drawn) == len(figure_models.printed(label))
+            assert np.isfinite(figure.axes[1].get_xlim()).all()
             assert figure.get_size_inches()[1] > figures.settings()["sizes"][label][1], label
             plt.close(figure)
 
@@ -305,9 +297,8 @@ class TestBoxplot:
             for x in (0.2, 0.9, 1)
         }
         assert 0 < places[0.2] < 0.25 and places[0.9] < 0.6 < places[1] < 1
-        assert ours.get_xticks()[0] == pytest.approx(0.3) and ours.get_xticks()[
-            -1
-        ] == pytest.approx(1)
+        assert ours.get_xticks()[0] == pytest.approx(0.3)
+        assert ours.get_xticks()[-1] == pytest.approx(1)
         told = [text.get_text() for text in figure.legends[0].get_texts()]
         assert figures.settings()["squeezed"]["label"] in told
         assert theirs.get_xscale() == "linear", "each column has an axis of its own"
@@ -357,10 +348,8 @@ class TestBoxplot:
             [pytest.approx(theirs)],
         ]
         legend = [text.get_text() for text in figure.legends[0].get_texts()]
-        assert (
-            "best of the figure on every task" in legend
-            and f"mean chance, published: {theirs:.2f}" in legend
-        )
+        assert "best of the figure on every task" in legend
+        assert f"mean chance, published: {theirs:.2f}" in legend
         assert chance is None or f"mean chance, ours: {chance / 0.8:.2f}" in legend
 
     def test_chance_of_each_task_is_divided_by_its_own_best(self):
@@ -526,9 +515,8 @@ class TestLengths:
             [100] * 4, abs=1e-2
         )
         last = frame[(frame["split"] == "train") & frame["bin_hi"].isna()].set_index("source")
-        assert (
-            last["value"].to_dict() == {"wikipedia": 0, "news": 50} and last["bin_lo"].max() <= 4096
-        )
+        assert last["value"].to_dict() == {"wikipedia": 0, "news": 50}
+        assert last["bin_lo"].max() <= 4096
         assert frame.groupby(["split", "source"]).size().max() < 200
         figure = figures.histogram(frame, "fig4_1")
         assert [axis.get_title() for axis in figure.axes] == [
@@ -595,11 +583,8 @@ class TestLengths:
         lengths["sbert_tokens"] = [385, 384, 1, 1]
         frame = figures.ecdf_frame(lengths)
         ours = frame[frame["curve"] == "ours"]
-        assert ours["tokens"].tolist() == [10, 20, 30] and ours["proportion"].tolist() == [
-            0.5,
-            0.75,
-            1.0,
-        ]
+        assert ours["tokens"].tolist() == [10, 20, 30]
+        assert ours["proportion"].tolist() == [0.5, 0.75, 1.0]
         assert ours["documents"].tolist() == [4, 4, 4]
         assert len(frame) - len(ours) == len(published.load("fig5_2"))
         many = pd.DataFrame(
@@ -608,9 +593,8 @@ class TestLengths:
         assert (figures.ecdf_frame(many)["curve"] == "ours").sum() == 200
         titles = [axis.get_title() for axis in figures.ecdf(frame).axes]
         assert len(titles) == 8 and titles[2] == "OC\ntest: 25 %, published 12 %"
-        assert (
-            titles[5] == "PAN\ntest: published 61 %" and titles[6] == "WINES\ntest: published 100 %"
-        )
+        assert titles[5] == "PAN\ntest: published 61 %"
+        assert titles[6] == "WINES\ntest: published 100 %"
 
     def test_ecdf_of_one_s_own_tasks(self):
         """A third row of panels, taller than the thesis' figure; nothing published stands beside
@@ -649,15 +633,12 @@ class TestViolins:
         assert (
             chosen["published"] == 0.3791 and chosen["published_mode"] == 0.3749
         )  # the half violin as drawn
-        assert (
-            chosen["value"] == pytest.approx(0.3791, abs=0.04)
-            and chosen["q05"] < chosen["median"] < chosen["q95"]
-        )
+        assert chosen["value"] == pytest.approx(0.3791, abs=0.04)
+        assert chosen["q05"] < chosen["median"] < chosen["q95"]
         assert frame.loc[frame["negatives"] == "true", "published"].isna().all()
         figure = figures.violins(distances)
-        assert (
-            len(figure.axes) == 6 and figure.axes[2].get_title() == "published, negatives shifted"
-        )
+        assert len(figure.axes) == 6
+        assert figure.axes[2].get_title() == "published, negatives shifted"
         theirs = published.load("fig4_4").query("distance == 'squared L2'")
         marks = {
             name: [line for line in figure.axes[2].get_lines() if name in line.get_label()]
@@ -713,9 +694,8 @@ class TestScores:
         ]
         for axis, chance in zip(figure.axes, [[0.3] * 6, [1 / 11] + [0.5] * 5] * 2, strict=True):
             (lines,) = axis.collections
-            assert [segment[0][1] for segment in lines.get_segments()] == pytest.approx(
-                chance
-            )  # under each task
+            # under each task
+            assert [segment[0][1] for segment in lines.get_segments()] == pytest.approx(chance)
             assert 1 in [line.get_ydata()[0] for line in axis.get_lines() if len(line.get_ydata())]
             assert axis.get_ylim()[1] < 1.1
         for axis, column in zip(figure.axes, ("value", "published"), strict=False):
@@ -733,25 +713,21 @@ class TestScores:
         frame = figures.score_frame(
             "fig5_5", theirs.assign(seed=0, value=theirs["score"] / 2, chance=chances)
         )
-        assert (
-            frame["published"].to_numpy() == pytest.approx(2 * frame["value"].to_numpy())
-            and len(frame) == 28
-        )
+        assert frame["published"].to_numpy() == pytest.approx(2 * frame["value"].to_numpy())
+        assert len(frame) == 28
         ours, drawn = figures.spans(frame).axes
         assert [ours.get_title(), drawn.get_title()] == ["ours", "published"]
         means = theirs.groupby(["metric", "model"])["score"].mean()
-        assert bars_of(drawn) == pytest.approx(sorted(means)) and bars_of(ours) == pytest.approx(
-            sorted(means / 2)
-        )
+        assert bars_of(drawn) == pytest.approx(sorted(means))
+        assert bars_of(ours) == pytest.approx(sorted(means / 2))
         spans = theirs.groupby(["metric", "model"])["score"].agg(["min", "max"])
         lines = [line.get_ydata() for line in drawn.get_lines() if len(line.get_ydata()) == 2]
         assert np.array(sorted(map(tuple, lines))) == pytest.approx(
             spans.sort_values("min").to_numpy()
         )
         (chance,) = ours.collections
-        assert [segment[0][1] for segment in chance.get_segments()] == pytest.approx(
-            [0.07, 0.07]
-        )  # of MAP and of MRR
+        # of MAP and of MRR
+        assert [segment[0][1] for segment in chance.get_segments()] == pytest.approx([0.07, 0.07])
         axes = figures.points(frame).axes
         assert [axis.get_title() for axis in axes] == [
             "MAP, ours",

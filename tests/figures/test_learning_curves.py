@@ -32,17 +32,14 @@ def factors():
 def test_shares_are_drawn_over_training_by_factor_and_with_what_they_do(shares, factors):
     figure = figures.gradient_shares(shares, factors)
     over_training, by_factor, apart = figure.axes
-    medians = [
-        line for line in over_training.lines if len(line.get_xdata())
-    ]  # the others are the legend's
+    # the others are the legend's
+    medians = [line for line in over_training.lines if len(line.get_xdata())]
     assert len(medians) == 2  # one for each group
     assert medians[1].get_ydata().tolist() == pytest.approx([0.1, 0.2, 0.3])
     expected, measured = by_factor.lines[:2]
     assert expected.get_xdata().tolist() == [1, 4, 16] and measured.get_xdata().tolist() == [1, 16]
-    assert apart.lines[0].get_ydata().tolist() == [0.99, 0.84] and apart.lines[1].get_ydata() == [
-        0.95,
-        0.95,
-    ]
+    assert apart.lines[0].get_ydata().tolist() == [0.99, 0.84]
+    assert apart.lines[1].get_ydata() == [0.95, 0.95]
 
 
 def test_lengths_of_training_start_at_the_base():

@@ -210,15 +210,11 @@ def test_beside():
         "tokens",
         "sd (published)",
     ]
-    assert frame["split"].tolist() == [
-        "validation",
-        "train",
-        "test",
-    ]  # ours first, in our order; nothing published is lost
+    # ours first, in our order; nothing published is lost
+    assert frame["split"].tolist() == ["validation", "train", "test"]
     assert frame["documents"].tolist()[:2] == [60, 300] and pd.isna(frame["documents"][2])
-    assert frame["documents (published)"].tolist() == [10, 500, 7] and frame[
-        "sd (published)"
-    ].tolist() == [2, 1, 3]
+    assert frame["documents (published)"].tolist() == [10, 500, 7]
+    assert frame["sd (published)"].tolist() == [2, 1, 3]
 
 
 def test_beside_keeps_whole_numbers_when_all_rows_match():

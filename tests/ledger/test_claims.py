@@ -170,9 +170,8 @@ def test_effect_is_the_difference_of_mean_chance_corrected_accuracies(with_examp
     # MSE: five tasks at a quarter of the way from .2 to 1, one at three quarters
     assert found.at["cosine-over-mse", "effect"] == pytest.approx(0.75 - 2 / 6)
     assert found.at["cosine-over-mse", "arithmetic"] == ".7500 - .3333 = .4167"
-    assert found.at["cosine-over-baselines", "effect"] == pytest.approx(
-        0.5
-    )  # Longformer is the closer of the two
+    # Longformer is the closer of the two
+    assert found.at["cosine-over-baselines", "effect"] == pytest.approx(0.5)
     assert found.at["cosine-over-baselines", "decided_by"] == "cosine against Longformer"
     assert found.at["sbert-over-longformer", "effect"] == pytest.approx(-0.25)
 
@@ -200,9 +199,8 @@ def test_the_kth_model_decides_a_count():
         "group": ["cosine", "MSE"],
         "baselines": ["SBERT", "Longformer"],
     }
-    only = judged(
-        some | {"at_most": 1}, **MEANS
-    )  # the second of the group must stay behind the best baseline
+    # the second of the group must stay behind the best baseline
+    only = judged(some | {"at_most": 1}, **MEANS)
     assert (only.verdict, only.decided_by) == (verdicts.HOLDS, "SBERT against MSE")
     assert only.effect == pytest.approx(0.1) and only.arithmetic == ".8000 - .7000 = .1000"
     assert judged(some | {"at_most": 0}, **MEANS).verdict == verdicts.REVERSED
@@ -231,10 +229,8 @@ def test_collapsed_is_below_a_share_of_the_reference():
     every = judged(
         fields | {"better": ["Longformer", "SBERT"]}, **MEANS | {"MSE": 0.5, "SBERT": 0.57}
     )
-    assert (
-        every.effect == pytest.approx(0.9 * 0.57 - 0.5)
-        and every.decided_by == "0.9 x SBERT against MSE"
-    )
+    assert every.effect == pytest.approx(0.9 * 0.57 - 0.5)
+    assert every.decided_by == "0.9 x SBERT against MSE"
 
 
 def test_a_collapse_is_none_if_plain_mse_falls_as_deep():
@@ -267,10 +263,8 @@ def test_tests_say_what_their_findings_say():
     assert masked.judge_scores(evidence, names).effect == pytest.approx(0), (
         "high weights are worse, masked or not"
     )
-    costs |= {
-        "384;λ=0.8": 0.4,
-        "384;λ=0.95": 0.4,
-    }  # masking costs .2 there, and .1 at the lower weights
+    # masking costs .2 there, and .1 at the lower weights
+    costs |= {"384;λ=0.8": 0.4, "384;λ=0.95": 0.4}
     evidence = from_runs(pd.DataFrame({"PAN": [*costs.values()]}, index), noise=NOISE)
     assert masked.judge_scores(evidence, names).effect == pytest.approx(0.1)
 
@@ -393,11 +387,9 @@ def test_a_pair_that_defines_the_yardstick_is_not_tested_by_it(thesis):
 
 def test_retrieval_has_no_published_noise(thesis):
     row = thesis.loc["retrieval-map-only-mse"]
-    assert (
-        row["verdict"] == verdicts.OPEN
-        and np.isnan(row["p"])
-        and "no model was run twice" in row["reason"]
-    )
+    assert row["verdict"] == verdicts.OPEN
+    assert np.isnan(row["p"])
+    assert "no model was run twice" in row["reason"]
     assert thesis.at["retrieval-games-easier", "effect"] == pytest.approx(0.0476, abs=2e-4)
 
 
@@ -405,9 +397,8 @@ def test_retrieval_has_no_published_noise(thesis):
 
 
 def test_published_numbers_as_records_give_the_published_effects(thesis, ledger):
-    thesis = thesis[
-        ~thesis.index.str.startswith("news-")
-    ]  # its evidence: tests/news/test_results.py
+    # its evidence: tests/news/test_results.py
+    thesis = thesis[~thesis.index.str.startswith("news-")]
     ours = ledger.loc[thesis.index]
     assert (ours["verdict"] != verdicts.NOT_RUN).all()
     for prefix in claims.READOUT_OF_PREFIX:
@@ -443,9 +434,8 @@ def test_the_p_of_equivalence_is_kept(ledger):
     tested = ledger["p_equivalent"].notna()
     alike, others = ledger["verdict"] == verdicts.EQUIVALENT, ledger["verdict"] == verdicts.OPEN
     assert (ledger.loc[alike, "p_equivalent"] < 0.05).all() and alike.any()
-    assert (ledger.loc[others & tested, "p_equivalent"] >= 0.05).all() and ledger[
-        "published_p_equivalent"
-    ].notna().any()
+    assert (ledger.loc[others & tested, "p_equivalent"] >= 0.05).all()
+    assert ledger["published_p_equivalent"].notna().any()
 
 
 def test_swapped_models_turn_the_verdict(as_records):
@@ -527,10 +517,8 @@ def test_cut_texts_against_whole_ones():
         rng, both | {"only-MSE;cut": 0.65}, number=1000, tasks=roles.CLASSIFICATION, round="all"
     )
     row = claims.judge_claims({"fig5_3": worse}).set_index("id").loc["long-context-matters-little"]
-    assert (
-        row["verdict"] == verdicts.REVERSED
-        and row["decided_by"] == "only-MSE;cut;all against only-MSE;all"
-    )
+    assert row["verdict"] == verdicts.REVERSED
+    assert row["decided_by"] == "only-MSE;cut;all against only-MSE;all"
 
 
 def read_out(with_examples, **effects_by_readout):
@@ -655,11 +643,9 @@ def test_a_failed_check_is_not_testable_here(as_records):
     found = claims.judge_claims({"fig4_7": as_records["fig4_7"]}, failures=results).set_index("id")
     assert "one of its own" in found.loc["contextual-small-over-largest-teacher", "note"]
     row = found.loc["pv-over-sbert"]
-    assert (
-        row["verdict"] == verdicts.NOT_TESTABLE
-        and "PV at chance" in row["note"]
-        and np.isfinite(row["effect"])
-    )
+    assert row["verdict"] == verdicts.NOT_TESTABLE
+    assert "PV at chance" in row["note"]
+    assert np.isfinite(row["effect"])
     assert np.isfinite(row["p"]) and np.isnan(row["q"]), "it counts among no verdicts"
     always = claims.judge_claims(
         {"fig4_2": as_records["fig4_2"]}, failures={("task_not_at_chance", ""): "IMDB"}
@@ -704,9 +690,8 @@ def test_missing_tasks_are_not_run(as_records):
     for name in ("imdb-longformer-best", "retrieval-games-easier"):
         assert found.at[name, "verdict"] == verdicts.NOT_RUN
     assert found.at["arxiv-pv-best", "verdict"] == verdicts.OPEN  # one seed: nothing to judge by
-    assert (
-        found.at["all-data-sbert-best", "verdict"] != verdicts.NOT_RUN
-    )  # over the five tasks that are left
+    # over the five tasks that are left
+    assert found.at["all-data-sbert-best", "verdict"] != verdicts.NOT_RUN
 
 
 def test_a_run_without_all_tasks_is_an_error(as_records):
@@ -718,10 +703,8 @@ def test_a_run_without_all_tasks_is_an_error(as_records):
 
 def test_a_figures_rows_are_the_ledgers(as_records, ledger):
     for figure, source in (("fig4_3", "fig4_3"), ("fig5_4", "fig5_3"), ("fig5_6", "fig5_6")):
-        rows, expected = (
-            claims.judge_figure(figure, as_records[source]),
-            ledger[ledger["label"] == figure],
-        )
+        rows = claims.judge_figure(figure, as_records[source])
+        expected = ledger[ledger["label"] == figure]
         assert len(rows) == len(expected) > 0
         for name, column in (
             ("verdict", "verdict"),

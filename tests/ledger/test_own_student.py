@@ -26,9 +26,8 @@ def test_intervals_are_those_of_paired_differences():
     generator = np.random.default_rng(0)
     scores = np.clip(generator.normal(0.5, 0.2, (5, 400)), 0, 1)
     table = measured(*scores)
-    assert table["model"].tolist() == [*own_student.MODELS.values(), "student (cosine)"] and set(
-        table["examples"]
-    ) == {400}
+    assert table["model"].tolist() == [*own_student.MODELS.values(), "student (cosine)"]
+    assert set(table["examples"]) == {400}
     for row, own in zip(table.itertuples(), scores, strict=True):
         low, high = stats.ttest_1samp(own, 0).confidence_interval()
         assert (row.value, row.low, row.high) == pytest.approx((own.mean(), low, high), rel=0.01)
@@ -49,10 +48,8 @@ def test_an_interval_ends_where_scores_do():
 
 def test_texts_of_one_group_count_as_one():
     scores = np.random.default_rng(0).random((5, 40))
-    alone, twins = (
-        measured(*scores),
-        measured(*np.tile(scores, 2), groups=np.tile(np.arange(40), 2)),
-    )
+    alone = measured(*scores)
+    twins = measured(*np.tile(scores, 2), groups=np.tile(np.arange(40), 2))
     assert twins["high"].to_numpy() == pytest.approx(alone["high"].to_numpy(), abs=0.01)
 
 

@@ -92,10 +92,8 @@ def test_by_hand_one_dimension_has_nothing_to_decorrelate():
 
 def test_reference_values_and_gradients_over_a_history():
     for form in ("code", "printed"):
-        loss, reference = (
-            SoftCCA(4, beta=0.9, delta=0.3, form=form).double(),
-            Reference(4, 0.9, 0.3, form),
-        )
+        loss = SoftCCA(4, beta=0.9, delta=0.3, form=form).double()
+        reference = Reference(4, 0.9, 0.3, form)
         for z1, z2 in batches(4):
             ours, theirs = [[z.clone().requires_grad_() for z in (z1, z2)] for _ in range(2)]
             value, expected = loss(*ours), reference(*theirs)

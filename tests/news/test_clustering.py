@@ -52,10 +52,8 @@ def test_scores_by_hand():
     given = replace(given, pairs=np.array([[0, 1], [0, 2], [1, 2], [3, 4], [0, 3], [4, 5]]))
     given = replace(given, positive=np.array([True, True, True, True, False, False]))
     result = clustering.score(np.array([7, 7, 8, 8, 8, 9]), given)
-    assert (result.precision, result.recall) == (
-        1.0,
-        0.5,
-    )  # together: 0 1 and 3 4, of four positives
+    # together: 0 1 and 3 4, of four positives
+    assert (result.precision, result.recall) == (1.0, 0.5)
     assert result.f1 == pytest.approx(2 / 3) and result.cluster_size == 2
     assert result.one_cluster == pytest.approx(2 * (4 / 6) / (1 + 4 / 6))
     # All 15 pairs: together 0 1, 2 3, 2 4, 3 4; of one event 0 1, 0 2, 1 2, 3 4; both: two.
@@ -100,10 +98,8 @@ def test_clusters_equal_scikit_learns():
 
 def test_the_threshold_is_the_best_of_all_and_may_exceed_1():
     for seed in range(10):
-        given, merges = (
-            side(np.random.default_rng(seed).permutation(EVENTS), seed),
-            clustering.link(vectors(seed=seed)),
-        )
+        given = side(np.random.default_rng(seed).permutation(EVENTS), seed)
+        merges = clustering.link(vectors(seed=seed))
         chosen = clustering.choose_threshold(merges, given)
         tried = [
             clustering.score(clustering.cut(merges, height), given).f1 for height in merges[:, 2]
@@ -149,11 +145,9 @@ def test_draws_of_events():
     for (a, b), positive in zip(given.pairs, given.positive, strict=True):
         weight = counts[EVENTS[a]] if positive else counts[EVENTS[a]] * counts[EVENTS[b]]
         same = clusters[a] == clusters[b]
-        hit, predicted, actual = (
-            hit + weight * (same and positive),
-            predicted + weight * same,
-            actual + weight * positive,
-        )
+        hit = hit + weight * (same and positive)
+        predicted = predicted + weight * same
+        actual = actual + weight * positive
     assert draws[0] == pytest.approx(2 * hit / (predicted + actual))
 
 

@@ -133,10 +133,8 @@ def test_a_document_of_several_triplets_is_embedded_once(identity):
     """And the losses are those of the triplets one by one."""
     rows, teacher, _ = lesson()
     student = NewsStudent(designs.parse(identity), SMALL).eval()
-    vectors, targets = (
-        torch.from_numpy(student.encode(rows)),
-        torch.nn.functional.normalize(torch.from_numpy(teacher)),
-    )
+    vectors = torch.from_numpy(student.encode(rows))
+    targets = torch.nn.functional.normalize(torch.from_numpy(teacher))
     batch = np.array([[3, 5, 9], [9, 3, 5], [60, 60, 3]])
     wanted = []
     for a, p, n in batch:
@@ -178,10 +176,8 @@ def test_only_the_tokens_of_the_documents_change_and_as_if_the_whole_table_were_
     assert len(unused) and torch.equal(student.embedding.weight[unused], before[unused])
     assert (student.embedding.weight[used] != before[used]).any(1).sum() > len(used) / 2
     groups = [{"params": [*whole.after.parameters()]}, {"params": [whole.embedding.weight]}]
-    optimizer, targets = (
-        torch.optim.Adam(groups, lr=1e-2),
-        torch.nn.functional.normalize(torch.from_numpy(teacher)),
-    )
+    optimizer = torch.optim.Adam(groups, lr=1e-2)
+    targets = torch.nn.functional.normalize(torch.from_numpy(teacher))
     for batch in distil.sort_batches(
         every[:-8], np.array([len(row) for row in rows]), 8, np.random.default_rng(0)
     ):

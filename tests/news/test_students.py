@@ -135,11 +135,9 @@ def test_padding_never_changes_an_embedding(identity):
 def test_devices_of_all_layers_on_the_meta_device(identity):
     """A tensor made on the CPU in between would be an error. Packing knows no meta device."""
     embeddings = student(identity).train().to("meta")(*pad([[3, 4, 5], [6, 7, 8]]))
-    assert (
-        embeddings.shape == (2, 12)
-        and embeddings.device.type == "meta"
-        and embeddings.requires_grad
-    )
+    assert embeddings.shape == (2, 12)
+    assert embeddings.device.type == "meta"
+    assert embeddings.requires_grad
 
 
 @pytest.mark.parametrize(

@@ -160,10 +160,8 @@ def test_table_5_7_is_the_rounded_chapter_5():
     retrieval = published.load("fig5_5")
     for row in retrieval[retrieval["metric"] == "MAP"].itertuples():
         assert abs(row.score - printed["retrieval", row.model, row.task]) < 0.00051, row
-    assert (
-        printed["all", "SBERT", "norm_mean"] == 0.969
-        and printed["retrieval", "only-MSE", "mean"] == 0.172
-    )
+    assert printed["all", "SBERT", "norm_mean"] == 0.969
+    assert printed["retrieval", "only-MSE", "mean"] == 0.172
     assert len(printed) == 3 * 7 * 8 + 7 * 4
 
 
@@ -196,10 +194,8 @@ def test_length_curves():
 
 
 def test_tables_as_printed():
-    assert published.load("tab4_9")["value"].tolist() == [
-        "384, None",
-        "0.95, 0.8, 0.5, 0.2",
-    ]  # None is text, no gap
+    # None is text, no gap
+    assert published.load("tab4_9")["value"].tolist() == ["384, None", "0.95, 0.8, 0.5, 0.2"]
     assert published.load("tab4_5")["recommended_by"][0] == ""
     heads = published.load("tab4_3").set_index("parameter")["value"]
     assert heads["Learning rate"] == "1e-4" and heads["Hidden features"] == "50"
@@ -274,6 +270,5 @@ def test_one_cluster_is_the_row_with_alpha_0():
     row = published.load("news_tab2").set_index("alpha").loc["0"]
     share = 3918 / 8493
     assert 100 * 2 * share / (1 + share) == pytest.approx(float(row["f1_public"]), abs=0.05)
-    assert float(row["recall_public"]) == 100 and float(row["precision_public"]) == pytest.approx(
-        100 * share, abs=0.05
-    )
+    assert float(row["recall_public"]) == 100
+    assert float(row["precision_public"]) == pytest.approx(100 * share, abs=0.05)

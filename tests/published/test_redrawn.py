@@ -33,10 +33,8 @@ def test_what_is_committed_is_whole():
 @pytest.mark.parametrize("label", published.BOXPLOTS)
 def test_boxplots_show_the_published_accuracies(label):
     drawn, scores = read(COMMITTED, label), published.load(label)
-    assert (
-        drawn["model"].tolist() == scores["model"].tolist()
-        and drawn["task"].tolist() == scores["task"].tolist()
-    )
+    assert drawn["model"].tolist() == scores["model"].tolist()
+    assert drawn["task"].tolist() == scores["task"].tolist()
     assert drawn["published"].to_numpy() == pytest.approx(scores["accuracy"].to_numpy(), abs=1e-6)
     boxes = published.boxplot_rows(label)["model"].tolist()
     assert drawn["model"].unique().tolist() == boxes, "rows as in the thesis, from top to bottom"
@@ -60,20 +58,17 @@ def test_other_figures_show_the_published_numbers():
             "published"
         ].sum().to_numpy() == pytest.approx([100] * 4, abs=0.01)
         theirs = published.load(label).set_index(["split", "source", "bin_lo"])["percent"]
-        closed = read(COMMITTED, label).dropna(
-            subset="bin_hi"
-        )  # the last bin holds all longer documents
+        # the last bin holds all longer documents
+        closed = read(COMMITTED, label).dropna(subset="bin_hi")
         ours = closed.set_index(["split", "source", "bin_lo"])["published"]
         inner = theirs.index.intersection(ours.index[ours > 0])
-        assert len(inner) > 100 and ours[inner].to_numpy() == pytest.approx(
-            theirs[inner].to_numpy(), abs=1e-6
-        )
+        assert len(inner) > 100
+        assert ours[inner].to_numpy() == pytest.approx(theirs[inner].to_numpy(), abs=1e-6)
     for label in ("fig4_4", "fig5_2"):
         theirs, ours = published.load(label), read(COMMITTED, label)
         numbers = theirs.select_dtypes("number").columns
-        assert len(ours) == len(theirs) and ours[numbers].to_numpy() == pytest.approx(
-            theirs[numbers].to_numpy()
-        )
+        assert len(ours) == len(theirs)
+        assert ours[numbers].to_numpy() == pytest.approx(theirs[numbers].to_numpy())
     paper = published.load("news_fig1").dropna(subset="value")
     drawn = read(COMMITTED, "news_fig1").dropna(subset="size_mb")
     assert sorted(drawn["f1"] / 100) == pytest.approx(

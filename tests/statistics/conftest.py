@@ -42,10 +42,8 @@ def simulated(  # noqa: PLR0913  # each names one part of the simulated world
         shift += processor_sd * rng.standard_normal(models)[owner]
     share = rng.pareto(2, articles) + 1 if ragged else np.ones(articles)
     pools = 2 if shared else 6
-    common, own = (
-        rng.standard_normal(pools * articles),
-        rng.standard_normal((models, pools * articles)),
-    )
+    common = rng.standard_normal(pools * articles)
+    own = rng.standard_normal((models, pools * articles))
     scores = {}
     for task in range(6 - tasks, 6):
         groups = rng.choice(articles, (examples, 2 if task > 1 else 1), p=share / share.sum())

@@ -29,12 +29,8 @@ PAIRS = [partial(judge, [[pair(MODELS[number], MODELS[number + 1])]]) for number
 CLOSE_MINI = {"articles": 13, "examples": 450}
 UNLIKE_MINI = CLOSE_MINI | {"article": 0.02}
 HEAVY = {"article": 0.3, "example": 0.1, "interaction": 0.1}
-CLOSE = {
-    "article": 0.0,
-    "example": 0.004,
-    "interaction": 0.004,
-    "seed_sd": 0.003,
-}  # as one model on texts cut or whole
+# as one model on texts cut or whole
+CLOSE = {"article": 0.0, "example": 0.004, "interaction": 0.004, "seed_sd": 0.003}
 
 
 @pytest.fixture(autouse=True)

@@ -22,9 +22,8 @@ VALUES = {"a": {0: (0.8, 0.5), 1: (0.4, 0.3)}, "b": {0: (0.3, 0.2)}}
 
 
 def test_a_run_is_divided_by_the_best_mean_over_seeds_of_its_task():
-    assert best_means(scores(VALUES)) == pytest.approx(
-        {"IMDB": 0.6, "PAN": 0.4}
-    )  # a's means, not its best seed
+    # a's means, not its best seed
+    assert best_means(scores(VALUES)) == pytest.approx({"IMDB": 0.6, "PAN": 0.4})
     runs = normalized_runs(scores(VALUES))
     np.testing.assert_allclose(runs.loc["a"], [[0.8 / 0.6, 0.5 / 0.4], [0.4 / 0.6, 0.3 / 0.4]])
     np.testing.assert_allclose(runs.loc["b"], [[0.5, 0.5]])

@@ -90,10 +90,8 @@ def test_a_given_model_has_no_seeds():
     trained, given = from_examples(tasks), from_examples(tasks, given=["b"])
     assert (trained.noise[""].df, given.noise[""].df) == (3, 2)
     share = errors(given, b=1)[0]
-    assert share == pytest.approx(float(given.sampling[1, 1]) ** 0.5) and given.runs.tolist() == [
-        3,
-        np.inf,
-    ]
+    assert share == pytest.approx(float(given.sampling[1, 1]) ** 0.5)
+    assert given.runs.tolist() == [3, np.inf]
 
 
 def test_seeds_are_pooled_over_the_mean_of_the_tasks():
@@ -188,9 +186,8 @@ def test_scores_are_chance_corrected_means_over_tasks():
         )
     }
     evidence = from_examples(tasks)
-    assert evidence.means.loc["a"].tolist() == pytest.approx([0.5, 1]) and evidence.scores[
-        0
-    ] == pytest.approx(0.75)
+    assert evidence.means.loc["a"].tolist() == pytest.approx([0.5, 1])
+    assert evidence.scores[0] == pytest.approx(0.75)
     assert evidence.means.loc["b"].tolist() == pytest.approx([0, -1 / 3])
     assert from_examples(tasks, weights={"u": 1.0}).scores == pytest.approx([1, -1 / 3])
 
@@ -207,13 +204,10 @@ def test_independent_examples_by_hand():
 def test_both_sides_see_the_same_texts():
     hard = np.random.default_rng(0).random(200)
     evidence = from_examples(task(range(200), a=hard, b=hard / 2, c=hard), given="abc")
-    assert (
-        errors(evidence, a=1, c=-1)[0] != errors(evidence, a=1, c=-1)[0]
-    )  # NaN: no difference on any text
-    assert (
-        errors(evidence, a=1, b=-2)[0] != 0
-        and errors(evidence, a=1, b=-1)[0] < 0.6 * errors(evidence, a=1)[0]
-    )
+    # NaN: no difference on any text
+    assert errors(evidence, a=1, c=-1)[0] != errors(evidence, a=1, c=-1)[0]
+    assert errors(evidence, a=1, b=-2)[0] != 0
+    assert errors(evidence, a=1, b=-1)[0] < 0.6 * errors(evidence, a=1)[0]
 
 
 def test_texts_of_one_article_count_as_one():
@@ -336,10 +330,8 @@ def test_the_interval_of_pairs_by_hand():
     """
     mean, low, high = paired([4, 6, 8], [3, 4, 5], 0.95)
     half = 4.3027 / np.sqrt(3)
-    assert (
-        mean == 2
-        and low == pytest.approx(2 - half, abs=1e-3)
-        and high == pytest.approx(2 + half, abs=1e-3)
-    )
+    assert mean == 2
+    assert low == pytest.approx(2 - half, abs=1e-3)
+    assert high == pytest.approx(2 + half, abs=1e-3)
     assert paired([4, 6, 8], [3, 4, 5], 0.99)[1] < low
     assert paired([4], [3], 0.95) == (1, -np.inf, np.inf)

@@ -92,9 +92,8 @@ def test_the_best_of_several_pays_for_having_been_chosen():
     )
     assert (alone.verdict, chosen.verdict, chosen.decided_by) == (HOLDS, OPEN, "a against b")
     assert alone.p < chosen.p < 6 * alone.p, "max-T is sharper than Bonferroni, as all share b"
-    assert chosen.high == pytest.approx(
-        alone.high
-    )  # that at least the best is better needs no choice
+    # that at least the best is better needs no choice
+    assert chosen.high == pytest.approx(alone.high)
 
 
 def test_the_best_of_one_group_against_the_best_of_the_other_and_back():
@@ -123,9 +122,8 @@ def test_equivalence_takes_the_whole_of_alpha_for_a_bound():
         judge([[offset]], evidence(a=0.5, b=0.5)),
         judge([[offset]], evidence(a=0.5, b=0.5), sides=1),
     )
-    assert [judged.verdict for judged in both] == [OPEN, HOLDS] and both[0].effect == pytest.approx(
-        0.03
-    )
+    assert [judged.verdict for judged in both] == [OPEN, HOLDS]
+    assert both[0].effect == pytest.approx(0.03)
     assert both[1].p == pytest.approx(both[0].p / 2)
 
 
@@ -135,9 +133,8 @@ def test_it_says_how_much_hangs_on_one_task():
     judged = judge(units("a", "b"), from_runs(table, noise=SeedNoise(0.01, 8)))
     assert (judged.one_task_low, judged.one_task_high) == pytest.approx((0.05, 0.25))
     one = judge(units("a", "b"), from_runs(table, noise=SeedNoise(0.01, 8), weights={"u": 1.0}))
-    assert np.isnan([one.one_task_low, one.one_task_high]).all() and one.effect == pytest.approx(
-        0.1
-    )
+    assert np.isnan([one.one_task_low, one.one_task_high]).all()
+    assert one.effect == pytest.approx(0.1)
 
 
 def test_draws_are_shared_by_all_models(simulate):
@@ -202,16 +199,13 @@ def test_noise_alone_spreads_scores():
     both = evidence(**same, **wide, sd=0.016)
     assert judge_spread(list(wide), list(same), both).verdict == OPEN
     clear = judge_spread(list(wide), list(same), evidence(**same, **wide, sd=0.002))
-    assert clear.verdict == HOLDS and clear.effect == pytest.approx(
-        np.std(list(wide.values()), ddof=1)
-    )
+    assert clear.verdict == HOLDS
+    assert clear.effect == pytest.approx(np.std(list(wide.values()), ddof=1))
     assert (
         judge_spread(list(same), list(wide), evidence(**same, **wide, sd=0.002)).verdict == REVERSED
     )
-    assert (
-        clear.decided_by == "sd of 6 models against sd of 6 models"
-        and clear.arithmetic.startswith(".01")
-    )
+    assert clear.decided_by == "sd of 6 models against sd of 6 models"
+    assert clear.arithmetic.startswith(".01")
 
 
 def test_spreads_are_never_called_equivalent():
@@ -238,9 +232,8 @@ def test_what_noise_explains_is_no_spread_of_the_models():
 def test_the_weakest_of_several_statements():
     data = evidence(a=0.9, b=0.5, c=0.51)
     clear, unclear, wrong = (judge(units(*names), data) for names in ("ab", "cb", "ba"))
-    assert (
-        weakest([clear, unclear]).verdict == OPEN and weakest([unclear, wrong]).verdict == REVERSED
-    )
+    assert weakest([clear, unclear]).verdict == OPEN
+    assert weakest([unclear, wrong]).verdict == REVERSED
     assert weakest([clear]) is clear
 
 
@@ -258,10 +251,8 @@ def test_a_failed_check_makes_a_claim_not_testable_and_keeps_its_numbers():
 
 def test_a_table_of_pairs_has_q_values_over_its_rows():
     table = compare([("a", "b"), ("a", "c"), ("b", "c")], evidence(a=0.55, b=0.53, c=0.5))
-    assert (
-        table["q"].tolist() == pytest.approx(q_values(table["p"]))
-        and (table["q"] > table["p"])[:2].any()
-    )
+    assert table["q"].tolist() == pytest.approx(q_values(table["p"]))
+    assert (table["q"] > table["p"])[:2].any()
     assert [*table] == ["left", "right", "difference", "low", "high", "p", "q", "verdict"]
 
 
@@ -283,9 +274,8 @@ def test_a_model_that_guesses_and_one_at_the_ceiling(simulate):
         name: type(task)({"m0": np.ones((1, 250))}, task.groups, task.chance)
         for name, task in scores.items()
     }
-    assert (
-        not above_chance(top, ["m0"])["passed"].any() and not learnable(top, ["m0"])["passed"].any()
-    )
+    assert not above_chance(top, ["m0"])["passed"].any()
+    assert not learnable(top, ["m0"])["passed"].any()
 
 
 def test_of_many_models_that_guess_none_makes_a_task_look_learned():

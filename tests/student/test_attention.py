@@ -191,11 +191,9 @@ def test_memory_of_the_weights_does_not_grow_with_the_document():
 def test_equally_long_neighbours_of_one_block_are_computed_together():
     blocks = list(attention._cut_blocks([30, 30, 7, 200, 200, 30], 16, 128))
     assert [count for *_, count in blocks] == [2, 1, 1, 1, 1, 1, 1]
-    assert (
-        blocks[0][:4] == (0, 60, 0, 60)
-        and blocks[1][:4] == (60, 67, 60, 67)
-        and blocks[-1][:4] == (467, 497) * 2
-    )
+    assert blocks[0][:4] == (0, 60, 0, 60)
+    assert blocks[1][:4] == (60, 67, 60, 67)
+    assert blocks[-1][:4] == (467, 497) * 2
     many = list(attention._cut_blocks([100] * 50, 16, 128))
     assert [count for *_, count in many] == [2] * 25, "no more weights than of a long document"
     assert [count for *_, count in attention._cut_blocks([40] * 25, 64, 128)] == [20, 5]

@@ -171,10 +171,8 @@ def test_dropout_is_that_of_the_checkpoint_unless_set(tmp_path):
     longformer(tmp_path, hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.4)
     documents = random_ids([20])
     dropped = Student.from_longformer(tmp_path)
-    assert (
-        dropped.embeddings.dropout.p == 0.2
-        and dropped.encoder["layer"][1].attention["self"].dropout == 0.4
-    )
+    assert dropped.embeddings.dropout.p == 0.2
+    assert dropped.encoder["layer"][1].attention["self"].dropout == 0.4
     expected = dropped(documents)
     dropped.train()
     assert not torch.allclose(dropped(documents), expected, atol=1e-3)

@@ -95,11 +95,9 @@ def test_shapes_and_devices_of_all_layers_on_the_meta_device(monkeypatch):
         embeddings = student(
             [[5 + place % 90 for place in range(length)] for length in (700, 1, 1500)]
         )
-        assert (
-            embeddings.shape == (3, 32)
-            and embeddings.device.type == "meta"
-            and embeddings.requires_grad
-        )
+        assert embeddings.shape == (3, 32)
+        assert embeddings.device.type == "meta"
+        assert embeddings.requires_grad
 
 
 def test_what_encoding_caches_can_be_kept_for_a_backward_pass():

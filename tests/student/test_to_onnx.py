@@ -148,9 +148,8 @@ def test_the_plain_student_equals_encode_at_1_to_4096_tokens(to_onnx, student, d
 
 @pytest.mark.slow
 def test_the_onnx_file_equals_encode_at_1_to_4096_tokens(to_onnx, student, documents, tmp_path):
-    _, _, onnxruntime = map(
-        pytest.importorskip, ("onnx", "onnxscript", "onnxruntime")
-    )  # the extra `onnx`
+    # the extra `onnx`
+    _, _, onnxruntime = map(pytest.importorskip, ("onnx", "onnxscript", "onnxruntime"))
     to_onnx.write(student, str(tmp_path / "student.onnx"))
     session = onnxruntime.InferenceSession(tmp_path / "student.onnx")
     check(

@@ -58,11 +58,8 @@ def test_is_the_masked_mean_of_the_last_hidden_states(folder, teacher):
     model = BertModel.from_pretrained(folder, attn_implementation="eager").eval()
     texts, expected = make_texts(), []
     for text in texts:
-        ids = [
-            2,
-            *[5 + int(word.removeprefix("word")) for word in text.split()][:10],
-            3,
-        ]  # 12 tokens at most
+        # 12 tokens at most
+        ids = [2, *[5 + int(word.removeprefix("word")) for word in text.split()][:10], 3]
         with torch.no_grad():
             expected.append(model(torch.tensor([ids])).last_hidden_state[0].mean(0).numpy())
     found = teacher.encode(texts)

@@ -41,10 +41,8 @@ def test_markup_inside_a_sentence_disappears():
     ],
 )
 def test_blocks_that_are_no_prose_leave_nothing(block):
-    before, after = (
-        "This first sentence is plain prose and stays.",
-        "This last sentence is plain prose and stays.",
-    )
+    before = "This first sentence is plain prose and stays."
+    after = "This last sentence is plain prose and stays."
     after = "" if "References" in block else after
     assert texts(f"{before}\n\n{block}\n\n{after}") == [t for t in (before, after) if t]
 
