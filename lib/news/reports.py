@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.data.builders.mini import gensim_files
+from lib.data.builders.mini import gensim_files, readmes
 from lib.data.builders.writing import write_folder, write_lines
 from lib.data.written_once import write_once
 from lib.store.code import fingerprint_code
@@ -18,10 +18,6 @@ from lib.store.files import fingerprint
 
 NAME = "reports"
 SENTENCES, MOST = 3, 4  # of a story for each of its reports; reports of a story
-_SOURCE = (
-    "Source: Lee, Pincombe and Welsh (2005), as gensim ships it with its tests. No licence is "
-    "stated; the stories are of the Australian Broadcasting Corporation."
-)
 
 
 def write_reports(seed: int, home: Path) -> Path:
@@ -62,6 +58,6 @@ def _write(folder: Path, seed: int) -> None:
     reports = list_reports(seed)
     documents = [{key: row[key] for key in ("id", "text", "group")} for row in reports]
     made = "Each story's sentences, dealt to its reports."
-    write_folder(folder, documents, "Reports of events", _SOURCE, made)
+    write_folder(folder, documents, "Reports of events", readmes.NEWS[1], made)
     events = [{"id": row["id"], "label": row["label"]} for row in reports]
     write_lines(folder / "tasks/events/clusters.jsonl", events)
