@@ -9,7 +9,7 @@ the size of all-MiniLM-L6-v2, texts are random token ids, and teachers' rows ran
 them changes the time. Lengths are drawn from the deciles of the three corpora of `lab`, in their
 shares.
 
-Embedding runs in pieces of several sizes; `Student.encode` has 4,096 tokens unless told otherwise.
+Embedding runs in batches of several sizes, for the default of `Student.encode`.
 Three texts are embedded on the CPU in float32 too, and the cosines are told.
 """
 
