@@ -36,7 +36,12 @@ def interval(low: float, high: float, digits: int = 3) -> str:
 
 
 def estimate(row: Mapping[str, Any], digits: int = 3) -> str:
-    """Effect and interval of a row of a table of verdicts: `.078 [.027, .128]`."""
+    """Effect and interval of a row of a table of verdicts: `.078 [.027, .128]`.
+
+    A bound that is not zero is not shown as zero: its side of zero is the verdict.
+    """
+    if any(bound and round(bound, digits) == 0 for bound in (row["low"], row["high"])):
+        digits += 1
     return f"{signed(_effect(row), digits)} {interval(row['low'], row['high'], digits)}"
 
 

@@ -97,3 +97,9 @@ def test_findings_are_looked_up_by_their_claim():
     rows = words.by_claim(claims, table)
     assert words.estimate(rows["a"]) == ".100 [.050, .200]"
     assert words.MISSING in words.answer(rows["b"])
+
+
+def test_a_bound_near_zero_keeps_its_side():
+    row = {"effect": -0.102, "low": -0.2, "high": -0.0004}
+    assert words.estimate(row) == "-.1020 [-.2000, -.0004]"
+    assert words.estimate(row | {"high": 0.0}) == "-.102 [-.200, .000]"

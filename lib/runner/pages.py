@@ -34,6 +34,7 @@ from lib.words import (
     comparison,
     count,
     estimate,
+    list_names,
     ordinal,
     percent,
     signed,
@@ -47,6 +48,7 @@ VERDICTS = {  # the verdicts in the order of tables, with what a sentence makes 
     OPEN: "are too close to call",
     NOT_TESTABLE: "cannot be tested here",
     NUMBER: "are plain numbers",
+    NOT_RUN: "were not run",
 }
 BASELINES = ("Longformer", "SBERT", "TF-IDF")
 WRITTEN = "*Notebook 09 writes this page from the tables in `figures/{name}`. Do not edit it.*"
@@ -166,7 +168,7 @@ def readme_numbers(tables: Tables) -> str:
     """README's table: five questions and what came out, some dozen numbers."""
     thesis = thesis_findings(tables.ledger())
     rows = {
-        f"Do the thesis' {len(thesis)} findings hold?": verdict_counts(thesis, NUMBER),
+        f"Do the thesis' {len(thesis)} findings hold?": verdict_counts(thesis),
         "Cosine or MSE as a loss?": _cosine_or_mse(tables),
         "Which loss is best?": _heads(tables),
         "Does Paragraph Vector help beside cosine?": _gradient_share(tables),
@@ -279,7 +281,7 @@ def counts_table(ledgers: Mapping[str, pd.DataFrame]) -> str:
     columns = {"published": first["published_verdict"]}
     columns |= {name: thesis_findings(ledger)["verdict"] for name, ledger in ledgers.items()}
     rows = [f"| verdict | {' | '.join(columns)} |", "|---" * (1 + len(columns)) + "|"]
-    for verdict in (*VERDICTS, NOT_RUN):
+    for verdict in VERDICTS:
         counts = [str(int((column == verdict).sum())) for column in columns.values()]
         rows.append(f"| {verdict} | {' | '.join(counts)} |")
     return "\n".join(rows)
@@ -290,13 +292,13 @@ def thesis_findings(ledger: pd.DataFrame) -> pd.DataFrame:
     return ledger[~ledger["label"].str.startswith("news")]
 
 
-def verdict_counts(ledger: pd.DataFrame, *left_out: str) -> str:
+def verdict_counts(ledger: pd.DataFrame) -> str:
     """How the verdicts of a ledger fall: `4 hold, 5 are reversed and 38 are too close to call`."""
     counts = ledger["verdict"].value_counts()
     parts = []
     for verdict, words in VERDICTS.items():
         number = counts.get(verdict, 0)
-        if number and verdict not in left_out:
+        if number:
             parts.append(f"{number} {_singular(words) if number == 1 else words}")
     return (
         ", ".join(parts[:-1]) + f" and {parts[-1]}"
@@ -307,6 +309,7 @@ def verdict_counts(ledger: pd.DataFrame, *left_out: str) -> str:
 
 def _singular(words: str) -> str:
     known = {"hold": "holds", "are ties": "is a tie", "are plain numbers": "is a plain number"}
+    known |= {"were not run": "was not run"}
     return known.get(words, words.replace("are ", "is ", 1))
 
 
@@ -374,12 +377,12 @@ def _best_student(tables: Tables) -> str:
 def _start_and_teachers(tables: Tables) -> list[str]:
     told = []
     scores = tables.accuracy("all")
-    for name in list_students():
-        if name in scores and scores[name] == scores.reindex([*list_students()]).max():
-            told.append(
-                f"With all labelled examples the best final student, `{name}`, is right on "
-                f"{percent(scores[name], 1)} of the test examples."
-            )
+    own = [f"{percent(scores[name], 1)} (`{name}`)" for name in list_students() if name in scores]
+    if own:
+        told.append(
+            f"With all labelled examples the final students are right on {list_names(own)} of the "
+            "test examples."
+        )
     rivals = [f"{name} {percent(scores[name], 1)}" for name in BASELINES if name in scores]
     if rivals:
         told.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import pandas as pd
@@ -47,6 +48,13 @@ def test_counts_agree_with_the_ledger(tables):
     for verdict, number in ledger["verdict"].value_counts().items():
         row = next(line for line in table.splitlines() if line.startswith(f"| {verdict} |"))
         assert row.split("|")[3].strip() == str(number)
+
+
+def test_told_counts_add_up(tables):
+    ledger = tables.ledger()
+    thesis = pages.thesis_findings(ledger)
+    for part in (thesis, ledger.drop(thesis.index)):
+        assert sum(map(int, re.findall(r"\d+", pages.verdict_counts(part)))) == len(part)
 
 
 def test_every_finding_is_on_the_page_of_verdicts(tables):
