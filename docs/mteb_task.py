@@ -1,6 +1,5 @@
 """Score an export by MTEB on a classification of a dataset folder, offline: see docs/export.md."""
 
-import json
 import sys
 from pathlib import Path
 
@@ -10,12 +9,26 @@ try:
     from mteb.abstasks.classification import AbsTaskClassification
     from mteb.abstasks.task_metadata import TaskMetadata
     from sentence_transformers import SentenceTransformer
+
+    from lib.config.loading import one_line_errors
+    from lib.data import task_files
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}; needs: pip install -e '.[mteb]'") from None
 
 
 def task(folder: Path) -> AbsTaskClassification:
-    """The task in `<dataset folder>/tasks/<task>/` and its documents, as MTEB reads one."""
+    """The task in `<dataset folder>/tasks/<task>/` and its documents, as MTEB reads one.
+
+    `ValueError`, in one line, for what is wrong with it, and unless it is a classification of
+    single documents with a test.
+    """
+    if task_files.kind(folder) != "classification" or not (folder / "test.jsonl").is_file():
+        raise ValueError(f"{folder}: expected a classification, with train.jsonl and test.jsonl")
+    # With folds no validation examples are taken from train.
+    folds = None if (folder / "validation.jsonl").is_file() else 5
+    data = task_files.read_task(folder, folds=folds)
+    if any(len(ids) > 1 for ids in data.inputs["train"]):
+        raise ValueError(f"{folder}: expected labels of single documents, it has pairs")
 
     class FolderClassification(AbsTaskClassification):
         metadata = TaskMetadata(
@@ -29,26 +42,31 @@ def task(folder: Path) -> AbsTaskClassification:
         )
 
         def load_data(self, **_) -> None:  # instead of the hub's
-            texts = {row["id"]: row["text"] for row in read(folder.parents[1] / "documents.jsonl")}
-            labels = sorted({row["label"] for row in read(folder / "train.jsonl")})
             self.dataset = DatasetDict()
             for split in ("train", "test"):
-                examples = read(folder / f"{split}.jsonl")
-                columns = [
-                    {"text": texts[row["id"]], "label": labels.index(row["label"])}
-                    for row in examples
-                ]
-                self.dataset[split] = Dataset.from_list(columns)
+                texts = [data.texts[text_id] for (text_id,) in data.inputs[split]]
+                columns = {"text": texts, "label": data.labels[split].tolist()}
+                self.dataset[split] = Dataset.from_dict(columns)
             self.data_loaded = True
 
     return FolderClassification()
 
 
-def read(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+def score(export: Path, folder: Path) -> str:
+    """MTEB's table of scores."""
+    found = task(folder.resolve())
+    if not export.is_dir():  # sentence-transformers would look for it on the hub
+        raise ValueError(f"{export}: no such folder")
+    with one_line_errors(f"load {export}"):
+        model = SentenceTransformer(str(export), device="cpu", trust_remote_code=False)
+    result = mteb.evaluate(model, found, cache=None)
+    return result.to_dataframe().to_string(index=False)
 
 
 if __name__ == "__main__":
-    model = SentenceTransformer(sys.argv[1], device="cpu")
-    result = mteb.evaluate(model, task(Path(sys.argv[2]).resolve()), cache=None)
-    print(result.to_dataframe().to_string(index=False))
+    if len(sys.argv) != 3:
+        raise SystemExit("usage: python docs/mteb_task.py <export> <dataset folder>/tasks/<task>")
+    try:
+        print(score(*map(Path, sys.argv[1:])))
+    except (ValueError, OSError) as error:
+        raise SystemExit(f"mteb_task.py: {error}") from None

@@ -1,9 +1,12 @@
 """Write a student as ONNX: `python docs/to_onnx.py students/mine mine.onnx` (docs/export.md)."""
 
 import sys
+import tempfile
 from importlib.util import find_spec
+from pathlib import Path
 
 try:
+    import numpy as np
     import torch
     from torch import Tensor, nn
     from torch.nn.functional import pad
@@ -31,47 +34,86 @@ class PlainStudent(nn.Module):
 
 
 def attend(attention: nn.Module, x: Tensor, mask: Tensor) -> Tensor:
-    """Attend in blocks of half a window, each of which sees itself and its two neighbours."""
-    half, tokens = attention.window // 2, x.shape[1]
-    extra = -tokens % half
+    """Attend in blocks of half a window, each of which sees itself and its two neighbours.
+
+    A trace holds for all lengths only if none is a case apart: there is one block more than needed,
+    so two at least, and an axis with a number of blocks is never split again.
+    """
+    half, heads, (documents, tokens, _) = attention.window // 2, attention.heads, x.shape
+    blocks = (tokens - 1) // half + 2
+    extra = blocks * half - tokens
+    rows = torch.arange(blocks)[:, None] * half
+    queries, keys = rows + torch.arange(half), rows + torch.arange(3 * half)
     projections = attention.query, attention.key, attention.value
-    q, k, v = (project(x).unflatten(-1, (attention.heads, -1)) for project in projections)
-    q = pad(q, (0, 0, 0, 0, 0, extra)).unflatten(1, (-1, half))
-    k, v = (neighbours(pad(y, (0, 0, 0, 0, half, half + extra)), half) for y in (k, v))
-    seen = neighbours(pad(mask, (half, half + extra)), half)
+    # (heads * documents, tokens, head_dim), then (heads * documents * blocks, half or 3 half, ...)
+    q, k, v = (
+        project(x).unflatten(-1, (heads, -1)).permute(2, 0, 1, 3).flatten(0, 1)
+        for project in projections
+    )
+    q = pad(q, (0, 0, 0, extra))[:, queries].flatten(0, 1)
+    k, v = (pad(y, (0, 0, half, half + extra))[:, keys].flatten(0, 1) for y in (k, v))
     distance = torch.arange(3 * half)[None] - torch.arange(half, 2 * half)[:, None]
-    # (documents, blocks, 1, queries, keys)
-    allowed = (distance.abs() <= half) & seen[:, :, None, None]
-    scores = torch.einsum("dbqhc,dbkhc->dbhqk", q / q.shape[-1] ** 0.5, k)
+    seen = pad(mask, (half, half + extra))[:, keys]
+    allowed = (distance.abs() <= half) & seen[:, :, None]  # (documents, blocks, half, 3 half)
+    allowed = allowed.expand(heads, -1, -1, -1, -1).flatten(0, 2)
+    scores = torch.bmm(q / q.shape[-1] ** 0.5, k.transpose(1, 2))
     weights = scores.masked_fill(~allowed, torch.finfo(x.dtype).min).softmax(-1)
-    return torch.einsum("dbhqk,dbkhc->dbqhc", weights, v).flatten(1, 2).flatten(2)[:, :tokens]
-
-
-def neighbours(x: Tensor, size: int) -> Tensor:
-    """(documents, blocks, 3 size, ...) of (documents, (blocks + 2) size, ...)."""
-    blocks = x.unflatten(1, (-1, size))
-    return torch.cat([blocks[:, :-2], blocks[:, 1:-1], blocks[:, 2:]], dim=2)
+    place = torch.arange(heads) * documents + torch.arange(documents)[:, None, None]
+    place = place * blocks * half + torch.arange(tokens)[:, None]  # (documents, tokens, heads)
+    return torch.bmm(weights, v).flatten(0, 1)[place].flatten(2)
 
 
 def write(student: Student, path: str) -> None:
-    """Write the ONNX file: any number of documents, of any length up to the student's longest."""
-    example = torch.full((2, student.max_positions // 2), student.padding + 1)
+    """Write the ONNX file: one document or more, of any length up to the student's longest.
+
+    `ValueError` if onnxruntime does not embed as the student does; then nothing is written.
+    """
+    longest = student.max_positions
+    tokens = min(longest, max(student.config.attention_window) + 1)
+    example = torch.full((2, tokens), student.padding + 1)
     sizes = {
-        0: torch.export.Dim("documents"),
-        1: torch.export.Dim("tokens", max=student.max_positions),
+        0: torch.export.Dim("documents", min=1),  # none would end onnxruntime's process
+        1: torch.export.Dim("tokens", min=1, max=longest),
     }
-    torch.onnx.export(
-        PlainStudent(student).eval(),
-        (example, torch.ones_like(example)),
-        path,
-        input_names=["input_ids", "attention_mask"],
-        output_names=["embeddings"],
-        dynamic_shapes=(sizes, sizes),
-        external_data=False,
-    )
+    with tempfile.TemporaryDirectory(dir=Path(path).resolve().parent) as folder:
+        file = Path(folder) / "unfinished.onnx"
+        torch.onnx.export(
+            PlainStudent(student).eval(),
+            (example, torch.ones_like(example)),
+            file,
+            input_names=["input_ids", "attention_mask"],
+            output_names=["embeddings"],
+            dynamic_shapes=(sizes, sizes),
+            external_data=False,
+        )
+        compare(student, file)
+        file.replace(path)
+
+
+def compare(student: Student, file: Path) -> None:
+    """`ValueError` unless the file gives the student's embeddings, around blocks and at the end."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(file)
+    half, longest = max(student.config.attention_window) // 2, student.max_positions
+    draw = np.random.default_rng(0)
+    for length in {1, half - 1, half, half + 1, longest - 1, longest} & {*range(1, longest + 1)}:
+        ids = draw.integers(0, student.config.vocab_size, (2, length))
+        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+        (vectors,), expected = session.run(None, inputs), student.encode(ids)
+        difference = np.abs(vectors - expected).max()
+        if not difference <= 1e-4 * np.abs(expected).max():
+            told = f"onnxruntime gives other embeddings, by {difference:.2g}"
+            raise ValueError(f"{length} tokens: {told}; nothing was written")
 
 
 if __name__ == "__main__":
-    if not all(map(find_spec, ("onnx", "onnxscript"))):  # which torch looks for after a minute
+    needed = ("onnx", "onnxscript", "onnxruntime")  # torch looks for the second after a minute
+    if not all(map(find_spec, needed)):
         raise SystemExit("needs: pip install -e '.[onnx]'")
-    write(Student.load(sys.argv[1]), sys.argv[2])
+    if len(sys.argv) != 3:
+        raise SystemExit("usage: python docs/to_onnx.py <folder of a student> <file.onnx>")
+    try:
+        write(Student.load(sys.argv[1]), sys.argv[2])
+    except (ValueError, OSError) as error:
+        raise SystemExit(f"to_onnx.py: {error}") from None

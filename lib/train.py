@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import re
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +20,11 @@ try:
     from tqdm import tqdm
 
     from lib.config import environment, paths, profiles
+    from lib.config.terminal import escape_unprintable
     from lib.distillation import variants
     from lib.store import provenance
     from lib.store.owned_folder import check_target
+    from lib.teachers import labels
 except ModuleNotFoundError as missing:
     raise SystemExit(
         f"{missing}: run ./run_all.sh --setup once, then . .venv/bin/activate"
@@ -36,6 +39,7 @@ _LOST_PROCESS = re.compile("memory|gloo|nccl|connection|socket|clients", re.IGNO
 
 
 def main(arguments: list[str] | None = None) -> None:
+    escape_unprintable()
     parser = argparse.ArgumentParser(
         prog="python -m lib.train", description="Train one student and save it."
     )
@@ -96,7 +100,7 @@ def _parse_model(label: str) -> variants.Variant:
     try:
         variant = variants.parse(label)
     except ValueError:
-        raise profiles.unknown("model", label, variants.STRUCTURAL_LOSSES) from None
+        raise profiles.make_unknown_error("model", label, variants.STRUCTURAL_LOSSES) from None
     if variant.kind != "student" or variant.pooling != "mean":
         raise ValueError(f"{label!r} is no student that can be saved; expected a loss, as cosine")
     return variant
@@ -127,7 +131,10 @@ def _suggest_changes(given: argparse.Namespace, out: Path) -> list[str]:
         check_room(place, size)
     os.environ.pop("THESIS_DATA", None)  # what is asked for here counts, whatever stood there
     changes["training.precision"] = "bf16" if models.has_bfloat16() else "fp32"
-    notes = [line for line in check.findings(folder, given.task) if ": note: " in line]
+    lines = [*check.findings(folder, given.task)]
+    if wrong := [line for line in lines if ": error: " in line]:
+        raise ValueError(f"{wrong[0]}; mend it, or judge by others (`--task <names>`)")
+    notes = [line for line in lines if ": note: " in line]
     print(*notes, f"suggested: {summary}, {changes['training.precision']}", sep="\n", flush=True)
     return [f"{key}={json.dumps(value)}" for key, value in changes.items()]
 
@@ -172,7 +179,7 @@ def _make_student(
     from lib.experiments import models, products, students
 
     product = bench.student_product(variant, seed)
-    total = sum(len(ids) for ids in lesson.documents.token_ids)
+    total = lesson.training.passes * sum(len(ids) for ids in lesson.documents.token_ids)
     options = {"unit": "token", "unit_scale": True, "disable": not IS_MAIN, "mininterval": 1}
     with tqdm(desc="training", total=total, **options) as bar:
 
@@ -188,9 +195,11 @@ def _make_student(
                 lesson, checkpoint=checkpoint, callbacks=[advance]
             )
             return student, losses
-        weights = products.make_student(bench.cache, product, lesson, [advance], resumable=True)
+        weights = products.train_or_read_student(
+            bench.cache, product, lesson, [advance], resumable=True
+        )
         bar.n = total
-    student = models.unpack_weights(students.make_student(lesson), weights)
+    student = models.unpack_weights(students.build_student(lesson), weights)
     note = bench.cache.find(product) or {}
     return student.to(models.find_device()), note["loss"]
 
@@ -217,7 +226,13 @@ def _describe_documents(bench: Bench, lesson: Lesson) -> str:
         for name, limit in limits.items()
     ]
     left_out = ", ".join(reasons) or "nothing"
-    return f"left out: {left_out}; of {len(lengths)} documents are cut {' and '.join(cut)}"
+    told = f"left out: {left_out}; of {len(lengths)} documents are cut {' and '.join(cut)}"
+    if lesson.variant.contextual:
+        parts = str(lesson.variant.contextual).split("+")
+        facts = max(map(bench.paragraph_vector, parts), key=itemgetter("truncated"))
+        read = f"; of the {facts['documents']} that Paragraph Vector was trained on"
+        told += f"{read} are cut {facts['truncated']} at {labels.LONGEST:,} known words"
+    return told
 
 
 def _count_read(lesson: Lesson) -> int:
@@ -266,7 +281,8 @@ def _write_card(
     if variant.structural:
         teachers.append(f"{Path(teacher.model).name}, first {teacher.max_tokens} tokens")
     if variant.contextual:
-        teachers.append(f"Paragraph Vector {variant.contextual}")
+        most = f"first {labels.LONGEST:,} known words"
+        teachers.append(f"Paragraph Vector {variant.contextual}, {most}")
     layers = student.config.num_hidden_layers
     return {
         "title": title,

@@ -10,14 +10,27 @@ from typing import Any
 
 import pandas as pd
 
-from lib.statistics.verdicts import EQUIVALENT, HOLDS, NOT_RUN, NOT_TESTABLE, NUMBER, OPEN, REVERSED
+from lib.statistics.verdicts import (
+    DISAGREE,
+    EQUIVALENT,
+    HOLDS,
+    NOT_RUN,
+    NOT_TESTABLE,
+    NUMBER,
+    OPEN,
+    REVERSED,
+    SMALLER,
+)
 
 MISSING = "(not measured)"
 _ANSWERS = {HOLDS: "Yes", REVERSED: "No, it is reversed"}
 _ANSWERS |= {EQUIVALENT: "It is a tie", OPEN: "Too close to call"}
+_ANSWERS |= {SMALLER: "If at all, by less than published"}
+_SURVIVES = {HOLDS: "It survives", REVERSED: "It turns", EQUIVALENT: "It becomes a tie"}
+_SURVIVES |= {OPEN: "It becomes too close to call", SMALLER: "It shrinks below the published size"}
 _SMALL = "no one two three four five six seven eight nine ten eleven twelve".split()
 _EFFECTS = ("effect", "ours", "difference")  # names of one column in several tables
-_NOT_RUN = {"effect": None, "low": None, "high": None, "verdict": NOT_RUN}
+_NOT_RUN = {"effect": None, "low": None, "high": None, "verdict": NOT_RUN, "survives": NOT_RUN}
 
 
 def signed(value: float, digits: int = 3) -> str:
@@ -57,6 +70,11 @@ def comparison(left: str, right: str, row: Mapping[str, Any], digits: int = 3) -
         return f"{left} and {right} are a tie ({estimate(row, digits)})"
     if verdict == OPEN:
         return f"{left} against {right} is too close to call ({estimate(row, digits)})"
+    if verdict == SMALLER:
+        return (
+            f"{left} against {right} is too close to call, and less than published "
+            f"({estimate(row, digits)})"
+        )
     if verdict == NOT_TESTABLE:
         return f"{left} against {right} cannot be tested here"
     return f"{left} against {right}: {MISSING}"
@@ -74,9 +92,47 @@ def answer(row: Mapping[str, Any], digits: int = 3) -> str:
     return f"{_ANSWERS[verdict]} ({estimate(row, digits)})"
 
 
+def survival(row: Mapping[str, Any], digits: int = 3) -> str:
+    """What is left of a finding by better readouts: `It survives (comparing .050, no head .040)`.
+
+    row: of the ledger or of `claims.judge_figure`.
+    """
+    verdict = row["survives"]
+    if verdict == NOT_TESTABLE:
+        return "That cannot be tested here"
+    if verdict in (NOT_RUN, NUMBER):
+        return MISSING
+    compare, none = (
+        signed(row.get(f"{name}_effect", row.get(name)), digits) for name in ("compare", "none")
+    )
+    if verdict == DISAGREE:
+        return (
+            f"The readouts disagree: comparing heads {compare} ({row['compare_verdict']}), "
+            f"no head {none} ({row['none_verdict']})"
+        )
+    return f"{_SURVIVES[verdict]} (comparing heads {compare}, no head {none})"
+
+
+def answer_twice(row: Mapping[str, Any], digits: int = 3) -> str:
+    """Both questions' answers: `Yes (.078 [.027, .128]). It survives (...)`; once if untestable."""
+    told = answer(row, digits)
+    if row["survives"] in (NOT_TESTABLE, NOT_RUN, NUMBER):
+        return told
+    return f"{told}. {survival(row, digits)}"
+
+
 def percent(share: float, digits: int = 0) -> str:
     """A share between 0 and 1 as `73%`."""
     return MISSING if pd.isna(share) else f"{100 * share:.{digits}f}%"
+
+
+def multiple(value: float) -> str:
+    """A factor to two digits: `1.5 times`, `2,300 times`, `more than a million times`."""
+    if pd.isna(value):
+        return MISSING
+    if value > 1e6:
+        return "more than a million times"
+    return f"{float(f'{value:.2g}'):,.{0 if value >= 9.95 else 1}f} times"
 
 
 def count(number: int, noun: str = "") -> str:

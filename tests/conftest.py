@@ -82,6 +82,15 @@ def dataset_folders_are_built_once(tmp_path_factory):
 
 
 @pytest.fixture(scope="session", autouse=True)
+def disks_are_not_waited_for():
+    """Both wait for what other processes write; no test cuts the power."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "sync", lambda: None)
+        patch.setattr(os, "fsync", lambda file: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def figures_are_left_to_notebooks():
     """No test draws into the checkout's `figures`: the notebook run beside it would find its
     figures changed, and make
@@ -108,7 +117,7 @@ def with_examples():
     record's value.
 
     What an example adds is the same for every model, so differences of models are as sure as their
-    seeds make them.
+    seeds make them. Records are by the readout "thesis" if they say nothing else.
     """
     spread, groups = (
         np.tile([0.05, -0.05], 5),
@@ -120,18 +129,20 @@ def with_examples():
             "scores": [value + spread for value in records["value"]],
             "groups": [groups] * len(records),
         }
-        return records.assign(**examples, chance=chance, metric=records.get("metric", metric))
+        known = {"metric": metric, "readout": "thesis"}
+        known = {name: records.get(name, value) for name, value in known.items()}
+        return records.assign(**examples, chance=chance, **known)
 
     return add
 
 
 def pytest_collection_modifyitems(items):
-    """What takes longest begins first, all notebooks above all, so that no process waits for
-    another at the end. Tests
-    marked `gpu` are skipped, and said to be, where there is none."""
+    """What takes longest begins first, so that no process waits for another at the end: all
+    notebooks and the rehearsal above all. Tests marked `gpu` are skipped, and said to be, where
+    there is none."""
     items.sort(
         key=lambda item: (
-            item.path.name != "test_smoke.py",
+            item.path.name not in ("test_smoke.py", "test_rehearsal.py"),
             item.get_closest_marker("smoke") is None,
         )
     )

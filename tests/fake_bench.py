@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 
 from lib.config import profiles
+from lib.experiments import judging
 
 
 class FakeBench:
@@ -11,6 +12,8 @@ class FakeBench:
 
     functions: name of a method -> function of the bench and the method's arguments.
     """
+
+    readout = "thesis"
 
     def __init__(self, profile: Any, **functions: Any):
         self.profile = profiles.load(profile) if isinstance(profile, str) else profile
@@ -20,6 +23,11 @@ class FakeBench:
 
     def changed(self, section: str, **values: Any) -> "FakeBench":
         return FakeBench(self.profile.changed(section, **values), **self.functions)
+
+    def with_readout(self, name: str) -> "FakeBench":
+        bench = self.changed("heads", **judging.READOUTS[name])
+        bench.readout = name
+        return bench
 
     def reading(self) -> "FakeBench":
         return self

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import importlib
+import inspect
 import json
 import re
 
@@ -78,3 +81,36 @@ def test_they_name_no_place_of_one_machine():
         return [source for source in code(cells) if re.search(OWN_PLACES, source)]
 
     assert find_breaches(rule) == {}
+
+
+def find_missing_names(source: str) -> list[str]:
+    """Names of modules of lib that a source imports or reads, and that are not there."""
+    nodes, modules, missing = [*ast.walk(ast.parse(source))], {}, []
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "lib":
+            package = importlib.import_module(node.module)
+            for alias in node.names:
+                with contextlib.suppress(ImportError):
+                    importlib.import_module(f"{node.module}.{alias.name}")
+                if (found := getattr(package, alias.name, None)) is None:
+                    missing.append(f"{node.module}.{alias.name}")
+                elif inspect.ismodule(found):
+                    modules[alias.asname or alias.name] = found
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            name = node.value.id
+            if name in modules and not hasattr(modules[name], node.attr):
+                missing.append(f"{name}.{node.attr}")
+    return missing
+
+
+def test_what_notebooks_and_lib_use_of_lib_is_there():
+    def rule(name, cells):
+        lines = "\n".join(code(cells)).splitlines()
+        return find_missing_names("\n".join(line for line in lines if line[:1] not in "%!"))
+
+    assert find_breaches(rule) == {}
+    sources = {path: path.read_text(encoding="utf-8") for path in paths.ROOT.glob("lib/**/*.py")}
+    assert {
+        path: wrong for path, text in sources.items() if (wrong := find_missing_names(text))
+    } == {}

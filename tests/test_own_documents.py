@@ -31,7 +31,7 @@ def test_it_searches_pairs_and_maps(tmp_path, monkeypatch):
     ]
     rows += [
         {"id": "blank", "text": " "},
-        {"id": "again", "text": rows[0]["text"], "title": "again"},
+        {"id": "again", "text": rows[0]["text"].replace(" ", "\n"), "title": "again"},
     ]
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "documents.jsonl").write_text("\n".join(map(json.dumps, rows)))
@@ -61,3 +61,42 @@ def test_it_searches_pairs_and_maps(tmp_path, monkeypatch):
     printed = "".join(output.get("text", "") for output in outputs)
     assert str(tmp_path / "student") in printed, "which encoder was read"
     assert sum("image/png" in output.get("data", {}) for output in outputs) == 1
+
+
+@pytest.mark.smoke
+def test_texts_that_are_alike_and_have_no_spaces_are_shown(tmp_path, monkeypatch):
+    """Two have the same vector, which no mean is left of."""
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
+    monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
+    (tmp_path / "notes").mkdir()
+    rows = [{"id": n, "text": text + "北京市政府" * 40} for n, text in enumerate("Aa")]
+    (tmp_path / "notes/documents.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    executed = papermill.execute_notebook(
+        paths.NOTEBOOKS / "own_documents.ipynb",
+        tmp_path / "out.ipynb",
+        {"folder": str(tmp_path / "notes"), "query": "$ 'quotes' \"and\" 🥲"},
+        progress_bar=False,
+    )
+    outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
+    shown = "".join(output.get("data", {}).get("text/plain", "") for output in outputs)
+    assert "A北京市政府" in shown and "a北京市政府" in shown
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("texts", [["the only one"] * 5, [" ", "\u200b"]], ids=["one", "none"])
+def test_fewer_than_two_documents_are_one_line(tmp_path, monkeypatch, texts):
+    """Before anything is loaded or drawn."""
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
+    monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
+    (tmp_path / "notes").mkdir()
+    rows = [json.dumps({"id": n, "text": text}) for n, text in enumerate(texts)]
+    (tmp_path / "notes/documents.jsonl").write_text("\n".join(rows))
+    with pytest.raises(papermill.PapermillExecutionError) as error:
+        papermill.execute_notebook(
+            paths.NOTEBOOKS / "own_documents.ipynb",
+            tmp_path / "out.ipynb",
+            {"folder": str(tmp_path / "notes")},
+            progress_bar=False,
+        )
+    assert error.value.ename == "ParameterError" and "two are needed" in error.value.evalue
+    assert len(error.value.traceback) == 1

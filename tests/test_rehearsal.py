@@ -2,7 +2,7 @@
 the true formats.
 
 A few dozen texts, and two models of the true kinds with two thin layers; the profile is cut by its
-own settings alone. It takes some ten minutes: `tests/run.sh` runs it on its own.
+own settings alone. It takes some ten minutes: `tests/run.sh` begins with it and with the notebooks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lib.config import manifest, paths, profiles
 from lib.news import telegram
 from tests import thesis_files
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.rehearsal]
 ENTRIES = manifest.load()
 CUT = [
     "corpus.folders=[{folder: wikipedia, share: 0.5}, {folder: news, share: 0.5, min_tokens: 60}]",

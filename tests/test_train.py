@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import pytest
 
 from lib import train
 from lib.config import paths
+from lib.data import check
 from lib.distillation import training
 from lib.experiments import Bench, models
 from lib.store import owned_folder
@@ -291,6 +293,74 @@ def test_documents_of_ones_own_end_with_a_table_and_an_export(notes, capsys, tmp
     assert score in re.sub(" +", " ", printed), "the card has the table's scores"
     assert str(notes) not in card
     assert str(tmp_path) not in card
+
+
+HAN = "北京市政府今天宣布新的交通计划将在明年开始实施"
+TITLED = "第{}号公告\n"
+
+
+def draw_texts(kind):
+    source = random.Random(0)
+    if kind == "a title, then a language without spaces":
+        return [TITLED.format(n) + "".join(source.choices(HAN, k=80)) for n in range(20)]
+    if kind == "characters between spaces":
+        return [" ".join(source.choices(HAN, k=30)) for _ in range(20)]
+    if kind == "stop words alone":
+        words = "the of and to in that is was for it with as his on be at by this had not".split()
+        return [" ".join(source.choices(words, k=30)) for _ in range(20)]
+    texts = [f"the long letter number {n} about rain in town {7 * n}" for n in range(40)]
+    return [f"Untitled{n} \u200b" if n % 2 else text for n, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "lost", "line"),
+    [
+        ("a title, then a language without spaces", None, None),
+        ("characters between spaces", None, None),
+        ("stop words alone", "TF-IDF", "TF-IDF could not be judged"),
+        ("halves of no width", None, "left out are documents without two halves"),
+    ],
+)
+def test_a_text_of_any_kind_costs_no_more_than_its_own_row(
+    artifacts, monkeypatch, capsys, tmp_path, kind, lost, line
+):
+    """What `lib.data.check` passes ends with a table, of all models that can read it."""
+    monkeypatch.setenv("THESIS_JOBS", "1")
+    (tmp_path / "notes").mkdir()
+    rows = [json.dumps({"id": n, "text": text}) for n, text in enumerate(draw_texts(kind))]
+    (tmp_path / "notes/documents.jsonl").write_text("\n".join(rows))
+    assert check.main([str(tmp_path / "notes")]) == 0
+    capsys.readouterr()
+    command = ["MSE", "--data", str(tmp_path / "notes"), *SMOKE, "--out", str(tmp_path / "out")]
+    train.main(command)
+    printed = capsys.readouterr().out
+    models = re.findall(r"halves of documents MRR +\d+ +(\D.*?) +[01]\.\d{3}\b", printed)
+    wanted = ["base", "teacher, cut", "teacher, chunks", "TF-IDF", "student (MSE)"]
+    assert models == [name for name in wanted if name != lost]
+    told = [each for each in printed.splitlines() if " judged: " in each or "left out" in each[20:]]
+    assert line is None or any(line in each for each in told)
+    assert Student.load(tmp_path / "out").dim == 384
+
+
+NAMES = "a=b|[x]|2023|{y}|a b|a,b|a.b|true|null|ü|*|#1|'q'|\"q\"".split("|")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_folders_and_tasks_have_any_name(notes, monkeypatch, tmp_path, name):
+    """Names go through settings, whose values are YAML, and through patterns of files."""
+    seen = []
+
+    def look(bench, *_):
+        seen.append([*bench.tasks] + [document.text for document in bench.open_documents(name)])
+
+    monkeypatch.setattr(train, "_train", look)
+    folder = notes.rename(notes.parent / name)
+    (folder / "tasks/kind").rename(folder / "tasks" / name)
+    assert check.main([str(folder)]) == 0
+    for task in ([], ["--task", f"{name}/{name}"]):
+        train.main(["MSE", "--data", str(folder), *task, *SMOKE, "--out", str(tmp_path / "out")])
+    assert [each[0] for each in seen] == [f"{name}/{name}"] * 2
+    assert {len(each) for each in seen} == {1 + 41}
 
 
 def test_where_readme_puts_a_student_git_does_not_look():

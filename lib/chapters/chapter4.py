@@ -1,5 +1,6 @@
 """The records behind a boxplot figure of Chapter 4, and how far the seed alone moves its models."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
@@ -9,6 +10,7 @@ from lib import figures
 from lib.config.profiles import grid, matches
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, Variant, parse
 from lib.experiments.bench import Bench
+from lib.experiments.judging import READOUTS
 from lib.figures.boxplots import UNTRAINED
 from lib.published import figure_models
 from lib.statistics.effects import best_means, normalized_runs
@@ -22,14 +24,16 @@ COMPARED_CLOSELY = ("fig4_3", "fig4_12")
 def list_references(label: str = "") -> tuple[str, ...]:
     """The models that measure the seed noise of a figure; without a label, of all figures.
 
-    These are students; in Figure 4.5, the Paragraph Vectors that teach.
+    These are students; in Figure 4.5, the Paragraph Vectors that teach. Figure 4.7 has references
+    of its own, because students of Paragraph Vector alone are a `Variant.seed_class` of their own.
     """
     if label == "fig4_5":
         return tuple(CONTEXTUAL_TEACHERS)
     structural = tuple(grid("structural")["reference"])
     if label in ("fig4_2", "fig4_3"):
         return structural
-    return (*structural, *NO_WEIGHTING.values())
+    own = figure_models.list_references([label] if label else figure_models.PROJECTIONS)
+    return (*structural, *NO_WEIGHTING.values(), *own)
 
 
 def list_models(label: str, bench: Bench) -> dict[str, str]:
@@ -81,6 +85,12 @@ def run_figures(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
     return bench.run(list(dict.fromkeys(models)), seeds=assign_seeds(bench))
 
 
+def run_readouts(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
+    """Records as of `run_figures`, by every readout; only heads are trained for those to come."""
+    frames = [run_figures(labels, bench.with_readout(name)) for name in READOUTS]
+    return pd.concat(frames, ignore_index=True)
+
+
 def assign_seeds(bench: Bench, repeated: Sequence[str] = ()) -> dict[str, list[int]]:
     """The models that run with the reference seeds too; all others have the profile's seeds alone.
 
@@ -111,10 +121,18 @@ def select_records(records: pd.DataFrame, label: str, bench: Bench) -> pd.DataFr
 
 
 def measure_noise(records: pd.DataFrame, label: str, bench: Bench) -> SeedNoise:
-    """How far the seed moves a reference's mean accuracy, normalised as in the figure."""
+    """How far the seed moves a model's mean accuracy, normalised as in the figure.
+
+    Pooled over all models with several seeds of the class of which the figure shows most.
+    """
     best = best_means(select_records(records, label, bench))
-    references = records[records["model"].isin(list_references(label))]
-    return seed_noise(normalized_runs(references, best=best))
+    references = {parse(model).seed_class for model in list_references(label)}
+    shown = Counter(parse(model).seed_class for model in list_models(label, bench).values())
+    most = max(references, key=lambda name: shown[name])
+    seeds = records.groupby("model")["seed"].nunique()
+    several = [model for model, count in seeds.items() if count > 1]
+    several = [model for model in several if parse(model).seed_class == most]
+    return seed_noise(normalized_runs(records[records["model"].isin(several)], best=best))
 
 
 def draw_boxplot(
@@ -124,4 +142,19 @@ def draw_boxplot(
     shown = select_records(records, label, bench)
     noise = measure_noise(records, label, bench)
     data = figures.boxplot_frame(label, shown, band=noise.band)
-    return figures.boxplot(data, label, order=bench.profile.row_order), data, shown
+    order, told = bench.profile.row_order, describe_encoders(bench)
+    return figures.boxplot(data, label, order=order, untrained=told), data, shown
+
+
+def describe_encoders(bench: Bench) -> str:
+    """What our rows "Longformer" and "SBERT" are; "" if they are the thesis' models."""
+    student, teacher = bench.profile.student, bench.profile.structural_teacher
+    if student.base == "longformer":
+        return ""
+    layers = f"{len(student.layers)} layers" if student.layers else "all layers"
+    trained = " after masked words" if student.language_model else ""
+    model = student.model.removeprefix("gt-")
+    return (
+        f"ours: Longformer is {layers} of {model}{trained}, SBERT is {model} "
+        f"cut at {teacher.max_tokens} tokens"
+    )

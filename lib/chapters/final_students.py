@@ -8,6 +8,7 @@ from lib.config import roles
 from lib.config.profiles import grid
 from lib.distillation.variants import parse
 from lib.experiments.bench import Bench
+from lib.experiments.judging import READOUTS
 from lib.statistics.effects import best_means, normalized_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
 
@@ -35,19 +36,23 @@ def prepare_bench(bench: Bench) -> Bench:
     Raises `ValueError` if the documents do not fill one update.
     """
     final = bench.profile.final
-    updates = final.documents // (bench.profile.training.batch_size * final.accumulation)
+    longer = bench.changed(
+        "training",
+        documents=final.documents,
+        passes=final.passes,
+        learning_rate=final.learning_rate,
+        accumulation=final.accumulation,
+    )
+    updates = longer.profile.training.updates
     if updates == 0:
         raise ValueError(
             f"final.documents={final.documents} are fewer than one update of final.accumulation "
             "batches"
         )
-    return bench.changed(
-        "training",
-        documents=final.documents,
-        learning_rate=final.learning_rate,
-        accumulation=final.accumulation,
-        warmup_share=min(final.warmup_updates / updates, 0.5),
-    ).changed("contextual_teacher", seed=final.contextual_seed)
+    warmup_share = min(final.warmup_updates / updates, 0.5)
+    return longer.changed("training", warmup_share=warmup_share).changed(
+        "contextual_teacher", seed=final.contextual_seed
+    )
 
 
 def run_classifications(bench: Bench) -> pd.DataFrame:
@@ -62,6 +67,15 @@ def run_classifications(bench: Bench) -> pd.DataFrame:
         )
         frames.append(records.assign(round=name))
     return _rename_models(pd.concat(frames, ignore_index=True))
+
+
+def run_readouts(bench: Bench) -> pd.DataFrame:
+    """`run_classifications` and `run_cut`, by every readout."""
+    frames = []
+    for name in READOUTS:
+        changed = bench.with_readout(name)
+        frames += [run_classifications(changed), run_cut(changed)]
+    return pd.concat(frames, ignore_index=True)
 
 
 def run_retrievals(bench: Bench, *, top: int | None) -> pd.DataFrame:

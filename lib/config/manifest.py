@@ -92,7 +92,7 @@ def select(
         matching = [name for name in names if request in (name, name.split("_")[0])]
         matching += [name for name in names if request in promised(entries, name)]
         if not matching:
-            valid = [*entries, *names, *profiles.profiles()]
-            raise profiles.unknown("label, notebook or profile", request, valid)
+            valid = [*entries, *names, *profiles.list_profiles()]
+            raise profiles.make_unknown_error("label, notebook or profile", request, valid)
         wanted.update(matching)
     return [name for name in names if name in wanted or not wanted]

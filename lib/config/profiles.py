@@ -5,7 +5,7 @@ import difflib
 import fnmatch
 import reprlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
@@ -29,17 +29,17 @@ class ParameterError(OneLine, ValueError):
     """A parameter that cannot be used; the message is one line for a person."""
 
 
-def nearest(name: str, valid: Iterable[str]) -> str:
+def find_nearest(name: str, valid: Iterable[str]) -> str:
     """The valid name that is most like `name`."""
     return (difflib.get_close_matches(name, sorted(valid), n=1, cutoff=0.0) or ["(none)"])[0]
 
 
-def unknown(what: str, name: Any, valid: Iterable[str]) -> ParameterError:
+def make_unknown_error(what: str, name: Any, valid: Iterable[str]) -> ParameterError:
     """The error for a name that is none of the valid ones."""
-    return ParameterError(f"unknown {what} {name!r}; nearest: {nearest(str(name), valid)}")
+    return ParameterError(f"unknown {what} {name!r}; nearest: {find_nearest(str(name), valid)}")
 
 
-def profiles() -> list[str]:
+def list_profiles() -> list[str]:
     """The names of the profiles."""
     return sorted({path.stem for path in paths.PARAMS.glob("*.yaml")} - OTHER_FILES)
 
@@ -61,8 +61,8 @@ def load(
     only: variants to run, comma separated, shell patterns on display labels
     (`"cosine,max-margin;MSE*"`).
     """
-    if name not in profiles():
-        raise unknown("profile", name, profiles())
+    if name not in list_profiles():
+        raise make_unknown_error("profile", name, list_profiles())
     where = f"params/{name}.yaml"
     values = _values(name)
     before = validated(Profile, values, where).flat()
@@ -94,9 +94,9 @@ def _values(name: str) -> Any:
     values = read_yaml(f"{name}.yaml")
     if not isinstance(values, dict) or "extends" not in values:
         return values
-    if (other := values.pop("extends")) not in profiles():
+    if (other := values.pop("extends")) not in list_profiles():
         raise ParameterError(
-            f"params/{name}.yaml: extends: {unknown('profile', other, profiles())}"
+            f"params/{name}.yaml: extends: {make_unknown_error('profile', other, list_profiles())}"
         )
     extended = _values(other)
     both = [
@@ -125,9 +125,8 @@ def check_only(only: str, names: Collection[str]) -> None:
     figures show."""
     for pattern in only.split(","):
         if not any(matches(name, pattern) for name in names):
-            raise ParameterError(
-                f"only: no model is called {pattern.strip()!r}; nearest: {nearest(pattern, names)}"
-            )
+            near = find_nearest(pattern, names)
+            raise ParameterError(f"only: no model is called {pattern.strip()!r}; nearest: {near}")
 
 
 def read_yaml(file: str) -> Any:
@@ -184,7 +183,7 @@ def _assign(values: dict[str, Any], key: str, value: Any, where: str) -> None:
         values = values.setdefault(part, {})
         if not isinstance(values, dict):
             raise ParameterError(
-                f"{where}: {key}: unknown key; nearest: {nearest(key, names(Profile))}"
+                f"{where}: {key}: unknown key; nearest: {find_nearest(key, names(Profile))}"
             )
     values[field] = value
 
@@ -193,8 +192,9 @@ def names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
     """Every dotted key of a model."""
     for name, field in model.model_fields.items():
         yield prefix + name
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from names(field.annotation, f"{prefix}{name}.")
+        for kind in (field.annotation, *get_args(field.annotation)):  # a section, or one or None
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from names(kind, f"{prefix}{name}.")
 
 
 def validated(model: type[BaseModel], values: Any, where: str) -> Any:
@@ -206,7 +206,7 @@ def validated(model: type[BaseModel], values: Any, where: str) -> Any:
         key = ".".join(map(str, first["loc"]))
         given = reprlib.repr(first["input"])[:80]  # aliases can make a value endless
         problem = {
-            "extra_forbidden": f"unknown key; nearest: {nearest(key, names(model))}",
+            "extra_forbidden": f"unknown key; nearest: {find_nearest(key, names(model))}",
             "missing": "is missing",
             "value_error": first["msg"].removeprefix("Value error, "),
         }.get(first["type"], f"{first['msg'].replace('Input should be', 'expected')}, got {given}")

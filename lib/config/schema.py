@@ -92,6 +92,7 @@ class TaskFolder(Settings):
 
     folder: Annotated[str, _like(r"[^/.][^/]*/[^/.][^/]*\Z", "<folder>/<task>")]
     folds: Annotated[int, Field(ge=2)] | None = None
+    cross_fit: bool = False  # Chapter 4 has the folds of train.jsonl, Chapter 5 those of test.jsonl
     texts: Annotated[int, Field(ge=4)] | None = None  # those that most examples use
 
 
@@ -116,9 +117,9 @@ class MiniBuild(Settings):
     documents: Annotated[int, Field(ge=4)]
     topic_passages: Annotated[int, Field(ge=2)]
     articles: Annotated[int, Field(ge=8)]
+    blocks: Annotated[int, Field(ge=2)]
     sections: Annotated[int, Field(ge=2)]
-    train_pairs: Count
-    validation_pairs: Count
+    pairs: Count
     seed: Seed
 
 
@@ -164,6 +165,17 @@ class ContextualTeacherSettings(Settings):
     dbow_words: bool
 
 
+class LanguageModelSettings(Settings):
+    """How the student's layers learn to guess masked words before any distillation."""
+
+    epochs: Count
+    batch_size: Count
+    learning_rate: Positive
+    warmup_share: Share
+    masked_share: Annotated[float, Field(gt=0, lt=1)]
+    seed: Seed
+
+
 class StudentSettings(Settings):
     """The student's architecture and where its weights start."""
 
@@ -171,14 +183,16 @@ class StudentSettings(Settings):
     model: Text
     revision: Text | None = None
     layers: Filled[Annotated[int, Field(ge=0)]] | None
-    window: Annotated[int, Field(ge=2, multiple_of=2)]  # tokens, half of them on each side
+    window: Annotated[int, Field(ge=4, multiple_of=2)]  # tokens, half of them on each side
     max_positions: Count
+    language_model: LanguageModelSettings | None
 
 
 class TrainingSettings(Settings):
     """How every student of Chapter 4 is trained."""
 
     documents: Annotated[int, Field(ge=2)]
+    passes: Count
     batch_size: Annotated[int, Field(ge=2)]
     cca_batch_size: Annotated[int, Field(ge=2)]
     learning_rate: Positive
@@ -197,6 +211,11 @@ class TrainingSettings(Settings):
     contextual_features: Literal["raw", "standardized"]
     contextual_rows: Literal["own", "dealt"]
 
+    @property
+    def updates(self) -> int:
+        """Updates of a student; each pass leaves out the last update if it is not full."""
+        return self.passes * (self.documents // (self.batch_size * self.accumulation))
+
 
 class HeadSettings(Settings):
     """The classification heads of the evaluation."""
@@ -210,9 +229,8 @@ class HeadSettings(Settings):
     learning_rate: Positive
     clip: Positive
     features: Literal["raw", "unit norm", "standardized"]
-    rate_width: Count | None
-    narrow_epochs: Count
-    classifier: Literal["head", "similarity"]
+    steps: Count | None = None  # updates, in whole epochs, instead of `epochs`
+    classifier: Literal["head", "compare", "similarity"]
     repeats: Count
 
 
@@ -228,6 +246,7 @@ class FinalSettings(Settings):
     """Chapter 5: longer training, and evaluation with three amounts of labelled data."""
 
     documents: Annotated[int, Field(ge=2)]
+    passes: Count
     learning_rate: Positive
     accumulation: Count
     warmup_updates: Annotated[int, Field(ge=0)]
@@ -354,6 +373,8 @@ class ProjectionGroup(Settings):
     dimension: Text  # the end of the teacher's short name
     student: Texts
     contextual: Texts
+    # A student projection and a contextual one: this student runs with several seeds.
+    reference: Annotated[tuple[Text, Text], Field(strict=False)] | None = None
 
 
 class WeightingGrid(Settings):
@@ -375,6 +396,24 @@ class ParagraphVectorGrid(Settings):
     ]  # the three best of each; every pair of them is a compound
 
 
+class WordsElsewhere(Settings):
+    """What a Paragraph Vector and SBERT scored where it had read other numbers of words."""
+
+    corpus: Text
+    words: Positive
+    paragraph_vector: Share
+    sbert: Share
+    readout: Text
+
+
+class WordsGrid(Settings):
+    """How a contextual teacher grows with the words that it reads."""
+
+    shares: Filled[Annotated[float, Field(gt=0, le=1)]]
+    readouts: Filled[Text]
+    elsewhere: Listed[WordsElsewhere]
+
+
 class BeyondGrid(Settings):
     """What is compared beyond Chapter 4's grids, models by name and identity."""
 
@@ -384,8 +423,11 @@ class BeyondGrid(Settings):
     factors: Listed[Count]
     trained_factors: dict[Count, Share]
     heads: dict[Text, dict[Text, Any]]
+    controlled: Filled[Text]
     students: dict[Text, Text]
-    times: Listed[Count]
+    times: Listed[Positive]
+    words: WordsGrid
+    robust: dict[Text, dict[Text, Any]]
 
 
 # Section 4.5.2, Tables 4.6 to 4.8

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from lib.config import paths, profiles
 from lib.config.schema import StructuralTeacherSettings, StudentSettings
+from lib.config.terminal import escape_unprintable
 from lib.data import sources
 
 MODEL_FILES = "*.json,*.txt,*.safetensors,pytorch_model.bin"
@@ -13,6 +14,7 @@ MODEL_FILES = "*.json,*.txt,*.safetensors,pytorch_model.bin"
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the data roots. Exit code 0, or 2 with what is wrong, a line for each thing."""
+    escape_unprintable()
     parser = argparse.ArgumentParser(prog="python -m lib.data.build", description=__doc__)
     parser.add_argument("profile", help="a profile with a section build: mini, smoke, thesis")
     problems = []

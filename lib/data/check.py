@@ -6,9 +6,10 @@ there is an error, or nothing to train on.
 """
 
 import argparse
-import difflib
 import itertools
 import sys
+import unicodedata
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -19,26 +20,36 @@ try:
     import numpy as np
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-    from lib.data import task_files
-    from lib.data.dataset_folder import Documents, content, read_json_lines
+    from lib.config import profiles
+    from lib.config.terminal import escape_unprintable
+    from lib.data import corpus, task_files
+    from lib.data.builders.mini import gensim_files
+    from lib.data.dataset_folder import Documents, content, list_unread, read_fields
     from lib.data.written_once import SEAL
+    from lib.teachers.labels import LONGEST
+    from lib.texts import count_words, cut_halves, list_terms, split_words
 except ModuleNotFoundError as missing:
     told = "run ./run_all.sh --setup once, then . .venv/bin/activate"
     raise SystemExit(f"{missing}: {told}") from None
 
 FILES = ["README.md", "tasks", "documents", "documents.jsonl", "documents.jsonl.gz"]
 FILES += ["documents.jsonl.xz", SEAL]
-TASK_FILES = ["train.jsonl", "validation.jsonl", "test.jsonl", "relevant.json", "clusters.jsonl"]
+FIELDS = ["id", "text", "title", "group"]
+TASK_FILES = {  # by the kind of the task
+    "classification": ["train.jsonl", "validation.jsonl", "test.jsonl"],
+    "retrieval": ["relevant.json"],
+    "clustering": ["clusters.jsonl"],
+}
 LEAST = 8  # documents to train on and to hold out, together
-TRAINED = 1_000_000  # words to train on, at most: minutes, not hours
+TRAINED = 1_350_000  # tokens to train on, at most: minutes, not hours
 TEXTS = 1000  # of a task, at most
-READ = 3000  # words that fill the 4,096 tokens of a student of `lab`, about
+READ = 4096  # tokens of a student of `lab`
+SAMPLE, START = 100, 5000  # documents, and characters of each, whose tokens are counted
 REMEDY = (
     "give the task a small test.jsonl, or judge by others (`--task <names>`) "
     "or without labels (`--task` alone)"
 )
 ENGLISH = 0.15  # share of function words below which a text is hardly English, where it is some .45
-TOKENS = 1.35  # of a word
 EMBEDDED, CHUNKS_EMBEDDED = 7500, 3000  # tokens a second of a core: a student, the teacher's chunks
 
 
@@ -48,16 +59,17 @@ class _Judges:
 
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
     tested: set[int] = field(default_factory=set)  # contents
+    halved: set[int] = field(default_factory=set)  # those that have halves
     texts: int = 0
     clusterings: list[str] = field(default_factory=list)
 
 
 @dataclass
-class _Documents:
-    """Documents to train on: how many each folder adds, and the lengths of all in words."""
+class _TrainingDocuments:
+    """Documents to train on: how many each folder adds, and the lengths of all in tokens, about."""
 
     shares: dict[str, int] = field(default_factory=dict)
-    lengths: list[int] = field(default_factory=list)
+    lengths: list[float] = field(default_factory=list)
     in_tests: int = 0
 
     @property
@@ -83,33 +95,33 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
     Raises
     ------
     ValueError
-        No class of a task has an example for each fold, or fewer than `LEAST` documents are left
-        that no task is tested on.
+        No class of a task has an example for each fold, fewer than `LEAST` documents are left that
+        no task is tested on, or nothing is left to judge by.
     """
     folders = _find_folders(path)
     judges = _choose_tasks(folders, tasks)
     documents = _count_documents(folders, judges.tested)
-    words = np.minimum(documents.lengths, READ)
+    read = np.minimum(documents.lengths, READ)
     held_out = max(2, min(documents.usable // 5, 100))
     left = documents.usable - held_out
-    trained = max(6, min(left, int(TRAINED / max(np.mean(words), 1))))
-    repeated = len(words) - documents.usable - documents.in_tests
+    trained = max(6, min(left, int(TRAINED / max(np.mean(read), 1))))
+    repeated = len(read) - documents.usable - documents.in_tests
     counts = {
         "in tests": documents.in_tests,
         "without text or repeating another": repeated,
-        f"beyond {TRAINED:,} words": left - trained,
+        f"beyond some {TRAINED:,} tokens": left - trained,
     }
     reasons = [f"{count} {reason}" for reason, count in counts.items() if count > 0]
     left_out = ", ".join(reasons) or "none"
     if documents.usable < LEAST:
-        told = f"{documents.usable} of {len(words)} documents can be trained on, expected {LEAST}"
+        told = f"{documents.usable} of {len(read)} documents can be trained on, expected {LEAST}"
         remedy = f": {REMEDY}" if documents.in_tests else ""
         raise ValueError(f"{path}: {told} (left out: {left_out}){remedy}")
-    corpus = [{"folder": name, "share": share} for name, share in documents.shares.items() if share]
+    shares = [{"folder": name, "share": share} for name, share in documents.shares.items() if share]
     changes = {
         "build": None,
         "data_roots": [str(folders[0].parent)],
-        "corpus.folders": corpus,
+        "corpus.folders": shares,
         "tasks.folders": judges.entries,
         "corpus.train_documents": left,
         "corpus.validation_documents": held_out,
@@ -118,12 +130,17 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
         "training.cca_batch_size": min(50, trained),
         "training.checkpoint_every": 5,
     }
+    halved = len(judges.halved) + _count_halved(changes, folders, judges.tested)
+    if not halved and not judges.entries:
+        told = "no held-out document has two words, so no halves, and there is no task to judge by"
+        raise ValueError(f"{path}: {told}")
     compared = min(held_out + len(judges.tested), 300) + judges.texts
-    minutes = _estimate_minutes(documents.lengths, words, trained, compared)
+    minutes = _estimate_minutes(documents.lengths, read, trained, compared)
     # Weights, texts, token ids, embeddings.
-    size = 300_000_000 + 30 * int(words.sum()) + 4000 * (trained + judges.texts)
+    size = 300_000_000 + 22 * int(read.sum()) + 4000 * (trained + judges.texts)
     by = [_count(len(judges.entries), "task")]
     by += [f"not the clustering {name}" for name in judges.clusterings]
+    by += [] if halved else ["not halves of documents: no held-out one has two words"]
     told = f"train on {trained} documents, hold out {held_out} (left out: {left_out})"
     cost = f"some {_count(minutes, 'minute')} of a core, {size / 1e9:.1f} GB"
     return changes, f"{told}, judge by {', '.join(by)}: {cost}", size
@@ -134,10 +151,11 @@ def _choose_tasks(folders: list[Path], names: Iterable[str] | None) -> _Judges:
     for folder in folders:
         for place in sorted(folder.glob("tasks/[!.]*")):
             places[f"{folder.name}/{place.name}"] = place
-    judges = _Judges()
-    for name in places if names is None else names:
-        if name not in places:
-            raise ValueError(f"unknown task {name!r}; nearest: {_find_nearest(name, places)}")
+    judges, spelled = _Judges(), {_compose(name): name for name in places}
+    for given in places if names is None else names:
+        name = given if given in places else spelled.get(_compose(given))
+        if name is None:
+            raise profiles.make_unknown_error("task", given, places)
         if task_files.kind(places[name]) == "clustering":
             judges.clusterings.append(name)
             continue
@@ -145,7 +163,9 @@ def _choose_tasks(folders: list[Path], names: Iterable[str] | None) -> _Judges:
         if task.folds:
             _check_folds(name, task)
         judges.entries[name] = {"folder": name, "folds": task.folds, "texts": TEXTS}
-        judges.tested |= {content(task.texts[text_id]) for text_id in task.held_out()}
+        tested = {content(task.texts[text_id]): task.texts[text_id] for text_id in task.held_out()}
+        judges.tested |= {*tested}
+        judges.halved |= {name for name, text in tested.items() if cut_halves(text, READ)}
         judges.texts += len(task.texts)
     return judges
 
@@ -157,29 +177,57 @@ def _check_folds(name: str, task: task_files.Task) -> None:
         told = f"the smallest class, {smallest!r:.40}, has {_count(min(sizes), 'example')}"
         wrong = f"no class has {task.folds} examples, one for each fold"
         raise ValueError(f"{name}: {wrong}, {told}: {REMEDY}")
+    try:
+        with warnings.catch_warnings(action="ignore"):  # the note on small classes says it
+            task_files.make_folds(task.labels["train"], task.folds, task.example_groups("train"))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}: {REMEDY}") from error
 
 
-def _count_documents(folders: list[Path], tested: set[int]) -> _Documents:
-    counted, seen = _Documents(), set[int]()
+def _count_documents(folders: list[Path], tested: set[int]) -> _TrainingDocuments:
+    counted, seen = _TrainingDocuments(), set[int]()
     for folder in folders:
         documents = Documents(folder)
         contents = documents.contents.tolist()
-        counted.lengths += [len(document.text.split()) for document in documents]
+        rate = _count_tokens_per_word(documents)
+        counted.lengths += [rate * count_words(document.text) for document in documents]
         counted.shares[folder.name] = len({*contents} - {0} - tested - seen)
         counted.in_tests += sum(each in tested for each in contents)
         seen.update(contents)
     return counted
 
 
-def _estimate_minutes(lengths: list[int], words: np.ndarray, trained: int, compared: int) -> int:
+def _count_halved(changes: dict[str, Any], folders: list[Path], tested: set[int]) -> int:
+    """The documents that `lab` holds out of training whose halves can be compared."""
+    section = profiles.load("lab", overrides=changes).corpus
+    by_name = {folder.name: Documents(folder) for folder in folders}
+    documents = [by_name[name] for name in section.names]
+    selection = corpus.draw(section, documents, np.array(sorted(tested), dtype=np.uint64))
+    held_out = corpus.Corpus.read(selection, documents).validation
+    return sum(cut_halves(each.text, READ) is not None for each in held_out)
+
+
+def _count_tokens_per_word(documents: Documents) -> float:
+    """Tokens of the base of `lab` that a word has on average, from some of the documents.
+
+    It is some 1.35 in English, 1 in Chinese and 9 in Korean.
+    """
+    tokenizer = gensim_files.tokenizer()  # that of the base of `lab`
+    rows = np.unique(np.linspace(0, len(documents) - 1, SAMPLE).astype(int)).tolist()
+    texts = [documents[row].text[:START] for row in rows]
+    tokens = sum(len(tokenizer.encode(text, add_special_tokens=False)) for text in texts)
+    return max(tokens, 1) / max(sum(map(count_words, texts)), 1)
+
+
+def _estimate_minutes(lengths: list[float], read: np.ndarray, trained: int, compared: int) -> int:
     """Minutes of a core, at least one; `compared` texts are embedded by all that are judged.
 
     Training and the table take six times what embedding takes, and a start. The mean of the
     teacher's chunks reads on where a student stops.
     """
-    read = TOKENS * np.mean(words) * (trained + compared)
-    unread = TOKENS * (np.mean(lengths) - np.mean(words)) * compared
-    seconds = 30 + 6 * read / EMBEDDED + unread / CHUNKS_EMBEDDED
+    embedded = np.mean(read) * (trained + compared)
+    unread = (np.mean(lengths) - np.mean(read)) * compared
+    seconds = 30 + 6 * embedded / EMBEDDED + unread / CHUNKS_EMBEDDED
     return max(1, round(seconds / 60))
 
 
@@ -197,7 +245,8 @@ def _read(folder: Path) -> task_files.Task:
 
 def _find_folders(path: Path) -> list[Path]:
     """The dataset folders in `path`, or `path` if it is one."""
-    marks = ("documents*", "*/documents*", "tasks", "*/tasks")
+    names = ("documents", "documents.*", "tasks")
+    marks = itertools.chain(names, (f"[!.]*/{name}" for name in names))
     folders = sorted({place.parent for mark in marks for place in path.glob(mark)})
     if not folders:
         told = "neither a dataset folder nor a folder of them: no documents.jsonl (see README)"
@@ -207,59 +256,69 @@ def _find_folders(path: Path) -> list[Path]:
 
 def findings(path: Path, tasks: Iterable[str] | None = None) -> Iterator[str]:
     """Lines on every dataset folder in `path`, and on the tasks asked for (None: all)."""
-    for folder in _find_folders(path):
+    folders, wanted = _find_folders(path), None if tasks is None else {*map(_compose, tasks)}
+    if path not in folders:
+        beside = list_unread(path, ["README.md", SEAL], folders)
+        yield from (_one_line(path.name, line) for line in _list_places(beside, "no documents"))
+    for folder in folders:
         readable = True
         lines = []
         try:
             lines += _describe_documents(folder)
         except ValueError as error:
             lines, readable = [f"error: {error}"], False
-        lines += _list_unread("", _list_names(folder), FILES)
+        lines += _name_unread("", list_unread(folder, FILES), FILES)
         yield from (_one_line(folder.name, line) for line in lines)
         for place in sorted(folder.glob("tasks/[!.]*")):
             name = f"{folder.name}/{place.name}"
-            if tasks is None or name in tasks:
+            if wanted is None or _compose(name) in wanted:
                 lines = _describe_task(place) if readable else []
-                lines += _list_unread("", _list_names(place), TASK_FILES)
-                yield from (_one_line(name, line) for line in lines)
+                yield from (_one_line(name, line) for line in lines + _name_unread_files(place))
+
+
+def _compose(name: str) -> str:
+    """A name as it is typed: on a disk from macOS é may be e and an accent."""
+    return unicodedata.normalize("NFC", name)
 
 
 def _one_line(name: str, line: str) -> str:
     return " ".join(f"{name}: {line}".split())[:500]  # an id or label is any text
 
 
-def _list_names(folder: Path) -> list[str]:
-    return [file.name for file in folder.glob("[!.]*")]
-
-
-def _list_unread(what: str, names: Iterable[str], read: Iterable[str]) -> list[str]:
-    unread = sorted({*names} - {*read})
+def _name_unread(what: str, unread: Iterable[str], read: Iterable[str]) -> list[str]:
     return [
-        f"note: {what}{name!r} is not read; nearest: {_find_nearest(name, read)}" for name in unread
+        f"note: {what}{name!r} is not read; nearest: {profiles.find_nearest(name, read)}"
+        for name in unread
     ]
 
 
-def _find_nearest(name: str, valid: Iterable[str]) -> str:
-    return (difflib.get_close_matches(name, sorted(valid), n=1, cutoff=0.0) or ["(none)"])[0]
+def _list_places(unread: list[str], why: str) -> list[str]:
+    """One line, however many there are."""
+    names = ", ".join(map(repr, unread[:3]))
+    return [f"note: {_count(len(unread), 'place')} not read ({why}): {names}"] if unread else []
 
 
 def _describe_documents(folder: Path) -> list[str]:
     documents = Documents(folder)
     rows = []
     for document in documents:
-        text = document.text.lower().split()
-        function_words = sum(word in ENGLISH_STOP_WORDS for word in text)
-        rows.append((len(text), function_words, bool(document.group)))
+        function_words = sum(
+            word in ENGLISH_STOP_WORDS for word in split_words(document.text.lower())
+        )
+        rows.append((count_words(document.text), function_words, bool(document.group)))
     words, function_words, grouped = np.array(rows).T
     lengths = f"{min(words)} to {max(words)} words, half of them up to {np.median(words):.0f}"
     lines = [f"{_count(len(words), 'document')} of {lengths}; {sum(grouped)} with a group"]
     empty = documents.contents == 0
     firsts = np.unique(documents.contents, return_index=True)[1]
     repeated = ~empty & ~np.isin(range(len(words)), firsts)
+    most = round(READ / _count_tokens_per_word(documents))
     foreign = (words > 20) & (function_words < ENGLISH * words)
     notes = {
-        f"longer than some {READ} words, where a student of `lab` stops reading": words > READ,
+        f"longer than some {most} words, where a student of `lab` stops reading": words > most,
+        f"longer than {LONGEST:,} words, where a Paragraph Vector stops": words > LONGEST,
         "with hardly a word like 'the'; `lab` knows English alone": foreign,
+        "of one word, so without halves to judge by": (words == 1) & ~empty,
         "without text, left out": empty,
         "with the text of an earlier one, taken once": repeated,
     }
@@ -268,10 +327,12 @@ def _describe_documents(folder: Path) -> list[str]:
         if numbers:
             ids = ", ".join(documents[number].id for number in numbers[:3])
             lines.append(f"note: {_count(len(numbers), 'document')} {note}: {ids}")
-    if documents.files[0].suffix != ".parquet":
-        names = itertools.chain.from_iterable(row for _, row in read_json_lines(documents.files[0]))
-        lines += _list_unread("field ", names, ("id", "text", "title", "group"))
-    return lines
+    if not any(list_terms(document.text) for document in documents):
+        lines.append("note: no word of two characters, so TF-IDF is not judged")
+    fields = set[str]().union(*map(read_fields, documents.files))
+    lines += _name_unread("field ", sorted(fields - {*FIELDS}), FIELDS)
+    parts = list_unread(folder / "documents", [], documents.files)
+    return lines + _list_places(parts, "in documents, where files are .parquet")
 
 
 def _describe_task(folder: Path) -> list[str]:
@@ -300,7 +361,22 @@ def _describe_task(folder: Path) -> list[str]:
         if alone:
             told = f"{_count(len(alone), 'class')} in {split} alone"
             lines.append(f"note: {told}: {', '.join(alone[:3])}")
+    pairs = any(len(ids) == 2 for ids in task.inputs.get("train", ()))
+    read = ["a", "b", "label"] if pairs else ["id", "label"]
+    for file in (folder / name for name in TASK_FILES[task.kind]):
+        if file.suffix == ".jsonl" and file.is_file():
+            unread = sorted(read_fields(file) - {*read})
+            lines += _name_unread(f"field of {file.name} ", unread, read)
     return lines + [f"note: {note}" for note in task.notes]
+
+
+def _name_unread_files(task: Path) -> list[str]:
+    """Of a task, by its kind; of a folder that is no task by the names that would make it one."""
+    try:
+        read = TASK_FILES[task_files.kind(task)]
+    except ValueError:
+        read = [*itertools.chain(*TASK_FILES.values())]
+    return _name_unread("", list_unread(task, read), read)
 
 
 def _count(count: int, noun: str) -> str:
@@ -315,6 +391,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m lib.data.check", description="Check dataset folders."
     )
     parser.add_argument("path", type=Path, help="a dataset folder, or a folder of them")
+    escape_unprintable()
     path = parser.parse_args(arguments).path.resolve()
     errors = 0
     try:

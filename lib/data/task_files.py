@@ -29,7 +29,9 @@ _KINDS = {
     "clusters.jsonl": "clustering",
     "train.jsonl": "classification",
 }
+Part = tuple[np.ndarray, np.ndarray]  # the examples that a head trains on and is tested on
 _EXAMPLE = TypeAdapter(dict[str, Name])
+_ID = TypeAdapter(Id)
 _Targets = Annotated[list[Id], Field(min_length=1)]
 _RELEVANT = TypeAdapter(Annotated[dict[Id, _Targets], Field(min_length=1)])
 
@@ -51,6 +53,8 @@ class Task:
         into `classes`}, and the sorted names of the classes.
     folds : int or None
         Of stratified cross-validation over "train", where there is no validation split.
+    cross_fit : bool
+        "test" has folds of its own, and is not tested by what is trained on "train".
     groups : dict
         {id: what it shares with others}; folds never cut a group.
     relevant : dict
@@ -67,6 +71,7 @@ class Task:
     labels: dict[str, np.ndarray] = field(default_factory=dict)
     classes: list[str] = field(default_factory=list)
     folds: int | None = None
+    cross_fit: bool = False
     groups: dict[str, str] = field(default_factory=dict)
     relevant: dict[str, list[str]] = field(default_factory=dict)
     clusters: dict[str, str] = field(default_factory=dict)
@@ -94,7 +99,8 @@ def read_tasks(roots: Sequence[Path], section: TaskSettings) -> dict[str, Task]:
     for name in section.names:
         entry = section.folders[name]
         folder = find_task(roots, entry.folder)
-        tasks[name] = read_task(folder, folds=entry.folds, texts=entry.texts, seed=section.seed)
+        options = entry.model_dump(exclude={"folder"})
+        tasks[name] = read_task(folder, **options, seed=section.seed)
     return tasks
 
 
@@ -147,7 +153,12 @@ def kind(folder: Path) -> str:
 
 
 def read_task(
-    folder: Path, *, folds: int | None = None, texts: int | None = None, seed: int = 0
+    folder: Path,
+    *,
+    folds: int | None = None,
+    cross_fit: bool = False,
+    texts: int | None = None,
+    seed: int = 0,
 ) -> Task:
     """Read and check the task in a folder `<dataset folder>/tasks/<task>`.
 
@@ -159,6 +170,8 @@ def read_task(
         Of cross-validation over train: there is no validation split, and test may be missing.
         Without folds and validation.jsonl, validation examples are taken from train; no group
         is cut.
+    cross_fit : bool
+        With folds: test is cross-validated, too, so there has to be one.
     texts : int, optional
         Keep at most so many texts, see `limit_texts`.
     seed : int
@@ -175,13 +188,16 @@ def read_task(
     if not (folded if folds else not splits or "test" in splits):
         told = "test.jsonl and no folds, or folds of train.jsonl without validation.jsonl"
         raise ValueError(f"{folder}: expected {told}")
+    if cross_fit and not (folds and "test" in splits):
+        told = "folds and test.jsonl, which cross_fit cross-validates in Chapter 5"
+        raise ValueError(f"{folder}: expected {told}")
     documents = Documents(folder.parents[1])
     if task_kind == "retrieval":
         task = _read_retrieval(folder, documents)
     elif task_kind == "clustering":
         task = _read_clustering(folder, documents)
     else:
-        task = _read_classification(folder, documents, splits, folds, seed)
+        task = _read_classification(folder, documents, splits, folds, cross_fit, seed)
     return limit_texts(task, texts, seed)
 
 
@@ -193,6 +209,9 @@ def _read_retrieval(folder: Path, documents: Documents) -> Task:
         kept = [target for target in targets if target in texts]
         if source in texts and kept:
             relevant[source] = kept
+    if not relevant:
+        told = "no source with a text has a target with one"
+        raise ValueError(f"{folder / 'relevant.json'}: {told}")
     dropped = len(gold) - len(relevant)
     notes = (f"{dropped} sources left out: a document without text",) if dropped else ()
     return Task("retrieval", texts, groups=groups, relevant=relevant, notes=notes)
@@ -209,11 +228,16 @@ def _read_clustering(folder: Path, documents: Documents) -> Task:
 
 
 def _read_classification(
-    folder: Path, documents: Documents, splits: list[str], folds: int | None, seed: int
+    folder: Path,
+    documents: Documents,
+    splits: list[str],
+    folds: int | None,
+    cross_fit: bool,
+    seed: int,
 ) -> Task:
     contents, texts, groups = _index(documents)
     examples = _read_examples(folder, splits, contents)
-    notes = _remark(examples, groups)
+    notes = _remark(examples, groups, across=not cross_fit)
     examples = examples[examples["whole"]]
     if not folds and "validation" not in splits:
         splits = [*splits, "validation"]
@@ -231,7 +255,17 @@ def _read_classification(
             part = examples[examples["split"] == split]
             inputs[split] = part["ids"].tolist()
             labels[split] = pd.Index(classes).get_indexer(part["label"])
-    return Task("classification", texts, inputs, labels, classes, folds, groups, notes=tuple(notes))
+    return Task(
+        "classification",
+        texts,
+        inputs,
+        labels,
+        classes,
+        folds,
+        cross_fit,
+        groups,
+        notes=tuple(notes),
+    )
 
 
 def _index(documents: Documents) -> tuple[dict[str, int], dict[str, str], dict[str, str]]:
@@ -300,6 +334,9 @@ def _choose_texts(task: Task, limit: int, generator: np.random.Generator) -> set
 def _read_relevant(path: Path, contents: Mapping[str, int]) -> dict[str, list[str]]:
     value = dataset_folder.parse_object(path, path.read_bytes())
     relevant = validate(path, _RELEVANT, value)
+    if len(relevant) < len(value):  # two spellings of one id
+        names = Counter(validate(path, _ID, source) for source in value)
+        raise ValueError(f"{path}: source {names.most_common(1)[0][0]!r} stands twice")
     for source, targets in relevant.items():
         if missing := {source, *targets} - contents.keys():
             told = f"id {min(missing)!r} is no document of this folder"
@@ -343,6 +380,7 @@ def _refuse_broken(rows: pd.DataFrame, splits: list[str], contents: Mapping[str,
         "label {label!r:.40} does not occur in train.jsonl": rows["whole"]
         & ~rows["label"].isin(trained),
         "{both} is in {home}.jsonl too; keep it in one split": rows["home"] != rows["split"],
+        "no example of {split}.jsonl has a text": ~rows.groupby("split")["whole"].transform("any"),
     }
     for message, broken in rules.items():
         if broken.any():
@@ -365,8 +403,8 @@ def _read_lines(folder: Path, splits: list[str]) -> Iterator[tuple[str, str, tup
             yield split, where, tuple(ids), label
 
 
-def _remark(rows: pd.DataFrame, groups: Mapping[str, str]) -> list[str]:
-    """What real examples do have, counted for each split and for each two of them."""
+def _remark(rows: pd.DataFrame, groups: Mapping[str, str], across: bool = True) -> list[str]:
+    """What real examples do have, counted for each split and, `across`, for each two of them."""
     notes = []
     texts, held = {}, {}
     for split, part in rows.groupby("split", sort=False):
@@ -387,7 +425,7 @@ def _remark(rows: pd.DataFrame, groups: Mapping[str, str]) -> list[str]:
         texts[split] = {*part["low"], *part["high"]} - {0}
         held[split] = {groups[name] for name in (*part["a"], *part["b"]) if name in groups}
     for what, sides in (("texts", texts), ("groups", held)):
-        for before, after in itertools.combinations(sides, 2):
+        for before, after in itertools.combinations(sides if across else (), 2):
             if shared := len(sides[before] & sides[after]):
                 notes.append(f"{shared} {what} are in both {before} and {after}")
     return notes
@@ -430,6 +468,27 @@ def _carve_validation(
         told = "no tenth of train leaves all groups whole and all classes; add validation.jsonl"
         raise ValueError(f"{folder}: {told}")
     return rows.assign(split=rows["split"].mask(rows.index.isin(taken), "validation"))
+
+
+def make_folds(labels: np.ndarray, count: int, groups: np.ndarray | None) -> list[Part]:
+    """Stratified folds in file order, unshuffled (thesis code, IMDB); no group is cut.
+
+    Raises
+    ------
+    ValueError
+        There are fewer groups than folds, no class has an example for each fold, a fold is empty,
+        or there is one class alone outside it.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+    if groups is not None and len(np.unique(groups)) < count:
+        told = "folds never cut a group, and there are fewer groups than folds"
+        raise ValueError(f"{told}, {len(np.unique(groups))} for {count}")
+    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    folds = list(kind(count, shuffle=False).split(labels, labels, groups))
+    if any(not len(test) or len(np.unique(labels[train])) < 2 for train, test in folds):
+        raise ValueError(f"one of {count} folds is empty, or only one class is outside it")
+    return folds
 
 
 def downsample(labels: np.ndarray, limit: int) -> np.ndarray:

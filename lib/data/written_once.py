@@ -13,7 +13,7 @@ from lib.store import files
 from lib.store.sealed import read_facts, read_seal, write_seal
 
 SEAL = "seal.json"
-_Look = tuple[str, int, int]  # a file's name, size and time: as long as these stay, so does its sum
+_Look = tuple[str, int, int]  # a file's name, size and time
 
 
 def write_once(folder: Path, write: Callable[[Path], None]) -> Path:
@@ -68,8 +68,7 @@ def _is_whole(seal: Path) -> bool:
 
 
 def _look(path: Path) -> _Look:
-    status = path.stat()
-    return str(path), status.st_size, status.st_mtime_ns
+    return str(path), *files.stat_file(path)
 
 
 @functools.cache

@@ -5,7 +5,6 @@ processes. `training.json` holds the settings and the progress of the training, 
 sha256 of every other file. The seal is written last: a folder without a right one is damaged.
 """
 
-import hashlib
 import itertools
 import json
 import os
@@ -16,6 +15,8 @@ from typing import Any
 
 from accelerate import Accelerator
 from safetensors import SafetensorError
+
+from lib.store.sealed import read_seal, write_seal
 
 SEAL, TRAINING = "seal.json", "training.json"
 
@@ -53,8 +54,7 @@ def save_checkpoint(
     if accelerator.is_main_process:
         facts = {"settings": settings, "progress": progress}
         (new / TRAINING).write_text(json.dumps(facts))
-        sums = {file.name: _sha256(file) for file in sorted(new.iterdir())}
-        (new / SEAL).write_text(json.dumps({"files": sums}))
+        write_seal(new / SEAL, sorted(new.iterdir()))
         # A folder cannot replace another in one step. `load_checkpoint` knows what was interrupted.
         if folder.exists():
             os.rename(folder, old)
@@ -69,6 +69,12 @@ def load_checkpoint(
 
     A damaged checkpoint, or one of another training, is renamed to `<name>.aside`, and a warning of
     one line says so. Nothing of it is used.
+
+    Parameters
+    ----------
+    folder : the checkpoint
+    accelerator : has prepared what is restored, in the order in which it was saved
+    settings : plain values of this training; those of the checkpoint must be the same
 
     Returns
     -------
@@ -129,16 +135,10 @@ def _free_name(folder: Path) -> Path:
 def _read(folder: Path) -> dict[str, Any] | None:
     """The contents of `training.json`; None unless every file of the folder is as the seal says."""
     try:
-        sums = json.loads((folder / SEAL).read_bytes())["files"]
-        files = {file.name for file in folder.iterdir()}
-        if files != {SEAL, *sums} or any(_sha256(folder / name) != sums[name] for name in sums):
+        seal = read_seal(folder / SEAL)
+        if seal is None or {file.name for file in folder.iterdir()} != {SEAL, *seal["files"]}:
             return None
         facts = json.loads((folder / TRAINING).read_bytes())
         return {"settings": dict(facts["settings"]), "progress": facts["progress"]}
     except (OSError, ValueError, TypeError, KeyError):  # not ours
         return None
-
-
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

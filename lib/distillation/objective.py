@@ -76,13 +76,30 @@ class Objective(nn.Module):
     def forward(
         self, student: Tensor, structural: Rows, contextual: Rows, lengths: Tensor
     ) -> Tensor:
-        """The loss, (batch,), from (batch, dim) embeddings and (batch,) lengths in tokens."""
+        """The loss of each document of a batch.
+
+        Parameters
+        ----------
+        student : (batch, dim)
+            The student's embeddings.
+        structural, contextual : (batch, dim), or None
+            The teachers' embeddings; None for a teacher that the student does not have.
+        lengths : (batch,)
+            In tokens of the structural teacher.
+
+        Returns
+        -------
+        (batch,)
+        """
         return self.combined(*self.terms(student, structural, contextual, lengths), lengths)
 
     def terms(
         self, student: Tensor, structural: Rows, contextual: Rows, lengths: Tensor
     ) -> tuple[Rows, Rows]:
-        """S and C of a batch, (batch,) each; None for a teacher that the student does not have."""
+        """S and C of a batch, (batch,) each; None for a teacher that the student does not have.
+
+        Parameters are those of `forward`.
+        """
         s = c = None
         if self.structural_loss is not None:
             mask = None
@@ -96,7 +113,19 @@ class Objective(nn.Module):
         return s, c
 
     def combined(self, structural: Rows, contextual: Rows, lengths: Tensor) -> Tensor:
-        """The loss from its two terms, (batch,)."""
+        """The loss from its two terms.
+
+        Parameters
+        ----------
+        structural, contextual : (batch,), or None
+            S and C as `terms` gives them; one of them at least.
+        lengths : (batch,)
+            In tokens of the structural teacher.
+
+        Returns
+        -------
+        (batch,)
+        """
         if structural is None:
             assert contextual is not None
             return contextual

@@ -62,6 +62,7 @@ class Scheme:
     accumulation : batches per update
     precision : of the student, "fp32" or "bf16" (autocast)
     length_bucket : tokens; documents are mixed by length in buckets of this width
+    passes : how often the documents are read, each time in a new order
     """
 
     batch_size: int
@@ -72,6 +73,7 @@ class Scheme:
     accumulation: int = 1
     precision: str = "fp32"
     length_bucket: int = 512
+    passes: int = 1
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def distill(
     checkpoint: Path | None = None,
     checkpoint_every: int = 0,
 ) -> History:
-    """Train `student` in place for one epoch over `data`, without the last incomplete update.
+    """Train `student` in place on `data`. Each pass leaves out the last update if it is not full.
 
     Several processes train as one process with their batches joined: losses, SoftCCA's statistics
     and the history are those of all rows.
@@ -210,24 +212,68 @@ def distill(
 def draw_batches(
     data: DistillationData, scheme: Scheme, *, processes: int, seed: int
 ) -> np.ndarray:
-    """Rows of `data` for every batch, (updates, accumulation, processes, batch_size)."""
+    """Draw the documents of every batch.
+
+    No document is twice in an update, because no update reaches into the next pass.
+
+    Parameters
+    ----------
+    data : DistillationData
+        Its token ids say how many documents there are, and how long they are.
+    scheme : Scheme
+        Sizes of batches, and how often documents are read.
+    processes : int
+        How many train together; each has batches of its own.
+    seed : int
+        Of the order.
+
+    Returns
+    -------
+    (updates, accumulation, processes, batch_size)
+        Rows of `data`.
+
+    Raises
+    ------
+    ValueError
+        If there are too few documents for one update.
+    """
     sizes = np.asarray([len(ids) for ids in data.token_ids])
-    order = length_mixed_order(sizes, bucket=scheme.length_bucket, seed=seed)
     per_update = scheme.accumulation * processes * scheme.batch_size
-    updates = len(order) // per_update
+    updates = len(sizes) // per_update
     if updates == 0:
-        short = f"{len(order)} documents do not fill one update of {per_update}"
+        short = f"{len(sizes)} documents do not fill one update of {per_update}"
         raise ValueError(f"{short}: use more, or smaller batches")
-    rows = order[: updates * per_update]
-    return rows.reshape(updates, scheme.accumulation, processes, scheme.batch_size)
+    generator = np.random.default_rng(seed)
+    orders = [
+        length_mixed_order(sizes, bucket=scheme.length_bucket, seed=generator)
+        for _ in range(scheme.passes)
+    ]
+    rows = np.concatenate([order[: updates * per_update] for order in orders])
+    return rows.reshape(-1, scheme.accumulation, processes, scheme.batch_size)
 
 
-def length_mixed_order(lengths: np.ndarray, *, bucket: int, seed: int) -> np.ndarray:
+def length_mixed_order(
+    lengths: np.ndarray, *, bucket: int, seed: int | np.random.Generator
+) -> np.ndarray:
     """Draw an order of the documents that has the corpus' mix of lengths in every stretch.
 
     This is the author's code. The documents of each bucket of `bucket` tokens are shuffled. The
     k-th of m goes to (k + u) / m of the epoch, with u uniform in [0, 1). A plain shuffle would by
     chance fill a batch with long documents.
+
+    Parameters
+    ----------
+    lengths : (documents,)
+        In tokens.
+    bucket : int
+        How many lengths are as good as one.
+    seed : int or Generator
+        Of the order.
+
+    Returns
+    -------
+    (documents,)
+        Rows of `lengths`.
     """
     generator = np.random.default_rng(seed)
     place = np.empty(len(lengths))

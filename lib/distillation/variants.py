@@ -26,11 +26,15 @@ MM_MSE = "max-margin;MSE;γ=1.0"
 # The limit in the thesis' labels; a profile says how many tokens stand behind it.
 MASK_LABEL = "384"
 
+# Classes of students that are about equally noisy: with a structural teacher, and without one.
+STUDENT_CLASSES = ("student", "student of context alone")
+
 # Models that no setting of an experiment changes.
 _FIXED = {
     "base": "Longformer",
     "sbert": "SBERT",
     "tfidf": "TF-IDF",
+    "lsa": "LSA",
     "sbert_chunks": "SBERT, mean of chunks",
 }
 _CUT = ";cut"  # ends the label of a model whose test texts are cut
@@ -57,8 +61,8 @@ class Variant:
     Parameters
     ----------
     kind : "base" (the student before training), "sbert", "paragraph_vector", "student", or a
-        baseline that the thesis does not have: "tfidf", "sbert_chunks" (mean of SBERT over the
-        pieces of a text)
+        baseline that the thesis does not have: "tfidf", "lsa" (TF-IDF reduced by what Paragraph
+        Vectors read), "sbert_chunks" (mean of SBERT over the pieces of a text)
     structural : the structural loss, in the labels of Figure 4.3
     contextual : the label of the contextual teacher, or of the Paragraph Vector that this is
     student_projection, contextual_projection : labels of Section 4.5.2, unscaled
@@ -101,6 +105,14 @@ class Variant:
         if self.contextual_loss != "soft_cca":
             label += f";{self.contextual_loss}"
         return label if self.pooling == "mean" else f"{label};[CLS]"
+
+    @property
+    def seed_class(self) -> str:
+        """Models of one class vary about equally by their seed, and their noise is pooled.
+
+        Students of Paragraph Vector alone vary two to three times as much as all others.
+        """
+        return self.kind if self.kind != "student" else STUDENT_CLASSES[self.structural is None]
 
     @property
     def uncut(self) -> "Variant":

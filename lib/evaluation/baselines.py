@@ -1,13 +1,18 @@
-"""Baselines to try before training anything: TF-IDF, and SBERT over the pieces of a long text."""
+"""Baselines to try before training anything: words alone, and SBERT over pieces of a long text."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from lib.texts import check_texts, has_token, list_terms, list_texts
 
-def tfidf(corpus: Sequence[str], texts: Sequence[str]) -> sparse.csr_array:
+
+def tfidf(corpus: Iterable[str], texts: Iterable[str]) -> sparse.csr_array:
     """Embed texts by TF-IDF of all words except English stop words.
+
+    A word has two characters at least; a character of a script without spaces is one, too.
 
     Parameters
     ----------
@@ -17,15 +22,47 @@ def tfidf(corpus: Sequence[str], texts: Sequence[str]) -> sparse.csr_array:
     Returns
     -------
     (texts, words) float32; rows have norm 1, or 0 for a text without any of the words
+
+    Raises
+    ------
+    ValueError
+        If the corpus has no word but stop words, and for no texts.
     """
+    vectorizer = make_vectorizer(dtype=np.float32).fit(check_texts(corpus))
+    return sparse.csr_array(vectorizer.transform(check_texts(texts)))
+
+
+def fit_lsa(corpus: Iterable[str], dim: int) -> Callable[[Iterable[str]], np.ndarray]:
+    """Latent semantic analysis: TF-IDF, reduced to its largest singular directions in a corpus.
+
+    Parameters
+    ----------
+    corpus : texts that give vocabulary, document frequencies and directions
+    dim : number of directions; fewer if the corpus has fewer texts or words
+
+    Returns
+    -------
+    What embeds texts, float32 (texts, dim).
+
+    Source: Deerwester et al., "Indexing by latent semantic analysis", 1990.
+    """
+    from sklearn.decomposition import TruncatedSVD
+
+    vectorizer = make_vectorizer(dtype=np.float32)
+    words = vectorizer.fit_transform(check_texts(corpus))
+    svd = TruncatedSVD(min(dim, *words.shape), random_state=0).fit(words)
+    return lambda texts: svd.transform(vectorizer.transform(check_texts(texts))).astype(np.float32)
+
+
+def make_vectorizer(**options: Any) -> Any:
+    """scikit-learn's TF-IDF of the words that `tfidf` counts, with further options of it."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    vectorizer = TfidfVectorizer(stop_words="english", sublinear_tf=True, dtype=np.float32)
-    vectorizer.fit(corpus)
-    return sparse.csr_array(vectorizer.transform(texts))
+    words = {"tokenizer": list_terms, "token_pattern": None, "stop_words": "english"}
+    return TfidfVectorizer(**words, sublinear_tf=True, **options)
 
 
-def mean_of_chunks(teacher, texts: Sequence[str]) -> np.ndarray:
+def mean_of_chunks(teacher, texts: Iterable[str]) -> np.ndarray:
     """Cut each text into pieces that the teacher reads whole, and average their embeddings.
 
     Parameters
@@ -37,22 +74,20 @@ def mean_of_chunks(teacher, texts: Sequence[str]) -> np.ndarray:
     -------
     (texts, dim) float32
     """
-    options = {
-        "max_length": teacher.max_tokens - teacher.tokenizer.num_special_tokens_to_add(),
-        "truncation": True,
-        "add_special_tokens": False,
-        "return_overflowing_tokens": True,
-        "return_offsets_mapping": True,
-        "verbose": False,
-    }
-    cut = teacher.tokenizer(list(texts), **options)
-    text_of_piece = cut["overflow_to_sample_mapping"]
-    pieces = []
-    for text, offsets in zip(text_of_piece, cut["offset_mapping"], strict=True):
-        start, stop = offsets[0][0], offsets[-1][1]
-        pieces.append(texts[text][start:stop])
+    texts = list_texts(texts)
+    size = teacher.max_tokens - teacher.tokenizer.num_special_tokens_to_add()
+    options = {"add_special_tokens": False, "return_offsets_mapping": True, "verbose": False}
+    pieces, rows = [], []
+    for row, text in enumerate(texts):
+        offsets = teacher.tokenizer(text, truncation=False, **options)["offset_mapping"]
+        for start in range(0, len(offsets), size):
+            part = offsets[start : start + size]
+            piece = text[part[0][0] : part[-1][1]]
+            if has_token(piece):  # some tokenizers see control characters
+                pieces.append(piece)
+                rows.append(row)
     embeddings = teacher.encode(pieces)
     total = np.zeros((len(texts), embeddings.shape[1]), dtype=np.float32)
-    np.add.at(total, text_of_piece, embeddings)
-    counts = np.bincount(text_of_piece, minlength=len(texts))
+    np.add.at(total, rows, embeddings)
+    counts = np.bincount(rows, minlength=len(texts))
     return total / counts[:, None].astype(np.float32)

@@ -88,9 +88,7 @@ class Settings:
     features : "raw" embeddings (the author's code), embeddings of "unit norm", or "standardized" to
         mean 0 and standard deviation 1 over the texts of the job's training items. The losses leave
         the scale of an embedding open. With raw ones it decides how far a few hundred steps get.
-    rate_width, narrow_epochs : the embedding width that `learning_rate` is meant for. AdamW moves
-        all weights equally far, so narrower embeddings get a higher rate, in proportion, and
-        `narrow_epochs` instead of `epochs`.
+    steps : updates of a head, at least; as many whole epochs as that takes, instead of `epochs`
     """
 
     classes: int
@@ -103,8 +101,7 @@ class Settings:
     label_smoothing: float = 0.1
     clip: float = 1.0
     features: str = "raw"
-    rate_width: int | None = None
-    narrow_epochs: int | None = None
+    steps: int | None = None
 
     def __post_init__(self) -> None:
         for names, expected, possible in (
@@ -189,19 +186,18 @@ def _train(data: list[_Data], settings: Settings) -> list[Tensor]:
     -------
     W1 (heads, hidden, width), b1 (heads, hidden), W2 (heads, classes, hidden), b2 (heads, classes)
     """
-    rate, epochs = settings.learning_rate, settings.epochs
-    narrower = (settings.rate_width or 0) / data[0].features.shape[1]
-    if narrower > 1:
-        rate, epochs = rate * narrower, settings.narrow_epochs or epochs
     stack = _Stack(data, settings)
-    steps = epochs * math.ceil(stack.rows / settings.batch_size)
+    batches, epochs = math.ceil(stack.rows / settings.batch_size), settings.epochs
+    if settings.steps is not None:
+        epochs = math.ceil(settings.steps / batches)
+    steps = epochs * batches
     step = 0
     for _ in range(epochs):
         stack.shuffle()
         for start in range(0, stack.rows, settings.batch_size):
             stack.compute_gradients(start, min(start + settings.batch_size, stack.rows))
             stack.clip_gradients()
-            stack.update(lr=rate * 0.5 * (1 + math.cos(math.pi * step / steps)))
+            stack.update(lr=settings.learning_rate * 0.5 * (1 + math.cos(math.pi * step / steps)))
             step += 1
     for item, healthy in zip(data, stack.weights.isfinite().all(1), strict=True):
         if not healthy:

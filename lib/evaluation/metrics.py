@@ -141,7 +141,12 @@ def reciprocal_rank(
 ) -> float:
     """One over the rank of the first relevant item; 0 if none is ranked within `top`.
 
-    Parameters and errors are those of `average_precision`.
+    Parameters
+    ----------
+    relevant, ranking
+        As of `average_precision`, which raises the same errors.
+    top : int or None
+        Lower ranks do not count; None for the whole ordering.
     """
     _, ranks = _hits(relevant, ranking, top)
     return 1.0 / ranks[0] if ranks else 0.0

@@ -25,18 +25,20 @@ from lib.config.schema import Profile
 from lib.data import corpus as corpora
 from lib.data import sources, task_files
 from lib.data.corpus import Corpus
-from lib.data.dataset_folder import Documents, content
+from lib.data.dataset_folder import Documents
 from lib.data.task_files import Task
 from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.experiments import encoders, judging, models, products, ranking, students
 from lib.experiments.judging import Examples
 from lib.experiments.products import Encoder
-from lib.store import code, parallel, progress
+from lib.store import code, parallel
 from lib.store.cache import Cache, Code, NotComputed, Product, Rows, hash_content, hash_items
 from lib.store.files import fingerprint
+from lib.texts import halve_text, keep_order
 
-HELD_OUT = 300  # documents, at most, whose halves a person's student is judged by
+LSA_WIDTH = 1024  # as the largest Paragraph Vectors, scaled as they are
+OF_WORDS = ("tfidf", "lsa")  # kinds of models that are fitted in a moment and not kept
 MODELS_PER_JOB = 8  # whose heads one job trains: amortises the loop, and occupies all processes
 Seeds = Sequence[int] | Mapping[str, Sequence[int]]  # of every model, or by identity
 Pair = tuple[Variant, int]  # a model and its seed
@@ -45,7 +47,7 @@ Job = tuple[Callable[..., None], tuple]
 # What only some students run: the others need not be trained again for it.
 _CONTEXTUAL = ("lib.distillation.projection", "lib.distillation.held_out_cca")
 # What does not change with a section that decides neither documents nor tasks; see `changed`.
-_SHARED = ("roots", "corpus", "tasks", "_groups", "_memory")
+_SHARED = ("roots", "corpus", "tasks", "readout", "_groups", "_memory")
 
 
 class Texts(Sequence[str]):
@@ -75,7 +77,14 @@ class Bench:
     profile : Profile
     cache : Cache, optional
         Where products are kept; by default under the artifact root.
+
+    Attributes
+    ----------
+    readout : str
+        How students are read out, one of `judging.READOUTS`; see `with_readout`.
     """
+
+    readout = "thesis"
 
     def __init__(self, profile: Profile, cache: Cache | None = None):
         code.take_snapshot()  # of what this process computes with
@@ -92,6 +101,12 @@ class Bench:
         """A bench with other values in one section that decides neither documents nor tasks."""
         bench = Bench(self.profile.changed(section, **values), self.cache)
         bench.__dict__ |= {name: getattr(self, name) for name in _SHARED if name in self.__dict__}
+        return bench
+
+    def with_readout(self, name: str) -> "Bench":
+        """A bench that reads students out in another way, one of `judging.READOUTS`."""
+        bench = self.changed("heads", **judging.READOUTS[name])
+        bench.readout = name
         return bench
 
     def reading(self) -> "Bench":
@@ -140,7 +155,7 @@ class Bench:
         }
         count = None
         if any(folder.min_tokens for folder in section.folders):
-            inputs["student"] = products.name_base(self.profile.student)
+            inputs["student"] = products.name_layers(self.profile.student)
 
             def count(texts: Sequence[str]) -> Sequence[int]:
                 return self.token_table(texts)["whole"][:]
@@ -202,7 +217,7 @@ class Bench:
             return self.remember(["validation"], lambda: Texts(self.corpus.validation))
         if name != "halves":
             raise ValueError(f"unknown set of texts {name!r}; expected train, validation or halves")
-        halves = [ranking.halve_text(document.text) for document in self.corpus.validation]
+        halves = [halve_text(document.text) for document in self.corpus.validation]
         return [first for first, _ in halves] + [second for _, second in halves]
 
     def first_texts(self, count: int | None) -> Texts:
@@ -213,15 +228,17 @@ class Bench:
         """The texts of a set as the student's token ids, truncated, special tokens included."""
         return self.token_table(self.texts(name))["ids"]
 
-    def token_table(self, texts: Sequence[str]) -> dict[str, Rows]:
+    def token_table(self, texts: Iterable[str]) -> dict[str, Rows]:
         """`ids` of each text for the student, int32, and `whole`, its tokens if none were cut."""
         section = self.profile.student
         packages = ("transformers", "tokenizers")
-        product = Product("tokens", products.name_base(section), (products.TOKENS_CODE,), packages)
+        inputs = products.name_layers(section)
+        product = Product("tokens", inputs, (products.TOKENS_CODE,), packages)
         return self.cache.rows(product, texts, encoders.TokenRows(section))
 
-    def count_tokens(self, texts: Sequence[str]) -> pd.DataFrame:
+    def count_tokens(self, texts: Iterable[str]) -> pd.DataFrame:
         """Before any cut: `longformer_tokens`, special ones included; `sbert_tokens`, without."""
+        texts = keep_order(texts)
         whole = self.token_table(texts)["whole"]
         counts = {"longformer_tokens": whole[:], "sbert_tokens": self._structural_lengths(texts)[:]}
         return pd.DataFrame(counts)
@@ -240,8 +257,48 @@ class Bench:
     def base_student(self):
         """A fresh copy of the student before training."""
         settings = self.profile.training
-        dropout = settings.dropout, settings.attention_dropout
-        return models.load_base_student(self.profile.student, *dropout)
+        return self._make_base().load(settings.dropout, settings.attention_dropout)
+
+    def language_model(self) -> dict[str, Any] | None:
+        """What the base learned of words: `loss`, `held_out`, `unigram`; see `masked_words`.
+
+        None for a base that is no language model.
+        """
+        product = self._make_base().language_model
+        return None if product is None else self.cache.find(product)
+
+    def _name_base(self) -> models.Base:
+        """The student before training, which may have to be made."""
+        section = self.profile.student
+        if section.language_model is None:
+            return models.Base(section)
+
+        def hash_documents() -> list[str]:
+            return [hash_content(ids) for ids in self._read_language()]
+
+        computed = [self.device, self.precision]
+        inputs = {
+            "layers": products.name_layers(section),
+            "settings": section.language_model.model_dump(mode="json"),
+            "documents": self.remember(["words", section.model_dump(mode="json")], hash_documents),
+            "computed": computed,
+        }
+        packages = ("torch", "transformers", "tokenizers")
+        code = (products.LANGUAGE_MODEL_CODE,)
+        return models.Base(section, self.cache, Product("language_model", inputs, code, packages))
+
+    def _make_base(self) -> models.Base:
+        """The student before training, ready to be loaded."""
+        base = self._name_base()
+        if base.language_model is not None and self.cache.find(base.language_model) is None:
+            computed = [self.device, self.precision]
+            products.make_language_model(base, *self._read_language(), computed)
+        return base
+
+    def _read_language(self) -> list[Sequence[np.ndarray]]:
+        """Token ids of all training documents of the corpus, and of the held-out ones."""
+        texts = (self.first_texts(None), self.texts("validation"))
+        return [self.token_table(part)["ids"] for part in texts]
 
     def structural_teacher(self):
         """The structural teacher, an `SBERT`."""
@@ -251,7 +308,8 @@ class Bench:
         section = self.profile.structural_teacher
         inputs = section.model_dump(mode="json") | {"files": models.hash_model(section.model)}
         packages = ("torch", "transformers", "sentence-transformers")
-        return Product(kind, inputs | {"device": self.device}, (computed_by,), packages)
+        label = {"structural": "SBERT", "chunks": "SBERT, mean of chunks"}.get(kind, kind)
+        return Product(kind, inputs | {"device": self.device}, (computed_by,), packages, label)
 
     # ---- contextual teachers --------------------------------------------------------------------
 
@@ -261,18 +319,18 @@ class Bench:
         if self.cache.find(product) is None:
             self._run_jobs([self._paragraph_vector_job(label, 0, [])], "Paragraph Vectors")
         note = self.cache.find(product) or {}
-        return {name: note[name] for name in products.FACTS}
+        return {name: note[name] for name in products.PARAGRAPH_VECTOR_FACTS}
 
-    def contextual(self, label: str, texts: Sequence[str], seed: int = 0) -> students.SideBySide:
+    def contextual(self, label: str, texts: Iterable[str], seed: int = 0) -> students.JoinedColumns:
         """(texts, dim) rows of a Paragraph Vector; of a compound its parts side by side."""
-        parts = []
+        parts, texts = [], keep_order(texts)
         for part in label.split("+"):
             if not self._has_paragraph_vector(part, seed, texts):
                 self._run_jobs([self._paragraph_vector_job(part, seed, texts)], "Paragraph Vectors")
             product = self._paragraph_vector_product(part, seed)
             encoder = products.name_paragraph_vector_rows(self.cache, product)
             parts.append(self.cache.rows(encoder.table, texts, encoder.make)["vectors"])
-        return students.SideBySide(parts)
+        return students.JoinedColumns(parts)
 
     def contextual_rows(self, variant: Variant, name: str) -> students.ContextualRows:
         """What a student's contextual teacher says of a set, as the student learns from it."""
@@ -292,7 +350,8 @@ class Bench:
             "texts": hash_content(self.first_texts(settings.documents).names),
         }
         packages = ("gensim", "nltk", "numpy", "scipy")
-        return Product("paragraph_vector", inputs, (products.PARAGRAPH_VECTOR_CODE,), packages)
+        code = (products.PARAGRAPH_VECTOR_CODE,)
+        return Product("paragraph_vector", inputs, code, packages, f"{label}, seed {seed}")
 
     def _has_paragraph_vector(self, label: str, seed: int, texts: Sequence[str]) -> bool:
         product = self._paragraph_vector_product(label, seed)
@@ -316,15 +375,15 @@ class Bench:
 
     def lesson(self, variant: Variant, seed: int) -> students.Lesson:
         """All that makes a student, as values."""
-        profile, held_out, start = self.profile, None, None
+        profile, base, held_out, start = self.profile, self._make_base(), None, None
         if variant.contextual is not None:
             held_out = self._read_documents(variant, "validation")
-            base = self._find_encoder(Variant("base"), 0)
-            start = self.cache.rows(base.table, held_out.token_ids, base.make)["vectors"]
+            encoder = self._find_encoder(Variant("base"), 0)
+            start = self.cache.rows(encoder.table, held_out.token_ids, encoder.make)["vectors"]
         return students.Lesson(
             replace(variant, cut=False),
             seed,
-            profile.student,
+            base,
             profile.training,
             profile.soft_cca,
             profile.width,
@@ -334,9 +393,9 @@ class Bench:
             start,
         )
 
-    def _read_documents(self, variant: Variant, name: str) -> students.Documents:
+    def _read_documents(self, variant: Variant, name: str) -> students.TaughtDocuments:
         taught = self.structural(name)
-        return students.Documents(
+        return students.TaughtDocuments(
             self.token_ids(name),
             taught["lengths"][:],
             taught["embeddings"] if variant.structural else None,
@@ -347,18 +406,21 @@ class Bench:
         """The trained student as a product; the teachers' rows must be there, or are made."""
         settings = self.profile.training
         unread = {"checkpoint_every", "gradient_checkpointing"}
+        if settings.passes == 1:  # as the students were named before there were several
+            unread.add("passes")
         if variant.contextual is None:
             unread |= {"contextual_features", "contextual_rows"}
         if variant.contextual_loss != "cca":
             unread.add("cca_batch_size")
         if not variant.masked:
             unread.add("max_structural_len")
+        base = self._name_base()
         inputs: dict[str, Any] = {
             "variant": {key: value for key, value in asdict(variant).items() if key != "cut"},
             "losses": variant.losses,
             "arguments": variant.structural and variants.structural_loss(variant.structural),
             "seed": seed,
-            "base": products.name_base(self.profile.student),
+            "base": products.name_base(base),
             "training": settings.model_dump(mode="json", exclude=unread),
             "computed": [self.device, self.precision, models.count_processes()],
             "documents": self._hash_documents("train", variant),
@@ -375,7 +437,9 @@ class Bench:
         packages = ["torch", "transformers", "accelerate"]
         packages += ["scikit-learn"] if variant.contextual else []
         losses = Code(tuple(_find_loss_modules(variant)))
-        return Product("student", inputs, (training, losses), tuple(packages))
+        code = (training, losses, *products.list_base_code(base))
+        label = f"{variant.identity}, seed {seed}"
+        return Product("student", inputs, code, tuple(packages), label)
 
     def _hash_documents(self, name: str, variant: Variant) -> list[str]:
         """Content of what a student reads of a set, and of what its teachers say of it."""
@@ -404,11 +468,11 @@ class Bench:
         """What embeds with a model; a student must be there."""
         computed = [self.device, self.precision]
         if variant.kind == "base":
-            return products.name_encoder(self.profile.student, computed)
+            return products.name_encoder(self._name_base(), computed)
         if variant.kind == "student":
             product = self.student_product(variant, seed)
-            section = self.profile.student
-            return products.name_encoder(section, computed, variant.pooling, self.cache, product)
+            base = self._name_base()
+            return products.name_encoder(base, computed, variant.pooling, self.cache, product)
         section = self.profile.structural_teacher
         if variant.kind == "sbert":
             table = self._structural_product("structural", products.TEACHER_CODE)
@@ -448,22 +512,22 @@ class Bench:
                 result["watched"] = np.array(note["watched"])
         return result
 
-    def task_vectors(
-        self, model: Variant | str, seed: int, task: str, *, split: str = "validation"
-    ) -> Any:
-        """(texts, dim) of a task's texts, rows as in `examples(task, split).texts` or, of a
-        retrieval, as in `task.texts`; sparse for TF-IDF."""
-        variant = variants.parse(model) if isinstance(model, str) else model
-        self.embed([(variant, seed)], split=split, tasks=[task])
-        return self._embed_texts(variant, seed, self._task_texts(task, split))
-
     def _embed_texts(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
         """(texts, dim) vectors of a model that is there."""
-        if variant.kind == "tfidf":
+        if variant.kind in OF_WORDS:
             from lib.evaluation import baselines
 
-            return baselines.tfidf(self.texts("train"), texts)
+            if variant.kind == "tfidf":
+                return baselines.tfidf(self.texts("train"), texts)
+            read, dim = self._find_lsa()
+            name = ["lsa", hash_content(read.names), dim]
+            return self.remember(name, lambda: baselines.fit_lsa(read, dim))(texts)
         return self._read_rows(variant, seed, texts)[:]
+
+    def _find_lsa(self) -> tuple[Texts, int]:
+        """The documents that LSA is fitted to, and its width."""
+        read = self.first_texts(self.profile.contextual_teacher.documents)
+        return read, max(1, round(LSA_WIDTH * self.profile.width))
 
     def _read_rows(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
         """As `_embed_texts`, read from disk when rows are asked for."""
@@ -486,12 +550,21 @@ class Bench:
         return list(self.tasks[task].texts.values())
 
     def examples(self, task: str, split: str, limit: float | None = None) -> Examples:
-        """The examples that models are judged by on a classification."""
+        """The examples that models are judged by on a classification.
+
+        Raises
+        ------
+        ValueError
+            The task cannot be cut into its folds.
+        """
         section = self.profile.tasks
         name = ["examples", task, split, limit, section.model_dump(mode="json")]
         entry = self.tasks[task]
         read = functools.partial(judging.read_examples, task, entry, split, section.limit, limit)
-        return self.remember(name, read)
+        try:
+            return self.remember(name, read)
+        except ValueError as error:
+            raise ValueError(f"{task}: {error}; lower its folds (tasks.folders)") from error
 
     def embed(
         self, pairs: Iterable[Pair], *, split: str | None, tasks: Sequence[str] | None = None
@@ -501,7 +574,7 @@ class Bench:
         What students share comes first, then everything in one queue: training a student and
         embedding with it is one job.
         """
-        pairs = [pair for pair in dict.fromkeys(pairs) if pair[0].kind != "tfidf"]
+        pairs = [pair for pair in dict.fromkeys(pairs) if pair[0].kind not in OF_WORDS]
         texts = self._list_texts(split, tasks)
         self._prepare([variant for variant, _ in pairs], texts)
         jobs: list[Job] = []
@@ -523,6 +596,8 @@ class Bench:
             encoder = self._find_encoder(variant, seed)
             items = self._find_items(encoder.reads_tokens, texts, variant.cut)
             if not self.cache.has_rows(encoder.table, items):
+                if encoder.reads_tokens:
+                    self._make_base()
                 jobs.append((products.add_rows, (self.cache, encoder, items)))
         jobs += [(products.train_and_embed, tuple(work)) for work in trained.values()]
         self._run_jobs(jobs, "models")
@@ -557,6 +632,7 @@ class Bench:
         if labels:  # students of contextual teachers are measured before training, as the base is
             base, ids = self._find_encoder(Variant("base"), 0), self.token_ids("validation")
             if not self.cache.has_rows(base.table, ids):
+                self._make_base()
                 jobs.append((products.add_rows, (self.cache, base, ids)))
         self._run_jobs(jobs, "texts and teachers")
 
@@ -594,9 +670,10 @@ class Bench:
         Returns
         -------
         DataFrame
-            model, the variant's fields, task, metric, split, seed, value (the mean over folds and
-            heads), seconds (of the processor, in training), device, embedding_fingerprint,
-            fingerprint, by_head (accuracies), scores (over test examples), groups, chance.
+            model, the variant's fields, task, metric, readout, split, seed, value (the mean over
+            folds and heads), seconds (of the processor, in training), device,
+            embedding_fingerprint, fingerprint, by_head (accuracies), scores (over test examples),
+            groups, chance.
         """
         pairs = self._pair_seeds(wanted, seeds)
         tasks = self.classifications if tasks is None else tasks
@@ -628,7 +705,7 @@ class Bench:
         table = []
         for (pair, task), product in wanted_records.items():
             assert product is not None
-            record = self.cache.record(product, encoders.miss_product)
+            record = self.cache.record(product, models.miss_product)
             row = self._start_row(pair, task, "accuracy", split, record["accuracy"])
             examples = self.examples(task, split)
             row |= {
@@ -681,60 +758,6 @@ class Bench:
         """Mean reciprocal rank of a held-out document's other half: no labels, no heads."""
         return float(ranking.rank_halves(self.embeddings(model, seed)["halves"]).mean())
 
-    def judge_halves(self, student: Any, variant: Variant) -> pd.DataFrame:
-        """What `halves_mrr` averages, for a student and what is there without it.
-
-        The documents are those that no training reads: the corpus' validation documents, then what
-        tasks are validated and tested on, `HELD_OUT` at most. Of each as many words are read as the
-        student reads tokens.
-
-        Returns
-        -------
-        DataFrame
-            A row for the base, the structural teacher, the mean of its chunks, TF-IDF and the
-            student: model, task, metric, `scores` and `groups` (documents,), `chance`.
-        """
-        from lib.evaluation import baselines
-
-        documents = [(each.text, each.group or each.id) for each in self.corpus.validation]
-        for task in self.tasks.values():
-            names = sorted(task.held_out())
-            documents += [(task.texts[name], task.groups.get(name, name)) for name in names]
-        unique = {
-            content(text): (text.split()[: student.max_positions], group)
-            for text, group in documents
-        }
-        whole = [each for each in unique.values() if len(each[0]) > 1][:HELD_OUT]
-        if not whole:
-            raise ValueError(
-                f"none of {len(unique)} held-out documents has two words, so no halves"
-            )
-        halves = [ranking.halve_text(" ".join(words)) for words, _ in whole]
-        texts = [first for first, _ in halves] + [second for _, second in halves]
-        teacher, base = self.structural_teacher(), self.base_student().to(self.device)
-        encoders: dict[str, Callable[[], Any]] = {
-            "Longformer": lambda: base.encode(texts, precision=self.precision),
-            "SBERT": lambda: teacher.encode(texts),
-            "SBERT, mean of chunks": lambda: baselines.mean_of_chunks(teacher, texts),
-            "TF-IDF": lambda: baselines.tfidf(self.texts("train"), texts).toarray(),
-            variant.identity: lambda: student.encode(texts, precision=self.precision),
-        }
-        scores = []
-        for encode in progress.track(
-            encoders.values(), f"halves of {len(whole)} documents", len(encoders)
-        ):
-            scores.append(ranking.rank_halves(encode()).reshape(2, -1).mean(axis=0))
-        return pd.DataFrame(
-            {
-                "model": list(encoders),
-                "scores": scores,
-                "groups": [np.array([group for _, group in whole])] * len(scores),
-                "task": "halves of documents",
-                "metric": "MRR",
-                "chance": np.mean(1 / np.arange(1, len(texts))),
-            }
-        )
-
     def _record_product(
         self, variant: Variant, seed: int, examples: Examples, limit: float | None, split: str
     ) -> Product | None:
@@ -743,9 +766,9 @@ class Bench:
         if model is None:
             return None
         classifier = self._choose_classifier(variant)
-        settings = self.profile.heads.model_dump(mode="json", exclude={"classifier"})
-        if classifier != "head":
-            settings = {"features": settings["features"]}
+        settings = None
+        if classifier == "head":
+            settings = self.profile.heads.model_dump(mode="json", exclude={"classifier"})
         inputs = {
             "model": model.inputs,
             "kind": model.kind,
@@ -756,13 +779,18 @@ class Bench:
             "seed": seed if classifier == "head" else None,
         }
         packages = tuple(dict.fromkeys(("torch", "scikit-learn", *model.packages)))
-        return Product("record", inputs, (products.JUDGING_CODE, *model.code), packages)
+        label = f"{examples.task}: {variant.identity}, seed {seed}"
+        return Product("record", inputs, (products.JUDGING_CODE, *model.code), packages, label)
 
     def _name_model(self, variant: Variant, seed: int) -> Product | None:
         """The product whose rows are a model's vectors of any text; None if it is missing."""
         if variant.kind == "tfidf":
             inputs = {"fitted": hash_content(self.texts("train").names)}
-            return Product("tfidf", inputs, (products.TFIDF_CODE,), ("scikit-learn",))
+            return Product("tfidf", inputs, (products.WORDS_CODE,), ("scikit-learn",))
+        if variant.kind == "lsa":
+            read, dim = self._find_lsa()
+            inputs = {"fitted": hash_content(read.names), "dim": dim}
+            return Product("lsa", inputs, (products.WORDS_CODE,), ("scikit-learn",))
         if variant.kind == "paragraph_vector":
             parts = [
                 self._paragraph_vector_product(part, seed)
@@ -810,13 +838,13 @@ class Bench:
         self._run_jobs(jobs, "classification heads")
 
     def _read_features(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
-        """Rows that are read where they are needed; TF-IDF's are made at once."""
-        sparse = variant.kind == "tfidf"
-        return (self._embed_texts if sparse else self._read_rows)(variant, seed, texts)
+        """Rows that are read where they are needed; those of words are made at once."""
+        at_once = variant.kind in OF_WORDS
+        return (self._embed_texts if at_once else self._read_rows)(variant, seed, texts)
 
     def _choose_classifier(self, variant: Variant) -> str:
         chosen = self.profile.heads.classifier
-        return "logistic regression" if variant.kind == "tfidf" else chosen
+        return "words" if variant.kind == "tfidf" else chosen
 
     def _name_groups(self, task: str, text_ids: Sequence[str], rows: np.ndarray) -> np.ndarray:
         """What the texts of examples share with others, in the shape of `rows`."""
@@ -833,8 +861,12 @@ class Bench:
         if variant.kind == "student":
             note = self.cache.find(self.student_product(variant, seed)) or {}
         row = {"model": variant.identity, **asdict(variant), "task": task, "metric": metric}
-        row |= {"split": split, "seed": seed, "value": value, "seconds": note.get("seconds")}
         row |= {
+            "readout": self.readout if metric == "accuracy" else "none",  # rankings are by cosine
+            "split": split,
+            "seed": seed,
+            "value": value,
+            "seconds": note.get("seconds"),
             "device": self.device,
             "fingerprint": "",
             "embedding_fingerprint": name,

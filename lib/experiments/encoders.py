@@ -22,7 +22,7 @@ class TokenRows:
     section: StudentSettings
 
     def __call__(self, texts: list[str]) -> dict[str, Any]:
-        student = models.load_base_student(self.section)
+        student = models.load_layers(self.section)
         ids = student.tokenize(texts)
         whole = [len(row) for row in ids]
         for number, text in enumerate(texts):
@@ -95,27 +95,27 @@ class ParagraphVectorRows:
     product: Product
 
     def __call__(self, texts: list[str]) -> dict[str, Any]:
-        return {"vectors": self.cache.model(self.product, miss_product).encode(texts)}
+        return {"vectors": self.cache.model(self.product, models.miss_product).encode(texts)}
 
 
 @dataclass(frozen=True)
 class StudentRows:
     """Embeddings by the base, or by a trained student whose weights are in the cache."""
 
-    section: StudentSettings
+    base: models.Base
     precision: str
     pooling: str = "mean"
     cache: Cache | None = None
     product: Product | None = None
 
     def __call__(self, ids: list[np.ndarray]) -> dict[str, Any]:
-        student = models.load_base_student(self.section)
+        student = self.base.load()
         if self.pooling == "cls":
             from lib.student.cls import ClsStudent
 
             student = ClsStudent(student)
         if self.cache is not None and self.product is not None:
-            weights = self.cache.arrays(self.product, miss_product)
+            weights = self.cache.arrays(self.product, models.miss_product)
             student = models.unpack_weights(student, weights)
         student = student.to(models.find_device())
         return {"vectors": student.encode(ids, precision=self.precision)}
@@ -127,7 +127,3 @@ def load_structural_teacher(section: StructuralTeacherSettings, device: str = "c
 
     pinned = {"sha256": section.sha256, "revision": section.revision}
     return SBERT.load(section.model, max_tokens=section.max_tokens, **pinned, device=device)
-
-
-def miss_product() -> Any:
-    raise LookupError("what was computed vanished while it was read: run again")

@@ -7,10 +7,16 @@ from typing import Any
 import numpy as np
 
 from lib.config.schema import HeadSettings
-from lib.data.task_files import Task, downsample
+from lib.data.task_files import Part, Task, downsample, make_folds
 
+# How students are read out: name -> what it changes in a profile's section `heads`. "thesis" is the
+# protocol as published; the other two need little training, or none.
+READOUTS: dict[str, dict[str, Any]] = {
+    "thesis": {},
+    "compare": {"classifier": "compare"},
+    "none": {"classifier": "similarity"},
+}
 HEAD_SEEDS = 1000  # heads of one model and seed: seeds 1000 * seed, 1000 * seed + 1, ...
-Part = tuple[np.ndarray, np.ndarray]  # the examples that a head trains on and is tested on
 
 
 @dataclass(frozen=True)
@@ -49,22 +55,29 @@ def read_examples(
     Parameters
     ----------
     split : {"validation", "test"}
-        A task without that split is cross-validated on "train".
+        A task without that split is cross-validated on "train", one of `cross_fit` on "test" for
+        "test".
     cut : int
         Examples of a split in Chapter 4 (split "validation").
     limit : float or None
         Training examples in Chapter 5; below 1, the share of those without a limit.
+
+    Raises
+    ------
+    ValueError
+        A task has fewer groups than folds.
     """
     size = cut if split == "validation" else None
-    inputs, labels = _cut_split(task, "train", size)
-    if split in task.inputs:
+    trained = "test" if task.cross_fit and split == "test" else "train"
+    inputs, labels = _cut_split(task, trained, size)
+    if split in task.inputs and not task.cross_fit:
         tested, expected = _cut_split(task, split, size)
         parts = [(np.arange(len(labels)), len(labels) + np.arange(len(expected)))]
         inputs, labels = inputs + tested, np.concatenate([labels, expected])
     else:
-        kept = _keep(task, "train", size)
-        groups = task.example_groups("train")
-        parts = _make_folds(labels, task.folds, None if groups is None else groups[kept])
+        kept = _keep(task, trained, size)
+        groups = task.example_groups(trained)
+        parts = make_folds(labels, task.folds, None if groups is None else groups[kept])
     if limit is not None:
         parts = [
             (train[downsample(labels[train], _count(limit, train))], test) for train, test in parts
@@ -92,14 +105,6 @@ def _cut_split(
     return [task.inputs[split][row] for row in kept], np.asarray(task.labels[split])[kept]
 
 
-def _make_folds(labels: np.ndarray, count: int, groups: np.ndarray | None) -> list[Part]:
-    """Stratified folds in file order, unshuffled (thesis code, IMDB); no group is cut."""
-    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
-
-    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
-    return list(kind(count, shuffle=False).split(labels, labels, groups))
-
-
 def judge_models(
     models: Sequence[tuple[str, int, Any]],
     examples: Examples,
@@ -112,8 +117,9 @@ def judge_models(
     ----------
     models : sequence of (name, seed, features)
         features: (texts, dim), rows as in `examples.texts`.
-    classifier : {"head", "similarity", "logistic regression"}
-        The heads of all models are trained side by side; the others have no seed.
+    classifier : str
+        "head", or one of `lib.evaluation.classifiers.CLASSIFIERS`. The heads of all models are
+        trained side by side; the others have no seed.
 
     Returns
     -------
@@ -141,8 +147,7 @@ def judge_models(
             for result, job in zip(results, jobs, strict=True)
         ]
     else:
-        similar = classifier == "similarity"
-        predict = classifiers.by_similarity if similar else classifiers.logistic_regression
+        predict = classifiers.CLASSIFIERS[classifier]
         right = [predict(job) == examples.labels[job.test] for job in jobs]
     order = np.argsort(np.concatenate([test for _, test in examples.parts]))
     each, records = repeats * len(examples.parts), []

@@ -1,26 +1,53 @@
 """The student before training, from weights on this machine or pinned ones, and where it runs."""
 
+from __future__ import annotations
+
 import functools
 import importlib
 import importlib.util
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lib.config.schema import StudentSettings
 from lib.store.files import sha256
 
+if TYPE_CHECKING:
+    from lib.store.cache import Cache, Product
+
 _DRIVER = Path("/dev/nvidiactl")
 _LAUNCHED = {"WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}
 _LOADED = (".safetensors", ".bin", ".json", ".txt", ".model")  # weights, settings, vocabularies
 
 
-def load_base_student(
+@dataclass(frozen=True)
+class Base:
+    """The student before training, as values that other processes can be given.
+
+    section: the architecture, and the checkpoint that its layers come from. language_model: what
+    these layers became by guessing masked words; it is in the cache when the base is loaded. None
+    for the layers as they are.
+    """
+
+    section: StudentSettings
+    cache: Cache | None = None
+    language_model: Product | None = None
+
+    def load(self, dropout: float | None = None, attention_dropout: float | None = None):
+        """A fresh copy of the student before training, a `lib.student.Student`."""
+        student = load_layers(self.section, dropout, attention_dropout)
+        if self.cache is None or self.language_model is None:
+            return student
+        return unpack_weights(student, self.cache.arrays(self.language_model, miss_product))
+
+
+def load_layers(
     section: StudentSettings, dropout: float | None = None, attention_dropout: float | None = None
 ):
-    """A fresh copy of the student before training, a `lib.student.Student`."""
+    """The layers that a base is made of, as they are in their checkpoint, as a student."""
     from lib.student.encoder import Student
 
     path = find_model(section.model)
@@ -51,6 +78,10 @@ def unpack_weights(student: Any, weights: dict[str, np.ndarray]) -> Any:
     if unknown:
         raise ValueError(f"these weights are of another student: it has no {unknown[0]}")
     return student.eval()
+
+
+def miss_product() -> Any:
+    raise LookupError("what was computed vanished while it was read: run again")
 
 
 def find_model(name: str) -> str:

@@ -1,7 +1,7 @@
 """Products by what computes them, and the jobs that make them in any process, from values alone."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,12 @@ import numpy as np
 from lib.config.schema import HeadSettings, StudentSettings
 from lib.experiments import encoders, judging, models, students
 from lib.experiments.judging import Examples
+from lib.store import progress
 from lib.store.cache import Cache, Code, NotComputed, Product
 
 # What computes no value, though it is imported on the way.
 NOT_COMPUTING = ("lib.store", "lib.config", "lib.data", "lib.published", "lib.student.export")
-FACTS = ("vocabulary_size", "seconds", "truncated", "documents")  # of a Paragraph Vector
+PARAGRAPH_VECTOR_FACTS = ("vocabulary_size", "seconds", "truncated", "documents")
 
 
 def find_code(*modules: str, stop: Sequence[str] = ()) -> Code:
@@ -31,7 +32,8 @@ ENCODER_CODE = find_code(_ROWS, stop=(_TEACHERS, _BASELINES, _CLS))
 CLS_CODE = find_code(_ROWS, stop=(_TEACHERS, _BASELINES))
 TEACHER_CODE = find_code(_ROWS, stop=(_STUDENT, _BASELINES))
 CHUNKS_CODE = find_code(_ROWS, stop=(_STUDENT,))
-TFIDF_CODE = find_code(_BASELINES)
+WORDS_CODE = find_code(_BASELINES)
+LANGUAGE_MODEL_CODE = find_code("lib.student.masked_words", "lib.experiments.models")
 PARAGRAPH_VECTOR_CODE = find_code("lib.teachers.paragraph_vector")
 JUDGING_CODE = find_code("lib.experiments.judging")
 
@@ -48,9 +50,13 @@ class Encoder:
     make: Callable[[list[Any]], dict[str, Any]]
     reads_tokens: bool = False
 
+    @property
+    def label(self) -> str:
+        return self.table.label
+
 
 def name_encoder(
-    section: StudentSettings,
+    base: models.Base,
     computed: Sequence[str],
     pooling: str = "mean",
     cache: Cache | None = None,
@@ -60,7 +66,7 @@ def name_encoder(
 
     computed: device and precision.
     """
-    inputs: dict[str, Any] = {"base": name_base(section), "computed": [*computed]}
+    inputs: dict[str, Any] = {"base": name_base(base), "computed": [*computed]}
     if cache is not None and product is not None:
         note = cache.find(product)
         if note is None:
@@ -68,23 +74,64 @@ def name_encoder(
                 f"a student is missing in {cache.folder}: {product.inputs['variant']}"
             )
         inputs |= {"student": sorted(note["files"].values()), "pooling": pooling}
-    code = CLS_CODE if pooling == "cls" else ENCODER_CODE
-    table = Product("vectors", inputs, (code,), ("torch", "transformers", "tokenizers"))
-    return Encoder(table, encoders.StudentRows(section, computed[1], pooling, cache, product), True)
+    code = (CLS_CODE if pooling == "cls" else ENCODER_CODE, *list_base_code(base))
+    packages = ("torch", "transformers", "tokenizers")
+    label = "Longformer" if product is None else product.label
+    table = Product("vectors", inputs, code, packages, label)
+    return Encoder(table, encoders.StudentRows(base, computed[1], pooling, cache, product), True)
 
 
-def name_base(section: StudentSettings) -> dict[str, Any]:
-    """What makes the student before training, the bytes of its checkpoint among it."""
-    return section.model_dump(mode="json") | {"files": models.hash_model(section.model)}
+def name_layers(section: StudentSettings) -> dict[str, Any]:
+    """What the student's layers and tokens are, the bytes of their checkpoint among it."""
+    settings = section.model_dump(mode="json", exclude={"language_model"})
+    return settings | {"files": models.hash_model(section.model)}
+
+
+def name_base(base: models.Base) -> dict[str, Any]:
+    """What makes the student before training."""
+    made = {} if base.language_model is None else {"language_model": base.language_model.key}
+    return name_layers(base.section) | made
+
+
+def list_base_code(base: models.Base) -> tuple[Code, ...]:
+    """The code that made the student before training, beyond what loads it."""
+    return () if base.language_model is None else base.language_model.code
 
 
 def name_paragraph_vector_rows(cache: Cache, product: Product) -> Encoder:
     """What embeds with a Paragraph Vector, a function of its inputs and code alone."""
-    table = Product("vectors", {"model": product.inputs}, product.code, product.packages)
+    inputs = {"model": product.inputs}
+    table = Product("vectors", inputs, product.code, product.packages, product.label)
     return Encoder(table, encoders.ParagraphVectorRows(cache, product))
 
 
 # ---- jobs ---------------------------------------------------------------------------------------
+
+
+def make_language_model(
+    base: models.Base, documents: Sequence[Any], held_out: Sequence[Any], computed: Sequence[str]
+) -> None:
+    """Train a base to guess masked words; its weights go to the cache, its losses to their note.
+
+    documents, held_out: token ids. computed: device and precision.
+    """
+    settings = base.section.language_model
+    if base.cache is None or base.language_model is None or settings is None:
+        raise ValueError("this base is no language model")
+    facts: dict[str, Any] = {}
+
+    def show(batches: Sequence[Any]) -> Iterator[Any]:
+        return progress.track(batches, "masked words", len(batches))
+
+    def train() -> dict[str, np.ndarray]:
+        from lib.student.masked_words import train_masked_words
+
+        student = models.load_layers(base.section, dropout=0.0).to(models.find_device())
+        options = settings.model_dump() | {"precision": computed[1], "track": show}
+        facts.update(train_masked_words(student, documents, held_out, **options)._asdict())
+        return models.pack_weights(student)
+
+    base.cache.arrays(base.language_model, train, lambda _: facts)
 
 
 def add_rows(cache: Cache, encoder: Encoder, items: Sequence[Any]) -> None:
@@ -99,13 +146,13 @@ def train_and_embed(
     *items: Sequence[Any],
 ) -> None:
     """Train a student and embed documents and texts with it."""
-    make_student(cache, product, lesson)
-    encoder = name_encoder(lesson.student, computed, lesson.variant.pooling, cache, product)
+    train_or_read_student(cache, product, lesson)
+    encoder = name_encoder(lesson.base, computed, lesson.variant.pooling, cache, product)
     for part in items:
         cache.rows(encoder.table, part, encoder.make)
 
 
-def make_student(
+def train_or_read_student(
     cache: Cache,
     product: Product,
     lesson: students.Lesson,
@@ -118,9 +165,7 @@ def make_student(
     A short training is repeated rather than resumed, unless it is said to be `resumable`.
     """
     checkpoint = cache.scratch(product, ".checkpoint")
-    settings = lesson.training
-    short = settings.checkpoint_every * lesson.batch_size * settings.accumulation
-    kept = resumable or checkpoint.exists() or settings.documents > short
+    kept = resumable or checkpoint.exists() or lesson.updates > lesson.training.checkpoint_every
     facts: dict[str, Any] = {"model": lesson.variant.identity, "seed": lesson.seed}
 
     def train() -> dict[str, np.ndarray]:
@@ -156,7 +201,7 @@ def train_paragraph_vector(
 
 
 def describe_paragraph_vector(model: Any) -> dict[str, Any]:
-    return {name: int(getattr(model, name)) for name in FACTS if name != "seconds"}
+    return {name: int(getattr(model, name)) for name in PARAGRAPH_VECTOR_FACTS if name != "seconds"}
 
 
 def judge_and_record(

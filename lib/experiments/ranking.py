@@ -95,13 +95,6 @@ def rank_halves(vectors: Any) -> np.ndarray:
     )
 
 
-def halve_text(text: str) -> tuple[str, str]:
-    """The words of a text in two parts of about one length; both are the text if it is one word."""
-    words = text.split()
-    middle = len(words) // 2
-    return " ".join(words[:middle]) or text, " ".join(words[middle:])
-
-
 def _find_precisions(targets: Sequence[int], ranking: Sequence[int]) -> np.ndarray:
     """(targets,) precision at each target's rank; their mean is `metrics.average_precision`."""
     places = {name: place for place, name in enumerate(ranking, 1)}

@@ -1,5 +1,6 @@
 """Training one student, and embedding with it, from values alone."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from lib.config.schema import SoftCCASettings, StudentSettings, TrainingSettings
+from lib.config.schema import SoftCCASettings, TrainingSettings
 from lib.distillation.variants import Variant
 from lib.experiments import models
 
-WATCHED_PARTS = 4  # a student of a contextual teacher is measured after each part of its training
+MEASUREMENTS = 4  # a student of a contextual teacher is measured after each part of its training
 FITTED = 10_000  # training documents, at most, that give means and standard deviations
 DEAL_SEED = 7  # of the orders in which the controls' documents get each other's rows
 
 
 @dataclass(frozen=True)
-class SideBySide:
+class JoinedColumns:
     """Arrays with the same rows, joined where rows are asked for: they may exceed memory."""
 
     parts: Sequence[Any]
@@ -58,7 +59,7 @@ class ContextualRows:
 
 
 @dataclass(frozen=True)
-class Documents:
+class TaughtDocuments:
     """Documents as a student reads them, and what its teachers say of them, row by row.
 
     token_ids: the student's, special tokens included. lengths: in the structural teacher's tokens.
@@ -81,13 +82,13 @@ class Lesson:
 
     variant: Variant
     seed: int
-    student: StudentSettings
+    base: models.Base
     training: TrainingSettings
     soft_cca: SoftCCASettings
     width: float
     precision: str
-    documents: Documents
-    held_out: Documents | None = None
+    documents: TaughtDocuments
+    held_out: TaughtDocuments | None = None
     start: Any = None
 
     @property
@@ -99,12 +100,12 @@ class Lesson:
     @property
     def parts(self) -> int:
         """After each of so many parts of training it is measured; a control at the end alone."""
-        return 1 if self.training.contextual_rows == "dealt" else WATCHED_PARTS
+        return 1 if self.training.contextual_rows == "dealt" else MEASUREMENTS
 
     @property
     def updates(self) -> int:
         per_update = self.batch_size * self.training.accumulation * models.count_processes()
-        return self.training.documents // per_update
+        return self.training.passes * (self.training.documents // per_update)
 
 
 def standardize_rows(
@@ -154,7 +155,7 @@ def train_student(
     from lib.distillation.training import DistillationData, Scheme, distill
 
     settings, variant = lesson.training, lesson.variant
-    student = make_student(lesson).to(models.find_device())
+    student = build_student(lesson).to(models.find_device())
     student.gradient_checkpointing = settings.gradient_checkpointing
     if settings.freeze_token_embeddings:
         student.freeze_token_embeddings()
@@ -180,6 +181,7 @@ def train_student(
         accumulation=settings.accumulation,
         precision=lesson.precision,
         length_bucket=settings.length_bucket,
+        passes=settings.passes,
     )
     watch, measured = watch_held_out(lesson), []
     if watch is not None and lesson.start is not None:
@@ -200,10 +202,10 @@ def train_student(
     return student, history.loss, np.array(measured).reshape(len(measured), 4)
 
 
-def make_student(lesson: Lesson):
+def build_student(lesson: Lesson):
     """The student before training; of a `[CLS]` variant with the drafts' pooling."""
     settings = lesson.training
-    student = models.load_base_student(lesson.student, settings.dropout, settings.attention_dropout)
+    student = lesson.base.load(settings.dropout, settings.attention_dropout)
     if lesson.variant.pooling == "mean":
         return student
     from lib.student.cls import ClsStudent
@@ -225,5 +227,5 @@ def watch_held_out(lesson: Lesson):
         np.asarray(held_out.lengths),
         batch_size=lesson.training.batch_size,
         precision=lesson.precision,
-        every=-(-lesson.updates // lesson.parts),
+        every=math.ceil(lesson.updates / lesson.parts),
     )

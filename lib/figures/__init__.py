@@ -16,6 +16,7 @@ from lib.figures.scores import (
     gradient_shares,
     length_of_training,
     points,
+    readouts,
     score_frame,
     spans,
 )

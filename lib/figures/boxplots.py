@@ -74,6 +74,7 @@ def boxplot(
     *,
     order: str = "published",
     rounds: dict[str, int | None] = roles.ROUNDS,
+    untrained: str = "",
 ) -> Figure:
     """Draw `boxplot_frame`'s data: our boxes and the published ones, the same rows in two columns
     with an axis each.
@@ -82,6 +83,7 @@ def boxplot(
     one is 1 / classes.
     order: of the rows, "published", where models that the thesis lacks come first, or "ours".
     rounds: the profile's.
+    untrained: what ours of `UNTRAINED` are; the legend says it if they have rows.
     """
     printed = {
         f";{re.escape(name)}$": f";{text}" for name, text in roles.printed_rounds(rounds).items()
@@ -149,6 +151,7 @@ def boxplot(
         settings()["orders_told"][order if places else "ours"],
         _note(data),
         *settings()["explained"].get(label, []),
+        *([untrained] if untrained and data["identity"].isin(UNTRAINED).any() else []),
     ]
     figure.legend(
         handles=[*handles, *labelled(axes)], title="\n".join(told), **settings()["boxes_legend"]

@@ -1,5 +1,6 @@
 """Distributions: of lengths (Figures 4.1 and 5.1 by source, 5.2 by task), of distances (4.4)."""
 
+import math
 from itertools import cycle, product
 
 import matplotlib.pyplot as plt
@@ -27,12 +28,20 @@ AS_PUBLISHED = "as published"
 def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
     """Length histograms (fig4_1 or fig5_1), ours beside the published ones, on the thesis' axis.
 
-    lengths: `data_statistics.corpus_lengths`. scale: ours are multiplied by it; if not 1, four
-    published bins are one.
-    value and published are percent of the source's documents in that split, a bin is bin_lo <=
-    tokens < bin_hi;
-    over_384 and its published twin are the percent of the split that exceeds the structural
-    teacher's limit.
+    Parameters
+    ----------
+    label : {"fig4_1", "fig5_1"}
+    lengths : DataFrame
+        As of `data_statistics.count_corpus_tokens`.
+    scale : float
+        What our lengths are multiplied by. If it is not 1, four published bins become one.
+
+    Returns
+    -------
+    DataFrame
+        value and published are percent of the source's documents in that split; a bin is bin_lo <=
+        tokens < bin_hi. over_384 and its published twin are the percent of the split that exceeds
+        the structural teacher's limit.
     """
     theirs, shares = (
         published.load(label),
@@ -121,10 +130,15 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
 
 
 def ecdf_frame(lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
-    """Cumulative length distributions of the evaluation tasks (Figure 5.2), ours and published, on
-    the thesis' axis.
-    lengths: `data_statistics.task_lengths`, of whose splits "train" and "test" are drawn. scale: of
-    our lengths."""
+    """Cumulative lengths of the evaluation tasks (Figure 5.2), ours and published.
+
+    Parameters
+    ----------
+    lengths : DataFrame
+        As of `data_statistics.count_task_tokens`; its splits "train" and "test" are drawn.
+    scale : float
+        What our lengths are multiplied by, to be on the thesis' axis.
+    """
     curves, shown = [], lengths[lengths["split"].isin(_LINES)]
     for (task, split), texts in shown.groupby(["task", "split"], sort=False):
         tokens = texts["longformer_tokens"].sort_values() * scale
@@ -151,7 +165,7 @@ def ecdf(data: pd.DataFrame) -> Figure:
     """Figure 5.2: a panel per task, ours over the published curve; test solid, train dashed, tokens
     on a log2 axis."""
     tasks = roles.ordered(data["task"])
-    rows, (width, height) = -(-len(tasks) // 4), settings()["sizes"]["fig5_2"]
+    rows, (width, height) = math.ceil(len(tasks) / 4), settings()["sizes"]["fig5_2"]
     colors = settings()["length_curves"]
     figure, axes = plt.subplots(
         rows, 4, figsize=(width, height / 2 * max(rows, 2)), sharex=True, sharey=True
@@ -196,10 +210,16 @@ def ecdf(data: pd.DataFrame) -> Figure:
 
 
 def violin_frame(distances: pd.DataFrame) -> pd.DataFrame:
-    """What the violins show, beside the published ones (negatives "as published" only): the CSV of
-    Figure 4.4.
-    distances: as of `teacher_distances.of_figure`, a row per pair of a document and a teacher's
-    embedding."""
+    """The CSV of Figure 4.4: what its violins show, beside the published ones.
+
+    Of the published ones there are only negatives "as published".
+
+    Parameters
+    ----------
+    distances : DataFrame
+        As of `teacher_distances.measure_students`: a row for each pair of a document and a
+        teacher's embedding.
+    """
     keys = ["negatives", "distance", "model", "to"]
     grouped = distances.groupby(keys, sort=False)["value"]
     shares = (

@@ -14,12 +14,24 @@ import jinja2
 import pandas as pd
 
 from lib.config import manifest
+from lib.statistics.verdicts import VERDICTS
 
-VERDICTS = ("holds", "reversed", "equivalent", "open", "not testable here", "not run", "number")
 REACH = 0.6  # effects beyond it are drawn at the edge
-WIDTH, HEIGHT, EDGE = 150, 36, 6  # of a drawing, and the free space at its sides, in its own units
+WIDTH, HEIGHT, EDGE = 150, 56, 6  # of a drawing, and the free space at its sides, in its own units
 TICKS = (-0.4, -0.1, 0.1, 0.4)
-SIDES = (("published", "published_", 11), ("ours", "", 26))  # name, prefix of columns, height
+# Name, prefix of columns, height.
+SIDES = (
+    ("published", "published_", 8),
+    ("heads", "", 21),
+    ("compare", "compare_", 34),
+    ("none", "none_", 47),
+)
+WORDS = {
+    "published": "published",
+    "heads": "by the thesis' heads",
+    "compare": "by heads that compare",
+    "none": "without a head",
+}
 
 
 def ledger_html(ledger: pd.DataFrame) -> str:
@@ -34,17 +46,25 @@ def ledger_html(ledger: pd.DataFrame) -> str:
     A style, a table and a script; the same ledger gives the same text.
     """
     rows = [_row(values) for values in ledger.astype(object).to_dict("records")]
-    present = {row[side]["verdict"] for row in rows for side in ("ours", "published")}
-    verdicts = [verdict for verdict in VERDICTS if verdict in present]
+    present = {
+        name: [word for word in VERDICTS if word in {row[name]["verdict"] for row in rows}]
+        for name in ("heads", "survives", "published")
+    }
     name = "ledger-" + hashlib.sha256(ledger.to_csv().encode()).hexdigest()[:8]
     sections = sorted({row["section"] for row in rows}, key=_section_order)
     return _template().render(
-        rows=rows, verdicts=verdicts, sections=sections, name=name, width=WIDTH, height=HEIGHT
+        rows=rows,
+        verdicts=present,
+        sections=sections,
+        name=name,
+        width=WIDTH,
+        height=HEIGHT,
+        words=WORDS,
     )
 
 
 def draw_intervals(row: dict[str, Any]) -> str:
-    """One finding as SVG: published above, ours below, on a signed square-root axis."""
+    """One finding as SVG: published above, ours below by readout, on a signed square-root axis."""
     marks = [f'<path class="zero" d="M{_place(0)} 0V{HEIGHT}"/>']
     marks += [f'<path class="tick" d="M{_place(tick)} {HEIGHT - 4}v4"/>' for tick in TICKS]
     for name, prefix, height in SIDES:
@@ -77,16 +97,24 @@ def _row(values: dict[str, Any]) -> dict[str, Any]:
     }
     for name, prefix, _ in SIDES:
         effect, verdict = values.get(f"{prefix}effect"), values[f"{prefix}verdict"]
+        holding = values.get(f"{prefix}holding")
         is_missing, is_effect = pd.isna(effect), values["verdict"] != "number"
         number = "" if is_missing else f"{effect:.3g}"
         row[name] = {
             "verdict": verdict,
-            "order": VERDICTS.index(verdict) if verdict in VERDICTS else len(VERDICTS),
+            "order": _find_order(verdict),
             "effect": "" if is_missing or not is_effect else effect,
             "text": _signed(effect) if is_effect and not is_missing else number,
             "interval": _interval_text(values, prefix),
+            "holding": holding if _is_text(holding) else "",
         }
+    survives = values["survives"]
+    row["survives"] = {"verdict": survives, "order": _find_order(survives)}
     return row
+
+
+def _find_order(verdict: str) -> int:
+    return VERDICTS.index(verdict) if verdict in VERDICTS else len(VERDICTS)
 
 
 def _interval_text(values: dict[str, Any], prefix: str) -> str:
@@ -105,14 +133,22 @@ def _signed(number: float) -> str:
 def _details(values: dict[str, Any]) -> list[tuple[str, str]]:
     """How a verdict was decided: pairs of a heading and a text."""
     details = []
+    if _is_text(values.get("quote")):
+        read_off = values.get("read_off") in (True, "True")
+        about = "read off the figure; the text says" if read_off else "in the words of the text"
+        details.append((about, f"“{values['quote']}” ({values['section']})"))
     for name, prefix, _ in SIDES:
         if _is_text(values.get(f"{prefix}arithmetic")):
             parts = [f"{values[f'{prefix}decided_by']}: {values[f'{prefix}arithmetic']}"]
+            if _is_text(values.get(f"{prefix}holding")):
+                parts.append(f"{values[f'{prefix}holding']} hold by themselves")
+            if _is_text(values.get(f"{prefix}vacuous")):
+                parts.append("the untrained base passes, too")
             for symbol in ("p", "q"):
                 rate = values.get(f"{prefix}{symbol}")
                 if not pd.isna(rate):
                     parts.append(f"{symbol} = {rate:.3f}" if rate >= 0.001 else f"{symbol} < .001")
-            details.append((name, "; ".join(parts)))
+            details.append((WORDS[name], "; ".join(parts)))
     if _is_text(values.get("seeds")):
         details.append(("seeds per model", str(values["seeds"])))
     if _is_text(values.get("checks")):

@@ -1,7 +1,8 @@
-"""Scores: per task and round (Figure 5.4), of retrieval (5.5 and 5.6), and what training does (A.2
-to A.4)."""
+"""Scores: per task and round (Figure 5.4), of retrieval (5.5 and 5.6), what training does (A.2 to
+A.4), and what a readout does (A.5)."""
 
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -111,7 +112,7 @@ def points(data: pd.DataFrame) -> Figure:
 
 @style()
 def curves(data: pd.DataFrame) -> Figure:
-    """Of `contextual.figure_histories`, a column per objective: embeddings above projections, a
+    """Of `contextual.collect_histories`, a column per objective: embeddings above projections, a
     line per student."""
     groups = data.groupby("group", sort=False)
     figure, axes = plt.subplots(
@@ -189,15 +190,19 @@ def gradient_shares(shares: pd.DataFrame, factors: pd.DataFrame) -> Figure:
 
 @style()
 def length_of_training(data: pd.DataFrame) -> Figure:
-    """Two panels: accuracy and MRR of halves against updates; points are seeds, lines their means,
-    from the base on."""
-    figure, axes = plt.subplots(1, 2, figsize=settings()["sizes"]["figA_4"], sharex=True)
-    titles = (
-        "chance-corrected accuracy, mean over tasks",
-        "MRR of the other half of a held-out document",
-    )
+    """Three panels against updates: cosine to the teacher, and accuracy by two readouts.
+
+    Points are seeds; lines are their means, from the base on.
+    """
+    titles = {
+        "cosine": "cosine to the teacher, held-out documents",
+        "no head": "accuracy above chance, no head",
+        "heads": "accuracy above chance, heads",
+    }
+    size = settings()["sizes"]["figA_4"]
+    figure, axes = plt.subplots(1, len(titles), figsize=size, sharex=True)
     base = data[data["model"] == "base"]
-    for axis, column, title in zip(axes, ("accuracy", "halves"), titles, strict=True):
+    for axis, (column, title) in zip(axes, titles.items(), strict=True):
         start = base[column].mean()
         axis.axhline(start, color=INK, linewidth=0.8, linestyle=":", label="untrained base")
         for color, marker, name in zip(COLORS, "osD^v", data["model"].unique()[1:], strict=False):
@@ -216,6 +221,32 @@ def length_of_training(data: pd.DataFrame) -> Figure:
             )
         axis.set(xlabel="updates", ylabel=title)
     figure.legend(handles=labelled(axes), loc="outside lower center", ncols=3)
+    return figure
+
+
+@style()
+def readouts(scores: pd.DataFrame, told: Mapping[str, str]) -> Figure:
+    """Mean scores of the same models by several readouts: a row for each model, a mark for each
+    readout, the best by the first readout on top.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Columns model and one for each readout.
+    told : mapping
+        Column -> what the legend says of this readout, the one that orders the rows first.
+    """
+    first, *_ = told
+    rows = scores.sort_values(first, ascending=False)
+    places = np.arange(len(rows))
+    figure, axis = plt.subplots(figsize=settings()["sizes"]["figA_5"])
+    values = rows[[*told]].to_numpy()
+    axis.hlines(places, values.min(axis=1), values.max(axis=1), color="0.8", linewidth=1.5)
+    for color, marker, (column, words) in zip(COLORS, "osD", told.items(), strict=False):
+        axis.plot(rows[column], places, marker, color=color, markersize=6, label=words)
+    axis.set(xlabel="accuracy above chance, mean of the tasks")
+    rows_from_top(axis, [*rows["model"]])
+    figure.legend(handles=labelled([axis]), loc="outside lower center", ncols=len(told))
     return figure
 
 

@@ -22,11 +22,11 @@ from lib.statistics.verdicts import Judgement, judge
 Patterns = Filled[Text]
 # Preconditions of a finding, which `lib.ledger.testability` checks.
 Check = Literal[
-    "heads_converged",
     "task_not_at_chance",
     "texts_above_limit",
     "structural_teacher_above_chance",
     "contextual_teacher_above_chance",
+    "contextual_teacher_has_read",
     "treatment_given",
     "students_differ",
     "not_collapsed",
@@ -40,6 +40,10 @@ class Claim(Settings):
 
     Attributes
     ----------
+    quote
+        The exact words of the thesis, or of the news paper, that the finding is about.
+    read_off
+        No sentence says so: we read it off the figure, and quote the sentence about the figure.
     source
         The figure whose numbers it is judged on, by default `figure`.
     tasks
@@ -57,6 +61,8 @@ class Claim(Settings):
     section: Text
     figure: Text
     finding: Text
+    quote: Text
+    read_off: bool = False
     source: Text = Field(default_factory=lambda given: given["figure"])
     metric: Literal["accuracy", "MAP", "MRR", "F1"] = "accuracy"
     tasks: Texts = ()
@@ -69,7 +75,7 @@ class Claim(Settings):
         if self.metric == "F1":
             return self.checks
         if self.metric == "accuracy":
-            return ("heads_converged", "task_not_at_chance", *self.checks)
+            return ("task_not_at_chance", *self.checks)
         return (RANKING, *self.checks)
 
     def weights(self, tasks: Sequence[str]) -> dict[str, float]:
@@ -83,6 +89,11 @@ class Claim(Settings):
         Raises `ValueError` if a name matches none of `models`.
         """
         return [match_models(getattr(self, name), models) for name in self.SIDES]
+
+    def opponents(self, models: Sequence[str]) -> list[tuple[list[str], list[str]]]:
+        """Which models stand against which."""
+        sides = self.sides(models)
+        return list(zip(sides[::2], sides[1::2], strict=False))
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         """The verdict on the evidence. models: the figure's, as printed."""
@@ -162,7 +173,11 @@ class CountBeating(Claim):
         bounds = [] if self.at_least is None else [judge(units, evidence, at_least=self.at_least)]
         if self.at_most is not None and self.at_most < len(group):
             bounds.append(judge(units, evidence, at_most=self.at_most))
-        return verdicts.weakest(bounds)
+        weakest = verdicts.weakest(bounds)
+        if bounds[1:] and weakest.holding:
+            ahead, behind = (bound.holding for bound in bounds)
+            weakest = replace(weakest, holding=f"{ahead} ahead, {behind} not")
+        return weakest
 
 
 class CountPairs(Claim):
@@ -173,6 +188,9 @@ class CountPairs(Claim):
 
     def sides(self, models: Sequence[str]) -> list[list[str]]:
         return [match_models(names, models) for names in self.pairs]
+
+    def opponents(self, models: Sequence[str]) -> list[tuple[list[str], list[str]]]:
+        return [([first], [second]) for first, second in self.pairs]
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         return judge([[pair(*names)] for names in self.pairs], evidence, at_least=self.at_least)

@@ -1,16 +1,23 @@
 """Whether a student of a person's own documents is better than what is there without it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from lib.config.profiles import OneLine
+from lib.data.dataset_folder import content
 from lib.distillation.variants import Variant
+from lib.evaluation import baselines
+from lib.experiments import ranking
 from lib.experiments.bench import Bench
 from lib.statistics import verdicts
 from lib.statistics.intervals import from_examples, task_scores
 from lib.statistics.verdicts import EQUIVALENT, HOLDS, OPEN, REVERSED
+from lib.store import progress
+from lib.texts import cut_halves
 
 WORDS = {
     HOLDS: "better than",
@@ -33,7 +40,9 @@ CODE = {
     "TF-IDF": "tfidf(texts, texts)",
 }
 STUDENT_CODE = "Student.load(out).encode(texts)"
+HELD_OUT = 300  # documents, at most, whose halves a student is judged by
 FEW = 20  # examples; fewer say little
+Judge = Callable[[Sequence[str | Variant]], pd.DataFrame]
 VARIES = 1e-9  # the width of an interval, at least: rounding is no variance
 
 
@@ -43,7 +52,8 @@ def compare_student(
     """Judge a student, its base, its teacher, the mean of the teacher's chunks and TF-IDF.
 
     Measures: without labels, how well the halves of held-out documents find each other; on the test
-    texts of a classification the accuracy, of a retrieval MAP and MRR.
+    texts of a classification the accuracy, of a retrieval MAP and MRR. Accuracies are by the
+    readout "compare", which is trained to convergence on few examples, too.
 
     Returns
     -------
@@ -53,32 +63,128 @@ def compare_student(
         against_high, than_base, than_student. Intervals (95%) are about other texts, not about
         other seeds; NaN where nothing varies.
     failed
-        A line for each task that could not be judged.
+        A line for each task or model that could not be judged, and on documents without halves.
 
     Raises
     ------
     ValueError
         With these lines, if no task could be judged.
     """
-    judges: dict[str, Callable[[], pd.DataFrame]] = {
-        "halves of documents": partial(bench.judge_halves, student, variant)
-    }
-    models = [*MODELS, variant]
+    halves = partial(judge_halves, bench, student, variant)
+    judges: dict[str, Judge] = {"halves of documents": halves}
+    comparing = bench.with_readout("compare")
     for task in bench.classifications:
-        judges[task] = partial(bench.run, models, seeds=[seed], tasks=[task], split="test")
+        judges[task] = partial(comparing.run, seeds=[seed], tasks=[task], split="test")
     for task in bench.retrievals:
-        judges[task] = partial(bench.retrieve, models, seeds=[seed], tasks=[task])
+        judges[task] = partial(bench.retrieve, seeds=[seed], tasks=[task])
     tables, failed = [], []
     for task, judge in judges.items():
-        try:
-            for names, rows in judge().groupby(["task", "metric"], sort=False):
+        judged, problems = _judge_models(judge, [*MODELS, variant])
+        failed += [" ".join(f"{task}{problem}".split()) for problem in problems]
+        if judged is not None:
+            for names, rows in judged.groupby(["task", "metric"], sort=False):
                 tables.append(_measure_intervals(" ".join(names), rows))
-        except Exception as error:  # costs this task's rows, not the others'
-            reason = str(error) or type(error).__name__
-            failed.append(" ".join(f"{task} could not be judged: {reason}".split()))
+            if "left_out" in judged and (count := judged["left_out"].iloc[0]):
+                failed.append(f"{task}: left out are documents without two halves ({count})")
     if not tables:
         raise ValueError("; ".join(failed))
     return pd.concat(tables, ignore_index=True), failed
+
+
+def judge_halves(
+    bench: Bench, student: Any, variant: Variant, wanted: Sequence[str | Variant]
+) -> pd.DataFrame:
+    """How well halves of documents find each other, by a student and what is there without it.
+
+    The documents are those that no training reads: the corpus' validation documents, then what
+    tasks are validated and tested on, `HELD_OUT` at most. Of each as many words are read as the
+    student reads tokens. A document of one word has no halves; its halves may hold no token.
+
+    Parameters
+    ----------
+    bench : Bench
+        With the student's profile and base.
+    student : Student
+        Trained, of `variant`.
+    wanted : sequence of labels or variants
+        The student's variant, the base, the structural teacher, the mean of its chunks, TF-IDF.
+
+    Returns
+    -------
+    DataFrame
+        A row for each model: model, task, metric, `scores` and `groups` (documents,), `chance`,
+        `left_out` (how many held-out documents have no halves).
+    """
+    documents = [(each.text, each.group or each.id) for each in bench.corpus.validation]
+    for task in bench.tasks.values():
+        names = sorted(task.held_out())
+        documents += [(task.texts[name], task.groups.get(name, name)) for name in names]
+    unique = {content(text): (text, group) for text, group in documents}
+    halves, groups = [], []
+    for text, group in unique.values():
+        if parts := cut_halves(text, student.max_positions):
+            halves.append(parts)
+            groups.append(group)
+    left_out = len(unique) - len(halves)
+    if not halves:
+        raise ValueError(f"none of {left_out} held-out documents has two words, so no halves")
+    halves, groups = halves[:HELD_OUT], groups[:HELD_OUT]
+    texts = [first for first, _ in halves] + [second for _, second in halves]
+    teacher, base = bench.structural_teacher(), bench.base_student().to(bench.device)
+    encoders: dict[str, Callable[[], Any]] = {
+        "Longformer": lambda: base.encode(texts, precision=bench.precision),
+        "SBERT": lambda: teacher.encode(texts),
+        "SBERT, mean of chunks": lambda: baselines.mean_of_chunks(teacher, texts),
+        "TF-IDF": lambda: baselines.tfidf(bench.texts("train"), texts).toarray(),
+        variant.identity: lambda: student.encode(texts, precision=bench.precision),
+    }
+    names, scores = [str(model) for model in wanted], []
+    told = f"halves of {len(halves)} documents"
+    for name in progress.track(names, told, len(names)):
+        scores.append(ranking.rank_halves(encoders[name]()).reshape(2, -1).mean(axis=0))
+    return pd.DataFrame(
+        {
+            "model": names,
+            "scores": scores,
+            "groups": [np.array(groups)] * len(scores),
+            "task": "halves of documents",
+            "metric": "MRR",
+            "chance": np.mean(1 / np.arange(1, len(texts))),
+            "left_out": left_out,
+        }
+    )
+
+
+def _judge_models(
+    judge: Judge, models: list[str | Variant]
+) -> tuple[pd.DataFrame | None, list[str]]:
+    """The rows of all models that can be judged, and why others cannot.
+
+    What fails costs its own rows: where all models together fail, each is judged alone. Without the
+    first or the last of them, base and student, there is nothing to compare.
+    """
+    try:
+        return judge(models), []
+    except Exception as error:
+        together = error
+    reasons, rows = {}, []
+    for model in models if not isinstance(together, OneLine) else []:
+        try:
+            rows.append(judge([model]))
+        except Exception as error:
+            reasons[str(model)] = error
+    if len(rows) < 2 or {str(models[0]), str(models[-1])} & reasons.keys():
+        return None, [f" could not be judged: {_read_reason(together)}"]
+    names = MODELS | {str(models[-1]): "the student"}
+    problems = [
+        f": {names[model]} could not be judged: {_read_reason(error)}"
+        for model, error in reasons.items()
+    ]
+    return pd.concat(rows, ignore_index=True), problems
+
+
+def _read_reason(error: Exception) -> str:
+    return str(error) or type(error).__name__
 
 
 def describe_comparison(table: pd.DataFrame, failed: list[str]) -> tuple[pd.DataFrame, list[str]]:
@@ -121,11 +227,14 @@ def describe_comparison(table: pd.DataFrame, failed: list[str]) -> tuple[pd.Data
 def _choose_model(table: pd.DataFrame, student: str) -> str:
     """The model with the best mean among those that beat the base somewhere and lose nowhere.
 
+    A model that a measure could not judge is not advised.
+
     The student, if it is one of them and the best model is nowhere better than it; the base, if
     there is none.
     """
+    everywhere = table.groupby("model")["measure"].transform("size") == table["measure"].nunique()
     columns = {"value": "mean", "than_base": set, "than_student": set}
-    models = table.groupby("model").agg(columns).sort_values("value")
+    models = table[everywhere].groupby("model").agg(columns).sort_values("value")
     ahead = [
         name
         for name, words in models["than_base"].items()

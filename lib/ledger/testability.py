@@ -10,28 +10,31 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from lib.chapters import chapter4, data_statistics, final_students
+from lib.chapters import base, chapter4, data_statistics, final_students, sensitivity, words_read
 from lib.chapters.contextual import COLLAPSED, mean_cosine
 from lib.chapters.teacher_distances import cosines
 from lib.distillation.held_out_cca import chance_cca
-from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
+from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant
 from lib.experiments.bench import Bench
 from lib.ledger.claim_kinds import RANKING, Claim
 from lib.published import figure_models
-from lib.statistics.effects import Comparison
-from lib.statistics.intervals import TaskScores, from_runs, paired, task_scores
-from lib.statistics.verdicts import MARGIN, Judgement, above_chance, judge, learnable
+from lib.statistics.intervals import TaskScores, paired, task_scores
+from lib.statistics.verdicts import MARGIN, above_chance, learnable
 
 # Share of the gradient. With less from the contextual teacher, nine tenths of a step go where the
 # other teacher points.
 SHARE = 0.1
-# Heads of a model in the check of heads, at least: the luck of one moves a mean over tasks by .01.
-HEADS = 10
 CONFIDENCE = 0.99  # of the control's interval, because sixteen pairs were its second look
 UPDATES = 50  # of the final students, at least
+GUESSED = 0.85  # of the loss of guessing words by their frequency; a language model is below
 ABOVE_LIMIT = 0.71  # the published share of documents above the structural teacher's limit
 LENGTHS = 0.05  # distance from that share
+# Times the words of the corpus that a Paragraph Vector may need for SBERT's level. The curve spans
+# eightfold words; a line through four points says little beyond as much again.
+WORDS = 10
 FINAL = "fig5_3"  # the figure of the final students
+READOUT = "compare"  # asks whether there is something to read
+HAS_READ = "contextual_teacher_has_read"
 _ENCODERS = ("SBERT", "Longformer", *CONTEXTUAL_TEACHERS)
 
 
@@ -69,27 +72,25 @@ def run_checks(
 ) -> pd.DataFrame:
     """What can be checked on these scores, a row for each `Check`.
 
-    Heads are trained, and students whose teacher's rows belong to other documents.
+    Students are trained whose teacher's rows belong to other documents. Whether there is something
+    to read in an embedding is asked by `READOUT`, which needs little training; what the thesis'
+    heads make of it is what the ledger's first question is about, and informs only.
 
     Parameters
     ----------
     scores
         Figure -> records, as of `claims.collect_scores`.
     informing
-        Add rows for which all texts of all tasks are read.
+        Add rows for which all texts of all tasks are read, and the students of Figure A.4.
     """
-    drawn = {label: frame for label, frame in scores.items() if label.startswith("fig4_")}
-    rows = [*_check_lengths(bench, informing), *_check_updates(bench)]
-    if judged := [frame for frame in drawn.values() if "SBERT" in {*frame["model"]}]:
-        rows += _check_encoders(
-            max(judged, key=lambda frame: len({*_ENCODERS} & {*frame["model"]}))
-        )
-    rows += _check_final_scores(scores)
-    if "fig4_2" in drawn:
-        models = drawn["fig4_2"]["model"].unique()
-        rows += _check_heads({model: [model] for model in models}, "", bench)
-    if "fig4_5" in drawn:
-        rows += _check_heads(_group_by_size(drawn["fig4_5"]["model"].unique()), "fig4_5", bench)
+    rows = [*_check_lengths(bench, informing), *_check_updates(bench), *_check_base(bench)]
+    rows += [*_check_encoders(_find_encoders(scores, READOUT)), *_check_final_scores(scores)]
+    if informing:
+        rows += _inform_on_heads(_find_encoders(scores, "thesis"))
+    if any(HAS_READ in claim.needed for claim in claims if claim.source in scores):
+        rows.append(_check_words(bench))
+    if informing and "fig4_3" in scores:
+        rows += _check_training(bench)
     for label in (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12", FINAL):
         if label in scores:
             rows += _check_students(label, bench, claims)
@@ -128,17 +129,97 @@ def _check_lengths(bench: Bench, informing: bool) -> Iterator[Check]:
 
 def _check_updates(bench: Bench) -> Iterator[Check]:
     trained = bench.profile.training, final_students.prepare_bench(bench).profile.training
-    first, final = (
-        section.documents // (section.batch_size * section.accumulation) for section in trained
-    )
+    first, final = (section.updates for section in trained)
     yield Check("updates", "", "updates of a student of Chapter 4", first)
     needed = max(UPDATES, first + 1)
     what = "updates of a final student"
     yield Check("updates", "", what, final, needed=f"{needed}", passed=final >= needed)
 
 
+def _find_encoders(scores: Mapping[str, pd.DataFrame], readout: str) -> pd.DataFrame:
+    """By one readout, the records of the figure of Chapter 4 that has most teachers and the base.
+
+    Empty if no figure has SBERT.
+    """
+    drawn = [frame for label, frame in scores.items() if label.startswith("fig4_")]
+    drawn = [_select_readout(frame, readout) for frame in drawn if "SBERT" in {*frame["model"]}]
+    count = {number: len({*_ENCODERS} & {*frame["model"]}) for number, frame in enumerate(drawn)}
+    return drawn[max(count, key=count.__getitem__)] if count else pd.DataFrame()
+
+
+def _select_readout(frame: pd.DataFrame, readout: str) -> pd.DataFrame:
+    return frame[frame["readout"] == readout]
+
+
+def _check_words(bench: Bench) -> Check:
+    """Whether a Paragraph Vector has read enough to be ranked against encoders.
+
+    An encoder brings words that it read before. If the Paragraph Vector lacks SBERT's level only
+    because the corpus is short, its rank speaks of the corpus. The readout decides that needs the
+    fewest words.
+    """
+    reach = words_read.extrapolate_words(words_read.run_words(bench))
+    row = reach.loc[reach["times"].idxmin()]
+    return Check(
+        HAS_READ,
+        "",
+        f"times the corpus' words at which Paragraph Vector reaches SBERT, by {row['readout']}",
+        *row[["times", "low", "high"]],
+        needed=f"at most {WORDS}",
+        passed=bool(row["times"] <= WORDS),
+    )
+
+
+def _check_base(bench: Bench) -> Iterator[Check]:
+    """Whether the base is a language model, and has lost what its layers knew of comparing texts.
+
+    A raw language model finds all texts alike, and its embeddings are not those of the teacher.
+    Limits are what the layers gave before they learned to guess words.
+    """
+    measured = base.measure_base(bench)
+    if base.LOSS not in measured:  # a slice of the teacher, as the profile wants it
+        for name in (base.ALIKE, base.NEAR):
+            yield Check("base_is_language_model", "", f"{name}, of the base", measured[name])
+        return
+    layers = base.measure_base(bench.changed("student", language_model=None))
+    share = measured[base.LOSS] / measured[base.BY_FREQUENCY]
+    alike, near = layers[base.ALIKE], layers[base.NEAR]
+    rows = (
+        (f"{base.LOSS}, share of the {base.BY_FREQUENCY}", share, "below", GUESSED),
+        (f"{base.ALIKE}, of the base", measured[base.ALIKE], "above", alike),
+        (f"{base.NEAR}, of the base", measured[base.NEAR], "below", near),
+    )
+    for what, value, side, limit in rows:
+        passed = value > limit if side == "above" else value < limit
+        needed = f"{side} {limit:.2f}"
+        yield Check("base_is_language_model", "", what, value, needed=needed, passed=passed)
+
+
+def _check_training(bench: Bench) -> Iterator[Check]:
+    """Whether students have left the base, and whether longer training would change them.
+
+    Both are asked without a head, because a head may learn more than a student did.
+    """
+    records = sensitivity.run_lengths(bench)
+    judged = sensitivity.judge_lengths(records, sensitivity.NO_HEAD)
+    chosen = judged["right"].eq("base ×0") & judged["left"].str.endswith(" ×1")
+    for row in judged[chosen].itertuples():
+        what, interval = f"{row.left[:-3]} minus base, no head", (row.difference, row.low, row.high)
+        passed = row.low > 0
+        yield Check("base_below_students", "", what, *interval, needed="low above 0", passed=passed)
+    doubled = judged[judged["left"].str.endswith(" ×2") & judged["right"].str.endswith(" ×1")]
+    if len(doubled):
+        row = doubled.loc[doubled["difference"].abs().idxmax()]
+        what = f"what twice the updates change, no head, most of all: {row['left'][:-3]}"
+        interval, needed = (row["difference"], row["low"], row["high"]), f"value within ±{MARGIN}"
+        passed = abs(row["difference"]) <= MARGIN
+        yield Check("students_converged", "", what, *interval, needed=needed, passed=passed)
+
+
 def _check_encoders(frame: pd.DataFrame) -> Iterator[Check]:
     """Whether teachers and base are above chance, and tasks can be learned from them."""
+    if frame.empty:
+        return
     tasks, encoders = _select_scores(frame, _ENCODERS)
     for row in above_chance(tasks, encoders).itertuples():
         check = "structural_teacher_above_chance"
@@ -152,15 +233,24 @@ def _check_encoders(frame: pd.DataFrame) -> Iterator[Check]:
     yield from _check_learnable("task_not_at_chance", "", "", frame, _ENCODERS)
 
 
+def _inform_on_heads(frame: pd.DataFrame) -> Iterator[Check]:
+    """Which tasks the thesis' heads read from teachers and base, which decides nothing."""
+    if not frame.empty:
+        part = " by the thesis' heads"
+        for row in _check_learnable("task_not_at_chance", "", part, frame, _ENCODERS):
+            yield row._replace(needed="", passed=None)
+
+
 def _check_final_scores(scores: Mapping[str, pd.DataFrame]) -> Iterator[Check]:
-    """Whether every round of Chapter 5, where heads may have too few examples, can be learned.
+    """Whether every round of Chapter 5, where there may be too few examples, can be learned.
 
     The same of retrieval, by MRR: a ranking that is random by MRR is random by MAP too, which
     scatters more from text to text.
     """
     compared = final_students.PUBLISHED
     if FINAL in scores:
-        for name, frame in scores[FINAL].groupby("round", sort=False):
+        comparing = _select_readout(scores[FINAL], READOUT)
+        for name, frame in comparing.groupby("round", sort=False):
             part = f" in round {name}"
             yield from _check_learnable("round_not_at_chance", FINAL, part, frame, compared)
     for label in ("fig5_5", "fig5_6"):
@@ -184,74 +274,6 @@ def _check_learnable(
         what = f"{row.model} on {row.task}{part}, chance-corrected"
         interval, needed = (row.score, row.low, row.high), "low above 0, below .97"
         yield Check(check, label, what, *interval, needed=needed, passed=row.passed)
-
-
-def _group_by_size(models: Iterable[str]) -> dict[str, list[str]]:
-    """The smallest and the largest single Paragraph Vectors.
-
-    Findings compare these two; other sizes lie between.
-    """
-    groups: dict[str, list[str]] = {}
-    for model in models:
-        parts = (parse(model).contextual or "").split(";")
-        if len(parts) == 4 and parts[1] in ("100", "1024"):
-            groups.setdefault(f"single models of {parts[1]} dimensions", []).append(model)
-    return groups
-
-
-def _check_heads(groups: Mapping[str, Sequence[str]], label: str, bench: Bench) -> list[Check]:
-    """Whether heads have converged: do scores move when the same heads train twice as long?
-
-    They have if a move of MARGIN can be excluded for each group's mean score on these texts. Where
-    groups are single models, heads are the sample; if ten leave it open, twice as many decide.
-    Otherwise models are the sample, with the profile's heads, because findings are about groups.
-
-    groups: name -> models.
-    """
-    settings = bench.profile.heads
-    if not groups or settings.classifier != "head":
-        return []
-    single = all(len(models) == 1 for models in groups.values())
-    check = None
-    for repeats in (HEADS, 2 * HEADS) if single else (settings.repeats,):
-        worst, move = _find_largest_move(groups, single, repeats, bench)
-        what = f"what twice the epochs change in a chance-corrected accuracy, most of all: {worst}"
-        passed = move.low > -MARGIN and move.high < MARGIN
-        interval, needed = (move.effect, move.low, move.high), f"within ±{MARGIN}"
-        check = Check("heads_converged", label, what, *interval, needed=needed, passed=passed)
-        if passed or abs(move.effect) >= MARGIN:
-            break
-    return [check] if check else []
-
-
-def _find_largest_move(
-    groups: Mapping[str, Sequence[str]], single: bool, repeats: int, bench: Bench
-) -> tuple[str, Judgement]:
-    """The group that twice the epochs may have moved most, and by how much."""
-    group_of = {model: name for name, models in groups.items() for model in models}
-    models = list(group_of)
-    longer, usual = (_score_heads(models, factor, repeats, bench) for factor in (2, 1))
-    moved = longer - usual
-    moved = moved.rename_axis(columns="seed").stack() if single else moved.mean(axis=1)
-    runs = moved.unstack("task").reset_index()
-    runs = runs.assign(seed=runs.get("seed", runs["model"]), model=runs["model"].map(group_of))
-    evidence = from_runs(runs.set_index(["model", "seed"]))
-    judged = {name: judge([[Comparison({name: 1.0}, {}, name, "")]], evidence) for name in groups}
-    return max(judged.items(), key=lambda item: max(-item[1].low, item[1].high))
-
-
-def _score_heads(models: list[str], factor: int, repeats: int, bench: Bench) -> pd.DataFrame:
-    """(model, task) x head: chance-corrected accuracy of heads trained `factor` times as long."""
-    settings = bench.profile.heads
-    changed = bench.changed(
-        "heads",
-        repeats=repeats,
-        epochs=factor * settings.epochs,
-        narrow_epochs=factor * settings.narrow_epochs,
-    )
-    records = changed.run(models, seeds=bench.profile.seeds[:1]).set_index(["model", "task"])
-    values = [np.reshape(folds, (repeats, -1)).mean(1) for folds in records["by_head"]]
-    return pd.DataFrame(np.stack(values), records.index).div(1 - records["chance"], axis=0)
 
 
 def _check_students(label: str, bench: Bench, claims: Iterable[Claim] = ()) -> Iterator[Check]:

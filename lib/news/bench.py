@@ -21,12 +21,12 @@ import numpy as np
 from lib.config import paths
 from lib.data import sources
 from lib.data.dataset_folder import Documents
-from lib.experiments import encoders, models, products
+from lib.experiments import models, products
 from lib.experiments.bench import Bench
 from lib.experiments.products import Encoder, find_code
 from lib.news import designs, distil, embedders, events, reports, timing, tuning
 from lib.news.designs import TOKEN_DIM, Design, scale_width
-from lib.news.distil import Lesson
+from lib.news.distil import NewsLesson
 from lib.news.events import Side, Windows
 from lib.news.students import Sizes
 from lib.news.teacher import TeacherRows, TeacherSource, read_token_embeddings
@@ -164,7 +164,7 @@ class NewsBench:
         section, device = self.profile.structural_teacher, self.bench.device
         if not tuned:
             return TeacherSource(section, device)
-        read = functools.partial(self.cache.arrays, self._tuned, encoders.miss_product)
+        read = functools.partial(self.cache.arrays, self._tuned, models.miss_product)
         return TeacherSource(section, device, read)
 
     def _name_teacher(self, tuned: bool) -> dict[str, Any]:
@@ -250,7 +250,7 @@ class NewsBench:
             return embedders.average_tokens(self._clustered_ids, self.token_embeddings["tokens"])
         if model in (embedders.TEACHER, embedders.UNTUNED):
             return self._embed_teacher(model == embedders.TEACHER and self.is_tuned)
-        return make_student(*self._student_job(model, seed))
+        return train_news_student(*self._student_job(model, seed))
 
     @functools.cached_property
     def _clustered_ids(self) -> dict[str, Rows]:
@@ -265,12 +265,12 @@ class NewsBench:
 
     def prepare(self, pairs: Sequence[tuple[str, int]]) -> None:
         """Make what is missing of (model, seed) in processes: the teacher's rows, then students."""
-        students = [pair for pair in pairs if pair[0] not in embedders.GIVEN]
+        students = [pair for pair in pairs if pair[0] not in embedders.NOT_TRAINED]
         if students:
             self._prepare_teacher()
         # What takes long goes first, so that no core waits at the end.
         students.sort(key=lambda pair: [name in pair[0] for name in _SLOW], reverse=True)
-        jobs = [(make_student, self._student_job(*pair)) for pair in students]
+        jobs = [(train_news_student, self._student_job(*pair)) for pair in students]
         missing = [job for job in jobs if self.cache.find(job[1][1]) is None]
         self._run_jobs(missing, "students")
 
@@ -292,8 +292,8 @@ class NewsBench:
 
     def _student_job(
         self, model: str, seed: int
-    ) -> tuple[Cache, Product, Lesson, tuple[Product, str] | None]:
-        """The arguments of `make_student`."""
+    ) -> tuple[Cache, Product, NewsLesson, tuple[Product, str] | None]:
+        """The arguments of `train_news_student`."""
         design = designs.parse(model)
         lesson, use = self._plan_lesson(model, seed)
         start = self._find_start(design)
@@ -308,10 +308,11 @@ class NewsBench:
             "clustered": [hash_content(ids) for ids in self._clustered_ids.values()],
             "device": self.bench.device,
         }
-        product = Product("news_student", inputs, (_STUDENT_CODE,), ("torch", "numpy"))
+        label, packages = f"{model}, seed {seed}", ("torch", "numpy")
+        product = Product("news_student", inputs, (_STUDENT_CODE,), packages, label)
         return self.cache, product, lesson, start
 
-    def _plan_lesson(self, model: str, seed: int) -> tuple[Lesson, str]:
+    def _plan_lesson(self, model: str, seed: int) -> tuple[NewsLesson, str]:
         """What a student learns from, and the use of these documents."""
         design, settings = designs.parse(model), self.settings
         # Another identity is another run, as in the paper: twins share no random number.
@@ -325,7 +326,7 @@ class NewsBench:
         else:
             examples = self._draw_annotated(design, seed)
             held_out = events.count_held_out(len(examples))
-        lesson = Lesson(
+        lesson = NewsLesson(
             design,
             self.sizes,
             settings,
@@ -415,8 +416,8 @@ def make_tuned(
     cache.arrays(product, lambda: tuning.tune_teacher(source, texts, triplets, max_tokens))
 
 
-def make_student(
-    cache: Cache, product: Product, lesson: Lesson, start: tuple[Product, str] | None
+def train_news_student(
+    cache: Cache, product: Product, lesson: NewsLesson, start: tuple[Product, str] | None
 ) -> dict[str, np.ndarray]:
     """A student's vectors from the cache; it is trained if they are missing.
 
@@ -424,7 +425,7 @@ def make_student(
     """
 
     def train() -> dict[str, np.ndarray]:
-        tokens = None if start is None else cache.arrays(start[0], encoders.miss_product)[start[1]]
+        tokens = None if start is None else cache.arrays(start[0], models.miss_product)[start[1]]
         return distil.train_and_embed(lesson, tokens, models.find_device())
 
     facts = {"model": lesson.design.identity, "seed": product.inputs["seed"]}

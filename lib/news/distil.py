@@ -14,14 +14,14 @@ from lib.config.schema import NewsSettings
 from lib.losses import cosine, mse
 from lib.news.designs import Design
 from lib.news.losses import complex_loss, triplet
-from lib.news.students import LazyRows, Rows, Sizes, Student, check_tokens, pad
+from lib.news.students import LazyRows, NewsStudent, Rows, Sizes, check_tokens, pad
 
 SORTED = 16  # batches whose documents are sorted by length together, so that hardly any is padded
 CHECKED = 8192  # teacher vectors that are looked at together
 
 
 @dataclass(frozen=True)
-class Lesson:
+class NewsLesson:
     """All that makes a student and its vectors, as values that other processes can be given.
 
     Attributes
@@ -54,13 +54,13 @@ class Lesson:
 
 
 def train_and_embed(
-    lesson: Lesson, tokens: np.ndarray | None, device: str
+    lesson: NewsLesson, tokens: np.ndarray | None, device: str
 ) -> dict[str, np.ndarray]:
     """Train a student and embed what is clustered.
 
     Parameters
     ----------
-    lesson : Lesson
+    lesson : NewsLesson
     tokens : (vocabulary, at least the student's width) or None
         Token embeddings to start from; None for random ones.
     device : str
@@ -71,7 +71,7 @@ def train_and_embed(
         {use: (documents, dim) vectors}, `megabytes`, and `held_out`, the loss after each epoch.
     """
     torch.manual_seed(lesson.seed)
-    student = Student(lesson.design, lesson.sizes)
+    student = NewsStudent(lesson.design, lesson.sizes)
     if tokens is not None:
         table = student.embedding
         with torch.no_grad():
@@ -99,7 +99,7 @@ def _drop_special(row: np.ndarray) -> np.ndarray:
 
 
 def train(
-    student: Student,
+    student: NewsStudent,
     rows: Rows,
     teacher: Sequence[Any],
     examples: np.ndarray,
@@ -112,9 +112,9 @@ def train(
 
     Parameters
     ----------
-    student : Student
+    student : NewsStudent
     rows, teacher, examples, held_out
-        As in `Lesson`; teacher vectors are scaled to length 1 here.
+        As in `NewsLesson`; teacher vectors are scaled to length 1 here.
     settings : NewsSettings
         Read are `epochs`, `batch_size`, `rates` (that of new token embeddings apart, as a step
         sees few of them), `patience` (epochs without improvement that end the training) and
@@ -149,12 +149,12 @@ def train(
         best, weights, history = np.inf, copy.deepcopy(student.state_dict()), list[float]()
         for _ in range(settings.epochs):
             student.train()
-            for batch in draw_batches(examples, lengths, settings.batch_size, order):
+            for batch in sort_batches(examples, lengths, settings.batch_size, order):
                 optimizer.zero_grad()
                 compute_losses(student, renumbered, targets, batch).mean().backward()
                 optimizer.step()
             student.eval()
-            batches = draw_batches(held_out, lengths, settings.batch_size)
+            batches = sort_batches(held_out, lengths, settings.batch_size)
             history.append(measure_loss(student, renumbered, targets, batches))
             if student.design.schedule == "plateau":
                 schedule.step(history[-1])
@@ -167,7 +167,7 @@ def train(
 
 
 @contextlib.contextmanager
-def shrink_vocabulary(student: Student, rows: Rows) -> Iterator[LazyRows]:
+def shrink_vocabulary(student: NewsStudent, rows: Rows) -> Iterator[LazyRows]:
     """Leave out, within the block, the token embeddings that no document has.
 
     Adam goes over the whole table at every step, three quarters of which have no gradient and stay
@@ -191,7 +191,7 @@ def shrink_vocabulary(student: Student, rows: Rows) -> Iterator[LazyRows]:
     student.embedding = table
 
 
-def _make_optimizer(student: Student, settings: NewsSettings) -> torch.optim.Adam:
+def _make_optimizer(student: NewsStudent, settings: NewsSettings) -> torch.optim.Adam:
     rate = settings.rates.get(student.design.architecture, settings.rates["other"])
     others = [weights for name, weights in student.named_parameters() if name != "embedding.weight"]
     groups: list[dict[str, Any]] = [{"params": others, "lr": rate}]
@@ -202,7 +202,7 @@ def _make_optimizer(student: Student, settings: NewsSettings) -> torch.optim.Ada
 
 
 def compute_losses(
-    student: Student, rows: Rows, targets: LazyRows | Tensor, batch: np.ndarray
+    student: NewsStudent, rows: Rows, targets: LazyRows | Tensor, batch: np.ndarray
 ) -> Tensor:
     """(examples,) losses of a batch of (examples, 1 or 3) rows of documents.
 
@@ -223,7 +223,7 @@ def compute_losses(
 
 @torch.no_grad()
 def measure_loss(
-    student: Student, rows: Rows, targets: LazyRows | Tensor, batches: Sequence[np.ndarray]
+    student: NewsStudent, rows: Rows, targets: LazyRows | Tensor, batches: Sequence[np.ndarray]
 ) -> float:
     """The mean loss of all examples in these batches."""
     # One tensor for all losses: small ones between large ones that come and go keep their memory.
@@ -235,7 +235,7 @@ def measure_loss(
     return float(losses.mean())
 
 
-def draw_batches(
+def sort_batches(
     examples: np.ndarray, lengths: np.ndarray, size: int, order: np.random.Generator | None = None
 ) -> list[np.ndarray]:
     """The examples in batches of similar length, in random order if there is a generator."""

@@ -6,17 +6,20 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from lib.evaluation.baselines import make_vectorizer
+from lib.texts import check_texts
+
 ONE = "one cluster"
 TFIDF = "TF-IDF"  # knows the words of what is clustered; news are full of new names
 TFIDF_BEFORE = "TF-IDF, words of the texts distilled on"  # knows what students know
 TEACHER = "teacher"
 UNTUNED = "teacher, untuned"  # beside a tuned one
 TOKENS = "teacher tokens, averaged"
-GIVEN = (ONE, TFIDF, TFIDF_BEFORE, TEACHER, UNTUNED, TOKENS)
+NOT_TRAINED = (ONE, TFIDF, TFIDF_BEFORE, TEACHER, UNTUNED, TOKENS)
 
 
 def embed_words(
-    texts: Mapping[str, Sequence[str]], known: Iterable[str] | None = None
+    texts: Mapping[str, Iterable[str]], known: Iterable[str] | None = None
 ) -> dict[str, csr_array]:
     """TF-IDF rows of texts by use.
 
@@ -27,13 +30,11 @@ def embed_words(
     known : iterable of str, optional
         What words and their frequencies are taken from; by default the texts of each use.
     """
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    words = TfidfVectorizer(stop_words="english", sublinear_tf=True)
+    words = make_vectorizer()
     if known is None:
-        return {use: words.fit_transform(part) for use, part in texts.items()}
-    words.fit(known)
-    return {use: words.transform(part) for use, part in texts.items()}
+        return {use: words.fit_transform(check_texts(part)) for use, part in texts.items()}
+    words.fit(check_texts(known))
+    return {use: words.transform(check_texts(part)) for use, part in texts.items()}
 
 
 def average_tokens(

@@ -8,7 +8,6 @@ files of pairs a document's `group` is its side.
 
 import functools
 import math
-import re
 import warnings
 from array import array
 from collections.abc import Sequence
@@ -17,15 +16,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from lib.data import task_files
-from lib.data.dataset_folder import Documents, content, has_token, read_json_lines
+from lib.data.dataset_folder import Documents, Id, content, read_json_lines, validate
 from lib.store.cache import hash_items
+from lib.texts import has_token, split_words
 
 SIDES = ("train", "public", "private")
 CLUSTERS = "clusters.jsonl"
+_ID = TypeAdapter(Id)
 _ANSWERS = {"yes": True, "no": False}
 
 
@@ -137,20 +139,29 @@ def _draw_pairs(
 
 
 def _read_pairs(folder: Path, name: str) -> Side:
-    """A side of annotated pairs: all documents whose group is the side are clustered."""
-    documents = [each for each in Documents(folder.parents[1]) if each.group == name]
+    """A side of annotated pairs: all documents whose group is the side are clustered.
+
+    Documents without text are left out with their pairs, and a warning counts them.
+    """
+    inside = [each for each in Documents(folder.parents[1]) if each.group == name]
+    documents = [document for document in inside if has_token(document.text)]
     rows = {document.id: row for row, document in enumerate(documents)}
+    blank = {document.id for document in inside} - rows.keys()
+    if blank:
+        told = f"{name}: documents without text left out, with their pairs: {len(blank)}"
+        warnings.warn(f"{folder}: {told}", stacklevel=3)
     pairs, positive = [], []
     for where, values in read_json_lines(folder / f"{name}.jsonl"):
-        ends = [values.get("a"), values.get("b")]
-        unknown = [end for end in ends if not isinstance(end, str) or end not in rows]
+        ends = [validate(where, _ID, values.get(key)) for key in ("a", "b")]
+        unknown = [end for end in ends if end not in rows and end not in blank]
         if unknown:
             raise ValueError(f"{where}: id {unknown[0]!r} is no document of the side {name}")
         if str(values.get("label")) not in _ANSWERS:
             raise ValueError(f"{where}: expected the label yes or no, got {values.get('label')!r}")
-        pairs.append([rows[end] for end in ends])
-        positive.append(_ANSWERS[values["label"]])
-    ends, same = np.array(pairs), np.array(positive)
+        if blank.isdisjoint(ends):
+            pairs.append([rows[end] for end in ends])
+            positive.append(_ANSWERS[values["label"]])
+    ends, same = np.array(pairs, dtype=np.int64).reshape(-1, 2), np.array(positive, dtype=bool)
     links = coo_array((np.ones(same.sum()), ends[same].T), shape=(len(rows), len(rows)))
     events = connected_components(links, directed=False)[1].astype(np.int64)
     texts = tuple(document.text for document in documents)
@@ -259,7 +270,10 @@ def draw_windows(
 
 def _cut_windows(text: str, words: int) -> list[tuple[int, int]]:
     """Where the windows of a text begin and end."""
-    starts = [match.start() for match in re.finditer(r"\S+", text)]
+    starts, end = list[int](), 0
+    for word in split_words(text):
+        starts.append(text.index(word, end))
+        end = starts[-1] + len(word)
     count = len(starts)
     last = count - math.ceil(words / 2)  # where a window of half the words begins
     ends = [*starts, len(text)]

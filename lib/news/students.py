@@ -73,12 +73,7 @@ class Sizes:
         return cls(vocabulary, token, hidden, output, teacher_token, feed_forward)
 
 
-PAPER = Sizes(
-    vocabulary=119_547, token=128, hidden=128, output=256, teacher_token=768, feed_forward=1024
-)
-
-
-class Student(nn.Module):
+class NewsStudent(nn.Module):
     """(batch, tokens) ids -> (batch, output) embeddings; padding never changes them."""
 
     def __init__(self, design: Design, sizes: Sizes):

@@ -5,7 +5,7 @@
 `tuning.py` tunes it; here it is loaded, and embeds texts. No student is known here.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from lib.config.schema import StructuralTeacherSettings
 from lib.teachers.sbert import SBERT
+from lib.texts import list_texts
 
 DIM = 256  # of the paper's teacher
 SPREAD = 0.5  # standard deviation of new token embeddings that start from principal components
@@ -37,10 +38,10 @@ class TunedTeacher:
         if not hasattr(self.model, "news_head"):
             self.model.news_head = nn.Linear(encoder.dim, DIM).to(self.model.device)
 
-    def embed(self, texts: Sequence[str]) -> Tensor:
+    def embed(self, texts: Iterable[str]) -> Tensor:
         """(texts, 256) vectors of length 1, with gradients."""
         batch = self.tokenizer(
-            list(texts),
+            list_texts(texts),
             return_tensors="pt",
             truncation=True,
             max_length=self.encoder.max_tokens,
@@ -51,12 +52,12 @@ class TunedTeacher:
         counted = batch["attention_mask"].unsqueeze(2)
         return nn.functional.normalize((states * counted).sum(1) / counted.sum(1))
 
-    def tokenize(self, texts: Sequence[str]) -> tuple[list[np.ndarray], np.ndarray]:
+    def tokenize(self, texts: Iterable[str]) -> tuple[list[np.ndarray], np.ndarray]:
         """As `SBERT.tokenize`."""
         return self.encoder.tokenize(texts)
 
     @torch.inference_mode()
-    def encode(self, texts: Sequence[str], batch_size: int = 32) -> np.ndarray:
+    def encode(self, texts: Iterable[str], batch_size: int = 32) -> np.ndarray:
         """(texts, 256) float32 vectors of length 1.
 
         The mean of a linear layer's values is the layer of the mean.

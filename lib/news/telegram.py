@@ -14,12 +14,14 @@ import gzip
 import json
 import tarfile
 import tempfile
+import warnings
 import zlib
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 from lib.data.builders.writing import write_folder, write_lines
+from lib.data.dataset_folder import list_unread
 
 DAYS = {"0525": "train", "0527": "public", "0529": "private"}
 _LABELS = {"OK": "yes", "BAD": "no"}
@@ -68,16 +70,18 @@ def read_pages(archives: Path) -> Iterator[tuple[str, bytes]]:
         Names an archive that is damaged, or a folder without any.
     """
     endings = (".tar.gz", ".tgz")
-    places = sorted(archives.glob("*"))
+    places = sorted(archives.glob("[!.]*"))  # macOS leaves `._20200525.tar.gz` beside an archive
     places = [path for path in places if path.is_dir() or path.name.endswith(endings)]
     if not places:
         raise ValueError(
             f"{archives}: expected .tar.gz archives of the Telegram contest, or folders, found none"
         )
+    if unread := list_unread(archives, (), places):
+        warnings.warn(f"{archives}: not read: {', '.join(unread)}", stacklevel=2)
     for place in places:
         day = next((day for day in DAYS if day in place.name), "")
         if place.is_dir():
-            yield from ((day, path.read_bytes()) for path in sorted(place.rglob("*.html")))
+            yield from ((day, path.read_bytes()) for path in sorted(place.rglob("[!.]*.html")))
             continue
         try:
             # gzip compares its checksum at the end, which tarfile's own reading of gzip does not.
@@ -134,8 +138,8 @@ def write_dataset(archives: Path, pairs: Path, folder: Path) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     # All pages, which are more than memory holds.
     with tempfile.TemporaryFile("w+", encoding="utf-8", dir=folder) as pages:
-        chosen = _keep_pages(archives, pages)
-        missing, counts = dict[str, None](), []
+        chosen, told = _keep_pages(archives, pages)
+        missing, counts = dict[str, None](), [told]
         for day, side in DAYS.items():
             annotated, kept = read_annotations(pairs, day), []
             for row in annotated:
@@ -158,17 +162,20 @@ def write_dataset(archives: Path, pairs: Path, folder: Path) -> list[str]:
     return list(missing)
 
 
-def _keep_pages(archives: Path, pages) -> dict[str, tuple[int, str]]:
-    """Write all pages as lines; {URL: the number of its page, and its side}.
+def _keep_pages(archives: Path, pages) -> tuple[dict[str, tuple[int, str]], str]:
+    """Write all pages as lines; {URL: the number of its page, and its side}, and what is left out.
 
     Of several pages of one URL the first is taken, of an annotated day before another.
     """
-    chosen = dict[str, tuple[int, str]]()
+    chosen, number, blank = dict[str, tuple[int, str]](), -1, 0
     for number, (day, content) in enumerate(read_pages(archives)):
         url, title, text = parse_page(content) or ("", "", "")
         side = DAYS.get(day, "")
         row = {"id": url, "text": f"{title} {text}".strip(), "title": title, "group": side}
         pages.write(json.dumps(row) + "\n")
+        blank += not url
         if url and (url not in chosen or side):
             chosen[url] = number, side
-    return chosen
+    repeated = number + 1 - blank - len(chosen)
+    told = f"left out {blank} without an address or a text and {repeated} of an address known"
+    return chosen, f"of {number + 1} pages {told}"

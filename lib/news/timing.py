@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lib.news import designs
-from lib.news.students import Rows, Sizes, Student
+from lib.news.students import NewsStudent, Rows, Sizes
 
 ROUNDS = 3
 Encode = Callable[[Any], Any]
@@ -35,7 +35,7 @@ def measure_students(
     structures = {model: _strip_training(designs.parse(model)) for model in models}
     encoders: dict[Any, tuple[Encode, Any]] = dict(others)
     for structure in structures.values():
-        encoders.setdefault(structure, (Student(structure, sizes).encode, rows))
+        encoders.setdefault(structure, (NewsStudent(structure, sizes).encode, rows))
     rounds = [
         {name: measure_encoder(*given) for name, given in encoders.items()} for _ in range(ROUNDS)
     ]

@@ -54,13 +54,14 @@ def load(label: str) -> pd.DataFrame:
     """Published rows for a label such as "fig4_5" or "tab5_7".
 
     Tables and curves have the columns of their CSV. Boxplots (Figures 4.2-4.12, 5.3) have those of
-    `boxplot_rows`, task, accuracy, normalized (by the task's best accuracy in the figure) and mean
-    (over the tasks), in the order drawn; Figure 5.3's models are `model;round`, and its best are
-    over all rounds. "news_fig1" has F1 (value, 0 to 1) by side (task), and size_mb and
-    ms_per_document of models. Raises a one-line `ValueError` for an unknown label.
+    `boxplot_rows`, task, accuracy, examples (tested), chance (see `load_chances`), normalized (by
+    the task's best accuracy in the figure) and mean (over the tasks), in the order drawn; Figure
+    5.3's models are `model;round`, and its best are over all rounds. "news_fig1" has F1 (value, 0
+    to 1) by side (task), and size_mb and ms_per_document of models. Raises a one-line `ValueError`
+    for an unknown label.
     """
     if label not in labels():
-        raise profiles.unknown("label of published numbers", label, labels())
+        raise profiles.make_unknown_error("label of published numbers", label, labels())
     if label in BOXPLOTS:
         return _load_boxplot(label)
     frame = _read_csv(_read_curves().get(label, label))
@@ -69,6 +70,22 @@ def load(label: str) -> pd.DataFrame:
     if label == "fig5_4":
         frame = frame[frame["round"] != "1k"].drop(columns="source")
     return frame.reset_index(drop=True)
+
+
+def load_chances(split: str, metric: str = "accuracy") -> dict[str, float]:
+    """Task -> what guessing scores on the thesis' data.
+
+    The share of the largest class of the examples, or what a random ranking scores. Each number's
+    source is in `params/published/chances.csv`.
+
+    Parameters
+    ----------
+    split : {"validation", "test"}
+    metric : {"accuracy", "MAP", "MRR"}
+    """
+    rows = _read_csv("chances")
+    rows = rows[(rows["split"] == split) & (rows["metric"] == metric)]
+    return dict(zip(rows["task"], rows["chance"], strict=True))
 
 
 def boxplot_rows(label: str) -> pd.DataFrame:
@@ -83,7 +100,9 @@ def _load_boxplot(label: str) -> pd.DataFrame:
         scores = scores.assign(identity=scores["model"] + ";" + scores["round"])
     # Counts are exact; the printed six digits would blur the boxes at 1e-6.
     scores = scores.assign(accuracy=scores["correct"] / scores["examples"])
-    scores = scores[["identity", "task", "accuracy"]]
+    chances = load_chances("test" if label == "fig5_3" else "validation")
+    scores = scores.assign(chance=scores["task"].map(chances))
+    scores = scores[["identity", "task", "accuracy", "examples", "chance"]]
     scores = scores.sort_values("task", key=lambda tasks: tasks.map(roles.CLASSIFICATION.index))
     frame = boxplot_rows(label).merge(scores, on="identity", how="left", validate="one_to_many")
     frame["normalized"] = frame["accuracy"] / frame.groupby("task")["accuracy"].transform("max")

@@ -44,6 +44,17 @@ def news_students() -> tuple[str, ...]:
     )
 
 
+def list_references(labels: Iterable[str]) -> list[str]:
+    """Identities of the references that the grid of projections names for these figures."""
+    references = []
+    for structural in (PROJECTIONS[label] for label in labels if label in PROJECTIONS):
+        for group in profiles.grid("projections")[structural]:
+            if group["reference"]:
+                student, contextual = group["reference"]
+                references.append(f"{structural};{group['dimension']};S:{student};C:{contextual}")
+    return references
+
+
 def list_grid(label: str) -> dict[str, str]:
     """Name in the figure's style -> identity of every variant of the figure's grid.
 

@@ -36,7 +36,7 @@ def read_arguments(words: list[str]) -> argparse.Namespace:
             "--jobs counts processes of this machine; --dask has as many as workers join"
         )
     options.jobs = parallel.count_processes(options.jobs)
-    names = profiles.profiles()
+    names = profiles.list_profiles()
     named = [word for word in options.requests if word in names]
     if len(named) > 1:
         raise profiles.ParameterError(

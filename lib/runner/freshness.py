@@ -89,7 +89,7 @@ def fingerprint_inputs(notebook: Path, profile: Profile) -> dict[str, str]:
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"{notebook} is not a Jupyter notebook: restore it from git") from None
     modules = [path for path in (paths.ROOT / "lib").rglob("*.*") if path.suffix in (".py", ".j2")]
-    names = profiles.profiles()  # the values of the profile count, not those of others
+    names = profiles.list_profiles()  # the values of the profile count, not those of others
     params = [
         path
         for path in paths.PARAMS.rglob("*")

@@ -184,7 +184,7 @@ def _check_names(name: str, namespace: dict[str, Any]) -> None:
     for variable, value in namespace.items():
         own = variable.startswith("_") or variable in ("In", "Out", *PARAMETERS)
         if isinstance(value, PLAIN) and not own:
-            problem = profiles.unknown("parameter", variable, PARAMETERS)
+            problem = profiles.make_unknown_error("parameter", variable, PARAMETERS)
             raise profiles.ParameterError(f"{problem}; correct it and restart the kernel")
 
 

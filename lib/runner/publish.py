@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.config import paths, profiles
+from lib.config.terminal import escape_unprintable
 from lib.store.files import write_atomically
 
 FOLDER = paths.ROOT / "docs" / "notebooks"
@@ -123,8 +124,9 @@ def _without_places(text: str) -> str:
 
 def main() -> None:
     """Copy the executed notebooks of a profile's last run to docs/notebooks, without times."""
+    escape_unprintable()
     parser = argparse.ArgumentParser(prog="python -m lib.runner.publish", description=main.__doc__)
-    parser.add_argument("profile", choices=profiles.profiles())
+    parser.add_argument("profile", choices=profiles.list_profiles())
     profile = profiles.load(parser.parse_args().profile)
     try:
         copies = publish(paths.run_folder(profile) / "executed")

@@ -14,7 +14,8 @@ from typing import Any, NoReturn
 from filelock import BaseFileLock, FileLock, Timeout
 
 from lib.config import environment, manifest, paths, profiles
-from lib.config.schema import Profile
+from lib.config.schema import Profile, ThesisBuild
+from lib.config.terminal import escape_unprintable
 from lib.runner import command_line, freshness
 from lib.runner.freshness import Plan
 from lib.runner.notebook import PARAMETERS
@@ -32,6 +33,7 @@ def main(words: list[str]) -> int:
     int
         0 if all is done, 1 if something failed, 2 if the request cannot be met.
     """
+    escape_unprintable()
     try:
         options = command_line.read_arguments(words)
         profile = profiles.load(
@@ -40,6 +42,8 @@ def main(words: list[str]) -> int:
         notebooks = command_line.select_notebooks(profile, options.requests)
         plans = freshness.plan_all(notebooks, profile, force=options.force)
         if options.dry_run:
+            if not isinstance(profile.build, ThesisBuild):  # its data would be downloaded
+                check_data(profile)
             print(freshness.describe_plans(plans))
             print_if_any(freshness.describe_stale(plans))
             return 0
@@ -104,10 +108,17 @@ def prepare(profile: Profile, options: argparse.Namespace) -> None:
     if options.dask:
         os.environ["THESIS_DASK"] = options.dask
         parallel.connect(options.dask)  # if no scheduler answers, nothing begins
+    check_data(profile)
+
+
+def check_data(profile: Profile) -> None:
+    """Look for every dataset folder and task, so that not each notebook says what is missing.
+
+    A builder writes its folders first, if they are not there.
+    """
     if profile.name != manifest.PUBLISHED:
         from lib.data import sources, task_files
 
-        # What is missing is said here, not by each notebook.
         roots = sources.find_roots(profile.build, profile.data_roots, paths.artifacts())
         task_files.check_data(roots, profile.corpus, profile.tasks)
 

@@ -7,16 +7,17 @@ exact where a bootstrap has Monte Carlo error, and corrected for three seeds and
 where its percentiles are too narrow. Tasks are fixed: a finding is about these tasks.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import sparse, stats
 
-# Standard deviation, by the processor, of a trained model's chance-corrected mean over six tasks;
-# see `Evidence.errors`.
+# Standard deviation, by the processor, of one run's chance-corrected mean over six tasks, where its
+# heads are trained by stochastic steps; see `Evidence.errors`.
 PROCESSOR_SD = 0.0025
 PROCESSOR_TASKS = 6
 
@@ -25,7 +26,7 @@ class SeedNoise(NamedTuple):
     """Standard deviation of a run's mean score by its seed, and its degrees of freedom."""
 
     sd: float
-    df: int
+    df: float
 
     @property
     def band(self) -> float:
@@ -60,6 +61,9 @@ def seed_noise(runs: pd.DataFrame) -> SeedNoise:
             "run the reference models with more seeds"
         )
     return noise
+
+
+_UNKNOWN = SeedNoise(np.nan, 1)
 
 
 @dataclass(frozen=True)
@@ -97,16 +101,18 @@ class Evidence:
     runs
         (models,) number of runs that a model's mean covers; infinity for a model that was given,
         not trained.
+    classes
+        (models,) names of classes. Models of one class are assumed to be equally noisy.
     noise
-        How far one run moves by its seed; None if unknown.
+        Class -> how far one run of it moves by its seed; a class that is missing is unknown.
     sampling, independent
         (models, models) covariance of the scores by the choice of test examples: with the examples'
         groups, and as if there were no groups. Zero if unknown.
     groups
         The number of equal groups that would give as sure an estimate.
     overlap
-        The part of noise.sd^2 that `sampling` contains too, because seeds disagree on single
-        examples.
+        Class -> the part of noise.sd^2 that `sampling` contains too, because seeds disagree on
+        single examples.
     processor
         (models,) variance of the scores by the processor that computed them.
     """
@@ -114,11 +120,12 @@ class Evidence:
     means: pd.DataFrame
     weights: np.ndarray
     runs: np.ndarray
-    noise: SeedNoise | None
+    classes: np.ndarray
+    noise: Mapping[str, SeedNoise]
     sampling: np.ndarray
     independent: np.ndarray
     groups: float = np.inf
-    overlap: float = 0.0
+    overlap: Mapping[str, float] = field(default_factory=dict)
     processor: np.ndarray | float = 0.0
 
     @property
@@ -126,28 +133,44 @@ class Evidence:
         """(models,) weighted mean over tasks."""
         return self.means.to_numpy() @ self.weights
 
+    def replaced(self, models: Mapping[str, str]) -> "Evidence":
+        """The same evidence with the scores of some models replaced by those of others."""
+        names = list(self.means.index)
+        places = [names.index(models.get(name, name)) for name in names]
+        return replace(
+            self,
+            means=self.means.iloc[places].set_axis(names),
+            runs=self.runs[places],
+            classes=self.classes[places],
+            sampling=self.sampling[np.ix_(places, places)],
+            independent=self.independent[np.ix_(places, places)],
+            processor=np.broadcast_to(self.processor, len(names))[places],
+        )
+
     def errors(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Standard errors and degrees of freedom of weighted sums of scores.
 
-            SE^2 = max(T + (S - overlap) R, T, S R) + sum_m w_m^2 P_m
-            R = sum_m w_m^2 / runs_m
+            SE^2 = max(T + sum_c (S_c - overlap_c) R_c, T, sum_c S_c R_c) + sum_m w_m^2 P_m
+            R_c = sum over models m of class c of w_m^2 / runs_m
 
         T is the variance by the choice of test examples, w' sampling w, and at least what it would
-        be if examples were independent. S is the variance of one run by its seed, pooled over
-        models. Pooling assumes that all models are about equally noisy: where those run once have
-        an SD of .03 and those with several seeds .008, 7.7% of the verdicts on no effect are false.
+        be if examples were independent. S_c is the variance of one run by its seed, pooled over the
+        models of a class. Pooling needs models that are about equally noisy: where students of the
+        contextual loss alone, with an SD of .03, were pooled with others of .008, 19 to 28% of the
+        verdicts on no effect were false.
 
         P is the variance by the processor. From one processor to another (kernels for AVX-512 and
         for AVX2) the chance-corrected means over six tasks of 72 trained models of `mini` moved by
         .0029 in the root mean square and by .0107 at most (.0051 of accuracy). A move is a
         difference of two values, so one value scatters by .0029 / sqrt(2) = .0020, and by .0025
-        where a model was run once: `PROCESSOR_SD`. Tasks move nearly independently (.0057 each, 2.0
-        times the mean, where sqrt(6) = 2.4), so other weights give
-        P = 6 PROCESSOR_SD^2 sum_t weight_t^2.
-
-        P errs on the safe side: seeds scatter by kernels too, so that S contains part of it; it is
-        not divided by runs, though models with three seeds scattered by .0009 alone; and retrieval,
-        which has no heads, moved by less than .0001.
+        where a model was run once: `PROCESSOR_SD`. It is the heads that turn last bits into other
+        answers, by their many stochastic steps: the students' embeddings moved by 5e-7, and
+        retrieval, which has no heads, by less than .0001. So P belongs to scores of trained heads
+        alone, and each run has its own: P_m = PROCESSOR_SD^2 / runs_m for a mean over six tasks.
+        Models with three seeds scattered by .0009, less than .0025 / sqrt(3) = .0014. Tasks move
+        nearly independently (.0057 each, 2.0 times the mean, where sqrt(6) = 2.4), so other weights
+        give 6 sum_t weight_t^2 times as much. P errs on the safe side: seeds scatter by kernels
+        too, so that S contains part of it.
 
         Parameters
         ----------
@@ -162,23 +185,32 @@ class Evidence:
             (sums,), by Satterthwaite's formula. T has half of (groups - 1), at most what its
             scatter in simulations of pairs corresponds to. P counts as known.
         """
-        share = sums**2 @ (1 / self.runs)
-        variance, df = (self.noise.sd**2, self.noise.df) if self.noise else (np.nan, np.nan)
-        seeds = np.where(share > 0, variance * share, 0.0)
+        shares = sums**2 / self.runs
+        seeds, contained, seed_part = np.zeros((3, len(sums)))
+        for name in dict.fromkeys(self.classes):
+            share = shares[:, self.classes == name].sum(axis=1)
+            sd, df = self.noise.get(name, _UNKNOWN)
+            part = np.where(share > 0, sd**2 * share, 0.0)
+            seeds += part
+            contained += self.overlap.get(name, 0.0) * share
+            seed_part += np.where(share > 0, part**2 / df, 0.0)
         texts = np.maximum(
             *(np.einsum("sm,mn,sn->s", sums, c, sums) for c in (self.sampling, self.independent))
         )
-        total = np.maximum(texts + seeds - self.overlap * share, np.maximum(texts, seeds))
+        total = np.maximum(texts + seeds - contained, np.maximum(texts, seeds))
         total = total + (sums**2 * self.processor).sum(axis=1)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore"):
             text_part = texts**2 / max((self.groups - 1) / 2, 1.0)
-            seed_part = np.where(share > 0, seeds**2 / df, 0.0)
             return np.where(total > 0, np.sqrt(total), np.nan), total**2 / (text_part + seed_part)
 
     def draws(self, count: int) -> np.ndarray:
         """(count, models) draws of how far all scores are off together."""
-        variance = max(self.noise.sd**2 - self.overlap, 0.0) if self.noise else 0.0
-        own = variance / self.runs + self.processor
+        variance = {
+            name: max(noise.sd**2 - self.overlap.get(name, 0.0), 0.0)
+            for name, noise in self.noise.items()
+        }
+        one_run = np.array([variance.get(name, 0.0) for name in self.classes])
+        own = one_run / self.runs + self.processor
         values, vectors = np.linalg.eigh(self.sampling + np.diag(own))
         normal = np.random.default_rng(0).standard_normal((count, len(own)))
         return normal @ (vectors * np.sqrt(np.maximum(values, 0))).T
@@ -205,6 +237,9 @@ def from_examples(
     *,
     weights: Mapping[str, float] | None = None,
     given: Collection[str] = (),
+    class_of: Callable[[str], str] = lambda model: "",
+    student_of: Callable[[str], str] = lambda model: model,
+    processor_sd: float = 0.0,
 ) -> Evidence:
     """Evidence on our own models, from the scores of single test examples.
 
@@ -216,7 +251,10 @@ def from_examples(
 
         sampling = sum over examples i, j with a common group of e_i e_j'
 
-    where e_i, (models,), is what example i adds to the scores.
+    where e_i, (models,), is what example i adds to the scores. Two pairs of the same two articles
+    count once. Examples without a common group count as independent, though in cross-validation
+    those of one fold share a head: the intervals are about other test texts, for heads trained on
+    the texts that they were trained on.
 
     Parameters
     ----------
@@ -228,6 +266,14 @@ def from_examples(
     given
         Models that were not trained here (a pretrained encoder). They have no seed noise; what a
         processor changes in their heads (.0010) is neglected. All others have both.
+    class_of
+        Model -> its class: seed noise is pooled within classes. By default all are one class.
+    student_of
+        Model -> the trained model behind it, where one is judged several times (with few labels
+        and with many): its seeds count once as degrees of freedom.
+    processor_sd
+        What a processor changes in one run's mean over six tasks: `PROCESSOR_SD` for scores of
+        trained heads, 0 where nothing is trained by stochastic steps.
 
     Raises
     ------
@@ -237,52 +283,49 @@ def from_examples(
     weights = weights or dict.fromkeys(tasks, 1 / len(tasks))
     seeds = {model: len(scores) for model, scores in tasks[next(iter(weights))].scores.items()}
     owner, weight = np.repeat(list(seeds), list(seeds.values())), np.array(list(weights.values()))
-    flat = [np.ravel(tasks[name].groups).astype(str) for name in weights]
-    names, places = np.unique(np.concatenate(flat), return_inverse=True)
-    numbers = np.split(places, np.cumsum([len(part) for part in flat])[:-1])
-    by_group, sizes = np.zeros((len(owner), len(names))), np.zeros(len(names))
-    alone, twice = np.zeros((2, len(owner), len(owner)))
+    belongs, in_cell = _share_groups([tasks[name].groups for name in weights])
+    by_group, by_cell = (np.zeros((len(owner), part[0].shape[1])) for part in (belongs, in_cell))
+    sizes, alone = np.zeros(by_group.shape[1]), np.zeros((len(owner), len(owner)))
     values = np.empty((len(owner), len(weights)))
     for column, name in enumerate(weights):
-        scores, task = _chance_corrected(tasks[name], seeds, name), tasks[name]
+        scores = _chance_corrected(tasks[name], seeds, name)
         values[:, column] = scores.mean(axis=1)
         parts = weight[column] * (scores - values[:, [column]]) / scores.shape[1]
-        first, last = numbers[column].reshape(len(task.groups), -1).T[[0, -1]]
-        rows, two = np.arange(len(first)), first != last
-        entries = np.r_[np.ones(len(rows)), two], (np.r_[rows, rows], np.r_[first, last])
-        belongs = sparse.csr_array(entries, shape=(len(rows), len(names)))
-        shares = belongs.sum(0) / len(rows)
-        sizes += abs(weight[column]) * shares
+        sizes += abs(weight[column]) * belongs[column].sum(0) / scores.shape[1]
         alone += parts @ parts.T
-        # This factor makes the estimate unbiased in simulations of pairs.
-        parts *= np.sqrt(_effective(shares) / max(_effective(shares) - 2, 1.0))
-        by_group += parts @ belongs
-        twice += parts[:, two] @ parts[:, two].T  # a pair has both groups in common with itself
-    covariance = by_group @ by_group.T - twice
-    trained = ~np.isin(owner, list(given))
-    noise, overlap = _pooled((values @ weight)[trained], owner[trained]), 0.0
-    if noise:
-        disagreement = 0.0
-        for model in seeds:
-            if model not in given:
-                block = covariance[np.ix_(owner == model, owner == model)]
-                disagreement += np.trace(block) - block.mean() * len(block)
-        overlap = max(disagreement / noise.df, 0.0)
+        parts *= np.sqrt(_correct_bias(belongs[column], in_cell[column]))
+        by_group += parts @ belongs[column]
+        by_cell += parts @ in_cell[column]
+    # Pairs of the same two articles have two groups in common, and would count twice.
+    covariance = by_group @ by_group.T - by_cell @ by_cell.T
+    trained = [model for model in seeds if model not in given]
+    classes = np.array([class_of(model) for model in seeds])
+    noise, overlap = {}, {}
+    for name in dict.fromkeys(map(class_of, trained)):
+        members = [model for model in trained if class_of(model) == name]
+        rows = np.isin(owner, members)
+        pooled = _pooled((values @ weight)[rows], owner[rows])
+        if pooled:
+            blocks = [covariance[np.ix_(owner == model, owner == model)] for model in members]
+            apart = sum(np.trace(block) - block.mean() * len(block) for block in blocks)
+            overlap[name] = max(apart / pooled.df, 0.0)
+            students = {student_of(model): seeds[model] for model in members}
+            noise[name] = SeedNoise(pooled.sd, sum(students.values()) - len(students))
     runs = np.array(list(seeds.values()), dtype=float)
     average = (owner == np.array(list(seeds))[:, None]) / runs[:, None]
     means = pd.DataFrame(average @ values, index=list(seeds), columns=list(weights))
-    untrained = np.isin(list(seeds), list(given))
-    runs[untrained] = np.inf
+    runs[np.isin(list(seeds), list(given))] = np.inf
     return Evidence(
         means,
         weight,
         runs,
+        classes,
         noise,
         sampling=average @ covariance @ average.T,
         independent=average @ alone @ average.T,
         groups=_effective(sizes),
         overlap=overlap,
-        processor=np.where(untrained, 0.0, PROCESSOR_TASKS * PROCESSOR_SD**2 * (weight**2).sum()),
+        processor=PROCESSOR_TASKS * processor_sd**2 * (weight**2).sum() / runs,
     )
 
 
@@ -301,15 +344,63 @@ def from_runs(
     weights
         As in `from_examples`.
     noise
-        How far one run's score moves by its seed; by default measured on the models with several
-        seeds.
+        How far one run's score moves by its seed, the same for all models; by default measured on
+        the models with several seeds.
     """
     weights = weights or dict.fromkeys(runs.columns, 1 / runs.shape[1])
     weight, table = np.array(list(weights.values())), runs[list(weights)]
     by_model = table.groupby(level="model", sort=False)
     noise = noise or _pooled(table.to_numpy() @ weight, table.index.get_level_values("model"))
     means, nothing = by_model.mean(), np.zeros((by_model.ngroups, by_model.ngroups))
-    return Evidence(means, weight, by_model.size().to_numpy(float), noise, nothing, nothing)
+    counts, classes = by_model.size().to_numpy(float), np.full(by_model.ngroups, "")
+    known = {"": noise} if noise else {}
+    return Evidence(means, weight, counts, classes, known, nothing, nothing)
+
+
+def _share_groups(
+    groups: Sequence[np.ndarray],
+) -> tuple[list[sparse.csr_array], list[sparse.csr_array]]:
+    """What the examples of several tasks have in common.
+
+    groups: of each task, (examples,) or (examples, 2) names.
+
+    Returns
+    -------
+    For each task, (examples, groups): 1 where an example belongs to a group of any task.
+    For each task, (examples, cells): 1 where its two groups, if they differ, are those of a cell.
+    """
+    tables = [np.reshape(each, (len(each), -1)).astype(str)[:, [0, -1]] for each in groups]
+    names, places = np.unique(np.concatenate(tables), return_inverse=True)
+    ends = np.sort(places.reshape(-1, 2), axis=1)
+    cells = np.unique(ends @ [len(names), 1], return_inverse=True)[1]
+    rows, two = np.arange(len(ends)), (ends[:, 0] != ends[:, 1]).astype(float)
+    both = np.r_[rows, rows], np.r_[ends[:, 0], ends[:, 1]]
+    belongs = sparse.csr_array((np.r_[np.ones(len(rows)), two], both), (len(rows), len(names)))
+    in_cell = sparse.csr_array((two, (rows, cells)), (len(rows), cells.max() + 1))
+    stops = np.cumsum([0, *map(len, groups)])
+    parts = [slice(*pair) for pair in itertools.pairwise(stops)]
+    return [belongs[part] for part in parts], [in_cell[part] for part in parts]
+
+
+def _correct_bias(belongs: sparse.csr_array, in_cell: sparse.csr_array) -> float:
+    """By how much the variance of a mean is underestimated, because residuals add up to zero.
+
+    If each group adds an effect of its own to its examples, x = A a with independent a of variance
+    1, then the mean has the variance |A'1|^2 / n^2. The estimate is expected to be
+
+        (|B'MA|^2 - |C'MA|^2) / n^2,   M x = x - mean(x),   B belongs, C in_cell
+
+    and A counts a group twice in a pair of it with itself. For pairs of G groups, all equally
+    frequent, the ratio is G (G - 1) / ((G - 2) (G - 3)).
+    """
+    ends = sparse.csr_array(belongs.multiply(2 / belongs.sum(1)[:, None]))  # a single text has two
+    average, expected = ends.mean(0), []
+    for part in (belongs, in_cell):
+        products, counts = part.T @ ends, part.sum(0)
+        mixed = counts @ (products @ average)
+        expected.append((products**2).sum() - 2 * mixed + counts @ counts * (average @ average))
+    truth = belongs.shape[0] ** 2 * (average @ average)
+    return float(truth / max(expected[0] - expected[1], truth / 4))
 
 
 def _effective(sizes: np.ndarray) -> float:

@@ -26,8 +26,9 @@ from filelock import FileLock
 
 from lib.config.profiles import OneLine
 from lib.store.code import fingerprint_code, fingerprint_module
-from lib.store.files import check_room, fingerprint, sha256, write_atomically
+from lib.store.files import check_room, fingerprint, sha256, stat_file, write_atomically
 from lib.store.sealed import read_facts, write_seal
+from lib.texts import keep_order
 
 PIECE = 4096  # items between two writes of a table: what is in memory at once
 SAMPLE = 10  # items that tell how much of the disk all of them will take
@@ -61,12 +62,15 @@ class Product:
         What computes it.
     packages : tuple of str
         Installed packages whose arithmetic it depends on.
+    label : str
+        What a person calls it, such as "cosine, seed 1"; no part of its name.
     """
 
     kind: str
     inputs: dict[str, Any]
     code: tuple[Code, ...] = ()
     packages: tuple[str, ...] = ()
+    label: str = field(default="", compare=False)
 
     @functools.cached_property
     def key(self) -> str:
@@ -170,7 +174,7 @@ class Cache:
         return self._content(product, ".pickle", make, pickle.dumps, pickle.loads, describe)
 
     def rows(
-        self, product: Product, items: Sequence[Any], make: Callable[[list[Any]], Columns]
+        self, product: Product, items: Iterable[Any], make: Callable[[list[Any]], Columns]
     ) -> "dict[str, Rows]":
         """A row for each item of a table that grows; only those that are missing are made.
 
@@ -178,7 +182,7 @@ class Cache:
         ----------
         product : Product
             The table: what computes a row, whatever the items are.
-        items : sequence of str or of arrays
+        items : iterable of str or of arrays
             What rows are computed from; equal items share a row.
         make : callable
             The columns of some items. A row must not depend on the other items.
@@ -188,6 +192,7 @@ class Cache:
         OSError
             Before the work, if the disk has no room for it.
         """
+        items = keep_order(items)
         keys = hash_items(items)
         table = self._open_table(product)
         if not np.isin(keys, table.keys).all():
@@ -200,7 +205,7 @@ class Cache:
                     shutil.rmtree(other, ignore_errors=True)  # nothing in it is of use any more
         return table.select(keys)
 
-    def has_rows(self, product: Product, items: Sequence[Any]) -> bool:
+    def has_rows(self, product: Product, items: Iterable[Any]) -> bool:
         """Whether a table has a row for each item."""
         return bool(np.isin(hash_items(items), self._open_table(product).keys).all())
 
@@ -333,12 +338,13 @@ def hash_items(items: Iterable[Any]) -> np.ndarray:
     if isinstance(names, np.ndarray):
         return names
     digests = bytearray()
-    for item in items:
-        content = (
-            item.encode("utf-8", "surrogatepass")
-            if isinstance(item, str)
-            else f"{item.dtype.str}{item.shape}".encode() + item.tobytes()
-        )
+    for place, item in enumerate(items):
+        if isinstance(item, str):
+            content = item.encode("utf-8", "surrogatepass")
+        elif isinstance(item, np.ndarray):
+            content = f"{item.dtype.str}{item.shape}".encode() + item.tobytes()
+        else:
+            raise ValueError(f"expected texts or arrays, item {place} is {item!r:.60}")
         digests += hashlib.blake2b(content, digest_size=8).digest()
     return np.frombuffer(bytes(digests), dtype=np.uint64)
 
@@ -472,7 +478,7 @@ class _Table:
                 if lengths is not None:
                     files.append(self._write(f"{number:06d}.{name}.ragged.npy", lengths))
             facts = {"code": product.versions, "kind": product.kind, "seconds": seconds}
-            facts |= {"stat": {file.name: _stat(file) for file in files}}
+            facts |= {"stat": {file.name: stat_file(file) for file in files}}
             write_seal(self.folder / f"{number:06d}.json", files, **facts)
         self.read()
 
@@ -519,13 +525,9 @@ def _is_whole(path: Path, note: dict[str, Any]) -> bool:
     stats = note.get("stat", {})
     try:
         return all(
-            _stat(path.parent / name) == stats.get(name) or sha256(path.parent / name) == expected
+            [*stat_file(path.parent / name)] == stats.get(name)
+            or sha256(path.parent / name) == expected
             for name, expected in note["files"].items()
         )
     except OSError:
         return False
-
-
-def _stat(path: Path) -> list[int]:
-    status = path.stat()
-    return [status.st_size, status.st_mtime_ns]

@@ -39,6 +39,12 @@ def check_room(folder: Path, size: float) -> None:
         raise OSError(f"{folder}: {' are needed, '.join(told)} are free")
 
 
+def stat_file(path: Path) -> tuple[int, int]:
+    """A file's size and the time it was written: while they stay, so does its sum."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
+
+
 def sha256(path: Path) -> str:
     """The SHA-256 of a file's bytes, 64 hex digits."""
     with open(path, "rb") as file:

@@ -1,22 +1,23 @@
 """Folders that this project wrote, and may therefore replace: a seal inside lists their files.
 
 A folder without a seal, with one file more than it lists, or with a changed one is a person's, and
-left alone.
+left alone. Files that systems leave in a folder, such as `.DS_Store`, are no one's.
 """
 
 import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
-from lib.store.sealed import read_seal, write_seal
+from lib.store.sealed import list_changed, read_seal, sum_json, write_seal
 
 SEAL = "seal.json"
 KIND = "student"  # in the seal: a dataset that this project built is no target for a student
 # Ends the names of hidden folders `.<name>-*` beside a target, in which a new folder is written.
 _WORK = ".thesis-saving"
+_OF_SYSTEMS = (".DS_Store", "Thumbs.db", "desktop.ini")
 
 
 def check_target(target: str | Path) -> Path:
@@ -100,21 +101,43 @@ def is_sealed(folder: Path) -> bool:
         return False
     written = {folder / SEAL, *(folder / name for name in seal["files"])}
     present = {path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
-    return present == written
+    return {path for path in present if not _is_of_system(path)} == written
 
 
-def check_whole(folder: Path) -> None:
-    """Raise `ValueError`, one line, for a folder with a seal whose files are not as it says."""
-    if (folder / SEAL).is_file() and read_seal(folder / SEAL) is None:
+def check_whole(folder: Path, unread: Collection[str] = ()) -> None:
+    """Check the files of a folder with a seal.
+
+    Parameters
+    ----------
+    folder : Path
+        One without a seal is a person's, and not looked at.
+    unread : collection of str
+        Files that do not decide what is read: if one was changed, that is a warning.
+
+    Raises
+    ------
+    ValueError
+        In one line, if another file, or the seal, is not as it was written.
+    """
+    if not (folder / SEAL).is_file():
+        return
+    changed = list_changed(folder / SEAL)
+    wrong = [SEAL] if changed is None else [name for name in changed if name not in unread]
+    if wrong:
         raise ValueError(
-            f"cannot read {folder}: damaged or changed since this project wrote it; "
-            f"make it again, or remove {SEAL} to read it as it is"
+            f"cannot read {folder}: damaged or changed since this project wrote it: "
+            f"{', '.join(wrong[:3])}; make it again, or remove {SEAL} to read it as it is"
         )
+    for name in changed or ():
+        told = "was changed since this project wrote it, and is not read here"
+        warnings.warn(f"{folder / name} {told}", stacklevel=2)
 
 
 def _check_replaceable(target: Path) -> None:
     if target.is_symlink() or target.is_file():
         raise ValueError(f"{target} is a file or a symbolic link; name a folder")
+    if target in (Path.cwd(), *Path.cwd().parents):  # a shell would stay in the folder of before
+        raise ValueError(f"{target} holds the current folder; name another one")
     if not _is_replaceable(target):
         raise ValueError(
             f"{target} holds files that this project did not write, or that were changed since; "
@@ -123,7 +146,12 @@ def _check_replaceable(target: Path) -> None:
 
 
 def _is_replaceable(folder: Path) -> bool:
-    return not folder.exists() or not any(folder.iterdir()) or is_sealed(folder)
+    return not folder.exists() or all(map(_is_of_system, folder.iterdir())) or is_sealed(folder)
+
+
+def _is_of_system(path: Path) -> bool:
+    """Whether macOS or Windows left a file where a person looked into a folder."""
+    return (path.name in _OF_SYSTEMS or path.name.startswith("._")) and path.is_file()
 
 
 def _make_work_folder(target: Path) -> Path:
@@ -133,7 +161,12 @@ def _make_work_folder(target: Path) -> Path:
 def _seal(folder: Path) -> None:
     """Write the seal; bring every file to disk, with the mode that the umask gives a new file."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    write_seal(folder / SEAL, files, kind=KIND)
+    values = {
+        path.relative_to(folder).as_posix(): sum_json(path)
+        for path in files
+        if path.suffix == ".json"
+    }
+    write_seal(folder / SEAL, files, kind=KIND, json=values)
     for path in [*files, folder / SEAL]:
         path.chmod(folder.stat().st_mode & 0o666)
         with open(path, "rb") as file:

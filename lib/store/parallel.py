@@ -84,13 +84,12 @@ def run_jobs(jobs: list[Job], description: str) -> None:
         outcomes = _run_in_processes(jobs, count)
     errors = []
     try:
-        for (_, arguments), error in progress.track(outcomes, description, total=len(jobs)):
+        for job, error in progress.track(outcomes, description, total=len(jobs)):
             if isinstance(error, WorkerError):
                 raise error
             if error is not None:
                 errors.append(error)
-                first = arguments[0] if arguments else ""
-                warnings.warn(f"{description}: {first} failed: {error}", stacklevel=2)
+                warnings.warn(f"{description}: {_name_job(job)} failed: {error}", stacklevel=2)
     except BrokenExecutor:
         raise WorkerError(KILLED) from None
     except KeyboardInterrupt:
@@ -101,6 +100,14 @@ def run_jobs(jobs: list[Job], description: str) -> None:
         raise
     if errors:
         raise errors[0]
+
+
+def _name_job(job: Job) -> str:
+    """What a job makes, by the labels of its arguments, or of what is in a list among them."""
+    function, arguments = job
+    parts = [part for each in arguments for part in (each if isinstance(each, list) else [each])]
+    labels = [label for part in parts if isinstance(label := getattr(part, "label", ""), str)]
+    return "; ".join(dict.fromkeys(filter(None, labels))) or function.__name__
 
 
 def count_processes(asked: str | None = None) -> int:
@@ -149,13 +156,12 @@ def end_workers() -> None:
         connect.cache_clear()
 
 
-def end_with_parent(parent: int, before: Callable[[], None] = lambda: None) -> None:
-    """End this process as soon as `parent` is no longer its parent, after a call of `before`."""
+def end_with_parent(parent: int) -> None:
+    """End this process as soon as `parent` is no longer its parent."""
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(0.5)
-        before()
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

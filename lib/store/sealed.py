@@ -3,6 +3,7 @@
 The seal is written last. Without it, or if a file differs from it, what lies beside it is void.
 """
 
+import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -42,8 +43,40 @@ def read_seal(path: Path) -> dict[str, Any] | None:
     facts = read_facts(path)
     if facts is None:
         return None
-    try:
-        whole = all(sha256(path.parent / name) == was for name, was in facts["files"].items())
-    except OSError:
-        return None
+    whole = all(
+        _is_as_sealed(path.parent / name, was, None) for name, was in facts["files"].items()
+    )
     return facts if whole else None
+
+
+def list_changed(path: Path) -> list[str] | None:
+    """The files that are not as a seal says; None if there is no seal that can be read.
+
+    A JSON file whose values are the sealed ones is no other file, however it is spaced and its
+    lines end, if the seal has the fact `json`: {name: `sum_json` of the file}.
+    """
+    facts = read_facts(path)
+    if facts is None:
+        return None
+    values = facts.get("json", {})
+    return [
+        name
+        for name, was in facts["files"].items()
+        if not _is_as_sealed(path.parent / name, was, values.get(name))
+    ]
+
+
+def sum_json(path: Path) -> str | None:
+    """A SHA-256 of the values of a JSON file; None for what is none."""
+    try:
+        text = json.dumps(json.loads(path.read_bytes()), sort_keys=True)
+    except (ValueError, RecursionError):
+        return None
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _is_as_sealed(file: Path, was: str, values: str | None) -> bool:
+    try:
+        return sha256(file) == was or (values is not None and sum_json(file) == values)
+    except OSError:
+        return False

@@ -118,7 +118,7 @@ def _draw_dropout(weights: Tensor, p: float, generator: torch.Generator) -> Tens
     and the scale follows the rounded p.
     """
     steps = round(p * 65536)
-    draws = torch.empty(-(-weights.numel() // 4), dtype=torch.int64, device=weights.device)
+    draws = torch.empty(math.ceil(weights.numel() / 4), dtype=torch.int64, device=weights.device)
     draws.random_(-(2**63), None, generator=generator)
     keep = draws.view(torch.int16)[: weights.numel()].view(weights.shape) >= steps - 32768
     return keep.to(weights.dtype).mul_(65536 / (65536 - steps))

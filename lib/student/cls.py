@@ -9,6 +9,7 @@ from transformers import LongformerModel
 
 from lib.student.encoder import Student
 from lib.student.packing import embed_batches
+from lib.texts import list_items
 
 
 class ClsStudent(nn.Module):
@@ -59,9 +60,17 @@ class ClsStudent(nn.Module):
     ) -> np.ndarray:
         """Embed token id lists as a float32 array (documents, dim).
 
-        Documents of similar length share a batch, so little of it is padding. A batch has at most
-        `batch_tokens` tokens with that, or one document.
+        Documents of similar length share a batch, so little of it is padding.
+
+        Parameters
+        ----------
+        ids : sequence of token id lists
+        batch_tokens : int
+            Tokens of a batch, at most, its padding included; a longer document has one of its own.
+        precision : {"fp32", "bf16"}
+            "bf16": bfloat16 autocast.
         """
+        ids = list_items(ids)
         batches: list[list[int]] = []
         for row in sorted(range(len(ids)), key=lambda row: -len(ids[row])):
             if not batches or (len(batches[-1]) + 1) * len(ids[batches[-1][0]]) > batch_tokens:

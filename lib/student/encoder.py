@@ -28,10 +28,10 @@ from lib.student.packing import (
     TokenIds,
     check_ids,
     embed_batches,
-    list_documents,
     pack,
     tokenize,
 )
+from lib.texts import list_items
 
 # Rows that pass the feed-forward layers at once without gradients on a CPU: wide activations stay
 # in reused memory.
@@ -144,11 +144,12 @@ class Student(nn.Module):
         windows = (
             [windows] * config.num_hidden_layers if isinstance(windows, int) else list(windows)
         )
+        # Two tokens are a window that Hugging Face's Longformer, which reads exports, fails at.
         if len(windows) != config.num_hidden_layers or any(
-            window < 2 or window % 2 for window in windows
+            window < 4 or window % 2 for window in windows
         ):
             raise ValueError(
-                "attention_window must be an even number of at least 2, for all "
+                "attention_window must be an even number of at least 4, for all "
                 f"{config.num_hidden_layers} layers or one per layer, got {config.attention_window}"
             )
         if config.pad_token_id is None:
@@ -240,6 +241,7 @@ class Student(nn.Module):
         attention_dropout: float | None,
     ) -> Student:
         config, tensors, tokenizer = checkpoint
+        weights.warn_of_unknown_token(source, checkpoint)
         if dropout is not None:
             config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
         if attention_dropout is not None:
@@ -257,11 +259,17 @@ class Student(nn.Module):
         return weights.Checkpoint(self.config, tensors, self.tokenizer)
 
     def save(self, folder: str | Path) -> None:
-        """Write a stock Hugging Face Longformer (safetensors, config, tokenizer) at once."""
+        """Write a stock Hugging Face Longformer (safetensors, config, tokenizer) at once.
+
+        It is read back and compared before it counts as written.
+        """
         export.save_longformer(self.checkpoint(), folder)
 
     def export(self, folder: str | Path, card: Mapping[str, Any] | None = None) -> None:
         """Write a stock SentenceTransformer, which gives the same embeddings.
+
+        sentence-transformers loads it once, and its embeddings are compared, before it counts as
+        written.
 
         Parameters
         ----------
@@ -270,7 +278,9 @@ class Student(nn.Module):
         card : mapping, optional
             What its model card says: see `lib.student.export.save_sentence_transformer`.
         """
-        export.save_sentence_transformer(self.checkpoint(), folder, card)
+        export.save_sentence_transformer(
+            self.checkpoint(), folder, lambda new, texts: type(self).load(new).encode(texts), card
+        )
 
     def freeze_token_embeddings(self) -> None:
         """Exclude the token embeddings from training: their optimiser step outweighs the layers."""
@@ -278,7 +288,7 @@ class Student(nn.Module):
 
     def tokenize(self, texts: Iterable[str]) -> list[list[int]]:
         """Token ids with special tokens, cut to `max_positions`."""
-        return tokenize(self.tokenizer, list_documents(texts), self.max_positions)
+        return tokenize(self.tokenizer, list_items(texts), self.max_positions)
 
     def forward(self, ids: TokenIds) -> Float[Tensor, "documents dim"]:
         """Embed token id lists; differentiable. `ValueError` for a document it cannot read."""
@@ -302,10 +312,13 @@ class Student(nn.Module):
     ) -> Float[np.ndarray, "documents dim"]:
         """Embed texts or token id lists.
 
+        Several threads may encode with one student in evaluation mode, in which it is loaded. One
+        in training mode is in evaluation mode while it encodes, for all threads.
+
         Parameters
         ----------
         inputs : iterable
-            Texts (cut to `max_positions`) or token id lists (never cut).
+            Texts (cut to `max_positions`) or token id lists (never cut), read once.
         batch_tokens : int, optional
             Tokens that are computed at once, by default 4,096, or 16,384 on a GPU; documents are
             grouped by length. On a CPU a document has the same bits alone and in any batch.
@@ -321,7 +334,7 @@ class Student(nn.Module):
         ValueError
             For what is neither texts nor ids, and for embeddings that are not finite.
         """
-        documents = list_documents(inputs)
+        documents = list_items(inputs)
         if any(isinstance(document, str) for document in documents):
             documents = self.tokenize(documents)
         for _ in check_ids(documents, self.config.vocab_size, self.max_positions):

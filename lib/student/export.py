@@ -1,18 +1,25 @@
-"""Write a checkpoint as a stock Hugging Face Longformer, or as a stock SentenceTransformer."""
+"""Write a checkpoint as a stock Hugging Face Longformer, or as a stock SentenceTransformer.
+
+What is written is read back as others read it, and compared, before it counts as written.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import jinja2
+import numpy as np
+import torch
 from safetensors.torch import save_file
+from tokenizers import Tokenizer
 
-from lib.config.loading import one_line_errors
+from lib.config.loading import one_line_errors, quiet_transformers
 from lib.store.owned_folder import replace_folder
-from lib.student.weights import Checkpoint
+from lib.student.packing import tokenize
+from lib.student.weights import Checkpoint, from_longformer, warn_of_unknown_token
 
 # Class paths and settings that sentence-transformers has understood since version 2. What
 # `SentenceTransformer.save` of 6.2 writes can be loaded by no version before 6.
@@ -20,6 +27,8 @@ MODULES = [
     {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
     {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
 ]
+Encode = Callable[[Path, list[str]], np.ndarray]
+TOLERANCE = 1e-4  # of the largest number of an embedding; other kernels move one by some 1e-6
 # What a model card may say beyond what the student itself tells, in this order, after its title.
 SECTIONS = (
     "base_model",
@@ -41,12 +50,16 @@ def save_longformer(checkpoint: Checkpoint, folder: str | Path) -> None:
     def write(new: Path) -> None:
         with one_line_errors(f"write {folder}"):
             _write_longformer(checkpoint, new)
+            _compare_longformer(checkpoint, new)
 
     replace_folder(folder, write)
 
 
 def save_sentence_transformer(
-    checkpoint: Checkpoint, folder: str | Path, card: Mapping[str, Any] | None = None
+    checkpoint: Checkpoint,
+    folder: str | Path,
+    encode: Encode,
+    card: Mapping[str, Any] | None = None,
 ) -> None:
     """Write what `SentenceTransformer(folder)` loads: a mean over all tokens, without Normalize.
 
@@ -56,6 +69,8 @@ def save_sentence_transformer(
         With a tokenizer.
     folder : str or Path
         Replaced at once.
+    encode : callable
+        From a folder and texts to the embeddings (texts, dim) that it has to give.
     card : mapping, optional
         What README.md says beyond what the student itself tells: a `title` and any of `SECTIONS`. A
         value is a text, a list of texts, or a mapping from names to values; `scores` may be a list
@@ -65,7 +80,8 @@ def save_sentence_transformer(
     Raises
     ------
     ValueError
-        In one line: no tokenizer, an unknown key of `card`, a folder not ours, a full disk.
+        In one line: no tokenizer, an unknown key of `card`, a folder not ours, a full disk, an
+        export that gives other embeddings. Then nothing is written.
     """
     keys = ["title", *SECTIONS]
     values = dict.fromkeys(keys) | dict(card or {})
@@ -83,6 +99,8 @@ def save_sentence_transformer(
             _write_modules(checkpoint, new)
             text = _render_card(checkpoint, Path(folder).name, values)
             (new / "README.md").write_text(text, encoding="utf-8")
+            _compare_longformer(checkpoint, new)
+            _compare_embeddings(checkpoint, new, encode)
 
     replace_folder(folder, write)
 
@@ -91,12 +109,15 @@ def _write_longformer(checkpoint: Checkpoint, folder: Path) -> None:
     config = checkpoint.config.to_dict()
     config |= {"architectures": ["LongformerModel"], "dtype": "float32"}
     config.pop("_name_or_path", None)
+    warn_of_unknown_token(folder.name, checkpoint)
     _write_json(folder / "config.json", config)
     save_file(checkpoint.tensors, folder / "model.safetensors", metadata={"format": "pt"})
     if checkpoint.tokenizer is not None:
         tokenizer = checkpoint.tokenizer
         tokenizer.backend_tokenizer.no_padding()  # a base such as MiniLM pads and cuts to 128
-        tokenizer.backend_tokenizer.enable_truncation(checkpoint.max_positions)
+        tokenizer.backend_tokenizer.enable_truncation(
+            checkpoint.max_positions, direction=tokenizer.truncation_side
+        )
         tokenizer.model_max_length = checkpoint.max_positions
         tokenizer.init_kwargs.pop("max_length", None)
         tokenizer.save_pretrained(folder)
@@ -110,6 +131,62 @@ def _write_modules(checkpoint: Checkpoint, folder: Path) -> None:
     pooling = {"word_embedding_dimension": width, "pooling_mode_mean_tokens": True}
     (folder / "1_Pooling").mkdir()
     _write_json(folder / "1_Pooling" / "config.json", pooling)
+
+
+def _compare_longformer(checkpoint: Checkpoint, folder: Path) -> None:
+    """`ValueError` unless a folder gives the weights and token ids of the checkpoint again."""
+    read = from_longformer(folder, None)
+    for name, tensor in checkpoint.tensors.items():
+        if not torch.equal(read.tensors[name], tensor):
+            raise ValueError(f"{name} is read back with other values")
+    for name in ("attention_window", "pad_token_id", "max_position_embeddings"):
+        if getattr(read.config, name) != getattr(checkpoint.config, name):
+            raise ValueError(f"{name} is read back as {getattr(read.config, name)}")
+    if checkpoint.tokenizer is None:
+        return
+    texts, limit = _list_texts(checkpoint), checkpoint.max_positions
+    ids = tokenize(checkpoint.tokenizer, texts, limit)
+    stored = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    for how, others in {
+        "tokenizer.json": [stored.encode(text).ids for text in texts],
+        "the tokenizer": tokenize(read.tokenizer, texts, limit),
+    }.items():
+        if others != ids:
+            raise ValueError(f"{how} is read back with other tokens")
+
+
+def _compare_embeddings(checkpoint: Checkpoint, folder: Path, encode: Encode) -> None:
+    """`ValueError` unless sentence-transformers loads a folder and embeds texts as `encode` does.
+
+    A text that fills a window, and a batch of two short ones, one of which is padded: the weights
+    are compared already.
+    """
+    from sentence_transformers import SentenceTransformer
+
+    with quiet_transformers():
+        model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=False)
+    if model.max_seq_length != checkpoint.max_positions:
+        raise ValueError(f"sentence-transformers cuts it at {model.max_seq_length} tokens")
+    words = _list_texts(checkpoint)[-1].split()
+    window = int(np.max(checkpoint.config.attention_window))
+    texts = [f"{words[0]} {words[1].upper()}", words[0], " ".join(words[:window])]
+    expected = encode(folder, texts)
+    for some in (slice(2), slice(2, 3)):
+        with quiet_transformers():  # Hugging Face's Longformer says that it pads
+            vectors = model.encode(texts[some], show_progress_bar=False)
+        difference = np.abs(vectors - expected[some]).max()
+        if not difference <= TOLERANCE * np.abs(expected).max():
+            raise ValueError(f"sentence-transformers gives other embeddings, by {difference:.2g}")
+
+
+def _list_texts(checkpoint: Checkpoint) -> list[str]:
+    """A short text, and one beyond the longest document, of words from all over the vocabulary."""
+    tokenizer, count = checkpoint.tokenizer, 2 * checkpoint.max_positions
+    ids = np.linspace(0, checkpoint.config.vocab_size - 1, 200).astype(int).tolist()
+    pieces = (tokenizer.decode([each]).strip() for each in dict.fromkeys(ids))
+    words = [piece for piece in pieces if piece.isalnum()] or ["0"]
+    text = " ".join(words[number % len(words)] for number in range(count))
+    return [words[0], text]
 
 
 def _render_card(checkpoint: Checkpoint, name: str, card: Mapping[str, Any]) -> str:

@@ -1,13 +1,14 @@
 """What the student reads: texts to token ids, token ids to one packed batch."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-_BATCH = 100  # texts tokenised at once: the tokenizer keeps some 200 bytes for each token
+from lib.texts import check_texts, show_value, tokenize_texts
+
 # Token ids of several documents: lists or integer arrays.
 TokenIds = Sequence[Sequence[int] | np.ndarray | Tensor]
 
@@ -18,21 +19,6 @@ class Packed(NamedTuple):
     ids: Tensor
     positions: Tensor
     lengths: list[int]
-
-
-def list_documents(documents: Iterable[Any]) -> list[Any]:
-    """Texts or token id lists as a list, from any iterable: list, generator, array, Series."""
-    table = hasattr(documents, "columns")  # iterating a DataFrame gives the names of its columns
-    if (
-        table
-        or isinstance(documents, str | bytes | Mapping | Set)
-        or not isinstance(documents, Iterable)
-    ):
-        kind = type(documents).__name__
-        raise ValueError(
-            f"expected a list of texts or of token id lists, got {kind}: {str(documents)[:60]!r}"
-        )
-    return list(documents)
 
 
 def embed_batches(
@@ -90,27 +76,28 @@ def embed_batches(
 
 
 def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> list[list[int]]:
-    """Token ids with special tokens, cut to `max_positions`."""
-    for index, text in enumerate(texts):
-        if (
-            not isinstance(text, str)
-            or not text.strip()
-            or text.encode(errors="ignore").decode() != text
-        ):
-            raise ValueError(f"expected texts with words, document {index} is {str(text)[:60]!r}")
+    """Token ids of texts, special tokens included.
+
+    Parameters
+    ----------
+    tokenizer : Hugging Face tokenizer, or None
+        None is refused, in one line.
+    texts : sequence of str
+    max_positions : int
+        Longer texts are cut so that they have as many tokens.
+
+    Raises
+    ------
+    ValueError
+        Without a tokenizer, and for what is no text or has no token of its own.
+    """
+    texts = [*check_texts(texts)]
     if tokenizer is None:
         raise ValueError(
             "this student's checkpoint has no tokenizer; pass token ids, or set student.tokenizer"
         )
-    ids = list[list[int]]()
-    for start in range(0, len(texts), _BATCH):
-        batch = tokenizer(
-            [str(text) for text in texts[start : start + _BATCH]],
-            truncation=True,
-            max_length=max_positions,
-            return_attention_mask=False,
-        )
-        ids += batch["input_ids"]
+    options = {"truncation": True, "max_length": max_positions, "return_attention_mask": False}
+    ids = [*tokenize_texts(tokenizer, texts, **options)]
     least = tokenizer.num_special_tokens_to_add() + 1
     for index, row in enumerate(ids):
         if len(row) < least:
@@ -121,12 +108,26 @@ def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> list[l
 
 
 def check_ids(documents: TokenIds, vocab_size: int, max_positions: int) -> Iterator[np.ndarray]:
-    """Yield documents as integer arrays; `ValueError` for the first that a student cannot read."""
+    """Yield documents as integer arrays.
+
+    Parameters
+    ----------
+    documents : sequence of token id lists
+    vocab_size : int
+        Ids lie below it.
+    max_positions : int
+        Tokens of a document, at most.
+
+    Raises
+    ------
+    ValueError
+        For the first document that a student cannot read.
+    """
     for index, document in enumerate(documents):
         ids = np.asarray(document)
         if ids.ndim != 1 or ids.dtype.kind not in "iu" or not len(ids):
             raise ValueError(
-                f"expected a list of token id lists, document {index} is {str(document)[:60]!r}"
+                f"expected texts, or lists of token ids, document {index} is {show_value(document)}"
             )
         if len(ids) > max_positions or ids.min() < 0 or ids.max() >= vocab_size:
             has = f"{len(ids)} tokens from {ids.min()} to {ids.max()}"
@@ -142,6 +143,14 @@ def pack(documents: TokenIds, vocab_size: int, padding: int, max_positions: int)
     Positions count from `padding` + 1 in every document, as in RoBERTa. The id `padding` itself,
     should a document hold it, has position `padding` and is not counted, exactly as in
     `transformers.LongformerModel`.
+
+    Parameters
+    ----------
+    documents : sequence of token id lists
+    vocab_size, max_positions : int
+        What a student can read, see `check_ids`.
+    padding : int
+        The id of the padding token.
     """
     arrays, positions = [], []
     for ids in check_ids(documents, vocab_size, max_positions):

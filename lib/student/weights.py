@@ -5,7 +5,10 @@ Weights are float32 on the CPU.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import math
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,6 +52,8 @@ VOCABULARIES = (
     ("vocab.json", "merges.txt"),
     ("sentencepiece.bpe.model",),
 )
+# Of an export: what is for people and for sentence-transformers.
+UNREAD = ("README.md", "modules.json", "sentence_bert_config.json", "1_Pooling/config.json")
 _TAKEN_OVER = (  # what a Longformer takes over from the config of a short encoder
     "vocab_size",
     "hidden_size",
@@ -90,7 +95,9 @@ def from_longformer(source: Source, revision: str | None) -> Checkpoint:
             "use Student.from_encoder for it"
         )
     tensors = _read_tensors(LongformerModel, source, revision)
-    return Checkpoint(config, tensors, _read_tokenizer(source, revision))
+    checkpoint = Checkpoint(config, tensors, _read_tokenizer(source, revision))
+    _compare_length(Path(source), checkpoint)
+    return checkpoint
 
 
 def from_encoder(
@@ -100,7 +107,26 @@ def from_encoder(
     max_positions: int,
     revision: str | None,
 ) -> Checkpoint:
-    """Read chosen layers of a short encoder as a Longformer with tiled positions."""
+    """Read chosen layers of a short encoder as a Longformer with tiled positions.
+
+    Parameters
+    ----------
+    source : str or Path
+        A folder, or the id of a model on the Hugging Face hub.
+    layers : sequence of int, or None
+        Which of its layers, in this order; None for all.
+    window : int or sequence of int
+        Tokens that a token attends to, half of them on each side; one for all layers, or for each.
+    max_positions : int
+        Tokens of a document, at most.
+    revision : str or None
+        Of a model on the hub.
+
+    Raises
+    ------
+    ValueError
+        If no student can be made of such a model, or it has no such layers.
+    """
     config = _read_config(source, revision)
     narrow = getattr(config, "embedding_size", config.hidden_size) != config.hidden_size
     relative = getattr(config, "position_embedding_type", "absolute") != "absolute"
@@ -135,10 +161,23 @@ def from_encoder(
 
 
 def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
-    """Repeat learned positions (old, width) up to `max_positions`, after padding + 1 unused rows.
+    """Repeat learned positions up to `max_positions`, after padding + 1 unused rows.
 
     Longformer's authors copied RoBERTa's 512 positions eight times in the same way (Beltagy et al.
     2020, section 5): the local structure survives everywhere but at the seams.
+
+    Parameters
+    ----------
+    table : (old, width)
+        Learned positions, without unused rows.
+    padding : int
+        The id of the padding token.
+    max_positions : int
+        How many positions there are to be.
+
+    Returns
+    -------
+    (padding + 1 + max_positions, width)
     """
     repeats = math.ceil(max_positions / len(table))
     tiled = table.repeat(repeats, 1)[:max_positions]
@@ -159,7 +198,9 @@ def add_unused_weights(weights: dict[str, Tensor], unused: dict[str, Tensor]) ->
     unused : dict of str to Tensor
         What else its checkpoint held.
     """
-    complete = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
+    complete = {
+        name: tensor.detach().float().cpu().contiguous() for name, tensor in weights.items()
+    }
     for name, tensor in list(complete.items()):
         for part in ("query", "key", "value"):
             if f".self.{part}." in name:
@@ -203,6 +244,28 @@ def _read_tensors(
     }
 
 
+def warn_of_unknown_token(source: Source, checkpoint: Checkpoint) -> None:
+    """Warn of a token that the weights have no row for, such as one that was added."""
+    if checkpoint.tokenizer is None:
+        return
+    token, number = max(checkpoint.tokenizer.get_vocab().items(), key=lambda item: item[1])
+    if number >= checkpoint.config.vocab_size:
+        told = f"{token!r} has no weights; a text that holds it cannot be embedded"
+        warnings.warn(f"{source}: the tokenizer's {told}", stacklevel=4)
+
+
+def _compare_length(folder: Path, checkpoint: Checkpoint) -> None:
+    """Warn of a checkpoint that sentence-transformers was told to cut earlier."""
+    settings = folder / "sentence_bert_config.json"
+    lengths = [checkpoint.max_positions, getattr(checkpoint.tokenizer, "model_max_length", None)]
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        lengths.append(json.loads(settings.read_bytes()).get("max_seq_length"))
+    least = min(length for length in lengths if length)
+    if least < checkpoint.max_positions:
+        told = f"sentence-transformers cuts it at {least} tokens, which is not read here"
+        warnings.warn(f"{folder} reads {checkpoint.max_positions} tokens; {told}", stacklevel=4)
+
+
 def _read_config(source: Source, revision: str | None) -> PretrainedConfig:
     """Read a configuration. A folder that this project wrote has to be as it was written."""
     folder = Path(source)
@@ -211,7 +274,7 @@ def _read_config(source: Source, revision: str | None) -> PretrainedConfig:
             f"; a save that was cut off left {path}" for path in owned_folder.list_left_over(folder)
         )
         raise ValueError(f"there is no checkpoint folder {folder}{hint}")
-    owned_folder.check_whole(folder)
+    owned_folder.check_whole(folder, UNREAD)
     with one_line_errors(f"read the configuration of {source}"), quiet_transformers():
         return AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=False)
 

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 # As printed. In the author's code it is 5000 occurrences for 500k documents, which is 1 %.
 SHARE = "10%"
+# Known words of a document that gensim has room for (MAX_DOCUMENT_LEN); it drops the rest silently.
+LONGEST = 10_000
 # The three models that Section 4.5.1 selects, by the names that the later figures use.
 CONTEXTUAL_TEACHERS = {
     "DM;100d": "DM;100;lowercase;2",

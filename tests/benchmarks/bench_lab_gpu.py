@@ -70,23 +70,27 @@ def draw(
     ]
 
 
-def documents(ids: list[np.ndarray], generator: np.random.Generator) -> students.Documents:
+def documents(ids: list[np.ndarray], generator: np.random.Generator) -> students.TaughtDocuments:
     """The documents with random rows of both teachers."""
     structural, contextual = (
         generator.standard_normal((len(ids), width), dtype=np.float32)
         for width in (MINILM["hidden_size"], 100)
     )
     lengths = np.array([len(row) - 2 for row in ids])
-    return students.Documents(ids, lengths, structural, students.ContextualRows(contextual))
+    return students.TaughtDocuments(ids, lengths, structural, students.ContextualRows(contextual))
 
 
-def lesson(label: str, profile, read: students.Documents, held_out: students.Documents, start):
+def lesson(
+    label: str, profile, read: students.TaughtDocuments, held_out: students.TaughtDocuments, start
+):
     """What `lib.experiments` would hand to a training of this variant."""
     variant = variants.parse(label)
     lacking = {
         name: None for name in ("structural", "contextual") if getattr(variant, name) is None
     }
-    read, held_out = (students.Documents(**vars(given) | lacking) for given in (read, held_out))
+    read, held_out = (
+        students.TaughtDocuments(**vars(given) | lacking) for given in (read, held_out)
+    )
     settings = profile.training
     precision = "bf16" if models.has_bfloat16() else "fp32"
     sizes = (profile.student, settings, profile.soft_cca, profile.width, precision)

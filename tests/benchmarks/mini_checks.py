@@ -1,210 +1,152 @@
-"""The checks by which mini's sizes were chosen: tasks between chance and ceiling, texts as long as
-the published ones.
+"""The checks by which mini's tasks were chosen: clear of chance, below the ceiling, no short cut.
 
-    python tests/benchmarks/mini_checks.py                     tasks, lengths, tokens; three minutes
-    python tests/benchmarks/mini_checks.py --epochs 10 20 40   also the contextual teachers
+    python tests/benchmarks/mini_checks.py                    some five minutes of a core
+    python tests/benchmarks/mini_checks.py --tasks PAN OC     of these tasks alone
 
-No student is trained. Each task is learnt from frozen embeddings: TF-IDF, the structural teacher,
-the student's base. "logistic" sees |u - v| and u * v of a pair, "concatenated" is the thesis'
-input: (u, v) and one hidden layer. Intervals are 95 % of a bootstrap over articles of the
-validation examples (IMDB: sentences); a pair weighs as its two articles.
+No student is trained. Every number is the share of correct answers on the examples and folds that
+students are judged by, for Chapter 4 and for Chapter 5. The first table has what should say
+nothing: lengths, the share of masked words, digits, capitals and signs, one text of a pair alone.
+It also has counts of words that a pair has in common, and a bag of token embeddings. The second has
+TF-IDF, the structural teacher and the students' base by every readout. The third counts examples,
+and tokens that a student embeds.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
+import string
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
-from sklearn.neural_network import MLPClassifier
-from sklearn.preprocessing import StandardScaler
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
+from sklearn.tree import DecisionTreeClassifier
 
-from lib import published
-from lib.config import profiles
-from lib.data import corpus, task_files
-from lib.student import Student
-from lib.teachers.labels import CONTEXTUAL_TEACHERS
-from lib.teachers.paragraph_vector import ParagraphVector
-from lib.teachers.sbert import SBERT, _local_folder
+from lib.evaluation import classifiers
+from lib.evaluation.heads import Job
+from lib.experiments import Bench, judging
 
-DRAWS = 1000
+SPLITS = {"Chapter 4": "validation", "Chapter 5": "test"}
+MODELS = ("TF-IDF", "SBERT", "Longformer")
 
 
-def predictions(features, inputs, labels, train, test, concatenated):
-    """Labels of `test`, learnt on `train`; features are standardised on the texts of train."""
-    used = np.unique(inputs[train])
-    features = StandardScaler().fit(features[used]).transform(features)
-    if inputs.shape[1] == 1:
-        x = features[inputs[:, 0]]
-    else:
-        u, v = features[inputs[:, 0]], features[inputs[:, 1]]
-        x = np.hstack([u, v] if concatenated else [abs(u - v), u * v])
-    if concatenated:
-        model = MLPClassifier((50,), alpha=1.0, batch_size=32, max_iter=25, random_state=0)
-    else:
-        model = LogisticRegression(C=0.01 if inputs.shape[1] == 1 else 0.001, max_iter=500)
-    return model.fit(x[train], labels[train]).predict(x[test])
+def score_vectors(examples, vectors, classify):
+    """Accuracy of one of `classifiers` on (texts, dim)."""
+    right = []
+    for train, test in examples.parts:
+        job = Job(vectors, examples.inputs, examples.labels, train, test, 0, examples.task)
+        right.append(classify(job) == examples.labels[test])
+    return float(np.concatenate(right).mean())
 
 
-def interval(correct, groups):
-    """Accuracy and its 95 % interval; groups: (examples, 1 or 2)."""
-    names, places = np.unique(groups, return_inverse=True)
-    draws = np.random.default_rng(0).multinomial(
-        len(names), np.full(len(names), 1 / len(names)), size=DRAWS
-    )
-    first, last = (
-        draws[:, places.reshape(groups.shape)[:, 0]],
-        draws[:, places.reshape(groups.shape)[:, -1]],
-    )
-    weights = np.where(groups[:, 0] == groups[:, -1], first, first * last)
-    return correct.mean(), *np.quantile((weights * correct).sum(1) / weights.sum(1), [0.025, 0.975])
+def describe_texts(texts):
+    """Of each text: words; the share of masked ones; how it is written."""
+    rows = []
+    for text in texts:
+        words = text.split()
+        kinds = (str.isdigit, str.isupper, string.punctuation.__contains__)
+        surface = [sum(map(kind, text)) / len(text) for kind in kinds]
+        masked = sum(re.sub(r"\W", "", word) == "X" for word in words) / len(words)
+        surface.append(np.mean([len(word) for word in words]))
+        rows.append({"lengths": [len(words)], "share of X": [masked], "surface": surface})
+    return pd.DataFrame(rows)
 
 
-def evaluate(task, embed, concatenated=False):
-    """(accuracy, low, high) on the validation examples of a classification task."""
-    ids = list(task.texts)
-    row = {text_id: number for number, text_id in enumerate(ids)}
-    splits = ["train"] if task.folds else ["train", "validation"]
-    examples = [example for split in splits for example in task.inputs[split]]
-    inputs = np.array([[row[text_id] for text_id in example] for example in examples])
-    labels = np.concatenate([task.labels[split] for split in splits])
-    groups = np.array(
-        [[task.groups.get(text_id, text_id) for text_id in example] for example in examples]
-    )
-    size = len(task.inputs["train"])
-    cuts = [(np.arange(size), np.arange(size, len(labels)))]
-    if task.folds:
-        cuts = list(StratifiedKFold(task.folds).split(labels, labels))
-    correct = []
-    for train, test in cuts:
-        features = embed([task.texts[i] for i in ids], np.unique(inputs[train]))
-        correct.append(
-            predictions(features, inputs, labels, train, test, concatenated) == labels[test]
-        )
-    return interval(
-        np.concatenate(correct).astype(float), groups[np.concatenate([test for _, test in cuts])]
-    )
+def find_shortcuts(examples, vectors):
+    """{what should say nothing: accuracy}; vectors: the structural teacher's, (texts, dim)."""
+    table = describe_texts(examples.texts)
+    scores = {}
+    for name in table:  # of a pair, differences and products of these numbers
+        numbers = np.array(table[name].tolist(), dtype=float)
+        scores[name] = score_vectors(examples, numbers, classifiers.by_comparing)
+    if examples.inputs.shape[1] == 2:
+        for side, name in enumerate(("first text alone", "second text alone")):
+            alone = replace(examples, inputs=examples.inputs[:, [side]])
+            scores[name] = score_vectors(alone, vectors, classifiers.by_comparing)
+        scores |= score_counts(examples)
+    return scores
 
 
-def tf_idf(texts, train):
-    """TF-IDF of the 2,000 most frequent words of the training texts."""
-    model = TfidfVectorizer(max_features=2000, sublinear_tf=True, stop_words="english")
-    return model.fit([texts[row] for row in train]).transform(texts).toarray()
+def score_counts(examples):
+    """{count: accuracy} of what the two texts of a pair have in common, word by word."""
+    words = [set(re.findall(r"\w+", text.lower())) for text in examples.texts]
+    content = [each - ENGLISH_STOP_WORDS for each in words]
+    starts = [{word[:5] for word in each} for each in content]
+    pairs = examples.inputs.tolist()
+    counts = {
+        "shared words": [len(words[a] & words[b]) for a, b in pairs],
+        "shared words, share": [
+            len(words[a] & words[b]) / len(words[a] | words[b]) for a, b in pairs
+        ],
+        "shared content words": [len(content[a] & content[b]) for a, b in pairs],
+        "shared starts of words": [len(starts[a] & starts[b]) for a, b in pairs],
+    }
+    scores = {}
+    for name, values in counts.items():
+        right = []
+        for train, test in examples.parts:
+            x, y = np.array(values)[:, None], examples.labels
+            stump = DecisionTreeClassifier(max_depth=1).fit(x[train], y[train])
+            right.append(stump.predict(x[test]) == y[test])
+        scores[name] = float(np.concatenate(right).mean())
+    for name, options in (
+        ("TF-IDF, cosine", {}),
+        ("TF-IDF of 3 to 5 letters, cosine", {"analyzer": "char_wb", "ngram_range": (3, 5)}),
+    ):
+        vectors = TfidfVectorizer(sublinear_tf=True, **options).fit_transform(examples.texts)
+        scores[name] = score_vectors(examples, vectors, classifiers.by_similarity)
+    return scores
 
 
-def remembered(encode):
-    """The embeddings of texts, each text encoded once."""
-    held = {}
-
-    def embed(texts, _):
-        if new := [text for text in dict.fromkeys(texts) if text not in held]:
-            held.update(zip(new, encode(new), strict=True))
-        return np.stack([held[text] for text in texts])
-
-    return embed
-
-
-def shown(result):
-    return "{:.3f} [{:.3f}, {:.3f}]".format(*result)
+def average_token_embeddings(teacher, texts):
+    """(texts, dim): a bag of the structural teacher's tokens, whose order says nothing."""
+    table = teacher.model.embeddings.word_embeddings.weight.detach().numpy()
+    ids = teacher.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
+    return np.stack([table[row].mean(0) for row in ids]) - table.mean(0)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--profile", default="mini")
-    parser.add_argument("--epochs", type=int, nargs="*", default=[])
+    parser.add_argument("--tasks", nargs="*")
     arguments = parser.parse_args()
-    profile = profiles.load(arguments.profile)
-    tasks, documents = task_files.of_profile(profile), corpus.read(profile)
-    classified = {name: task for name, task in tasks.items() if task.kind == "classification"}
-    section, limit = profile.structural_teacher, profile.structural_teacher.max_tokens
-    teacher = SBERT.load(section.model, max_tokens=limit)
-    student = profile.student
-    base = Student.from_encoder(
-        _local_folder(student.model, student.revision),
-        student.layers,
-        student.window,
-        student.max_positions,
-    )
-    models = {
-        "TF-IDF": tf_idf,
-        "teacher": remembered(teacher.encode),
-        "base": remembered(base.encode),
-    }
-    over = published.load("tab5_4").set_index(["task", "split"])["over_384_percent"]
-    rows = []
-    for name, task in classified.items():
-        sizes = "/".join(str(len(examples)) for examples in task.inputs.values())
-        split = "train" if task.folds else "test"
-        lengths = teacher.lengths(
-            [task.texts[i] for example in task.inputs[split] for i in example]
-        )
-        row = {
-            "task": name,
-            "examples": sizes,
-            "texts": len(task.texts),
-            "chance": 1 / len(task.classes),
-        }
-        row |= {
-            "over the limit, %": 100 * np.mean(lengths > limit),
-            "published": over[name, "test"],
-        }
-        row |= {
-            f"{model}, logistic": shown(evaluate(task, embed)) for model, embed in models.items()
-        }
-        if len(task.inputs["train"][0]) == 2:
-            for model in ("teacher", "base"):
-                row[f"{model}, concatenated"] = shown(
-                    evaluate(task, models[model], concatenated=True)
-                )
-        rows.append(row)
-    print(pd.DataFrame(rows).fillna("").T.to_string(header=False, float_format="{:.2f}".format))
-
-    validation = {
-        t.texts[i]
-        for t in classified.values()
-        for s in t.inputs
-        if s != "test"
-        for e in t.inputs[s]
-        for i in e
-    }
-    tests = {text for task in tasks.values() for text in task.texts.values()} - validation
-    for what, texts in (("Chapter 4", validation), ("tests only", tests)):
-        print(f"{what}: {len(texts)} texts, {teacher.lengths(sorted(texts)).sum()} tokens")
-    for count in (profile.training.documents, profile.final.documents, len(documents.train)):
-        lengths = teacher.lengths([document.text for document in documents.train[:count]])
-        share = 100 * np.mean(lengths > limit)
-        print(
-            f"corpus, first {count}: {lengths.sum()} tokens, "
-            f"{share:.1f} % over the limit (published: 71 %)"
-        )
-
-    settings = profile.contextual_teacher.model_dump(exclude={"documents", "epochs"})
-    for epochs in arguments.epochs:
-        for label in dict.fromkeys(CONTEXTUAL_TEACHERS.values()):
-            model = ParagraphVector.parse(label, width=profile.width)
-            model.train([document.text for document in documents.train], epochs=epochs, **settings)
-            embed = remembered(model.encode)
-            results = {name: evaluate(task, embed) for name, task in classified.items()}
-            chances = [1 / len(task.classes) for task in classified.values()]
-            clear = sum(
-                low > chance for (_, low, _), chance in zip(results.values(), chances, strict=True)
-            )
-            mean = np.mean([accuracy for accuracy, _, _ in results.values()])
-            print(
-                f"{label}, {epochs} epochs, {model.seconds:.1f} s: "
-                f"mean {mean:.3f} of chance {np.mean(chances):.3f}"
-            )
-            print(
-                f"  {clear} tasks clear:",
-                *(f"{name} {shown(result)}" for name, result in results.items()),
-                flush=True,
-            )
+    bench = Bench.load(arguments.profile)
+    names = arguments.tasks or bench.classifications
+    teacher = bench.structural_teacher()
+    shortcuts, readouts, sizes = {}, {}, {}
+    for chapter, split in SPLITS.items():
+        seen = {}
+        for name in names:
+            examples = bench.examples(name, split)
+            vectors = teacher.encode(examples.texts)
+            shortcuts[chapter, name] = find_shortcuts(examples, vectors)
+            if examples.inputs.shape[1] == 2:
+                bag = average_token_embeddings(teacher, examples.texts)
+                score = score_vectors(examples, bag, classifiers.by_similarity)
+                shortcuts[chapter, name]["token embeddings, cosine"] = score
+            lengths = teacher.lengths(examples.texts)
+            seen |= dict(zip(examples.texts, lengths, strict=True))
+            used = np.asarray(lengths)[examples.inputs[examples.tested]]
+            limit = bench.profile.structural_teacher.max_tokens
+            sizes[chapter, name] = {
+                "tested": len(examples.tested),
+                "trained": " ".join(sorted({str(len(train)) for train, _ in examples.parts})),
+                "texts": len(examples.texts),
+                "tokens": sum(lengths),
+                "above the limit, %": 100 * np.mean(used > limit),
+                "chance": examples.chance,
+            }
+        sizes[chapter, "all"] = {"texts": len(seen), "tokens": sum(seen.values())}
+        for readout in judging.READOUTS:
+            records = bench.with_readout(readout).run(MODELS, seeds=[0], tasks=names, split=split)
+            for model, task, value in records[["model", "task", "value"]].itertuples(index=False):
+                readouts.setdefault((chapter, f"{model}, {readout}"), {})[task] = value
+    for table in (pd.DataFrame(shortcuts), pd.DataFrame(readouts).T, pd.DataFrame(sizes).T):
+        print(table.to_string(float_format="{:.3f}".format, na_rep=""), end="\n\n", flush=True)
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")  # convergence of the small models
+    warnings.simplefilter("ignore")
     main()

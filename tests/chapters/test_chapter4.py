@@ -10,7 +10,13 @@ import pytest
 from lib import published
 from lib.chapters import chapter4
 from lib.config import paths, profiles
-from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
+from lib.distillation.variants import (
+    CONTEXTUAL_TEACHERS,
+    MM_MSE,
+    NO_WEIGHTING,
+    STUDENT_CLASSES,
+    parse,
+)
 from lib.ledger import claims, testability
 from lib.published import figure_models
 from tests.fake_bench import FakeBench
@@ -106,8 +112,9 @@ def test_what_a_finding_compares_one_by_one_has_the_reference_seeds():
     bench = FakeBench("mini")
     seeds = chapter4.assign_seeds(bench)
     weighted = figure_models.printed("fig4_10")
-    for name, count in (("no-weighting", 3), ("None;λ=0.5", 3), ("None;λ=0.8", 1)):
-        assert len(seeds.get(weighted[name], bench.profile.seeds)) == count, name
+    once, several = list(bench.profile.seeds), list(bench.profile.reference_seeds)
+    for name, wanted in (("no-weighting", several), ("None;λ=0.5", several), ("None;λ=0.8", once)):
+        assert list(seeds.get(weighted[name], once)) == wanted, name
 
 
 def test_band_is_the_seeds_spread_of_the_references_alone():
@@ -121,9 +128,45 @@ def test_band_is_the_seeds_spread_of_the_references_alone():
     assert noise.df == 4 and noise.band == pytest.approx(2 * noise.sd)
 
 
+def test_each_teacher_has_a_contextual_reference_with_several_seeds():
+    bench = FakeBench("mini")
+    alone = [
+        model
+        for model in chapter4.list_references("fig4_7")
+        if parse(model).seed_class == STUDENT_CLASSES[1]
+    ]
+    teachers = {variant.contextual for variant in map(parse, alone)}
+    assert teachers == {*CONTEXTUAL_TEACHERS.values()} and len(alone) == 3
+    assert {*alone} <= {*chapter4.list_models("fig4_7", bench).values()}
+    seeds = chapter4.assign_seeds(bench)
+    assert all(seeds[model] == [*bench.profile.reference_seeds] for model in alone)
+    assert not {*alone} & {*chapter4.list_references("fig4_8")}
+
+
+def test_the_band_of_figure_4_7_is_that_of_students_of_the_contextual_loss_alone():
+    """Other references are of another class, and their seeds move five times as much."""
+    references = chapter4.list_references("fig4_7")
+    records = as_records("fig4_7", references=references)
+    others = records["model"].isin([model for model in references if parse(model).structural])
+    records.loc[others & (records["seed"] == 1), "value"] += 0.04
+    records.loc[others & (records["seed"] == 2), "value"] -= 0.04
+    noise = chapter4.measure_noise(records, "fig4_7", FakeBench("mini"))
+    best = published.load("fig4_7").groupby("task")["accuracy"].max()
+    assert noise.df == 6 and noise.sd == pytest.approx((0.01 / best).mean(), rel=1e-9)
+
+
 def without_checks(monkeypatch):
-    for name in ("_check_lengths", "_check_updates", "_check_encoders", "_check_heads"):
+    for name in ("_check_lengths", "_check_updates", "_check_base", "_check_encoders"):
         monkeypatch.setattr(testability, name, lambda *_: [])
+
+
+def read_out(records):
+    """A function that runs models as `Bench.run`: gives their records, the same by any readout."""
+
+    def run(bench, models, *, seeds):
+        return records[records["model"].isin(models)].assign(readout=bench.readout)
+
+    return run
 
 
 def test_verdicts_are_those_of_the_figure_as_drawn(with_examples, monkeypatch):
@@ -138,15 +181,14 @@ def test_verdicts_are_those_of_the_figure_as_drawn(with_examples, monkeypatch):
         model=NO_WEIGHTING["cosine"], value=0.1 + 0.4 * cosine["seed"]
     )  # seeds change all of it
     both, records = with_examples(pd.concat([records, other])), with_examples(records)
-    table = claims.judge_chapter4("fig4_3", both, FakeBench("mini"))
+    table = claims.judge_chapter4("fig4_3", FakeBench("mini", run=read_out(both)))
     pd.testing.assert_frame_equal(
-        table, claims.judge_chapter4("fig4_3", records, FakeBench("mini"))
+        table, claims.judge_chapter4("fig4_3", FakeBench("mini", run=read_out(records)))
     )
-    np.testing.assert_allclose(table["ours"], 0.9 * table["published"], atol=1e-9)
+    np.testing.assert_allclose(table["compare"], table["ours"])
     assert set(table["verdict"]) <= {"holds", "open", "equivalent"} and len(table) == 6
-    fewer = claims.judge_chapter4(
-        "fig4_3", records, FakeBench(profiles.load("mini", only="max-margin;MSE*, MSE"))
-    ).set_index("finding")
+    profile = profiles.load("mini", only="max-margin;MSE*, MSE")
+    fewer = claims.judge_chapter4("fig4_3", FakeBench(profile, run=read_out(records)))
     assert fewer["verdict"].value_counts()["not run"] == 3  # those that compare with cosine
 
 
@@ -173,4 +215,5 @@ def test_own_models_on_one_own_task_are_drawn_and_judged(tmp_path, monkeypatch, 
     assert data[["published", "published_normalized"]].isna().all(axis=None)
     assert (data["band"] > 0).all() and {*shown["model"]} == {*models.values()}
     without_checks(monkeypatch)
-    assert not claims.judge_chapter4("fig4_3", records, bench)["verdict"].eq("not run").any()
+    bench = FakeBench(bench.profile, run=read_out(records))
+    assert not claims.judge_chapter4("fig4_3", bench)["verdict"].eq("not run").any()

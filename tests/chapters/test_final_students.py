@@ -31,8 +31,8 @@ def test_final_students_train_with_table_5_2():
 
 
 def test_too_few_documents_for_one_update_are_named():
-    profile = profiles.load("mini", overrides={"final.documents": 10})
-    with pytest.raises(ValueError, match="final.documents=10 are fewer than one update"):
+    profile = profiles.load("mini", overrides={"final.documents": 5})
+    with pytest.raises(ValueError, match="final.documents=5 are fewer than one update"):
         final_students.prepare_bench(FakeBench(profile))
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from lib.config import paths, profiles
 from lib.data import check, corpus, sources, task_files
+from lib.data.builders.mini import gensim_files
 from lib.data.dataset_folder import Documents
 
 ENGLISH = (
@@ -43,6 +44,10 @@ def run_check(capsys, path):
     code = check.main([str(path)])
     output = capsys.readouterr()
     return code, (output.out + output.err).splitlines()
+
+
+def read_minutes(told):
+    return int(re.search(r"some (\d+) minute", told)[1])
 
 
 def test_sizes_make_a_profile_whose_corpus_is_what_was_counted(folder):
@@ -79,10 +84,11 @@ def test_tasks_are_named_or_none(folder):
 
 def test_long_documents_are_fewer_and_cost_more(folder):
     short = check.suggested(folder())
-    many = check.suggested(folder([f"{n} " + "word " * 2999 for n in range(500)]))
-    assert many[0]["training.documents"] == 333, "a million words"
-    assert "(left out: 67 beyond 1,000,000 words)" in many[1] and many[2] > short[2]
-    minutes = [int(re.search(r"some (\d+) minute", told)[1]) for told in (short[1], many[1])]
+    many = check.suggested(folder([f"{n} " + "word " * 2999 for n in range(600)]))
+    trained = many[0]["training.documents"]
+    assert trained == pytest.approx(450, abs=1), "of 3,000 tokens each"
+    assert f"(left out: {500 - trained} beyond " in many[1] and many[2] > short[2]
+    minutes = [read_minutes(told) for told in (short[1], many[1])]
     assert minutes[0] < 10 < minutes[1]
 
 
@@ -90,28 +96,60 @@ def test_minutes_are_those_of_a_run_that_was_measured(folder):
     """250 film reviews of 200 words, a task of 60 and 60: 110 s of a core, imports included."""
     labels = {"train": [(n, n % 2) for n in range(60)]}
     labels["test"] = [(n, n % 2) for n in range(60, 120)]
-    told = check.suggested(folder([f"{n} " + "word " * 199 for n in range(250)], **labels))[1]
+    four = "word word word, "  # tokens; reviews have as many for three words
+    told = check.suggested(folder([f"{n} " + four * 66 for n in range(250)], **labels))[1]
     assert ": some 2 minutes of a core" in told
-    # Where a student stops reading, the teacher's chunks go on: 27,000 words more of 120 texts of
+    # Where a student stops reading, the teacher's chunks go on: 36,000 tokens more of 120 texts of
     # the task, and once more of the 60 that are tested and the 38 held out.
-    minutes = []
-    for count in (3000, 30_000):
-        texts = [f"{n} " + "word " * (count - 1) for n in range(250)]
-        told = check.suggested(folder(texts, **labels))[1]
-        minutes.append(int(re.search(r"some (\d+) minutes", told)[1]))
-    assert minutes[1] - minutes[0] == pytest.approx(1.35 * 27_000 * 218 / 3000 / 60, abs=1)
+    texts = ([f"{n} " + four * count for n in range(250)] for count in (1024, 10_024))
+    minutes = [read_minutes(check.suggested(folder(each, **labels))[1]) for each in texts]
+    assert minutes[1] - minutes[0] == pytest.approx(36_000 * 218 / 3000 / 60, abs=1)
+
+
+SCRIPTS = {
+    "English": "the court of the town and the people in it were heard, on the second day. ",
+    "German": "Die Donaudampfschifffahrtsgesellschaft wurde im Jahr gegründet und bestand lange. ",
+    "Korean": "서울특별시는 대한민국의 수도이자 최대 도시이다. ",
+    "Chinese": "北京市政府今天宣布新的交通计划。将在明年开始实施。",
+    "Japanese": "東京は日本の首都であり、世界最大級の都市である。カタカナもある。",
+    "Tibetan": "བོད་ཀྱི་སྐད་ཡིག་ནི་བོད་མི་རིགས་ཀྱི་སྐད་",
+    "Thai": "กรุงเทพมหานคร เป็นเมืองหลวงและนคร ที่มีประชากรมากที่สุดของประเทศไทย ",
+    "addresses": "https://www.example.com/articles/2023/1/some-long-title?source=feed&id=0.123 ",
+    "base64": "aGVsbG8gd29ybGQ/IHRoaXMgaXMgYSB0ZXN0+IG9mIGJhc2U2NA/",
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_any_script_costs_what_its_tokens_cost(folder, script):
+    """Three thousand tokens cost as much in any script, though words are one or thousands."""
+    tokenizer = gensim_files.tokenizer()
+    unit = SCRIPTS[script]
+    repeats = round(3000 / (len(tokenizer.encode(unit * 50, add_special_tokens=False)) / 50))
+    texts = [f"{n} {unit * repeats}" for n in range(300)]
+    expected = 30 + 6 * 3000 * 300 / check.EMBEDDED
+    minutes = read_minutes(check.suggested(folder(texts))[1])
+    assert minutes == pytest.approx(expected / 60, rel=0.2)
+
+
+@pytest.mark.parametrize("script", [name for name in SCRIPTS if name != "English"])
+def test_the_note_on_the_language_comes_in_any_script(folder, capsys, script):
+    text = SCRIPTS[script] * 30
+    code, lines = run_check(capsys, folder([f"{text} {n}" for n in range(20)]))
+    (note,) = (line for line in lines if "hardly a word" in line)
+    assert code == 0 and "note: 20 documents" in note
 
 
 def test_what_is_there_is_counted_and_noted(folder, capsys):
     texts = [ENGLISH.format(n) for n in range(20)] + [CZECH.format(n) for n in range(3)]
-    code, lines = run_check(capsys, folder([*texts, texts[0], "", "word " * 4000]))
+    code, lines = run_check(capsys, folder([*texts, texts[0], "", "word " * 4000, "a \u200b"]))
     text = "\n".join(lines)
-    assert code == 0 and "26 documents of 0 to 4000 words, half of them up to 24" in text
+    assert code == 0 and "27 documents of 0 to 4000 words, half of them up to 24" in text
     assert "letters: note: 1 document without text, left out: 24\n" in text
     assert "letters: note: 1 document with the text of an earlier one, taken once: 23\n" in text
-    assert re.search(r"note: 1 document longer than some 3000 words, .*: 25\n", text)
+    assert re.search(r"note: 1 document longer than some \d+ words, .*: 25\n", text)
     assert re.search(r"note: 4 documents with hardly a word like .*: 20, 21, 22\n", text)
-    assert "suggested: train on 20 documents, hold out 4 " in text
+    assert "suggested: train on 20 documents, hold out 5 " in text
+    assert "letters: note: 1 document of one word, so without halves to judge by: 26\n" in text
 
 
 @pytest.mark.parametrize(
@@ -154,6 +192,34 @@ def test_what_cannot_be_trained_on_is_one_line(folder, capsys, texts, splits, me
     assert "\n" not in str(error.value)
     code, lines = run_check(capsys, root)
     assert code == 2 and len([line for line in lines if re.search(message, line)]) == 1
+
+
+GROUPED = {
+    "one group": (lambda n: "all", lambda n: n % 2, "fewer groups than folds, 1 for 5"),
+    "four groups": (lambda n: n % 4, lambda n: n % 2, "fewer groups than folds, 4 for 5"),
+    "a class in one group": (lambda n: n % 5, lambda n: int(n % 5 == 0), "only one class"),
+    "six groups": (lambda n: n % 6, lambda n: n % 2, None),
+    "some have none": (lambda n: n % 2 or None, lambda n: n // 2 % 2, None),
+}
+
+
+@pytest.mark.parametrize("case", GROUPED)
+def test_folds_that_cannot_be_made_are_said_and_others_can_be_judged(write, tmp_path, capsys, case):
+    """Folds never cut a group; what is passed here must be judged by every classifier later."""
+    group, label, message = GROUPED[case]
+    rows = [{"id": n, "text": ENGLISH.format(n), "group": group(n)} for n in range(60)]
+    write(tmp_path / "notes/documents.jsonl", *rows)
+    labels = [{"id": n, "label": label(n)} for n in range(30)]
+    write(tmp_path / "notes/tasks/kind/train.jsonl", *labels)
+    code, lines = run_check(capsys, tmp_path / "notes")
+    if message:
+        assert code == 2 and message in lines[-1] and "notes/kind" in lines[-1]
+        assert check.suggested(tmp_path / "notes", [])[0]["tasks.folders"] == {}
+        return
+    assert code == 0
+    task = task_files.read_task(tmp_path / "notes/tasks/kind", folds=5, seed=42)
+    for train, test in task_files.make_folds(task.labels["train"], 5, task.example_groups("train")):
+        assert len(test) and len(np.unique(task.labels["train"][train])) == 2
 
 
 def test_one_large_class_is_enough_for_folds_and_small_ones_are_named(folder, write, capsys):

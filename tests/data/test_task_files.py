@@ -44,6 +44,24 @@ def test_all_kinds(root):
     assert len(folded.inputs["train"]) == 40 and "validation" not in folded.inputs
 
 
+def test_a_cross_fitted_task_has_folds_and_both_files(root, write):
+    task = read(root, "topics", folds=5, cross_fit=True)
+    assert task.cross_fit and list(task.inputs) == ["train", "test"]
+    assert task.held_out() == {str(n) for n in range(50)}, "each is tested in one of the chapters"
+    for settings in ({"cross_fit": True}, {"cross_fit": True, "folds": 5}):
+        if "folds" in settings:
+            (root / "own/tasks/topics/test.jsonl").unlink()
+        with pytest.raises(ValueError, match="topics: expected folds and test.jsonl, which cross_"):
+            read(root, "topics", **settings)
+
+
+def test_groups_of_both_chapters_of_a_cross_fitted_task_are_no_news(root, write):
+    rows = ({"id": n, "text": f"text {n}", "group": f"g{n % 10}"} for n in range(60))
+    write(root / "own/documents.jsonl", *rows)
+    assert "10 groups are in both train and test" in read(root, "topics", folds=5).notes
+    assert not read(root, "topics", folds=5, cross_fit=True).notes
+
+
 def test_what_a_corpus_must_not_hold(root):
     links = read(root, "links")
     assert links.held_out() == {str(n) for n in (*range(20, 31), *range(40, 51))}

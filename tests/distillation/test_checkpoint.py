@@ -11,6 +11,7 @@ import torch
 
 from lib.distillation import checkpoint as checkpoints
 from lib.distillation.checkpoint import remove_checkpoint
+from lib.store.sealed import write_seal
 from tests.distillation.tiny import WEIGHTED, documents, train
 
 
@@ -82,6 +83,20 @@ def test_an_interrupted_training_ends_with_the_same_bits(data, tmp_path, label, 
     assert not [*tmp_path.iterdir()]
 
 
+def test_a_training_interrupted_in_its_second_pass_ends_with_the_same_bits(data, tmp_path):
+    folder, twice, left = tmp_path / "checkpoint", {"passes": 2}, []
+    whole, _, history = train(data, scheme=twice)
+    interrupted(data, folder, at=13, scheme=twice)
+    resumed, _, again = train(
+        data,
+        scheme=twice,
+        checkpoint=folder,
+        callbacks=[lambda update: left.append(update.number)],
+    )
+    assert left == [13, 14, 15, 16]
+    assert same_bits(whole, resumed) and again.loss == history.loss
+
+
 def test_a_finished_training_is_read_and_not_repeated(data, tmp_path):
     whole, _, history = train(data, checkpoint=tmp_path / "checkpoint")
     read, _, again = train(data, checkpoint=tmp_path / "checkpoint", callbacks=[stop_at(8)])
@@ -96,8 +111,7 @@ def flip_bit(folder, name):
 
 def seal_again(folder):
     files = [file for file in folder.iterdir() if file.name != checkpoints.SEAL]
-    sums = {file.name: checkpoints._sha256(file) for file in files}
-    (folder / checkpoints.SEAL).write_text(json.dumps({"files": sums}))
+    write_seal(folder / checkpoints.SEAL, files)
 
 
 def write_foreign(folder):

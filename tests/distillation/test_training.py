@@ -79,6 +79,15 @@ def test_every_document_is_in_one_batch_at_most(data):
     assert batches.shape == (2, 2, 2, 5) and len(np.unique(batches)) == 40
 
 
+def test_each_pass_reads_the_documents_in_a_new_order(data):
+    options = {"batch_size": 5, "learning_rate": 1, "warmup_updates": 0}
+    once = training.draw_batches(data, Scheme(**options), processes=1, seed=0)
+    twice = training.draw_batches(data, Scheme(**options, passes=2), processes=1, seed=0)
+    assert len(once) == 9 and len(twice) == 18
+    assert np.array_equal(twice[:9], once) and not np.array_equal(twice[9:], once)
+    assert len(np.unique(twice[9:])) == 45, "nor is a document twice in the second pass"
+
+
 def test_biases_and_norms_do_not_decay():
     decayed, spared = training.parameter_groups(Bag(), 0.1)
     assert decayed["weight_decay"] == 0.1 and [p.ndim for p in decayed["params"]] == [2]

@@ -36,6 +36,12 @@ def test_an_identity_is_the_label_of_its_variant():
     assert [parse(label).identity for label in EVERY_KIND] == list(EVERY_KIND)
 
 
+@pytest.mark.parametrize("label", EVERY_KIND)
+def test_students_of_the_contextual_loss_alone_are_a_class_of_their_own(label):
+    alone = label.startswith("only-contextual")
+    assert (parse(label).seed_class == variants.STUDENT_CLASSES[1]) is alone
+
+
 def test_a_weighted_student_is_taken_apart():
     variant = parse("cosine;2048d;S:768(ReLU)x4096(ReLU)x2048;C:-;384;λ=0.5")
     assert variant == Variant(

@@ -113,16 +113,12 @@ def test_equals_a_plain_training_loop(job, classes, changes):
     assert result.accuracy == np.mean(predictions == job.labels[job.test])
 
 
-def test_a_narrow_embedding_has_a_rate_and_epochs_of_its_own_and_a_wide_one_the_same():
-    for dim, rate in ((9, 4e-3), (36, 1e-3), (72, 1e-3)):
-        job = make_job(dim=dim)
-        plainly = SETTINGS | {"learning_rate": rate}
-        assert all(
-            map(torch.equal, trained(job, **SETTINGS, rate_width=36), trained(job, **plainly))
-        )
-        epochs = 5 if dim < 36 else SETTINGS["epochs"]
-        own = trained(job, **SETTINGS, rate_width=36, narrow_epochs=5)
-        assert all(map(torch.equal, own, trained(job, **plainly | {"epochs": epochs})))
+def test_steps_are_made_in_whole_epochs_instead_of_those_of_the_settings():
+    job = make_job()
+    batches = -(-len(job.train) // SETTINGS["batch_size"])
+    for steps, epochs in ((1, 1), (3 * batches, 3), (3 * batches + 1, 4)):
+        expected = trained(job, **SETTINGS | {"epochs": epochs})
+        assert all(map(torch.equal, trained(job, **SETTINGS, steps=steps), expected))
 
 
 @pytest.mark.parametrize(("dim", "classes"), [(9, 2), (100, 2), (384, 11)])

@@ -7,6 +7,7 @@ import pytest
 
 from lib.distillation import variants
 from lib.distillation.variants import Variant
+from lib.experiments.judging import READOUTS
 from lib.store.cache import list_stale
 
 CONTEXTUAL = "cosine;100d;S:768x100;C:-"
@@ -127,6 +128,22 @@ def test_heads_are_trained_again_for_other_heads_alone(make_bench):
     assert len(count_files(bench, "record") - records) == 6
 
 
+def test_a_readout_trains_no_student_and_keeps_records_of_its_own(make_bench):
+    bench = make_bench()
+    trained, records = count_files(bench, "student"), count_files(bench, "record")
+    by_readout = {name: bench.with_readout(name).run(["cosine"], seeds=[0]) for name in READOUTS}
+    assert count_files(bench, "student") == trained
+    assert len(count_files(bench, "record") - records) == 2 * 6, "the thesis' are there already"
+    for name, frame in by_readout.items():
+        assert set(frame["readout"]) == {name} and len(frame) == 6
+    heads = bench.with_readout("compare").changed("heads", epochs=9)
+    assert heads.readout == heads.reading().readout == "compare" and bench.readout == "thesis"
+    assert heads.run(["cosine"], seeds=[0])["value"].tolist() == (
+        by_readout["compare"]["value"].tolist()
+    ), "it has no heads"
+    assert len(count_files(bench, "record") - records) == 2 * 6
+
+
 @pytest.fixture
 def more_data(tmp_path):
     """A data root with one classification of sixteen short texts."""
@@ -209,3 +226,16 @@ def test_reading_finds_everything_and_computes_nothing(make_bench):
     assert len(frame) == 18
     with pytest.raises(LookupError, match="missing"):
         bench.run(["contrastive"], seeds=[0])
+
+
+def test_lsa_knows_what_paragraph_vectors_read(make_bench):
+    """As many dimensions as it read documents, and as the profile's width allows: 0.05 x 1024."""
+    texts = ["one text of a task"]
+    for documents, dim in ((20, 20), (None, 51)):
+        bench = make_bench(contextual_teacher__documents=documents)
+        assert bench._embed_texts(variants.parse("LSA"), 0, texts).shape == (1, dim)
+    few, all_ = (
+        make_bench(contextual_teacher__documents=documents).run(["LSA"], seeds=[0], tasks=["OC"])
+        for documents in (20, None)
+    )
+    assert few["embedding_fingerprint"][0] != all_["embedding_fingerprint"][0]

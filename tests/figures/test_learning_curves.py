@@ -46,17 +46,25 @@ def test_shares_are_drawn_over_training_by_factor_and_with_what_they_do(shares, 
 
 
 def test_lengths_of_training_start_at_the_base():
-    rows = [("base", 0, seed, 0.5, 0.9) for seed in (0, 1)]
+    rows = [("base", 0, seed, 0.2, 0.5, 0.9) for seed in (0, 1)]
     rows += [
-        ("cosine", updates, seed, 0.5 + updates / 100 + seed / 50, 0.9)
+        ("cosine", updates, seed, 0.4, 0.5 + updates / 100 + seed / 50, 0.9)
         for updates in (10, 40)
         for seed in (0, 1)
     ]
-    data = pd.DataFrame(rows, columns=["model", "updates", "seed", "accuracy", "halves"])
-    accuracy, _ = figures.length_of_training(data).axes
-    base, means, seeds = accuracy.lines
+    columns = ["model", "updates", "seed", "cosine", "no head", "heads"]
+    distance, score, _ = figures.length_of_training(pd.DataFrame(rows, columns=columns)).axes
+    base, means, seeds = score.lines
     assert base.get_ydata() == [0.5, 0.5]
-    assert means.get_xdata().tolist() == [0, 10, 40] and means.get_ydata() == pytest.approx(
-        [0.5, 0.61, 0.91]
-    )
+    assert means.get_xdata().tolist() == [0, 10, 40]
+    assert means.get_ydata() == pytest.approx([0.5, 0.61, 0.91])
     assert len(seeds.get_xdata()) == 4
+    assert distance.lines[1].get_ydata() == pytest.approx([0.2, 0.4, 0.4])
+
+
+def test_rows_of_the_readouts_follow_the_first_and_each_mark_is_at_its_score():
+    scores = pd.DataFrame({"model": ["a", "b"], "none": [0.5, 0.3], "thesis": [0.1, 0.2]})
+    (axis,) = figures.readouts(scores, {"thesis": "the thesis' heads", "none": "no head"}).axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["b", "a"]
+    drawn = {line.get_label(): list(line.get_xdata()) for line in axis.get_lines()}
+    assert drawn == {"the thesis' heads": [0.2, 0.1], "no head": [0.3, 0.5]}

@@ -2,13 +2,15 @@
 
 import re
 
-import pandas as pd
 import pytest
 
-from lib.config import paths
 from lib.figures.ledger_table import draw_intervals, ledger_html
+from tests.fake_ledger import make_ledger
 
-LEDGER = pd.read_csv(paths.ROOT / "figures/mini/tab_claims.csv", dtype={"seeds": str})
+
+@pytest.fixture(scope="module")
+def ledger():
+    return make_ledger()
 
 
 def places(svg, side):
@@ -18,11 +20,13 @@ def places(svg, side):
     return float(line[1]), float(line[2]), float(dot[1])
 
 
-def test_every_finding_is_a_row_with_both_verdicts():
-    html = ledger_html(LEDGER)
-    assert re.findall(r'<tr id="claim-([^"]+)"', html) == LEDGER["id"].tolist()
-    for side, column in (("ours", "verdict"), ("published", "published_verdict")):
-        assert re.findall(rf'<tr [^>]*data-{side}="([^"]*)"', html) == LEDGER[column].tolist()
+def test_every_finding_is_a_row_with_both_questions(ledger):
+    html = ledger_html(ledger)
+    assert re.findall(r'<tr id="claim-([^"]+)"', html) == ledger["id"].tolist()
+    columns = {"heads": "verdict", "survives": "survives", "published": "published_verdict"}
+    for side, column in columns.items():
+        assert re.findall(rf'<tr [^>]*data-{side}="([^"]*)"', html) == ledger[column].tolist()
+    assert not re.search(r"\bnan\b", html)
     assert "http" not in html.replace("http://www.w3.org", "")  # nothing is loaded
 
 
@@ -30,14 +34,33 @@ def test_both_sides_share_one_scale_that_keeps_signs_and_order():
     row = {"verdict": "holds", "effect": 0.1, "low": 0.0, "high": 0.6}
     row |= {"published_effect": -0.1, "published_low": -5.0, "published_high": 0.1}
     svg = draw_intervals(row)
-    low, high, effect = places(svg, "ours")
+    low, high, effect = places(svg, "heads")
     other_low, other_high, other_effect = places(svg, "published")
     assert (low, high) == (75, 144) and other_low == 6  # zero, the edge, beyond the other edge
     assert effect == other_high and effect - 75 == pytest.approx(75 - other_effect)
 
 
-def test_a_finding_without_numbers_and_one_with_markup_are_shown():
-    row = LEDGER.iloc[[0]].assign(finding="a < b & <script>", effect=None, low=None, high=None)
+def test_both_readouts_of_the_second_question_are_drawn_and_told(ledger):
+    row = ledger.iloc[0].to_dict()
+    assert places(draw_intervals(row), "compare") != places(draw_intervals(row), "none")
+    html = ledger_html(ledger.iloc[[0]])
+    assert "comparing: +.060" in html and "no head: +.070" in html
+
+
+def test_what_the_text_says_is_quoted_and_what_it_does_not_say_is_marked(ledger):
+    html = ledger_html(ledger)
+    assert html.count("<dt>read off the figure; the text says</dt>") == ledger["read_off"].sum() > 0
+    assert ledger.loc[0, "quote"].split("'")[0] in html
+
+
+def test_a_vacuous_finding_says_so(ledger):
+    words = "the untrained base passes, too"
+    assert words not in ledger_html(ledger)
+    assert ledger_html(ledger.iloc[[0]].assign(vacuous="yes")).count(words) == 1
+
+
+def test_a_finding_without_numbers_and_one_with_markup_are_shown(ledger):
+    row = ledger.iloc[[0]].assign(finding="a < b & <script>", effect=None, low=None, high=None)
     html = ledger_html(row.assign(note=None, checks=None))
     assert "a &lt; b &amp; &lt;script&gt;" in html
-    assert 'class="ours"' not in html
+    assert 'class="heads"' not in html

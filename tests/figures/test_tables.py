@@ -99,8 +99,8 @@ def test_screen():
         (["1e-4", "3e-05", "None", "-", ""], ["0.0001", "0.00003", "None", "–", "–"]),
         ([True, False, None], ["yes", "no", "–"]),
         (
-            ["fig4_10", "news_tab3", "heads_converged"],
-            ["Figure 4.10", "News paper, table 3", "heads have converged"],
+            ["fig4_10", "news_tab3", "treatment_given"],
+            ["Figure 4.10", "News paper, table 3", "treatment given"],
         ),
     ],
 )

@@ -7,6 +7,7 @@ from scipy import stats
 
 from lib.distillation.variants import parse
 from lib.ledger import own_student
+from lib.store.parallel import WorkerError
 from tests.fake_bench import FakeBench
 
 NAMES = [*own_student.MODELS, "cosine"]
@@ -162,6 +163,14 @@ def test_what_does_not_vary_has_no_interval_and_a_difference_ends_at_one():
     assert table["against_low"].min() == -1 and table["against_high"].max() == 1, "of three or less"
 
 
+@pytest.fixture(autouse=True)
+def halves_of_the_bench(monkeypatch):
+    """Benches here say themselves what halves of documents give."""
+    monkeypatch.setattr(
+        own_student, "judge_halves", lambda bench, *given: bench.judge_halves(*given)
+    )
+
+
 def make_rows(task, metric, count=9, **fields):
     """Scores of every model, as `Bench.run` gives them."""
     scores = list(np.random.default_rng(0).random((5, count)))
@@ -194,7 +203,8 @@ def test_a_task_that_fails_costs_its_own_rows():
     asked = []
 
     def run(bench, models, *, seeds, tasks, split):
-        asked.append(([str(model) for model in models], seeds, split))
+        names = [str(model) for model in models]
+        asked.append((names, seeds, split))
         if tasks == ["bad"]:
             raise ValueError("n_splits=5 cannot be greater\nthan the number of members")
         return make_rows(*tasks, "accuracy", 30)
@@ -204,10 +214,74 @@ def test_a_task_that_fails_costs_its_own_rows():
 
     bench = make_bench(["bad", "good"], run=run)
     table, failed = own_student.compare_student(None, parse("cosine"), 3, bench)
-    assert asked == [(NAMES, [3], "test")] * 2
+    alone = [([name], [3], "test") for name in NAMES]
+    assert asked == [(NAMES, [3], "test"), *alone, (NAMES, [3], "test")]
     assert table["measure"].unique().tolist() == ["halves MRR", "good accuracy"]
     assert len(failed) == 1 and "bad" in failed[0] and "\n" not in failed[0]
     assert failed[0] in own_student.describe_comparison(table, failed)[1]
     bench = make_bench(["bad"], run=run, judge_halves=fail)
     with pytest.raises(ValueError, match="no halves; bad could not be"):
         own_student.compare_student(None, parse("cosine"), 0, bench)
+
+
+def make_failing(measure, *fail, error=ValueError):
+    """What judges all models but some, which cost all that are judged with them."""
+
+    def judge(bench, *given, **_):
+        names = [str(model) for model in given[-1]]
+        for name in names:
+            if name in fail:
+                raise error(f"no vocabulary\nin {name}")
+        rows = make_rows(measure, "MRR", 30)
+        return rows[rows["model"].isin(names)]
+
+    return judge
+
+
+@pytest.mark.parametrize("method", ["run", "retrieve", "judge_halves"])
+def test_a_model_that_fails_costs_its_own_row(method):
+    bench = make_bench(
+        ["t"],
+        ["r"],
+        **{"run": make_failing("t"), "retrieve": make_failing("r")}
+        | {method: make_failing("m", "TF-IDF", "SBERT")},
+    )
+    table, failed = own_student.compare_student(None, parse("cosine"), 0, bench)
+    left = table[table["measure"] == "m MRR"]["model"].tolist()
+    assert left == ["base", "teacher, chunks", "student (cosine)"]
+    assert len(table) == 3 + 2 * 5
+    for line, name in zip(failed, ("teacher, cut", "TF-IDF"), strict=True):
+        assert name in line and "no vocabulary" in line and "\n" not in line
+    lines = own_student.describe_comparison(table, failed)[1]
+    assert {*failed} <= {*lines}
+
+
+def test_without_base_or_student_there_is_nothing_to_compare():
+    for name in ("Longformer", "cosine"):
+        bench = make_bench(["t"], run=make_failing("t", name))
+        table, failed = own_student.compare_student(None, parse("cosine"), 0, bench)
+        assert table["measure"].unique().tolist() == ["halves MRR"]
+        assert len(failed) == 1 and "t could not be judged" in failed[0]
+
+
+def test_what_is_no_matter_of_a_model_is_not_tried_again():
+    """A worker was killed, say: another would be, too."""
+    asked = []
+
+    def run(bench, models, **_):
+        asked.append(len(models))
+        raise WorkerError("out of memory")
+
+    own_student.compare_student(None, parse("cosine"), 0, make_bench(["t"], run=run))
+    assert asked == [5]
+
+
+def test_a_model_that_a_measure_lacks_is_not_advised():
+    base, noise = np.linspace(0.1, 0.8, 60), np.tile([0.02, -0.02], 30)
+    table = measured(base, base, base, base + 0.1 + noise, base)
+    tables = [table.assign(measure="a MRR"), table.assign(measure="b MRR")]
+    best = own_student.describe_comparison(pd.concat(tables, ignore_index=True), [])[1][-1]
+    assert "take TF-IDF" in best
+    tables[1] = tables[1][tables[1]["model"] != "TF-IDF"]
+    best = own_student.describe_comparison(pd.concat(tables, ignore_index=True), [])[1][-1]
+    assert "take base" in best

@@ -8,20 +8,15 @@ from torch.testing import assert_close
 
 from lib.evaluation import metrics
 from lib.losses import cca
-
-
-def rows(seed, batch=20, dim=4):
-    return torch.randn(
-        batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
-    )
+from tests.losses.draw_rows import draw_rows
 
 
 def views(batch=20, dim1=4, dim2=3):
     """Two views that share part of their content."""
-    shared = rows(7, batch, 2)
-    return rows(0, batch, dim1) + shared @ rows(1, 2, dim1), rows(2, batch, dim2) + shared @ rows(
-        3, 2, dim2
-    )
+    shared = draw_rows(7, batch, 2)
+    return draw_rows(0, batch, dim1) + shared @ draw_rows(1, 2, dim1), draw_rows(
+        2, batch, dim2
+    ) + shared @ draw_rows(3, 2, dim2)
 
 
 def by_eigenvectors(x, y, epsilon):
@@ -61,8 +56,8 @@ def test_reference_metric_where_epsilon_is_negligible():
 
 
 def test_shapes():
-    assert cca(rows(0, 7, 3), rows(1, 7, 5)).shape == (7,)
-    assert cca(rows(0, 7, 3).float(), rows(1, 7, 5).float()).dtype == torch.float32
+    assert cca(draw_rows(0, 7, 3), draw_rows(1, 7, 5)).shape == (7,)
+    assert cca(draw_rows(0, 7, 3).float(), draw_rows(1, 7, 5).float()).dtype == torch.float32
 
 
 def test_invariances():
@@ -70,12 +65,12 @@ def test_invariances():
     value = cca(x, y)
     assert_close(cca(y, x), value)
     assert_close(cca(x + 100, y - 3), value)
-    rotation = torch.linalg.qr(rows(5, 4, 4)).Q
+    rotation = torch.linalg.qr(draw_rows(5, 4, 4)).Q
     assert_close(cca(x @ rotation, y), value)
     assert_close(cca(x.flip(0), y.flip(0)), value)
     # Without epsilon to speak of, any invertible map leaves it alone.
     assert_close(
-        cca(x @ rows(6, 4, 4), y, epsilon=1e-10), cca(x, y, epsilon=1e-10), rtol=1e-5, atol=0
+        cca(x @ draw_rows(6, 4, 4), y, epsilon=1e-10), cca(x, y, epsilon=1e-10), rtol=1e-5, atol=0
     )
     assert_close(value, value[0].expand(20))
     assert -3 < value[0] < 0
@@ -93,17 +88,17 @@ def test_gradient():
     [
         torch.eye(8, dtype=torch.float64)[:, :4],  # repeated eigenvalues
         torch.zeros(8, 4, dtype=torch.float64),
-        rows(0, 8, 1).repeat(1, 4),  # rank one
-        rows(0, 8, 40),  # more dimensions than rows
-        1e4 * rows(0, 8, 40),
-        1e-4 * rows(0, 8, 4),
+        draw_rows(0, 8, 1).repeat(1, 4),  # rank one
+        draw_rows(0, 8, 40),  # more dimensions than rows
+        1e4 * draw_rows(0, 8, 40),
+        1e-4 * draw_rows(0, 8, 4),
     ],
     ids=["repeated", "zero", "rank one", "wide", "large", "small"],
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_values_and_gradients_are_finite(student, dtype):
     x = student.to(dtype).requires_grad_()
-    for y in (student.to(dtype), rows(1, 8, 5).to(dtype)):  # identical views, and another
+    for y in (student.to(dtype), draw_rows(1, 8, 5).to(dtype)):  # identical views, and another
         value = cca(x, y)
         (grad,) = torch.autograd.grad(value.mean(), x)
         assert value.isfinite().all() and grad.isfinite().all()
@@ -111,8 +106,8 @@ def test_values_and_gradients_are_finite(student, dtype):
 
 
 def test_one_row_has_no_correlation():
-    x = rows(0, 1).requires_grad_()
-    value = cca(x, rows(1, 1))
+    x = draw_rows(0, 1).requires_grad_()
+    value = cca(x, draw_rows(1, 1))
     value.sum().backward()
     assert (value == 0).all() and (x.grad == 0).all()
-    assert cca(rows(0, 0), rows(1, 0)).shape == (0,)
+    assert cca(draw_rows(0, 0), draw_rows(1, 0)).shape == (0,)

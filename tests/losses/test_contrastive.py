@@ -6,14 +6,9 @@ import torch
 from torch.testing import assert_close
 
 from lib.losses import contrastive
+from tests.losses.draw_rows import draw_rows
 
 MASK = torch.tensor([True, False, True, True, False])
-
-
-def rows(seed, batch=5, dim=4):
-    return torch.randn(
-        batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
-    )
 
 
 def cos(a, b):
@@ -49,7 +44,7 @@ def test_by_hand():
 
 
 def test_reference():
-    x, y, everything = rows(0), rows(1), torch.ones(5, dtype=torch.bool)
+    x, y, everything = draw_rows(0), draw_rows(1), torch.ones(5, dtype=torch.bool)
     for mask in (everything, MASK):
         for printed in (False, True):
             value = contrastive(x, y, mask=mask, as_printed=printed)
@@ -57,11 +52,11 @@ def test_reference():
 
 
 def test_invariances():
-    x, y = rows(0), rows(1)
+    x, y = draw_rows(0), draw_rows(1)
     assert_close(contrastive(9 * x, 0.2 * y), contrastive(x, y))  # lengths do not count
     # As printed, the positive cancels: changing a row's own teacher leaves its loss alone.
     other = y.clone()
-    other[0] = rows(2)[0]
+    other[0] = draw_rows(2)[0]
     assert_close(contrastive(x, other, as_printed=True)[0], contrastive(x, y, as_printed=True)[0])
     assert (contrastive(x, other)[0] - contrastive(x, y)[0]).abs() > 1e-3
 
@@ -74,16 +69,16 @@ def test_identical_views():
 
 def test_one_unmasked_row_gives_zero():
     for printed in (False, True):
-        x = rows(0).requires_grad_()
+        x = draw_rows(0).requires_grad_()
         mask = torch.tensor([False, False, True, False, False])
-        value = contrastive(x, rows(1), mask=mask, as_printed=printed)
+        value = contrastive(x, draw_rows(1), mask=mask, as_printed=printed)
         value.sum().backward()
         assert (value == 0).all() and (x.grad == 0).all()
 
 
 def test_zero_vectors():
     x = torch.zeros(3, 4, dtype=torch.float64, requires_grad=True)
-    value = contrastive(x, rows(1, 3))
+    value = contrastive(x, draw_rows(1, 3))
     value.sum().backward()
     all_alike = torch.full((3,), math.log(3), dtype=torch.float64)
     assert_close(value, all_alike)

@@ -6,12 +6,7 @@ import torch
 from torch.testing import assert_close
 
 from lib.losses import cosine
-
-
-def rows(seed, batch=5, dim=4):
-    return torch.randn(
-        batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
-    )
+from tests.losses.draw_rows import draw_rows
 
 
 def test_by_hand():
@@ -22,23 +17,23 @@ def test_by_hand():
 
 
 def test_reference():
-    x, y = rows(0), rows(1)
+    x, y = draw_rows(0), draw_rows(1)
     assert_close(cosine(x, y), 1 - torch.nn.functional.cosine_similarity(x, y))  # PyTorch's own
 
 
 def test_invariances():
-    x, y = rows(0), rows(1)
+    x, y = draw_rows(0), draw_rows(1)
     assert_close(cosine(x, y), cosine(y, x))
     assert_close(cosine(7 * x, 0.1 * y), cosine(x, y))  # lengths do not count
     assert_close(cosine(-x, y), 2 - cosine(x, y))
-    rotation = torch.linalg.qr(rows(2, 4, 4)).Q
+    rotation = torch.linalg.qr(draw_rows(2, 4, 4)).Q
     assert_close(cosine(x @ rotation, y @ rotation), cosine(x, y))
     assert_close(cosine(x, x), torch.zeros(5, dtype=torch.float64), atol=1e-14, rtol=0)
 
 
 def test_zero_vectors():
     for student_is_zero, teacher_is_zero in ((True, False), (False, True), (True, True)):
-        x, y = rows(0), rows(1)
+        x, y = draw_rows(0), draw_rows(1)
         if student_is_zero:
             x[2] = 0
         if teacher_is_zero:

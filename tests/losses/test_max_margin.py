@@ -4,14 +4,9 @@ import torch
 from torch.testing import assert_close
 
 from lib.losses import cosine, max_margin, mse
+from tests.losses.draw_rows import draw_rows
 
 MASK = torch.tensor([True, False, True, True, False])
-
-
-def rows(seed, batch=5, dim=4):
-    return torch.randn(
-        batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
-    )
 
 
 def by_loops(student, teacher, distance, gamma, mask):
@@ -42,7 +37,7 @@ def test_by_hand():
 
 
 def test_reference():
-    x, y, everything = rows(0), rows(1), torch.ones(5, dtype=torch.bool)
+    x, y, everything = draw_rows(0), draw_rows(1), torch.ones(5, dtype=torch.bool)
     for distance in (mse, cosine):
         for gamma in (0.0, 0.1, 1.5):
             for mask in (everything, MASK):
@@ -57,16 +52,16 @@ def test_any_distance_called_once_on_all_pairs():
         calls.append(a.shape)
         return (a - b).abs().sum(dim=1)
 
-    x, y = rows(0), rows(1)
+    x, y = draw_rows(0), draw_rows(1)
     value = max_margin(x, y, distance=manhattan, mask=MASK)
     assert calls == [(9, 4)]  # 3 unmasked rows: 9 pairs
     assert_close(value, by_loops(x, y, manhattan, 1.0, MASK))
 
 
 def test_invariances():
-    x, y = rows(0), rows(1)
+    x, y = draw_rows(0), draw_rows(1)
     assert_close(max_margin(x, y, gamma=0.0), mse(x, y))
     # With MSE and gamma = 1 the loss is linear in the student: second differences vanish.
-    step = rows(3)
+    step = draw_rows(3)
     second = max_margin(x + step, y) - 2 * max_margin(x, y) + max_margin(x - step, y)
     assert_close(second, torch.zeros(5, dtype=torch.float64), atol=1e-12, rtol=0)

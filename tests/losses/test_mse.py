@@ -4,12 +4,7 @@ import torch
 from torch.testing import assert_close
 
 from lib.losses import mse
-
-
-def rows(seed, batch=5, dim=4):
-    return torch.randn(
-        batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
-    )
+from tests.losses.draw_rows import draw_rows
 
 
 def test_by_hand():
@@ -19,13 +14,13 @@ def test_by_hand():
 
 
 def test_reference():
-    x, y = rows(0), rows(1)
+    x, y = draw_rows(0), draw_rows(1)
     by_row = [torch.nn.functional.mse_loss(a, b) for a, b in zip(x, y, strict=True)]
     assert_close(mse(x, y), torch.stack(by_row))
 
 
 def test_invariances():
-    x, y = rows(0), rows(1)
+    x, y = draw_rows(0), draw_rows(1)
     assert_close(mse(x, y), mse(y, x))  # symmetric
     assert_close(mse(x + 3, y + 3), mse(x, y))  # only the difference counts
     assert_close(mse(2 * x, 2 * y), 4 * mse(x, y))  # squared units

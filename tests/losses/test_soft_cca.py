@@ -10,22 +10,17 @@ from torch import nn
 from torch.testing import assert_close
 
 from lib.losses import SoftCCA
-
-
-def rows(seed, batch=6, dim=4):
-    return torch.randn(
-        batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
-    )
+from tests.losses.draw_rows import draw_rows
 
 
 def batches(n, batch=6, dim=4):
     """n batches of two correlated, off-centre, unequally scaled views."""
     scale = torch.linspace(0.3, 3, dim, dtype=torch.float64)
-    mix = rows(99, dim, dim)
+    mix = draw_rows(99, dim, dim)
     made = []
     for i in range(n):
-        first = rows(i, batch, dim)
-        made.append((first @ mix * scale + 2, first + 0.5 * rows(50 + i, batch, dim)))
+        first = draw_rows(i, batch, dim)
+        made.append((first @ mix * scale + 2, first + 0.5 * draw_rows(50 + i, batch, dim)))
     return made
 
 
@@ -250,7 +245,7 @@ def test_gradient():
 
 
 def test_a_constant_feature_is_harmless():
-    z = rows(0)
+    z = draw_rows(0)
     z[:, 1] = 3.0
     z.requires_grad_()
     for form in ("code", "printed"):

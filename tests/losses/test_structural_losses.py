@@ -7,6 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from lib.losses import contrastive, cosine, max_margin, mse
+from tests.losses.draw_rows import draw_rows
 
 MASK = torch.tensor([True, False, True, True, False])
 WITH_MASK = {
@@ -16,11 +17,6 @@ WITH_MASK = {
     "max_margin of cosines": partial(max_margin, distance=cosine, gamma=0.5),
 }
 LOSSES = {"mse": mse, "cosine": cosine} | WITH_MASK
-
-
-def rows(seed, batch=5, dim=4):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(batch, dim, generator=generator, dtype=torch.float64)
 
 
 @pytest.fixture(params=LOSSES)
@@ -35,7 +31,7 @@ def masked_loss(request):
 
 @pytest.mark.parametrize(("batch", "dim"), [(7, 3), (1, 3), (2, 1), (0, 3)])
 def test_one_value_per_row(loss, batch, dim):
-    assert loss(rows(0, batch, dim), rows(1, batch, dim)).shape == (batch,)
+    assert loss(draw_rows(0, batch, dim), draw_rows(1, batch, dim)).shape == (batch,)
 
 
 @pytest.mark.parametrize("shape", [(1, 3), (2, 4), (4, 3)])
@@ -47,22 +43,24 @@ def test_shapes_that_differ_are_refused(loss, shape):
 
 
 def test_values_follow_their_rows(loss):
-    x, y, order = rows(0), rows(1), torch.tensor([3, 0, 4, 1, 2])
+    x, y, order = draw_rows(0), draw_rows(1), torch.tensor([3, 0, 4, 1, 2])
     assert_close(loss(x[order], y[order]), loss(x, y)[order])
 
 
 def test_gradient(loss):
-    assert torch.autograd.gradcheck(loss, (rows(0).requires_grad_(), rows(1).requires_grad_()))
+    assert torch.autograd.gradcheck(
+        loss, (draw_rows(0).requires_grad_(), draw_rows(1).requires_grad_())
+    )
 
 
 def test_zero_vectors_have_finite_gradients(loss):
     x = torch.zeros(3, 4, dtype=torch.float64, requires_grad=True)
-    loss(x, rows(1, 3)).sum().backward()
+    loss(x, draw_rows(1, 3)).sum().backward()
     assert x.grad.isfinite().all()
 
 
 def test_gradient_with_a_mask(masked_loss):
-    inputs = rows(0).requires_grad_(), rows(1).requires_grad_()
+    inputs = draw_rows(0).requires_grad_(), draw_rows(1).requires_grad_()
     assert torch.autograd.gradcheck(partial(masked_loss, mask=MASK), inputs)
 
 
@@ -73,7 +71,7 @@ def test_masks_of_another_type_or_shape_are_refused(masked_loss, mask):
 
 
 def test_masked_rows_are_as_if_absent_even_with_nan(masked_loss):
-    x, y = rows(0), rows(1)
+    x, y = draw_rows(0), draw_rows(1)
     expected = masked_loss(x[MASK], y[MASK])
     x[~MASK], y[~MASK] = float("nan"), float("inf")
     x.requires_grad_()
@@ -85,7 +83,7 @@ def test_masked_rows_are_as_if_absent_even_with_nan(masked_loss):
 
 
 def test_everything_masked(masked_loss):
-    x = rows(0).requires_grad_()
-    value = masked_loss(x, rows(1), mask=torch.zeros(5, dtype=torch.bool))
+    x = draw_rows(0).requires_grad_()
+    value = masked_loss(x, draw_rows(1), mask=torch.zeros(5, dtype=torch.bool))
     value.sum().backward()
     assert (value == 0).all() and (x.grad == 0).all()

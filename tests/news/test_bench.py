@@ -162,7 +162,9 @@ def test_what_takes_long_is_begun_first(load, monkeypatch):
     """So that no core waits for one long training at the end."""
     begun = []
     monkeypatch.setattr(
-        news_bench, "make_student", lambda _, product, *__: begun.append(product.inputs["model"])
+        news_bench,
+        "train_news_student",
+        lambda _, product, *__: begun.append(product.inputs["model"]),
     )
     names = ["bag;cosine", "BiGRU;cosine", "BiLSTM;cosine", "Transformer(2x4);cosine", "CNN-1;MSE"]
     load().prepare([(name, 9) for name in [*names, "teacher"]])

@@ -9,7 +9,7 @@ import torch
 from lib.config import profiles
 from lib.news import designs, distil
 from lib.news.losses import complex_loss, triplet
-from lib.news.students import Sizes, Student
+from lib.news.students import NewsStudent, Sizes
 
 SMALL = Sizes(vocabulary=50, token=16, hidden=8, output=12, teacher_token=10, feed_forward=16)
 OPTIONS = {
@@ -33,7 +33,7 @@ def trained(identity="bag;cosine", seed=0, examples=None, **options):
     rows, teacher, every = lesson()
     examples = every if examples is None else examples
     torch.manual_seed(seed)
-    student = Student(designs.parse(identity), SMALL)
+    student = NewsStudent(designs.parse(identity), SMALL)
     settings = SETTINGS.model_copy(update=options)
     history = distil.train(
         student, rows, teacher, examples[:-8], examples[-8:], seed=seed, settings=settings
@@ -97,7 +97,7 @@ def test_training_stays_on_the_students_device(monkeypatch, identity, examples):
     monkeypatch.setattr(distil, "float", lambda value: 0.0, raising=False)
     rows, teacher, every = lesson()
     parts = np.split(every if examples is None else examples, [56])
-    student = Student(designs.parse(identity), SMALL).to("meta")
+    student = NewsStudent(designs.parse(identity), SMALL).to("meta")
     assert distil.train(student, rows, teacher, *parts, seed=0, settings=SETTINGS) == [0.0] * 3
     assert devices == ["meta"] * 3 * (7 + 1) and student.embedding.weight.device.type == "meta"
 
@@ -118,7 +118,7 @@ def test_a_plateau_lowers_the_rate_and_a_fixed_schedule_does_not(monkeypatch):
 
 def test_mse_compares_with_the_normalised_teacher():
     rows, teacher, every = lesson()
-    student = Student(designs.parse("bag;MSE"), SMALL)
+    student = NewsStudent(designs.parse("bag;MSE"), SMALL)
     targets = torch.nn.functional.normalize(torch.from_numpy(teacher))
     expected = (torch.from_numpy(student.encode(rows)) - targets).square().mean(1)
     torch.testing.assert_close(
@@ -132,7 +132,7 @@ def test_mse_compares_with_the_normalised_teacher():
 def test_a_document_of_several_triplets_is_embedded_once(identity):
     """And the losses are those of the triplets one by one."""
     rows, teacher, _ = lesson()
-    student = Student(designs.parse(identity), SMALL).eval()
+    student = NewsStudent(designs.parse(identity), SMALL).eval()
     vectors, targets = (
         torch.from_numpy(student.encode(rows)),
         torch.nn.functional.normalize(torch.from_numpy(teacher)),
@@ -158,7 +158,9 @@ def test_a_document_of_several_triplets_is_embedded_once(identity):
 def test_teacher_tokens_are_not_trained():
     student, _, _ = trained("BiLSTM+2 linear+dropout;teacher tokens;MSE")
     torch.manual_seed(0)
-    assert torch.equal(student.embedding.weight, Student(student.design, SMALL).embedding.weight)
+    assert torch.equal(
+        student.embedding.weight, NewsStudent(student.design, SMALL).embedding.weight
+    )
 
 
 def test_only_the_tokens_of_the_documents_change_and_as_if_the_whole_table_were_trained():
@@ -166,8 +168,8 @@ def test_only_the_tokens_of_the_documents_change_and_as_if_the_whole_table_were_
     used = sorted({token for row in rows for token in row[:3]})
     rows = [row[:3] for row in rows]
     torch.manual_seed(0)
-    student = Student(designs.parse("bag;cosine"), SMALL)
-    whole = Student(student.design, SMALL)
+    student = NewsStudent(designs.parse("bag;cosine"), SMALL)
+    whole = NewsStudent(student.design, SMALL)
     whole.load_state_dict(student.state_dict())
     before = student.embedding.weight.detach().clone()
     unused = np.setdiff1d(np.arange(50), used)
@@ -180,7 +182,7 @@ def test_only_the_tokens_of_the_documents_change_and_as_if_the_whole_table_were_
         torch.optim.Adam(groups, lr=1e-2),
         torch.nn.functional.normalize(torch.from_numpy(teacher)),
     )
-    for batch in distil.draw_batches(
+    for batch in distil.sort_batches(
         every[:-8], np.array([len(row) for row in rows]), 8, np.random.default_rng(0)
     ):
         optimizer.zero_grad()
@@ -191,10 +193,10 @@ def test_only_the_tokens_of_the_documents_change_and_as_if_the_whole_table_were_
 
 def test_batches_hold_every_example_once_and_documents_of_one_length():
     examples, lengths = np.arange(1000)[:, None], np.random.default_rng(0).integers(1, 100, 1000)
-    parts = distil.draw_batches(examples, lengths, 32, np.random.default_rng(1))
+    parts = distil.sort_batches(examples, lengths, 32, np.random.default_rng(1))
     assert sorted(np.concatenate(parts).ravel().tolist()) == list(range(1000))
     assert np.mean([np.ptp(lengths[part.ravel()]) for part in parts]) < 20
-    assert [len(part) for part in distil.draw_batches(examples, lengths, 32)].count(32) >= 30
+    assert [len(part) for part in distil.sort_batches(examples, lengths, 32)].count(32) >= 30
 
 
 def test_documents_and_teacher_vectors_stay_on_disk(tmp_path):
@@ -205,7 +207,7 @@ def test_documents_and_teacher_vectors_stay_on_disk(tmp_path):
     teacher = np.memmap(tmp_path / "teacher", np.float32, "w+", shape=(count, 12))
     teacher[:] = order.standard_normal(teacher.shape)
     examples = order.permutation(count)[:256, None]
-    student = Student(designs.parse("bag;cosine"), SMALL)
+    student = NewsStudent(designs.parse("bag;cosine"), SMALL)
     tracemalloc.start()
     distil.train(student, ids, teacher, examples, examples, seed=0, settings=SETTINGS)
     peak = tracemalloc.get_traced_memory()[1]
@@ -218,7 +220,7 @@ def test_what_nothing_can_be_learned_from(monkeypatch):
     rows, teacher, every = lesson()
 
     def refuses(told, identity="bag;MSE", rows=rows, teacher=teacher, parts=(every, every)):
-        student = Student(designs.parse(identity), SMALL)
+        student = NewsStudent(designs.parse(identity), SMALL)
         with pytest.raises(ValueError, match=told):
             distil.train(student, rows, teacher, *parts, seed=0, settings=SETTINGS)
 

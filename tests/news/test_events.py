@@ -138,6 +138,26 @@ def test_a_document_without_words_is_left_out_and_said(tmp_path):
     assert [len(side.texts) for side in sides.values()] == [4, 5, 5]
 
 
+def test_a_document_without_words_costs_its_pairs_and_is_said(tmp_path):
+    sides = [(side, f"{side}{n}") for side in events.SIDES for n in range(4)]
+    rows = [{"id": name, "text": f"text {name}", "group": side} for side, name in sides]
+    rows[3]["text"] = "\u200b"
+    folder(tmp_path, rows, [])
+    (tmp_path / "own/tasks/events/clusters.jsonl").unlink()
+    for side in events.SIDES:
+        ends = [(0, 1, "yes"), (0, 2, "no"), (0, 3, "yes")]
+        pairs = [{"a": f"{side}{a}", "b": f"{side}{b}", "label": label} for a, b, label in ends]
+        lines = "".join(json.dumps(row) + "\n" for row in pairs)
+        (tmp_path / f"own/tasks/events/{side}.jsonl").write_text(lines)
+    with pytest.warns(UserWarning, match="own/tasks/events: train: .*1"):
+        sides = read(tmp_path / "own/tasks/events")
+    assert [len(side.texts) for side in sides.values()] == [3, 4, 4]
+    assert [side.pairs.tolist() for side in sides.values()][:2] == [
+        [[0, 1], [0, 2]],
+        [[0, 1], [0, 2], [0, 3]],
+    ]
+
+
 NOTHING = events.Side((), (), np.zeros((0, 2), int), np.zeros(0, bool), np.zeros(0, int), True)
 
 
@@ -172,6 +192,13 @@ def test_windows_are_words_of_their_documents(tmp_path):
     assert [*drawn[2:4]] == [drawn[2], drawn[3]]
     again = pickle.loads(pickle.dumps(drawn))
     assert "folders" not in vars(again) and [*again] == [*drawn]
+
+
+def test_windows_hold_as_many_words_in_a_script_without_spaces(tmp_path):
+    text = "北京市政府今天宣布新的交通计划将在明年开始实施" * 16
+    folder(tmp_path, [{"id": "a", "text": text}], [])
+    drawn = draw(tmp_path / "own", dict.fromkeys(events.SIDES, NOTHING), 16, 20)
+    assert {*map(len, drawn)} == {16} and all(window in text for window in drawn)
 
 
 def test_a_long_document_costs_no_more_for_each_of_its_windows(tmp_path):

@@ -10,17 +10,20 @@ from torch.testing import assert_close
 
 from lib import published
 from lib.news import designs, students
-from lib.news.students import PAPER, Sizes, Student, pad
+from lib.news.students import NewsStudent, Sizes, pad
 from lib.published import figure_models
 
 SMALL = Sizes(vocabulary=50, token=16, hidden=8, output=12, teacher_token=10, feed_forward=16)
+PAPER = Sizes(
+    vocabulary=119_547, token=128, hidden=128, output=256, teacher_token=768, feed_forward=1024
+)
 EVERY = (*figure_models.news_students(), *figure_models.OWN_NEWS)
 STRUCTURES = sorted({identity.rpartition(";")[0] + ";MSE": identity for identity in EVERY}.values())
 
 
 def student(identity, sizes=SMALL, seed=0):
     torch.manual_seed(seed)
-    return Student(designs.parse(identity), sizes).eval()
+    return NewsStudent(designs.parse(identity), sizes).eval()
 
 
 def test_the_paper_has_48_students_each_once():
@@ -93,7 +96,7 @@ def test_sizes_are_the_printed_ones():
     ):
         if identity in figure_models.news_students():
             with torch.device("meta"):
-                model = Student(designs.parse(identity), PAPER)
+                model = NewsStudent(designs.parse(identity), PAPER)
             size = model.megabytes
             if isinstance(
                 model.body, students.Transformer
@@ -107,7 +110,7 @@ def test_sizes_are_the_printed_ones():
 
 def test_the_cnns_stay_within_the_weights_that_their_sizes_leave():
     with torch.device("meta"):
-        models = [Student(designs.parse(f"CNN-{number};MSE"), PAPER) for number in (1, 2)]
+        models = [NewsStudent(designs.parse(f"CNN-{number};MSE"), PAPER) for number in (1, 2)]
     first, second = (
         model.megabytes * 2**20 / 4 - model.embedding.weight.numel() for model in models
     )

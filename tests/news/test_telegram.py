@@ -99,6 +99,21 @@ def test_a_day_without_an_archive_is_counted(contest):
     assert len(missing) == 5  # of that day, and the one that is nowhere
 
 
+def test_what_is_not_read_is_named_and_pages_that_are_left_out_are_counted(contest):
+    archives, pairs, target = contest
+    for name in ("._20200525.tar.gz", ".DS_Store"):
+        (archives / name).write_bytes(b"\0\5\26\7")
+    (archives / "20200530").mkdir()
+    for name in ("blank.html", "._0.html"):
+        (archives / "20200530" / name).write_text("<p>no address</p>")
+    telegram.write_dataset(archives, pairs, target)
+    told = (target / "README.md").read_text()
+    assert "of 17 pages left out 1 without an address or a text and 0 of" in told
+    (archives / "20200531.zip").write_bytes(b"PK")
+    with pytest.warns(UserWarning, match="archives: not read: 20200531.zip"):
+        telegram.write_dataset(archives, pairs, target)
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [
@@ -162,7 +177,7 @@ def test_pair_files_name_documents_of_their_side(contest):
     for wrong, told in (
         ({"b": "https://0529.ru/1?a=1&b=2"}, "0529.ru/1.* is no document of the side public"),
         ({"label": "maybe"}, "got 'maybe'"),
-        ({"a": [good["a"]]}, "is no document"),
+        ({"a": [good["a"]]}, "Input should be a valid string"),
         ({"label": ["yes"]}, "label yes or no"),
     ):
         file.write_text(json.dumps(good | wrong) + "\n")

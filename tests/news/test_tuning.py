@@ -12,7 +12,7 @@ from lib.experiments.bench import Bench
 from lib.news import bench as news_bench
 from lib.news import distil, embedders, results, tuning
 from lib.news.bench import NewsBench
-from lib.news.students import Student
+from lib.news.students import NewsStudent
 from lib.news.teacher import TeacherSource, TunedTeacher
 
 TOPICS = {12: "fire smoke forest", 15: "court judge trial", 18: "match goal team"}
@@ -119,7 +119,7 @@ def test_students_are_trained_on_the_gpu_and_timed_on_the_processor(own, monkeyp
     monkeypatch.setattr(news_bench.models, "find_device", lambda: "meta")
     news.bench.__dict__["device"] = "cpu"  # of the teacher
     monkeypatch.setattr(distil, "train", look)
-    monkeypatch.setattr(Student, "encode", lambda self, rows: np.zeros((len(rows), 2)))
+    monkeypatch.setattr(NewsStudent, "encode", lambda self, rows: np.zeros((len(rows), 2)))
     news.embed_model("CNN-1;MSE", 0)
     assert devices == ["meta"]
     teacher = SimpleNamespace(model=SimpleNamespace(to=moved.append), encode=lambda texts: None)

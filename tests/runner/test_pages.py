@@ -10,13 +10,16 @@ import pytest
 
 from lib.config import paths, profiles
 from lib.runner import pages
+from lib.statistics.verdicts import RULES
 from lib.words import MISSING
+from tests.fake_ledger import make_ledger
 
 
 @pytest.fixture
 def tables(tmp_path):
-    """The committed tables of mini, to be changed."""
+    """The committed tables of mini with a ledger in which every finding holds, to be changed."""
     shutil.copytree(paths.ROOT / "figures" / "mini", tmp_path / "mini")
+    make_ledger().to_csv(tmp_path / "mini" / "tab_claims.csv", index=False)
     return pages.Tables(tmp_path / "mini")
 
 
@@ -31,7 +34,24 @@ def test_a_turned_verdict_and_a_moved_number_turn_the_sentences(tables):
     assert "Cosine is ahead of MSE by" in before
     change(tables, "tab_claims", verdict="reversed", effect=-0.1, low=-0.2, high=-0.05)
     assert "Cosine is behind MSE by .100 [.050, .200]" in pages.readme_numbers(tables)
-    assert "59 are reversed" in pages.results_page(tables, tables.folder)
+    thesis = pages.thesis_findings(tables.ledger())
+    assert f"{len(thesis)} are reversed" in pages.results_page(tables, tables.folder)
+
+
+def test_the_two_questions_are_counted_and_listed_apart(tables):
+    change(tables, "tab_claims", survives="readouts disagree", none_verdict="open")
+    page = pages.results_page(tables, tables.folder)
+    thesis = pages.thesis_findings(tables.ledger())
+    assert "These survive nowhere." in page and "These repeat:" in page
+    assert f"{len(thesis)} depend on the readout" in page
+    assert "comparing heads .060 (holds), no head .070 (open)" in page
+
+
+def test_what_the_untrained_base_passes_is_said(tables):
+    change(tables, "tab_claims", vacuous="yes")
+    thesis = pages.thesis_findings(tables.ledger())
+    found = pages.results_page(tables, tables.folder).count("the untrained base passes, too")
+    assert found >= 2 * len(thesis)
 
 
 def test_what_was_not_drawn_is_not_told(tables):
@@ -44,10 +64,21 @@ def test_what_was_not_drawn_is_not_told(tables):
 
 def test_counts_agree_with_the_ledger(tables):
     ledger = pages.thesis_findings(tables.ledger())
-    table = pages.counts_table({"mini": tables.ledger()})
-    for verdict, number in ledger["verdict"].value_counts().items():
-        row = next(line for line in table.splitlines() if line.startswith(f"| {verdict} |"))
-        assert row.split("|")[3].strip() == str(number)
+    head, _, *lines = pages.counts_table({"mini": tables.ledger()}).splitlines()
+    for place, column in ((3, "verdict"), (4, "survives")):
+        for verdict, number in ledger[column].value_counts().items():
+            row = next(line for line in lines if line.startswith(f"| {verdict} |"))
+            assert row.split("|")[place].strip() == str(number)
+    assert [name.strip() for name in head.split("|")[3:5]] == ["mini repeats", "mini survives"]
+
+
+def test_a_ledger_of_other_rules_is_marked_where_it_is_crossed(tables):
+    older = tables.ledger().drop(columns=["rules", "survives"])
+    page = pages.verdicts_page(tables, {"lab": older})
+    assert "| lab (rules 0) |" in page and pages.OTHER_RULES in page
+    same = pages.verdicts_page(tables, {"lab": tables.ledger()})
+    assert "| lab repeats | lab survives |" in same and pages.OTHER_RULES not in same
+    assert pages.find_rules(tables.ledger()) == RULES
 
 
 def test_told_counts_add_up(tables):
@@ -58,8 +89,8 @@ def test_told_counts_add_up(tables):
 
 
 def test_every_finding_is_on_the_page_of_verdicts(tables):
-    page = pages.verdicts_page(tables, {}, tables.folder)
-    rows = [line for line in page.splitlines() if line.count("|") == 5]
+    page = pages.verdicts_page(tables, {})
+    rows = [line for line in page.splitlines() if line.count("|") == 6]
     assert len(rows) >= len(tables.ledger())
 
 

@@ -149,6 +149,17 @@ def test_a_changed_run_draws_elsewhere_with_its_values(checkout):
     assert figure.read_text() == "60" and not (checkout / "figures").exists()
 
 
+@kernels
+def test_a_run_without_a_language_model_is_asked_for_by_null(checkout):
+    text = "str(nb.profile.student.language_model)"
+    write_notebook(
+        checkout, "02_second", f'save("fig2_1", [".svg", ".csv"], {text})', "nb.finish()"
+    )
+    run(checkout, "fig2_1", "--set", "student.language_model=null")
+    (figure,) = (checkout / "artifacts/figures").rglob("fig2_1.csv")
+    assert figure.read_text() == "None"
+
+
 FAILURES = {
     "an error": (
         "raise ValueError('\\n---\\nshapes differ')",
@@ -219,6 +230,12 @@ REFUSED = {
     ("--budget", "gpu"): "expected lab --budget cpu or lab --budget gpu, got tiny --budget gpu",
     ("--fast",): "unrecognized arguments: --fast",
     ("--set", "data_roots=[nowhere]"): "nowhere",
+    ("--dry-run", "--set", "data_roots=[nowhere]"): "nowhere",
+    (
+        "--dry-run",
+        "--set",
+        "tasks.folders={mine: {folder: news/mine}}",
+    ): "news/tasks/mine: ",
 }
 
 

@@ -80,25 +80,25 @@ def test_another_processor_turns_few_verdicts_on_no_effect(simulate):
     rng, words = np.random.default_rng(0), {True: [], False: []}
     settings = CLOSE | {"processor_sd": PROCESSOR_SD, "seed_sd": 0.001, "examples": 1500}
     for _ in range(100):
-        evidence = from_examples(simulate(rng, 6, **settings))
+        data = simulate(rng, 6, seeds=1, **settings)
         for counted in words:
-            given = evidence if counted else replace(evidence, processor=0.0)
-            words[counted] += [verdict(given).verdict for verdict in PAIRS]
+            evidence = from_examples(data, processor_sd=PROCESSOR_SD * counted)
+            evidence = replace(evidence, noise={"": SeedNoise(0.001, 12)})
+            words[counted] += [verdict(evidence).verdict for verdict in PAIRS]
     false = {
         counted: np.mean([word in (HOLDS, REVERSED) for word in each])
         for counted, each in words.items()
     }
-    assert false[True] <= limit(300) and false[False] > 0.1, false
+    assert false[True] <= 0.05 < false[False], false
 
 
 def test_the_processor_costs_hardly_any_power(simulate):
     rng, words = np.random.default_rng(0), {True: [], False: []}
     for _ in range(60):
         data = simulate(rng, 6, effects=[0.05, 0, 0.05, 0, 0.05, 0], **CLOSE_MINI)
-        evidence = from_examples(data)
         for counted in words:
-            given = evidence if counted else replace(evidence, processor=0.0)
-            words[counted] += [verdict(given).verdict for verdict in PAIRS]
+            evidence = from_examples(data, processor_sd=PROCESSOR_SD * counted)
+            words[counted] += [verdict(evidence).verdict for verdict in PAIRS]
     power = {counted: each.count(HOLDS) / len(each) for counted, each in words.items()}
     assert power[False] - 0.04 <= power[True] <= power[False], power
 

@@ -2,6 +2,7 @@
 account.
 """
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -67,7 +68,7 @@ def test_one_seed_each_is_no_noise():
     single = runs({"a": {0: (0.8, 0.5)}, "b": {0: (0.4, 0.3)}})
     with pytest.raises(ValueError, match="no model has two seeds"):
         seed_noise(single)
-    assert from_runs(single).noise is None and math.isnan(errors(from_runs(single), a=1, b=-1)[0])
+    assert not from_runs(single).noise and math.isnan(errors(from_runs(single), a=1, b=-1)[0])
 
 
 def test_seeds_are_credited():
@@ -87,7 +88,7 @@ def test_a_given_model_has_no_seeds():
     rng = np.random.default_rng(0)
     tasks = task(range(50), a=rng.random((3, 50)), b=rng.random((2, 50)))
     trained, given = from_examples(tasks), from_examples(tasks, given=["b"])
-    assert (trained.noise.df, given.noise.df) == (3, 2)
+    assert (trained.noise[""].df, given.noise[""].df) == (3, 2)
     share = errors(given, b=1)[0]
     assert share == pytest.approx(float(given.sampling[1, 1]) ** 0.5) and given.runs.tolist() == [
         3,
@@ -101,9 +102,9 @@ def test_seeds_are_pooled_over_the_mean_of_the_tasks():
     """
     apart = runs({"a": {0: (0.5, 0.7), 1: (0.7, 0.5)}, "b": {0: (0.4, 0.4)}})
     together = runs({"a": {0: (0.5, 0.5), 1: (0.7, 0.7)}, "b": {0: (0.4, 0.4)}})
-    assert from_runs(apart).noise.sd == pytest.approx(0)
-    assert from_runs(together).noise.sd == pytest.approx(0.2 / math.sqrt(2))
-    assert from_runs(apart, weights={0: 1.0}).noise.sd == pytest.approx(0.2 / math.sqrt(2))
+    assert from_runs(apart).noise[""].sd == pytest.approx(0)
+    assert from_runs(together).noise[""].sd == pytest.approx(0.2 / math.sqrt(2))
+    assert from_runs(apart, weights={0: 1.0}).noise[""].sd == pytest.approx(0.2 / math.sqrt(2))
 
 
 def test_what_seeds_and_texts_both_count_is_counted_once():
@@ -113,29 +114,68 @@ def test_what_seeds_and_texts_both_count_is_counted_once():
     rng = np.random.default_rng(0)
     answers = (rng.random((2, 3, 4000)) < 0.7).astype(float)
     evidence = from_examples(task(range(4000), a=answers[0], b=answers[1]))
-    assert evidence.overlap == pytest.approx(0.21 / 4000, rel=0.05)
-    error = errors(replace(evidence, processor=0.0), a=1, b=-1)[0]
+    assert evidence.overlap[""] == pytest.approx(0.21 / 4000, rel=0.05)
+    error = errors(evidence, a=1, b=-1)[0]
     assert error < 1.25 * math.sqrt(2 * 0.21 / 3 / 4000), "1.41 of it if both counted in full"
 
 
-def test_the_processor_adds_its_variance_to_what_was_trained_and_to_nothing_else():
-    """By hand: two trained models add 2 PROCESSOR_SD^2, a given one none, a single task six times
-    as much.
-    """
+def test_the_processor_adds_a_variance_for_each_run_and_none_to_what_was_given():
+    """By hand: two models of two runs add PROCESSOR_SD^2, a single task six times as much."""
     rng = np.random.default_rng(0)
     scores = {name: rng.random((2, 50)) for name in "abc"}
     tasks = {f"t{n}": TaskScores(scores, np.arange(50), 0.0) for n in range(6)}
 
     def added(weights=None, **sums):
-        evidence = from_examples(tasks, weights=weights, given="c")
-        bare = replace(evidence, processor=0.0)
+        bare = from_examples(tasks, weights=weights, given="c")
+        evidence = from_examples(tasks, weights=weights, given="c", processor_sd=PROCESSOR_SD)
         return errors(evidence, **sums)[0] ** 2 - errors(bare, **sums)[0] ** 2
 
-    assert added(a=1, b=-1) == pytest.approx(2 * PROCESSOR_SD**2)
-    assert added(a=1, c=-1) == pytest.approx(PROCESSOR_SD**2)
-    assert added(a=0.5, b=0.5, c=-1) == pytest.approx(PROCESSOR_SD**2 / 2)
-    assert added({"t0": 1.0}, a=1, c=-1) == pytest.approx(6 * PROCESSOR_SD**2)
+    assert added(a=1, b=-1) == pytest.approx(PROCESSOR_SD**2)
+    assert added(a=1, c=-1) == pytest.approx(PROCESSOR_SD**2 / 2)
+    assert added(a=0.5, b=0.5, c=-1) == pytest.approx(PROCESSOR_SD**2 / 4)
+    assert added({"t0": 1.0}, a=1, c=-1) == pytest.approx(6 * PROCESSOR_SD**2 / 2)
     assert np.all(from_runs(runs(VALUES)).processor == 0), "published numbers stay as printed"
+
+
+def make_noisy_class(rng, seeds=3):
+    """Quiet models a, b and noisy ones A, B, whose right answers move from seed to seed."""
+    scores = {}
+    for name in "abAB":
+        share = np.clip(0.5 + 0.2 * name.isupper() * rng.standard_normal(seeds), 0.05, 0.95)
+        scores[name] = (np.arange(4000) / 4000 < share[:, None]).astype(float)
+    return {"t": TaskScores(scores, np.arange(4000), 0.0)}
+
+
+def test_seed_noise_is_pooled_within_classes():
+    tasks = make_noisy_class(np.random.default_rng(0))
+    evidence = from_examples(tasks, class_of=lambda name: "noisy" * name.isupper())
+    assert evidence.noise[""].sd < 1e-9 and evidence.noise["noisy"].df == 4
+    scores = tasks["t"].scores
+    pooled = np.mean([scores[name].mean(1).var(ddof=1) for name in "AB"])
+    assert evidence.noise["noisy"].sd == pytest.approx(np.sqrt(pooled))
+    quiet, mixed, loud = (
+        errors(evidence, **sums) for sums in ({"a": 1}, {"a": 1, "A": -1}, {"A": 1})
+    )
+    assert quiet[0] < 0.3 * mixed[0] and mixed[0] > 0.9 * loud[0]
+    together = from_examples(tasks)
+    assert errors(together, A=1)[0] < 0.8 * loud[0] and errors(together, a=1)[0] > 2 * quiet[0]
+    draws = evidence.draws(4000).std(axis=0)
+    assert draws == pytest.approx([errors(evidence, **{name: 1})[0] for name in "abAB"], rel=0.1)
+
+
+def test_a_class_that_was_run_once_has_unknown_noise():
+    tasks = make_noisy_class(np.random.default_rng(0))
+    scores = tasks["t"].scores | {name: tasks["t"].scores[name][:1] for name in "AB"}
+    once = {"t": replace(tasks["t"], scores=scores)}
+    evidence = from_examples(once, class_of=lambda name: "noisy" * name.isupper())
+    assert math.isnan(errors(evidence, a=1, A=-1)[0]) and errors(evidence, a=1, b=-0.5)[0] > 0
+
+
+def test_seeds_of_a_student_that_is_judged_three_times_count_once():
+    tasks = make_noisy_class(np.random.default_rng(0))
+    each, once = from_examples(tasks), from_examples(tasks, student_of=str.lower)
+    assert (each.noise[""].df, once.noise[""].df) == (8, 4)
+    assert each.noise[""].sd == once.noise[""].sd and each.overlap == once.overlap
 
 
 # ---------------------------------------------------------------- texts
@@ -158,9 +198,9 @@ def test_scores_are_chance_corrected_means_over_tasks():
 def test_independent_examples_by_hand():
     a, b = np.array([1, 1, 0, 1, 0, 0, 1, 1.0]), np.array([0, 1, 0, 1, 1, 0, 0, 1.0])
     evidence = from_examples(task(range(8), a=a, b=b), given=["a", "b"])
-    # Variance of the mean difference, n times the squared deviations over n^2, with 8 / (8 - 2) for
-    # few groups.
-    expected = np.sqrt(((a - b - (a - b).mean()) ** 2).sum() / 64 * 8 / 6)
+    # Variance of the mean difference: the squared deviations over n^2, with 8 / (8 - 1) because
+    # they add up to zero.
+    expected = np.sqrt(((a - b - (a - b).mean()) ** 2).sum() / 64 * 8 / 7)
     assert errors(evidence, a=1, b=-1)[0] == pytest.approx(expected)
 
 
@@ -209,6 +249,32 @@ def test_pairs_share_either_article():
         truth.append(evidence.scores[0])
         found.append(errors(evidence, a=1)[0] ** 2)
     assert np.sqrt(np.mean(found)) == pytest.approx(np.std(truth), rel=0.08)
+
+
+def test_copies_of_a_pair_count_as_one():
+    rng = np.random.default_rng(0)
+    groups, scores = rng.integers(0, 20, (60, 2)), rng.random((2, 60))
+    once = from_examples(task(groups, a=scores[0], b=scores[1]), given="ab")
+    ten = np.repeat(scores, 10, axis=1)
+    turned = np.where(
+        rng.random((600, 1)) < 0.5, np.repeat(groups, 10, 0), np.repeat(groups, 10, 0)[:, ::-1]
+    )
+    copies = from_examples(task(turned, a=ten[0], b=ten[1]), given="ab")
+    assert copies.sampling == pytest.approx(once.sampling)
+
+
+def test_few_articles_need_a_correction_that_the_design_gives():
+    """Articles add an effect each, all pairs of six are equally frequent: without the correction,
+    6 * 5 / (4 * 3) = 2.5, the variance would be 40% of the truth, by hand."""
+    rng = np.random.default_rng(0)
+    pairs = np.array(list(itertools.combinations(range(6), 2)))
+    found, truth = [], []
+    for _ in range(2000):
+        scores = 0.5 + rng.normal(0, 0.05, 6)[pairs].sum(1)
+        evidence = from_examples(task(pairs, a=np.clip(scores, 0, 1)), given="a")
+        truth.append(evidence.scores[0])
+        found.append(evidence.sampling[0, 0])
+    assert np.mean(found) == pytest.approx(np.var(truth), rel=0.1)
 
 
 def test_a_pair_does_not_share_two_articles_with_itself():

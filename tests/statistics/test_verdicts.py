@@ -17,10 +17,12 @@ from lib.statistics.verdicts import (
     NOT_TESTABLE,
     OPEN,
     REVERSED,
+    SMALLER,
     above_chance,
     arithmetic,
     checked,
     compare,
+    compare_with_published,
     judge,
     judge_spread,
     learnable,
@@ -164,6 +166,36 @@ def test_a_p_near_the_limit_repeats_with_other_draws(monkeypatch):
     assert 0.03 < np.mean(found) < 0.07 and np.std(found) < 0.002, found
 
 
+@pytest.mark.parametrize(
+    ("effect", "published", "word"),
+    [
+        (0.01, 0.05, SMALLER),  # the interval ends at .0426
+        (0.01, 0.04, OPEN),
+        (-0.01, 0.03, SMALLER),
+        (-0.01, -0.03, OPEN),
+        (0.01, np.nan, OPEN),
+        (0.04, 0.09, HOLDS),
+        (-0.04, 0.09, REVERSED),
+    ],
+)
+def test_an_interval_that_excludes_the_published_size_says_so(effect, published, word):
+    judged = judge(units("a", "b"), evidence(a=0.5 + effect, b=0.5))
+    told = compare_with_published(judged, published)
+    assert told.verdict == word and replace(told, verdict=judged.verdict) == judged
+
+
+def test_it_says_how_many_parts_hold_by_themselves():
+    models = {"a": 0.6, "b": 0.5, "c": 0.58, "d": 0.1}
+    every = judge([[pair("a", other)] for other in "bcd"], evidence(**models))
+    assert every.verdict == OPEN and every.holding == "2 of 3"
+    both = judge(units("ac", "bd"), evidence(**models), at_least=1)
+    assert both.holding == "2 of 2", "each of them is ahead of both rivals"
+    none = judge(units("bd", "ac"), evidence(**models), at_most=0)
+    assert none.verdict == HOLDS and none.holding == "2 of 2"
+    assert judge(units("a", "b"), evidence(**models)).holding == ""
+    assert judge([[pair("a", "b")], [pair("a", "d")]], evidence(**models, sd=None)).holding == ""
+
+
 def test_noise_alone_spreads_scores():
     same = {f"a{n}": 0.5 for n in range(6)}
     wide = {f"b{n}": 0.5 + shift for n, shift in enumerate((-0.02, -0.01, 0, 0.005, 0.015, 0.02))}
@@ -188,6 +220,7 @@ def test_spreads_are_never_called_equivalent():
     narrow = {f"a{n}": 0.5 + shift / 10 for n, shift in enumerate((-0.01, -0.005, 0.0, 0.01))}
     judged = judge_spread(list(wide), list(narrow), evidence(**wide, **narrow, sd=0.008))
     assert judged.verdict == OPEN and np.isnan(judged.p_equivalent)
+    assert compare_with_published(judged, judged.high + 0.1).verdict == OPEN, "nor smaller"
 
 
 def test_what_noise_explains_is_no_spread_of_the_models():
@@ -214,13 +247,13 @@ def test_the_weakest_of_several_statements():
 def test_a_failed_check_makes_a_claim_not_testable_and_keeps_its_numbers():
     judged = judge(units("a", "b"), evidence(a=0.9, b=0.5))
     reasons = {"treatment_given": "3 % of the gradient"}
-    failed = checked(judged, ["heads_converged", "treatment_given"], reasons)
+    failed = checked(judged, ["task_not_at_chance", "treatment_given"], reasons)
     assert (failed.verdict, failed.reason, failed.effect) == (
         NOT_TESTABLE,
         "3 % of the gradient",
         judged.effect,
     )
-    assert checked(judged, ["heads_converged"], reasons) == judged
+    assert checked(judged, ["task_not_at_chance"], reasons) == judged
 
 
 def test_a_table_of_pairs_has_q_values_over_its_rows():

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -18,7 +19,9 @@ import pytest
 import torch
 
 from lib.config import paths, profiles
+from lib.experiments.products import Encoder
 from lib.store import parallel
+from lib.store.cache import Cache, Product
 
 
 @pytest.fixture(autouse=True)
@@ -74,12 +77,28 @@ def test_the_end_is_one_line_leaves_no_worker_and_the_next_call_works(end, tmp_p
     assert (tmp_path / "again").is_dir()
 
 
+def fail_on(_, *products) -> None:
+    raise ValueError("no memory of it")
+
+
+def test_a_warning_names_what_failed_by_its_label():
+    """Not by the cache, nor by all that makes a model."""
+    product = partial(Product, "student", {"variant": "x" * 900})
+    encoder = Encoder(product(label="SBERT"), len)
+    jobs = [(fail_on, (Cache(Path("store")), [product(label="MSE, seed 1"), encoder], product()))]
+    with pytest.warns(UserWarning) as warned, pytest.raises(ValueError):
+        parallel.run_jobs(jobs, "heads")
+    (told,) = (str(each.message) for each in warned)
+    assert "heads: MSE, seed 1; SBERT failed" in told and "no memory of it" in told
+    assert "store" not in told and "xxx" not in told
+
+
 @pytest.mark.parametrize("count", ["1", "2"])
 def test_the_first_error_comes_after_the_others_are_done(count, tmp_path, monkeypatch):
     monkeypatch.setenv("THESIS_JOBS", count)
     jobs = [(int, ("x",)), (os.mkdir, (tmp_path / "kept",))]
     with (
-        pytest.warns(UserWarning, match="two jobs: x failed"),
+        pytest.warns(UserWarning, match="two jobs: int failed"),
         pytest.raises(ValueError, match="'x'"),
     ):
         parallel.run_jobs(jobs, "two jobs")

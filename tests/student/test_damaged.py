@@ -11,45 +11,20 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import (
-    BertConfig,
-    BertModel,
-    LongformerConfig,
-    LongformerModel,
-    PreTrainedTokenizerFast,
-)
+from transformers import BertConfig, BertModel
 
 from lib.store.owned_folder import SEAL
 from lib.student import Student
 from lib.teachers.sbert import SBERT
+from tests.student.tiny import make_student
 
 WEIGHT = "encoder.layer.1.attention.self.query.weight"
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """A saved student of two layers, 16 wide, with ten words."""
-    torch.manual_seed(0)
-    config = LongformerConfig(
-        vocab_size=12,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=34,
-        pad_token_id=1,
-        attention_window=8,
-    )
-    LongformerModel(config).save_pretrained(tmp_path / "base")
-    words = {"<unk>": 0, "<pad>": 1} | {f"w{i}": i + 2 for i in range(10)}
-    backend = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
-    backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    student = Student.from_longformer(tmp_path / "base")
-    student.tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>"
-    )
-    student.save(tmp_path / "student")
+    """A saved student of two layers, 32 wide."""
+    make_student(tmp_path).save(tmp_path / "student")
     return tmp_path / "student"
 
 
@@ -112,8 +87,8 @@ DAMAGES = [
     (config(pad_token_id=99), "student: .*adding"),
     (config(model_type="bert"), "is a bert, expected a longformer"),
     (
-        config(hidden_size=32),
-        r"weights of .*student: .* has the shape \(16,\), its config.json says \(32,\)",
+        config(hidden_size=48),
+        r"weights of .*student: .* has the shape \(32,\), its config.json says \(48,\)",
     ),
     (cut, "weights of .*student: SafetensorError"),
     (text("model.safetensors", b""), "weights of .*student: SafetensorError"),
@@ -122,7 +97,7 @@ DAMAGES = [
     (tensor(None), f"weights of .*student: .*it lacks 1 weights, the first is {WEIGHT}"),
     (
         tensor(torch.zeros(3, 4)),
-        rf"weights of .*student: .*{WEIGHT} has the shape \(3, 4\), .* says \(16, 16\)",
+        rf"weights of .*student: .*{WEIGHT} has the shape \(3, 4\), .* says \(32, 32\)",
     ),
     (
         text("tokenizer.json", b"{"),
@@ -135,7 +110,7 @@ DAMAGES = [
 @pytest.mark.parametrize(("damage", "message"), DAMAGES, ids=range(len(DAMAGES)))
 def test_a_damaged_folder_is_named_in_one_line(folder, damage, message):
     """As this project wrote it, and without the seal as of others."""
-    assert Student.load(folder).encode(["w1 w2"]).shape == (1, 16)
+    assert Student.load(folder).encode(["w1 w2"]).shape == (1, 32)
     damage(folder)
     for expected in ("cannot read .*student", message):
         with pytest.raises(ValueError, match=expected) as error:
@@ -152,8 +127,8 @@ def change_a_word(folder):
 @pytest.mark.parametrize(
     "damage",
     [
-        tensor(torch.full((16, 16), float("nan"))),
-        tensor(torch.zeros(16, 16)),
+        tensor(torch.full((32, 32), float("nan"))),
+        tensor(torch.zeros(32, 32)),
         change_a_word,
         config(attention_window=None),
         gone("tokenizer_config.json"),
@@ -170,7 +145,7 @@ def test_what_reads_well_but_is_not_what_was_saved_is_named(folder, load, damage
         load(folder)
     assert "\n" not in str(error.value)
     (folder / SEAL).unlink()
-    assert load(folder).dim == 16
+    assert load(folder).dim == 32
 
 
 def test_without_its_vocabulary_a_student_reads_ids_and_refuses_texts(folder):
@@ -180,7 +155,7 @@ def test_without_its_vocabulary_a_student_reads_ids_and_refuses_texts(folder):
     (folder / SEAL).unlink()
     assert (folder / "tokenizer_config.json").exists()
     student = Student.load(folder)
-    assert (student.encode([[3, 4]]) == expected).all()
+    assert (student.encode([[2, 6, 7, 3]]) == expected).all()
     with pytest.raises(ValueError, match="has no tokenizer; pass token ids"):
         student.encode(["w1 w2"])
 
@@ -189,7 +164,7 @@ def test_nan_is_refused_with_the_document(folder):
     student = Student.load(folder)
     with torch.no_grad():
         student.embeddings.word_embeddings.weight[5] = float("nan")
-    assert student.encode([[3, 4]]).shape == (1, 16)
+    assert student.encode([[3, 4]]).shape == (1, 32)
     with pytest.raises(
         ValueError, match="document 1 holds NaN or infinity; the student's weights do too"
     ):

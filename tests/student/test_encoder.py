@@ -271,13 +271,15 @@ def test_positions_are_tiled():
 @pytest.mark.parametrize(
     ("documents", "message"),
     [
-        ([[5, 6], []], r"expected a list of token id lists, document 1 is '\[\]'"),
+        ([[5, 6], []], r"expected texts, or lists of token ids, document 1 is \[\]"),
         ([[5, VOCABULARY]], "document 0 has 2 tokens from 5 to 99, expected at most 128 below 99"),
         ([[5, 6], [-1]], "document 1 has 1 tokens from -1 to -1, expected"),
         ([[5] * 129], "document 0 has 129 tokens from 5 to 5, expected at most 128 below 99"),
-        ([5, 6], "expected a list of token id lists, document 0 is '5'"),
-        ([[5.0, 6.5]], "expected a list of token id lists, document 0"),
-        ([[True, False]], "expected a list of token id lists, document 0"),
+        ([5, 6], "expected texts, or lists of token ids, document 0 is 5"),
+        ([None], "expected texts, or lists of token ids, document 0 is None"),
+        ([np.zeros((20, 20))], "expected texts, or lists of token ids, document 0 is array"),
+        ([[5.0, 6.5]], "expected texts, or lists of token ids, document 0"),
+        ([[True, False]], "expected texts, or lists of token ids, document 0"),
     ],
 )
 def test_bad_ids(student, documents, message):
@@ -311,29 +313,8 @@ def test_bad_checkpoints(tmp_path):
         with pytest.raises(ValueError, match="layers must be indices from 0 to 1"):
             Student.from_encoder(tmp_path / "bert", layers, 8, 40)
     with pytest.raises(
-        ValueError, match="attention_window must be an even number of at least 2, .* got 7"
+        ValueError, match="attention_window must be an even number of at least 4, .* got 7"
     ):
         Student.from_encoder(tmp_path / "bert", [0], 7, 40)
     with pytest.raises(ValueError, match="cannot read .*bert: .*attention_window"):
         Student.from_encoder(tmp_path / "bert", [0, 1], [8, 8, 8], 40)
-
-
-def test_a_checkpoint_with_missing_or_damaged_weights_is_refused(tmp_path):
-    from safetensors.torch import load_file, save_file
-
-    longformer(tmp_path)
-    file = tmp_path / "model.safetensors"
-    tensors = load_file(file)
-    save_file(
-        {n: t for n, t in tensors.items() if "layer.1.output.dense" not in n},
-        file,
-        metadata={"format": "pt"},
-    )
-    with pytest.raises(
-        ValueError, match="it lacks 2 weights, the first is encoder.layer.1.output.dense.bias"
-    ):
-        Student.from_longformer(tmp_path)
-    file.write_bytes(file.read_bytes()[:-100])
-    with pytest.raises(ValueError, match="cannot read the weights of .*: SafetensorError") as error:
-        Student.from_longformer(tmp_path)
-    assert "\n" not in str(error.value)

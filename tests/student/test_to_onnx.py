@@ -62,6 +62,74 @@ def padded(documents):
     return ids, mask
 
 
+SIZES = [(1022, 64), (16, 77), ([16, 512], 300), (512, 511), (64, 64), (64, 32), (4, 9), (4, 3)]
+
+
+@pytest.fixture
+def make():
+    """A student of any window and length, of random weights."""
+
+    def make_student(window, limit):
+        torch.manual_seed(0)
+        layers = len(window) if isinstance(window, list) else 1
+        config = LongformerConfig(
+            vocab_size=90,
+            hidden_size=16,
+            num_hidden_layers=layers,
+            num_attention_heads=2,
+            intermediate_size=16,
+            max_position_embeddings=limit + 2,
+            attention_window=window,
+            initializer_range=0.3,
+        )
+        return Student(config).eval()
+
+    return make_student
+
+
+@pytest.mark.parametrize("window, limit", SIZES)
+def test_the_trace_of_a_student_holds_at_every_length(
+    to_onnx, make, tmp_path, monkeypatch, window, limit
+):
+    """torch.export checks what it assumed of the sizes; the ONNX file is made of this trace."""
+    student, seen = make(window, limit), []
+
+    def export(model, example, path, *, dynamic_shapes, **_):
+        traced = torch.export.export(model, example, dynamic_shapes=dynamic_shapes, strict=False)
+        seen.append(traced.module())
+        path.write_bytes(b"")
+
+    monkeypatch.setattr(torch.onnx, "export", export)
+    monkeypatch.setattr(to_onnx, "compare", lambda *_: None)
+    to_onnx.write(student, tmp_path / "student.onnx")
+    half = np.max(window) // 2
+    for length in {1, 2, half - 1, half, half + 1, limit - 1, limit} & {*range(1, limit + 1)}:
+        for count in (1, 3):
+            ids = np.random.default_rng(length).integers(0, 90, (count, length))
+            vectors = seen[0](torch.from_numpy(ids), torch.ones(count, length, dtype=torch.int64))
+            np.testing.assert_allclose(vectors.detach().numpy(), student.encode(ids), atol=1e-5)
+    nothing = torch.zeros(0, 1, dtype=torch.int64)
+    with pytest.raises(AssertionError, match="input_ids"):  # onnxruntime would end the process
+        seen[0](nothing, nothing)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("window, limit", [(1022, 64), (16, 77), (64, 64)])
+def test_the_onnx_file_of_any_student_is_compared_before_it_is_written(
+    to_onnx, make, tmp_path, monkeypatch, window, limit
+):
+    [*map(pytest.importorskip, ("onnx", "onnxscript", "onnxruntime"))]
+    student = make(window, limit)
+    to_onnx.write(student, tmp_path / "student.onnx")
+    assert [path.name for path in tmp_path.iterdir()] == ["student.onnx"]
+    before = (tmp_path / "student.onnx").read_bytes()
+    encode = Student.encode
+    monkeypatch.setattr(Student, "encode", lambda *inputs: 1.1 * encode(*inputs))
+    with pytest.raises(ValueError, match="onnxruntime gives other embeddings"):
+        to_onnx.write(student, tmp_path / "student.onnx")
+    assert (tmp_path / "student.onnx").read_bytes() == before
+
+
 def check(embed, student, documents):
     """One by one and in one padded batch. The largest entry of an embedding is about 1."""
     expected = student.encode(documents)

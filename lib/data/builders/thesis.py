@@ -32,9 +32,9 @@ from lib.config.schema import ThesisBuild
 from lib.data import dataset_folder
 from lib.data.builders import fetch
 from lib.data.builders.writing import Examples, write_examples, write_folder, write_relevant
-from lib.data.dataset_folder import has_token
 from lib.data.task_files import SPLITS
 from lib.data.written_once import SEAL
+from lib.texts import has_token
 
 SINGLES, PAIRS = ("IMDB", "ARXIV"), ("AAN", "OC", "S2ORC", "PAN")
 # The folder of each task, <dataset folder>/<task>.
@@ -155,7 +155,7 @@ def _read_rows(place: str) -> Iterator[dict[str, Any]]:
         if path.name.endswith(".tar.gz"):
             rows = _read_archive(path)
         else:
-            rows = dataset_folder.read_rows([path], ["text", *_OTHERS])
+            rows = dataset_folder.read_rows([path], ["text"], _OTHERS)
         for where, row in rows:
             yield dataset_folder.select_fields(where, row, ["text"], _OTHERS)
 

@@ -20,4 +20,11 @@ def mini(tmp_path_factory):
         folders = [Documents(root / name) for name in profile.corpus.names]
     selection = corpus.draw(profile.corpus, folders, task_files.held_out_contents(tasks))
     drawn = corpus.Corpus.read(selection, folders)
-    return SimpleNamespace(build=profile.build, root=root, corpus=drawn, tasks=tasks)
+    return SimpleNamespace(
+        build=profile.build,
+        teacher=profile.structural_teacher,
+        limit=profile.tasks.limit,
+        root=root,
+        corpus=drawn,
+        tasks=tasks,
+    )

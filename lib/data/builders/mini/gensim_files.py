@@ -62,7 +62,8 @@ def lines(name: str) -> list[str]:
 
 
 @functools.cache
-def _tokenizer() -> Tokenizer:
+def tokenizer() -> Tokenizer:
+    """The structural teacher's tokenizer, without its limit."""
     tokenizer = Tokenizer.from_file(str(Path(get_model_path()) / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -71,7 +72,7 @@ def _tokenizer() -> Tokenizer:
 
 def tokens(texts: Sequence[str]) -> list[int]:
     """Lengths in the structural teacher's tokens, without special ones."""
-    encodings = _tokenizer().encode_batch(list(texts), add_special_tokens=False)
+    encodings = tokenizer().encode_batch(list(texts), add_special_tokens=False)
     return [len(encoding) for encoding in encodings]
 
 

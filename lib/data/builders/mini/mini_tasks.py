@@ -3,13 +3,16 @@
 Long is above the structural teacher's limit; each task has about the share of Table 5.4 above it.
 A plain "X" masks in all passages the title of any article that tasks use, and every longer word of
 the passage's own title.
+
+Pair tasks are cross-fitted. Articles form blocks, and both texts of a pair are of one block, so
+every article is tested once by heads that never saw it. Chapter 5 has passages of its own.
 """
 
 import itertools
 import re
 import zlib
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -17,33 +20,37 @@ import numpy as np
 from lib.config.schema import MiniBuild
 from lib.data.builders.mini import gensim_files
 from lib.data.builders.mini.gensim_files import Section
+from lib.data.builders.mini.thesaurus import FUNCTION_WORDS, find_neighbours
 from lib.data.builders.writing import Examples
 from lib.data.task_files import SPLITS
 
 NO, YES = "no", "yes"  # the classes of every pair task
 MASK = "X"
 TOPICS = 11  # classes of ARXIV
+CHAPTERS = ("train", "test")  # the splits of a pair task that Chapters 4 and 5 cross-validate
+FIRST = 4  # of five articles, those that Chapter 4 has, too
 # Tokens of a passage; the structural teacher's limit is 48.
 SHORT, LONG, TOPIC = (24, 48), (49, 80), (60, 100)
 # What is cut of each section that an article gives: a length and a use. OC and S2ORC pair short
-# passages with long ones and with mixed ones, of which a third is short. Of the largest articles
-# AAN has more, so that a head can learn them.
+# passages with long ones and with mixed ones, of which a third is short.
 SECTION = [(SHORT, "paired")] * 5 + [(SHORT, "mixed")] + [(LONG, "mixed")] * 2
-DEEP = SECTION + [(SHORT, "train")] * 2 + [(SHORT, "validation")] * 4 + [(SHORT, "test")] * 4
-DEEP_SHARE = 0.4  # of the articles
 COPIES, COPIED = 2, 3  # times that PAN copies a passage on average, passages that a text copies
-COPY_WORDS = range(8, 18)  # of a copied stretch
+COPY_WORDS = range(16, 28)  # of a copied stretch, before words are lost
+LOST, LOST_FUNCTION_WORDS = 0.2, 0.5  # shares of a stretch's words
+MOVE = 3  # a word passes fewer others than this
 HOST_WORDS = 5  # words of another article before the copies, and after them
+ORDERS = 10  # in which positives look for each other; the one that leaves fewest over is kept
 RELATED = 0.5  # mean human rating (0 to 1) above which two Lee stories count as similar
 T = TypeVar("T")
-Recipe = list[tuple[tuple[int, int], str]]
+Recipe = list[tuple[tuple[int, int], str, str]]  # a length, a use and a split each
 
 
 class Passage(NamedTuple):
     """Sentences of one section that follow each other, masked.
 
-    `use` is a split of ARXIV or AAN, "paired" or "mixed"; or "copies", a text of PAN, whose section
-    is the article that its first and last words are from.
+    `split` is a split of ARXIV; of the other passages "train" in Chapter 4 and "test" in Chapter 5.
+    `use` is "topic", "paired" or "mixed"; or "copies", a text of PAN, whose section is the article
+    that its first and last words are from.
     """
 
     id: str
@@ -52,6 +59,7 @@ class Passage(NamedTuple):
     section: str
     long: bool
     use: str
+    split: str
 
 
 class MiniTasks:
@@ -62,9 +70,8 @@ class MiniTasks:
     topics : list of Passage
         The passages of ARXIV.
     articles : dict
-        {title: passages} of the other articles, which the pair tasks share.
-    split : dict
-        {title: split} of these: of four next in size, two are for training.
+        {split: {title: passages}} of the other articles, which the pair tasks share. Both chapters
+        have passages of the first four fifths, different ones; the others are new in Chapter 5.
     used : dict
         How many sentences of a section are taken.
     """
@@ -76,64 +83,61 @@ class MiniTasks:
         words = {title: _count_words(held) for title, held in sections.items()}
         titles = [title for title in words if not title.startswith("List of")]
         titles.sort(key=lambda title: (-words[title], title))
-        # "Android (robot)" is masked as "android".
+        # "Android (robot)" is masked as "android", and the article on the letter A not at all.
         plain = {title: re.sub(r"\s*\([^)]*\)$", "", title).lower() for title in titles}
-        self._titles = _pattern(plain[title] for title in titles if words[title] >= 300)
+        masked = [plain[title] for title in titles if words[title] >= 300]
+        self._titles = _pattern(title for title in masked if len(title) > 1)
         self.topics: list[Passage] = []
         for title in titles[:TOPICS]:
             self.topics += self._topic(sections[title])
-        self.articles: dict[str, list[Passage]] = {}
-        for title in titles[TOPICS:]:
-            if len(self.articles) < settings.articles:
-                deep = len(self.articles) < DEEP_SHARE * settings.articles
-                if passages := self._article(sections[title], DEEP if deep else SECTION):
-                    self.articles[title] = passages
-        if (count := len(self.articles)) < settings.articles:
-            told = f"the dump holds no more than {count} with enough passages"
-            raise ValueError(f"build.articles: {told}")
-        turns = itertools.cycle(("train", "validation", "train", "test"))
-        self.split = dict(zip(self.articles, turns, strict=False))
-        self.by_id = {p.id: p for p in itertools.chain(self.topics, *self.articles.values())}
+        self.articles: dict[str, dict[str, list[Passage]]] = {split: {} for split in CHAPTERS}
+        again = settings.articles * FIRST // (FIRST + 1)
+        for splits, count in ((CHAPTERS, again), (CHAPTERS[1:], settings.articles)):
+            for title in titles[TOPICS:]:
+                if len(self.articles["test"]) < count and title not in self.articles["test"]:
+                    for split, passages in self._article(sections[title], splits).items():
+                        self.articles[split][title] = passages
+            if (held := len(self.articles["test"])) < count:
+                told = f"the dump holds no more than {held} with enough passages"
+                raise ValueError(f"build.articles: {told}")
+        pairing = (p for held in self.articles.values() for p in itertools.chain(*held.values()))
+        self.by_id = {p.id: p for p in itertools.chain(self.topics, pairing)}
 
     def topic(self) -> Examples:
         """ARXIV: which of the eleven longest articles is a long passage from? Splits share none."""
         return {
-            split: [((p.id,), p.article) for p in self.topics if p.use == split] for split in SPLITS
+            split: [((p.id,), p.article) for p in self.topics if p.split == split]
+            for split in SPLITS
         }
 
     def same_article(self) -> Examples:
-        """OC: are two passages, one in eight of them long, of one article? Splits share none."""
-        positives = defaultdict(list)
-        for number, (title, passages) in enumerate(self.articles.items()):
+        """OC: are two passages, one in eight of them long, of one article?"""
+        positives = {}
+        for split, number, title, passages in self._walk():
             paired = [p for p in passages if p.use == "paired"]
             count = len(paired) // 10 + (number % 3 == 0)  # one text in eight
             longs = [p for p in passages if p.long][:count]
-            positives[self.split[title]] += itertools.combinations(longs + paired, 2)
-        return self._balanced("OC", positives, lambda a, b: a.article != b.article)
+            positives[split, title] = list(itertools.combinations(longs + paired, 2))
+        return self._cross_fit("OC", positives, lambda a, b: a.article != b.article)
 
     def same_section(self) -> Examples:
-        """AAN: are two short passages of an article of one section? Splits share no passage."""
-        positives = defaultdict(list)
-        for passages in self.articles.values():
-            deep = any(p.use == "test" for p in passages)
-            for a, b in itertools.combinations([p for p in passages if deep and not p.long], 2):
-                splits = {p.use if p.use in SPLITS else "train" for p in (a, b)}
-                if a.section == b.section and len(splits) == 1:
-                    positives[splits.pop()].append((a, b))
-        return self._balanced(
-            "AAN", positives, lambda a, b: a.article == b.article and a.section != b.section
+        """AAN: are two short passages of an article of one section?"""
+        positives = {}
+        for split, _, title, passages in self._walk():
+            pairs = itertools.combinations([p for p in passages if not p.long], 2)
+            positives[split, title] = [(a, b) for a, b in pairs if a.section == b.section]
+        return self._cross_fit(
+            "AAN", positives, lambda a, b: a.section != b.section, within_article=True
         )
 
     def section_of(self) -> Examples:
         """S2ORC: are a short and a mostly long passage of one section, or of two articles?"""
-        positives = defaultdict(list)
-        for title, passages in self.articles.items():
+        positives = {}
+        for split, _, title, passages in self._walk():
             paired, mixed = ([p for p in passages if p.use == use] for use in ("paired", "mixed"))
             pairs = itertools.product(paired, mixed)
-            positives[self.split[title]] += [(a, b) for a, b in pairs if a.section == b.section]
-        return self._balanced(
-            "S2ORC", positives, lambda a, b: a.use != b.use and a.article != b.article
-        )
+            positives[split, title] = [(a, b) for a, b in pairs if a.section == b.section]
+        return self._cross_fit("S2ORC", positives, lambda a, b: a.article != b.article)
 
     def copied(self) -> tuple[list[Passage], Examples]:
         """PAN: does a text hold an obfuscated copy of a passage? The texts, and the examples.
@@ -141,36 +145,48 @@ class MiniTasks:
         Each text borrows from three passages of its article, inside words of another article.
         """
         rng, texts, positives = self._rng("PAN texts"), list[Passage](), defaultdict(list)
-        for split in SPLITS:
-            titles = [title for title in self.articles if self.split[title] == split]
-            for title, host in zip(titles, titles[1:] + titles[:1], strict=True):
-                candidates = [passage for passage in self.articles[title] if passage.use == "mixed"]
-                for own in self.articles[host][: COPIES * len(candidates) // COPIED]:
-                    chosen = shuffled(candidates, rng)[:COPIED]
-                    copies = [_obfuscated(passage.text.split(), rng) for passage in chosen]
-                    words = own.text.split()
-                    before, after = words[:HOST_WORDS], words[HOST_WORDS : 2 * HOST_WORDS]
-                    text, text_id = " ".join([*before, *copies, *after]), f"copies/{title}/{own.id}"
-                    texts.append(Passage(text_id, text, title, host, True, "copies"))
-                    positives[split] += [(texts[-1], passage) for passage in chosen]
+        lenders = [p for p in self.by_id.values() if p.use == "mixed"]
+        neighbours = find_neighbours(word for p in lenders for word in _words(p.text))
+        for split, number, title, passages in self._walk():
+            block = self._block(split, number)
+            host = block[block.index(title) - 1]
+            candidates = [passage for passage in passages if passage.use == "mixed"]
+            for own in self.articles[split][host][: COPIES * len(candidates) // COPIED]:
+                chosen = shuffled(candidates, rng)[:COPIED]
+                copies = [obfuscate(_words(passage.text), neighbours, rng) for passage in chosen]
+                words = own.text.split()
+                before, after = words[:HOST_WORDS], words[HOST_WORDS : 2 * HOST_WORDS]
+                text = " ".join(itertools.chain(before, *copies, after))
+                text_id = f"copies/{title}/{own.id}"
+                texts.append(Passage(text_id, text, title, host, True, "copies", split))
+                positives[split, title] += [(texts[-1], passage) for passage in chosen]
 
         def allowed(a: Passage, b: Passage) -> bool:
-            apart = {a.article, a.section}.isdisjoint((b.article, b.section))
-            return a.use != b.use and apart
+            return {a.article, a.section}.isdisjoint((b.article, b.section))
 
-        return texts, self._balanced("PAN", positives, allowed)
+        return texts, self._cross_fit("PAN", positives, allowed)
 
     def related(self) -> dict[str, list[str]]:
-        """GAMES: for each passage of a test article, the others of its article."""
-        tested = [held for title, held in self.articles.items() if self.split[title] == "test"]
+        """GAMES: for each passage of an article that is new in Chapter 5, the others of it."""
+        new = self.articles["test"].keys() - self.articles["train"].keys()
+        held = [passages for title, passages in self.articles["test"].items() if title in new]
         return {
-            source.id: [p.id for p in held if p != source] for held in tested for source in held
+            source.id: [p.id for p in passages if p != source]
+            for passages in held
+            for source in passages
         }
+
+    def _walk(self) -> Iterator[tuple[str, int, str, list[Passage]]]:
+        """(split, number, title, passages) of each article of each chapter."""
+        for split, articles in self.articles.items():
+            for number, (title, passages) in enumerate(articles.items()):
+                yield split, number, title, passages
 
     def _topic(self, sections: list[Section]) -> list[Passage]:
         """Passages of a topic, of one section after the other; the splits get as many each."""
         rng, passages = self._rng(sections[0].article), list[Passage]()
-        recipe = shuffled([(TOPIC, split) for split in SPLITS] * self.settings.topic_passages, rng)
+        recipe = [(TOPIC, "topic", split) for split in SPLITS] * self.settings.topic_passages
+        recipe = shuffled(recipe, rng)
         for section in shuffled(sections, rng):
             cut, self.used[section] = self._cut(section, recipe[len(passages) :])
             passages += cut
@@ -179,33 +195,37 @@ class MiniTasks:
             raise ValueError(f"build.topic_passages: {told}")
         return passages
 
-    def _article(self, sections: list[Section], recipe: Recipe) -> list[Passage]:
-        """The passages of as many sections as are wanted; none if fewer than two suffice."""
-        rng, passages, used = self._rng(sections[0].article), list[Passage](), {}
+    def _article(self, sections: list[Section], splits: Sequence[str]) -> dict[str, list[Passage]]:
+        """{split: passages of as many sections as are wanted}; empty if there are too few."""
+        rng, passages, used = self._rng(sections[0].article), defaultdict(list), {}
+        wanted = self.settings.sections * len(SECTION)
         for section in shuffled(sections, rng):
-            if len(used) < self.settings.sections:
-                cut, taken = self._cut(section, shuffled(recipe, rng))
-                if len(cut) == len(recipe):
-                    passages += cut
-                    used[section] = taken
-        if len(used) < 2:
-            return []
+            start = 0
+            # The split that has fewer first; a long section serves both.
+            for split in sorted(splits, key=lambda split: len(passages[split])):
+                recipe = [(length, use, split) for length, use in shuffled(SECTION, rng)]
+                cut, stop = self._cut(section, recipe, start)
+                if len(passages[split]) < wanted and len(cut) == len(recipe):
+                    passages[split] += cut
+                    used[section] = start = stop
+        if any(len(passages[split]) < wanted for split in splits):
+            return {}
         self.used |= used
-        return passages
+        return dict(passages)
 
-    def _cut(self, section: Section, recipe: Recipe) -> tuple[list[Passage], int]:
-        """Passages of these lengths and uses as far as the section goes; how many sentences."""
+    def _cut(self, section: Section, recipe: Recipe, start: int = 0) -> tuple[list[Passage], int]:
+        """Passages like the recipe from sentence `start` on; the sentence after the last one."""
         own = _pattern(word for word in re.findall(r"\w+", section.article) if len(word) >= 4)
         texts = [own.sub(MASK, self._titles.sub(MASK, sentence)) for sentence in section.sentences]
         borders = np.cumsum([0, *gensim_files.tokens(texts)])
-        name, passages, start = f"{section.article}/{section.name}", list[Passage](), 0
+        name, passages = f"{section.article}/{section.name}", list[Passage]()
         while start < len(texts) and len(passages) < len(recipe):
-            (least, most), use = recipe[len(passages)]
+            (least, most), use, split = recipe[len(passages)]
             stop = int(np.searchsorted(borders, borders[start] + least))
             if stop < len(borders) and borders[stop] - borders[start] <= most:
-                text_id, text = f"wiki/{name}/{len(passages):02d}", " ".join(texts[start:stop])
+                text_id, text = f"wiki/{name}/{start:03d}", " ".join(texts[start:stop])
                 long = least > SHORT[0]
-                passages.append(Passage(text_id, text, section.article, name, long, use))
+                passages.append(Passage(text_id, text, section.article, name, long, use, split))
                 start = stop
             else:
                 start += 1  # no passage of that length begins with this sentence
@@ -214,15 +234,38 @@ class MiniTasks:
     def _rng(self, role: str) -> np.random.Generator:
         return np.random.default_rng([self.settings.seed, zlib.crc32(role.encode())])
 
-    def _balanced(
-        self, role: str, positives: dict[str, list], allowed: Callable[[Passage, Passage], bool]
+    def _block(self, split: str, number: int) -> list[str]:
+        """The articles of a chapter that are tested together with the one of this number."""
+        blocks = self.settings.blocks
+        return list(self.articles[split])[number % blocks :: blocks]
+
+    def _cross_fit(
+        self,
+        role: str,
+        positives: Mapping[tuple[str, str], list],
+        allowed: Callable[[Passage, Passage], bool],
+        within_article: bool = False,
     ) -> Examples:
+        """Pairs inside a block of articles, or inside an article, in random order.
+
+        Each block gets as many. A head is tested on one block after the other and trained on the
+        rest, so it has seen no article of its test.
+        """
         rng, examples = self._rng(role), {}
-        for split in SPLITS:
-            train = split == "train"
-            wanted = self.settings.train_pairs if train else self.settings.validation_pairs
-            pairs = balance(positives[split], wanted, allowed, rng)
-            examples[split] = [((a.id, b.id), label) for (a, b), label in pairs]
+        for split, articles in self.articles.items():
+            count = len(articles) if within_article else self.settings.blocks
+            wanted, balanced = self.settings.pairs // count, []
+            for number in range(count):
+                titles = list(articles)[number::count]
+                drawn = [pair for title in titles for pair in positives[split, title]]
+                orders = [balance(drawn, wanted, allowed, rng) for _ in range(ORDERS)]
+                balanced.append(max(orders, key=len))
+            size = min(map(len, balanced))
+            if not size:
+                told = f"a block of {role} has no pair of two articles that may be joined"
+                raise ValueError(f"build.articles: {told}: ask for more, or fewer build.blocks")
+            pairs = [pair for quartets in balanced for four in quartets[:size] for pair in four]
+            examples[split] = [((a.id, b.id), label) for (a, b), label in shuffled(pairs, rng)]
         return examples
 
 
@@ -235,25 +278,25 @@ def balance(
     wanted: int,
     allowed: Callable[[T, T], bool],
     rng: np.random.Generator,
-) -> list[tuple[tuple[T, T], str]]:
-    """About `wanted` pairs, half of them positive, in random order, as are their two texts.
+) -> list[list[tuple[tuple[T, T], str]]]:
+    """At most `wanted` pairs, in quartets of two positives and two negatives.
 
-    A negative joins the first text of one positive with the second of another, so that nothing can
-    be read from one text alone. The few positives whose first text finds no partner that is
-    `allowed` are left out.
+    Of two positives each takes the other's second text, so nothing can be read from one text alone.
+    A positive that finds no other with which both negatives are `allowed` and new is left out.
     """
-    drawn = shuffled(positives, rng)[: wanted // 2]
-    kept = [pair if rng.random() < 0.5 else pair[::-1] for pair in drawn]
-    left = Counter(shuffled([second for _, second in kept], rng))
-    examples, joined = list[tuple[tuple[T, T], str]](), set[frozenset[T]]()
-    for first, second in kept:
-        free = [text for text in left if left[text] and allowed(first, text)]
-        if fits := [text for text in free if frozenset((first, text)) not in joined]:
-            partner = max(fits, key=left.__getitem__)  # so that hardly a text is left over
-            left[partner] -= 1
-            joined.add(frozenset((first, partner)))
-            examples += [((first, second), YES), ((first, partner), NO)]
-    return shuffled(examples, rng)
+    left, quartets, joined = shuffled(positives, rng), list[list](), set[frozenset[T]]()
+    while left and len(quartets) < wanted // 4:
+        a, b = left.pop()
+        for place, (c, d) in enumerate(left):
+            negatives = {frozenset((a, d)), frozenset((c, b))}
+            if allowed(a, d) and allowed(c, b) and len(negatives - joined) == 2:
+                del left[place]
+                joined |= negatives
+                pairs = [((a, b), YES), ((c, d), YES), ((a, d), NO), ((c, b), NO)]
+                turn = 1 if rng.random() < 0.5 else -1
+                quartets.append([(pair[::turn], label) for pair, label in pairs])
+                break
+    return quartets
 
 
 def shuffled(values: Sequence[T], rng: np.random.Generator) -> list[T]:
@@ -274,21 +317,33 @@ def rated_stories() -> tuple[dict[str, str], dict[str, list[str]]]:
     return stories, similar
 
 
-def _obfuscated(source: list[str], rng: np.random.Generator) -> str:
-    """A stretch of words, a fifth lost, neighbours exchanged until no eight in a row are left."""
+def obfuscate(
+    words: Sequence[str], neighbours: Mapping[str, Sequence[str]], rng: np.random.Generator
+) -> list[str]:
+    """A stretch of a text as a plagiarist hides it, by the operations of PAN's corpora.
+
+    Each content word gives way to a neighbour, and is lost if it has none. Of the function words
+    half are lost, of the others a fifth. Then words change places with those beside them (Potthast
+    et al., 2010: semantic word variation and random text operations).
+    """
     length = int(rng.choice(COPY_WORDS))
-    stretch = source[int(rng.integers(max(1, len(source) - length))) :][:length]
-    while True:
-        kept = [word for word in stretch if rng.random() > 0.2]
-        # Moves a word by two places at most.
-        places = np.arange(len(kept)) + rng.uniform(0, 3, len(kept))
-        copy = " ".join(kept[index] for index in np.argsort(places, kind="stable"))
-        if not gensim_files.shingles(copy) & gensim_files.shingles(" ".join(stretch)):
-            return copy
+    start = int(rng.integers(max(1, len(words) - length + 1)))
+    kept = list[str]()
+    for word in words[start : start + length]:
+        plain = word in FUNCTION_WORDS
+        choices = [word] if plain else neighbours[word]
+        if choices and rng.random() >= (LOST_FUNCTION_WORDS if plain else LOST):
+            kept.append(choices[int(rng.integers(len(choices)))])
+    places = np.arange(len(kept)) + rng.uniform(0, MOVE, len(kept))
+    return [kept[index] for index in np.argsort(places, kind="stable")]
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
 
 
 def _pattern(forms: Iterable[str]) -> re.Pattern:
     """Matches any form as whole words; one of four letters and more with an ending ("Alaskan")."""
     ordered = sorted(set(forms), key=lambda form: (-len(form), form))
-    bodies = (re.escape(form) + (r"\w{0,3}" if len(form) >= 4 else "s?") for form in ordered)
+    bodies = (re.escape(form) + (r"\w{0,3}" if len(form) >= 4 else "") for form in ordered)
     return re.compile(rf"(?<!\w)(?:{'|'.join(bodies) or '(?!)'})(?!\w)", re.I)

@@ -18,6 +18,12 @@ COPIES = (
     "Passages, and texts that borrow from them, obfuscated",
     _DUMP,
     "`group` is the article, of a text that borrows the one it borrows from.",
+    "A text borrows stretches of three passages. Content words are replaced by words whose token "
+    "embeddings in all-MiniLM-L6-v2 are close, and are lost where there is none. Half of the "
+    "function words and a fifth of the others are lost, and words change places with those beside "
+    "them. So a copy shares hardly a content word with its source. The task measures whether an "
+    "embedding recognises a passage in other words; it does not measure whether two texts have "
+    "words in common.",
 )
 SENTENCES = (
     "Review sentences",
@@ -28,5 +34,8 @@ TASKS = (
     "The eight mini tasks: real text from gensim's files in the roles of the thesis' eight.\n\n"
     "Long is above the structural teacher's limit; each task has about the share of Table 5.4 "
     'above it. A plain "X" masks in all passages the title of any article that tasks use, and '
-    "every longer word of the passage's own title."
+    "every longer word of the passage's own title.\n\n"
+    "Pair tasks are cross-validated: `train.jsonl` holds the pairs of Chapter 4, `test.jsonl` "
+    "those of Chapter 5, with other passages. Each has five blocks of articles, and both texts of "
+    "a pair are of one block. So every article is tested once, by heads that never saw it."
 )

@@ -1,0 +1,115 @@
+"""How a contextual teacher grows with the words that it reads, and how many SBERT's level takes."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lib import words
+from lib.config.profiles import grid
+from lib.experiments.bench import Bench
+from lib.statistics.effects import chance_corrected
+from lib.statistics.intervals import from_examples, task_scores
+
+TEACHER, REFERENCE, TARGET = "DBOW;1024d", "LSA", "SBERT"
+DRAWS = 10_000
+FARTHEST = 6  # decades of words; what takes more counts as never
+
+
+def run_words(bench: Bench) -> pd.DataFrame:
+    """Records of a Paragraph Vector and of LSA that read growing parts of the corpus, and of SBERT.
+
+    As of `Bench.run`, under each readout of `params/grids/beyond.yaml`, with the columns readout,
+    documents and words (read, by white space). The Paragraph Vector runs with the reference seeds.
+    """
+    settings, profile, frames = grid("beyond")["words"], bench.profile, []
+    texts = bench.first_texts(profile.contextual_teacher.documents)
+    read = np.cumsum([len(text.split()) for text in texts])
+    seeds = {TEACHER: profile.reference_seeds}
+    for readout in settings["readouts"]:
+        judged = bench.with_readout(readout)
+        for count in sorted({max(2, round(share * len(texts))) for share in settings["shares"]}):
+            part, models = judged, [TEACHER, REFERENCE]
+            if count < len(texts):
+                part = judged.changed("contextual_teacher", documents=count)
+            else:
+                models.append(TARGET)
+            facts = {"readout": readout, "documents": count, "words": read[count - 1]}
+            frames.append(part.run(models, seeds=seeds).assign(**facts))
+    return pd.concat(frames, ignore_index=True)
+
+
+def extrapolate_words(records: pd.DataFrame) -> pd.DataFrame:
+    """How many times the corpus' words would lift the Paragraph Vector of `run_words` to SBERT.
+
+        score = a + b log10(words)
+
+    A line through its scores is followed to SBERT's. Intervals are those of test texts and seeds;
+    that the line goes on straight is assumed.
+
+    Returns
+    -------
+    DataFrame
+        A row for each readout: gain (b, what ten times the words add), gain_low, gain_high, missing
+        (SBERT's score less the line's at the whole corpus), times, low and high (1 if the line is
+        there already, infinity above a million), words (of the corpus).
+    """
+    rows = []
+    for readout, part in records.groupby("readout", sort=False):
+        part = part[part["model"].isin([TEACHER, TARGET])]
+        named = part.assign(model=part["model"] + " " + part["words"].astype(str))
+        sizes = np.sort(part["words"].unique())
+        target, points = f"{TARGET} {sizes[-1]}", [f"{TEACHER} {size}" for size in sizes]
+        evidence = from_examples(task_scores(named), given=[target])
+        drawn = evidence.scores + np.vstack([0 * evidence.scores, evidence.draws(DRAWS)])
+        scores = pd.DataFrame(drawn, columns=evidence.means.index)
+        x = np.log10(sizes)
+        gain, start = np.polyfit(x, scores[points].to_numpy().T, 1)
+        missing = scores[target].to_numpy() - (start + gain * x[-1])
+        decades = np.where(missing > 0, np.inf, 0.0)  # what to add to log10(words)
+        np.divide(missing, gain, out=decades, where=(missing > 0) & (gain > 0))
+        times = 10.0 ** np.where(decades <= FARTHEST, decades, np.inf)
+        ends = [0.025, 0.975]
+        row = {"readout": readout, "gain": gain[0], "missing": missing[0], "times": times[0]}
+        row |= dict(zip(("gain_low", "gain_high"), np.quantile(gain[1:], ends), strict=True))
+        # Not between two draws, of which one may be infinite.
+        bounds = np.quantile(times[1:], ends, method="nearest")
+        row |= dict(zip(("low", "high"), bounds, strict=True))
+        rows.append(row | {"words": sizes[-1]})
+    return pd.DataFrame(rows)
+
+
+def describe_reach(row: Any) -> str:
+    """A row of `extrapolate_words` in a sentence or two."""
+    gain = f"{words.signed(row.gain)} {words.interval(row.gain_low, row.gain_high)}"
+    told = f"By the readout `{row.readout}`, ten times as many words add {gain}."
+    if row.times == 1:
+        return f"{told} The large DBOW is at SBERT's level already."
+    ends = f"{words.multiple(row.low)} to {words.multiple(row.high)}"
+    return (
+        f"{told} To reach SBERT, the large DBOW would have to read {words.multiple(row.times)} "
+        f"our words (interval: {ends})."
+    )
+
+
+def tabulate_words(records: pd.DataFrame) -> pd.DataFrame:
+    """Table "words", from `run_words`: what was measured here, the line's end, and other corpora.
+
+    Columns: corpus, readout, words, low and high (interval of words where they are extrapolated),
+    paragraph_vector, lsa and sbert (chance-corrected means over tasks and seeds).
+    """
+    frame = records.assign(score=chance_corrected)
+    keys = ["readout", "documents", "words"]
+    table = frame.pivot_table("score", keys, "model", sort=False).reset_index()
+    names = {TEACHER: "paragraph_vector", REFERENCE: "lsa", TARGET: "sbert"}
+    table = table.rename(columns=names).rename_axis(columns=None)
+    table["sbert"] = table.groupby("readout")["sbert"].transform("max")
+    table.insert(0, "corpus", table.pop("documents").map("{:,} documents".format))
+    levels = table.groupby("readout")["sbert"].max()
+    reach = extrapolate_words(records).set_index("readout")
+    ends = reach[["times", "low", "high"]].mul(reach["words"], axis=0)
+    ends = ends.map(lambda value: float(f"{value:.2g}")).rename(columns={"times": "words"})
+    ends = ends.assign(corpus="SBERT's level, extrapolated", paragraph_vector=levels, sbert=levels)
+    frames = [table, ends.reset_index(), pd.DataFrame(grid("beyond")["words"]["elsewhere"])]
+    order = ["corpus", "readout", "words", "low", "high", "paragraph_vector", "lsa", "sbert"]
+    return pd.concat(frames, ignore_index=True)[order]

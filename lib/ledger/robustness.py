@@ -1,0 +1,156 @@
+"""The decided findings once more, under other conditions (table "robust").
+
+A finding is decided if it holds, is reversed, is a tie or is smaller than published. One base, one
+set of seeds and one choice of texts made that verdict. Here the models that such findings name are
+trained and judged again. Preconditions are not checked again.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from lib import published as theirs
+from lib.chapters import chapter4, final_students
+from lib.config import profiles
+from lib.config.profiles import grid
+from lib.distillation.variants import parse
+from lib.experiments.bench import Bench
+from lib.experiments.judging import READOUTS
+from lib.ledger import claims
+from lib.ledger.claim_kinds import Claim
+from lib.published import figure_models
+from lib.statistics.verdicts import EQUIVALENT, HOLDS, REVERSED, SMALLER
+
+DECIDED = (HOLDS, REVERSED, EQUIVALENT, SMALLER)
+AS_RUN = "as run"
+# Prefix of the ledger's columns -> the question. The second one has two readouts.
+QUESTION_OF_PREFIX = {
+    "": "repeats",
+    "compare_": "survives, heads that compare",
+    "none_": "survives, no head",
+}
+_FIELDS, _JUDGED = ("id", "label", "finding"), ("effect", "low", "high", "verdict")
+
+
+def select_decided(ledger: pd.DataFrame) -> pd.DataFrame:
+    """The decided answers of a ledger, a row for each, without those of the news paper.
+
+    A finding that survives or not is decided if the readouts that need little training agree, and
+    then has a row for each of them. About rankings both questions are one.
+
+    Columns: id, label, finding, question, prefix (of the ledger's columns), effect, low, high and
+    verdict.
+    """
+    rows = []
+    for row in ledger[~ledger["label"].str.startswith("news")].to_dict("records"):
+        # Rankings have no heads.
+        asked = [""] if row["label"] in claims.RETRIEVAL else QUESTION_OF_PREFIX
+        for prefix in asked:
+            if (row["survives"] if prefix else row["verdict"]) in DECIDED:
+                about = {"question": QUESTION_OF_PREFIX[prefix], "prefix": prefix}
+                rows.append(row | about | _judged(row, prefix))
+    return pd.DataFrame(rows, columns=[*_FIELDS, "question", "prefix", *_JUDGED])
+
+
+def run_named(chosen: Sequence[Claim], bench: Bench) -> dict[str, pd.DataFrame]:
+    """Figure -> records by all readouts of the models that the claims name, for `judge_claims`.
+
+    Of Chapter 5, all models are there.
+    """
+    scores: dict[str, pd.DataFrame] = {}
+    for figure in dict.fromkeys(claim.source for claim in chosen):
+        if figure in claims.RETRIEVAL:
+            scores[figure] = final_students.run_retrievals(bench.with_readout("none"), top=None)
+        elif figure not in theirs.CHAPTER_4:
+            scores[figure] = final_students.run_readouts(bench)
+        else:
+            named = list_models([claim for claim in chosen if claim.source == figure])
+            seeds = chapter4.assign_seeds(bench)
+            frames = [bench.with_readout(name).run(named, seeds=seeds) for name in READOUTS]
+            scores[figure] = pd.concat(frames, ignore_index=True)
+    return scores
+
+
+def list_models(chosen: Sequence[Claim]) -> list[str]:
+    """Identities of the models that claims about one figure of Chapter 4 name, and of references
+    that measure their seed noise.
+    """
+    figure = chosen[0].source
+    printed = figure_models.printed(figure)
+    named = {name for claim in chosen for side in claim.sides(list(printed)) for name in side}
+    models = [identity for name, identity in printed.items() if name in named]
+    classes = {parse(model).seed_class for model in models}
+    references = chapter4.list_references(figure)
+    references = [model for model in references if parse(model).seed_class in classes]
+    return list(dict.fromkeys([*models, *references]))
+
+
+def judge_again(decided: pd.DataFrame, bench: Bench) -> pd.DataFrame:
+    """The decided answers with the effects, intervals and verdicts of another bench."""
+    ledger = claims.judge_claims(run_named(_find_claims(decided), bench)).set_index("id")
+    again = [
+        _judged(ledger.loc[row.id], row.prefix) for row in decided[["id", "prefix"]].itertuples()
+    ]
+    return decided.assign(**pd.DataFrame(again, index=decided.index))
+
+
+def tabulate_robustness(
+    ledger: pd.DataFrame, profile: str, variations: Mapping[str, Mapping[str, object]]
+) -> pd.DataFrame:
+    """Table "robust": every decided answer, as run and under each variation.
+
+    Parameters
+    ----------
+    ledger
+        As of `judge_claims`.
+    profile
+        Its profile.
+    variations
+        Name -> dotted keys of the profile with other values.
+
+    Returns
+    -------
+    DataFrame
+        Columns of `select_decided` without prefix, with variation and same ("yes" or "no": has the
+        verdict of the ledger).
+    """
+    decided = select_decided(ledger)
+    frames = [decided.assign(variation=AS_RUN)]
+    for name, overrides in variations.items() if len(decided) else ():
+        bench = Bench.load(profile, overrides=dict(overrides))
+        frames.append(judge_again(decided, bench).assign(variation=name))
+    table = pd.concat(frames)
+    same = table["verdict"] == table.index.map(decided["verdict"])
+    table = table.assign(same=same.map({True: "yes", False: "no"}))
+    return table.drop(columns="prefix").reset_index(drop=True)
+
+
+def load_variations(names: Sequence[str] = ()) -> dict[str, dict[str, object]]:
+    """Name -> dotted keys with other values, of `params/grids/beyond.yaml`; all without names."""
+    known = grid("beyond")["robust"]
+    for name in names:
+        if name not in known:
+            raise profiles.make_unknown_error("variation", name, known)
+    return {name: known[name] for name in names or known}
+
+
+def count_named(ledger: pd.DataFrame) -> tuple[int, int]:
+    """How many findings are decided, and how many students of Chapter 4 they need.
+
+    References are among these; each student counts once, whatever its seeds.
+    """
+    chosen = _find_claims(select_decided(ledger))
+    models: set[str] = set()
+    for figure in theirs.CHAPTER_4:
+        if about := [claim for claim in chosen if claim.source == figure]:
+            models |= {*list_models(about)}
+    return len(chosen), sum(parse(model).kind == "student" for model in models)
+
+
+def _find_claims(decided: pd.DataFrame) -> list[Claim]:
+    wanted = {*decided["id"]}
+    return [claim for claim in claims.load_claims() if claim.id in wanted]
+
+
+def _judged(row: Mapping[str, object], prefix: str) -> dict[str, object]:
+    return {name: row[prefix + name] for name in _JUDGED}

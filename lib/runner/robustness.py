@@ -1,0 +1,51 @@
+"""The command that judges decided findings under other conditions: `tab_robust`.
+
+    python -m lib.runner.robustness mini                  every variation
+    python -m lib.runner.robustness mini "other seeds"    one of them
+
+The variations are in params/grids/beyond.yaml. No notebook makes this table, because each
+variation trains most students of Chapter 4 again.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from lib.config import environment, paths, profiles
+from lib.config.profiles import ParameterError
+from lib.runner.notebook import Notebook
+
+LABEL = "tab_robust"
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Make the table of a profile whose ledger is there; `ParameterError` in one line if not."""
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.runner.robustness", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("profile")
+    parser.add_argument("variations", nargs="*", help="all by default")
+    asked = parser.parse_args(words)
+    profile = profiles.load(asked.profile)
+    file = paths.figures(profile) / "tab_claims.csv"
+    if not file.is_file():
+        raise ParameterError(f"{file}: there is no ledger; first run ./run_all.sh {profile.name}")
+    environment.set_process_environment(offline=profile.offline)  # before NumPy and torch load
+    from lib.ledger import robustness
+    from lib.runner.pages import Tables
+
+    variations = robustness.load_variations(asked.variations)
+    ledger = Tables(file.parent).read("tab_claims")
+    findings, students = robustness.count_named(ledger)
+    print(f"{findings} decided findings name {students} students of Chapter 4")
+    table = robustness.tabulate_robustness(ledger, asked.profile, variations)
+    Notebook("robustness", profile).save_table(table, LABEL)
+    for name, part in table.groupby("variation", sort=False):
+        print(f"{name}: {part['same'].eq('yes').mean():.0%} of {len(part)} answers are the same")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except ParameterError as error:
+        sys.exit(str(error))

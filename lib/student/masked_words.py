@@ -1,0 +1,264 @@
+"""Masked words: a student becomes a language model before it meets its teachers.
+
+Some words of a document are hidden, and the student's layers learn to guess them from the words
+around them (Devlin et al. 2019, section 3.1). Longformer was made like that, from an encoder of
+short texts (Beltagy et al. 2020, section 5). It never learned to compare texts.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, gelu, linear
+from transformers import get_linear_schedule_with_warmup
+
+from lib.student.encoder import Student
+from lib.student.packing import TokenIds, pack
+
+# Of the words to guess 80% are read as the mask and 10% as a random token. The rest is read as it
+# is, so that no state can rely on the mask (Devlin et al. 2019, section 3.1).
+MASKED, REPLACED = 0.8, 0.1
+CLIP = 1.0  # largest norm of the gradient
+MEASURED = 16  # held-out documents that are read at once
+
+
+class WordLosses(NamedTuple):
+    """Losses in nats for each word to guess.
+
+    Attributes
+    ----------
+    loss : list of float
+        The mean of each update.
+    held_out : float
+        The mean over held-out documents, after training.
+    unigram : float
+        The same words, guessed by their frequency in the training documents alone.
+    """
+
+    loss: list[float]
+    held_out: float
+    unigram: float
+
+
+class WordHead(nn.Module):
+    """Scores of all tokens from a state: BERT's head, needed only while words are guessed.
+
+    Its last matrix is the student's token embeddings.
+    """
+
+    def __init__(self, student: Student):
+        super().__init__()
+        self.dense = nn.Linear(student.dim, student.dim)
+        self.norm = nn.LayerNorm(student.dim, eps=student.config.layer_norm_eps)
+        self.tokens = student.embeddings.word_embeddings
+        self.bias = nn.Parameter(torch.zeros(student.config.vocab_size))
+
+    def forward(self, states: Float[Tensor, "words dim"]) -> Float[Tensor, "words vocabulary"]:
+        return linear(self.norm(gelu(self.dense(states))), self.tokens.weight, self.bias)
+
+
+def train_masked_words(  # noqa: PLR0913  # settings as the profile's section has them
+    student: Student,
+    documents: TokenIds,
+    held_out: TokenIds,
+    *,
+    epochs: int,
+    batch_size: int,
+    learning_rate: float,
+    warmup_share: float,
+    masked_share: float,
+    seed: int,
+    precision: str = "fp32",
+    track: Callable[[list[Tensor]], Iterable[Tensor]] = iter,
+) -> WordLosses:
+    """Train all weights of a student but its token embeddings to guess masked words, in place.
+
+    Parameters
+    ----------
+    student : Student
+        With a tokenizer that has a mask token.
+    documents, held_out : sequences of token id lists
+        Special tokens included; each a document that the student can read whole.
+    epochs : int
+        How often each document is read, each time with other words masked.
+    batch_size : int
+        Documents of an update.
+    learning_rate, warmup_share : float
+        The peak rate, and the share of updates in which it is reached; then it falls linearly to 0.
+    masked_share : float
+        Of the tokens of a batch, special ones aside, that are to be guessed; BERT's 0.15.
+    seed : int
+        Of the order, of the masks, of the head's first weights and of dropout.
+    precision : {"fp32", "bf16"}
+        "bf16": bfloat16 autocast.
+    track : callable
+        Yields the batches it is given, to show how many are done.
+
+    Raises
+    ------
+    ValueError
+        If the student's tokenizer has no mask token.
+    FloatingPointError
+        If the loss is not finite.
+    """
+    if getattr(student.tokenizer, "mask_token_id", None) is None:
+        raise ValueError(
+            "the student's tokenizer has no mask token to hide words with: choose another "
+            "student.model, or set student.language_model=null"
+        )
+    torch.manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
+    head = WordHead(student).to(student.embeddings.word_embeddings.weight.device)
+    student.freeze_token_embeddings()
+    weights = [each for each in nn.ModuleList([student, head]).parameters() if each.requires_grad]
+    batches = [
+        rows
+        for _ in range(epochs)
+        for rows in torch.randperm(len(documents), generator=generator).split(batch_size)
+    ]
+    optimizer = torch.optim.AdamW(weights, lr=learning_rate, fused=True)
+    warmup = round(warmup_share * len(batches))
+    schedule = get_linear_schedule_with_warmup(optimizer, warmup, len(batches))
+    losses = []
+    student.train()
+    for rows in track(batches):
+        batch = [documents[int(row)] for row in rows]
+        scores, words = guess_words(student, head, batch, masked_share, precision, generator)
+        loss = cross_entropy(scores, words)
+        loss.backward()
+        nn.utils.clip_grad_norm_(weights, CLIP)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+        if not math.isfinite(losses[-1]):
+            raise FloatingPointError(
+                f"the loss of masked words is {losses[-1]} at update {len(losses)} of "
+                f"{len(batches)}: lower the learning rate"
+            )
+    student.eval()
+    frequencies = count_words(student, documents)
+    measured = measure_losses(student, head, held_out, frequencies, masked_share, seed)
+    return WordLosses(losses, *measured)
+
+
+def guess_words(
+    student: Student,
+    head: WordHead,
+    documents: TokenIds,
+    masked_share: float,
+    precision: str,
+    generator: torch.Generator,
+) -> tuple[Float[Tensor, "words vocabulary"], Int[Tensor, " words"]]:
+    """Mask some words of documents, and guess them.
+
+    Parameters
+    ----------
+    student, head
+        What guesses.
+    documents : sequence of token id lists
+        A batch.
+    masked_share : float
+        Of the tokens that are not special, that are to be guessed.
+    precision : {"fp32", "bf16"}
+        "bf16": bfloat16 autocast.
+    generator : torch.Generator
+        Draws the words and what is read in their places.
+
+    Returns
+    -------
+    scores : (words, vocabulary)
+        Of all tokens, in the place of each word.
+    words : (words,)
+        The tokens that are right there.
+    """
+    packed = pack(documents, student.config.vocab_size, student.padding, student.max_positions)
+    read, places = mask_words(student, packed.ids, masked_share, generator)
+    device = head.bias.device
+    with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
+        states = student.token_states(packed._replace(ids=read))
+        scores = head(states[places.to(device)])
+    return scores.float(), packed.ids[places].to(device)
+
+
+def mask_words(
+    student: Student, ids: Int[Tensor, " tokens"], share: float, generator: torch.Generator
+) -> tuple[Int[Tensor, " tokens"], Int[Tensor, " words"]]:
+    """Choose the tokens to guess, and what the student reads in their places.
+
+    Parameters
+    ----------
+    student : Student
+        Its tokenizer has the mask and the special tokens.
+    ids : (tokens,)
+        A packed batch.
+    share : float
+        Of the tokens that are not special, to be guessed.
+    generator : torch.Generator
+        Draws them.
+
+    Returns
+    -------
+    read : (tokens,)
+        `ids`, with the mask in 80% of the chosen places and a random token in 10%.
+    places : (words,)
+        The chosen ones: `share` of the tokens that are not special, one at least.
+    """
+    candidates = (~_is_special(student, ids)).nonzero().flatten()
+    count = max(1, round(share * len(candidates)))
+    places = candidates[torch.randperm(len(candidates), generator=generator)[:count]]
+    ends = [round(MASKED * count), round((MASKED + REPLACED) * count)]
+    masked, replaced, _ = places.tensor_split(ends)
+    read = ids.clone()
+    read[masked] = student.tokenizer.mask_token_id
+    read[replaced] = torch.randint(student.config.vocab_size, replaced.shape, generator=generator)
+    return read, places
+
+
+def count_words(student: Student, documents: TokenIds) -> Float[Tensor, " vocabulary"]:
+    """Each token's share of the documents' words, as if it occurred once more (Laplace)."""
+    ids = torch.cat([torch.as_tensor(document, dtype=torch.long) for document in documents])
+    words = ids[~_is_special(student, ids)]
+    counts = torch.bincount(words, minlength=student.config.vocab_size) + 1.0
+    return counts / counts.sum()
+
+
+@torch.no_grad()
+def measure_losses(
+    student: Student,
+    head: WordHead,
+    documents: TokenIds,
+    frequencies: Float[Tensor, " vocabulary"],
+    masked_share: float,
+    seed: int,
+) -> tuple[float, float]:
+    """Mean loss of guessing words of documents: by the student, and by frequency alone.
+
+    Parameters
+    ----------
+    student, head
+        What guesses, as it is.
+    documents : sequence of token id lists
+        Held out.
+    frequencies : (vocabulary,)
+        Each token's share of the words, as `count_words` gives it.
+    masked_share : float
+        Of the tokens that are not special, that are to be guessed.
+    seed : int
+        Of the masks.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    by_student, by_frequency = [], []
+    for start in range(0, len(documents), MEASURED):
+        batch = documents[start : start + MEASURED]
+        scores, words = guess_words(student, head, batch, masked_share, "fp32", generator)
+        by_student.append(cross_entropy(scores, words, reduction="none").cpu())
+        by_frequency.append(-frequencies[words.cpu()].log())
+    return torch.cat(by_student).mean().item(), torch.cat(by_frequency).mean().item()
+
+
+def _is_special(student: Student, ids: Int[Tensor, " tokens"]) -> Tensor:
+    return torch.isin(ids, torch.tensor(student.tokenizer.all_special_ids))
