@@ -245,8 +245,9 @@ def test_interrupt_ends_the_workers_with_one_line_and_run_all_goes_on(lab):
     shown += lab.run_all()
     lab.check_end("02_structural_loss")
     check_calm(shown)
-    trained = [text for text in shown if text.startswith("models: ")]
-    assert sum("| 0/" in text for text in trained) == 2, "begun twice"
+    begun = [re.match(r"models: .*\| 0/(\d+) \[", text) for text in shown]
+    before, after = [int(bar[1]) for bar in begun if bar][:2]
+    assert after < before, "what was trained before the interrupt is trained again"
 
 
 def test_a_notebook_with_many_figures_shows_them_all(lab):
