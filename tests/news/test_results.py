@@ -151,6 +151,19 @@ def test_evidence_speaks_to_the_ledger(smoke):
     assert judged["low"][0] < judged["high"][0]
 
 
+def test_every_finding_of_the_news_paper_is_judged_once_its_students_are_there(smoke):
+    _, scores = smoke
+    one = scores[scores["model"] == embedders.ONE]
+    missing = {*figure_models.news_students()} - {*scores["model"]}
+    students = [one.assign(model=name) for name in missing]
+    evidence = results.collect_evidence(pd.concat([scores, *students]))
+    ledger = claims.judge_claims({published.NEWS: evidence}, label="news")
+    ours = ledger[ledger["published_verdict"] != verdicts.NUMBER].set_index("id")
+    ours = ours.drop("news-over-small-berts")  # of models that nobody has made here
+    assert len(ours) >= 12 and (ours["verdict"] != verdicts.NOT_RUN).all()
+    assert (ours["vacuous"] == "").all()
+
+
 def test_the_draws_are_shared_by_every_model(smoke):
     news, scores = smoke
     side = news.sides["private"]

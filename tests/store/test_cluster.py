@@ -131,7 +131,7 @@ def test_a_job_that_fails_tells_its_error_and_a_scheduler_that_dies_is_one_line(
     with worker(address):
         jobs = [(int, ("x",)), (os.mkdir, (tmp_path / "kept",))]
         with (
-            pytest.warns(UserWarning, match="two jobs: x failed"),
+            pytest.warns(UserWarning, match="two jobs: int failed"),
             pytest.raises(ValueError, match="'x'"),
         ):
             parallel.run_jobs(jobs, "two jobs")
