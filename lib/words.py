@@ -26,8 +26,13 @@ MISSING = "(not measured)"
 _ANSWERS = {HOLDS: "Yes", REVERSED: "No, it is reversed"}
 _ANSWERS |= {EQUIVALENT: "It is a tie", OPEN: "Too close to call"}
 _ANSWERS |= {SMALLER: "If at all, by less than published"}
-_SURVIVES = {HOLDS: "It survives", REVERSED: "It turns", EQUIVALENT: "It becomes a tie"}
-_SURVIVES |= {OPEN: "It becomes too close to call", SMALLER: "It shrinks below the published size"}
+_SURVIVES = {
+    HOLDS: "It survives the other readouts",
+    REVERSED: "The other readouts reverse it",
+    EQUIVALENT: "By the other readouts it is a tie",
+    OPEN: "By the other readouts it is too close to call",
+    SMALLER: "By the other readouts the effect is smaller than published, if there is one",
+}
 _SMALL = "no one two three four five six seven eight nine ten eleven twelve".split()
 _EFFECTS = ("effect", "ours", "difference")  # names of one column in several tables
 _NOT_RUN = {"effect": None, "low": None, "high": None, "verdict": NOT_RUN, "survives": NOT_RUN}
@@ -67,16 +72,16 @@ def comparison(left: str, right: str, row: Mapping[str, Any]) -> str:
         turned = {"effect": -_effect(row), "low": -row["high"], "high": -row["low"]}
         return f"{left} is behind {right} by {estimate(turned)}"
     if verdict == EQUIVALENT:
-        return f"{left} and {right} are a tie ({estimate(row)})"
+        return f"{left} and {right} tie ({estimate(row)})"
     if verdict == OPEN:
-        return f"{left} against {right} is too close to call ({estimate(row)})"
+        return f"{left} and {right} are too close to call ({estimate(row)})"
     if verdict == SMALLER:
         return (
-            f"{left} against {right} is too close to call, and less than published "
+            f"{left} and {right} are too close to call, and closer than published "
             f"({estimate(row)})"
         )
     if verdict == NOT_TESTABLE:
-        return f"{left} against {right} cannot be tested here"
+        return f"{left} and {right} cannot be compared here"
     return f"{left} against {right}: {MISSING}"
 
 
@@ -93,7 +98,7 @@ def answer(row: Mapping[str, Any]) -> str:
 
 
 def survival(row: Mapping[str, Any]) -> str:
-    """What is left of a finding by better readouts: `It survives (comparing .050, no head .040)`.
+    """What becomes of a finding by the two other readouts, as a sentence with both effects.
 
     row: of the ledger or of `claims.judge_figure`.
     """
@@ -102,21 +107,28 @@ def survival(row: Mapping[str, Any]) -> str:
         return "That cannot be tested here"
     if verdict in (NOT_RUN, NUMBER):
         return MISSING
-    compare, none = (
-        signed(row.get(f"{name}_effect", row.get(name))) for name in ("compare", "none")
-    )
     if verdict == DISAGREE:
-        return (
-            f"The readouts disagree: comparing heads {compare} ({row['compare_verdict']}), "
-            f"no head {none} ({row['none_verdict']})"
-        )
-    return f"{_SURVIVES[verdict]} (comparing heads {compare}, no head {none})"
+        return f"The other readouts disagree: {other_effects(row, verdicts=True)}"
+    return f"{_SURVIVES[verdict]} ({other_effects(row)})"
+
+
+def other_effects(row: Mapping[str, Any], *, verdicts: bool = False) -> str:
+    """A finding's effects by the two other readouts: `heads that compare .050, no head .040`.
+
+    row: of the ledger or of `claims.judge_figure`. verdicts: whether each effect has its verdict.
+    """
+    told = []
+    for name, words in (("compare", "heads that compare"), ("none", "no head")):
+        effect = signed(row.get(f"{name}_effect", row.get(name)))
+        verdict = f" ({row[f'{name}_verdict']})" if verdicts else ""
+        told.append(f"{words} {effect}{verdict}")
+    return ", ".join(told)
 
 
 def answer_twice(row: Mapping[str, Any]) -> str:
-    """Both questions' answers: `Yes (.078 [.027, .128]). It survives (...)`; once if untestable."""
+    """Both questions' answers: `Yes (.078 [.027, .128]). It survives ...`; once if untestable."""
     told = answer(row)
-    if row["survives"] in (NOT_TESTABLE, NOT_RUN, NUMBER):
+    if row.get("survives", NOT_RUN) in (NOT_TESTABLE, NOT_RUN, NUMBER):
         return told
     return f"{told}. {survival(row)}"
 

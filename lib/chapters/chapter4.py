@@ -152,7 +152,7 @@ def describe_encoders(bench: Bench) -> str:
     if student.base == "longformer":
         return ""
     layers = f"{len(student.layers)} layers" if student.layers else "all layers"
-    trained = " after masked words" if student.language_model else ""
+    trained = " trained on masked words" if student.language_model else ""
     model = student.model.removeprefix("gt-")
     return (
         f"ours: Longformer is {layers} of {model}{trained}, SBERT is {model} "

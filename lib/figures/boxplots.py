@@ -146,11 +146,12 @@ def boxplot(
     handles = [
         Patch(facecolor=color, edgecolor=INK, label=name) for name, color in colors.items() if name
     ]
+    bases = data["identity"].str.partition(";")[0]  # without the round of Figure 5.3
     told = [
         settings()["orders_told"][order if places else "ours"],
         _note(data),
         *settings()["explained"].get(label, []),
-        *([untrained] if untrained and data["identity"].isin(UNTRAINED).any() else []),
+        *([untrained] if untrained and bases.isin(UNTRAINED).any() else []),
     ]
     figure.legend(
         handles=[*handles, *labelled(axes)], title="\n".join(told), **settings()["boxes_legend"]

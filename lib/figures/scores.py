@@ -194,8 +194,8 @@ def length_of_training(data: pd.DataFrame) -> Figure:
     """
     titles = {
         "cosine": "cosine to the teacher, held-out documents",
-        "no head": "accuracy above chance, no head",
-        "heads": "accuracy above chance, heads",
+        "no head": "accuracy above chance, without a head",
+        "heads": "accuracy above chance, with heads",
     }
     size = settings()["sizes"]["figA_4"]
     figure, axes = plt.subplots(1, len(titles), figsize=size, sharex=True)

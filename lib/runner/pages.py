@@ -18,16 +18,18 @@ from lib.config import manifest, paths
 from lib.config.schema import Profile
 from lib.distillation.variants import MM_MSE
 from lib.statistics.effects import chance_corrected
-from lib.statistics.verdicts import HOLDS, NOT_RUN, REVERSED, RULES, VERDICTS
+from lib.statistics.verdicts import HOLDS, NOT_RUN, NOT_TESTABLE, REVERSED, RULES, VERDICTS
 from lib.store.files import write_atomically
 from lib.words import (
     answer,
+    answer_twice,
     bullets,
     comparison,
     count,
     estimate,
     list_names,
     ordinal,
+    other_effects,
     percent,
     signed,
     survival,
@@ -46,7 +48,11 @@ CLAUSES = {  # what a sentence makes of a number of them
     "not run": "were not run",
 }
 HEADINGS = {"verdict": "repeats", "survives": "survives"}  # column of the ledger -> heading
-BASELINES = ("Longformer", "SBERT", "TF-IDF")
+BASELINES = {
+    "Longformer": "The untrained base, called Longformer, is right on {}",
+    "SBERT": "SBERT is right on {}",
+    "TF-IDF": "TF-IDF is right on {}",
+}
 WRITTEN = "*Notebook 09 writes this page from the tables in `figures/{name}`. Do not edit it.*"
 UNKNOWN = float("nan")
 
@@ -167,13 +173,13 @@ def readme_numbers(tables: Tables) -> str:
     thesis = thesis_findings(tables.ledger())
     rows = {
         f"Do the thesis' {len(thesis)} findings repeat, by its protocol?": verdict_counts(thesis),
-        "Do they survive readouts that need little training?": verdict_counts(
+        "Do they survive two other ways to read the embeddings?": verdict_counts(
             thesis, column="survives"
         ),
         "Cosine or MSE as a loss?": _cosine_or_mse(tables),
         "Which loss is best?": _heads(tables),
-        "Does Paragraph Vector help beside cosine?": _gradient_share(tables),
-        "Is the student better than its start?": _best_student(tables),
+        "Does Paragraph Vector help a student of the cosine loss?": _gradient_share(tables),
+        "Is the student better than its base and its teacher?": _best_student(tables),
     }
     known = [f"| {question} | {text} |" for question, text in rows.items() if text]
     head = "| question | what came out (95% intervals in brackets) |"
@@ -194,7 +200,7 @@ def results_page(tables: Tables, folder: Path) -> str:
 
 {SCOPE}
 
-## Is the student better than its start and its teachers?
+## Is the student better than its base and its teacher?
 
 {_answer(tables.claim("cosine-over-baselines"))}
 
@@ -214,24 +220,26 @@ def results_page(tables: Tables, folder: Path) -> str:
 
 ![Each loss by three readouts]({figures}/figA_5.svg)
 
-*The same embeddings by three readouts. A long grey line is a model whose place hangs on who reads
-it.*
+*The same embeddings by three readouts. Compare the order of the models by one colour with their
+order by another: the rows are in the order of the thesis' heads.*
 
 ## How the verdicts fall
 
 *Do they repeat?* By the thesis' own protocol, of its {len(thesis)} findings
 {verdict_counts(thesis)}.
 
-*Do they survive?* By two readouts that need little training
+*Do they survive?* By two readouts that need little training,
 {verdict_counts(thesis, column="survives")}.
 
-{_read_off(thesis)}
-[tab_claims]({figures}/tab_claims.md) has each finding with its numbers,
-[verdicts.md](verdicts.md) the verdicts side by side. [tab_checks]({figures}/tab_checks.md) has the
-preconditions of a verdict, [tab_yardstick]({figures}/tab_yardstick.md) what published numbers are
-held against.
+{MEANINGS}
 
-{counts_table(ledgers)}
+{_note_rules(counts_table(ledgers), ledgers)}
+
+{_read_off(thesis)}
+[tab_claims]({figures}/tab_claims.md) lists each finding with its numbers, and
+[verdicts.md](verdicts.md) shows the verdicts side by side. [tab_checks]({figures}/tab_checks.md)
+lists the checks that come before a verdict. [tab_yardstick]({figures}/tab_yardstick.md) shows how
+far apart two runs of the thesis may be.
 
 {_list_of(thesis, HOLDS, "These repeat:")}
 
@@ -240,8 +248,6 @@ held against.
 {_list_of(thesis, HOLDS, "These survive:", "survives")}
 
 {_list_of(thesis, REVERSED, "These are reversed by both other readouts:", "survives")}
-
-{MEANINGS}
 
 ## The news paper
 
@@ -257,25 +263,34 @@ Of its {len(news)} findings {verdict_counts(news)}.
 """
 
 
-SCOPE = """The profile `mini` is a model of the thesis: every length is an eighth. It trains the
-thesis' losses, projections and weightings on real text, so it shows how they behave. Only large
-differences show, because students see few documents and tasks have few test examples. Nothing here
-speaks about documents of thousands of words.
+SCOPE = """The profile `mini` is a scale model of the thesis: every length is an eighth. It trains
+the thesis' losses, projections and weightings on real text, so it shows how they behave. Only large
+differences show, because students see few documents and tasks have few test examples. `mini` says
+nothing about documents of thousands of words.
+
+A student's *base* is what it is before training. Tables and findings call it Longformer, as in the
+thesis; in `mini` it is a small model that was made like Longformer. The final students are
+`cosine-masked` and `MSE-contextual`, which learn from both teachers, and `only-MSE`, which learns
+from SBERT alone. Both MSE students have the max-margin loss.
+
+A *head* is a small classifier that learns to read embeddings. A way to read them, with a head or
+without, is a *readout*.
 
 Accuracies are chance-corrected unless a sentence says otherwise: 0 is guessing, 1 is perfect.
 Brackets hold 95% intervals over seeds and test texts."""
 
 MEANINGS = """A finding *repeats* if it holds by the thesis' protocol: heads on raw embeddings, side
-by side for pairs, trained for ten epochs. It *survives* if it holds by both of two other readouts:
-heads that compare, trained to convergence, and no heads at all. Rankings and F1 have no heads, so
-there the two questions are one.
+by side for pairs, trained for ten epochs. It *survives* if it holds by both of two other readouts.
+The first is heads that compare: logistic regression on the differences and products of a pair's two
+embeddings, or on the one embedding of a text, trained to convergence. The second is no head at all.
+Rankings and F1 need no head, so there the two questions are one.
 
 It *holds* if the interval of its effect lies above zero, and it is *reversed* if the interval lies
 below. It is *equivalent*, a tie, if a difference of .02 can be excluded. It is *smaller than
 published* if the interval spans zero and ends below the published effect. Otherwise it is *open*,
 too close to call. The *readouts disagree* if the two other readouts give different verdicts. It is
 *not testable here* if a check failed: for example, the contextual teacher hardly had a share in
-the training.
+the training. A plain *number* is told without a verdict.
 
 Verdicts on the published numbers allow for the noise of a second run, measured on two pairs of runs
 and six tasks, and for other test examples."""
@@ -298,13 +313,18 @@ def verdicts_page(tables: Tables, others: Mapping[str, pd.DataFrame]) -> str:
 {WRITTEN.format(name="*")}
 
 [results.md](results.md) says what the words mean."""
-    if any(find_rules(ledger) != RULES for ledger in ledgers.values()):
-        head += f"\n\n{OTHER_RULES}"
-    return f"{head}\n\n{counts_table(ledgers)}\n\n" + "\n".join(rows) + "\n"
+    return f"{_note_rules(head, ledgers)}\n\n{counts_table(ledgers)}\n\n" + "\n".join(rows) + "\n"
 
 
-OTHER_RULES = f"""The rules of verdicts have versions, and today's is {RULES}. A column with another
-version has one question alone and other heads: its verdicts are not comparable with the rest."""
+OTHER_RULES = f"""Our rules for verdicts have changed; the current version is {RULES}. A column that
+names another version asks one question only, with other heads. Its verdicts cannot be compared with
+the rest."""
+
+
+def _note_rules(text: str, ledgers: Mapping[str, pd.DataFrame]) -> str:
+    """The text, and below it what a column of other rules means, if there is one."""
+    differ = any(find_rules(ledger) != RULES for ledger in ledgers.values())
+    return f"{text}\n\n{OTHER_RULES}" if differ else text
 
 
 def find_rules(ledger: pd.DataFrame) -> int:
@@ -362,36 +382,41 @@ def _answer(row: Mapping[str, Any]) -> str:
     """The sentences under a question: what the thesis says, and what became of it."""
     if row["verdict"] == NOT_RUN:
         return f"The finding: *{row['finding']}* It was not run."
-    return (
-        f'The thesis says: *"{row["quote"]}"* We tested: {row["finding"]} '
-        f"Does that repeat? {answer(row)}. Does it survive? {survival(row)}."
-    )
+    said = f'The thesis says: *"{row["quote"]}"* We tested: {row["finding"]}'
+    if row["verdict"] == NOT_TESTABLE:
+        return f"{said} {answer(row)}."
+    return f"{said} Does that repeat? {answer(row)}. Does it survive? {survival(row)}."
 
 
 def _read_off(thesis: pd.DataFrame) -> str:
     """How many of the findings are no sentence of the thesis."""
     number = int(thesis["read_off"].astype(str).eq("True").sum())
-    return f"{count(number).capitalize()} of the findings are read off its figures."
+    return (
+        f"{count(number).capitalize()} of the findings are read off the thesis' figures; each of "
+        "the others has a sentence of its text."
+    )
 
 
 def _list_of(ledger: pd.DataFrame, verdict: str, title: str, column: str = "verdict") -> str:
     rows, listed = ledger[ledger[column] == verdict], []
     for _, row in rows.iterrows():
-        found = estimate(row) if column == "verdict" else survival(row)
+        found = estimate(row) if column == "verdict" else other_effects(row)
         vacuous = "; the untrained base passes, too" if row["vacuous"] == "yes" else ""
         listed.append(f"* {row['finding']} ({found}{vacuous})")
-    return "\n".join([title, "", *listed]) if listed else f"{title.removesuffix(':')} nowhere."
+    none = title.replace("These", "None", 1).removesuffix(":")
+    return "\n".join([title, "", *listed]) if listed else f"{none}."
 
 
 def _cosine_or_mse(tables: Tables) -> str:
-    told = comparison("Cosine", "MSE", tables.claim("cosine-over-mse"))
+    claim = tables.claim("cosine-over-mse")
+    told = f"With the thesis' heads, {comparison('cosine', 'MSE', claim)}"
     lengths = tables.lengths()
     if len(lengths) < 2:
         return told
     lead = (lengths["cosine"] - lengths["MSE"]).iloc[-1]
     return (
-        f"{told}. Without a head, and after {lengths.index[-1]} updates, the difference is "
-        f"{signed(lead)}"
+        f"{told}. Without a head the difference is {signed(lead)} after {lengths.index[-1]} "
+        "updates, the longest training tried"
     )
 
 
@@ -400,8 +425,8 @@ def _heads(tables: Tables) -> str:
     if np.isnan(leads).any():
         return ""
     return (
-        f"With the thesis' classifier heads max-margin MSE minus cosine is {signed(leads[0])}; "
-        f"with heads that compare it is {signed(leads[1])}, without a head {signed(leads[2])}"
+        f"Max-margin MSE minus cosine is {signed(leads[0])} with the thesis' heads, "
+        f"{signed(leads[1])} with heads that compare, and {signed(leads[2])} without a head"
     )
 
 
@@ -416,8 +441,8 @@ def _gradient_share(tables: Tables) -> str:
     if pd.isna(share) or pd.isna(alike):
         return ""
     return (
-        f"It gives {percent(share)} of the gradient. Students with it and without it have a mean "
-        f"cosine of {signed(alike)}"
+        f"Its share of the gradient is {percent(share)}, the median over students. Embeddings with "
+        f"and without it have a mean cosine of {signed(alike)}; 1 would be the same embeddings"
     )
 
 
@@ -426,10 +451,25 @@ def _best_student(tables: Tables) -> str:
     own = scores.reindex([*list_students()]).dropna()
     if own.empty or not {*BASELINES} <= {*scores.index}:
         return ""
-    return (
-        f"With all labels it is right on {percent(own.max(), 1)} of the test examples, "
-        f"its base on {percent(scores['Longformer'], 1)}, SBERT on {percent(scores['SBERT'], 1)}"
+    told = (
+        f"With the thesis' heads and all labels, the best one is right on {percent(own.max(), 1)} "
+        f"of the test examples, its base on {percent(scores['Longformer'], 1)}, SBERT on "
+        f"{percent(scores['SBERT'], 1)}. TF-IDF is right on {percent(scores['TF-IDF'], 1)}"
     )
+    return ". ".join([told, *_sbert_by_other_heads(tables)])
+
+
+def _sbert_by_other_heads(tables: Tables) -> list[str]:
+    """How SBERT fares with all labels and heads that compare; nothing if that was not judged."""
+    row = tables.claim("all-data-sbert-best")
+    if row.get("survives", NOT_RUN) == NOT_RUN:
+        return []
+    names = ("effect", "low", "high", "verdict")
+    compared = {name: row[f"compare_{name}"] for name in names}
+    return [
+        "With heads that compare, "
+        + comparison("SBERT", "the best of the thesis' other six models", compared)
+    ]
 
 
 def _start_and_teachers(tables: Tables) -> list[str]:
@@ -438,21 +478,22 @@ def _start_and_teachers(tables: Tables) -> list[str]:
     own = [f"{percent(scores[name], 1)} (`{name}`)" for name in list_students() if name in scores]
     if own:
         told.append(
-            f"With all labelled examples the final students are right on {list_names(own)} of the "
-            "test examples."
+            f"{_by_heads(tables)} and all labels, the final students are right on "
+            f"{list_names(own)} of the test examples."
         )
-    rivals = [f"{name} {percent(scores[name], 1)}" for name in BASELINES if name in scores]
-    if rivals:
+    told += [
+        f"{words.format(percent(scores[name], 1))}."
+        for name, words in BASELINES.items()
+        if name in scores
+    ]
+    for rival, words in (("SBERT", "SBERT"), ("Longformer", "the untrained base")):
+        few, every = (tables.leads(name, rival) for name in ("1k", "all"))
         told.append(
-            f"What it is compared with: {', '.join(rivals)}. Longformer is the untrained base."
+            f"Chance-corrected, students minus {words} is {signed(few[0])} to {signed(few[-1])} "
+            f"with the fewest labels and {signed(every[0])} to {signed(every[-1])} with all: the "
+            f"range over {count(len(every), 'student')}."
         )
-    for name, part in (("1k", "the fewest labels"), ("all", "all labels")):
-        for rival, words in (("SBERT", "SBERT"), ("Longformer", "the untrained base")):
-            leads = tables.leads(name, rival)
-            told.append(
-                f"Students minus {words}, with {part}: {signed(leads[0])} to {signed(leads[-1])}, "
-                f"the range over {count(len(leads), 'student')}."
-            )
+    told += [f"{sentence}." for sentence in _sbert_by_other_heads(tables)]
     found = tables.retrieval()
     best = found.reindex([*list_students()]).max()
     told.append(
@@ -469,24 +510,25 @@ def _start_and_teachers(tables: Tables) -> list[str]:
 def _paragraph_vector(tables: Tables) -> list[str]:
     learned = tables.check("treatment_given", "fig4_7")
     return [
-        "Beside a cosine loss it gives "
-        f"{percent(tables.check('treatment_given', 'fig4_8'))} of the gradient.",
-        "Students with it and without it have a mean cosine of "
+        "Added to the cosine loss, it has a share of "
+        f"{percent(tables.check('treatment_given', 'fig4_8'))} in the gradient, the median over "
+        "students.",
+        "Embeddings of students with it and without it have a mean cosine of "
         f"{signed(tables.check('students_differ', 'fig4_8'))}; 1 would be the same embeddings.",
-        "Beside max-margin MSE it gives "
-        f"{percent(tables.check('treatment_given', 'fig4_9'))} of the gradient.",
-        "Students that learn from it alone end "
-        f"{signed(learned)} nearer to it than students given other documents' vectors, by "
-        "held-out correlation.",
+        "Added to max-margin MSE, it has a share of "
+        f"{percent(tables.check('treatment_given', 'fig4_9'))}.",
+        "Students that learn from it alone correlate with it more, on held-out documents, than "
+        f"students given other documents' vectors: by {signed(learned)}.",
         "As an encoder, is the large Paragraph Vector better than SBERT? "
         f"{answer(tables.claim('pv-over-sbert'))}.",
         "Does its loss with long documents masked beat cosine alone? "
-        f"{answer(tables.claim('weighting-masked-over-structural'))}.",
+        f"{answer_twice(tables.claim('weighting-masked-over-structural'))}.",
     ]
 
 
 def _losses(tables: Tables) -> list[str]:
-    told = [f"{comparison('Cosine', 'MSE', tables.claim('cosine-over-mse'))}."]
+    claim = tables.claim("cosine-over-mse")
+    told = [f"{_by_heads(tables)}, {comparison('cosine', 'MSE', claim)}."]
     lengths = tables.lengths()
     if len(lengths) > 1:
         leads = (lengths["cosine"] - lengths["MSE"]).round(6)
@@ -495,10 +537,10 @@ def _losses(tables: Tables) -> list[str]:
             f"{lengths.index[0]} updates and {signed(leads.iloc[-1])} after {lengths.index[-1]}."
         )
     words = {
-        "thesis": "With heads trained as in the thesis",
-        "thesis' steps": "With as many steps of such heads as in the thesis, among these models,",
+        "thesis": "With heads trained as in the thesis,",
+        "thesis' steps": "With such heads, trained for as many steps as in the thesis,",
         "compare": "With heads that compare, trained until they converge,",
-        "none": "Without a head",
+        "none": "Without a head,",
     }
     for column, begin in words.items():
         scores = tables.heads(column)
@@ -509,9 +551,15 @@ def _losses(tables: Tables) -> list[str]:
         )
     told.append(
         "Is the contrastive loss worse than cosine alone? "
-        f"{answer(tables.claim('contrastive-behind-cosine'))}."
+        f"{answer_twice(tables.claim('contrastive-behind-cosine'))}."
     )
     return told
+
+
+def _by_heads(tables: Tables) -> str:
+    """With whose heads a verdict was found; by older rules a profile had heads of its own."""
+    own = find_rules(tables.ledger()) != RULES
+    return "With this profile's own heads" if own else "With the thesis' heads"
 
 
 def _real_documents() -> str:
@@ -523,11 +571,16 @@ def _real_documents() -> str:
     thesis = thesis_findings(ledger)
     run = thesis[thesis["verdict"] != NOT_RUN]
     rules = find_rules(ledger)
-    older = f" It was judged by rules {rules}, ours are by rules {RULES}." if rules != RULES else ""
+    older = (
+        f" They were judged by version {rules} of our rules, those above by version {RULES}, so "
+        "their verdicts cannot be compared."
+        if rules != RULES
+        else ""
+    )
     return "\n\n".join(
         [
             "The profile `lab` asks the main questions of whole documents of up to 4,096 tokens. "
-            f"Of {len(run)} findings {verdict_counts(run)}.{older}",
+            f"Of its {len(run)} findings {verdict_counts(run)}.{older}",
             bullets(*_start_and_teachers(tables), *_losses(tables)[:1], *_losses(tables)[-5:-1]),
             "With a few hundred documents the advice is the same as for "
             "[your own](own_documents.md): begin with the untrained base.",

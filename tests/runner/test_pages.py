@@ -31,9 +31,9 @@ def change(tables, label, **columns):
 
 def test_a_turned_verdict_and_a_moved_number_turn_the_sentences(tables):
     before = pages.readme_numbers(tables)
-    assert "Cosine is ahead of MSE by" in before
+    assert "cosine is ahead of MSE by" in before
     change(tables, "tab_claims", verdict="reversed", effect=-0.1, low=-0.2, high=-0.05)
-    assert "Cosine is behind MSE by .100 [.050, .200]" in pages.readme_numbers(tables)
+    assert "cosine is behind MSE by .100 [.050, .200]" in pages.readme_numbers(tables)
     thesis = pages.thesis_findings(tables.ledger())
     assert f"{len(thesis)} are reversed" in pages.results_page(tables, tables.folder)
 
@@ -42,9 +42,9 @@ def test_the_two_questions_are_counted_and_listed_apart(tables):
     change(tables, "tab_claims", survives="readouts disagree", none_verdict="open")
     page = pages.results_page(tables, tables.folder)
     thesis = pages.thesis_findings(tables.ledger())
-    assert "These survive nowhere." in page and "These repeat:" in page
+    assert "These survive:" not in page and "These repeat:" in page
     assert f"{len(thesis)} depend on the readout" in page
-    assert "comparing heads .060 (holds), no head .070 (open)" in page
+    assert ".060 (holds)" in page and ".070 (open)" in page
 
 
 def test_what_the_untrained_base_passes_is_said(tables):
