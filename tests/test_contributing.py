@@ -60,6 +60,5 @@ def test_a_loss_and_a_task_work_by_the_recipe(tmp_path):
             env=environment,
             capture_output=True,
             text=True,
-            timeout=900,
         )
         assert done.returncode == 0, done.stderr[-3000:]

@@ -2,7 +2,7 @@
 scale, two workers.
 
 It needs Debian's Chromium and playwright (the extra `browser`); `tests/run.sh` runs it alone, as it
-measures seconds.
+looks at bars while they move.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ playwright = pytest.importorskip(
     "playwright.sync_api", reason='no playwright here: see "browser" in pyproject.toml'
 )
 
-MINUTES = 8  # a whole notebook may take, where other work goes on
+MINUTES = 60  # a whole notebook may take, where other work goes on
 SETTINGS = {
     "notebook-extension/tracker": {
         "windowingMode": "none"
@@ -189,7 +189,7 @@ def lab(checkout):
         with playwright.sync_playwright() as driver:
             browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
             page = browser.new_page(viewport={"width": 1300, "height": 900})
-            page.set_default_timeout(120_000)
+            page.set_default_timeout(60_000 * MINUTES)
             yield Lab(page, address, token, server.pid)
             browser.close()
     finally:
@@ -204,12 +204,11 @@ def lab(checkout):
 
 
 def wait_for(address: str, server: subprocess.Popen, log) -> None:
-    deadline = time.monotonic() + 120
     while True:
         try:
             return urllib.request.urlopen(address, timeout=5).close()
         except OSError:
-            assert server.poll() is None and time.monotonic() < deadline, log.read_text()
+            assert server.poll() is None, log.read_text()
             time.sleep(0.2)
 
 

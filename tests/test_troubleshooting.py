@@ -8,6 +8,7 @@ import re
 import shlex
 
 import pytest
+from jupyter_server.serverapp import ServerApp
 
 from lib.config import paths
 from lib.data import check as data_check
@@ -85,6 +86,16 @@ def test_documents_that_are_no_json_lines_are_named_by_file_and_line(run, tmp_pa
         place.write_bytes(content)
         printed += run(second)
     assert_quoted(printed, second)
+
+
+def test_the_line_by_which_jupyter_refuses_root_is_quoted(monkeypatch):
+    app, told = ServerApp(), []
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(app.log, "critical", told.append)
+    with pytest.raises(SystemExit):
+        app.start_app()
+    (line,) = told
+    assert f"\n{line}\n" in PAGE
 
 
 def test_no_link_of_the_documents_is_broken():

@@ -10,6 +10,7 @@ from lib.config.profiles import grid
 from lib.experiments.bench import Bench
 from lib.statistics.effects import chance_corrected
 from lib.statistics.intervals import from_examples, task_scores
+from lib.texts import count_words
 
 TEACHER, REFERENCE, TARGET = "DBOW;1024d", "LSA", "SBERT"
 DRAWS = 10_000
@@ -20,11 +21,12 @@ def run_words(bench: Bench) -> pd.DataFrame:
     """Records of a Paragraph Vector and of LSA that read growing parts of the corpus, and of SBERT.
 
     As of `Bench.run`, under each readout of `params/grids/beyond.yaml`, with the columns readout,
-    documents and words (read, by white space). The Paragraph Vector runs with the reference seeds.
+    documents and words (read, as `count_words` counts them). The Paragraph Vector runs with the
+    reference seeds.
     """
     settings, profile, frames = grid("beyond")["words"], bench.profile, []
     texts = bench.first_texts(profile.contextual_teacher.documents)
-    read = np.cumsum([len(text.split()) for text in texts])
+    read = np.cumsum([count_words(text) for text in texts])
     seeds = {TEACHER: profile.reference_seeds}
     for readout in settings["readouts"]:
         judged = bench.with_readout(readout)

@@ -8,7 +8,6 @@ there is an error, or nothing to train on.
 import argparse
 import itertools
 import sys
-import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -25,6 +24,7 @@ try:
     from lib.data import corpus, task_files
     from lib.data.builders.mini import gensim_files
     from lib.data.dataset_folder import Documents, content, list_unread, read_fields
+    from lib.data.sources import compose_name
     from lib.data.written_once import SEAL
     from lib.teachers.labels import LONGEST
     from lib.texts import count_words, cut_halves, list_terms, split_words
@@ -151,9 +151,9 @@ def _choose_tasks(folders: list[Path], names: Iterable[str] | None) -> _Judges:
     for folder in folders:
         for place in sorted(folder.glob("tasks/[!.]*")):
             places[f"{folder.name}/{place.name}"] = place
-    judges, spelled = _Judges(), {_compose(name): name for name in places}
+    judges, spelled = _Judges(), {compose_name(name): name for name in places}
     for given in places if names is None else names:
-        name = given if given in places else spelled.get(_compose(given))
+        name = given if given in places else spelled.get(compose_name(given))
         if name is None:
             raise profiles.make_unknown_error("task", given, places)
         if task_files.kind(places[name]) == "clustering":
@@ -256,7 +256,7 @@ def _find_folders(path: Path) -> list[Path]:
 
 def findings(path: Path, tasks: Iterable[str] | None = None) -> Iterator[str]:
     """Lines on every dataset folder in `path`, and on the tasks asked for (None: all)."""
-    folders, wanted = _find_folders(path), None if tasks is None else {*map(_compose, tasks)}
+    folders, wanted = _find_folders(path), None if tasks is None else {*map(compose_name, tasks)}
     if path not in folders:
         beside = list_unread(path, ["README.md", SEAL], folders)
         yield from (_one_line(path.name, line) for line in _list_places(beside, "no documents"))
@@ -271,14 +271,9 @@ def findings(path: Path, tasks: Iterable[str] | None = None) -> Iterator[str]:
         yield from (_one_line(folder.name, line) for line in lines)
         for place in sorted(folder.glob("tasks/[!.]*")):
             name = f"{folder.name}/{place.name}"
-            if wanted is None or _compose(name) in wanted:
+            if wanted is None or compose_name(name) in wanted:
                 lines = _describe_task(place) if readable else []
                 yield from (_one_line(name, line) for line in lines + _name_unread_files(place))
-
-
-def _compose(name: str) -> str:
-    """A name as it is typed: on a disk from macOS é may be e and an accent."""
-    return unicodedata.normalize("NFC", name)
 
 
 def _one_line(name: str, line: str) -> str:

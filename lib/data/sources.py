@@ -1,6 +1,7 @@
 """Where dataset folders are: in what a builder writes, and in folders of a person's own."""
 
 import os
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -60,7 +61,7 @@ def find_built(build: MiniBuild | ThesisBuild, artifacts: Path) -> Path:
 
 def find_dataset(roots: Sequence[Path], name: str) -> Path:
     """The dataset folder of this name; `ValueError` unless it is in exactly one of the roots."""
-    places = [root / name for root in roots if (root / name).is_dir()]
+    places = [place for root in roots if (place := find_folder(root, name)).is_dir()]
     if len(places) > 1:
         held = " and ".join(str(place.parent) for place in places)
         raise ValueError(f"the dataset folder {name!r} is in {held}; rename or remove one")
@@ -68,3 +69,21 @@ def find_dataset(roots: Sequence[Path], name: str) -> Path:
         looked = ", ".join(map(str, roots))
         raise ValueError(f"{name}: no such dataset folder in {looked}: {_REMEDY}")
     return places[0]
+
+
+def find_folder(parent: Path, name: str) -> Path:
+    """The folder of this name, also where the disk holds it in another of Unicode's forms.
+
+    Hidden folders are not searched. If there is none, the path is `parent / name`.
+    """
+    path = parent / name
+    if path.is_dir():
+        return path
+    wanted = compose_name(name)
+    others = (other for other in parent.glob("[!.]*") if compose_name(other.name) == wanted)
+    return min(filter(Path.is_dir, others), default=path)
+
+
+def compose_name(name: str) -> str:
+    """A name as it is typed: on a disk from macOS é may be e and an accent."""
+    return unicodedata.normalize("NFC", name)

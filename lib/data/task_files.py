@@ -20,7 +20,7 @@ from lib.config.roles import ROLES
 from lib.config.schema import CorpusSettings, TaskSettings
 from lib.data import dataset_folder
 from lib.data.dataset_folder import Documents, Id, Name, read_json_lines, select_fields, validate
-from lib.data.sources import find_dataset
+from lib.data.sources import find_dataset, find_folder
 
 SPLITS = ("train", "validation", "test")
 PARTS = 10  # of train, one of which serves for validation where a folder has none
@@ -133,7 +133,7 @@ def check_data(roots: Sequence[Path], corpus: CorpusSettings, tasks: TaskSetting
 def find_task(roots: Sequence[Path], entry: str) -> Path:
     """The folder of a task, named `<dataset folder>/<task>`."""
     dataset, _, task = entry.partition("/")
-    return find_dataset(roots, dataset) / "tasks" / task
+    return find_folder(find_dataset(roots, dataset) / "tasks", task)
 
 
 def held_out_contents(tasks: Mapping[str, Task]) -> np.ndarray:

@@ -67,7 +67,7 @@ class NewsBench:
     def sides(self) -> dict[str, Side]:
         """The three sides by name."""
         dataset, _, task = self.settings.events.partition("/")
-        folder = self._find_dataset(dataset) / "tasks" / task
+        folder = sources.find_folder(self._find_dataset(dataset) / "tasks", task)
         return events.read_sides(folder, self.settings.positives, self.profile.corpus.seed)
 
     @functools.cached_property

@@ -23,6 +23,9 @@ KERNEL_DIED = (
     "the kernel died, most likely because memory ran out; close other programs, or run with "
     "--jobs 1"
 )
+# Seconds that papermill waits for a kernel to start, and after a cell for the last of its output.
+# Where other work goes on, the 4 seconds of the latter fail a cell that has done its work.
+PATIENCE = {"start_timeout": 600, "iopub_timeout": 600}
 
 
 @dataclass
@@ -141,7 +144,7 @@ class _Run:
                     self.parameters,
                     kernel_name="python3",
                     language="python",  # a stripped notebook need not name its language
-                    start_timeout=300,  # seconds, for a busy machine
+                    **PATIENCE,
                     cwd=self.notebook.parent,
                     progress_bar=False,
                     on_cell_start=note_position,

@@ -9,6 +9,7 @@ from typing import Any
 
 from lib.config import manifest, paths, profiles
 from lib.config.schema import Profile
+from lib.data import sources
 from lib.store import provenance
 from lib.store.files import file_fingerprint, fingerprint, sha256
 from lib.store.progress import duration
@@ -134,7 +135,7 @@ def _describe_data(profile: Profile) -> dict[str, list[int]]:
         path
         for root in roots
         for name in datasets
-        for path in (root / name).rglob("*")
+        for path in sources.find_folder(root, name).rglob("[!.]*")
         if path.is_file()
     ]
     return {str(path): [path.stat().st_size, path.stat().st_mtime_ns] for path in files}

@@ -296,7 +296,7 @@ def connect(address: str) -> Any:
 
         url = urlsplit(address)
         socket.create_connection((url.hostname, url.port), timeout=10).close()
-        client = Client(address, timeout=10, set_as_default=False)
+        client = Client(address, timeout=60, set_as_default=False)  # it answered: it may be busy
     except ModuleNotFoundError:
         raise ParameterError("--dask: Dask is not installed: pip install -e '.[dask]'") from None
     except (OSError, ValueError, TypeError):

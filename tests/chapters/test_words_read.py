@@ -99,7 +99,7 @@ def test_each_part_of_the_corpus_is_read_once_and_sbert_judged_once():
     bench = FakeBench(
         "mini",
         run=run,
-        first_texts=lambda bench, count: ["two words"] * 800,
+        first_texts=lambda bench, count: ["two words", "two\u200bwords", "宣布", "新的"] * 200,
         with_readout=lambda bench, name: bench.changed("heads", classifier=name),
     )
     records = words_read.run_words(bench)

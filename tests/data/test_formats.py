@@ -24,7 +24,7 @@ PROPERTY = settings(
     deadline=None,
     database=None,
     max_examples=25,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 FIELDS = ["id", "text", "title", "group"]
 # Letters that have two canonical forms, marks that join, ends of lines that are none in JSON.

@@ -1,5 +1,7 @@
 """Data roots: what a builder writes, a person's folders, and the environment variable."""
 
+import unicodedata
+
 import pytest
 
 from lib.config import profiles
@@ -60,6 +62,23 @@ def test_a_dataset_folder_is_in_one_root(tmp_path, built):
     assert "\n" not in str(error.value)
     with pytest.raises(ValueError, match=r"^letters: no such dataset folder in .*built, .*own: "):
         sources.find_dataset([built, own], "letters")
+
+
+@pytest.mark.parametrize("typed, held", [("NFC", "NFD"), ("NFD", "NFC")])
+def test_a_profile_finds_folders_by_their_names_in_any_form(tmp_path, write, typed, held):
+    """A profile is typed, and a disk from macOS writes é as e and an accent."""
+    spelled = unicodedata.normalize(held, "é/à")
+    folder = tmp_path / "own" / spelled.partition("/")[0]
+    write(folder / "documents.jsonl", {"id": 0, "text": "a"}, {"id": 1, "text": "b"})
+    write(tmp_path / "own" / spelled.replace("/", "/tasks/") / "relevant.json", {"0": ["1"]})
+    name = unicodedata.normalize(typed, "é/à")
+    roots = [tmp_path, tmp_path / "own"]
+    assert sources.find_dataset(roots, name.partition("/")[0]) == folder
+    section = TaskSettings(folders={"alike": name}, limit=9, seed=0)
+    assert task_files.read_tasks(roots, section)["alike"].relevant == {"0": ["1"]}
+    (tmp_path / name.partition("/")[0]).mkdir()
+    with pytest.raises(ValueError, match="rename or remove one"):
+        sources.find_dataset(roots, name.partition("/")[0])
 
 
 def test_a_persons_task_beside_those_of_a_builder(tmp_path, built, write):

@@ -1,5 +1,6 @@
 """Folders that are written whole or not at all."""
 
+import os
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
@@ -61,15 +62,17 @@ def test_what_is_damaged_later_is_written_again_and_named(tmp_path, damage):
     assert (folder / "text").read_text() == "whole"
 
 
-def write_slowly(folder):
+def write_beside_another(folder):
     with (folder.parent / "writers").open("a") as stream:
         stream.write("x")
-    time.sleep(0.5)
+    while len([*folder.parent.glob("*.begun")]) < 2:
+        time.sleep(0.01)
     (folder / "text").write_text("whole")
 
 
 def write_and_read(folder):
-    return (write_once(folder, write_slowly) / "text").read_text()
+    (folder.parent / f"{os.getpid()}.begun").touch()
+    return (write_once(folder, write_beside_another) / "text").read_text()
 
 
 def test_of_two_processes_one_writes_and_the_other_waits(tmp_path):

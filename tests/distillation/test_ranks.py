@@ -31,7 +31,7 @@ def ranks(folder):
     command = [sys.executable, *launcher, script, folder]
     environment = {name: value for name, value in os.environ.items() if name not in LAUNCHED}
     environment |= {"PYTHONPATH": str(paths.ROOT), "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
 

@@ -12,6 +12,7 @@ import pytest
 
 from lib.config import paths
 from lib.runner import publish
+from lib.runner.execution import PATIENCE
 
 SOURCE = "\n".join(
     [
@@ -41,7 +42,9 @@ def executed(tmp_path_factory):
     source = folder / "source" / "42_trial.ipynb"
     source.parent.mkdir()
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), source)
-    papermill.execute_notebook(source, folder / source.name, {"seeds": None}, progress_bar=False)
+    papermill.execute_notebook(
+        source, folder / source.name, {"seeds": None}, progress_bar=False, **PATIENCE
+    )
     return folder
 
 
@@ -65,7 +68,7 @@ def test_a_copy_has_results_and_nothing_of_the_run(executed, tmp_path):
 def test_two_runs_give_the_same_bytes(executed, tmp_path):
     again = tmp_path / "42_trial.ipynb"
     papermill.execute_notebook(
-        executed / "source" / again.name, again, {"seeds": None}, progress_bar=False
+        executed / "source" / again.name, again, {"seeds": None}, progress_bar=False, **PATIENCE
     )
     assert publish.clean(again) == publish.clean(executed / again.name)
 
@@ -97,7 +100,6 @@ def test_the_site_builds_from_the_checkout_without_a_network(repository, tmp_pat
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     pages = {path.stem: path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.html")}

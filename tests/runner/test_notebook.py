@@ -17,6 +17,7 @@ import pytest
 
 from lib.config import manifest, paths, profiles
 from lib.runner import notebook
+from lib.runner.execution import PATIENCE
 from lib.store import progress, provenance
 
 NAME = "02_structural_loss"
@@ -139,7 +140,7 @@ def test_papermill_stops_at_an_unknown_parameter_with_one_line(tmp_path, monkeyp
     options = {"kernel_name": "python3", "language": "python", "progress_bar": False}
     target = tmp_path / "out.ipynb"
     with pytest.raises(papermill.PapermillExecutionError, match="unknown parameter 'typo'"):
-        papermill.execute_notebook(source, target, {"typo": 1}, **options, start_timeout=300)
+        papermill.execute_notebook(source, target, {"typo": 1}, **options, **PATIENCE)
     executed = nbformat.read(target, 4)
     outputs = [part for cell in executed.cells for part in cell.get("outputs", [])]
     (error,) = [part for part in outputs if part.output_type == "error"]
@@ -152,6 +153,7 @@ def test_interrupts_are_one_line_and_tables_are_for_people_once_a_notebook_has_s
     program = f"""
 from IPython.core.interactiveshell import InteractiveShell
 from lib.runner import notebook
+from lib.runner.execution import PATIENCE
 shell = InteractiveShell()
 notebook.start("{NAME}", {{**{PARAMETERS}, "get_ipython": lambda: shell}})
 for cell in ("def work():\\n    raise KeyboardInterrupt\\nwork()", "import half_loaded"):

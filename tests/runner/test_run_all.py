@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import unicodedata
 from pathlib import Path
 
 import nbformat
@@ -54,7 +55,7 @@ begun = paths.ROOT / "begun"
 (begun / str(os.getpid())).touch()
 if len(list(begun.iterdir())) == 1:
     begin = f"open('{begun}/' + str(os.getpid()), 'x')"
-    jobs = [(exec, (f"import os, time; {begin}; time.sleep(600)",))]
+    jobs = [(exec, (f"import os, time; {begin}; time.sleep(3600)",))]
     parallel.run_jobs(jobs * 2, "sleeping")
 """
 
@@ -209,7 +210,7 @@ def test_the_end_of_the_runner_ends_everything_and_the_next_run_goes_on(number, 
     others = [psutil.Process(int(pid)) for pid in pids]  # the kernel and two workers
     process.send_signal(number)
     _, errors = process.communicate()
-    assert not psutil.wait_procs(others, timeout=60)[1]
+    assert not psutil.wait_procs(others, timeout=1800)[1]
     if number != signal.SIGKILL:
         assert process.returncode == 128 + number
         assert errors.strip().splitlines() == [f"run_all.sh: {run_all.STOPPED}"]
@@ -279,6 +280,21 @@ def test_stale_and_missing_products_are_told_with_what_they_took(tmp_path, monke
     assert "lib.losses.mse has changed: 2 student stale (made in 03:00)" in stale
     plans[0].reasons = []  # it would not run
     assert freshness.describe_stale(plans) == ""
+
+
+@pytest.mark.parametrize("typed, held", [("NFC", "NFD"), ("NFD", "NFC")])
+def test_documents_that_change_are_noticed_whatever_the_form_of_their_names(tmp_path, typed, held):
+    folder = tmp_path / unicodedata.normalize(held, "é")
+    folder.mkdir()
+    name = unicodedata.normalize(typed, "é")
+    changes = {"data_roots": [str(tmp_path)], "corpus.folders": [name]}
+    profile = profiles.load("smoke", overrides=changes)
+    (notebook,) = command_line.select_notebooks(profile, ["03"])
+    inputs = []
+    for file in ("documents.jsonl", "._documents.jsonl", "README.md"):
+        (folder / file).write_text("{}")
+        inputs.append(freshness.plan_all({notebook: []}, profile)[0].inputs["data"])
+    assert inputs[0] == inputs[1] != inputs[2], "nothing reads what is hidden"
 
 
 def test_a_run_waits_for_another_on_the_same_results(tmp_path, monkeypatch, capsys):

@@ -20,7 +20,7 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import pyarrow
@@ -161,11 +161,12 @@ def _read_rows(place: str) -> Iterator[dict[str, Any]]:
 
 
 def _read_archive(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(file:member, object) of every line of the JSON Lines files in an archive."""
+    """(file:member, object) of every line of an archive's JSON Lines files, save hidden ones."""
     try:
         with tarfile.open(path, "r|gz") as archive:
             for member in archive:
-                if member.name.endswith(".jsonl"):
+                name = PurePath(member.name).name
+                if member.isfile() and name.endswith(".jsonl") and not name.startswith("."):
                     where = f"{path}:{member.name}"
                     for line in archive.extractfile(member):
                         yield where, dataset_folder.parse_object(where, line)

@@ -185,10 +185,12 @@ def test_a_line_says_what_is_missing(true_files, capsys):
 
 
 def write_archive(path, lines):
+    """As macOS makes one: a hidden file, which is no JSON, comes before each other file."""
     with tarfile.open(path, "w:gz") as archive:
-        member = tarfile.TarInfo("realnews/realnews.jsonl")
-        member.size = len(lines)
-        archive.addfile(member, io.BytesIO(lines))
+        for name, content in (("._realnews.jsonl", b"\0\5\x16\7"), ("realnews.jsonl", lines)):
+            member = tarfile.TarInfo(f"realnews/{name}")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
 
 
 def test_realnews_of_its_authors(tmp_path):
