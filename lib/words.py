@@ -77,8 +77,7 @@ def comparison(left: str, right: str, row: Mapping[str, Any]) -> str:
         return f"{left} and {right} are too close to call ({estimate(row)})"
     if verdict == SMALLER:
         return (
-            f"{left} and {right} are too close to call, and closer than published "
-            f"({estimate(row)})"
+            f"{left} and {right} are too close to call, and closer than published ({estimate(row)})"
         )
     if verdict == NOT_TESTABLE:
         return f"{left} and {right} cannot be compared here"
