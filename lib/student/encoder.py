@@ -305,8 +305,8 @@ class Student(nn.Module):
     ) -> Float[np.ndarray, "documents dim"]:
         """Embed texts or token id lists.
 
-        Several threads may encode with one student in evaluation mode, in which it is loaded. One
-        in training mode is in evaluation mode while it encodes, for all threads.
+        Several threads may encode with one student. Until they are done it is in evaluation mode,
+        also for a thread that trains it.
 
         Parameters
         ----------

@@ -31,7 +31,7 @@ class WordLosses(NamedTuple):
     Attributes
     ----------
     loss : list of float
-        The mean of each update.
+        The mean of each update; a batch without a word to guess makes none.
     held_out : float
         The mean over held-out documents, after training.
     unigram : float
@@ -127,6 +127,8 @@ def train_masked_words(  # noqa: PLR0913  # settings as the profile's section ha
     for rows in track(batches):
         batch = [documents[int(row)] for row in rows]
         scores, words = guess_words(student, head, batch, masked_share, precision, generator)
+        if not len(words):  # special tokens alone, as of unknown words
+            continue
         loss = cross_entropy(scores, words)
         loss.backward()
         nn.utils.clip_grad_norm_(weights, CLIP)
@@ -205,7 +207,7 @@ def mask_words(
     read : (tokens,)
         `ids`, with the mask in 80% of the chosen places and a random token in 10%.
     places : (words,)
-        The chosen ones: `share` of the tokens that are not special, one at least.
+        The chosen ones: `share` of the tokens that are not special, one at least if there is any.
     """
     candidates = (~_is_special(student, ids)).nonzero().flatten()
     count = max(1, round(share * len(candidates)))

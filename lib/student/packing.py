@@ -1,5 +1,7 @@
 """What the student reads: texts to token ids, token ids to one packed batch."""
 
+import contextlib
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +13,9 @@ from lib.texts import check_texts, show_value, tokenize_texts
 
 # Token ids of several documents: lists or integer arrays.
 TokenIds = Sequence[Sequence[int] | np.ndarray | Tensor]
+# Of each model that encodes, its mode before, once for each thread at work.
+_MODES: dict[nn.Module, list[bool]] = {}
+_LOCK = threading.Lock()
 
 
 class Packed(NamedTuple):
@@ -54,18 +59,15 @@ def embed_batches(
     """
     if precision not in ("fp32", "bf16"):
         raise ValueError(f'precision must be "fp32" or "bf16", got {precision!r}')
-    result, training = np.empty(shape, dtype=np.float32), model.training
+    result = np.empty(shape, dtype=np.float32)
     device = next(model.parameters()).device.type
-    model.eval()
-    try:
-        with (
-            torch.inference_mode(),
-            torch.autocast(device, torch.bfloat16, enabled=precision == "bf16"),
-        ):
-            for rows in batches:
-                result[rows] = embed(rows).float().cpu().numpy()
-    finally:
-        model.train(training)
+    with (
+        _evaluation_mode(model),
+        torch.inference_mode(),
+        torch.autocast(device, torch.bfloat16, enabled=precision == "bf16"),
+    ):
+        for rows in batches:
+            result[rows] = embed(rows).float().cpu().numpy()
     finite = np.isfinite(result).all(axis=1)
     if not finite.all():
         why = "the student's weights do too, or bf16 is too narrow for them"
@@ -73,6 +75,23 @@ def embed_batches(
             f"the embedding of document {finite.argmin()} holds NaN or infinity; {why}"
         )
     return result
+
+
+@contextlib.contextmanager
+def _evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode until the last of several threads is done; then the mode of before."""
+    with _LOCK:
+        modes = _MODES.setdefault(model, [])
+        modes.append(modes[0] if modes else model.training)
+        model.eval()
+    try:
+        yield
+    finally:
+        with _LOCK:
+            training = modes.pop()
+            if not modes:
+                del _MODES[model]
+                model.train(training)
 
 
 def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> list[list[int]]:

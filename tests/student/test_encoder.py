@@ -4,6 +4,10 @@ input.
 
 from __future__ import annotations
 
+import copy
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
+
 import numpy as np
 import pytest
 import torch
@@ -165,6 +169,32 @@ def test_encode_gives_float32_and_leaves_the_mode_alone(student):
     half = student.encode(documents, precision="bf16")
     assert half.dtype == np.float32 and 0 < np.abs(half - first).max() < 0.15
     assert student.encode([]).shape == (0, 32)
+
+
+@pytest.mark.parametrize("first_ends", [True, False])
+def test_threads_share_a_student_in_training_mode(student, first_ends):
+    """One of two calls ends while the other still computes, which must go on without dropout."""
+    student, documents = copy.deepcopy(student).train(), random_ids([10, 40])
+    expected = student.encode(documents)
+    begun, ended = [threading.Event(), threading.Event()], threading.Event()
+
+    def wait_for_other(*_):
+        place = int(begun[0].is_set())
+        begun[place].set()
+        begun[1].wait()
+        if bool(place) == first_ends:
+            ended.wait()
+
+    student.register_forward_pre_hook(wait_for_other)
+    with ThreadPoolExecutor(2) as pool:
+        calls = [pool.submit(student.encode, documents)]
+        begun[0].wait()
+        calls.append(pool.submit(student.encode, documents))
+        wait(calls, return_when="FIRST_COMPLETED")
+        ended.set()
+    for call in calls:
+        np.testing.assert_array_equal(call.result(), expected)
+    assert student.training
 
 
 def test_dropout_is_that_of_the_checkpoint_unless_set(tmp_path):

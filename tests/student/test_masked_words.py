@@ -106,6 +106,18 @@ def test_the_last_matrix_is_the_token_embeddings_and_stays(student, documents):
     assert {*before} - changed == {"embeddings.word_embeddings.weight"}
 
 
+def test_a_batch_without_a_word_to_guess_makes_no_update(student, documents):
+    """All its words are unknown, which is a special token."""
+    unknown, options = [2, WORDS.index("[UNK]"), 3], SETTINGS | {"epochs": 1, "seed": 0}
+    options["batch_size"] = 1
+    before = student.encode(documents[:4])
+    history = train_masked_words(student, [unknown] * 3, documents[48:], **options)
+    assert history.loss == [] and np.isfinite(history.held_out)
+    np.testing.assert_array_equal(student.encode(documents[:4]), before)
+    history = train_masked_words(student, [unknown, *documents[:2]], [unknown], **options)
+    assert np.isfinite(history.loss).all() and len(history.loss) == 2
+
+
 def test_the_loss_looks_at_the_chosen_words_alone(student, documents):
     head = WordHead(student)
     scores, words = masked_words.guess_words(
