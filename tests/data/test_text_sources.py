@@ -24,7 +24,7 @@ def test_plain_files_are_documents_by_their_names(tmp_path):
     (tmp_path / "notes/old").mkdir(parents=True)
     (tmp_path / "notes/b.txt").write_text("Second.")
     (tmp_path / "notes/old/a.md").write_text("# First")
-    (tmp_path / "notes/c.TXT").write_bytes("\ufeffThird ü.".encode("utf-16"))
+    (tmp_path / "notes/c.TXT").write_bytes("Third ü.".encode("utf-16"))
     for other in (".hidden.txt", "image.png"):
         (tmp_path / "notes" / other).write_bytes(b"\xff\x00")
     documents, _, name = read(tmp_path / "notes")
