@@ -86,11 +86,13 @@ def find_neighbours(vectors: np.ndarray, count: int = NEIGHBOURS) -> np.ndarray:
     unit = scale_rows(np.asarray(vectors, dtype=np.float32))
     count = min(count, len(unit) - 1)
     nearest = np.empty((len(unit), count), dtype=np.int64)
+    if not count:
+        return nearest
     for start in range(0, len(unit), _BLOCK):
         cosines = unit[start : start + _BLOCK] @ unit.T
         rows = np.arange(len(cosines))
         cosines[rows, start + rows] = -np.inf
-        best = np.argpartition(-cosines, count - 1, axis=1)[:, :count] if count else nearest[:0]
+        best = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
         order = np.argsort(-np.take_along_axis(cosines, best, axis=1), axis=1, kind="stable")
         nearest[start : start + len(rows)] = np.take_along_axis(best, order, axis=1)
     return nearest

@@ -185,10 +185,10 @@ def write_dataset():
 
 
 def check_refused(capsys, told, *arguments):
-    before = {path for path in os.scandir(".")}
+    before = {path.name for path in os.scandir(".")}
     code, lines, errors = run(capsys, *arguments)
     assert code == 2 and lines == [] and len(errors) == 1 and told in errors[0], errors
-    assert {path.name for path in os.scandir(".")} == {path.name for path in before}
+    assert {path.name for path in os.scandir(".")} == before
 
 
 TEXTS = {
