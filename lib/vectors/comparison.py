@@ -127,11 +127,12 @@ def _bound(
     """The interval of a difference to the base, wide enough for a choice among all models."""
     if chosen == BASE:
         return np.nan, np.nan
-    others = [model for model in models if model != BASE]
+    against = verdicts.compare([(model, BASE) for model in models if model != BASE], evidence)
+    others = against["left"][against["high"] - against["low"] > VARIES].tolist()
+    if chosen not in others:  # on every text it is as good as the base, or better by the same
+        return np.nan, np.nan
     rank = 1 + sum(scores[other] > scores[chosen] for other in others)
     judged = verdicts.judge([[pair(other, BASE)] for other in others], evidence, at_least=rank)
-    if not judged.high - judged.low > VARIES:
-        return np.nan, np.nan
     return max(judged.low, -1.0), min(judged.high, 1.0)
 
 

@@ -22,7 +22,7 @@ from lib.evaluation import classifiers
 from lib.evaluation.heads import Job
 from lib.experiments import judging, ranking
 from lib.experiments.ranking import Queries
-from lib.texts import cut_halves
+from lib.texts import count_words, cut_halves
 from lib.vectors.lexical import (
     Lexical,
     WordCounts,
@@ -188,7 +188,7 @@ def draw_halves(collection: Collection, rate: float) -> Halves | None:
         if parts is None or seen & {*map(content, parts)}:
             continue  # a half of two documents, such as a form's heading, has two other halves
         seen |= {*map(content, parts)}
-        tokens += rate * len(" ".join(parts).split())
+        tokens += rate * sum(map(count_words, parts))
         places.append(place)
         halves.append(parts)
         if len(places) == HELD_OUT or tokens > TOKENS:
@@ -252,14 +252,18 @@ def judge_task(name: str, task: Task, judged: Judged) -> pd.DataFrame:
 
 
 def judge_classification(name: str, task: Task, judged: Judged) -> pd.DataFrame:
-    """Accuracy of classifiers on frozen vectors: logistic regression, for pairs on comparisons."""
+    """Accuracy of classifiers on frozen vectors.
+
+    Texts are classified by logistic regression on rows of norm 1, the same for all models. Pairs
+    are by `classifiers.by_comparing`, and of TF-IDF by their cosine.
+    """
     examples = judging.read_examples(name, task, "test", cut=0)
     rows = judged.find_rows(examples.texts)
     contents = np.array([content(text) for text in examples.texts], dtype=np.uint64)
     ends = np.array(
         [[_find_group(task, examples.text_ids[row]) for row in each] for each in examples.inputs]
     )
-    scores: dict[str, np.ndarray] = {}
+    single, scores = examples.inputs.shape[1] == 1, dict[str, np.ndarray]()
     for train, test in examples.parts:
         seen = np.unique(examples.inputs[train])
         held_out = np.isin(judged.collection.contents, contents[np.unique(examples.inputs[test])])
@@ -268,9 +272,12 @@ def judge_classification(name: str, task: Task, judged: Judged) -> pd.DataFrame:
         answers = {}
         for model, vectors in models.items():
             words = sparse.issparse(vectors)
-            predict = classifiers.by_words if words else classifiers.by_comparing
+            if not words and single:
+                # Not standardised: of LSA the scale of a direction says how much it explains.
+                vectors = centre_rows(vectors, mean_row(vectors[seen]))
+            predict = classifiers.by_words if words or single else classifiers.by_comparing
             answers[model] = predict(Job(vectors, *part))
-        if TFIDF in models and examples.inputs.shape[1] == 1:
+        if TFIDF in models and single:
             dense = judged.dense[BASE][rows]
             dense = centre_rows(dense, mean_row(dense[seen]))
             groups = ends[train, 0] if task.groups else None
@@ -363,7 +370,8 @@ def judge_ranking(name: str, task: Task, judged: Judged) -> pd.DataFrame:
             mean, each = ranking.score_queries(_make_dense(vectors), asked, "MAP", None)
             parts.setdefault(model, []).append((mean, each, len(relevant)))
         groups.append(names[asked.examples])
-    scores = {model: combine_folds(each) for model, each in parts.items()}
+    whole = {model: each for model, each in parts.items() if len(each) == len(groups)}
+    scores = {model: combine_folds(each) for model, each in whole.items()}
     guessing = ranking.score_chance(queries, "MAP", None)
     return _make_frame(name, "MAP", scores, np.concatenate(groups), guessing, len(sources))
 
@@ -415,11 +423,15 @@ def _make_frame(
     chance: float,
     count: int | None = None,
 ) -> pd.DataFrame:
-    """A row for each model. count: of what is judged, where scores are those of parts of it."""
+    """A row for each model that every fold has.
+
+    count: how many were judged, where scores are those of parts of them.
+    """
+    scores = {model: each for model, each in scores.items() if not np.isnan(each).any()}
     return pd.DataFrame(
         {
             "model": [*scores],
-            "scores": [np.asarray(each, dtype=float) for each in scores.values()],
+            "scores": [*scores.values()],
             "groups": [groups] * len(scores),
             "task": task,
             "metric": metric,

@@ -134,7 +134,9 @@ def fit_lexical(counts: sparse.csr_matrix, dim: int = DIM, least: int | None = N
     dim = min(dim, *weights.shape)
     if not dim:
         return empty
-    directions = TruncatedSVD(dim, random_state=0).fit(weights).components_.T
+    directions = np.ones((1, 1))  # of a single word
+    if weights.shape[1] > 1:
+        directions = TruncatedSVD(dim, random_state=0).fit(weights).components_.T
     fitted = Lexical(columns, idf, np.ascontiguousarray(directions, np.float32), empty.mean)
     mean = scale_rows(fitted._project(weights)).mean(axis=0)
     return Lexical(columns, idf, fitted.directions, mean)

@@ -199,7 +199,7 @@ def embed_texts(request: Request, say: Callable[[str], None]) -> dict[str, Any]:
         say(line)
     say(f"taken: {choice.model}; embedding all {len(source.collection.rows)} texts with it")
     result = make_result(source, choice, models, cache)
-    write_result(source, choice, table, result, request.student)
+    write_result(source, choice, table, result, _check_model(request))
     say(f"written to {source.out}: vectors.parquet, encoder, index.html, table.csv")
     numbers = {name: None if np.isnan(value) else value for name, value in choice.numbers.items()}
     return {

@@ -50,7 +50,7 @@ def test_all_measures_count_alike_and_words_alone_are_never_taken():
         make_frame("a", base=START, both=START + 0.2, **{TFIDF: START + 0.3}),
         make_frame("b", base=START + 0.1, both=START + 0.1, **{TFIDF: START + 0.3}),
     ]
-    frames[1].loc[len(frames[1])] = frames[1].iloc[0] | {"model": CLASSIFIER}
+    frames[1].loc[len(frames[1])] = frames[1].iloc[0].to_dict() | {"model": CLASSIFIER}
     choice = comparison.choose_model(frames)
     assert choice.score == pytest.approx(0.65) and choice.model == BOTH
 
