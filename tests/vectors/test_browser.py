@@ -73,8 +73,8 @@ def test_search_finds_titles_and_texts_and_marks_them(tab):
     assert "30 of 60" in tab.locator("#status").inner_text()
     assert tab.locator("#results mark").first.inner_text() == "judge"
     assert "<b>Text</b>" in results.first.inner_text(), "a text is no HTML"
-    tab.locator("#query").fill("VOILIER 4 river")
-    assert results.first.locator("button").inner_text() == "Voilier 4"
+    tab.locator("#query").fill("VOILIER 58 river")
+    assert results.first.locator("button").inner_text() == "Voilier 58"
     tab.locator("#query").fill("zebra")
     assert "0 of 60" in tab.locator("#status").inner_text() and not results.count()
 
