@@ -57,6 +57,7 @@ if [ "$#" = 0 ]; then # not where tests are chosen
     test_extra onnx tests/student/test_to_onnx.py
     test_extra docs tests/docs/test_site.py
     install_browser >/dev/null 2>&1 || true
-    test_extra browser -m slow tests/test_jupyterlab.py # the notebooks as people open them, some three minutes
+    # The notebooks as people open them, some three minutes, and the page of own documents.
+    test_extra browser -m slow tests/test_jupyterlab.py tests/vectors/test_browser.py
 fi
 exit "$status"

@@ -159,9 +159,12 @@ def _choose_tasks(folders: list[Path], names: Iterable[str] | None) -> _Judges:
         if task_files.kind(places[name]) == "clustering":
             judges.clusterings.append(name)
             continue
-        task = task_files.limit_texts(_read(places[name]), TEXTS, seed=42)
+        task = task_files.limit_texts(read_task(places[name]), TEXTS, seed=42)
         if task.folds:
-            _check_folds(name, task)
+            try:
+                check_folds(name, task)
+            except ValueError as error:
+                raise ValueError(f"{error}: {REMEDY}") from error
         judges.entries[name] = {"folder": name, "folds": task.folds, "texts": TEXTS}
         tested = {content(task.texts[text_id]): task.texts[text_id] for text_id in task.held_out()}
         judges.tested |= {*tested}
@@ -170,18 +173,19 @@ def _choose_tasks(folders: list[Path], names: Iterable[str] | None) -> _Judges:
     return judges
 
 
-def _check_folds(name: str, task: task_files.Task) -> None:
+def check_folds(name: str, task: task_files.Task) -> None:
+    """`ValueError`, in one line, unless folds of a task can be made."""
     sizes = np.bincount(task.labels["train"]).tolist()
     if max(sizes) < task.folds:
         smallest = task.classes[np.argmin(sizes)]
         told = f"the smallest class, {smallest!r:.40}, has {_count(min(sizes), 'example')}"
         wrong = f"no class has {task.folds} examples, one for each fold"
-        raise ValueError(f"{name}: {wrong}, {told}: {REMEDY}")
+        raise ValueError(f"{name}: {wrong}, {told}")
     try:
         with warnings.catch_warnings(action="ignore"):  # the note on small classes says it
             task_files.make_folds(task.labels["train"], task.folds, task.example_groups("train"))
     except ValueError as error:
-        raise ValueError(f"{name}: {error}: {REMEDY}") from error
+        raise ValueError(f"{name}: {error}") from error
 
 
 def _count_documents(folders: list[Path], tested: set[int]) -> _TrainingDocuments:
@@ -189,7 +193,7 @@ def _count_documents(folders: list[Path], tested: set[int]) -> _TrainingDocument
     for folder in folders:
         documents = Documents(folder)
         contents = documents.contents.tolist()
-        rate = _count_tokens_per_word(documents)
+        rate = count_tokens_per_word(documents)
         counted.lengths += [rate * count_words(document.text) for document in documents]
         counted.shares[folder.name] = len({*contents} - {0} - tested - seen)
         counted.in_tests += sum(each in tested for each in contents)
@@ -207,7 +211,7 @@ def _count_halved(changes: dict[str, Any], folders: list[Path], tested: set[int]
     return sum(cut_halves(each.text, READ) is not None for each in held_out)
 
 
-def _count_tokens_per_word(documents: Documents) -> float:
+def count_tokens_per_word(documents: Documents) -> float:
     """Tokens of the base of `lab` that a word has on average, from some of the documents.
 
     It is some 1.35 in English, 1 in Chinese and 9 in Korean.
@@ -231,7 +235,7 @@ def _estimate_minutes(lengths: list[float], read: np.ndarray, trained: int, comp
     return max(1, round(seconds / 60))
 
 
-def _read(folder: Path) -> task_files.Task:
+def read_task(folder: Path) -> task_files.Task:
     """With five folds where there is nothing but train to test on, as a profile may say."""
     folded = (folder / "train.jsonl").is_file() and not (folder / "test.jsonl").is_file()
     try:
@@ -254,8 +258,13 @@ def _find_folders(path: Path) -> list[Path]:
     return [path] if path in folders else folders
 
 
-def findings(path: Path, tasks: Iterable[str] | None = None) -> Iterator[str]:
-    """Lines on every dataset folder in `path`, and on the tasks asked for (None: all)."""
+def findings(
+    path: Path, tasks: Iterable[str] | None = None, *, training: bool = True
+) -> Iterator[str]:
+    """Lines on every dataset folder in `path`, and on the tasks asked for (None: all).
+
+    training: whether a student is to be trained on the documents, or they are only embedded.
+    """
     folders, wanted = _find_folders(path), None if tasks is None else {*map(compose_name, tasks)}
     if path not in folders:
         beside = list_unread(path, ["README.md", SEAL], folders)
@@ -264,7 +273,7 @@ def findings(path: Path, tasks: Iterable[str] | None = None) -> Iterator[str]:
         readable = True
         lines = []
         try:
-            lines += _describe_documents(folder)
+            lines += _describe_documents(folder, training)
         except ValueError as error:
             lines, readable = [f"error: {error}"], False
         lines += _name_unread("", list_unread(folder, FILES), FILES)
@@ -293,26 +302,30 @@ def _list_places(unread: list[str], why: str) -> list[str]:
     return [f"note: {_count(len(unread), 'place')} not read ({why}): {names}"] if unread else []
 
 
-def _describe_documents(folder: Path) -> list[str]:
+def _describe_documents(folder: Path, training: bool) -> list[str]:
     documents = Documents(folder)
     rows = []
     for document in documents:
         function_words = sum(
             word in ENGLISH_STOP_WORDS for word in split_words(document.text.lower())
         )
-        rows.append((count_words(document.text), function_words, bool(document.group)))
-    words, function_words, grouped = np.array(rows).T
+        marked = "\0" in document.text
+        rows.append((count_words(document.text), function_words, bool(document.group), marked))
+    words, function_words, grouped, marked = np.array(rows).T
     lengths = f"{min(words)} to {max(words)} words, half of them up to {np.median(words):.0f}"
     lines = [f"{_count(len(words), 'document')} of {lengths}; {sum(grouped)} with a group"]
     empty = documents.contents == 0
     firsts = np.unique(documents.contents, return_index=True)[1]
     repeated = ~empty & ~np.isin(range(len(words)), firsts)
-    most = round(READ / _count_tokens_per_word(documents))
+    most = round(READ / count_tokens_per_word(documents))
+    reader, knower = ("a student of `lab`", "`lab`") if training else ("the encoder", "the encoder")
     foreign = (words > 20) & (function_words < ENGLISH * words)
     notes = {
-        f"longer than some {most} words, where a student of `lab` stops reading": words > most,
-        f"longer than {LONGEST:,} words, where a Paragraph Vector stops": words > LONGEST,
-        "with hardly a word like 'the'; `lab` knows English alone": foreign,
+        f"longer than some {most} words, where {reader} stops reading": words > most,
+        f"longer than {LONGEST:,} words, where a Paragraph Vector stops": training
+        & (words > LONGEST),
+        f"with hardly a word like 'the'; {knower} knows English alone": foreign,
+        "with NUL bytes, which are not read": marked > 0,
         "of one word, so without halves to judge by": (words == 1) & ~empty,
         "without text, left out": empty,
         "with the text of an earlier one, taken once": repeated,
@@ -333,7 +346,7 @@ def _describe_documents(folder: Path) -> list[str]:
 def _describe_task(folder: Path) -> list[str]:
     """Its sizes and notes, or the one error that it has."""
     try:
-        task = _read(folder)
+        task = read_task(folder)
     except ValueError as error:
         return [f"error: {error}"]
     parts = [f"{task.kind} of {_count(len(task.texts), 'document')}"]

@@ -64,7 +64,7 @@ Text = Annotated[str, Field(min_length=0)]
 _NAME = (BeforeValidator(_clean_number), AfterValidator(_compose))
 Name = Annotated[str, Field(min_length=0, coerce_numbers_to_str=True), *_NAME]
 Id = Annotated[str, Field(min_length=1, coerce_numbers_to_str=True), *_NAME]
-_Optional = Annotated[Name, BeforeValidator(_empty_if_missing)]
+OptionalName = Annotated[Name, BeforeValidator(_empty_if_missing)]
 
 
 class Document(BaseModel, frozen=True):
@@ -73,8 +73,8 @@ class Document(BaseModel, frozen=True):
     id: Id
     text: Text
     source: str = ""
-    title: _Optional = ""
-    group: _Optional = ""
+    title: OptionalName = ""
+    group: OptionalName = ""
 
 
 _COLUMNS, _DOCUMENT = ["id", "text", "title", "group"], TypeAdapter(Document)

@@ -13,18 +13,11 @@ from lib.distillation.variants import Variant
 from lib.evaluation import baselines
 from lib.experiments import ranking
 from lib.experiments.bench import Bench
-from lib.statistics import verdicts
-from lib.statistics.intervals import from_examples, task_scores
-from lib.statistics.verdicts import EQUIVALENT, HOLDS, OPEN, REVERSED
+from lib.statistics.measures import WORDS, describe_verdicts, format_table, measure_models
+from lib.statistics.verdicts import HOLDS, REVERSED
 from lib.store import progress
 from lib.texts import cut_halves
 
-WORDS = {
-    HOLDS: "better than",
-    REVERSED: "worse than",
-    EQUIVALENT: "as good as",
-    OPEN: "not distinguishable from",
-}
 BASE = "base"
 MODELS = {
     "Longformer": BASE,
@@ -43,7 +36,6 @@ STUDENT_CODE = "Student.load(out).encode(texts)"
 HELD_OUT = 300  # documents, at most, whose halves a student is judged by
 FEW = 20  # examples; fewer say little
 Judge = Callable[[Sequence[str | Variant]], pd.DataFrame]
-VARIES = 1e-9  # the width of an interval, at least: rounding is no variance
 
 
 def compare_student(
@@ -213,15 +205,7 @@ def describe_comparison(table: pd.DataFrame, failed: list[str]) -> tuple[pd.Data
     advice = f"Over all measures: take {best}, {CODE.get(best, STUDENT_CODE)}"
     if best != student:
         advice += ", or train with another loss, or fewer texts (training.documents)"
-    cells = table[["measure", "examples", "model"]].assign(
-        value=[_format_interval(*row) for row in table[["value", "low", "high"]].to_numpy()],
-        against_base=[
-            _format_interval(*row, sign="+")
-            for row in table[["against_base", "against_low", "against_high"]].to_numpy()
-        ],
-    )
-    cells.loc[table["model"] == BASE, "against_base"] = ""
-    return cells, [*lines, advice]
+    return format_table(table, BASE), [*lines, advice]
 
 
 def _choose_model(table: pd.DataFrame, student: str) -> str:
@@ -248,32 +232,14 @@ def _choose_model(table: pd.DataFrame, student: str) -> str:
     return best
 
 
-def _format_interval(value: float, low: float, high: float, sign: str = "") -> str:
-    if pd.isna(low):
-        return f"{value:{sign}.3f}"
-    return f"{value:{sign}.3f} [{low:{sign}.3f}, {high:{sign}.3f}]"
-
-
 def _measure_intervals(measure: str, rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of a measure as `compare_student` returns them. rows: one for each model."""
-    # Chance is no part of these scores, and one run of each model says nothing about seeds.
-    tasks, models = task_scores(rows.assign(chance=0.0, seed=0)), [*rows["model"]]
-    table = verdicts.above_chance(tasks, models).rename(columns={"score": "value"})
-    evidence = from_examples(tasks, given=models)
-    against_base = verdicts.compare([(name, models[0]) for name in models], evidence)
-    against_student = verdicts.compare([(name, models[-1]) for name in models], evidence)
-    for name, judged in (("than_base", against_base), ("than_student", against_student)):
-        varies = judged["high"] - judged["low"] > VARIES
-        table[name] = judged["verdict"].where(varies, OPEN).map(WORDS)
-    columns = {"difference": "against_base", "low": "against_low", "high": "against_high"}
-    table[[*columns.values()]] = against_base[[*columns]]
-    for least, low, high in ((0, "low", "high"), (-1, "against_low", "against_high")):
-        bounds = [low, high]
-        table.loc[~(table[high] - table[low] > VARIES), bounds] = None
-        table[bounds] = table[bounds].clip(least, 1)
+    table, evidence = measure_models(rows)
+    models = table["model"].tolist()
     names = MODELS | {models[-1]: f"student ({models[-1]})"}
     counts = rows["queries"] if "queries" in rows else rows["scores"].map(len)
-    return table.drop(columns="passed").assign(
+    return table.assign(
+        than_student=describe_verdicts(models, models[-1], evidence),
         model=table["model"].replace(names),
         measure=measure,
         examples=counts.to_numpy(),

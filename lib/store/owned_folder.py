@@ -14,14 +14,18 @@ from pathlib import Path
 from lib.store.sealed import list_changed, read_seal, sum_json, write_seal
 
 SEAL = "seal.json"
-KIND = "student"  # in the seal: a dataset that this project built is no target for a student
+# In the seal: a dataset that this project built is no target for a student, nor a student for
+# vectors.
+KIND = "student"
 # Ends the names of hidden folders `.<name>-*` beside a target, in which a new folder is written.
 _WORK = ".thesis-saving"
 _OF_SYSTEMS = (".DS_Store", "Thumbs.db", "desktop.ini")
 
 
-def check_target(target: str | Path) -> Path:
+def check_target(target: str | Path, kind: str = KIND) -> Path:
     """Check that a folder may be written: it is absent, empty, or as `replace_folder` left it.
+
+    kind: what is to be written there, and may be replaced.
 
     Returns
     -------
@@ -36,14 +40,14 @@ def check_target(target: str | Path) -> Path:
     target = Path(os.path.abspath(Path(target).expanduser()))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _check_replaceable(target)
+        _check_replaceable(target, kind)
         _make_work_folder(target).rmdir()
     except OSError as error:
         raise ValueError(f"{target} cannot be written: {error}; choose another folder") from None
     return target
 
 
-def replace_folder(target: str | Path, write: Callable[[Path], None]) -> None:
+def replace_folder(target: str | Path, write: Callable[[Path], None], kind: str = KIND) -> None:
     """Write a folder whole or not at all, in the place of one that this project wrote.
 
     A process that is killed leaves the old or the new folder whole: under its own name or, between
@@ -55,13 +59,15 @@ def replace_folder(target: str | Path, write: Callable[[Path], None]) -> None:
         The folder.
     write : callable
         Fills the new, empty folder that it is given.
+    kind : str
+        What it is; a folder of another kind is not replaced.
 
     Raises
     ------
     ValueError
         As `check_target`, and for a full disk; the old folder is then as it was.
     """
-    target = check_target(target)
+    target = check_target(target, kind)
     for path in list_left_over(target):
         warnings.warn(f"{path} is left from a save that was cut off; remove it", stacklevel=4)
     work = _make_work_folder(target)
@@ -69,8 +75,8 @@ def replace_folder(target: str | Path, write: Callable[[Path], None]) -> None:
     try:
         new.mkdir()  # with the modes of the umask, unlike `work`
         write(new)
-        _seal(new)
-        _check_replaceable(target)  # again: writing takes a while
+        _seal(new, kind)
+        _check_replaceable(target, kind)  # again: writing takes a while
         if target.exists():
             target.rename(old)
         new.rename(target)
@@ -79,7 +85,7 @@ def replace_folder(target: str | Path, write: Callable[[Path], None]) -> None:
     finally:
         if old.exists() and not target.exists():
             old.rename(target)
-        if _is_replaceable(old):  # once more, as a person may have put a file into it
+        if _is_replaceable(old, kind):  # once more, as a person may have put a file into it
             shutil.rmtree(work, ignore_errors=True)
         else:
             warnings.warn(f"{old}, replaced, was changed meanwhile and stays", stacklevel=4)
@@ -94,10 +100,10 @@ def list_left_over(target: Path) -> list[Path]:
     )
 
 
-def is_sealed(folder: Path) -> bool:
+def is_sealed(folder: Path, kind: str = KIND) -> bool:
     """Whether a folder is exactly as `replace_folder` wrote it: no file more, less or changed."""
     seal = read_seal(folder / SEAL)
-    if seal is None or seal.get("kind") != KIND:
+    if seal is None or seal.get("kind") != kind:
         return False
     written = {folder / SEAL, *(folder / name for name in seal["files"])}
     present = {path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
@@ -133,20 +139,21 @@ def check_whole(folder: Path, unread: Collection[str] = ()) -> None:
         warnings.warn(f"{folder / name} {told}", stacklevel=2)
 
 
-def _check_replaceable(target: Path) -> None:
+def _check_replaceable(target: Path, kind: str) -> None:
     if target.is_symlink() or target.is_file():
         raise ValueError(f"{target} is a file or a symbolic link; name a folder")
     if target in (Path.cwd(), *Path.cwd().parents):  # a shell would stay in the folder of before
         raise ValueError(f"{target} holds the current folder; name another one")
-    if not _is_replaceable(target):
+    if not _is_replaceable(target, kind):
         raise ValueError(
             f"{target} holds files that this project did not write, or that were changed since; "
             "choose another folder"
         )
 
 
-def _is_replaceable(folder: Path) -> bool:
-    return not folder.exists() or all(map(_is_of_system, folder.iterdir())) or is_sealed(folder)
+def _is_replaceable(folder: Path, kind: str) -> bool:
+    empty = not folder.exists() or all(map(_is_of_system, folder.iterdir()))
+    return empty or is_sealed(folder, kind)
 
 
 def _is_of_system(path: Path) -> bool:
@@ -158,7 +165,7 @@ def _make_work_folder(target: Path) -> Path:
     return Path(tempfile.mkdtemp(suffix=_WORK, prefix=f".{target.name}-", dir=target.parent))
 
 
-def _seal(folder: Path) -> None:
+def _seal(folder: Path, kind: str) -> None:
     """Write the seal; bring every file to disk, with the mode that the umask gives a new file."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     values = {
@@ -166,7 +173,7 @@ def _seal(folder: Path) -> None:
         for path in files
         if path.suffix == ".json"
     }
-    write_seal(folder / SEAL, files, kind=KIND, json=values)
+    write_seal(folder / SEAL, files, kind=kind, json=values)
     for path in [*files, folder / SEAL]:
         path.chmod(folder.stat().st_mode & 0o666)
         with open(path, "rb") as file:

@@ -1,0 +1,67 @@
+"""Embed your own texts: `python -m lib.embed my_texts`.
+
+It reads a dataset folder, a table (.jsonl, .csv, .parquet) or a folder of .txt and .md files,
+judges several models on them, embeds all texts with one, and writes vectors, an encoder for new
+texts and a page for searching. The last line is a verdict that a script can read. What fails is one
+line and exit code 1 (a bad request: 2). What was embedded is kept: the same command goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+try:
+    from lib.config import environment, paths
+    from lib.config.terminal import escape_unprintable
+except ModuleNotFoundError as missing:
+    raise SystemExit(
+        f"{missing}: run ./run_all.sh --setup once, then . .venv/bin/activate"
+    ) from None
+
+
+def main(arguments: list[str] | None = None) -> None:
+    escape_unprintable()
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.embed", description="Embed your own texts, and say how well."
+    )
+    parser.add_argument("texts", type=Path, help="a folder of texts, or a table")
+    parser.add_argument("--out", type=Path, help="folder to write; default: <name>_vectors here")
+    parser.add_argument("--model", help="take this model of the table, whatever it says")
+    parser.add_argument("--student", type=Path, help="a trained student to judge, too")
+    parser.add_argument("--text", metavar="NAME", help="column of a table that holds the texts")
+    parser.add_argument("--label", metavar="NAME", help="column of a table that holds labels")
+    parser.add_argument("--json", action="store_true", help="print one JSON object alone")
+    code, problem = _run(parser.parse_args(arguments))
+    if code:
+        parser.exit(code, " ".join(f"{parser.prog}: {problem}".split()) + "\n")
+
+
+def _run(given: argparse.Namespace) -> tuple[int, str]:
+    """Exit code and, if it is not 0, what went wrong."""
+    environment.set_process_environment(offline=True)  # before NumPy is imported
+    from lib.vectors import pipeline
+
+    options = {key: value for key, value in vars(given).items() if key != "json"}
+    request = pipeline.Request(**options)
+    stream = sys.stderr if given.json else sys.stdout
+    try:
+        report = pipeline.embed_texts(request, lambda line: print(line, file=stream, flush=True))
+    except KeyboardInterrupt:
+        return 1, "interrupted; the same command goes on from what is kept"
+    except pipeline.BadRequest as error:
+        return 2, str(error)
+    except (ValueError, OSError, ArithmeticError, MemoryError, ImportError) as error:
+        problem = str(error) or type(error).__name__
+        if str(paths.artifacts()) in problem:
+            problem += "; THESIS_ARTIFACTS names another folder to keep things in"
+        return 1, problem
+    line = report.pop("line")
+    print(json.dumps(report, ensure_ascii=False) if given.json else line)
+    return 0, ""
+
+
+if __name__ == "__main__":
+    main()

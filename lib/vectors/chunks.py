@@ -1,0 +1,54 @@
+"""Vectors of long texts from an encoder of short ones: the stretches of a text, and their mean."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from lib.texts import has_token
+from lib.vectors.lexical import scale_rows
+
+SIZE = 126  # tokens of a stretch without the two special ones: all-MiniLM was trained on 128
+MOST = 500  # stretches of a text that are read
+LONGEST = 1_000_000  # characters that an encoder of the beginning of a text looks at
+
+
+def split_text(tokenizer: Any, text: str, size: int = SIZE) -> list[tuple[int, int, int]]:
+    """Where the stretches of a text begin and end, in characters, and their number of tokens.
+
+    tokenizer: a fast one of Hugging Face. The last stretch is shorter; the first `MOST` are given.
+    """
+    start = text[: 100 * size * MOST]  # a document of megabytes is not read for nothing
+    options = {"add_special_tokens": False, "return_offsets_mapping": True, "verbose": False}
+    offsets = tokenizer(start, truncation=False, **options)["offset_mapping"]
+    parts = [offsets[place : place + size] for place in range(0, len(offsets), size)][:MOST]
+    places = [(part[0][0], part[-1][1], len(part)) for part in parts]
+    return [place for place in places if has_token(start[slice(*place[:2])])]
+
+
+def average_chunks(
+    tokenizer: Any, encode: Callable[[list[str]], np.ndarray], texts: Sequence[str]
+) -> np.ndarray:
+    """Embed texts as the mean of their stretches, each of norm 1, weighted by its tokens.
+
+    Parameters
+    ----------
+    tokenizer
+        Of the encoder.
+    encode : callable
+        Texts of at most `SIZE` tokens to (texts, dim).
+
+    Returns
+    -------
+    (texts, dim) float32
+    """
+    places = [split_text(tokenizer, text) for text in texts]
+    rows = np.repeat(np.arange(len(texts)), [len(each) for each in places])
+    pieces = [
+        text[start:end] for text, each in zip(texts, places, strict=True) for start, end, _ in each
+    ]
+    tokens = np.array([count for each in places for _, _, count in each], dtype=np.float32)
+    vectors = scale_rows(encode(pieces)) * tokens[:, None]
+    total = np.zeros((len(texts), vectors.shape[1]), dtype=np.float32)
+    np.add.at(total, rows, vectors)
+    return total / np.bincount(rows, weights=tokens, minlength=len(texts))[:, None].astype("f4")

@@ -1,0 +1,292 @@
+"""One object for what was chosen: it is saved as a folder, loads in two lines, embeds new texts.
+
+    encoder/encoder.json        version, model, checksums of the other files
+            arrays.safetensors  the mean that is subtracted, weights of words, directions of LSA
+            words.json          the words, and the expression that finds them
+            dense/              a stock SentenceTransformer
+            README.md           how to use it, with and without this project
+
+Reading needs sentence-transformers and jaxtyping, and nothing else of this project's packages.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jinja2
+import numpy as np
+import torch
+from safetensors.numpy import load_file, save_file
+from scipy import sparse
+
+from lib import texts as forms
+from lib.config.loading import one_line_errors, quiet_transformers
+from lib.store.sealed import list_changed, read_facts, write_seal
+from lib.texts import list_texts
+from lib.vectors import chunks
+from lib.vectors.lexical import Lexical, WordCounts, centre_rows, join_rows, scale_rows
+from lib.vectors.names import BASE, BOTH, CHUNKS, CUT, LSA, STUDENT
+
+VERSION = 1
+WHOLE = (BASE, STUDENT, BOTH)  # whose dense part reads a text in one pass
+WORDS_IN_CHUNK = 90  # where no tokenizer counts: some 126 tokens of English
+_FACTS, _ARRAYS, _WORDS = "encoder.json", "arrays.safetensors", "words.json"
+
+
+class Chunks(NamedTuple):
+    """The stretches of a text: (stretches, 2) first and last character, (stretches, dim) vectors.
+
+    `text[start:end]` is the stretch of a row `start, end` of `spans`.
+    """
+
+    spans: np.ndarray
+    vectors: np.ndarray
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """What embeds texts as one row of the table did; made by `load`.
+
+    Attributes
+    ----------
+    model : str
+        One of `names.SIMPLEST_FIRST`.
+    folder : Path
+    mean : (dim,) float32
+        Of the documents' dense vectors, each of norm 1; empty without a dense part.
+    lexical : Lexical or None
+    words : list of str
+    weight : float or None
+        Of dense vectors beside TF-IDF, chosen by labels; see `features`.
+    """
+
+    model: str
+    folder: Path
+    mean: np.ndarray
+    lexical: Lexical | None
+    words: list[str]
+    weight: float | None = None
+
+    def encode(self, texts: Iterable[str], *, precision: str = "fp32") -> np.ndarray:
+        """Embed texts, (texts, dim) float32.
+
+        precision: of the dense part, "fp32" or "bf16".
+
+        Raises
+        ------
+        ValueError
+            For what is no text, with its place.
+        """
+        texts = list_texts(texts)
+        dense = None if self.model == LSA else self._embed(texts, precision)
+        return self._combine(dense, texts)
+
+    def encode_chunks(self, texts: Iterable[str]) -> list[Chunks]:
+        """A vector for each stretch of some 126 tokens, for search inside long texts.
+
+        Where the dense part reads a text in one pass, it is read once, and a stretch's vector is
+        the mean of its tokens' states, which know what stands around it (late chunking, Günther et
+        al. 2024). Other dense parts embed each stretch by itself.
+        """
+        return [self._encode_chunks(text) for text in list_texts(texts)]
+
+    def features(self, texts: Iterable[str], *, precision: str = "fp32") -> sparse.csr_matrix:
+        """[TF-IDF; weight x dense vectors], (texts, words + dim), for a linear classifier.
+
+        Raises
+        ------
+        ValueError
+            If the encoder was made without labels, which the weight is chosen by.
+        """
+        if self.weight is None or self.lexical is None:
+            raise ValueError("this encoder was made without labels, so it has no features")
+        texts = list_texts(texts)
+        words = self.lexical.weigh_words(self._counter.count(texts))
+        if not self.weight:
+            return sparse.csr_matrix(words)
+        dense = centre_rows(self._embed(texts, precision), self.mean)
+        return sparse.hstack([words, self.weight * dense], format="csr")
+
+    def _combine(self, dense: np.ndarray | None, texts: list[str]) -> np.ndarray:
+        """Vectors of texts whose dense ones are there."""
+        counts = self._counter.count(texts) if self.model in (LSA, BOTH) else None
+        return combine_parts(self.model, dense, self.mean, self.lexical, counts)
+
+    def _encode_chunks(self, text: str) -> Chunks:
+        if self.model == LSA:
+            spans, dense = _split_words(text), None
+        elif self.model in WHOLE:
+            spans, dense = _embed_stretches(self._student, text[: chunks.LONGEST])
+        else:
+            places = chunks.split_text(self._transformer.tokenizer, text)
+            spans = np.array([place[:2] for place in places])
+            dense = self._embed_short([text[start:end] for start, end in spans])
+        stretches = [text[start:end] for start, end in spans]
+        return Chunks(spans, self._combine(dense, stretches))
+
+    def _embed(self, texts: list[str], precision: str) -> np.ndarray:
+        if self.model == CHUNKS:
+            with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+                return chunks.average_chunks(self._transformer.tokenizer, self._embed_short, texts)
+        beginnings = [text[: chunks.LONGEST] for text in texts]
+        if self.model == CUT:
+            return self._embed_short(beginnings)
+        return self._student.encode(beginnings, precision=precision)
+
+    def _embed_short(self, texts: list[str]) -> np.ndarray:
+        return self._transformer.encode(texts, show_progress_bar=False)
+
+    @functools.cached_property
+    def _counter(self) -> WordCounts:
+        return WordCounts.read([" ".join(self.words[:1])], self.words)
+
+    @functools.cached_property
+    def _student(self) -> Any:
+        from lib.student import Student
+
+        return Student.load(self.folder / "dense")
+
+    @functools.cached_property
+    def _transformer(self) -> Any:
+        from sentence_transformers import SentenceTransformer
+
+        with one_line_errors(f"read {self.folder / 'dense'}"), quiet_transformers():
+            return SentenceTransformer(str(self.folder / "dense"), trust_remote_code=False)
+
+
+def combine_parts(
+    model: str,
+    dense: np.ndarray | None,
+    mean: np.ndarray,
+    lexical: Lexical | None,
+    counts: sparse.csr_matrix | None,
+) -> np.ndarray:
+    """Vectors by a model, (texts, dim) float32, from what its parts say of texts.
+
+    Parameters
+    ----------
+    model : str
+    dense : (texts, dim) or None
+        Vectors by its dense part.
+    mean : (dim,)
+        Of such vectors, each of norm 1.
+    lexical : Lexical or None
+    counts : (texts, words) or None
+        Of the words of `lexical`.
+    """
+    if model in (BASE, STUDENT) and dense is not None:
+        return np.asarray(dense, dtype=np.float32)
+    if model == CUT and dense is not None:
+        return scale_rows(np.asarray(dense, dtype=np.float32))
+    if model == CHUNKS and dense is not None:
+        return centre_rows(np.asarray(dense, dtype=np.float32), mean)
+    if lexical is None or counts is None:
+        raise ValueError(f"{model!r} needs a lexical part")
+    if dense is None:
+        return lexical.embed(counts)
+    centred = centre_rows(np.asarray(dense, dtype=np.float32), mean)
+    return join_rows(centred, lexical.embed(counts))
+
+
+def load(folder: str | Path) -> Encoder:
+    """The encoder in a folder that `python -m lib.embed` wrote.
+
+    Raises
+    ------
+    ValueError
+        In one line: there is none, one of another version, or one that was changed.
+    """
+    folder = Path(folder).expanduser()
+    facts = read_facts(folder / _FACTS)
+    if facts is None or "model" not in facts:
+        raise ValueError(f"{folder}: no encoder here; name the folder `encoder` of an --out")
+    if facts.get("version") != VERSION:
+        told = f"it is of version {facts.get('version')}, and this project reads {VERSION}"
+        raise ValueError(f"{folder}: {told}; make it again with python -m lib.embed")
+    if changed := list_changed(folder / _FACTS):
+        raise ValueError(f"{folder}: damaged or changed: {changed[0]}; make it again")
+    arrays = load_file(folder / _ARRAYS)
+    words, lexical = [], None
+    if "idf" in arrays:
+        words = json.loads((folder / _WORDS).read_bytes())["words"]
+        directions, mean = arrays["directions"], arrays["lexical_mean"]
+        lexical = Lexical(np.arange(len(words)), arrays["idf"], directions, mean)
+    return Encoder(facts["model"], folder, arrays["mean"], lexical, words, facts["weight"])
+
+
+def save_encoder(
+    folder: Path, encoder: Encoder, write_dense: Callable[[Path], Any], card: Mapping[str, Any]
+) -> None:
+    """Write an encoder into a new folder.
+
+    Parameters
+    ----------
+    folder : Path
+    encoder : Encoder
+        Its words are those of its lexical part's columns.
+    write_dense : callable
+        Writes the stock SentenceTransformer into the folder that it is given.
+    card : mapping
+        What README.md says: `title`, `documents`, `verdict`, `scores` (rows), `provenance`.
+    """
+    folder.mkdir(parents=True)
+    files = [folder / _ARRAYS, folder / "README.md"]
+    arrays = {"mean": encoder.mean}
+    if encoder.lexical is not None:
+        lexical = encoder.lexical
+        arrays |= {"idf": lexical.idf, "directions": lexical.directions}
+        arrays |= {"lexical_mean": lexical.mean}
+        # Private there, because another name would count as other code of all that was trained.
+        values = {"pattern": forms._TERMS.pattern, "words": encoder.words}
+        (folder / _WORDS).write_text(json.dumps(values, ensure_ascii=False), encoding="utf-8")
+        files.append(folder / _WORDS)
+    save_file({name: np.ascontiguousarray(a) for name, a in arrays.items()}, folder / _ARRAYS)
+    if encoder.model != LSA:
+        write_dense(folder / "dense")
+    (folder / "README.md").write_text(_render_card(encoder, card), encoding="utf-8")
+    facts = {"version": VERSION, "model": encoder.model, "weight": encoder.weight}
+    write_seal(folder / _FACTS, files, **facts)
+
+
+def _render_card(encoder: Encoder, card: Mapping[str, Any]) -> str:
+    template = jinja2.Template(
+        Path(__file__).with_name("card.md.j2").read_text(encoding="utf-8"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return template.render(card=card, encoder=encoder, size=chunks.SIZE) + "\n"
+
+
+def _embed_stretches(student: Any, text: str) -> tuple[np.ndarray, np.ndarray]:
+    """Where the stretches of a text lie, and the means of their tokens' states, read at once."""
+    from lib.student.packing import pack
+
+    options = {"return_offsets_mapping": True, "return_special_tokens_mask": True}
+    read = student.tokenizer(text, truncation=True, max_length=student.max_positions, **options)
+    packed = pack(
+        [read["input_ids"]], student.config.vocab_size, student.padding, student.max_positions
+    )
+    with torch.inference_mode():
+        states = student.token_states(packed).float().cpu().numpy()
+    tokens = np.flatnonzero(np.array(read["special_tokens_mask"]) == 0)
+    parts = [tokens[start : start + chunks.SIZE] for start in range(0, len(tokens), chunks.SIZE)]
+    offsets = np.array(read["offset_mapping"])
+    spans = np.array([[offsets[part[0], 0], offsets[part[-1], 1]] for part in parts])
+    return spans, np.stack([states[part].mean(axis=0) for part in parts])
+
+
+def _split_words(text: str) -> np.ndarray:
+    """(stretches, 2): where runs of `WORDS_IN_CHUNK` words begin and end."""
+    places, end = [], 0
+    for word in forms.split_words(text):
+        start = text.index(word, end)
+        end = start + len(word)
+        places.append((start, end))
+    runs = [places[row : row + WORDS_IN_CHUNK] for row in range(0, len(places), WORDS_IN_CHUNK)]
+    return np.array([[run[0][0], run[-1][1]] for run in runs])

@@ -1,0 +1,458 @@
+"""From a person's texts to vectors, table, encoder and page: what `python -m lib.embed` does."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow
+from pyarrow import parquet
+from tqdm import tqdm
+
+from lib.config import paths
+from lib.config.loading import quiet_transformers
+from lib.data import check, task_files
+from lib.data.dataset_folder import Documents, content
+from lib.data.task_files import Task
+from lib.data.text_sources import find_dataset_folder
+from lib.experiments.bench import Texts
+from lib.statistics.measures import format_table
+from lib.store import owned_folder, provenance
+from lib.store.cache import Cache
+from lib.store.files import check_room
+from lib.texts import count_words
+from lib.vectors import chunks, comparison, dense, judging, page
+from lib.vectors.comparison import Choice
+from lib.vectors.dense import DenseModel
+from lib.vectors.encoder import Encoder, combine_parts, save_encoder
+from lib.vectors.judging import HALVES, Collection, Judged
+from lib.vectors.lexical import centre_rows, fit_lexical, mean_row
+from lib.vectors.names import BASE, BOTH, CHUNKS, CUT, LSA, SIMPLEST_FIRST, STUDENT
+
+KIND = "vectors"  # in the seal of what is written
+FITTED = 20_000  # documents that the deployed lexical part is fitted on, at most
+ENCODER_SIZE, BYTES_OF_TEXT = 350_000_000, 4200  # bytes; of a text: vectors kept and written, page
+SPEED = {"bf16": 7500, "fp32": 3500}  # tokens a second of a core, about
+_BLOCK = 2000  # documents that are written at once
+
+
+class BadRequest(ValueError):
+    """What a person asks for cannot be done; nothing was computed, and nothing written."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a person asks for.
+
+    Attributes
+    ----------
+    texts : Path
+        A file or folder, see `text_sources`.
+    out : Path
+    model : str, optional
+        A model that is taken whatever the table says.
+    student : Path, optional
+        The folder of a trained student, which is judged, too.
+    text, label : str, optional
+        Columns of a table.
+    """
+
+    texts: Path
+    out: Path | None = None
+    model: str | None = None
+    student: Path | None = None
+    text: str | None = None
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """Texts that are ready to be embedded; made by `read_source`.
+
+    out: where the result goes. lengths: (texts,) tokens of the collection's texts, about. tasks:
+    those that can be judged. notes: what a person should know.
+    """
+
+    name: str
+    out: Path
+    collection: Collection
+    lengths: np.ndarray
+    rate: float
+    tasks: Mapping[str, Task]
+    notes: list[str]
+
+
+def read_source(request: Request) -> Source:
+    """Read and check everything; whatever is wrong is a `ValueError` or `OSError` of one line."""
+    folder, name = find_dataset_folder(request.texts, request.text, request.label)
+    out = _check_out(request, name)
+    documents = Documents(folder)
+    notes = [line for line in check.findings(folder, training=False) if _is_told(line)]
+    collection = Collection.read(documents)
+    if len(collection.rows) < 2:
+        blank = int((documents.contents == 0).sum())
+        told = f"{len(collection.rows)} different text of {len(documents)}, {blank} blank"
+        raise ValueError(f"{request.texts}: {told}; expected at least two to compare")
+    rate = check.count_tokens_per_word(documents)
+    texts = (collection.text(place) for place in range(len(collection.rows)))
+    lengths = rate * np.array([count_words(text) for text in texts])
+    size = ENCODER_SIZE + BYTES_OF_TEXT * len(documents)
+    for place in (paths.artifacts(), out.parent):
+        place.mkdir(parents=True, exist_ok=True)
+        check_room(place, size)
+    tasks, problems = _read_tasks(folder, float(lengths.mean()))
+    return Source(name, out, collection, lengths, rate, tasks, notes + problems)
+
+
+def _check_model(request: Request) -> Path | None:
+    """The folder of the student, if there is one; `ValueError` for a model that cannot be taken."""
+    student = request.student and request.student.expanduser().resolve()
+    if student and not (student / "model.safetensors").is_file():
+        raise ValueError(f"{student}: no student here; name the --out of lib.train")
+    known = [name for name in SIMPLEST_FIRST if student or name != STUDENT]
+    if request.model not in (None, *known):
+        raise ValueError(f"no model {request.model!r}; there are {', '.join(known)}")
+    return student
+
+
+def _is_told(line: str) -> bool:
+    return ": note: " in line
+
+
+def _check_out(request: Request, name: str) -> Path:
+    source = request.texts.expanduser().resolve()
+    out = (request.out or Path(f"{name}_vectors")).expanduser().resolve()
+    if source.is_dir() and source in (out, *out.parents):
+        raise ValueError(f"{out} is inside the folder of texts; name another one (--out)")
+    if out in (paths.artifacts(), *paths.artifacts().parents):
+        raise ValueError(f"{out} holds what is kept between runs; name another folder (--out)")
+    return owned_folder.check_target(out, KIND)
+
+
+def _read_tasks(folder: Path, length: float) -> tuple[dict[str, Task], list[str]]:
+    """The tasks that can be judged, and a line for each of the others.
+
+    length: tokens of a text, on average.
+    """
+    limit = int(np.clip(judging.TASK_TOKENS / max(length, 1), 100, judging.TEXTS))
+    tasks, problems = {}, []
+    for place in sorted(folder.glob("tasks/[!.]*")):
+        try:
+            whole = check.read_task(place)
+            task = task_files.limit_texts(whole, limit, seed=42)
+            if task.folds:
+                check.check_folds(place.name, task)
+            tasks[place.name] = task
+            if len(task.texts) < len(whole.texts):
+                told = f"judged by {len(task.texts)} of its {len(whole.texts)} texts"
+                problems.append(f"note: {place.name}: {told}")
+        except (ValueError, OSError) as error:
+            problems.append(f"note: {place.name} is not judged: {error}")
+    return tasks, problems
+
+
+def embed_texts(request: Request, say: Callable[[str], None]) -> dict[str, Any]:
+    """Judge the models on a person's texts, embed all texts with one, and write the result.
+
+    Parameters
+    ----------
+    request : Request
+    say : callable
+        Gets lines for a person.
+
+    Returns
+    -------
+    What a script reads, as plain values: verdict, model, score, base, difference, low, high,
+    documents, out, notes, table, line.
+
+    Raises
+    ------
+    BadRequest
+        In one line, before anything is computed.
+    ValueError, OSError
+        In one line, later: a full disk, a damaged store.
+    """
+    try:
+        models = dense.list_models(_check_model(request))
+        source = read_source(request)
+    except (ValueError, OSError) as error:
+        raise BadRequest(str(error)) from error
+    say(describe_source(source))
+    for note in source.notes:
+        say(note)
+    cache = Cache(paths.artifacts() / "store")
+    frames, problems = judge_models(source, models, cache, say)
+    table, choice = _compare(frames, request.model)
+    if frames:
+        say(format_table(table, BASE).to_string(index=False))
+        problems += comparison.describe_table(table)
+    else:
+        problems.append(f"note: nothing to judge by, so {choice.model} is taken unseen")
+    for line in problems:
+        say(line)
+    say(f"taken: {choice.model}; embedding all {len(source.collection.rows)} texts with it")
+    result = make_result(source, choice, models, cache)
+    write_result(source, choice, table, result, _check_model(request))
+    say(f"written to {source.out}: vectors.parquet, encoder, index.html, table.csv")
+    numbers = {name: None if np.isnan(value) else value for name, value in choice.numbers.items()}
+    return {
+        "verdict": choice.verdict,
+        "model": choice.model,
+        **numbers,
+        "documents": len(source.collection.documents),
+        "out": str(source.out),
+        "notes": [*source.notes, *problems],
+        "table": comparison.list_records(table),
+        "line": choice.line,
+    }
+
+
+def describe_source(source: Source) -> str:
+    """How many texts there are, and what they cost."""
+    judged = sum(len(task.texts) for task in source.tasks.values())
+    judged += 2 * min(judging.HELD_OUT, len(source.lengths))
+    mean = float(np.minimum(source.lengths, judging.READ).mean())
+    tokens = mean * (len(source.lengths) + 3 * judged)
+    minutes = max(1, round(tokens / SPEED[dense.find_precision()] / 60))
+    by = ", ".join([HALVES, *source.tasks])
+    told = f"{source.name}: {len(source.lengths)} texts of some {source.lengths.mean():.0f} tokens"
+    return f"{told}, judged by {by}: some {minutes} min of a core"
+
+
+# ---- judging ------------------------------------------------------------------------------------
+
+
+def judge_models(
+    source: Source, models: Mapping[str, DenseModel], cache: Cache, say: Callable[[str], None]
+) -> tuple[list[pd.DataFrame], list[str]]:
+    """A frame for each measure, and a line for each that could not be judged."""
+    halves = judging.draw_halves(source.collection, source.rate)
+    texts = dict.fromkeys(halves.texts if halves else ())
+    for task in source.tasks.values():
+        texts |= dict.fromkeys(task.texts.values())
+    if not texts:
+        return [], []
+    judged = Judged(source.collection, [*texts], _embed(source, models, [*texts], cache))
+    judges: dict[str, Callable[[], pd.DataFrame]] = {}
+    if halves:
+        judges[HALVES] = lambda: judging.judge_halves(halves, judged)
+    for name, task in source.tasks.items():
+        judges[name] = lambda name=name, task=task: judging.judge_task(name, task, judged)
+    frames, problems = [], []
+    for name, judge in tqdm(judges.items(), desc="judging", leave=False, disable=None):
+        try:
+            frames.append(judge())
+        except ValueError as error:  # it costs its own rows
+            problems.append(f"note: {name} could not be judged: {' '.join(str(error).split())}")
+    return frames, problems
+
+
+def _embed(
+    source: Source, models: Mapping[str, DenseModel], texts: list[str], cache: Cache
+) -> dict[str, np.ndarray]:
+    lengths = source.rate * np.array([count_words(text) for text in texts])
+    total = sum(float(_limit(name, lengths).sum()) for name in models)
+    vectors = {}
+    with show_tokens("embedding what is judged", total) as advance:
+        for name, model in models.items():
+            rows = dense.embed_texts(cache, model, texts, _limit(name, lengths), advance)
+            vectors[name] = rows[:]
+    return vectors
+
+
+def _limit(name: str, lengths: np.ndarray) -> np.ndarray:
+    """(texts,) tokens that a model reads."""
+    most = {CUT: 256, CHUNKS: chunks.SIZE * chunks.MOST}.get(name, judging.READ)
+    return np.minimum(lengths, most)
+
+
+@contextmanager
+def show_tokens(what: str, total: float) -> Iterator[Callable[[float, bool], None]]:
+    """A bar with tokens a second and the time left; what was kept does not count as fast."""
+    with tqdm(
+        desc=what, total=int(total), unit="token", unit_scale=True, mininterval=1, leave=False
+    ) as bar:
+
+        def advance(tokens: float, new: bool) -> None:
+            if not new:
+                bar.initial += int(tokens)
+            bar.update(int(tokens))
+
+        yield advance
+
+
+def _compare(frames: Sequence[pd.DataFrame], asked: str | None) -> tuple[pd.DataFrame, Choice]:
+    if not frames:
+        unknown = [float("nan")] * 5
+        return pd.DataFrame(), Choice(asked or BASE, *unknown)
+    return comparison.make_table(frames), comparison.choose_model(frames, asked)
+
+
+# ---- what is written ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Result:
+    """vectors: (texts, dim) of the collection's texts. labels: of some of them, by id."""
+
+    encoder: Encoder
+    vectors: np.ndarray
+    labels: Mapping[str, str]
+
+
+def make_result(
+    source: Source, choice: Choice, models: Mapping[str, DenseModel], cache: Cache
+) -> Result:
+    """All texts embedded by the chosen model, fitted on all of them."""
+    collection, model = source.collection, choice.model
+    texts = Texts(collection.documents)
+    chosen = models.get(BASE if model == BOTH else model)
+    rows = None
+    if chosen is not None:
+        lengths = _limit(chosen.name, source.lengths)
+        with show_tokens("embedding all texts", float(lengths.sum())) as advance:
+            picked = Picked(texts, collection.rows)
+            rows = dense.embed_texts(cache, chosen, picked, lengths, advance)[:]
+    mean = np.zeros(0, "f4") if rows is None else mean_row(rows)
+    task = _find_labels(source.tasks)
+    lexical = counts = None
+    if collection.words is not None and (task or model in (LSA, BOTH)):
+        counts = collection.words.counts
+        some = np.random.default_rng(0).permutation(counts.shape[0])[:FITTED]
+        lexical = fit_lexical(counts[np.sort(some)])
+    vectors = combine_parts(model, rows, mean, lexical, counts)
+    words = [] if lexical is None else [collection.words.words[c] for c in lexical.columns]
+    encoder = Encoder(model, source.out / "encoder", mean, lexical, words)
+    if task is None or lexical is None:
+        return Result(encoder, vectors, _list_labels(source.tasks))
+    encoder = replace(encoder, weight=_choose_weight(source, task, lexical, counts, rows, mean))
+    return Result(encoder, vectors, _list_labels(source.tasks))
+
+
+class Picked(Texts):
+    """The texts of some rows of documents, read from disk when they are asked for."""
+
+    def __init__(self, texts: Texts, rows: np.ndarray):
+        self.texts, self.rows = texts, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return Picked(self.texts, self.rows[place])
+        return self.texts[int(self.rows[place])]
+
+
+def _find_labels(tasks: Mapping[str, Task]) -> Task | None:
+    """The first task with a label for each of its texts."""
+    for task in tasks.values():
+        if task.kind == "classification" and len(task.inputs["train"][0]) == 1:
+            return task
+    return None
+
+
+def _list_labels(tasks: Mapping[str, Task]) -> dict[str, str]:
+    """{id: class} of the first classification of texts, or of the first clustering."""
+    task = _find_labels(tasks)
+    if task is not None:
+        examples = itertools.chain(*task.inputs.values())
+        labels = np.concatenate([*task.labels.values()])
+        pairs = zip(examples, labels.tolist(), strict=True)
+        return {text_id: task.classes[label] for (text_id,), label in pairs}
+    return next((dict(task.clusters) for task in tasks.values() if task.clusters), {})
+
+
+def _choose_weight(
+    source: Source,
+    task: Task,
+    lexical: Any,
+    counts: Any,
+    rows: np.ndarray | None,
+    mean: np.ndarray,
+) -> float:
+    """The weight of the dense part for a linear classifier, by the labels of one task."""
+    if rows is None:
+        return 0.0
+    collection = source.collection
+    ids = [text_id for (text_id,) in task.inputs["train"]]
+    places = {int(each): place for place, each in enumerate(collection.contents)}
+    taken = np.array([places[content(task.texts[text_id])] for text_id in ids])
+    groups = np.array([judging.name_group(task.groups.get(i, ""), i) for i in ids])
+    words = lexical.weigh_words(counts[taken])
+    dense_part = centre_rows(rows[taken], mean)
+    shared = groups if task.groups else None
+    return judging.choose_weight(words, dense_part, task.labels["train"], shared)
+
+
+def write_result(
+    source: Source, choice: Choice, table: pd.DataFrame, result: Result, student: Path | None
+) -> None:
+    """Write the folder, whole or not at all."""
+    cells = format_table(table, BASE).to_dict("records") if len(table) else []
+    facts = {"documents": len(source.collection.rows), "verdict": choice.line, "scores": cells}
+
+    def write(new: Path) -> None:
+        _write_vectors(new / "vectors.parquet", source.collection, result.vectors)
+        (new / "index.html").write_text(_make_page(source, result, facts), encoding="utf-8")
+        table.to_csv(new / "table.csv", index=False)
+        made = provenance.commit() | provenance.versions()
+        card = facts | {"title": f"Vectors of {source.name}: {choice.model}", "provenance": made}
+        save_encoder(
+            new / "encoder",
+            result.encoder,
+            lambda place: _write_dense(place, choice, student),
+            card,
+        )
+
+    with quiet_transformers():
+        owned_folder.replace_folder(source.out, write, KIND)
+
+
+def _write_vectors(path: Path, collection: Collection, vectors: np.ndarray) -> None:
+    """A row for each document with a text; one that repeats another has its vector."""
+    places = {int(each): place for place, each in enumerate(collection.contents)}
+    form = pyarrow.list_(pyarrow.float32())
+    schema = pyarrow.schema([("id", pyarrow.string()), ("vector", form)])
+    rows = (
+        (document.id, places[int(each)])
+        for document, each in zip(collection.documents, collection.documents.contents, strict=True)
+        if each
+    )
+    with parquet.ParquetWriter(path, schema) as writer:
+        while batch := list(itertools.islice(rows, _BLOCK)):
+            ids, taken = zip(*batch, strict=True)
+            block = np.ascontiguousarray(vectors[list(taken)], dtype=np.float32)
+            ends = np.arange(0, block.size + 1, block.shape[1], dtype=np.int32)
+            lists = pyarrow.ListArray.from_arrays(ends, pyarrow.array(block.ravel()))
+            columns = [pyarrow.array(ids, pyarrow.string()), lists.cast(form)]
+            writer.write_table(pyarrow.Table.from_arrays(columns, schema=schema))
+
+
+def _make_page(source: Source, result: Result, facts: Mapping[str, Any]) -> str:
+    chosen = page.choose_entries(len(source.collection.rows))
+    entries, each = [], 2 * page.count_characters(len(chosen))
+    for place in chosen.tolist():
+        document = source.collection.documents[int(source.collection.rows[place])]
+        title, label = document.title or document.id, result.labels.get(document.id, "")
+        entries.append(page.Entry(title, document.text[:each], label))
+    return page.render_page(source.name, entries, result.vectors[chosen], facts)
+
+
+def _write_dense(folder: Path, choice: Choice, student: Path | None) -> None:
+    """The stock SentenceTransformer of a model's dense part."""
+    from lib.student import Student
+
+    if choice.model in (CUT, CHUNKS):
+        shutil.copytree(dense.find_teacher(), folder)
+    elif choice.model == STUDENT and student is not None:
+        Student.load(student).export(folder)
+    else:
+        dense.load_base().export(folder)

@@ -1,0 +1,280 @@
+"""`python -m lib.embed`, as a person uses it: with texts of every kind, and with bad ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lib.encoders
+from lib import embed
+from lib.vectors import dense, pipeline
+from lib.vectors.names import BASE, BOTH, CHUNKS, LSA
+from tests.vectors.conftest import make_text
+
+
+def embed_quickly(monkeypatch):
+    """Dense vectors of letters in place of MiniLM's: what is tested here is all the rest."""
+
+    def encode(texts):
+        return np.array([[text.count(c) + 1 for c in "abcdefgh"] for text in texts], "f4")
+
+    listed = dense.list_models
+
+    def list_models(student=None):
+        models = listed(student).values()
+        return {
+            model.name: dense.DenseModel(model.name, model.table, lambda: encode)
+            for model in models
+        }
+
+    monkeypatch.setattr(dense, "list_models", list_models)
+    monkeypatch.setattr(pipeline, "_write_dense", lambda folder, *_: folder.mkdir())
+
+
+@pytest.fixture
+def quickly(monkeypatch, tmp_path):
+    embed_quickly(monkeypatch)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+
+@pytest.fixture
+def reviews(tmp_path):
+    """A CSV of forty reviews with labels, one blank, one repeated."""
+    rows = [
+        {"id": n, "text": make_text(("river", "court")[n % 2], n), "title": f"T{n}", "label": n % 2}
+        for n in range(40)
+    ]
+    rows += [{"id": "blank", "text": " "}, {"id": "again", "text": rows[0]["text"]}]
+    pd.DataFrame(rows).to_csv(tmp_path / "reviews.csv", index=False)
+    return tmp_path / "reviews.csv"
+
+
+def run(capsys, *arguments):
+    """(exit code, lines of stdout, lines of stderr without bars)."""
+    code = 0
+    try:
+        embed.main([*map(str, arguments)])
+    except SystemExit as error:
+        code = error.code
+    printed = capsys.readouterr()
+    errors = [line for line in printed.err.splitlines() if line.startswith("python -m")]
+    return code, printed.out.splitlines(), errors
+
+
+def test_a_table_gives_vectors_a_page_an_encoder_and_a_verdict(quickly, reviews, capsys):
+    code, lines, errors = run(capsys, reviews)
+    assert (code, errors) == (0, [])
+    assert lines[-1].startswith("VERDICT: ") and lines[-1].count("|") == 4
+    out = reviews.parent / "here/reviews_vectors"
+    assert sorted(path.name for path in out.iterdir() if path.name != "seal.json") == [
+        "encoder",
+        "index.html",
+        "table.csv",
+        "vectors.parquet",
+    ]
+    frame = pd.read_parquet(out / "vectors.parquet")
+    assert frame["id"].tolist() == [*map(str, range(40)), "again"]
+    vectors = np.stack(frame["vector"])
+    assert vectors.dtype == np.float32 and (vectors[0] == vectors[-1]).all()
+    table = pd.read_csv(out / "table.csv")
+    assert set(table["measure"]) == {"halves of documents MRR", "label accuracy"}
+    assert any("blank" in line for line in lines) and any("again" in line for line in lines)
+    assert "T39" in (out / "index.html").read_text()
+
+
+def test_what_was_taken_is_what_the_encoder_gives(quickly, reviews, capsys):
+    code, lines, _ = run(capsys, reviews, "--model", LSA)
+    assert code == 0 and f"| {LSA} |" in lines[-1]
+    out = reviews.parent / "here/reviews_vectors"
+    frame = pd.read_parquet(out / "vectors.parquet").set_index("id")
+    texts = pd.read_csv(reviews)["text"][:5].tolist()
+    vectors = lib.encoders.load(out / "encoder").encode(texts)
+    np.testing.assert_allclose(np.stack(frame["vector"][:5]), vectors, atol=1e-5)
+
+
+def test_json_is_one_object_alone(quickly, reviews, capsys):
+    code, lines, _ = run(capsys, reviews, "--json", "--model", BOTH)
+    report = json.loads("\n".join(lines))
+    assert code == 0 and report["model"] == BOTH and report["documents"] == 42
+    assert report["difference"] == pytest.approx(report["score"] - report["base"])
+    assert {row["model"] for row in report["table"]} >= {BASE, CHUNKS, LSA, BOTH}
+
+
+def test_plain_files_in_two_languages_are_embedded_and_told_of(quickly, tmp_path, capsys):
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for n in range(6):
+        (folder / f"{n}.txt").write_text(make_text("river", n))
+        (folder / f"de{n}.txt").write_text(
+            f"Der Fluss {n} fließt ins Meer und die Boote fahren. " * 4
+        )
+    code, lines, _ = run(capsys, folder)
+    assert code == 0 and lines[-1].startswith("VERDICT: ")
+    told = [line for line in lines if "English" in line]
+    assert len(told) == 1 and "6 documents" in told[0]
+
+
+def test_it_goes_on_from_what_was_embedded(quickly, reviews, capsys, monkeypatch):
+    made, whole = [], dense.DenseModel.make_rows
+
+    def stop(model, texts):
+        if len(made) == 3:
+            raise KeyboardInterrupt
+        made.append(len(texts))
+        return whole(model, texts)
+
+    monkeypatch.setattr(dense, "PIECE", 1000)
+    monkeypatch.setattr(dense.DenseModel, "make_rows", stop)
+    code, lines, errors = run(capsys, reviews)
+    assert code == 1 and "goes on" in errors[-1] and not any("VERDICT" in line for line in lines)
+    assert not (reviews.parent / "here/reviews_vectors").exists()
+    again = []
+    monkeypatch.setattr(
+        dense.DenseModel,
+        "make_rows",
+        lambda m, texts: (again.append(len(texts)), whole(m, texts))[1],
+    )
+    assert run(capsys, reviews)[0] == 0
+    counted = sum(made) + sum(again)
+    again.clear()
+    assert run(capsys, reviews)[0] == 0 and not again, "all of it is kept, and the folder replaced"
+    halves, whole_texts = 2 * 40, 40
+    assert counted == 3 * (halves + whole_texts), "no text was embedded twice"
+
+
+def test_a_task_that_cannot_be_judged_costs_its_own_rows(quickly, tmp_path, capsys, write_dataset):
+    folder = write_dataset(tmp_path / "mine", 30)
+    task = folder / "tasks/broken"
+    task.mkdir(parents=True)
+    (task / "train.jsonl").write_text('{"id": "0", "label": "a"}\n{"id": "99", "label": "b"}')
+    code, lines, _ = run(capsys, folder)
+    assert code == 0 and any("broken is not judged" in line and "'99'" in line for line in lines)
+
+
+def test_groups_and_clusters_are_judged(quickly, tmp_path, capsys, write_dataset):
+    folder = write_dataset(tmp_path / "mine", 30, group=lambda n: f"g{n // 3}")
+    (folder / "tasks/events").mkdir(parents=True)
+    rows = [json.dumps({"id": str(n), "label": f"e{n // 3}"}) for n in range(30)]
+    (folder / "tasks/events/clusters.jsonl").write_text("\n".join(rows))
+    code, lines, _ = run(capsys, folder)
+    assert code == 0 and any(line.strip().startswith("events MAP") for line in lines)
+
+
+@pytest.fixture
+def write_dataset():
+    def write(folder, count, **fields):
+        folder.mkdir()
+        rows = [
+            {"id": str(n), "text": make_text(("river", "court")[n % 2], n)}
+            | {key: make(n) for key, make in fields.items()}
+            for n in range(count)
+        ]
+        (folder / "documents.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        return folder
+
+    return write
+
+
+# ---- bad input ----------------------------------------------------------------------------------
+
+
+def check_refused(capsys, told, *arguments):
+    before = {path.name for path in os.scandir(".")}
+    code, lines, errors = run(capsys, *arguments)
+    assert code == 2 and lines == [] and len(errors) == 1 and told in errors[0], errors
+    assert {path.name for path in os.scandir(".")} == before
+
+
+TEXTS = {
+    "an empty folder": ({}, "found nothing"),
+    "one text": ({"a.txt": b"The only one."}, "1 different text of 1"),
+    "one text twice": ({"a.txt": b"The same.", "b.txt": b"The  same."}, "1 different text of 2"),
+    "only blanks": ({"a.txt": b" ", "b.txt": b"\n"}, "0 different text of 2, 2 blank"),
+    "NUL bytes": ({"a.txt": b"a\0b", "b.txt": b"Two."}, "NUL"),
+    "another encoding": ({"a.txt": b"\xc4pfel", "b.txt": b"Two."}, "iconv"),
+    "no text column": ({"a.csv": b"name,body\na,b\n"}, "name, body"),
+    "ids of mixed types": ({"a.jsonl": b'{"id":1,"text":"a"}\n{"id":null,"text":"b"}'}, "'id'"),
+    "duplicate ids": ({"a.jsonl": b'{"id":1,"text":"a"}\n{"id":1.0,"text":"b"}'}, "already"),
+    "half a surrogate": ({"documents.jsonl": b'{"id":1,"text":"\\ud800"}'}, "documents.jsonl:1"),
+}
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_bad_texts_are_one_line(quickly, tmp_path, capsys, case):
+    files, told = TEXTS[case]
+    folder = tmp_path / "given"
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    check_refused(capsys, told, folder)
+
+
+def test_nul_bytes_in_a_table_are_told_of_and_not_read(quickly, tmp_path, capsys):
+    rows = [{"id": n, "text": make_text("river", n) + "\0"} for n in range(4)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    code, lines, _ = run(capsys, tmp_path / "a.jsonl")
+    assert code == 0 and any("4 documents with NUL bytes" in line for line in lines)
+
+
+def test_nothing_goes_into_a_persons_folder(quickly, tmp_path, capsys, write_dataset, monkeypatch):
+    folder = write_dataset(tmp_path / "mine", 4)
+    for out in (folder, folder / "vectors"):
+        check_refused(capsys, "inside the folder of texts", folder, "--out", out)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.doc").write_text("mine")
+    check_refused(capsys, "did not write", folder, "--out", other)
+    monkeypatch.chdir(folder)
+    check_refused(capsys, "--out", ".")
+
+
+def test_a_folder_that_cannot_be_written_is_told_of_before_the_work(
+    quickly, tmp_path, capsys, write_dataset
+):
+    folder = write_dataset(tmp_path / "mine", 4)
+    check_refused(capsys, "cannot be written", folder, "--out", "/proc/vectors")
+
+
+def test_a_full_disk_is_told_of_before_the_work(
+    quickly, tmp_path, capsys, write_dataset, monkeypatch
+):
+    folder = write_dataset(tmp_path / "mine", 4)
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=10**8))
+    check_refused(capsys, "are needed", folder)
+
+
+def test_an_unknown_model_and_a_missing_student_are_one_line(
+    quickly, tmp_path, capsys, write_dataset
+):
+    folder = write_dataset(tmp_path / "mine", 4)
+    check_refused(capsys, "there are base", folder, "--model", "bas")
+    check_refused(capsys, "no student here", folder, "--student", tmp_path)
+    check_refused(capsys, "no such file", tmp_path / "nowhere")
+
+
+# ---- with MiniLM --------------------------------------------------------------------------------
+
+
+@pytest.mark.smoke
+def test_all_of_it_with_the_real_encoder(tmp_path, monkeypatch, capsys, write_dataset):
+    folder = write_dataset(tmp_path / "mine", 24)
+    for model in (BOTH, CHUNKS):
+        out = tmp_path / model.replace(" ", "_")
+        code, _, errors = run(capsys, folder, "--out", out, "--model", model)
+        assert code == 0, errors
+        frame = pd.read_parquet(out / "vectors.parquet")
+        encoder = lib.encoders.load(out / "encoder")
+        lines = (folder / "documents.jsonl").read_text().splitlines()
+        texts = [json.loads(line)["text"] for line in lines]
+        vectors = encoder.encode(texts[:4])
+        stored = np.stack(frame["vector"][:4])
+        assert (vectors * stored).sum(axis=1).min() > 0.995, "but for bfloat16 the same"
+        (stretches,) = encoder.encode_chunks(texts[:1])
+        assert stretches.vectors.shape[1] == vectors.shape[1]

@@ -1,0 +1,68 @@
+"""The page holds texts as data alone, and what is near is near."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from lib.vectors import page
+from lib.vectors.page import Entry
+
+FACTS = {"documents": 3, "verdict": "EQUAL", "scores": [{"measure": "MRR", "value": ".5"}]}
+
+
+def read_data(html):
+    return json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL)[1])
+
+
+def test_texts_cannot_leave_their_place():
+    entries = [Entry("</script><script>alert(1)</script>", "<b>&amp; </script>")] * 3
+    html = page.render_page("<i>mine</i>", entries, np.eye(3), FACTS)
+    assert html.count("<script") == 2 and "<i>mine" not in html and "alert(1)</" not in html
+    assert read_data(html)["titles"][0] == entries[0].title
+
+
+def test_it_names_no_address():
+    html = page.render_page("mine", [Entry("a", "b")] * 3, np.eye(3), FACTS)
+    assert not re.search(r"https?:|src=|@import|url\(", html)
+
+
+def test_neighbours_are_those_of_the_largest_cosines():
+    vectors = np.random.default_rng(0).normal(size=(1100, 8))
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = unit @ unit.T
+    np.fill_diagonal(cosines, -2)
+    assert (page.find_neighbours(vectors, 3) == np.argsort(-cosines, axis=1)[:, :3]).all()
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 30])
+def test_any_number_of_texts_has_places(count):
+    places = page.place_on_map(np.random.default_rng(0).normal(size=(count, 5)))
+    assert places.shape == (count, 2) and places.min() >= 0 and places.max() <= 1
+    assert page.find_neighbours(np.eye(count)).shape == (count, min(10, count - 1))
+
+
+def test_texts_beyond_the_landmarks_go_where_their_like_are(monkeypatch):
+    monkeypatch.setattr(page, "LANDMARKS", 40)
+    centres = np.repeat(np.eye(2), 60, axis=0)
+    vectors = centres + np.random.default_rng(0).normal(scale=0.05, size=(120, 2))
+    places = page.place_on_map(vectors)
+    middles = [places[rows].mean(axis=0) for rows in (slice(60), slice(60, None))]
+    for rows, own, other in ((slice(60), 0, 1), (slice(60, None), 1, 0)):
+        to_own, to_other = (np.linalg.norm(places[rows] - middles[k], axis=1) for k in (own, other))
+        assert (to_own < to_other).mean() > 0.9
+
+
+def test_many_texts_are_shortened_and_drawn():
+    assert page.count_characters(20_000) == 200 and page.count_characters(10) == 2000
+    chosen = page.choose_entries(25_000)
+    assert len({*chosen}) == page.MOST and len(page.choose_entries(5)) == 5
+
+
+def test_classes_have_colours_where_they_are_few():
+    entries = [Entry("a", "b", label) for label in ("x", "y", "")]
+    data = read_data(page.render_page("mine", entries, np.eye(3), FACTS))
+    assert data["classes"] == ["x", "y"] and data["class"] == [0, 1, -1]
+    many = [Entry("a", "b", str(n)) for n in range(9)]
+    assert read_data(page.render_page("mine", many, np.eye(9), FACTS))["classes"] == []
