@@ -75,8 +75,10 @@ def format_table(table: pd.DataFrame, base: str) -> pd.DataFrame:
     cells = table[["measure", "examples", "model"]].assign(
         value=[format_interval(*row) for row in table[["value", "low", "high"]].to_numpy()],
         against_base=[
-            format_interval(*row, "+")
-            for row in table[["against_base", "against_low", "against_high"]].to_numpy()
+            format_interval(value, low, high, "+")
+            for value, low, high in table[
+                ["against_base", "against_low", "against_high"]
+            ].to_numpy()
         ],
     )
     cells.loc[table["model"] == base, "against_base"] = ""
