@@ -16,9 +16,9 @@ from pydantic import TypeAdapter
 
 from lib.config import paths
 from lib.data.dataset_folder import Document, OptionalName, read_rows, validate
-from lib.data.written_once import sha256, write_once
+from lib.data.written_once import write_once
 from lib.store.code import fingerprint_code
-from lib.store.files import check_room, fingerprint
+from lib.store.files import check_room, fingerprint, sha256
 
 TABLES = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".csv", ".parquet")
 PLAIN = (".txt", ".md")

@@ -125,9 +125,7 @@ def test_another_version_a_damaged_file_and_no_encoder_are_one_line(saved, tmp_p
 
 
 # What else this project needs, none of which reading an encoder may import.
-OTHERS = (
-    "pandas pyarrow pydantic gensim nltk matplotlib seaborn ruamel papermill accelerate".split()
-)
+OTHERS = "pandas pyarrow pydantic gensim nltk matplotlib seaborn papermill accelerate".split()
 SCRIPT = """
 import sys
 sys.modules |= dict.fromkeys({others})
