@@ -96,7 +96,8 @@ def choose_threshold(merges: np.ndarray, side: Side) -> float:
     """The distance at which cutting the tree gives the best F1 of the side's labelled pairs.
 
     All merge heights are tried, the lowest of equally good ones is taken, and the cut lies half
-    way to the next. Raises `ValueError` for a tree of other documents.
+    way to the next. Raises `ValueError` for a side without a positive or a negative pair, and for
+    a tree of other documents.
     """
     _check(len(merges) + 1, side)
     heights = np.unique(merges[:, 2])
@@ -139,6 +140,11 @@ def _share_cluster(clusters: np.ndarray, side: Side) -> np.ndarray:
 def _check(documents: int, side: Side) -> None:
     if documents != len(side.texts):
         raise ValueError(f"the side has {len(side.texts)} documents, clustered are {documents}")
+    for wanted, kind in ((True, "positive"), (False, "negative")):
+        if wanted not in side.positive:
+            raise ValueError(
+                f"the side has no {kind} pair: neither a threshold nor F1 means anything"
+            )
 
 
 def draw_pairs(side: Side, draws: int, seed: int) -> np.ndarray:

@@ -17,6 +17,7 @@ from lib.news.losses import complex_loss, triplet
 from lib.news.students import LazyRows, NewsStudent, Rows, Sizes, check_tokens, pad
 
 SORTED = 16  # batches whose documents are sorted by length together, so that hardly any is padded
+CHECKED = 8192  # teacher vectors that are looked at together
 
 
 @dataclass(frozen=True)
@@ -129,14 +130,10 @@ def train(
     Raises
     ------
     ValueError
-        For a document without a token, and for examples that are none or not what the loss takes.
+        For a document without a token or without a teacher vector that has a direction, and for
+        examples that are none or not what the loss takes.
     """
-    check_tokens(rows)
-    wanted = 3 if student.design.takes_triplets else 1
-    for part in (examples, held_out):
-        if not len(part) or part.shape[1:] != (wanted,):
-            expected = f"expected examples of {wanted} documents for {student.design.loss}"
-            raise ValueError(f"{expected}, got {part.shape}")
+    _check(student.design, rows, teacher, {"examples": examples, "held-out examples": held_out})
     device = student.embedding.weight.device
     targets = LazyRows(
         teacher, lambda part: nn.functional.normalize(torch.from_numpy(part), dim=-1).to(device)
@@ -249,3 +246,23 @@ def sort_batches(
         group = group[np.argsort(lengths[group[:, 0]], kind="stable")]
         parts += [group[first : first + size] for first in range(0, len(group), size)]
     return parts if order is None else [parts[number] for number in order.permutation(len(parts))]
+
+
+def _check(
+    design: Design, rows: Rows, teacher: Sequence[Any], parts: dict[str, np.ndarray]
+) -> None:
+    check_tokens(rows)
+    told = "every document needs a teacher vector"
+    if len(teacher) != len(rows):
+        raise ValueError(f"{told}: {len(rows)} documents, {len(teacher)} vectors")
+    for start in range(0, len(teacher), CHECKED):
+        norms = np.linalg.norm(teacher[start : start + CHECKED], axis=1)
+        if not np.isfinite(norms).all():
+            raise ValueError(f"{told}: NaN in vector {start + np.isfinite(norms).argmin()}")
+        if not norms.all():
+            raise ValueError(f"{told}: vector {start + norms.argmin()} is zero")
+    wanted = 3 if design.takes_triplets else 1
+    for name, part in parts.items():
+        if not len(part) or part.shape[1:] != (wanted,):
+            expected = f"expected {name} of {wanted} documents for {design.loss}"
+            raise ValueError(f"{expected}, got {part.shape}")

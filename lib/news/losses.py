@@ -69,5 +69,10 @@ def complex_loss(
     -------
     (batch,)
     """
+    if not 0 <= alpha <= 1:
+        raise ValueError(f"alpha must be from 0 to 1, got {alpha}")
+    if not len(students) == len(teachers) == 3:
+        counts = f"{len(students)} of student, {len(teachers)} of teacher"
+        raise ValueError(f"a triplet has three documents, got {counts}")
     copied = sum(mse(*pair) for pair in zip(students, teachers, strict=True)) / 3
     return alpha * triplet(*students) + (1 - alpha) * copied

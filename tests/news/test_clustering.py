@@ -164,6 +164,16 @@ def test_vectors_that_cannot_be_clustered(rows, told):
         clustering.link(rows)
 
 
+@pytest.mark.parametrize("missing", ["positive", "negative"])
+def test_a_side_without_a_kind_of_pair_has_neither_threshold_nor_score(missing):
+    given = side(EVENTS, share=0.46)
+    given = replace(given, positive=np.full(len(given.pairs), missing == "negative"))
+    with pytest.raises(ValueError, match=f"^the side has no {missing} pair"):
+        clustering.choose_threshold(clustering.link(vectors(30)), given)
+    with pytest.raises(ValueError, match=f"^the side has no {missing} pair"):
+        clustering.score(EVENTS, given)
+
+
 def test_clusters_of_other_documents():
     given = side(EVENTS, share=0.46)
     with pytest.raises(ValueError, match="the side has 30 documents, clustered are 29"):

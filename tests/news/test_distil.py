@@ -211,15 +211,21 @@ def test_documents_and_teacher_vectors_stay_on_disk(tmp_path):
     assert peak < 3e6  # the ids alone are 8 MB
 
 
-def test_what_nothing_can_be_learned_from():
+def test_what_nothing_can_be_learned_from(monkeypatch):
+    monkeypatch.setattr(distil, "CHECKED", 5)
     rows, teacher, every = lesson()
 
-    def refuses(told, identity="bag;MSE", rows=rows, parts=(every, every)):
+    def refuses(told, identity="bag;MSE", rows=rows, teacher=teacher, parts=(every, every)):
         student = NewsStudent(designs.parse(identity), SMALL)
         with pytest.raises(ValueError, match=told):
             distil.train(student, rows, teacher, *parts, seed=0, settings=SETTINGS)
 
+    row = np.arange(64)[:, None] == 7
     refuses("document 5", "BiGRU;cosine", rows=[*rows[:5], [], *rows[6:]])
+    refuses("63 vectors", teacher=teacher[:-1])
+    refuses("NaN in vector 7", teacher=np.where(row, np.nan, teacher))
+    refuses("NaN in vector 7", teacher=np.where(row, np.inf, teacher))
+    refuses("vector 7 is zero", teacher=np.where(row, 0, teacher))
     refuses(r"expected examples .*\(0, 1\)", parts=(every[:0], every))
-    refuses(r"expected examples .*\(0, 1\)", parts=(every, every[:0]))
+    refuses(r"expected held-out examples .*\(0, 1\)", parts=(every, every[:0]))
     refuses(r"3 documents for triplet, got \(64, 1\)", "bag;triplet")

@@ -55,6 +55,14 @@ def test_errors():
         triplet(a, p, n[:, :2])
     with pytest.raises(ValueError, match="same shape"):
         complex_loss((a, p, n), (a, p, n[:1]), alpha=0.5)
+    for students, teachers in (((a, p), (a, p)), ((a, p, n), (a, p))):
+        with pytest.raises(
+            ValueError, match=f"three documents, got {len(students)} of student, 2 of teacher"
+        ):
+            complex_loss(students, teachers, alpha=0.5)
+    for alpha in (-0.1, 1.1, math.nan):
+        with pytest.raises(ValueError, match="alpha must be from 0 to 1"):
+            complex_loss((a, p, n), (a, p, n), alpha=alpha)
 
 
 def test_invariances():
