@@ -47,7 +47,7 @@ def test_the_simplest_is_taken_of_those_that_cannot_be_told_apart():
 
 def test_all_measures_count_alike_and_words_alone_are_never_taken():
     frames = [
-        make_frame("a", base=START, both=START + 0.2, **{TFIDF: START + 0.3}),
+        make_frame("a", base=START, both=START + 0.2 + NOISE / 10, **{TFIDF: START + 0.3}),
         make_frame("b", base=START + 0.1, both=START + 0.1, **{TFIDF: START + 0.3}),
     ]
     frames[1].loc[len(frames[1])] = frames[1].iloc[0].to_dict() | {"model": CLASSIFIER}
