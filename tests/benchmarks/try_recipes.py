@@ -32,7 +32,7 @@ import torch
 from ruamel.yaml import YAML
 
 from lib.config import paths
-from lib.data.dataset_folder import Documents
+from lib.data.dataset_folder import Documents, content
 from lib.data.task_files import read_task
 from lib.distillation.aligned import (
     AlignedScheme,
@@ -58,6 +58,7 @@ from lib.texts import cut_halves, cut_words
 PLAN = YAML(typ="safe", pure=True).load(Path(__file__).with_name("recipes.yaml"))
 PARTS = ("train", "validation", "test")
 TODAY, BASE, CHUNKS, LSA = "base, as today", "base", "chunks", "LSA"
+UNTRAINED = (TODAY, BASE, CHUNKS, LSA, f"{BASE} + {LSA}", f"{CHUNKS} + {LSA}", f"{BASE} + branch")
 POSITIONS, WINDOW, LONGEST, LSA_DIM = 128, 256, 4096, 256
 PRECISION = "bf16" if models.has_bfloat16() else "fp32"
 
@@ -66,42 +67,32 @@ PRECISION = "bf16" if models.has_bfloat16() else "fp32"
 
 
 def make_folder(source: Path, task: str, out: Path, classes: int | None = None) -> None:
-    """Write a small dataset folder; no document is in two parts, and no event either."""
-    found = read_task(source / "tasks" / task)
-    rng = np.random.default_rng(0)
-    if found.kind == "clustering":
-        topics = {name: label.split("_")[0] for name, label in found.clusters.items()}
-        order = rng.permutation(sorted({*topics.values()}))
-        parts: dict[str, list[str]] = {}
-        for part in PARTS:
-            parts[part] = []
-            while len(parts[part]) < PLAN["documents"][part] and len(order):
-                parts[part] += [name for name, topic in topics.items() if topic == order[0]]
-                order = order[1:]
-        labels = found.clusters
+    """Write a small dataset folder; no text is in two parts, and no topic of events either."""
+    found, sizes = read_task(source / "tasks" / task), PLAN["documents"]
+    labels = found.clusters or {
+        ids[0]: found.classes[label]
+        for part in found.inputs
+        for ids, label in zip(found.inputs[part], found.labels[part], strict=True)
+    }
+    first = {content(found.texts[name]): name for name in sorted(labels, reverse=True)}
+    rng, names = np.random.default_rng(0), sorted(first.values())
+    if found.clusters:
+        topics = {name: labels[name].split("_")[0] for name in names}
+        order = rng.permutation(sorted({*topics.values()})).tolist()
+        names = sorted(names, key=lambda name: order.index(topics[name]))
     else:
-        names = {
-            ids[0]: found.classes[label]
-            for part in PARTS
-            for ids, label in zip(
-                found.inputs.get(part, ()), found.labels.get(part, ()), strict=True
-            )
-        }
         kept = {*rng.permutation(found.classes)[:classes].tolist()}
-        ids = [name for name in rng.permutation(sorted(names)).tolist() if names[name] in kept]
-        ends = np.cumsum([PLAN["documents"][part] for part in PARTS])
-        parts = dict(zip(PARTS, np.split(np.array(ids), ends)[:3], strict=True))
-        labels = names
+        names = [name for name in rng.permutation(names).tolist() if labels[name] in kept]
     place = out / "tasks" / task
     place.mkdir(parents=True)
-    texts = {
-        name: cut_words(found.texts[name], PLAN["words"])
-        for part in parts.values()
-        for name in part
-    }
-    _write(out / "documents.jsonl", [{"id": name, "text": text} for name, text in texts.items()])
-    for part, chosen in parts.items():
+    texts = {}
+    for part in PARTS:
+        chosen, names = names[: sizes[part]], names[sizes[part] :]
+        while found.clusters and names and topics[names[0]] == topics[chosen[-1]]:
+            chosen.append(names.pop(0))
         _write(place / f"{part}.jsonl", [{"id": name, "label": labels[name]} for name in chosen])
+        texts |= {name: cut_words(found.texts[name], PLAN["words"]) for name in chosen}
+    _write(out / "documents.jsonl", [{"id": name, "text": text} for name, text in texts.items()])
 
 
 def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -195,14 +186,22 @@ class Vectors:
     def read(self, kind: str, part: str) -> list[str]:
         return (self.folder.halves if kind == "halves" else self.folder.texts)[part]
 
+    def find(self, name: str, kind: str, part: str) -> Path:
+        return self.place / f"{name}-{kind}-{part}.npy"
+
+    @functools.cache  # noqa: B019 - as long as the command runs
+    def stretches(self, part: str) -> tuple[list[StretchedDocument], list[str]]:
+        return read_stretches(self.folder.texts[part])
+
     def dense(self, name: str, kind: str, part: str, student: Any = None) -> np.ndarray:
         """(texts, dim) by a dense model, as it gives them."""
-        path = self.place / f"{name}-{kind}-{part}.npy"
+        path = self.find(name, kind, part)
         if path.exists():
             return np.load(path)
         texts = self.read(kind, part)
         if name == CHUNKS:
-            vectors = average_documents(read_stretches(texts)[0])
+            read = self.stretches(part) if kind == "texts" else read_stretches(texts)
+            vectors = average_documents(read[0])
         else:
             student = student or load_student(repaired=name != TODAY)
             vectors = student.encode(texts, precision=PRECISION)
@@ -258,7 +257,8 @@ def judge(vectors: Vectors, names: Iterable[str], part: str) -> pd.DataFrame:
         if folder.searched:
             queries = read_queries(folder.texts[part], labels)
             _, each = ranking.score_queries(x, queries, "MAP", None)
-            measures["task"], groups = each, labels[queries.examples[:, 0]]
+            measures["task"] = each
+            groups = [f"cluster {label}" for label in labels[queries.examples[:, 0]]]
         else:
             train = vectors.centred(name, "texts", "train")
             both = np.concatenate([folder.labels["train"], labels])
@@ -266,9 +266,9 @@ def judge(vectors: Vectors, names: Iterable[str], part: str) -> pd.DataFrame:
             inputs, cut = places[:, None], len(train)
             job = Job(np.vstack([train, x]), inputs, both, places[:cut], places[cut:], 0)
             measures["task"] = (classifiers.by_comparing(job) == labels).astype(float)
-            groups = np.arange(len(labels))
+            groups = [*range(len(labels))]
         for measure, scores in measures.items():
-            kept = groups if measure == "task" else np.arange(len(scores))
+            kept = groups if measure == "task" else range(len(scores))
             rows.append(
                 {
                     "model": name,
@@ -276,7 +276,7 @@ def judge(vectors: Vectors, names: Iterable[str], part: str) -> pd.DataFrame:
                     "seed": 0,
                     "chance": 0.0,
                     "scores": scores,
-                    "groups": np.array([f"{folder.name} {g}" for g in kept]),
+                    "groups": np.array([f"{folder.name} {group}" for group in kept]),
                 }
             )
     return pd.DataFrame(rows)
@@ -297,9 +297,10 @@ def read_queries(texts: list[str], labels: np.ndarray) -> ranking.Queries:
 # ---- trials --------------------------------------------------------------------------------------
 
 
+@functools.cache
 def prepare(vectors: Vectors, target: str) -> tuple[list[StretchedDocument], ...]:
     """What is learned, and what chooses the checkpoint: the training and the validation part."""
-    parts = [read_stretches(vectors.folder.texts[part]) for part in ("train", "validation")]
+    parts = [vectors.stretches(part) for part in ("train", "validation")]
     if target == "chunks":
         return tuple(documents for documents, _ in parts)
     lsa, (train, pieces) = vectors.lsa, parts[0]
@@ -337,35 +338,31 @@ def prepare(vectors: Vectors, target: str) -> tuple[list[StretchedDocument], ...
     return tuple(made)
 
 
-def try_recipe(vectors: Vectors, recipe: str, updates: int, seed: int, parts: Iterable[str]) -> str:
-    """Train a student, and keep its vectors; the name of the model."""
+def try_recipe(vectors: Vectors, recipe: str, updates: int, seed: int, part: str) -> str:
+    """Train a student, or read one, and keep its vectors of a part; the name of the model."""
     name = f"{recipe}, {updates} updates, seed {seed}"
-    path = vectors.place / f"{name}.json"
-    needed = [("texts", "train"), *itertools.product(("texts", "halves"), parts)]
-    if all((vectors.place / f"{name}-{kind}-{part}.npy").exists() for kind, part in needed):
-        return name
-    settings = dict(PLAN["recipes"][recipe])
+    settings = {"check_every": max(25, updates // 8), **PLAN["recipes"][recipe]}
     target = settings.pop("target", "chunks")
-    scheme = AlignedScheme(
-        updates=updates, precision=PRECISION, check_every=max(25, updates // 8), **settings
-    )
-    documents, held_out = prepare(vectors, target)
-    student, started = load_student(), time.perf_counter()
-    weights = path.with_suffix(".pt")
+    needed = [("texts", "train"), ("texts", part), ("halves", part)]
+    if all(vectors.find(name, *which).exists() for which in needed):
+        return name
+    student, weights = load_student(), vectors.place / f"{name}.npz"
     if weights.exists():
-        student.load_state_dict(torch.load(weights, weights_only=True))
+        with np.load(weights) as arrays:
+            student = models.unpack_weights(student, dict(arrays))
     else:
+        scheme = AlignedScheme(updates=updates, precision=PRECISION, **settings)
+        documents, held_out = prepare(vectors, target)
         special = find_special_tokens(student.tokenizer)
         embed = functools.partial(embed_stretches, student, opening=len(special[0]))
+        started = time.perf_counter()
         history = train_aligned(student, embed, documents, held_out, special, scheme, seed=seed)
         seconds = time.perf_counter() - started
-        record = {"held_out": history.held_out, "loss": history.loss, "seconds": seconds}
-        _save(weights, lambda file, state: torch.save(state, file), student.state_dict())
-        path.write_text(json.dumps(record))
         held = ", ".join(f"{update}: {loss:.4f}" for update, loss in history.held_out)
         print(f"{vectors.folder.name}, {name}: {seconds:.0f} s; held out {held}", flush=True)
-    for kind, part in needed:
-        vectors.dense(name, kind, part, student)
+        _save(weights, lambda file, arrays: np.savez(file, **arrays), models.pack_weights(student))
+    for which in needed:
+        vectors.dense(name, *which, student)
     return name
 
 
@@ -395,23 +392,28 @@ def measure_speed(vectors: Vectors, updates: int = 3) -> float:
     return tokens / seconds
 
 
+def judge_trial(vectors: Vectors, recipe: str, updates: int, seed: int, part: str) -> pd.DataFrame:
+    """Train with a recipe, and judge the student alone and with LSA."""
+    trial = try_recipe(vectors, recipe, updates, seed, part)
+    frame = judge(vectors, [trial, f"{trial} + {LSA}"], part).assign(seed=seed)
+    return frame.assign(model=frame["model"].str.replace(trial, recipe, regex=False))
+
+
 def choose(folders: Mapping[str, Vectors]) -> str:
     """Successive halving; the recipe that is left."""
-    alive = [*PLAN["recipes"]]
+    part, alive = "validation", [*PLAN["recipes"]]
+    choosing = [folders[name] for name in PLAN["choosing"]]
+    untrained = [judge(vectors, UNTRAINED, part) for vectors in choosing]
+    print(describe(pd.concat(untrained)), flush=True)
     for updates in PLAN["rungs"]:
-        frames = []
-        for folder, recipe in itertools.product(PLAN["choosing"], alive):
-            vectors = folders[folder]
-            names = [TODAY, BASE, CHUNKS, LSA, f"{BASE} + {LSA}", f"{BASE} + branch"]
-            trial = try_recipe(vectors, recipe, updates, 0, ["validation"])
-            frame = judge(vectors, [*names, trial, f"{trial} + {LSA}"], "validation")
-            frames.append(
-                frame.replace({"model": {trial: recipe, f"{trial} + {LSA}": f"{recipe} + {LSA}"}})
-            )
-        table = pd.concat(frames).drop_duplicates(["model", "task"])
+        trained = [
+            judge_trial(vectors, recipe, updates, 0, part)
+            for recipe, vectors in itertools.product(alive, choosing)
+        ]
         print(f"\n{updates} updates, validation parts of {', '.join(PLAN['choosing'])}")
-        print(describe(table))
-        scores = table.assign(value=table["scores"].map(np.mean)).groupby("model")["value"].mean()
+        print(describe(pd.concat([*untrained, *trained])))
+        table = pd.concat(trained)
+        scores = table["scores"].map(np.mean).groupby(table["model"]).mean()
         alive = keep_best({recipe: scores[recipe] for recipe in alive}, PLAN["keep"])
         print("go on:", ", ".join(alive), flush=True)
     return alive[0]
@@ -424,59 +426,34 @@ def keep_best(scores: Mapping[str, float], share: float) -> list[str]:
 
 
 def report(folders: Mapping[str, Vectors], recipe: str) -> None:
-    """The winner at its full length on test parts, with several seeds."""
+    """A recipe at its full length on test parts, with several seeds."""
     frames = []
     for vectors in folders.values():
-        names = [
-            TODAY,
-            BASE,
-            CHUNKS,
-            LSA,
-            f"{BASE} + {LSA}",
-            f"{CHUNKS} + {LSA}",
-            f"{BASE} + branch",
-        ]
-        frames.append(judge(vectors, names, "test"))
+        frames.append(judge(vectors, UNTRAINED, "test"))
         for seed in PLAN["seeds"]:
-            trial = try_recipe(vectors, recipe, PLAN["rungs"][-1], seed, ["test"])
-            frame = judge(vectors, [trial, f"{trial} + {LSA}"], "test").assign(seed=seed)
-            frames.append(
-                frame.replace({"model": {trial: recipe, f"{trial} + {LSA}": f"{recipe} + {LSA}"}})
-            )
+            frames.append(judge_trial(vectors, recipe, PLAN["rungs"][-1], seed, "test"))
     table = pd.concat(frames)
     for kind in ("choosing", "reporting"):
-        tasks = table["task"].str.split().str[0].isin([*PLAN[kind]])
-        print(f"\ntest parts of the folders that are {kind}\n{describe(table[tasks])}")
+        rows = table[table["task"].str.split().str[0].isin([*PLAN[kind]])]
+        print(f"\ntest parts of the folders that are {kind}\n{describe(rows)}")
 
 
 def describe(table: pd.DataFrame) -> str:
-    """Values of each measure, and differences of the mean to base and chunks with 95% intervals."""
-    means = table.assign(value=table["scores"].map(np.mean)).pivot_table(
-        index="model", columns="task", values="value", sort=False
+    """Values of each measure, and differences of the mean to base and chunks with 95% intervals.
+
+    Intervals are about other texts, and about other seeds where there are several.
+    """
+    tasks, seeds = task_scores(table), table.groupby("model", sort=False)["seed"].nunique()
+    evidence = from_examples(tasks, given=[*seeds.index[seeds == 1]])
+    shown = evidence.means.loc[seeds.index].assign(
+        mean=pd.Series(evidence.scores, evidence.means.index)
     )
-    means["mean"] = means.mean(axis=1)
-    counts = table.groupby("model")["seed"].nunique()
     for other in (BASE, CHUNKS):
-        column = []
-        for name in means.index:
-            rows = table[table["model"].isin([name, other])]
-            rows = (
-                pd.concat(
-                    [rows[rows["model"] == other].assign(seed=seed) for seed in range(counts[name])]
-                    + [rows[rows["model"] == name]]
-                )
-                if name != other
-                else rows
-            )
-            column.append("" if name == other else _difference(rows, name, other))
-        means[f"against {other}"] = column
-    return means.to_string(float_format="{:.3f}".format)
-
-
-def _difference(rows: pd.DataFrame, name: str, other: str) -> str:
-    evidence = from_examples(task_scores(rows), given=[name, other])
-    (row,) = verdicts.compare([(name, other)], evidence).itertuples()
-    return f"{row.difference:+.3f} [{row.low:+.3f}, {row.high:+.3f}]"
+        rows = verdicts.compare([(name, other) for name in shown.index], evidence).itertuples()
+        shown[f"against {other}"] = [
+            f"{row.difference:+.3f} [{row.low:+.3f}, {row.high:+.3f}]" for row in rows
+        ]
+    return shown.to_string(float_format="{:.3f}".format)
 
 
 def main() -> None:
