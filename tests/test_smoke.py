@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -37,6 +38,16 @@ def first(artifacts):
 def test_every_notebook_is_done(first):
     assert first.returncode == 0, first.stdout + first.stderr
     assert "failed" not in first.stdout
+
+
+def test_the_published_figures_are_drawn_again(tmp_path):
+    copy = tmp_path / "checkout"  # figures/published is committed, and drawn where the code is
+    left_out = shutil.ignore_patterns(".*", "artifacts", "tests", "docs", "__pycache__")
+    shutil.copytree(paths.ROOT, copy, ignore=left_out)
+    environment = {**os.environ, "THESIS_ARTIFACTS": str(tmp_path), "PYTHONPATH": str(copy)}
+    command = [sys.executable, "-P", "-m", "lib.runner.run_all", "published"]
+    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_label_is_made_with_its_provenance(first, artifacts):
