@@ -55,6 +55,7 @@ BASELINES = {
 }
 WRITTEN = "*Notebook 09 writes this page from the tables in `figures/{name}`. Do not edit it.*"
 UNKNOWN = float("nan")
+RATE = 0.05  # of false discoveries, from which q is told
 
 
 class Tables:
@@ -173,9 +174,7 @@ def readme_numbers(tables: Tables) -> str:
     thesis = thesis_findings(tables.ledger())
     rows = {
         f"Do the thesis' {len(thesis)} findings repeat, by its protocol?": verdict_counts(thesis),
-        "Do they survive two other ways to read the embeddings?": verdict_counts(
-            thesis, column="survives"
-        ),
+        "Do they survive two other ways to read the embeddings?": _survival_counts(thesis),
         "Cosine or MSE as a loss?": _cosine_or_mse(tables),
         "Which loss is best?": _heads(tables),
         "Does Paragraph Vector help a student of the cosine loss?": _gradient_share(tables),
@@ -240,6 +239,9 @@ order by another: the rows are in the order of the thesis' heads.*
 [verdicts.md](verdicts.md) shows the verdicts side by side. [tab_checks]({figures}/tab_checks.md)
 lists the checks that come before a verdict. [tab_yardstick]({figures}/tab_yardstick.md) shows how
 far apart two runs of the thesis may be.
+
+{_unneeded_failures(tables)}
+{DISCOVERIES}
 
 {_list_of(thesis, HOLDS, "These repeat:")}
 
@@ -356,6 +358,10 @@ def counts_table(ledgers: Mapping[str, pd.DataFrame]) -> str:
     return "\n".join(rows)
 
 
+DISCOVERIES = f"""*q* is the share of false findings to expect if a finding and all that are at
+least as clear are taken as real. The lists give it where it is {signed(RATE, 2)} or more."""
+
+
 def thesis_findings(ledger: pd.DataFrame) -> pd.DataFrame:
     """The ledger without the findings of the news paper."""
     return ledger[~ledger["label"].str.startswith("news")]
@@ -370,6 +376,16 @@ def verdict_counts(ledger: pd.DataFrame, column: str = "verdict") -> str:
         if (number := counts.get(verdict, 0))
     ]
     return list_names(parts or ["none was run"])
+
+
+def _survival_counts(thesis: pd.DataFrame) -> str:
+    """How the findings fall by the other readouts: those that repeat, and all."""
+    repeat = thesis[thesis["verdict"] == HOLDS]
+    told = f"Of all {len(thesis)}, {verdict_counts(thesis, column='survives')}"
+    if repeat.empty:
+        return told
+    some = verdict_counts(repeat, column="survives")
+    return f"Of the {len(repeat)} that hold by its protocol, {some}. {told}"
 
 
 def _singular(words: str) -> str:
@@ -397,12 +413,30 @@ def _read_off(thesis: pd.DataFrame) -> str:
     )
 
 
+def _unneeded_failures(tables: Tables) -> str:
+    """A paragraph on the checks that failed and bar no finding; empty if there are none."""
+    checks, ledger = tables.read("tab_checks"), tables.ledger()
+    if checks.empty:
+        return ""
+    needed = {name for names in ledger["checks"].dropna() for name in names.split(", ")}
+    failed = checks[checks["passed"].eq(False) & ~checks["check"].isin(needed)]
+    told = [
+        f"{row.what} ({signed(row.value)}; needed: {row.needed})" for row in failed.itertuples()
+    ]
+    if not told:
+        return ""
+    return f"These checks failed, too, but bar no finding:\n\n{bullets(*told)}\n"
+
+
 def _list_of(ledger: pd.DataFrame, verdict: str, title: str, column: str = "verdict") -> str:
     rows, listed = ledger[ledger[column] == verdict], []
     for _, row in rows.iterrows():
         found = estimate(row) if column == "verdict" else other_effects(row)
-        vacuous = "; the untrained base passes, too" if row["vacuous"] == "yes" else ""
-        listed.append(f"* {row['finding']} ({found}{vacuous})")
+        if (q := row["q" if column == "verdict" else "survives_q"]) >= RATE:
+            found += f"; q {signed(q, 2)}"
+        if row["vacuous"] == "yes":
+            found += "; the untrained base passes, too"
+        listed.append(f"* {row['finding']} ({found})")
     none = title.replace("These", "None", 1).removesuffix(":")
     return "\n".join([title, "", *listed]) if listed else f"{none}."
 
@@ -424,8 +458,10 @@ def _heads(tables: Tables) -> str:
     leads = [_lead(tables.heads(column)) for column in ("thesis", "compare", "none")]
     if np.isnan(leads).any():
         return ""
+    longer = _lead(tables.heads("thesis' steps"))
+    steps = "" if np.isnan(longer) else f" ({signed(longer)} at the thesis' number of steps)"
     return (
-        f"Max-margin MSE minus cosine is {signed(leads[0])} with the thesis' heads, "
+        f"Max-margin MSE minus cosine is {signed(leads[0])} with the thesis' heads{steps}, "
         f"{signed(leads[1])} with heads that compare, and {signed(leads[2])} without a head"
     )
 

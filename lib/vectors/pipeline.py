@@ -180,7 +180,8 @@ def embed_texts(request: Request, say: Callable[[str], None]) -> dict[str, Any]:
         In one line, later: a full disk, a damaged store.
     """
     try:
-        models = dense.list_models(_check_model(request))
+        student = _check_model(request)
+        models = dense.list_models(student)
         source = read_source(request)
     except (ValueError, OSError) as error:
         raise BadRequest(str(error)) from error
@@ -199,7 +200,7 @@ def embed_texts(request: Request, say: Callable[[str], None]) -> dict[str, Any]:
         say(line)
     say(f"taken: {choice.model}; embedding all {len(source.collection.rows)} texts with it")
     result = make_result(source, choice, models, cache)
-    write_result(source, choice, table, result, _check_model(request))
+    write_result(source, choice, table, result, student)
     say(f"written to {source.out}: vectors.parquet, encoder, index.html, table.csv")
     numbers = {name: None if np.isnan(value) else value for name, value in choice.numbers.items()}
     return {

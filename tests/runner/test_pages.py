@@ -47,6 +47,44 @@ def test_the_two_questions_are_counted_and_listed_apart(tables):
     assert ".060 (holds)" in page and ".070 (open)" in page
 
 
+def test_those_that_repeat_are_counted_by_whether_they_survive(tables):
+    ledger = tables.ledger()
+    thesis = ~ledger["label"].str.startswith("news")
+    turned = ledger.index[thesis][:3]
+    change(
+        tables,
+        "tab_claims",
+        verdict=ledger["verdict"].mask(ledger.index == turned[0], "open").to_numpy(),
+        survives=ledger["survives"].mask(ledger.index.isin(turned), "reversed").to_numpy(),
+    )
+    table = pages.readme_numbers(tables)
+    some, everything = table.split("Of the ")[1].split("Of all ")
+    holding = (ledger["verdict"][thesis] == "holds").sum()
+    assert some.startswith(f"{holding - 1} that") and "2 are reversed" in some
+    assert everything.startswith(f"{thesis.sum()}, ") and "3 are reversed" in everything
+
+
+def test_a_finding_that_may_be_one_of_many_has_its_q(tables):
+    change(tables, "tab_claims", q=0.04, survives_q=0.04)
+    clear = pages.results_page(tables, tables.folder)
+    change(tables, "tab_claims", q=0.06, survives_q=0.04)
+    one = pages.results_page(tables, tables.folder)
+    change(tables, "tab_claims", q=0.06, survives_q=0.06)
+    both = pages.results_page(tables, tables.folder)
+    assert clear.count("q .0") == 0 < one.count("q .06") < both.count("q .06")
+
+
+def test_a_failed_check_that_no_finding_needs_is_told_and_no_other(tables):
+    needed = {"students_differ", "treatment_given"}
+    change(tables, "tab_claims", checks=", ".join(needed))
+    change(tables, "tab_checks", passed=False)
+    page = pages.results_page(tables, tables.folder)
+    checks = tables.read("tab_checks")
+    assert needed < {*checks["check"]}
+    for row in checks.dropna(subset="needed").itertuples():
+        assert (f"* {row.what} (" in page) == (row.check not in needed)
+
+
 def test_what_the_untrained_base_passes_is_said(tables):
     change(tables, "tab_claims", vacuous="yes")
     thesis = pages.thesis_findings(tables.ledger())
