@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from lib.news.designs import RECURRENT, TOKEN_DIM, Design, scale_width
+from lib.student.packing import evaluation_mode
 
 DROPOUT = 0.1  # not stated; PyTorch's own in its Transformer
 FILTERS = 30  # of CNN-1; with a kernel of 3, 19,486 weights beside the embedding, published 20,000
@@ -121,14 +122,12 @@ class NewsStudent(nn.Module):
 
     @torch.inference_mode()
     def encode(self, rows: Rows, batch_size: int = BATCH) -> np.ndarray:
-        """(documents, output) float32 embeddings of token ids, without dropout."""
+        """(documents, output) float32 embeddings of token ids, without dropout, from any thread."""
         check_tokens(rows)
-        training = self.training
-        self.eval()
         order = np.argsort([len(row) for row in rows], kind="stable")
         batches = np.split(order, range(batch_size, len(rows), batch_size))
-        vectors = [self(*pad([rows[row] for row in batch])).cpu().numpy() for batch in batches]
-        self.train(training)
+        with evaluation_mode(self):
+            vectors = [self(*pad([rows[row] for row in batch])).cpu().numpy() for batch in batches]
         return np.concatenate(vectors)[np.argsort(order)]
 
     @property

@@ -100,7 +100,7 @@ def train_masked_words(  # noqa: PLR0913  # settings as the profile's section ha
     Raises
     ------
     ValueError
-        If the student's tokenizer has no mask token.
+        If the student's tokenizer has no mask token, or no held-out document has a word to guess.
     FloatingPointError
         If the loss is not finite.
     """
@@ -251,6 +251,11 @@ def measure_losses(
         Of the tokens that are not special, that are to be guessed.
     seed : int
         Of the masks.
+
+    Raises
+    ------
+    ValueError
+        If no document has a word to guess.
     """
     generator = torch.Generator().manual_seed(seed)
     by_student, by_frequency = [], []
@@ -259,6 +264,8 @@ def measure_losses(
         scores, words = guess_words(student, head, batch, masked_share, "fp32", generator)
         by_student.append(cross_entropy(scores, words, reduction="none").cpu())
         by_frequency.append(-frequencies[words.cpu()].log())
+    if not sum(map(len, by_student)):
+        raise ValueError("no held-out document has a word to guess: hold out more, or longer ones")
     return torch.cat(by_student).mean().item(), torch.cat(by_frequency).mean().item()
 
 

@@ -62,7 +62,7 @@ def embed_batches(
     result = np.empty(shape, dtype=np.float32)
     device = next(model.parameters()).device.type
     with (
-        _evaluation_mode(model),
+        evaluation_mode(model),
         torch.inference_mode(),
         torch.autocast(device, torch.bfloat16, enabled=precision == "bf16"),
     ):
@@ -78,7 +78,7 @@ def embed_batches(
 
 
 @contextlib.contextmanager
-def _evaluation_mode(model: nn.Module) -> Iterator[None]:
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
     """Evaluation mode until the last of several threads is done; then the mode of before."""
     with _LOCK:
         modes = _MODES.setdefault(model, [])

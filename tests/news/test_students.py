@@ -1,6 +1,7 @@
 """The students: what their identities say, their printed sizes, and that padding never counts."""
 
 import re
+import threading
 
 import numpy as np
 import pandas as pd
@@ -184,3 +185,30 @@ def test_dropout_only_in_training():
     model, rows = student("LSTM+2 linear+dropout;MSE").train(), pad([[1, 2, 3]])
     assert (model(*rows) - model(*rows)).abs().max() > 0
     assert (model.encode([[1, 2, 3]]) == model.encode([[1, 2, 3]])).all() and model.training
+
+
+def test_a_student_in_training_mode_can_be_asked_from_two_threads():
+    """The first to end must not bring dropout back under the other."""
+    rows = [[1, 2, 3], [4, 5]]
+    model = student("Transformer(1x4);cosine")
+    expected = model.encode(rows)
+    forward, inside, found = model.forward, [threading.Event(), threading.Event()], []
+    first_is_done = threading.Event()
+
+    def wait_for_the_other(*given):
+        second = threading.current_thread() is thread
+        inside[second].set()
+        assert (first_is_done if second else inside[1]).wait(60)
+        return forward(*given)
+
+    thread = threading.Thread(
+        target=lambda: inside[0].wait(60) and found.append(model.encode(rows))
+    )
+    model.forward = wait_for_the_other
+    model.train()
+    thread.start()
+    model.encode(rows)
+    first_is_done.set()
+    thread.join()
+    np.testing.assert_array_equal(found[0], expected)
+    assert model.training

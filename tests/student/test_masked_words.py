@@ -157,6 +157,12 @@ def test_a_tokenizer_without_a_mask_is_said(student, documents):
         train(student, documents)
 
 
+def test_held_out_documents_without_a_word_to_guess_are_said(student, documents):
+    empty = [np.array([2, 3], dtype=np.int32)] * 3
+    with pytest.raises(ValueError, match="no held-out document has a word to guess"):
+        train_masked_words(student, documents[:6], empty, **SETTINGS | {"epochs": 1, "seed": 0})
+
+
 def test_a_loss_that_explodes_stops_the_training(student, documents):
     with pytest.raises(FloatingPointError, match="at update 2 of 6: lower the learning rate"):
         train(student, documents, learning_rate=1e38, warmup_share=0.0)
