@@ -626,7 +626,7 @@ def test_a_failed_check_is_not_testable_here(as_records):
     results = {
         ("contextual_teacher_above_chance", ""): "PV at chance on four of six tasks",
         ("treatment_given", "fig4_8"): "that is another figure",
-        ("not_collapsed", "contextual-small-over-largest-teacher"): "one of its own",
+        ("treatment_given", "contextual-small-over-largest-teacher"): "one of its own",
     }
     found = claims.judge_claims({"fig4_7": as_records["fig4_7"]}, failures=results).set_index("id")
     assert "one of its own" in found.loc["contextual-small-over-largest-teacher", "note"]
