@@ -320,7 +320,7 @@ def test_bad_ids(student, documents, message):
 def test_bad_calls(student):
     with pytest.raises(ValueError, match="at least one array"):
         student([])
-    with pytest.raises(ValueError, match='precision must be "fp32" or "bf16", got \'fp16\''):
+    with pytest.raises(ValueError, match="precision must be .*got 'fp16'"):
         student.encode([[5]], precision="fp16")
     with pytest.raises(ValueError, match="has no tokenizer; pass token ids"):
         student.encode(["a text"])

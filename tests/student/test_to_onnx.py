@@ -157,3 +157,20 @@ def test_the_onnx_file_equals_encode_at_1_to_4096_tokens(to_onnx, student, docum
         student,
         documents,
     )
+
+
+@pytest.mark.slow
+def test_the_int8_file_is_near_and_is_compared_before_it_is_written(
+    to_onnx, make, tmp_path, monkeypatch
+):
+    [*map(pytest.importorskip, ("onnx", "onnxscript", "onnxruntime"))]
+    student = make(16, 77)
+    to_onnx.write(student, tmp_path / "student.onnx", int8=True)
+    to_onnx.compare(student, tmp_path / "student.onnx", 0.98)
+    with pytest.raises(ValueError, match="onnxruntime gives other embeddings"):
+        to_onnx.compare(student, tmp_path / "student.onnx")  # it is not the float32 one
+    encode = Student.encode
+    monkeypatch.setattr(Student, "encode", lambda *inputs: encode(*inputs)[:, ::-1])
+    with pytest.raises(ValueError, match="onnxruntime gives other embeddings"):
+        to_onnx.write(student, tmp_path / "other.onnx", int8=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["student.onnx"]
