@@ -7,13 +7,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from lib import figures
+from lib.chapters.published_noise import measure_published_noise
 from lib.config.profiles import grid, matches
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, Variant, parse
 from lib.experiments.bench import Bench
 from lib.experiments.judging import READOUTS
 from lib.figures.boxplots import UNTRAINED
 from lib.published import figure_models
-from lib.statistics.effects import best_means, normalized_runs
+from lib.statistics.effects import corrected_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
 
 # What students of these figures gain is compared one by one, in others over groups of students. So
@@ -121,18 +122,17 @@ def select_records(records: pd.DataFrame, label: str, bench: Bench) -> pd.DataFr
 
 
 def measure_noise(records: pd.DataFrame, label: str, bench: Bench) -> SeedNoise:
-    """How far the seed moves a model's mean accuracy, normalised as in the figure.
+    """How far the seed moves a model's mean chance-corrected accuracy.
 
     Pooled over all models with several seeds of the class of which the figure shows most.
     """
-    best = best_means(select_records(records, label, bench))
     references = {parse(model).seed_class for model in list_references(label)}
     shown = Counter(parse(model).seed_class for model in list_models(label, bench).values())
     most = max(references, key=lambda name: shown[name])
     seeds = records.groupby("model")["seed"].nunique()
     several = [model for model, count in seeds.items() if count > 1]
     several = [model for model in several if parse(model).seed_class == most]
-    return seed_noise(normalized_runs(records[records["model"].isin(several)], best=best))
+    return seed_noise(corrected_runs(records[records["model"].isin(several)]))
 
 
 def draw_boxplot(
@@ -140,8 +140,11 @@ def draw_boxplot(
 ) -> tuple[Figure, pd.DataFrame, pd.DataFrame]:
     """Draw a boxplot figure: the figure, its data, and the records that it shows."""
     shown = select_records(records, label, bench)
-    noise = measure_noise(records, label, bench)
-    data = figures.boxplot_frame(label, shown, band=noise.band)
+    noise = {
+        "ours": measure_noise(records, label, bench),
+        "published": measure_published_noise(label),
+    }
+    data = figures.boxplot_frame(label, shown, noise)
     order, told = bench.profile.row_order, describe_encoders(bench)
     return figures.boxplot(data, label, order=order, untrained=told), data, shown
 

@@ -70,7 +70,7 @@ def tabulate_selected(records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
     table = published.load("tab4_10")
     for label, loss in figure_models.WEIGHTINGS.items():
         shown = chapter4.select_records(records, label, bench)
-        data = figures.boxplot_frame(label, shown, band=None)
+        data = figures.boxplot_frame(label, shown)
         ranking = data.drop_duplicates("model").iloc[::-1].set_index("model")["identity"].to_dict()
         best = list(chapter4.select_students(ranking).items())[:2]
         for name, variant in best:

@@ -9,7 +9,7 @@ from lib.config.profiles import grid
 from lib.distillation.variants import parse
 from lib.experiments.bench import Bench
 from lib.experiments.judging import READOUTS
-from lib.statistics.effects import best_means, normalized_runs
+from lib.statistics.effects import corrected_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
 
 PUBLISHED = published.CHAPTER_5
@@ -146,11 +146,11 @@ def measure_numbers(bench: Bench) -> dict[str, float]:
 
 
 def measure_noise(accuracies: pd.DataFrame) -> SeedNoise:
-    """How far the seed moves a student's mean accuracy over all rounds, as in Figure 5.3."""
+    """How far the seed moves a student's mean chance-corrected accuracy in one round."""
     runs = accuracies[accuracies["model"].isin(PUBLISHED)]
     students = runs["model"].isin(list_students())
     runs = runs.assign(model=runs["model"] + ";" + runs["round"])
-    return seed_noise(normalized_runs(runs[students], best=best_means(runs)))
+    return seed_noise(corrected_runs(runs[students]))
 
 
 def assign_seeds(bench: Bench) -> dict[str, list[int]]:

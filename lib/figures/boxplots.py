@@ -1,37 +1,64 @@
-"""Boxplots of Chapter 4 and Figure 5.3: one row per model, the tasks' normalised accuracy, best at
-the bottom."""
+"""Boxplots of Chapter 4 and Figure 5.3: one row per model, a box of its tasks, the best at the
+bottom."""
 
 import itertools
+import math
 import re
+import textwrap
+from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import INK, labelled, rows_from_top, settings, squeeze, style
+from lib.figures.style import DARK, INK, WIDTH, labelled, rows_from_top, settings, style
 from lib.published import figure_models
+from lib.statistics.intervals import SeedNoise
 
 UNTRAINED = ("Longformer", "SBERT")  # the base checkpoint and the structural teacher
-_PANELS = {  # columns of a figure -> scores, these divided by the best of their task, chance
-    "ours": ("value", "normalized", "chance"),
-    "published": ("published", "published_normalized", "published_chance"),
+_PANELS = {  # columns of a figure -> scores, these divided by the best of their task, chance, noise
+    "ours": ("value", "normalized", "chance", "noise"),
+    "published": ("published", "published_normalized", "published_chance", "published_noise"),
 }
+_ROW, _LINE, _REST = 0.23, 0.155, 1.2  # inches of a row, of a line of the legend, and of the rest
+_LETTERS = 92  # in a line of the legend
+_AXES = {True: "normalised accuracy", False: "accuracy above chance,\nminus the best of the task"}
+_BEST = {True: "best of the figure on every task", False: "best on every task"}
 
 
-def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> pd.DataFrame:
+def boxplot_frame(
+    label: str, records: pd.DataFrame, noise: Mapping[str, SeedNoise] | None = None
+) -> pd.DataFrame:
     """Our accuracies beside the published ones: the data, and the CSV, of a boxplot figure.
 
-    records: columns model (identity), task, seed, value, perhaps chance (of the task) and collapsed
-    (of the model).
-    band: `SeedNoise.band` of a model's mean normalised accuracy; None if unknown. Model is the name
-    printed in that
-    figure, else the grid's, else the identity; normalized divides by the best accuracy of the task
-    in its own column.
-    Rows ascend by mean normalised accuracy, in Figure 5.3 within each round.
+    Model is the name printed in that figure, else the grid's, else the identity; normalized divides
+    by the best accuracy of the task in its own column. Rows ascend by mean normalised accuracy, in
+    Figure 5.3 within each round.
+
+    Parameters
+    ----------
+    label : str
+    records : DataFrame
+        Columns model (identity), task, seed, value, perhaps chance (of the task) and collapsed (of
+        the model).
+    noise : mapping, optional
+        Of a run's mean chance-corrected accuracy, for "ours" and "published" as far as it is known.
+
+    Returns
+    -------
+    DataFrame
+        A row for each model and task. Columns noise and published_noise are the differences from
+        which two runs count.
+
+    Raises
+    ------
+    ValueError
+        If a record is repeated, or a value is no accuracy.
     """
     records = records.assign(collapsed=records.get("collapsed", False))
     ours = seed_means(label, records, ["model", "task"], collapsed=("collapsed", "any"))
@@ -40,7 +67,11 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
     )
     for (model, seed, task), value in runs[~runs.between(0, 1)].items():
         raise ValueError(f"{label}: {model!r}, seed {seed}, on {task} has {value}: expected 0 to 1")
-    twins = {"accuracy": "published", "normalized": "published_normalized"}
+    twins = {
+        "accuracy": "published",
+        "normalized": "published_normalized",
+        "chance": "published_chance",
+    }
     theirs = pd.DataFrame(columns=["identity", "task", *twins], dtype=object)
     if not label.startswith(("figA_", "figB_")):
         theirs = published.load(label)[[*theirs]]
@@ -49,7 +80,8 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
         theirs.rename(columns=twins), how="left"
     )
     frame["normalized"] = frame["value"] / frame.groupby("task")["value"].transform("max")
-    frame["band"] = np.nan if band is None else band
+    for side, (*_, column) in _PANELS.items():
+        frame[column] = noise[side].least_difference if noise and side in noise else np.nan
     frame["model"] = frame["identity"].replace(names)
     # ties: in published order
     frame["mean"] = frame.groupby("model")["normalized"].transform("mean").round(12)
@@ -63,7 +95,8 @@ def boxplot_frame(label: str, records: pd.DataFrame, *, band: float | None) -> p
         [*orders], key=lambda column: column.map(orders[column.name].index), ignore_index=True
     )
     kept = ["model", "task", "value", "published", "normalized", "published_normalized", "seeds"]
-    return frame[[*kept, "band", "collapsed", "chance", "identity"]]
+    rest = ["noise", "published_noise", "collapsed", "chance", "published_chance", "identity"]
+    return frame[[*kept, *rest]]
 
 
 @style()
@@ -76,22 +109,28 @@ def boxplot(
     untrained: str = "",
 ) -> Figure:
     """Draw `boxplot_frame`'s data: our boxes and the published ones, the same rows in two columns
-    with an axis each.
+    on one scale.
 
-    A box holds the tasks. Dashed: the tasks' mean chance, divided as accuracies are; the published
-    one is 1 / classes.
-    order: of the rows, "published", where models that the thesis lacks come first, or "ours".
-    rounds: the profile's.
-    untrained: what ours of `UNTRAINED` are; the legend says it if they have rows.
+    A box holds the tasks. With our accuracies the scale is chance-corrected accuracy minus the best
+    one of the task: two means are as far apart as the ledger says. Without them it is the thesis'
+    own, accuracy divided by the best of the task.
+
+    Parameters
+    ----------
+    data : DataFrame
+    label : str
+    order : {"published", "ours"}
+        Of the rows; "published" has models that the thesis lacks first.
+    rounds : mapping
+        The profile's.
+    untrained : str
+        What ours of `UNTRAINED` are; the legend says it if they have rows.
     """
     printed = {
         f";{re.escape(name)}$": f";{text}" for name, text in roles.printed_rounds(rounds).items()
     }
     data = data.replace({"model": printed}, regex=True)
     data["short"] = data["model"].replace(settings()["short"].get(label, {}), regex=True)
-    data["published_chance"] = 1 / data["task"].map(
-        published.load("tab5_3").set_index("task")["classes"]
-    )
     places = {
         identity: place for place, identity in enumerate(figure_models.printed(label).values())
     }
@@ -101,62 +140,90 @@ def boxplot(
         )
     models = data.groupby("model", sort=False)
     categories = [_category(label, row) for row, _ in models]
-    colors = _palette(label, categories)
-    panels = {name: columns for name, columns in _PANELS.items() if data[columns[0]].notna().any()}
-    # The published height, less by the rows that are missing, more by further ones.
-    width, height = settings()["sizes"].get(label, (8, 6))
-    fixed = 1.6  # inches of axis labels and legend
-    height = (
-        fixed + (height - fixed) * len(models) / (len(places) or len(models))
-        if len(models) > 1
-        else fixed + 0.6
-    )
-    figure, (axes,) = plt.subplots(
-        1, len(panels), figsize=(width, height), sharey=True, squeeze=False
-    )
-    for axis, (name, columns) in zip(axes, panels.items(), strict=True):
-        scores, normalized, chance = (data[column] for column in columns)
-        boxes = [box.dropna().to_numpy() for _, box in models[columns[1]]]
-        drawn = axis.boxplot(boxes, positions=range(len(models)), **settings()["boxes"])
-        drawn["means"][0].set_label("mean of the tasks")
-        for box, category in zip(drawn["boxes"], categories, strict=True):
-            box.set(facecolor=colors[category], edgecolor=INK, linewidth=0.8)
-        best, band = models[columns[1]].mean().max(), data["band"].iloc[0]
-        if name == "ours" and np.isfinite(band):
-            axis.axvspan(best - band, best + band, **settings()["seed_noise"])
-        axis.axvline(
-            1, color=INK, linewidth=0.9, zorder=0.6, label="best of the figure on every task"
-        )
-        if np.isfinite(
-            level := (chance * normalized / scores).groupby(data["task"]).first().mean()
-        ):
-            axis.axvline(level, **settings()["chance"], label=f"mean chance, {name}: {level:.2f}")
-        squeeze(axis, np.array([*normalized, level]))
-        axis.set(title=name, xlabel="normalised accuracy")
-        axis.grid(axis="y", visible=False)
-    names = []
-    for row in models[["short", "seeds", "collapsed"]].max().itertuples(index=False):
-        mark = " †" if row.collapsed else ""
-        count = f" ×{row.seeds}" if row.seeds > 1 else ""
-        names.append(f"{row.short}{mark}{count}")
-    # Long names: no more than half of the width for them (0.6 em a character).
-    rows_from_top(
-        axes[0], names, fontsize=min(8.8, 0.5 * width * 72 / (0.6 * (3 + max(map(len, names)))))
-    )
+    colors = _palette(categories)
+    panels = [name for name, columns in _PANELS.items() if data[columns[0]].notna().any()]
+    figure, (axes,) = plt.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)
+    as_printed = panels == ["published"]
+    for axis, name in zip(axes, panels, strict=True):
+        _draw_panel(axis, data, name, [colors[category] for category in categories], as_printed)
+    for axis in axes:
+        axis.set_xlabel(_AXES[as_printed])
+    rows = models[["short", "seeds", "collapsed"]].max()
+    # Long names: no more than 0.45 of the width for them (0.6 em a character).
+    longest = max(map(len, rows["short"]))
+    rows_from_top(axes[0], [*rows["short"]], fontsize=min(8.8, 0.45 * WIDTH * 72 / 0.6 / longest))
+    if panels[0] == "ours":
+        _mark_runs(axes[0], rows)
     handles = [
-        Patch(facecolor=color, edgecolor=INK, label=name) for name, color in colors.items() if name
+        Patch(facecolor=color, edgecolor=DARK, linewidth=0.5, label=name)
+        for name, color in colors.items()
+        if name
     ]
     bases = data["identity"].str.partition(";")[0]  # without the round of Figure 5.3
     told = [
         settings()["orders_told"][order if places else "ours"],
-        _note(data),
+        *_notes(data),
         *settings()["explained"].get(label, []),
         *([untrained] if untrained and bases.isin(UNTRAINED).any() else []),
     ]
-    figure.legend(
-        handles=[*handles, *labelled(axes)], title="\n".join(told), **settings()["boxes_legend"]
-    )
+    handles += labelled(axes)
+    told = [part for line in told for part in textwrap.wrap(line, _LETTERS, break_on_hyphens=False)]
+    lines = len(told) + 1.2 * math.ceil(len(handles) / settings()["boxes_legend"]["ncols"])
+    figure.set_size_inches(WIDTH, _REST + _ROW * len(models) + _LINE * lines)
+    figure.legend(handles=handles, title="\n".join(told), **settings()["boxes_legend"])
     return figure
+
+
+def _draw_panel(
+    axis: Axes, data: pd.DataFrame, name: str, colors: list[str], as_printed: bool
+) -> None:
+    """The boxes of one side with its best, its chance and its noise."""
+    column, normalized, chance, noise = _PANELS[name]
+    scores, chances = data[column].astype(float), data[chance].astype(float)
+    tasks = data["task"]
+    best = (scores / data[normalized].astype(float)).groupby(tasks).transform("max")
+    if as_printed:
+        shown, guessed, first = scores / best, chances / best, 1
+    else:
+        rest = 1 - chances.fillna(0)
+        shown, guessed, first = (scores - best) / rest, (chances - best) / rest, 0
+    models = shown.groupby(data["model"], sort=False)
+    boxes = [box.dropna().to_numpy() for _, box in models]
+    drawn = axis.boxplot(boxes, positions=range(len(boxes)), **settings()["boxes"])
+    drawn["means"][0].set_label("mean of the tasks")
+    for box, color in zip(drawn["boxes"], colors, strict=True):
+        box.set(facecolor=color, edgecolor=DARK, linewidth=0.8)
+    front, width = models.mean().max(), data[noise].iloc[0]
+    if np.isfinite(width) and not as_printed:
+        axis.axvspan(front - width, front, **settings()["noise"])
+    axis.axvline(first, color=INK, linewidth=0.9, zorder=0.6, label=_BEST[as_printed])
+    if np.isfinite(level := guessed.groupby(tasks).first().mean()):
+        axis.axvline(level, **settings()["chance"], label="guessing, mean of the tasks")
+    axis.set_title(name + _name_part(data, name))
+    axis.grid(axis="y", visible=False)
+
+
+def _name_part(data: pd.DataFrame, name: str) -> str:
+    """What a title adds where only some of the thesis' tasks are drawn as published."""
+    tasks = roles.ordered(data.loc[data["published"].notna(), "task"])
+    if name == "ours" or {*tasks} == {*roles.CLASSIFICATION}:
+        return ""
+    return f",\nbut on {' '.join(tasks)} only"
+
+
+def _mark_runs(axis: Axes, rows: pd.DataFrame) -> None:
+    """Right of our boxes: how many seeds a row has, if not all have as many, and who collapsed."""
+    for place, row in enumerate(rows.itertuples(index=False)):
+        count = f"×{row.seeds}" if row.seeds > rows["seeds"].min() else ""
+        axis.annotate(
+            f"{count}{'†' if row.collapsed else ''}",
+            (1, place),
+            xycoords=("axes fraction", "data"),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=7.5,
+        )
 
 
 def seed_means(
@@ -177,20 +244,22 @@ def seed_means(
     )
 
 
-def _note(data: pd.DataFrame) -> str:
-    """How many seeds the rows have, and what else a reader should know of them."""
+def _notes(data: pd.DataFrame) -> list[str]:
+    """How many seeds our rows have, and what else a reader should know of them."""
+    if data["value"].isna().all():
+        return ["one run each"]
     least, most = data["seeds"].min(), data["seeds"].max()
     seeds = "1 seed" if least == 1 else f"{least} seeds"
-    parts = [f"{seeds} each" if least == most else f"{seeds} unless marked ×{most}"]
-    if data["band"].isna().all() and data["value"].notna().any():
-        parts.append("no seed noise band")
+    marks = [f"ours: {seeds} each" if least == most else f"ours: {seeds} unless marked ×{most}"]
     if data["collapsed"].any():
-        parts.append("†: collapsed, all embeddings point one way")
-    return "; ".join(parts)
+        marks.append("†: collapsed, all embeddings point one way")
+    if data["published"].notna().any():
+        marks[0] += "; published: one run"
+    return marks
 
 
 def _category(label: str, model: str) -> str:
-    """What the published figure colours by; "" where it uses one colour."""
+    """What the figure colours by; "" where it uses one colour."""
     matches = (
         (re.fullmatch(pattern, model), name)
         for pattern, name in settings()["categories"].get(label, {}).items()
@@ -198,10 +267,12 @@ def _category(label: str, model: str) -> str:
     return next((match.expand(name) for match, name in matches if match), "")
 
 
-def _palette(label: str, drawn: list[str]) -> dict[str, str]:
-    """Category -> colour, in the order of the legend; the same category has the same colour
-    whatever rows are drawn."""
-    names = dict.fromkeys((*settings()["orders"].get(label, ()), *drawn))
-    fills = settings()["fills"]["weightings" if label in figure_models.WEIGHTINGS else "others"]
-    palette = dict(zip(names, itertools.cycle(fills), strict=False)) | settings()["fills"]["fixed"]
-    return {name: color for name, color in palette.items() if name in drawn}
+def _palette(drawn: list[str]) -> dict[str, str]:
+    """Category -> colour, in the order of the legend; a category has its colour in every figure."""
+    fills = settings()["fills"]
+    others = zip(
+        dict.fromkeys(name for name in drawn if name not in fills),
+        itertools.cycle(settings()["others"]),
+        strict=False,
+    )
+    return {name: color for name, color in fills.items() if name in drawn} | dict(others)

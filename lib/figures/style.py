@@ -8,19 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-import numpy as np
 import pandas as pd
 import seaborn
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from lib.config import profiles
 from lib.store.files import write_atomically
 
 COLORS = seaborn.color_palette("colorblind").as_hex()
-INK = "#333333"
+INK = "#333333"  # texts and lines on the page; saved as the page's own, light on a dark one
+DARK = "#222222"  # lines and texts on coloured ground, which is the same on every page
+WIDTH = 6.5  # inches; 600 pixels then show a letter of 8.5 points 11 pixels high
+_PAGES = "svg{color:#333}@media(prefers-color-scheme:dark){svg{color:#ccc}}"
 
 
 @functools.cache
@@ -58,25 +59,10 @@ def labelled(axes: Iterable[Axes], first: Iterable[str] = ()) -> Collection[Arti
     return ({label: handles[label] for label in first} | handles).values()
 
 
-def squeeze(axis: Axes, values: np.ndarray) -> None:
-    """Draw what lies far below most values (by Tukey's rule) on a smaller scale, hatched, if it
-    takes half the axis."""
-    low, first, third, high = np.nanquantile(values, [0, 0.25, 0.75, 1])
-    cut = np.floor(20 * (first - 1.5 * (third - first))) / 20
-    if cut - low <= high - cut or cut >= high:
-        return
-    scale = 0.25 * (high - cut) / (cut - low)  # a fifth of the axis
-    ways = [lambda x, k=k: np.where(x < cut, cut + (x - cut) * k, x) for k in (scale, 1 / scale)]
-    axis.set_xscale("function", functions=ways)
-    room = 0.04 * (high - cut)
-    axis.set_xlim(low - room / scale, high + room)
-    above = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(cut, high)
-    axis.set_xticks([np.ceil(10 * low) / 10, *above[(above >= cut) & (above <= high)]])
-    axis.axvspan(low - room / scale, cut, **settings()["squeezed"])
-
-
 def save(figure: Figure, label: str, data: pd.DataFrame, folder: Path) -> list[Path]:
     """Save `<label>.svg` and `<label>.csv`; the same data give the same bytes.
+
+    The ground is transparent, and what is drawn in `INK` is light on a dark page.
 
     Parameters
     ----------
@@ -93,8 +79,11 @@ def save(figure: Figure, label: str, data: pd.DataFrame, folder: Path) -> list[P
     """
     picture = io.BytesIO()
     with style():
-        figure.savefig(picture, format="svg", metadata={"Date": None, "Title": label})
-    return write(label, data, {".svg": picture.getvalue(), ".csv": csv_bytes(data)}, folder)
+        metadata = {"Date": None, "Title": label}
+        figure.savefig(picture, format="svg", metadata=metadata, transparent=True)
+    drawn = picture.getvalue().decode().replace(INK, "currentColor")
+    drawn = drawn.replace('<style type="text/css">', f'<style type="text/css">{_PAGES}', 1)
+    return write(label, data, {".svg": drawn.encode(), ".csv": csv_bytes(data)}, folder)
 
 
 def write(label: str, data: pd.DataFrame, content: dict[str, bytes], folder: Path) -> list[Path]:

@@ -20,10 +20,12 @@ import pandas as pd
 
 from lib import published as theirs
 from lib.chapters import chapter4, final_students
+from lib.chapters.published_noise import RERUNS, measure_published_noise
 from lib.config import profiles
 from lib.distillation.variants import STUDENT_CLASSES, parse
 from lib.experiments.bench import Bench
 from lib.experiments.judging import READOUTS
+from lib.figures.scores import GIVEN
 from lib.ledger import testability
 from lib.ledger.claim_kinds import KINDS, Alike, Claim, Number, match_models
 from lib.published import figure_models
@@ -34,20 +36,14 @@ from lib.store.cache import NotComputed
 
 RANKINGS = theirs.BOXPLOTS
 RETRIEVAL = ("fig5_5", "fig5_6")  # rows per metric
-# Section 4.5.3: `no-weighting` sums the losses, λ = 0.5 halves that sum. AdamW hardly notices.
-RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting", "None;λ=0.5"))
 # In the news paper: students that were trained with two schedules.
 TWINS = (
     ("BiLSTM(2)+1 linear;cosine", "BiLSTM(2)+1 linear;cosine;plateau"),
     ("BiGRU(2)+1 linear;cosine", "BiGRU(2)+1 linear;cosine;plateau"),
     ("BiGRU+1 linear;cosine", "BiGRU+1 linear;cosine;plateau"),
 )
-# Two models disagree on about half as many examples as if they erred independently: ours on .29 to
-# .57, by task, with heads of 3,130 steps (two seeds of one model on .19 to .43).
-DISAGREEMENT = 0.5
 # Not trained here: the same with every seed.
 BASE = "Longformer"
-GIVEN = (BASE, "SBERT", "TF-IDF", "SBERT, mean of chunks")
 # Figure -> its scores; for the news paper, the evidence that its chapter makes of them.
 Scores = Mapping[str, pd.DataFrame | Evidence]
 # (failed check, figure or finding, "" for all) -> what failed.
@@ -411,90 +407,6 @@ def _judge_published(claim: Claim) -> Judgement | None:
 
 
 # ---- published noise ----------------------------------------------------------------------------
-
-
-@functools.cache
-def tabulate_reruns() -> pd.DataFrame:
-    """The thesis' own yardstick: its two pairs of near re-runs, task by task.
-
-    Columns: label (the figure), task, first and second (chance-corrected accuracies of
-    `no-weighting` and `None;λ=0.5`), gap (first - second).
-    """
-    frames = []
-    for figure, first, second in RERUNS:
-        scores = _load_published_scores(figure, "accuracy").assign(score=effects.chance_corrected)
-        table = scores.pivot(index="task", columns="model", values="score")
-        frame = pd.DataFrame({"first": table[first], "second": table[second]}).reset_index()
-        frames.append(frame.assign(label=figure, gap=frame["first"] - frame["second"]))
-    return pd.concat(frames, ignore_index=True)[["label", "task", "first", "second", "gap"]]
-
-
-def measure_rerun_noise(*, without: str = "") -> SeedNoise:
-    """How far a published run may be off on one task, from the pairs of near re-runs.
-
-        sd^2 = mean over pairs and tasks of gap^2 / 2
-
-    The twelve gaps of `tabulate_reruns` give .0138 with twelve degrees of freedom. A mean over six
-    tasks is then off by .0138 / sqrt(6) = .0056. The gaps of the two means, .0092 and .0080, give
-    .0061, so tasks move nearly independently, but with two degrees of freedom alone.
-
-    Parameters
-    ----------
-    without
-        A figure whose pair is left out, for claims about that pair itself.
-    """
-    table = tabulate_reruns()
-    gaps = table.loc[table["label"] != without, "gap"]
-    return SeedNoise(float(np.sqrt((gaps**2).mean() / 2)), len(gaps))
-
-
-def measure_test_noise(figure: str, weights: Mapping[str, float]) -> float:
-    """How far a published score may be off because other test examples might have been drawn.
-
-        variance = sum over tasks of weight^2 D / 2 / (examples (1 - chance)^2)
-        D = DISAGREEMENT * 2 a (1 - a)
-
-    a is the mean accuracy of the figure's models on the task. All models are tested on the same
-    examples, so only examples on which two of them disagree, D, move their difference; half of its
-    variance is each one's. That of near re-runs contains part of it already, which errs on the
-    safe side.
-
-    Returns
-    -------
-    A standard deviation: .0032 for the mean over the six tasks of Figure 4.3.
-    """
-    tasks = theirs.load(figure).groupby("task")
-    accuracy, examples, chance = (tasks[name].mean() for name in ("accuracy", "examples", "chance"))
-    weight = pd.Series(weights).reindex(accuracy.index).fillna(0.0)
-    variances = DISAGREEMENT * accuracy * (1 - accuracy) / examples / (1 - chance) ** 2
-    return float(np.sqrt((weight**2 * variances).sum()))
-
-
-def measure_published_noise(
-    figure: str, weights: Mapping[str, float] | None = None, *, without: str = ""
-) -> SeedNoise:
-    """How far a published score may be off: `measure_rerun_noise` and `measure_test_noise`.
-
-    The variances add up; degrees of freedom by Satterthwaite's formula, that of test examples
-    counts as known. On the mean over the six tasks of Figure 4.3 the standard deviation is .0065
-    with 21 degrees of freedom, so two models differ if they are .0190 apart.
-
-    Parameters
-    ----------
-    figure
-        Of Chapter 4, or "fig5_3".
-    weights
-        Task -> weight in the score, by default one over their number.
-    without
-        As in `measure_rerun_noise`.
-    """
-    tasks = theirs.load(figure)["task"].unique()
-    weights = weights or dict.fromkeys(tasks, 1 / len(tasks))
-    rerun = measure_rerun_noise(without=without)
-    seeds = sum(weight**2 for weight in weights.values()) * rerun.sd**2
-    texts = measure_test_noise(figure, weights) ** 2
-    df = (seeds + texts) ** 2 / (seeds**2 / rerun.df)
-    return SeedNoise(float(np.sqrt(seeds + texts)), float(df))
 
 
 @functools.cache

@@ -1,11 +1,9 @@
-"""Effects: normalised accuracies of single runs, and weighted differences of their means."""
+"""Effects: chance-corrected accuracies of single runs, weighted differences of their means."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
-
-from lib.evaluation.metrics import normalized_accuracy
 
 
 @dataclass(frozen=True)
@@ -40,32 +38,21 @@ def chance_corrected(records: pd.DataFrame) -> pd.Series:
     return (records["value"] - records["chance"]) / (1 - records["chance"])
 
 
-def best_means(scores: pd.DataFrame) -> dict[str, float]:
-    """Task -> its best model's mean over seeds. scores: columns model, task, seed, value."""
-    return scores.groupby(["task", "model"])["value"].mean().groupby("task").max().to_dict()
-
-
-def normalized_runs(
-    scores: pd.DataFrame, *, best: Mapping[str, float] | None = None
-) -> pd.DataFrame:
-    """Normalised accuracy of every run: a (model, seed) x task table (thesis Section 4.2).
+def corrected_runs(scores: pd.DataFrame) -> pd.DataFrame:
+    """Chance-corrected accuracy of every run: a (model, seed) x task table.
 
     Parameters
     ----------
     scores
-        Columns model, task, seed, value.
-    best
-        The best value of each task, by default the `best_means` of `scores`.
+        Columns model, task, seed, value, chance.
 
     Raises
     ------
     ValueError
-        If a run is listed twice or lacks a task, or a value is no accuracy.
+        If a run is listed twice or lacks a task.
     """
-    frame = normalized_accuracy(
-        scores.rename(columns={"value": "accuracy"}), best=best or best_means(scores)
-    )
-    runs = frame.pivot(index=["model", "seed"], columns="task", values="normalized")
+    corrected = scores.assign(score=chance_corrected)
+    runs = corrected.pivot(index=["model", "seed"], columns="task", values="score")
     values = runs.stack(future_stack=True)
     for model, seed, task in values.index[values.isna()]:
         raise ValueError(

@@ -29,13 +29,9 @@ class SeedNoise(NamedTuple):
     df: float
 
     @property
-    def band(self) -> float:
-        """Half the width of the strip in every boxplot figure."""
-        return 2 * self.sd
-
-    @property
     def least_difference(self) -> float:
-        """The difference between two single runs that counts, t(.975, df) sqrt(2) sd."""
+        """The difference between two single runs that counts, t(.975, df) sqrt(2) sd: the width of
+        the strip in boxplots."""
         return float(stats.t.ppf(0.975, self.df) * np.sqrt(2) * self.sd)
 
 
