@@ -2,6 +2,7 @@
 draws it, `save`."""
 
 from lib.figures.boxplots import boxplot, boxplot_frame
+from lib.figures.comparisons import ledger, losses, setting_effects, settings_frame
 from lib.figures.distributions import (
     ecdf,
     ecdf_frame,
@@ -11,13 +12,12 @@ from lib.figures.distributions import (
     violins,
 )
 from lib.figures.scores import (
-    bars,
     curves,
+    dots,
     gradient_shares,
+    heavier_context,
     length_of_training,
-    points,
     readouts,
     score_frame,
-    spans,
 )
 from lib.figures.style import save, settings, style

@@ -1,110 +1,163 @@
-"""Scores: per task and round (Figure 5.4), of retrieval (5.5 and 5.6), what training does (A.2 to
-A.4), and what a readout does (A.5)."""
+"""Scores as dots: of Chapter 5 by task (Figures 5.4 to 5.6), against training (A.2 to A.4 and A.6),
+and by readout (A.5)."""
 
-import itertools
 from collections.abc import Mapping
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from scipy import stats
 
 from lib import published
 from lib.config import roles
-from lib.figures.boxplots import seed_means
-from lib.figures.style import COLORS, INK, labelled, rows_from_top, settings, style
+from lib.figures.boxplots import UNTRAINED, seed_means
+from lib.figures.style import COLORS, INK, WIDTH, labelled, rows_from_top, settings, style
+from lib.statistics.intervals import PROCESSOR_SD, from_examples, task_scores
+
+GIVEN = (*UNTRAINED, "TF-IDF", "SBERT, mean of chunks")  # not trained here, the same by every seed
+_VECTORS = ("DM", "PV")  # noisy in their own way
+# Figure -> columns that tell its rows and its columns of panels.
+_PANELS = {"fig5_4": ("round", "task"), "fig5_5": ("", "metric"), "fig5_6": ("metric", "task")}
 
 
 def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     """Our scores beside the published ones, for fig5_4 (accuracy), fig5_5 and fig5_6 (MAP and MRR).
-    records: columns
-    model (as Chapter 5 prints it, or a further one), task, seed, value, perhaps chance, and round
-    or metric, of which
-    the published ones are kept."""
+
+    Parameters
+    ----------
+    label : {"fig5_4", "fig5_5", "fig5_6"}
+    records : DataFrame
+        Columns model (as Chapter 5 prints it, or a further one), task, seed, value, perhaps chance,
+        scores and groups (of test examples), and round or metric, of which the published ones are
+        kept.
+
+    Returns
+    -------
+    DataFrame
+        low and high bound our value, over seeds and test texts; NaN without scores of examples.
+        chance is what guessing scores in our data, published_chance in the thesis'.
+    """
     keys = ["round", "task", "model"] if label == "fig5_4" else ["metric", "model", "task"]
+    group = keys[0]
     theirs = published.load(label).rename(columns={"accuracy": "published", "score": "published"})
-    ours = seed_means(label, records[records[keys[0]].isin(theirs[keys[0]])], keys)
+    shown = records[records[group].isin(theirs[group])]
+    ours = seed_means(label, shown, keys).assign(low=np.nan, high=np.nan)
+    if "scores" in shown:
+        halves = [
+            _half_intervals(part, PROCESSOR_SD if group == "round" else 0.0).assign(**{group: name})
+            for name, part in shown.groupby(group)
+        ]
+        half = ours.merge(pd.concat(halves), on=keys, how="left")["half"]
+        ours["low"], ours["high"] = ours["value"] - half, ours["value"] + half
     frame = ours.merge(theirs[[*keys, "published"]], on=keys, how="left")
-    orders = {"model": [*_palette(frame)], "task": roles.ordered(frame["task"], roles.TABLE_5_7)}
+    frame["published_chance"] = np.nan
+    for metric in ["accuracy"] if group == "round" else theirs["metric"].unique():
+        is_metric = frame[group].eq(metric) | (group == "round")
+        chances = frame["task"].map(published.load_chances("test", metric))
+        frame["published_chance"] = frame["published_chance"].mask(is_metric, chances)
+    orders = {"model": _order(frame), "task": roles.ordered(frame["task"], roles.TABLE_5_7)}
     orders |= {"round": list(roles.ROUNDS), "metric": ["MAP", "MRR"]}
     frame = frame.sort_values(
         keys, key=lambda column: column.map(orders[column.name].index), ignore_index=True
     )
-    return frame[[*keys, "value", "published", "seeds", "chance"]]
+    columns = ["value", "low", "high", "published", "seeds", "chance", "published_chance"]
+    return frame[[*keys, *columns]]
 
 
-@style()
-def bars(data: pd.DataFrame, *, rounds: dict[str, int | None] = roles.ROUNDS) -> Figure:
-    """Figure 5.4: accuracy per task, a bar per model, a row of panels per round. rounds: the
-    profile's."""
-    classes = published.load("tab5_3").set_index("task")["classes"]
-    titles = roles.printed_rounds(rounds)
-    figure, panels = _panels(
-        "fig5_4", data, "round", 1 / data["task"].map(classes), sharex="col", sharey=True
-    )
-    for axis, source, size, shown in panels:
-        _grouped(axis, shown, "task", _palette(data))
-        printed = titles[size] if source == "ours" else size
-        axis.set(
-            xlabel="",
-            ylabel="accuracy",
-            title=f"{source}, {printed} finetuning documents",
-            ylim=(0, 1.03),
+def _half_intervals(records: pd.DataFrame, processor_sd: float) -> pd.DataFrame:
+    """Model, task, and half of a score's 95% interval over seeds and test texts."""
+    frames = []
+    for task, scores in task_scores(records).items():
+        evidence = from_examples(
+            {task: scores},
+            given=GIVEN,
+            class_of=lambda model: str(model in _VECTORS),
+            processor_sd=processor_sd,
         )
-        axis.axhline(1, color=INK, linewidth=0.9, label="all right")
-    figure.legend(
-        handles=labelled(figure.axes, _palette(data)),
-        loc="outside right center",
-        title="from left to right",
-    )
-    return figure
+        models = evidence.means.index
+        errors, freedom = evidence.errors(np.eye(len(models)))
+        half = stats.t.ppf(0.975, freedom) * errors * (1 - scores.chance)
+        frames.append(pd.DataFrame({"model": models, "task": task, "half": half}))
+    return pd.concat(frames, ignore_index=True)
 
 
 @style()
-def spans(data: pd.DataFrame) -> Figure:
-    """Figure 5.5: mean of the retrieval tasks' MAP and MRR as bars, the span between the tasks as
-    an error bar."""
-    figure, panels = _panels("fig5_5", data.assign(row=""), "row")
-    for axis, source, _, shown in panels:
-        _grouped(axis, shown, "metric", _palette(data))
-        axis.set(xlabel="", ylabel="mean and span of the tasks", title=source, ylim=(0, None))
-    figure.legend(
-        handles=labelled(figure.axes, _palette(data)),
-        loc="outside right center",
-        title="from left to right",
-    )
-    return figure
+def dots(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = roles.ROUNDS) -> Figure:
+    """Draw `score_frame`'s data: a row for each model, ours filled and the published one hollow, on
+    one scale from guessing, 0, to 1.
 
+    Figure 5.4 has a panel for each task and round, 5.6 for each task and metric, 5.5 for each
+    metric, with means over tasks: their intervals take tasks as independent.
 
-@style()
-def points(data: pd.DataFrame) -> Figure:
-    """Figure 5.6: scores on each retrieval task, a colour per task, a row of panels per metric."""
-    models, tasks = [*_palette(data)], roles.ordered(data["task"], roles.TABLE_5_7)
-    figure, panels = _panels("fig5_6", data, "metric", sharey=True)
-    for axis, source, metric, shown in panels:
-        for task, color, shift in zip(
-            tasks, COLORS, np.linspace(-0.15, 0.15, len(tasks)), strict=False
-        ):
-            rows = shown[shown["task"] == task].set_index("model").reindex(models)
-            axis.plot(
-                rows["score"],
-                np.arange(len(models)) + shift,
-                "o",
-                color=color,
-                markersize=5,
-                label=task,
-            )
-            if rows["chance"].notna().any():
-                look = settings()["chance"] | {"color": color, "label": f"{task}, random rankings"}
-                axis.axvline(rows["chance"].max(), **look)
-        axis.set_title(f"{metric}, {source}")
-        rows_from_top(axis, models)
-    figure.legend(
-        handles=labelled(figure.axes), loc="outside lower center", ncols=len(tasks), fontsize=8
+    Parameters
+    ----------
+    data : DataFrame
+    label : {"fig5_4", "fig5_5", "fig5_6"}
+    rounds : mapping
+        The profile's.
+    """
+    models = _order(data)
+    own, other = 1 - data["chance"].fillna(0), 1 - data["published_chance"].fillna(0)
+    data = data.assign(
+        ours=(data["value"] - data["chance"].fillna(0)) / own,
+        half=(data["high"] - data["value"]) / own,
+        theirs=(data["published"] - data["published_chance"].fillna(0)) / other,
     )
+    by_row, by_column = _PANELS[label]
+    if not by_row:
+        groups = data.assign(squared=data["half"] ** 2).groupby([by_column, "model"], sort=False)
+        data = groups[["ours", "theirs"]].mean()
+        data["half"] = groups["squared"].agg(lambda part: np.sqrt(part.sum()) / len(part))
+        data = data.reset_index().assign(row="")
+        by_row = "row"
+    rows, columns = data[by_row].unique(), data[by_column].unique()
+    titles = roles.printed_rounds(rounds)
+    figure, axes = plt.subplots(
+        len(rows),
+        len(columns),
+        figsize=(WIDTH, 1 + len(rows) * (0.35 + 0.19 * len(models))),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+    )
+    colors, places = settings()["sides"], np.arange(len(models))
+    for line, row in zip(axes, rows, strict=True):
+        for axis, column in zip(line, columns, strict=True):
+            part = data[(data[by_row] == row) & (data[by_column] == column)]
+            shown = part.set_index("model").reindex(models)
+            if shown["theirs"].notna().any():
+                axis.plot(
+                    shown["theirs"],
+                    places,
+                    "o",
+                    mfc="none",
+                    ms=5,
+                    mew=1.3,
+                    color=colors["published"],
+                    label="published",
+                )
+            if shown["ours"].notna().any():
+                axis.errorbar(
+                    shown["ours"],
+                    places,
+                    xerr=shown["half"],
+                    fmt="o",
+                    ms=4,
+                    elinewidth=1.3,
+                    color=colors["ours"],
+                    label="ours, with a 95% interval",
+                )
+            axis.axvline(0, **settings()["chance"], label="guessing")
+            axis.xaxis.set_major_locator(MaxNLocator(3))
+            axis.grid(axis="y", visible=False)
+            if row == rows[0]:
+                axis.set_title(column)
+        rows_from_top(line[0], models)
+        line[0].set_ylabel({"round": f"{titles.get(row)} labels", "metric": row}.get(by_row, ""))
+    figure.supxlabel("score above chance: 0 is guessing, 1 is perfect", fontsize=9)
+    figure.legend(handles=labelled(axes.flat), loc="outside upper right", ncols=3)
     return figure
 
 
@@ -116,7 +169,7 @@ def curves(data: pd.DataFrame) -> Figure:
     figure, axes = plt.subplots(
         2,
         len(groups),
-        figsize=settings()["sizes"]["figA_2"],
+        figsize=(WIDTH, settings()["heights"]["figA_2"]),
         sharex=True,
         sharey="row",
         squeeze=False,
@@ -139,50 +192,67 @@ def curves(data: pd.DataFrame) -> Figure:
 
 
 @style()
-def gradient_shares(shares: pd.DataFrame, factors: pd.DataFrame) -> Figure:
-    """Three panels: the share over training (median and range of each group of students), the share
-    that a factor on
-    the contextual loss gives, and how far a student then is from the one without context."""
-    figure, (over_training, by_factor, apart) = plt.subplots(
-        1, 3, figsize=settings()["sizes"]["figA_3"]
+def gradient_shares(shares: pd.DataFrame) -> Figure:
+    """The contextual share of the gradient while students train, a panel for each group of them:
+    a line for each student, their median heavier."""
+    groups = shares.groupby("group", sort=False)
+    figure, axes = plt.subplots(
+        1,
+        len(groups),
+        figsize=(WIDTH, settings()["heights"]["figA_6"]),
+        sharey=True,
+        squeeze=False,
     )
-    middle = {
-        "estimator": "median",
-        "errorbar": ("pi", 100),
-        "palette": COLORS[: shares["group"].nunique()],
-    }
-    seaborn.lineplot(
-        shares, x="update", y="share", hue="group", style="group", ax=over_training, **middle
+    for axis, (group, shown) in zip(axes.flat, groups, strict=True):
+        for _, line in shown.groupby("model"):
+            axis.plot(line["update"], line["share"], color="0.6", linewidth=0.7, label="a student")
+        middle = shown.groupby("update")["share"].median()
+        axis.plot(middle, color=settings()["sides"]["ours"], linewidth=2, label="their median")
+        axis.set(xlabel="updates", title=group.replace(", ", ",\n"))
+    axes[0, 0].set(ylabel="contextual share\nof the gradient", ylim=(0, None))
+    figure.legend(handles=labelled(axes.flat), loc="outside lower center", ncols=2)
+    return figure
+
+
+@style()
+def heavier_context(factors: pd.DataFrame) -> Figure:
+    """How far a factor on the contextual loss moves a student from the one without context; dashed,
+    how far another seed does. Under a factor is the share of the gradient that it gives.
+
+    factors: of `contextual.compare_factors`.
+    """
+    figure, axes = plt.subplots(
+        1,
+        factors["loss"].nunique(),
+        figsize=(WIDTH, settings()["heights"]["figA_3"]),
+        sharey=True,
+        squeeze=False,
     )
-    over_training.set(ylabel="contextual share of the gradient", ylim=(0, None))
-    for color, (loss, rows) in zip(COLORS, factors.groupby("loss", sort=False), strict=False):
+    for axis, (loss, rows) in zip(axes.flat, factors.groupby("loss", sort=False), strict=True):
         trained = rows.dropna(subset="cosine")
-        by_factor.plot(rows["factor"], rows["expected"], color=color, label=f"{loss}, at the start")
-        by_factor.plot(
-            trained["factor"],
-            trained["share"],
-            "o",
-            color=color,
-            label=f"{loss}, mean over training",
+        color = settings()["sides"]["ours"]
+        axis.plot(trained["factor"], trained["cosine"], "o-", color=color, label="the same seed")
+        axis.axhline(
+            rows["another_seed"].iloc[0],
+            color=INK,
+            linestyle="--",
+            linewidth=1,
+            label="another seed, without context",
         )
-        apart.plot(
-            trained["factor"], trained["cosine"], "o-", color=color, label=f"{loss}, same seed"
-        )
-        apart.axhline(
-            rows["another_seed"].iloc[0], color=color, linestyle="--", label=f"{loss}, another seed"
-        )
-    ticks = {"xticks": factors["factor"].unique(), "xticklabels": factors["factor"].unique()}
-    for axis in (by_factor, apart):
+        told = [
+            f"×{factor:g}\n{share:.0%}"
+            for factor, share in zip(trained["factor"], trained["share"], strict=True)
+        ]
         axis.set_xscale("log", base=2)
-        axis.set(
-            xlabel="factor on the contextual loss",
-            ylabel="contextual share of the gradient",
-            **ticks,
-        )
-    by_factor.set(ylim=(0, 1))
-    apart.set(ylabel="mean cosine with the student without context")
-    for axis in figure.axes:
-        axis.legend(fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.15))
+        axis.set_xticks(trained["factor"], told)
+        axis.minorticks_off()
+        axis.set_title(f"with {loss.replace('mm-', 'max-margin ')}")
+    axes[0, 0].set(ylabel="mean cosine with the student\nwithout context", ylim=(None, 1))
+    figure.supxlabel(
+        "factor on the contextual loss, and its share of the gradient, mean over training",
+        fontsize=9,
+    )
+    figure.legend(handles=labelled(axes.flat), loc="outside upper center", ncols=2)
     return figure
 
 
@@ -193,17 +263,19 @@ def length_of_training(data: pd.DataFrame) -> Figure:
     Points are seeds; lines are their means, from the base on.
     """
     titles = {
-        "cosine": "cosine to the teacher, held-out documents",
-        "no head": "accuracy above chance, without a head",
-        "heads": "accuracy above chance, with heads",
+        "cosine": "cosine to the teacher,\nheld-out documents",
+        "no head": "accuracy above chance,\nwithout a head",
+        "heads": "accuracy above chance,\nwith heads",
     }
-    size = settings()["sizes"]["figA_4"]
-    figure, axes = plt.subplots(1, len(titles), figsize=size, sharex=True)
+    figure, axes = plt.subplots(
+        1, len(titles), figsize=(WIDTH, settings()["heights"]["figA_4"]), sharex=True
+    )
     base = data[data["model"] == "base"]
     for axis, (column, title) in zip(axes, titles.items(), strict=True):
         start = base[column].mean()
         axis.axhline(start, color=INK, linewidth=0.8, linestyle=":", label="untrained base")
         for color, marker, name in zip(COLORS, "osD^v", data["model"].unique()[1:], strict=False):
+            color = settings()["losses"].get(name, color)
             rows = data[data["model"] == name]
             means = rows.groupby("updates")[column].mean()
             axis.plot(
@@ -217,8 +289,8 @@ def length_of_training(data: pd.DataFrame) -> Figure:
             axis.plot(
                 rows["updates"], rows[column], marker, color=color, markersize=3.5, mfc="none"
             )
-        axis.set(xlabel="updates", ylabel=title)
-    figure.legend(handles=labelled(axes), loc="outside lower center", ncols=3)
+        axis.set(xlabel="updates", title=title)
+    figure.legend(handles=labelled(axes), loc="outside lower center", ncols=2)
     return figure
 
 
@@ -237,65 +309,19 @@ def readouts(scores: pd.DataFrame, told: Mapping[str, str]) -> Figure:
     first, *_ = told
     rows = scores.sort_values(first, ascending=False)
     places = np.arange(len(rows))
-    figure, axis = plt.subplots(figsize=settings()["sizes"]["figA_5"])
+    figure, axis = plt.subplots(figsize=(WIDTH, settings()["heights"]["figA_5"]))
     values = rows[[*told]].to_numpy()
-    axis.hlines(places, values.min(axis=1), values.max(axis=1), color="0.8", linewidth=1.5)
-    for color, marker, (column, words) in zip(COLORS, "osD", told.items(), strict=False):
+    axis.hlines(places, values.min(axis=1), values.max(axis=1), color="0.6", linewidth=1)
+    for marker, (column, words) in zip("osD", told.items(), strict=False):
+        color = settings()["readouts"].get(column)
         axis.plot(rows[column], places, marker, color=color, markersize=6, label=words)
     axis.set(xlabel="accuracy above chance, mean of the tasks")
-    rows_from_top(axis, [*rows["model"]])
-    figure.legend(handles=labelled([axis]), loc="outside lower center", ncols=len(told))
+    rows_from_top(axis, [*rows["model"].replace(settings()["short"]["fig4_3"], regex=True)])
+    figure.legend(handles=labelled([axis]), loc="outside lower center", ncols=1)
     return figure
 
 
-def _panels(
-    label: str, data: pd.DataFrame, rows: str, chance: Any = np.nan, **shared: Any
-) -> tuple[Figure, list[Any]]:
-    """A row of panels for each value of the column `rows`, a column for ours and one for the
-    published scores, if there
-    are any: axis, whose, value, and the data with columns score and chance. chance: of the
-    published scores."""
-    ours = data.assign(score=data["value"])
-    theirs = data.assign(score=data["published"], chance=chance)
-    frames = [
-        (name, frame)
-        for name, frame in (("ours", ours), ("published", theirs))
-        if any(frame["score"].notna())
-    ]
-    parts = [
-        (name, value, frame[frame[rows] == value])
-        for value in data[rows].unique()
-        for name, frame in frames
-    ]
-    size = np.multiply(settings()["sizes"][label], [0.4 + 0.3 * len(frames), 1])
-    figure, axes = plt.subplots(
-        len(parts) // len(frames), len(frames), figsize=size, squeeze=False, **shared
-    )
-    return figure, [(axis, *part) for axis, part in zip(axes.flat, parts, strict=True)]
-
-
-def _grouped(axis: Axes, shown: pd.DataFrame, group: str, palette: dict[str, str]) -> None:
-    """A group of bars for each value of the column `group`, with lines from the least to the
-    largest of its scores."""
-    colors = {"palette": palette, "hue_order": [*palette], **settings()["bars"]}
-    seaborn.barplot(shown, x=group, y="score", hue="model", ax=axis, **colors).get_legend().remove()
-    chance = shown.groupby(group, sort=False)["chance"].mean()
-    starts = np.arange(len(chance)) - 0.45
-    axis.hlines(
-        chance,
-        starts,
-        starts + 0.9,
-        **settings()["chance"],
-        label="by chance" if any(chance.notna()) else "",
-    )
-
-
-def _palette(frame: pd.DataFrame) -> dict[str, str]:
-    """Chapter 5's models first, each with its colour, which it keeps when another is missing."""
+def _order(frame: pd.DataFrame) -> list[str]:
+    """Chapter 5's models first, then those of our own."""
     shown = frame["model"].unique()
-    places = dict.fromkeys((*published.CHAPTER_5, *shown))
-    return {
-        model: color
-        for model, color in zip(places, itertools.cycle(COLORS), strict=False)
-        if model in shown
-    }
+    return [model for model in dict.fromkeys((*published.CHAPTER_5, *shown)) if model in shown]
