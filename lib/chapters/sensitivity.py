@@ -5,15 +5,23 @@ from itertools import product
 
 import pandas as pd
 
+from lib import published
 from lib.chapters import chapter4
+from lib.chapters.published_noise import measure_published_noise
 from lib.chapters.teacher_distances import cosines
 from lib.config.profiles import grid
 from lib.distillation.variants import MM_MSE, parse
 from lib.experiments.bench import Bench
 from lib.figures.boxplots import UNTRAINED
 from lib.statistics import verdicts
-from lib.statistics.effects import chance_corrected
-from lib.statistics.intervals import PROCESSOR_SD, from_examples, task_scores
+from lib.statistics.effects import chance_corrected, corrected_runs
+from lib.statistics.intervals import (
+    PROCESSOR_SD,
+    Evidence,
+    from_examples,
+    from_runs,
+    task_scores,
+)
 
 CONTROL = "thesis' steps"  # the setting of `run_other_heads` that only some models have
 THESIS_BATCHES = 313  # of an epoch of the thesis' heads: 10,000 examples, 32 in a batch
@@ -66,12 +74,49 @@ def judge_heads(records: pd.DataFrame, left: str, right: str) -> pd.DataFrame:
     tables = {}
     for setting, shown in records.groupby("heads", sort=False):
         pairs = [(left, right)] if {left, right} <= {*shown["model"]} else []
-        trained_heads = grid("beyond")["heads"][setting].get("classifier", "head") == "head"
-        evidence = from_examples(
-            task_scores(shown), given=UNTRAINED, processor_sd=PROCESSOR_SD * trained_heads
-        )
-        tables[setting] = verdicts.compare(pairs, evidence)
+        tables[setting] = verdicts.compare(pairs, _weigh(shown, setting))
     return pd.concat(tables, names=["heads", None]).reset_index("heads").drop(columns="q")
+
+
+def compare_losses(records: pd.DataFrame, label: str, reference: str = "cosine") -> pd.DataFrame:
+    """Every student of a figure minus one of them, ours and published.
+
+    Parameters
+    ----------
+    records
+        Of `run_other_heads`.
+    label
+        The figure.
+
+    Returns
+    -------
+    DataFrame
+        Columns model, by (the setting of heads, or "published"), difference (of mean
+        chance-corrected accuracy), low, high.
+    """
+    theirs = published.load(label).rename(columns={"accuracy": "value"}).assign(seed=0)
+    noise = measure_published_noise(label)
+    evidence = {
+        setting: _weigh(shown, setting)
+        for setting, shown in records.groupby("heads", sort=False)
+        if setting != CONTROL
+    }
+    evidence["published"] = from_runs(corrected_runs(theirs), noise=noise)
+    frames = []
+    for by, one in evidence.items():
+        others = [name for name in one.means.index if name not in (reference, *UNTRAINED)]
+        pairs = [(name, reference) for name in others if reference in one.means.index]
+        frames.append(verdicts.compare(pairs, one).assign(by=by))
+    table = pd.concat(frames, ignore_index=True).rename(columns={"left": "model"})
+    return table[["model", "by", "difference", "low", "high"]]
+
+
+def _weigh(records: pd.DataFrame, setting: str) -> Evidence:
+    """Evidence from the records of one setting of heads."""
+    trained_heads = grid("beyond")["heads"][setting].get("classifier", "head") == "head"
+    return from_examples(
+        task_scores(records), given=UNTRAINED, processor_sd=PROCESSOR_SD * trained_heads
+    )
 
 
 def change_length(bench: Bench, times: float) -> Bench:

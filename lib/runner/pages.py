@@ -230,6 +230,12 @@ order by another: the rows are in the order of the thesis' heads.*
 *Do they survive?* By two readouts that need little training,
 {verdict_counts(thesis, column="survives")}.
 
+![All findings, with intervals, on the published numbers and on ours]({figures}/fig_ledger.svg)
+
+*Each row is a finding, under the figure that it is about; right of the line is where the thesis
+says it is. In the last column the upper mark is by heads that compare, the lower one without a
+head. The grey strip is a difference of .02.*
+
 {MEANINGS}
 
 {_note_rules(counts_table(ledgers), ledgers)}

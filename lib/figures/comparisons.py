@@ -1,0 +1,214 @@
+"""Differences with their intervals: losses against cosine, settings of Paragraph Vector, and all
+findings of the ledger in one picture."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from lib.config import manifest
+from lib.figures.style import INK, WIDTH, labelled, rows_from_top, settings, style
+from lib.statistics.effects import chance_corrected
+from lib.statistics.verdicts import MARGIN, NUMBER
+
+FACTORS = (
+    "architecture",
+    "dimension",
+    "pre-processing",
+    "min_count",
+)  # in the name of a Paragraph Vector
+_SPELT = {"mm": "max-margin", "mse": "MSE", "pv": "PV", "dbow": "DBOW", "sbert": "SBERT"}  # in ids
+_TICKS = (-0.4, -0.1, 0, 0.1, 0.4)  # of the ledger's axis
+# Title -> the judgements that are drawn there (prefix of columns, above or below the row's line),
+# and whose verdict colours them.
+_QUESTIONS = {
+    "on the published\nnumbers": ({"published_": 0.0}, "published_verdict"),
+    "repeats here?": ({"": 0.0}, "verdict"),
+    "survives other\nreadouts?": ({"compare_": -0.17, "none_": 0.17}, "survives"),
+}
+
+
+@style()
+def losses(differences: pd.DataFrame, reference: str = "cosine") -> Figure:
+    """Every loss minus the reference: ours on the left, the published difference on the right, on
+    one scale, the best published one on top.
+
+    Parameters
+    ----------
+    differences : DataFrame
+        Of `sensitivity.compare_losses`.
+    reference : str
+        The loss that the others are compared with.
+    """
+    told = {
+        "thesis": "ours, by the thesis' heads",
+        "compare": "ours, by heads that compare",
+        "published": "published, one run each",
+    }
+    shown = differences[differences["by"].isin(told)]
+    theirs = shown[shown["by"] == "published"].set_index("model")["difference"]
+    models = [*shown["model"].unique(), reference]
+    models.sort(key=lambda model: -theirs.get(model, 0.0))
+    panels = {"ours": ["thesis", "compare"], "published": ["published"]}
+    panels = {name: [by for by in ways if by in {*shown["by"]}] for name, ways in panels.items()}
+    panels = {name: ways for name, ways in panels.items() if ways}
+    colors = settings()["readouts"] | {"published": settings()["sides"]["published"]}
+    figure, (axes,) = plt.subplots(
+        1,
+        len(panels),
+        figsize=(WIDTH, 1.2 + 0.26 * len(models)),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+    )
+    for axis, (name, ways) in zip(axes, panels.items(), strict=True):
+        shifts = np.linspace(-0.14, 0.14, len(ways)) if len(ways) > 1 else [0.0]
+        for by, shift in zip(ways, shifts, strict=True):
+            rows = shown[shown["by"] == by].set_index("model").reindex(models)
+            errors = [rows["difference"] - rows["low"], rows["high"] - rows["difference"]]
+            axis.errorbar(
+                rows["difference"],
+                np.arange(len(models)) + shift,
+                xerr=errors,
+                fmt="o",
+                ms=4.5,
+                elinewidth=1.4,
+                color=colors[by],
+                label=told[by],
+            )
+        axis.axvline(0, color=INK, linewidth=0.9, zorder=0.6)
+        axis.set_title(name)
+        axis.grid(axis="y", visible=False)
+    short = pd.Series(models).replace(settings()["short"]["fig4_3"], regex=True)
+    rows_from_top(axes[0], [*short])
+    figure.supxlabel(f"accuracy above chance, minus that of {reference}", fontsize=9)
+    figure.legend(handles=labelled(axes), loc="outside upper center", ncols=3)
+    return figure
+
+
+def settings_frame(data: pd.DataFrame) -> pd.DataFrame:
+    """What each setting of a Paragraph Vector does, ours and published.
+
+    Parameters
+    ----------
+    data : DataFrame
+        `boxplot_frame`'s of Figure 4.5.
+
+    Returns
+    -------
+    DataFrame
+        A row for each level of each of `FACTORS`. Columns factor, level, value and published: mean
+        chance-corrected accuracy of the single models with it, minus that of all; models.
+    """
+    single = data[~data["model"].str.contains("+", regex=False)].copy()
+    theirs = single.assign(value=single["published"], chance=single["published_chance"])
+    single["ours"], single["theirs"] = chance_corrected(single), chance_corrected(theirs)
+    means = single.groupby("model", sort=False)[["ours", "theirs"]].mean()
+    levels = means.index.to_series().str.split(";", expand=True).set_axis([*FACTORS], axis=1)
+    rows = []
+    for factor in FACTORS:
+        groups = (means - means.mean()).groupby(levels[factor])
+        for level in sorted(groups.groups, key=lambda name: (len(name), name)):
+            part = groups.get_group(level)
+            rows.append((factor, level, *part.mean(), len(part)))
+    return pd.DataFrame(rows, columns=["factor", "level", "value", "published", "models"])
+
+
+@style()
+def setting_effects(effects: pd.DataFrame) -> Figure:
+    """Draw `settings_frame`'s data: a panel for each setting, ours filled, the published hollow."""
+    figure, axes = plt.subplots(
+        1,
+        len(FACTORS),
+        figsize=(WIDTH, settings()["heights"]["fig_settings"]),
+        sharey=True,
+        width_ratios=[(effects["factor"] == factor).sum() for factor in FACTORS],
+    )
+    sides = settings()["sides"]
+    for axis, factor in zip(axes, FACTORS, strict=True):
+        rows = effects[effects["factor"] == factor]
+        places = np.arange(len(rows))
+        axis.plot(places, rows["published"], "o-", mfc="none", color=sides["published"], ms=5.5)
+        axis.plot(places, rows["value"], "o-", color=sides["ours"], ms=5.5)
+        axis.axhline(0, color=INK, linewidth=0.8, zorder=0.6)
+        axis.set_xticks(places, rows["level"].replace("None", "raw"))
+        axis.set(title=factor.replace("_", " "), xlim=(-0.5, len(rows) - 0.5))
+        axis.grid(axis="x", visible=False)
+    axes[0].set_ylabel("accuracy above chance,\nminus the mean of all")
+    handles = [
+        Line2D([], [], marker="o", color=sides["ours"], label="ours"),
+        Line2D([], [], marker="o", mfc="none", color=sides["published"], label="published"),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    return figure
+
+
+@style()
+def ledger(findings: pd.DataFrame) -> Figure:
+    """All findings in one picture: a row for each, a column for each question, coloured by verdict.
+
+    Intervals lie on an axis of signed square roots, on which small and large effects both show.
+
+    findings: the ledger, or a part of it.
+    """
+    findings = findings[findings["verdict"] != NUMBER]
+    order = [label for label in manifest.load() if label in {*findings["label"]}]
+    places, names, headings = {}, [], []
+    for label in order:
+        headings.append(len(names))
+        names.append(manifest.full_name(label))
+        for place, name in findings.loc[findings["label"] == label, "id"].items():
+            places[place] = len(names)
+            names.append(" ".join(_SPELT.get(word, word) for word in name.split("-")))
+    looks = settings()["verdicts"]
+    figure, axes = plt.subplots(
+        1, len(_QUESTIONS), figsize=(WIDTH, 1.1 + 0.15 * len(names)), sharex=True, sharey=True
+    )
+    for axis, (title, (judgements, verdict)) in zip(axes, _QUESTIONS.items(), strict=True):
+        axis.set_xscale("function", functions=(_squash, _stretch))
+        for prefix, shift in judgements.items():
+            for place, row in findings.iterrows():
+                _draw_judgement(axis, row, prefix, places[place] + shift, looks.get(row[verdict]))
+        axis.axvspan(-MARGIN, MARGIN, color="0.6", alpha=0.2, lw=0)
+        axis.axvline(0, color=INK, linewidth=0.8)
+        axis.set(title=title, xlim=(-0.8, 0.8))
+        axis.set_xticks(_TICKS, [f"{tick:g}".replace("0.", ".") for tick in _TICKS])
+        axis.grid(axis="y", visible=False)
+    rows_from_top(axes[0], names, fontsize=7.4)
+    for place in headings:
+        axes[0].get_yticklabels()[place].set(fontweight="bold")
+    axes[0].yaxis.set_tick_params(length=0)
+    figure.supxlabel(
+        "effect on accuracy above chance, with a 95% interval; right of 0: as the thesis says",
+        fontsize=8.5,
+    )
+    drawn = {*findings[[verdict for _, verdict in _QUESTIONS.values()]].to_numpy().ravel()}
+    handles = [
+        Line2D([], [], **{"linestyle": "-", "ms": 4.5} | look, label=word)
+        for word, look in looks.items()
+        if word in drawn
+    ]
+    figure.legend(handles=handles, loc="outside upper center", ncols=4)
+    return figure
+
+
+def _draw_judgement(
+    axis: Axes, row: pd.Series, prefix: str, place: float, look: dict[str, str] | None
+) -> None:
+    """One effect with its interval; nothing where it was not judged."""
+    effect, low, high = (row.get(f"{prefix}{end}") for end in ("effect", "low", "high"))
+    if look is None or pd.isna(effect):
+        return
+    if not pd.isna(low):
+        axis.plot([low, high], [place, place], color=look["color"], linewidth=1.2)
+    axis.plot(effect, place, ms=3.4, **look)
+
+
+def _squash(values: np.ndarray) -> np.ndarray:
+    return np.sign(values) * np.sqrt(np.abs(values))
+
+
+def _stretch(values: np.ndarray) -> np.ndarray:
+    return np.sign(values) * np.square(values)
