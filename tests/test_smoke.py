@@ -73,8 +73,8 @@ def test_a_boxplots_csv_tells_everything_alone(first):
     assert [
         column
         for column in frame
-        if column in ("model", "task", "value", "published", "seeds", "band")
-    ] == ["model", "task", "value", "published", "seeds", "band"]
+        if column in ("model", "task", "value", "published", "seeds", "noise")
+    ] == ["model", "task", "value", "published", "seeds", "noise"]
     assert frame["value"].between(0, 1).all() and frame["task"].nunique() == 6
     assert frame["value"].nunique() > 5, "real scores, not a constant"
     assert {*frame.loc[frame["model"] == "cosine", "seeds"]} == {

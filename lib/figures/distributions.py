@@ -6,23 +6,29 @@ from itertools import cycle, product
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy.stats import gaussian_kde
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import INK, labelled, rows_from_top, settings, style
+from lib.figures.style import COLORS, INK, WIDTH, labelled, rows_from_top, settings, style
 
 _BIN = 30  # tokens, as published
 _COARSE = 120  # tokens, for scaled lengths: 15 of ours times eight
 _LIMIT = 4096  # tokens that the student reads; longer texts are one open bin
 _TEACHER_LIMIT = 384  # tokens that the structural teacher reads
 _PUBLISHED = ("wikipedia", "news")  # the sources of the thesis; a corpus has folders of its own
+_TOKENS = {16: "16", 128: "128", 1024: "1k", 8192: "8k"}  # ticks of Figure 5.2
 _LINES = {"test": "-", "train": "--"}
 _SPLITS = ("train", "validation")
 _ROWS = {"ours": ("value", "over_384"), "published": ("published", "over_384_published")}
 AS_PUBLISHED = "as published"
+_PAIRED = {
+    AS_PUBLISHED: "negatives as in the thesis: the\nsame text, its features shifted",
+    "true": "true negatives:\nthe other texts of a batch",
+}
 
 
 def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
@@ -88,11 +94,11 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
     """A panel each for train and validation, ours above, the published ones below on their own
     axis; no open bin."""
     rows = {name: columns for name, columns in _ROWS.items() if data[columns[0]].notna().any()}
-    size = np.multiply(settings()["sizes"][label], [1, 0.4 + 0.6 * len(rows)])
+    height = settings()["heights"][label] * (0.4 + 0.3 * len(rows))
     figure, axes = plt.subplots(
-        len(rows), 2, figsize=size, sharex=True, sharey="row", squeeze=False
+        len(rows), 2, figsize=(WIDTH, height), sharex=True, sharey="row", squeeze=False
     )
-    colors = dict(zip(data["source"].unique(), cycle(settings()["fills"]["others"]), strict=False))
+    colors = dict(zip(data["source"].unique(), cycle(COLORS), strict=False))
     for axis, ((name, (column, share)), split) in zip(
         axes.flat, product(rows.items(), _SPLITS), strict=True
     ):
@@ -100,8 +106,7 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
         for source, bins in shown.groupby("source", sort=False):
             look = {
                 "fc": colors[source],
-                "ec": INK,
-                "linewidth": 0.5,
+                "linewidth": 0,
                 "alpha": 0.7,
                 "label": source,
             }
@@ -114,7 +119,7 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
             else ""
         )
         axis.set_title(
-            f"{name}, {split}{count}\nabove the limit: {shown[share].max():.0f} %", fontsize=9
+            f"{name}, {split}{count}\nabove the limit: {shown[share].max():.0f}%", fontsize=9
         )
         axis.axvline(_TEACHER_LIMIT, **settings()["limit"])
         axis.set_xlim(0, _LIMIT)
@@ -158,12 +163,13 @@ def ecdf_frame(lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
 @style()
 def ecdf(data: pd.DataFrame) -> Figure:
     """Figure 5.2: a panel per task, ours over the published curve; test solid, train dashed, tokens
-    on a log2 axis."""
-    tasks = roles.ordered(data["task"])
-    rows, (width, height) = math.ceil(len(tasks) / 4), settings()["sizes"]["fig5_2"]
-    colors = settings()["length_curves"]
+    on a logarithmic axis. With texts of ours, only tasks that have some."""
+    own = data[data["curve"] == "ours"]
+    tasks = roles.ordered((data if own.empty else own)["task"])
+    rows, height = math.ceil(len(tasks) / 4), settings()["heights"]["fig5_2"]
+    colors = settings()["sides"]
     figure, axes = plt.subplots(
-        rows, 4, figsize=(width, height / 2 * max(rows, 2)), sharex=True, sharey=True
+        rows, 4, figsize=(WIDTH, height / 2 * max(rows, 1.3)), sharex=True, sharey=True
     )
     for axis, task in zip(axes.flat, tasks, strict=False):
         shown = data[data["task"] == task]
@@ -182,10 +188,15 @@ def ecdf(data: pd.DataFrame) -> Figure:
             .dropna()
             .items()
         )
-        told = ", ".join(f"{name}{share:.0f} %" for name, share in over)
-        axis.set_title(f"{task}\n{shown['split'].iloc[0]}: {told}", fontsize=8)
+        told = ", ".join(f"{name}{share:.0f}%" for name, share in over)
+        axis.set_title(f"{task}\n{told}", fontsize=8)
         axis.axvline(_TEACHER_LIMIT, **settings()["limit"])
         axis.set_xscale("log", base=2)
+        axis.set_xticks([*_TOKENS], [*_TOKENS.values()])
+    for axis in axes.flat[len(tasks) :]:
+        axis.remove()
+    for axis in axes.flat[max(0, len(tasks) - 4) : len(tasks)]:  # what was below it may be gone
+        axis.xaxis.set_tick_params(labelbottom=True)
     figure.supxlabel(f"Longformer tokens, ours × {data['scale'].iloc[0]:g}", fontsize=9)
     figure.supylabel("proportion of documents", fontsize=9)
     handles = [Line2D([], [], color=colors[curve], label=curve) for curve in data["curve"].unique()]
@@ -197,7 +208,7 @@ def ecdf(data: pd.DataFrame) -> Figure:
             [],
             [],
             **settings()["limit"]
-            | {"label": f"{settings()['limit']['label']}; in titles, the share above it"},
+            | {"label": f"{settings()['limit']['label']}; in titles, the share of texts above it"},
         )
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=3)
@@ -234,43 +245,60 @@ def violin_frame(distances: pd.DataFrame) -> pd.DataFrame:
 
 @style()
 def violins(distances: pd.DataFrame) -> Figure:
-    """A row of panels per distance, a column for each way of pairing negatives, the last for the
-    published violins, of
-    which range, mode and mean are known. Positives stand above a model's line, negatives below."""
-    theirs, ways = published.load("fig4_4"), list(dict.fromkeys(distances["negatives"]))
+    """Cosine distances to the teacher, a panel for each way of pairing negatives; positives stand
+    above a model's line, negatives below.
+
+    Lines are the published ranges, with their means; they are with the negatives that the thesis
+    drew. Without distances of ours there is a panel for each published distance.
+    """
+    theirs = published.load("fig4_4")
     models = distances["model"].unique().tolist() or theirs["model"].unique().tolist()
+    theirs = theirs[theirs["model"].isin(models)]
+    ours = distances[distances["distance"] == "cosine"]
+    # title, what is measured, our distances, the published ranges
+    panels = [
+        (
+            _PAIRED[way],
+            "cosine",
+            ours[ours["negatives"] == way],
+            theirs[(theirs["distance"] == "cosine") & (way == AS_PUBLISHED)],
+        )
+        for way in ours["negatives"].unique()
+    ]
+    panels = panels or [
+        ("published", name, ours, part) for name, part in theirs.groupby("distance", sort=False)
+    ]
     figure, axes = plt.subplots(
-        2, len(ways) + 1, figsize=settings()["sizes"]["fig4_4"], sharey=True, squeeze=False
+        1,
+        len(panels),
+        figsize=(WIDTH, settings()["heights"]["fig4_4"]),
+        sharex=not ours.empty,
+        sharey=True,
+        squeeze=False,
     )
-    for row, distance in zip(axes, ("squared L2", "cosine"), strict=True):
-        for axis, way in zip(row[:-1], ways, strict=True):
-            shown = distances[(distances["distance"] == distance) & (distances["negatives"] == way)]
-            for (model, to), values in shown.groupby(["model", "to"], sort=False)["value"]:
-                color, side = settings()["halves"][to]["color"], settings()["halves"][to]["side"]
-                (body,) = axis.violinplot(
-                    values, [models.index(model)], side=side, **settings()["violins"]
-                )["bodies"]
-                body.set(facecolor=color, edgecolor=INK, linewidth=0.6, alpha=1, label=to)
-            axis.sharex(row[0])
-            axis.set_title(
-                f"ours, negatives {'shifted' if way == AS_PUBLISHED else way}", fontsize=9
-            )
-        for half in theirs[
-            (theirs["distance"] == distance) & theirs["model"].isin(models)
-        ].itertuples():
-            color = settings()["halves"][half.to]["color"]
-            height = models.index(half.model) + settings()["halves"][half.to]["mean"]
-            row[-1].hlines(
-                height, half.support_lo, half.support_hi, color=color, linewidth=3, label=half.to
-            )
-            row[-1].plot(half.mode, height, "|", color=INK, markersize=9, label="published mode")
-            row[-1].plot(half.mean, height, **settings()["published_mean"])
-        row[-1].set_title("published, negatives shifted", fontsize=9)
-        for axis in row:
-            axis.set_xlabel(f"{distance} distance")
-        rows_from_top(row[0], models)
-    figure.legend(handles=labelled(axes.flat), loc="outside lower center", ncols=4)
+    for axis, (title, distance, own, printed) in zip(axes.flat, panels, strict=True):
+        for (model, to), values in own.groupby(["model", "to"], sort=False)["value"]:
+            half = settings()["halves"][to]
+            (body,) = axis.violinplot(
+                values, [models.index(model)], side=half["side"], **settings()["violins"]
+            )["bodies"]
+            body.set(facecolor=half["color"], linewidth=0, alpha=0.85, label=half["label"])
+        _draw_ranges(axis, printed, models)
+        axis.set(xlabel=f"{distance} distance", title=title)
+    short = pd.Series(models).replace(settings()["short"]["fig4_3"], regex=True)
+    rows_from_top(axes[0, 0], [*short])
+    figure.legend(handles=labelled(axes.flat), loc="outside lower center", ncols=1)
     return figure
+
+
+def _draw_ranges(axis: Axes, theirs: pd.DataFrame, models: list[str]) -> None:
+    """Range and mean of the published half violins."""
+    for row in theirs.itertuples():
+        half = settings()["halves"][row.to]
+        height = models.index(row.model) + half["mean"]
+        axis.hlines(height, row.support_lo, row.support_hi, color=half["color"], linewidth=1.2)
+        look = {"mfc": "none", "color": half["color"], "ms": 5, "linestyle": ""}
+        axis.plot(row.mean, height, "D", **look, label=f"published {half['label']}: mean and range")
 
 
 def _mode(values: pd.Series) -> float:

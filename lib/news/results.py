@@ -13,7 +13,7 @@ from scipy.spatial.distance import squareform
 from lib import published
 from lib.config import profiles
 from lib.experiments.bench import Bench
-from lib.figures.style import COLORS, labelled, style
+from lib.figures.style import COLORS, INK, WIDTH, labelled, settings, style
 from lib.news import clustering, embedders
 from lib.news.bench import NewsBench
 from lib.news.events import Side
@@ -254,31 +254,47 @@ def _read_published_sizes() -> pd.DataFrame:
 
 @style()
 def draw_sizes(frame: pd.DataFrame) -> Figure:
-    """`news_fig1`: size against F1, published on the left, ours on the right.
+    """`news_fig1`: size against F1, a panel for each source on common axes, ours on the left.
 
-    A marker's shape and colour tell the family, its area the time for one document.
+    Sizes are those of the weights. Markers of different families stand a little apart, so that
+    students of one token table do not hide each other.
 
     frame: of `collect_sizes`.
     """
-    figure, axes = plt.subplots(1, 2, figsize=(9, 4.8), sharey=True)
+    sources = sorted(frame["source"].unique(), key=lambda name: name != "ours")
+    figure, axes = plt.subplots(1, len(sources), figsize=(WIDTH, 4.4), sharex=True, sharey=True)
     drawn_as = zip((*_FAMILIES, "encoder"), COLORS, "os^DvPX*", strict=False)
     looks = {family: {"color": color, "marker": marker} for family, color, marker in drawn_as}
-    for axis, (source, shown) in zip(axes, frame.groupby("source", sort=False), strict=True):
-        slowest = shown["ms_per_document"].max()
-        slowest = slowest if slowest > 0 else 1
-        for family, part in shown.groupby("family", sort=False):
-            areas = 30 + 270 * part["ms_per_document"].fillna(0) / slowest
-            dots = {"label": family, "alpha": 0.75, "ec": "w", "lw": 0.5, **looks[family]}
-            axis.scatter("size_mb", "f1", s=areas, data=part, **dots)
-        axis.set(xscale="log", xlabel="size of the weights, MB", title=source)
-        low, high = shown["size_mb"].min() * 0.7, shown["size_mb"].max() * 1.3
-        ticks = [size for size in (5, 10, 30, 60, 100, 300, 700) if low < size < high]
-        axis.set_xticks(ticks, [str(size) for size in ticks])
-        axis.minorticks_off()
+    told = {embedders.TEACHER: ("teacher", (9, -3)), CHOSEN: ("chosen\nstudent", (6, -34))}
+    text = {
+        "textcoords": "offset points",
+        "fontsize": 8,
+        "arrowprops": {"arrowstyle": "-", "color": INK, "linewidth": 0.7},
+    }
+    for axis, source in zip(axes, sources, strict=True):
+        shown = frame[frame["source"] == source]
+        teacher = shown.set_index("model")["size_mb"].get(embedders.TEACHER, np.nan)
+        apart = shown["family"].map([*looks].index) - len(looks) // 2
+        shown = shown.assign(place=teacher / shown["size_mb"] * 1.05**apart)
+        for family, part in shown.dropna(subset="place").groupby("family", sort=False):
+            dots = {"label": family, "alpha": 0.8, "ec": "none", "s": 30}
+            axis.scatter("place", "f1", data=part, **dots, **looks[family])
+        for model, (words, where) in told.items():
+            for row in shown[shown["model"] == model].itertuples():
+                axis.annotate(words, (row.place, row.f1), where, **text)
+        axis.set(
+            xscale="log", xlim=(0.8, 45), xlabel="times smaller than the teacher", title=source
+        )
         for model, value in shown[shown["size_mb"].isna()].set_index("model")["f1"].items():
-            line = {"color": "#b2182b", "linestyle": _SIZELESS[model], "linewidth": 1.1}
+            line = {
+                "color": settings()["chance"]["color"],
+                "linestyle": _SIZELESS[model],
+                "linewidth": 1.1,
+            }
             axis.axhline(value, label=model, **line)
+    ticks = (1, 2, 5, 10, 20, 50)
+    axes[0].set_xticks(ticks, [str(times) for times in ticks])
+    axes[0].minorticks_off()
     axes[0].set_ylabel("mean F1 of both sides, %")
-    where = {"loc": "outside lower center", "ncols": 5, "markerscale": 0.9}
-    figure.legend(handles=labelled(axes), title="area: time for a document", **where)
+    figure.legend(handles=labelled(axes), loc="outside lower center", ncols=4)
     return figure

@@ -152,3 +152,16 @@ def test_two_models_are_judged_under_every_setting_of_the_heads(under_heads):
     assert verdict.loc["thesis", "difference"] == pytest.approx(1 - (0.5 + 2 / 3) / 2)
     few = sensitivity.judge_heads(under_heads[0], "MSE", "contrastive")
     assert sensitivity.CONTROL not in set(few["heads"]) and len(few) == len(HEADS) - 1
+
+
+def test_every_loss_is_compared_with_cosine_ours_and_published(under_heads):
+    table = sensitivity.compare_losses(under_heads[0], "fig4_3")
+    assert {*table["by"]} == {*HEADS, "published"} - {sensitivity.CONTROL}
+    ours = table[table["by"] == "thesis"].set_index("model")
+    assert {*ours.index} == {"MSE", "contrastive"}, "neither base nor teacher"
+    single = sensitivity.judge_heads(under_heads[0], "MSE", "cosine").set_index("heads")
+    columns = ["difference", "low", "high"]
+    assert ours.loc["MSE", columns].tolist() == single.loc["thesis", columns].tolist()
+    theirs = table[table["by"] == "published"]
+    assert len(theirs) == 10 and (theirs["high"] - theirs["low"]).nunique() <= 2
+    assert (theirs["high"] - theirs["low"]).iloc[0] == pytest.approx(2 * 0.0190, abs=2e-4)

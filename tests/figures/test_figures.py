@@ -10,16 +10,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex, to_rgb
-from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 
 from lib import figures, published
 from lib.config import paths, roles
-from lib.figures import block_diagrams, boxplots
-from lib.figures.style import csv_bytes, squeeze
+from lib.figures import block_diagrams
+from lib.figures.style import INK, WIDTH, csv_bytes
 from lib.published import figure_models
+from lib.statistics.intervals import SeedNoise
 
 BOXPLOTS = published.BOXPLOTS
+NOISE = {"ours": SeedNoise(0.01, 100), "published": SeedNoise(0.005, 100)}
 
 
 def records_of(models: dict[str, float], seeds: int = 1) -> pd.DataFrame:
@@ -86,9 +87,9 @@ def means_of(axis) -> list[float]:
 class TestBoxplotFrame:
     def test_by_hand(self):
         records = pd.concat([records_of({"MSE": 0.4}), records_of({"cosine": 0.79}, seeds=3)])
-        frame = figures.boxplot_frame("fig4_2", records, band=0.02)
+        frame = figures.boxplot_frame("fig4_2", records, NOISE)
         assert frame.columns.tolist()[:4] == ["model", "task", "value", "published"]
-        assert {"seeds", "band", "normalized", "published_normalized"} <= set(frame)
+        assert {"seeds", "noise", "normalized", "published_normalized"} <= set(frame)
         # ascending mean: the best is last, at the bottom
         assert frame["model"].tolist() == ["MSE"] * 6 + ["cosine"] * 6
         assert frame["task"].tolist() == list(roles.CLASSIFICATION) * 2
@@ -96,7 +97,7 @@ class TestBoxplotFrame:
         assert cosine["value"].tolist() == pytest.approx([0.80] * 6)  # mean of .79, .80, .81
         assert cosine["seeds"].tolist() == [3] * 6 and frame["seeds"].tolist()[:6] == [1] * 6
         assert frame["normalized"].tolist() == pytest.approx([0.5] * 6 + [1.0] * 6)
-        assert frame["band"].tolist() == [0.02] * 12
+        assert frame["noise"].tolist() == [NOISE["ours"].least_difference] * 12
         # Published values stay those of the whole published figure: SBERT leads ARXIV there, with
         # .7628.
         arxiv = cosine.iloc[0]
@@ -105,19 +106,17 @@ class TestBoxplotFrame:
 
     def test_names_are_those_printed_in_the_figure(self):
         for label, printed in (("fig4_2", "cosine"), ("fig4_8", "only-structural;cosine")):
-            frame = figures.boxplot_frame(
-                label, records_of({"cosine": 0.7, "SBERT": 0.6}), band=None
-            )
+            frame = figures.boxplot_frame(label, records_of({"cosine": 0.7, "SBERT": 0.6}))
             assert frame["model"].unique().tolist() == ["SBERT", printed]
-            assert frame["band"].isna().all()
+            assert frame[["noise", "published_noise"]].isna().all(axis=None)
 
     def test_no_weighting_is_another_student_in_each_figure(self):
         students = {
             label: figure_models.printed(label)["no-weighting"] for label in ("fig4_10", "fig4_11")
         }
-        frame = figures.boxplot_frame("fig4_10", records_of({students["fig4_10"]: 0.7}), band=None)
+        frame = figures.boxplot_frame("fig4_10", records_of({students["fig4_10"]: 0.7}))
         assert frame["model"].unique().tolist() == ["no-weighting"]
-        other = figures.boxplot_frame("fig4_10", records_of({students["fig4_11"]: 0.7}), band=None)
+        other = figures.boxplot_frame("fig4_10", records_of({students["fig4_11"]: 0.7}))
         assert other["model"].unique().tolist() == [students["fig4_11"]]
         assert other["published"].isna().all()
 
@@ -125,7 +124,7 @@ class TestBoxplotFrame:
         for label in BOXPLOTS:
             theirs = published.load(label)
             records = theirs.assign(model=theirs["identity"], seed=0, value=theirs["accuracy"])
-            frame = figures.boxplot_frame(label, records, band=None)
+            frame = figures.boxplot_frame(label, records)
             assert frame["model"].tolist() == theirs["model"].tolist()
             assert frame["task"].tolist() == theirs["task"].tolist()
             for column in ("normalized", "published_normalized"):
@@ -135,16 +134,14 @@ class TestBoxplotFrame:
 
     def test_rounds_of_figure_5_3_stay_together(self):
         records = records_of({"DM;1k": 0.9, "SBERT;1k": 0.5, "DM;10k": 0.4, "DM;all": 0.3})
-        frame = figures.boxplot_frame("fig5_3", records, band=None)
+        frame = figures.boxplot_frame("fig5_3", records)
         assert frame["model"].unique().tolist() == ["SBERT;1k", "DM;1k", "DM;10k", "DM;all"]
         assert frame.set_index(["model", "task"]).loc[
             ("DM;all", "OC"), "normalized"
         ] == pytest.approx(0.3 / 0.9)
 
     def test_appendix_figure_has_no_published_values(self):
-        frame = figures.boxplot_frame(
-            "figA_1", records_of({"cosine;100d;S:768;C:768;mse": 0.7}), band=None
-        )
+        frame = figures.boxplot_frame("figA_1", records_of({"cosine;100d;S:768;C:768;mse": 0.7}))
         assert frame["published"].isna().all() and len(frame) == 6
         assert len(figures.boxplot(frame, "figA_1").axes) == 1
 
@@ -153,7 +150,7 @@ class TestBoxplotFrame:
         for label in BOXPLOTS:
             own = "own model;all" if label == "fig5_3" else "own model"
             data = figures.boxplot_frame(
-                label, pd.concat([all_models(label), records_of({own: 0.99})]), band=0.01
+                label, pd.concat([all_models(label), records_of({own: 0.99})]), NOISE
             )
             rows = data[data["model"] == own]
             assert rows[["published", "published_normalized"]].isna().all(axis=None)
@@ -170,7 +167,6 @@ class TestBoxplotFrame:
             ]
             assert len(drawn) == len(figure_models.printed(label))
             assert np.isfinite(figure.axes[1].get_xlim()).all()
-            assert figure.get_size_inches()[1] > figures.settings()["sizes"][label][1], label
             plt.close(figure)
 
     @pytest.mark.parametrize("tasks", [["minutes"], ["zebra", "PAN", "minutes", "ARXIV"]])
@@ -178,7 +174,7 @@ class TestBoxplotFrame:
         records = pd.concat([records_of({"cosine": 0.7}), records_of({"SBERT": 0.6})])
         names = dict(zip(roles.CLASSIFICATION, tasks, strict=False))
         data = figures.boxplot_frame(
-            "fig4_2", records[records["task"].isin(names)].replace({"task": names}), band=0.01
+            "fig4_2", records[records["task"].isin(names)].replace({"task": names}), NOISE
         )
         expected = [task for task in ("ARXIV", "PAN") if task in tasks] + sorted(
             {*tasks} - {"ARXIV", "PAN"}
@@ -210,49 +206,63 @@ class TestBoxplotFrame:
     )
     def test_bad_records(self, change, message):
         with pytest.raises(ValueError, match=message) as error:
-            figures.boxplot_frame("fig4_2", change(records_of({"cosine": 0.7})), band=None)
+            figures.boxplot_frame("fig4_2", change(records_of({"cosine": 0.7})))
         assert "\n" not in str(error.value) and str(error.value).startswith("fig4_2")
 
     def test_unknown_label(self):
         with pytest.raises(ValueError, match="nearest: fig4_2"):
-            figures.boxplot_frame("fig_4_2", records_of({"cosine": 0.7}), band=None)
+            figures.boxplot_frame("fig_4_2", records_of({"cosine": 0.7}))
 
 
 class TestBoxplot:
-    def test_rows_means_and_band(self):
+    def test_rows_means_and_strip(self):
         records = pd.concat(
             [records_of({"MSE": 0.4, "SBERT": 0.6}), records_of({"cosine": 0.79}, seeds=3)]
-        )
+        ).assign(chance=0.2)
         records["collapsed"] = records["model"] == "MSE"
-        data = figures.boxplot_frame("fig4_2", records, band=0.02)
+        data = figures.boxplot_frame("fig4_2", records, NOISE)
         figure = figures.boxplot(data, "fig4_2")
         ours, theirs = figure.axes
-        assert [text.get_text() for text in ours.get_yticklabels()] == [
-            "MSE †",
-            "SBERT",
-            "cosine ×3",
-        ]
+        assert [text.get_text() for text in ours.get_yticklabels()] == ["MSE", "SBERT", "cosine"]
         bottom, top = ours.get_ylim()
         assert bottom > top  # row 0 is at the top
-        assert means_of(ours) == pytest.approx([0.5, 0.75, 1.0])
-        means = published.load("fig4_2").groupby("model")["mean"].first()
-        assert means_of(theirs) == pytest.approx(
-            means[["MSE", "SBERT", "cosine"]].to_list(), abs=1e-6
-        )
-        strip = next(patch for patch in ours.patches if "seed noise" in str(patch.get_label()))
-        assert strip.get_extents().transformed(
-            ours.transData.inverted()
-        ).intervalx == pytest.approx([0.98, 1.02])
+        assert [text.get_text() for text in ours.texts] == ["†", "", "×3"], "of our side alone"
+        assert not theirs.texts
+        # above a chance of .2, .4, .6 and .8 are 1/4, 1/2 and 3/4
+        assert means_of(ours) == pytest.approx([-0.5, -0.25, 0])
+        scores = published.load("fig4_2")
+        score = (scores["accuracy"] - scores["chance"]) / (1 - scores["chance"])
+        behind = (score - score.groupby(scores["task"]).transform("max")).groupby(scores["model"])
+        drawn = behind.mean()[["MSE", "SBERT", "cosine"]]
+        assert means_of(theirs) == pytest.approx(drawn.to_list(), abs=1e-9)
+        for axis, name in ((ours, "ours"), (theirs, "published")):
+            strip = next(patch for patch in axis.patches if not isinstance(patch, PathPatch))
+            ends = strip.get_extents().transformed(axis.transData.inverted()).intervalx
+            best = max(means_of(axis))
+            assert ends == pytest.approx([best - NOISE[name].least_difference, best])
         title = figure.legends[0].get_title().get_text().split("\n")
         assert title[0] == "rows as published, their best at the bottom"
-        assert title[1] == "1 seed unless marked ×3; †: collapsed, all embeddings point one way"
+        assert "×3" in title[1] and "collapsed" in title[2]
+
+    def test_ours_and_published_are_on_one_scale(self):
+        records = records_of({"MSE": 0.4, "cosine": 0.8}).assign(chance=0.3)
+        ours, theirs = figures.boxplot(figures.boxplot_frame("fig4_2", records), "fig4_2").axes
+        assert ours.get_xlim() == theirs.get_xlim()
+        assert ours.get_xscale() == theirs.get_xscale() == "linear"
+
+    def test_a_panel_of_some_tasks_says_so(self):
+        records = records_of({"MSE": 0.4, "cosine": 0.8})
+        some = records[records["task"].isin(["ARXIV", "AAN"])]
+        for shown, told in ((records, False), (some, True)):
+            axis = figures.boxplot(figures.boxplot_frame("fig4_2", shown), "fig4_2").axes[1]
+            assert axis.get_title().startswith("published")
+            assert ("ARXIV AAN only" in axis.get_title()) is told
 
     @pytest.mark.parametrize("label", BOXPLOTS)
     def test_the_published_boxes_are_those_of_the_thesis(self, label):
-        """Beside ours, on the same rows: whatever we have, their edges and means are the recovered
-        ones."""
-        data = figures.boxplot_frame(label, all_models(label).assign(value=0.5), band=0.01)
-        ours, theirs = figures.boxplot(data, label).axes
+        """Alone they are on its own scale: their edges and means are the recovered ones."""
+        data = figures.boxplot_frame(label, all_models(label)).assign(value=np.nan)
+        (theirs,) = figures.boxplot(data, label).axes
         drawn = pd.read_csv(published.FOLDER / "boxplots.csv", keep_default_na=False).query(
             "label == @label"
         )
@@ -263,109 +273,91 @@ class TestBoxplot:
             assert edges[:, 0].min() == pytest.approx(row.q1, abs=1e-5)
             assert edges[:, 0].max() == pytest.approx(row.q3, abs=1e-5)
             assert edges[:, 1].mean().round() == row.Index
+
+    @pytest.mark.parametrize("label", BOXPLOTS)
+    def test_boxes_of_a_row_stand_beside_each_other(self, label):
+        data = figures.boxplot_frame(label, all_models(label), NOISE)
+        ours, theirs = figures.boxplot(data, label).axes
         first, second = (
             boxes[0].get_path().vertices[:, 1] for boxes in (boxes_of(ours), boxes_of(theirs))
         )
         assert first == pytest.approx(second), "same rows, same width"
-        assert ours.get_position().width == pytest.approx(theirs.get_position().width, rel=0.05)
 
     def test_the_order_of_rows_is_the_published_one_or_ours(self):
         data = figures.boxplot_frame(
-            "fig4_2", records_of({"MSE": 0.8, "SBERT": 0.6, "cosine": 0.4}), band=None
+            "fig4_2", records_of({"MSE": 0.8, "SBERT": 0.6, "cosine": 0.4})
         )
         rows = {}
         for order in ("published", "ours"):
             figure = figures.boxplot(data, "fig4_2", order=order)
             rows[order] = [text.get_text() for text in figure.axes[0].get_yticklabels()]
             assert means_of(figure.axes[0]) == pytest.approx(
-                [1, 0.75, 0.5] if order == "published" else [0.5, 0.75, 1]
+                [0, -0.2, -0.4] if order == "published" else [-0.4, -0.2, 0]
             )
         assert rows == {"published": ["MSE", "SBERT", "cosine"], "ours": ["cosine", "SBERT", "MSE"]}
         assert figure.legends[0].get_title().get_text().startswith("best row at the bottom\n")
 
-    def test_a_few_low_values_do_not_take_the_axis(self):
-        """Where most lie, they have four fifths of it; what is on another scale is marked, in
-        order, and has ticks."""
-        records = records_of(
-            {"MSE": 0.9, "cosine": 0.95, "Longformer": 0.92, "SBERT": 0.94, "own": 0.2}
-        )
-        figure = figures.boxplot(figures.boxplot_frame("fig4_2", records, band=None), "fig4_2")
-        figure.draw_without_rendering()
-        ours, theirs = figure.axes
-        places = {
-            x: ours.transAxes.inverted().transform(ours.transData.transform((x, 0)))[0]
-            for x in (0.2, 0.9, 1)
-        }
-        assert 0 < places[0.2] < 0.25 and places[0.9] < 0.6 < places[1] < 1
-        assert ours.get_xticks()[0] == pytest.approx(0.3)
-        assert ours.get_xticks()[-1] == pytest.approx(1)
-        told = [text.get_text() for text in figure.legends[0].get_texts()]
-        assert figures.settings()["squeezed"]["label"] in told
-        assert theirs.get_xscale() == "linear", "each column has an axis of its own"
+    @pytest.mark.parametrize("label", ["fig4_3", "fig4_5", "fig4_7", "fig4_10", "fig5_3"])
+    def test_categories_stay_apart_in_grey(self, label):
+        figure = figures.boxplot(figures.boxplot_frame(label, all_models(label)), label)
+        colors = {to_hex(box.get_facecolor()) for box in boxes_of(figure.axes[0])}
+        lightness = sorted(np.dot(to_rgb(color), (0.299, 0.587, 0.114)) for color in colors)
+        assert len(colors) > 2 and np.diff(lightness).min() > 0.06
+        assert lightness[0] > 0.38, "light enough to show the median's line"
 
-    def test_categories_stay_apart_in_grey(self):
-        fills = figures.settings()["fills"]
-        for name in ("others", "weightings"):
-            colors = [*fills[name], *fills["fixed"].values()]
-            lightness = sorted(np.dot(to_rgb(color), (0.299, 0.587, 0.114)) for color in colors)
-            assert np.diff(lightness).min() > 0.09, name
-            assert lightness[0] > 0.38, "dark enough to hide the median's line"
+    def test_a_category_has_one_colour_in_all_figures(self):
+        colors = {}
+        for label in BOXPLOTS:
+            figure = figures.boxplot(figures.boxplot_frame(label, all_models(label)), label)
+            for patch in figure.legends[0].get_patches():
+                colors.setdefault(patch.get_label(), set()).add(to_hex(patch.get_facecolor()))
+        assert all(len(shown) == 1 for shown in colors.values()), colors
 
     def test_projections_have_short_names_and_a_legend(self):
-        data = figures.boxplot_frame("fig4_8", all_models("fig4_8"), band=None)
+        data = figures.boxplot_frame("fig4_8", all_models("fig4_8"))
         figure = figures.boxplot(data, "fig4_8")
         names = [text.get_text() for text in figure.axes[0].get_yticklabels()]
-        assert names[-1] == "2048d  S 768→4096→2048  C none" and names[0] == "DM;100d"
-        assert "2048d  S 768→4096→2048  C 2048→2048" in names and "only-structural;cosine" in names
+        assert names[-1] == "768→4096→2048 | none" and names[0] == "DM;100d"
+        assert "768→4096→2048 | 2048→2048" in names and "only-structural;cosine" in names
         assert len(set(names)) == 18 and "→ with a ReLU" in figure.legends[0].get_title().get_text()
 
     @pytest.mark.parametrize("models", [["cosine"], ["cosine", "max-margin;cosine;γ=0.5"]])
     def test_few_rows_of_a_filtered_run(self, models, folder):
-        data = figures.boxplot_frame("fig4_3", records_of(dict.fromkeys(models, 0.5)), band=0.01)
+        data = figures.boxplot_frame("fig4_3", records_of(dict.fromkeys(models, 0.5)), NOISE)
         figure = figures.boxplot(data, "fig4_3")
-        assert figure.get_size_inches()[0] == 8 and figure.get_size_inches()[1] < 3
+        assert figure.get_size_inches()[0] == WIDTH and figure.get_size_inches()[1] < 4
         figures.save(figure, "fig4_3", data, folder)
 
     @pytest.mark.parametrize("chance", [0.2, 0.5, None])
-    def test_chance_is_marked_in_both_columns(self, chance):
-        """Ours from the records, the published one from the number of classes, normalised as
-        accuracies are."""
+    def test_guessing_is_marked_in_both_columns(self, chance):
+        """Ours from the records, the published one from the thesis' tasks."""
         records = records_of({"MSE": 0.4, "cosine": 0.8})
         records = records if chance is None else records.assign(chance=chance)
-        data = figures.boxplot_frame("fig4_2", records, band=None)
+        data = figures.boxplot_frame("fig4_2", records)
         assert data["chance"].isna().all() if chance is None else (data["chance"] == chance).all()
-        figure = figures.boxplot(data, "fig4_2")
         drawn = [
             [x.get_xdata()[0] for x in axis.get_lines() if x.get_linestyle() == "--"]
-            for axis in figure.axes
+            for axis in figures.boxplot(data, "fig4_2").axes
         ]
-        best = published.load("fig4_2").groupby("task")["accuracy"].max()
-        theirs = np.mean(
-            [(1 / 11 if task == "ARXIV" else 1 / 2) / value for task, value in best.items()]
-        )
-        assert drawn == [
-            [] if chance is None else [pytest.approx(chance / 0.8)],
-            [pytest.approx(theirs)],
-        ]
-        legend = [text.get_text() for text in figure.legends[0].get_texts()]
-        assert "best of the figure on every task" in legend
-        assert f"mean chance, published: {theirs:.2f}" in legend
-        assert chance is None or f"mean chance, ours: {chance / 0.8:.2f}" in legend
+        best = published.load("fig4_2").groupby("task")[["accuracy", "chance"]].max()
+        theirs = ((best["chance"] - best["accuracy"]) / (1 - best["chance"])).mean()
+        ours = [] if chance is None else [pytest.approx((chance - 0.8) / (1 - chance))]
+        assert drawn == [ours, [pytest.approx(theirs)]]
 
-    def test_chance_of_each_task_is_divided_by_its_own_best(self):
+    def test_guessing_is_behind_the_best_of_each_task(self):
         records = records_of({"cosine": 0.8}).assign(chance=0.4)
-        records.loc[records["task"] == "ARXIV", ["value", "chance"]] = [0.5, 0.1]
-        data = figures.boxplot_frame(
-            "fig4_2", pd.concat([records, records.assign(model="MSE", value=0.3)]), band=None
+        records.loc[records["task"] == "ARXIV", ["value", "chance"]] = [0.5, 0.0]
+        data = figures.boxplot_frame("fig4_2", pd.concat([records, records.assign(model="MSE")]))
+        (level,) = (
+            line.get_xdata()[0]
+            for line in figures.boxplot(data, "fig4_2").axes[0].get_lines()
+            if line.get_linestyle() == "--"
         )
-        labels = [
-            text.get_text() for text in figures.boxplot(data, "fig4_2").legends[0].get_texts()
-        ]
-        assert "mean chance, ours: 0.45" in labels  # (.1 / .5 + 5 * .4 / .8) / 6
+        assert level == pytest.approx(-(0.5 + 5 * 0.4 / 0.6) / 6)
 
     def test_rounds_are_named_by_what_they_hold(self):
         records = records_of({"DM;1k": 0.3, "DM;10k": 0.4, "DM;all": 0.9})
-        data = figures.boxplot_frame("fig5_3", records, band=None)
+        data = figures.boxplot_frame("fig5_3", records)
         rounds = {"1k": 25, "10k": 10000, "all": None}
         figure = figures.boxplot(data, "fig5_3", rounds=rounds)
         assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == [
@@ -379,7 +371,7 @@ class TestBoxplot:
 
     def test_a_category_keeps_its_colour_when_rows_are_missing(self):
         def colors(records):
-            data = figures.boxplot_frame("fig4_11", records, band=None)
+            data = figures.boxplot_frame("fig4_11", records)
             boxes = boxes_of(figures.boxplot(data, "fig4_11", order="ours").axes[0])
             return dict(
                 zip(
@@ -400,9 +392,9 @@ class TestBoxplot:
     @pytest.mark.parametrize("label", BOXPLOTS)
     def test_labels_whole_and_apart_at_the_published_size(self, label, folder):
         records = all_models(label).assign(collapsed=lambda f: f["row"] < 3)
-        data = figures.boxplot_frame(label, records, band=0.01)
+        data = figures.boxplot_frame(label, records, NOISE)
         figure = figures.boxplot(data, label)
-        assert figure.get_size_inches() == pytest.approx(figures.settings()["sizes"][label])
+        assert figure.get_size_inches()[0] == WIDTH
         figure.draw_without_rendering()
         frame = figure.bbox
         axis_labels = [axis.xaxis.label for axis in figure.axes]
@@ -424,34 +416,35 @@ class TestBoxplot:
         assert picture.stat().st_size < 300_000
 
 
-def test_the_same_best_score_on_every_task_is_not_squeezed():
-    """The room above the cut is nothing: one model alone is the best of each task, and chance lies
-    far below."""
-    axis = Figure().add_subplot()
-    squeeze(axis, np.array([*6 * [1.0], 0.6]))
-    assert np.isfinite(axis.get_xlim()).all()
-
-
 class TestSave:
     def test_files(self, folder):
         records = records_of({"MSE": 0.4, "cosine": 0.8})
-        data = figures.boxplot_frame("fig4_2", records, band=0.02)
+        data = figures.boxplot_frame("fig4_2", records, NOISE)
         files = figures.save(figures.boxplot(data, "fig4_2"), "fig4_2", data, folder)
         assert files == [folder / "fig4_2.svg", folder / "fig4_2.csv"]
         assert sorted(folder.iterdir()) == sorted(files)  # no leftovers
         saved = pd.read_csv(files[1])
         pd.testing.assert_frame_equal(saved, data.round(6), check_dtype=False)
         head = files[0].read_text(encoding="utf-8")[:3000]
-        # 8 inches are 576 points; three rows fewer make the figure lower, never narrower.
-        assert re.search(r'width="576pt"', head) and "<dc:date>" not in head
+        # 6.5 inches are 468 points; fewer rows make the figure lower, never narrower.
+        assert re.search(r'width="468pt"', head) and "<dc:date>" not in head
+
+    def test_ink_follows_the_page_and_the_ground_is_transparent(self, folder):
+        data = figures.boxplot_frame("fig4_2", records_of({"MSE": 0.4, "cosine": 0.8}))
+        picture, _ = figures.save(figures.boxplot(data, "fig4_2"), "fig4_2", data, folder)
+        text = picture.read_text(encoding="utf-8")
+        assert "prefers-color-scheme:dark" in text and "currentColor" in text
+        assert INK not in text
+        (ground,) = re.findall(r'<g id="patch_1">.*?style="([^"]*)"', text, re.DOTALL)
+        assert "opacity: 0" in ground or "fill: none" in ground
 
     def test_bytes_repeat_in_another_process(self, folder, tmp_path):
-        data = figures.boxplot_frame("fig4_3", all_models("fig4_3"), band=0.01)
+        data = figures.boxplot_frame("fig4_3", all_models("fig4_3"), NOISE)
         files = figures.save(figures.boxplot(data, "fig4_3"), "fig4_3", data, folder)
         code = (
             "import sys; from pathlib import Path; from lib import figures\n"
             "sys.path[:0] = ['tests/figures']; import test_figures as t\n"
-            "data = figures.boxplot_frame('fig4_3', t.all_models('fig4_3'), band=0.01)\n"
+            "data = figures.boxplot_frame('fig4_3', t.all_models('fig4_3'), NOISE)\n"
             "figure = figures.boxplot(data, 'fig4_3')\n"
             f"figures.save(figure, 'fig4_3', data, Path({str(tmp_path)!r}))"
         )
@@ -521,10 +514,10 @@ class TestLengths:
         figure = figures.histogram(frame, "fig4_1")
         assert [axis.get_title() for axis in figure.axes] == [
             # two of six have more than 384 tokens
-            "ours, train, 6 documents\nabove the limit: 33 %",
-            "ours, validation, 2 documents\nabove the limit: 50 %",
-            "published, train\nabove the limit: 71 %",
-            "published, validation\nabove the limit: 70 %",
+            "ours, train, 6 documents\nabove the limit: 33%",
+            "ours, validation, 2 documents\nabove the limit: 50%",
+            "published, train\nabove the limit: 71%",
+            "published, validation\nabove the limit: 70%",
         ]
         assert figure.axes[0].get_ylim() != figure.axes[2].get_ylim(), (
             "each row has an axis of its own"
@@ -592,21 +585,21 @@ class TestLengths:
         )
         assert (figures.ecdf_frame(many)["curve"] == "ours").sum() == 200
         titles = [axis.get_title() for axis in figures.ecdf(frame).axes]
-        assert len(titles) == 8 and titles[2] == "OC\ntest: 25 %, published 12 %"
-        assert titles[5] == "PAN\ntest: published 61 %"
-        assert titles[6] == "WINES\ntest: published 100 %"
+        assert titles == ["OC\n25%, published 12%"], "no panels without texts of ours"
+        alone = figures.ecdf(frame[frame["curve"] == "published"])
+        titles = [axis.get_title() for axis in alone.axes]
+        assert len(titles) == 8 and titles[5] == "PAN\npublished 61%"
+        assert titles[6] == "WINES\npublished 100%"
 
     def test_ecdf_of_one_s_own_tasks(self):
-        """A third row of panels, taller than the thesis' figure; nothing published stands beside
-        them."""
-        names = ["letters", "minutes"]
+        names = ["letters", "minutes", "a", "b", "c"]
         lengths = [
             {"task": name, "split": "train", "longformer_tokens": 9, "sbert_tokens": 9}
             for name in names
         ]
         figure = figures.ecdf(figures.ecdf_frame(pd.DataFrame(lengths)))
-        assert figure.axes[9].get_title() == "minutes\ntrain: 0 %"
-        assert figure.get_size_inches().tolist() == [8, 6]
+        titles = [axis.get_title() for axis in figure.axes]
+        assert titles == [f"{name}\n0%" for name in sorted(names)]
 
 
 class TestViolins:
@@ -637,20 +630,23 @@ class TestViolins:
         assert chosen["q05"] < chosen["median"] < chosen["q95"]
         assert frame.loc[frame["negatives"] == "true", "published"].isna().all()
         figure = figures.violins(distances)
-        assert len(figure.axes) == 6
-        assert figure.axes[2].get_title() == "published, negatives shifted"
-        theirs = published.load("fig4_4").query("distance == 'squared L2'")
-        marks = {
-            name: [line for line in figure.axes[2].get_lines() if name in line.get_label()]
-            for name in ("mean", "mode")
-        }
-        for name, lines in marks.items():
-            assert [line.get_xdata()[0] for line in lines] == pytest.approx(theirs[name].to_list())
+        shifted, true = figure.axes
+        assert shifted.get_xlim() == true.get_xlim()
+        theirs = published.load("fig4_4").query("distance == 'cosine'")
+        means = [line for line in shifted.get_lines() if line.get_marker() == "D"]
+        assert [line.get_xdata()[0] for line in means] == pytest.approx(theirs["mean"].to_list())
         above = theirs["to"].eq("positives").to_list()
-        assert [line.get_ydata()[0] % 1 > 0.5 for line in marks["mean"]] == above
-        assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim() != figure.axes[2].get_xlim()
+        assert [line.get_ydata()[0] % 1 > 0.5 for line in means] == above
+        assert not true.get_lines(), "the thesis has no true negatives"
         picture, _ = figures.save(figure, "fig4_4", frame, folder)
         assert picture.stat().st_size < 300_000
+
+    def test_published_ranges_alone_have_a_panel_for_each_distance(self):
+        figure = figures.violins(self.distances().iloc[:0])
+        assert [axis.get_xlabel() for axis in figure.axes] == [
+            "squared L2 distance",
+            "cosine distance",
+        ]
 
     def test_a_collapsed_model_is_a_spike(self):
         frame = figures.violin_frame(self.distances(0.25))
@@ -667,15 +663,27 @@ class TestViolins:
             assert (heights.max() <= 1e-9) if to == "positives" else (heights.min() >= -1e-9), to
 
 
-def bars_of(axis) -> list[float]:
-    """The heights of an axis' bars; seaborn keeps an empty patch for each name of the legend."""
-    return sorted(patch.get_height() for patch in axis.patches if patch.get_width())
+def dots_of(axis, *, hollow: bool) -> dict[int, float]:
+    """Row -> where its dot is; the published ones are hollow."""
+    lines = [line for line in axis.get_lines() if line.get_marker() == "o"]
+    (line,) = [line for line in lines if (line.get_markerfacecolor() == "none") == hollow]
+    return {int(y): x for x, y in line.get_xydata() if np.isfinite(x)}
 
 
 class TestScores:
+    def records(self, label):
+        """The published scores halved, with scores of examples."""
+        theirs = published.load(label).rename(columns={"accuracy": "value", "score": "value"})
+        rng, records = np.random.default_rng(0), theirs.assign(seed=0, chance=0.1)
+        records["value"] /= 2
+        records["scores"] = [
+            rng.binomial(1, value, 200).astype(float) for value in records["value"]
+        ]
+        records["groups"] = [np.arange(200).astype(str)] * len(records)
+        return records
+
     def test_figure_5_4(self):
-        theirs = published.load("fig5_4")
-        records = theirs.assign(seed=0, value=theirs["accuracy"] / 2)
+        records = self.records("fig5_4")
         extra = records[records["model"] == "DM"].assign(model="TF-IDF")
         frame = figures.score_frame(
             "fig5_4", pd.concat([extra, records, records.assign(round="1k")])
@@ -685,94 +693,56 @@ class TestScores:
         known = frame[frame["model"] != "TF-IDF"]
         assert known["value"].to_numpy() == pytest.approx(known["published"].to_numpy() / 2)
         assert frame.loc[frame["model"] == "TF-IDF", "published"].isna().all()
-        figure = figures.bars(frame.assign(chance=0.3), rounds={"1k": 7, "10k": 100, "all": None})
-        assert [axis.get_title() for axis in figure.axes] == [
-            "ours, 100 (10k) finetuning documents",
-            "published, 10k finetuning documents",
-            "ours, all finetuning documents",
-            "published, all finetuning documents",
-        ]
-        for axis, chance in zip(figure.axes, [[0.3] * 6, [1 / 11] + [0.5] * 5] * 2, strict=True):
-            (lines,) = axis.collections
-            # under each task
-            assert [segment[0][1] for segment in lines.get_segments()] == pytest.approx(chance)
-            assert 1 in [line.get_ydata()[0] for line in axis.get_lines() if len(line.get_ydata())]
-            assert axis.get_ylim()[1] < 1.1
-        for axis, column in zip(figure.axes, ("value", "published"), strict=False):
-            assert bars_of(axis) == pytest.approx(
-                sorted(frame.loc[frame["round"] == "10k", column].dropna())
-            )
-        alone = figures.bars(frame.assign(value=np.nan))
-        assert [axis.get_title() for axis in alone.axes] == [
-            f"published, {size} finetuning documents" for size in ("10k", "all")
-        ]
+        assert (frame.loc[frame["task"] == "AAN", "published_chance"] == 0.51).all()
+        figure = figures.dots(frame, "fig5_4", rounds={"1k": 7, "10k": 100, "all": None})
+        assert len(figure.axes) == 12
+        assert [axis.get_title() for axis in figure.axes[:6]] == [*roles.TABLE_5_7[:6]]
+        assert "100 (10k)" in figure.axes[0].get_ylabel()
+        first = frame[(frame["round"] == "10k") & (frame["task"] == "ARXIV")]
+        ours = dots_of(figure.axes[0], hollow=False)
+        assert [*ours.values()] == pytest.approx(((first["value"] - 0.1) / 0.9).to_list())
+        theirs = dots_of(figure.axes[0], hollow=True)
+        corrected = (first["published"] - 0.1164) / (1 - 0.1164)
+        assert [*theirs.values()] == pytest.approx(corrected.dropna().to_list())
+        assert len({axis.get_xlim() for axis in figure.axes}) == 1, "one scale"
+
+    def test_intervals_are_those_of_test_texts_where_nothing_was_trained(self):
+        """By hand: 200 examples, each a group of its own."""
+        records = self.records("fig5_4")
+        frame = figures.score_frame("fig5_4", records)
+        names = ["round", "task", "model"]
+        row = frame.set_index(names).loc[("all", "OC", "SBERT")]
+        scores = records.set_index(names).loc[("all", "OC", "SBERT"), "scores"]
+        error = scores.std() / np.sqrt(len(scores))
+        assert (row["high"] - row["low"]) / 2 == pytest.approx(1.98 * error, rel=0.05)
+        trained = frame[frame["model"] == "only-MSE"]
+        assert trained["low"].isna().all(), "one seed does not tell what another would change"
 
     def test_figures_5_5_and_5_6(self):
-        theirs = published.load("fig5_5")
-        chances = theirs["task"].map({"WINES": 0.12, "GAMES": 0.02})
-        frame = figures.score_frame(
-            "fig5_5", theirs.assign(seed=0, value=theirs["score"] / 2, chance=chances)
-        )
+        frame = figures.score_frame("fig5_5", self.records("fig5_5"))
         assert frame["published"].to_numpy() == pytest.approx(2 * frame["value"].to_numpy())
         assert len(frame) == 28
-        ours, drawn = figures.spans(frame).axes
-        assert [ours.get_title(), drawn.get_title()] == ["ours", "published"]
-        means = theirs.groupby(["metric", "model"])["score"].mean()
-        assert bars_of(drawn) == pytest.approx(sorted(means))
-        assert bars_of(ours) == pytest.approx(sorted(means / 2))
-        spans = theirs.groupby(["metric", "model"])["score"].agg(["min", "max"])
-        lines = [line.get_ydata() for line in drawn.get_lines() if len(line.get_ydata()) == 2]
-        assert np.array(sorted(map(tuple, lines))) == pytest.approx(
-            spans.sort_values("min").to_numpy()
-        )
-        (chance,) = ours.collections
-        # of MAP and of MRR
-        assert [segment[0][1] for segment in chance.get_segments()] == pytest.approx([0.07, 0.07])
-        axes = figures.points(frame).axes
-        assert [axis.get_title() for axis in axes] == [
-            "MAP, ours",
-            "MAP, published",
-            "MRR, ours",
-            "MRR, published",
-        ]
-        dashed = [
-            [line for line in axis.get_lines() if line.get_linestyle() == "--"] for axis in axes
-        ]
-        assert [line.get_xdata()[0] for line in dashed[0]] == [0.02, 0.12] and dashed[1] == []
-        dots = [line.get_xdata() for line in axes[3].get_lines() if line.get_marker() == "o"]
-        assert sorted(np.concatenate(dots)) == pytest.approx(
-            sorted(theirs.loc[theirs["metric"] == "MRR", "score"])
-        )
+        map_, mrr = figures.dots(frame, "fig5_5").axes
+        assert [map_.get_title(), mrr.get_title()] == ["MAP", "MRR"]
+        means = ((frame["value"] - 0.1) / 0.9).groupby([frame["metric"], frame["model"]]).mean()
+        expected = means["MAP"][[*published.CHAPTER_5]].to_list()
+        assert [*dots_of(map_, hollow=False).values()] == pytest.approx(expected)
+        figure = figures.dots(frame, "fig5_6")
+        assert [axis.get_title() for axis in figure.axes[:2]] == ["GAMES", "WINES"]
+        assert [figure.axes[0].get_ylabel(), figure.axes[2].get_ylabel()] == ["MAP", "MRR"]
 
     @pytest.mark.parametrize("label", ["fig5_4", "fig5_5", "fig5_6"])
-    def test_ours_and_published_share_rows_colours_and_widths(self, label):
-        theirs = (
-            published.load(label)
-            .rename(columns={"accuracy": "value", "score": "value"})
-            .assign(seed=0)
-        )
-        extra = theirs[theirs["model"] == "DM"].assign(model="TF-IDF")
-        draw = {"fig5_4": figures.bars, "fig5_5": figures.spans, "fig5_6": figures.points}[label]
-        ours, drawn = draw(figures.score_frame(label, pd.concat([theirs, extra]))).axes[:2]
-        if label == "fig5_6":
-            assert ours.get_ylim() == drawn.get_ylim() and len(ours.get_yticks()) == 8
-            return
-        bars = [
-            {(bar.get_x(), bar.get_width(), bar.get_facecolor()) for bar in axis.patches}
-            for axis in (ours, drawn)
-        ]
-        assert bars[1] < bars[0]
+    def test_published_scores_alone(self, label):
+        theirs = published.load(label).rename(columns={"accuracy": "value", "score": "value"})
+        frame = figures.score_frame(label, theirs.assign(seed=0)).assign(value=np.nan)
+        axis = figures.dots(frame, label).axes[0]
+        assert len(dots_of(axis, hollow=True)) == 7
+        assert len([line for line in axis.get_lines() if line.get_marker() == "o"]) == 1
 
     def test_bad_records(self):
         theirs = published.load("fig5_5").assign(seed=0, value=0.1)
         with pytest.raises(ValueError, match="two records"):
             figures.score_frame("fig5_5", pd.concat([theirs, theirs]))
-
-
-def test_only_what_was_run_here_can_lack_a_noise_band():
-    ran = pd.DataFrame({"value": [0.5], "seeds": 1, "band": np.nan, "collapsed": False})
-    assert boxplots._note(ran) == "1 seed each; no seed noise band"
-    assert boxplots._note(ran.assign(value=np.nan)) == "1 seed each"
 
 
 def test_a_diagram_explains_the_colours_that_it_has():

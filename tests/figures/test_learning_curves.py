@@ -29,17 +29,20 @@ def factors():
     return frame
 
 
-def test_shares_are_drawn_over_training_by_factor_and_with_what_they_do(shares, factors):
-    figure = figures.gradient_shares(shares, factors)
-    over_training, by_factor, apart = figure.axes
-    # the others are the legend's
-    medians = [line for line in over_training.lines if len(line.get_xdata())]
-    assert len(medians) == 2  # one for each group
-    assert medians[1].get_ydata().tolist() == pytest.approx([0.1, 0.2, 0.3])
-    expected, measured = by_factor.lines[:2]
-    assert expected.get_xdata().tolist() == [1, 4, 16] and measured.get_xdata().tolist() == [1, 16]
-    assert apart.lines[0].get_ydata().tolist() == [0.99, 0.84]
-    assert apart.lines[1].get_ydata() == [0.95, 0.95]
+def test_a_panel_of_shares_has_a_line_for_each_student_and_their_median(shares):
+    first, second = figures.gradient_shares(shares).axes
+    assert len(first.lines) == 4
+    assert first.lines[-1].get_ydata().tolist() == pytest.approx([0.1, 0.2, 0.3])
+    assert first.get_ylim() == second.get_ylim()
+
+
+def test_a_heavier_context_is_compared_with_another_seed(factors):
+    first, second = figures.heavier_context(factors).axes
+    same, another = first.lines
+    assert same.get_xdata().tolist() == [1, 16] and same.get_ydata().tolist() == [0.99, 0.84]
+    assert another.get_ydata() == [0.95, 0.95]
+    assert [text.get_text() for text in first.get_xticklabels()] == ["×1\n20%", "×16\n20%"]
+    assert second.get_title() == "with max-margin MSE"
 
 
 def test_lengths_of_training_start_at_the_base():

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from lib import published
+from lib.chapters import published_noise
 from lib.config import profiles, roles
 from lib.experiments.judging import READOUTS
 from lib.ledger import claims
@@ -290,15 +291,15 @@ def test_alike_needs_equivalence_and_no_difference_found_is_not_enough(cut, sd, 
 
 def test_the_noise_of_a_published_run_comes_from_the_gaps_of_two_pairs():
     """By hand, from the printed accuracies: PAN .7077 and .6861 and so on, each less its chance."""
-    table = claims.tabulate_reruns()
+    table = published_noise.tabulate_reruns()
     assert table.groupby("label").size().to_dict() == {"fig4_10": 6, "fig4_11": 6}
     accuracies = published.load("fig4_10").set_index(["model", "task"])["accuracy"]
     gap = accuracies["no-weighting", "PAN"] - accuracies["None;λ=0.5", "PAN"]
     row = table.set_index(["label", "task"]).loc[("fig4_10", "PAN")]
     assert row["gap"] == pytest.approx(gap / 0.5) and gap == pytest.approx(0.0217, abs=1e-4)
-    noise = claims.measure_rerun_noise()
+    noise = published_noise.measure_rerun_noise()
     assert noise == pytest.approx((np.sqrt((table["gap"] ** 2).mean() / 2), 12))
-    without = claims.measure_rerun_noise(without="fig4_10")
+    without = published_noise.measure_rerun_noise(without="fig4_10")
     gaps = table.loc[table["label"] == "fig4_11", "gap"]
     assert without == pytest.approx((np.sqrt((gaps**2).mean() / 2), 6))
 
@@ -307,19 +308,25 @@ def test_test_examples_add_to_the_noise_of_a_published_run():
     """On IMDB, 10,000 examples and a chance of .5: half of .5 2 a (1 - a) / 10,000 / .25."""
     accuracy = published.load("fig4_3").groupby("task")["accuracy"].mean()["IMDB"]
     by_hand = np.sqrt(0.5 * accuracy * (1 - accuracy) / 10_000 / 0.25)
-    assert claims.measure_test_noise("fig4_3", {"IMDB": 1.0}) == pytest.approx(by_hand)
-    seeds, texts = claims.measure_rerun_noise().sd, claims.measure_test_noise("fig4_3", {"IMDB": 1})
-    both = claims.measure_published_noise("fig4_3", {"IMDB": 1.0})
+    assert published_noise.measure_test_noise("fig4_3", {"IMDB": 1.0}) == pytest.approx(by_hand)
+    seeds, texts = (
+        published_noise.measure_rerun_noise().sd,
+        published_noise.measure_test_noise("fig4_3", {"IMDB": 1}),
+    )
+    both = published_noise.measure_published_noise("fig4_3", {"IMDB": 1.0})
     assert both.sd == pytest.approx(np.hypot(seeds, texts))
     assert both.df == pytest.approx(12 * (seeds**2 + texts**2) ** 2 / seeds**4)
-    mean = claims.measure_published_noise("fig4_3")
+    mean = published_noise.measure_published_noise("fig4_3")
     assert mean.sd < 0.6 * both.sd, "tasks are about independent"
     assert mean.least_difference == pytest.approx(0.0190, abs=1e-4)
 
 
 @pytest.mark.parametrize("figure", ["fig4_7", "fig4_10"])
 def test_neighbours_within_noise(figure):
-    table, least = claims.compare_neighbours(figure), claims.measure_published_noise(figure)
+    table, least = (
+        claims.compare_neighbours(figure),
+        published_noise.measure_published_noise(figure),
+    )
     assert len(table) == len(figure_models.printed(figure)) - 1
     assert (table["within_noise"] == (table["gap"] <= least.least_difference)).all()
     assert (table["gap"] >= 0).all() and table["within_noise"].mean() > 0.7
@@ -339,7 +346,7 @@ def test_published_effects_are_those_of_the_figures(thesis):
         means["cosine"] - means["SBERT"]
     )
     assert thesis.at["cosine-over-mse", "effect"] == pytest.approx(means["cosine"] - means["MSE"])
-    gaps = claims.tabulate_reruns().groupby("label")["gap"].mean()
+    gaps = published_noise.tabulate_reruns().groupby("label")["gap"].mean()
     found = thesis.loc[["weighting-halved-gradients-cosine", "weighting-halved-gradients-mm"]]
     assert found["effect"].tolist() == pytest.approx([gaps["fig4_10"], -gaps["fig4_11"]])
 
@@ -372,7 +379,7 @@ def test_published_runs_decide_what_is_larger_than_their_noise(thesis):
         "weighting-masking-hurts-mm",
     } <= set(thesis.index[thesis["verdict"] == verdicts.HOLDS])
     row = thesis.loc["cosine-over-mse"]
-    half = claims.measure_published_noise("fig4_2").least_difference
+    half = published_noise.measure_published_noise("fig4_2").least_difference
     assert (row["low"], row["high"]) == pytest.approx((row["effect"] - half, row["effect"] + half))
     assert (thesis["q"] >= thesis["p"])[thesis["p"].notna()].all()
     assert thesis.at["few-shot-over-baselines", "holding"] == "23 of 24"
@@ -380,9 +387,9 @@ def test_published_runs_decide_what_is_larger_than_their_noise(thesis):
 
 def test_a_pair_that_defines_the_yardstick_is_not_tested_by_it(thesis):
     row = thesis.loc["weighting-halved-gradients-cosine"]
-    half = claims.measure_published_noise("fig4_10", without="fig4_10").least_difference
+    half = published_noise.measure_published_noise("fig4_10", without="fig4_10").least_difference
     assert row["high"] - row["effect"] == pytest.approx(half)
-    assert half > claims.measure_published_noise("fig4_10").least_difference
+    assert half > published_noise.measure_published_noise("fig4_10").least_difference
 
 
 def test_retrieval_has_no_published_noise(thesis):

@@ -111,7 +111,7 @@ def test_what_is_added_to_a_grid_is_trained_and_drawn_in_its_figure(
                 for task in ("OC", "PAN")
             ]
         )
-        data = figures.boxplot_frame(label, records, band=0.01).set_index("model")
+        data = figures.boxplot_frame(label, records).set_index("model")
         assert data.loc[names, ["published", "published_normalized"]].isna().all(axis=None)
         assert (
             data.drop(index=list(set(shown) - set(figure_models.printed(label))))["published"]

@@ -1,10 +1,10 @@
-"""Normalised runs and weighted differences, by hand; bad scores."""
+"""Runs above chance and weighted differences, by hand; bad scores."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from lib.statistics.effects import Comparison, best_means, neighbours, normalized_runs, pair
+from lib.statistics.effects import Comparison, corrected_runs, neighbours, pair
 
 
 def scores(values, tasks=("IMDB", "PAN")):
@@ -21,15 +21,12 @@ def scores(values, tasks=("IMDB", "PAN")):
 VALUES = {"a": {0: (0.8, 0.5), 1: (0.4, 0.3)}, "b": {0: (0.3, 0.2)}}
 
 
-def test_a_run_is_divided_by_the_best_mean_over_seeds_of_its_task():
-    # a's means, not its best seed
-    assert best_means(scores(VALUES)) == pytest.approx({"IMDB": 0.6, "PAN": 0.4})
-    runs = normalized_runs(scores(VALUES))
-    np.testing.assert_allclose(runs.loc["a"], [[0.8 / 0.6, 0.5 / 0.4], [0.4 / 0.6, 0.3 / 0.4]])
-    np.testing.assert_allclose(runs.loc["b"], [[0.5, 0.5]])
-    doubled = normalized_runs(scores(VALUES), best={"IMDB": 1.2, "PAN": 0.8})
-    np.testing.assert_allclose(doubled, runs / 2)
-    assert normalized_runs(scores(VALUES).sample(frac=1, random_state=0)).equals(runs)
+def test_a_run_is_corrected_by_the_chance_of_its_task():
+    frame = scores(VALUES).assign(chance=lambda rows: rows["task"].map({"IMDB": 0.5, "PAN": 0.1}))
+    runs = corrected_runs(frame)
+    np.testing.assert_allclose(runs.loc["a"], [[0.6, 4 / 9], [-0.2, 2 / 9]])
+    np.testing.assert_allclose(runs.loc["b"], [[-0.4, 1 / 9]])
+    assert corrected_runs(frame.sample(frac=1, random_state=0)).equals(runs)
 
 
 @pytest.mark.parametrize(
@@ -37,12 +34,12 @@ def test_a_run_is_divided_by_the_best_mean_over_seeds_of_its_task():
     [
         (scores(VALUES).iloc[:-1], "model 'b', seed 0 has no value for task 'PAN'"),
         (pd.concat([scores(VALUES), scores(VALUES).tail(1)]), "duplicate"),
-        (scores(VALUES).assign(value=float("nan")), "nan"),
+        (scores(VALUES).assign(value=float("nan")), "no value for task 'IMDB'"),
     ],
 )
 def test_scores_that_would_not_compare_are_named(broken, message):
     with pytest.raises(ValueError, match=message):
-        normalized_runs(broken)
+        corrected_runs(broken.assign(chance=0.5))
 
 
 def test_an_effect_is_left_minus_right():

@@ -59,7 +59,6 @@ def test_seed_noise_by_hand():
     # Squared deviations: a .01 + .01 + 0, b .0025 + .0025; 2 + 1 degrees of freedom; c has one seed
     # and adds nothing.
     assert noise.sd == pytest.approx(math.sqrt(0.025 / 3)) and noise.df == 3
-    assert noise.band == pytest.approx(2 * noise.sd)
     # t(.975, 3) = 3.182446 (any t table).
     assert noise.least_difference == pytest.approx(3.182446 * math.sqrt(2) * noise.sd, rel=1e-6)
 

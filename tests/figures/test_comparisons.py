@@ -1,0 +1,108 @@
+"""Differences with intervals: losses, settings of Paragraph Vector, the ledger in one picture."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import figures, published
+from lib.config import paths
+from lib.figures.comparisons import FACTORS
+
+LEDGER = pd.DataFrame(
+    {
+        "id": ["a-over-b", "mm-mse-best", "a-number"],
+        "label": ["fig4_3", "fig4_2", "fig4_3"],
+        "published_effect": [0.1, np.nan, 3.0],
+        "published_low": [0.05, np.nan, np.nan],
+        "published_high": [0.15, np.nan, np.nan],
+        "published_verdict": ["holds", "open", "number"],
+        "effect": [-0.1, 0.02, 2.0],
+        "low": [-0.2, -0.01, np.nan],
+        "high": [-0.05, 0.05, np.nan],
+        "verdict": ["reversed", "open", "number"],
+        "compare_effect": [0.2, 0.1, np.nan],
+        "compare_low": [0.1, 0.0, np.nan],
+        "compare_high": [0.3, 0.2, np.nan],
+        "none_effect": [0.1, np.nan, np.nan],
+        "none_low": [0.05, np.nan, np.nan],
+        "none_high": [0.2, np.nan, np.nan],
+        "survives": ["holds", "not run", "number"],
+    }
+)
+
+
+def dots_of(axis) -> dict[float, float]:
+    """Row -> effect, of single marks."""
+    return {
+        float(line.get_ydata()[0]): float(line.get_xdata()[0])
+        for line in axis.get_lines()
+        if len(line.get_xdata()) == 1
+    }
+
+
+def test_a_finding_has_a_row_under_its_figure_and_a_mark_for_each_judgement():
+    theirs, repeats, survives = figures.ledger(LEDGER).axes
+    names = [text.get_text() for text in theirs.get_yticklabels()]
+    assert names == ["Figure 4.2", "max-margin MSE best", "Figure 4.3", "a over b"]
+    assert dots_of(theirs) == {3: 0.1}
+    assert dots_of(repeats) == {3: -0.1, 1: 0.02}
+    assert sorted(dots_of(survives).values()) == [0.1, 0.2], "what was not judged is not drawn"
+    assert theirs.get_xlim() == repeats.get_xlim() == survives.get_xlim()
+
+
+def test_verdicts_have_colours_of_their_own():
+    _, repeats, _ = figures.ledger(LEDGER).axes
+    marks = [line for line in repeats.get_lines() if len(line.get_xdata()) == 1]
+    looks = figures.settings()["verdicts"]
+    assert {line.get_color() for line in marks} == {
+        looks["reversed"]["color"],
+        looks["open"]["color"],
+    }
+    assert len({(look["color"], look["marker"]) for look in looks.values()}) == len(looks)
+
+
+def test_the_committed_ledger_is_drawn_in_a_minute_s_reading():
+    ledger = pd.read_csv(
+        paths.ROOT / "figures/mini/tab_claims.csv", keep_default_na=False, na_values=[""]
+    )
+    figure = figures.ledger(ledger[~ledger["label"].str.startswith("news")])
+    figure.draw_without_rendering()
+    rows = [text.get_window_extent() for text in figure.axes[0].get_yticklabels()]
+    assert all(upper.y0 > lower.y1 - 1 for upper, lower in itertools.pairwise(rows))
+    assert min(box.x0 for box in rows) >= 0
+
+
+def test_losses_are_drawn_on_one_axis_with_ours_by_two_readouts():
+    rows = [
+        ("MSE", "thesis", -0.2, -0.3, -0.1),
+        ("MSE", "compare", -0.1, -0.2, 0.0),
+        ("MSE", "none", 0.4, 0.3, 0.5),
+        ("MSE", "published", -0.15, -0.17, -0.13),
+        ("max-margin;MSE;γ=1.0", "published", 0.03, 0.01, 0.05),
+    ]
+    table = pd.DataFrame(rows, columns=["model", "by", "difference", "low", "high"])
+    ours, theirs = figures.losses(table).axes
+    names = [text.get_text() for text in ours.get_yticklabels()]
+    assert names == ["max-margin MSE, γ = 1.0", "cosine", "MSE"], "the best published one on top"
+    assert ours.get_xlim() == theirs.get_xlim()
+    drawn = [x for line in ours.get_lines() for x in np.atleast_1d(line.get_xdata())]
+    assert -0.2 in drawn and -0.1 in drawn and 0.4 not in drawn
+    alone = figures.losses(table[table["by"] == "published"])
+    assert len(alone.axes) == 1
+
+
+def test_a_setting_s_effect_is_its_mean_minus_that_of_all():
+    theirs = published.load("fig4_5")
+    records = theirs.assign(model=theirs["identity"], seed=0, value=theirs["accuracy"])
+    effects = figures.settings_frame(figures.boxplot_frame("fig4_5", records))
+    assert effects["value"].to_numpy() == pytest.approx(effects["published"].to_numpy())
+    assert effects.groupby("factor")["models"].sum().to_dict() == dict.fromkeys(FACTORS, 36)
+    weighted = effects["value"] * effects["models"]
+    assert weighted.groupby(effects["factor"]).sum().abs().max() < 1e-9
+    by_level = effects.set_index(["factor", "level"])["published"]
+    # the thesis reads off its figure: large dimensions, a small min_count
+    assert by_level["dimension", "1024"] > by_level["dimension", "100"]
+    assert by_level["min_count", "2"] > by_level["min_count", "10%"]
+    assert len(figures.setting_effects(effects).axes) == 4
