@@ -203,14 +203,8 @@ def ecdf(data: pd.DataFrame) -> Figure:
     handles += [
         Line2D([], [], color=INK, linestyle=line, label=split) for split, line in _LINES.items()
     ]
-    handles += [
-        Line2D(
-            [],
-            [],
-            **settings()["limit"]
-            | {"label": f"{settings()['limit']['label']}; in titles, the share of texts above it"},
-        )
-    ]
+    limit = settings()["limit"] | {"label": f"{_TEACHER_LIMIT} tokens; in titles, texts above it"}
+    handles += [Line2D([], [], **limit)]
     figure.legend(handles=handles, loc="outside upper center", ncols=3)
     return figure
 

@@ -643,10 +643,8 @@ class TestViolins:
 
     def test_published_ranges_alone_have_a_panel_for_each_distance(self):
         figure = figures.violins(self.distances().iloc[:0])
-        assert [axis.get_xlabel() for axis in figure.axes] == [
-            "squared L2 distance",
-            "cosine distance",
-        ]
+        names = {axis.get_xlabel() for axis in figure.axes}
+        assert names == {"squared L2 distance", "cosine distance"}
 
     def test_a_collapsed_model_is_a_spike(self):
         frame = figures.violin_frame(self.distances(0.25))
