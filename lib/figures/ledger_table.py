@@ -14,6 +14,7 @@ import jinja2
 import pandas as pd
 
 from lib.config import manifest
+from lib.figures.style import settings
 from lib.statistics.verdicts import VERDICTS
 
 REACH = 0.6  # effects beyond it are drawn at the edge
@@ -60,6 +61,8 @@ def ledger_html(ledger: pd.DataFrame) -> str:
         width=WIDTH,
         height=HEIGHT,
         words=WORDS,
+        colours=settings()["readouts"] | settings()["sides"],
+        looks=settings()["verdicts"],
     )
 
 
