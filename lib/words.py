@@ -33,6 +33,13 @@ _SURVIVES = {
     OPEN: "By the other readouts it is too close to call",
     SMALLER: "By the other readouts the effect is smaller than published, if there is one",
 }
+_REPEATS = {
+    HOLDS: "It repeats by the thesis' protocol",
+    REVERSED: "The thesis' protocol reverses it",
+    EQUIVALENT: "By the thesis' protocol it is a tie",
+    OPEN: "By the thesis' protocol it is too close to call",
+    SMALLER: "By the thesis' protocol the effect is smaller than published, if there is one",
+}
 _SMALL = "no one two three four five six seven eight nine ten eleven twelve".split()
 _EFFECTS = ("effect", "ours", "difference")  # names of one column in several tables
 _NOT_RUN = {"effect": None, "low": None, "high": None, "verdict": NOT_RUN, "survives": NOT_RUN}
@@ -94,6 +101,19 @@ def answer(row: Mapping[str, Any]) -> str:
     if verdict == NOT_RUN or pd.isna(_effect(row)):
         return MISSING
     return f"{_ANSWERS[verdict]} ({estimate(row)})"
+
+
+def repetition(row: Mapping[str, Any]) -> str:
+    """What becomes of a finding by the thesis' protocol, as a sentence with effect and interval.
+
+    row: of the ledger.
+    """
+    verdict = row["verdict"]
+    if verdict == NOT_TESTABLE:
+        return "That cannot be tested here"
+    if verdict in (NOT_RUN, NUMBER):
+        return MISSING
+    return f"{_REPEATS[verdict]} ({estimate(row)})"
 
 
 def survival(row: Mapping[str, Any]) -> str:

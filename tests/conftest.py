@@ -141,7 +141,7 @@ def pytest_collection_modifyitems(items):
     items.sort(
         key=lambda item: (
             item.path.name not in ("test_smoke.py", "test_rehearsal.py"),
-            item.get_closest_marker("smoke") is None,
+            not any(map(item.get_closest_marker, ("smoke", "slow"))),
         )
     )
     if not torch.cuda.is_available():

@@ -29,35 +29,25 @@ step "types (mypy)" "$python" -m mypy --no-error-summary
 step "rooms (import-linter)" "$(dirname "$python")/lint-imports" --no-cache
 step "spelling (codespell)" "$python" -m codespell_lib lib tests docs notebooks params README.md CONTRIBUTING.md CHANGELOG.md pyproject.toml run_all.sh
 step "notebooks without outputs (nbstripout)" notebooks_are_clean
-# Without the notebooks (a third of the time): tests/run.sh -m "not smoke and not slow"
-# Files go to as many processes as there are cores, at most four, in the order of tests/conftest.py; the tests of one
-# file stay together.
-chosen="not slow"
-[ "$#" -gt 0 ] || chosen="not slow or rehearsal" # the thesis' two commands on small files in the true formats
-echo "== tests (pytest)"
-"$python" -m pytest -q -p no:cacheprovider -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
-    -m "$chosen" "$@" || status=1
-
-install_extra() { # the pinned packages of an extra of pyproject.toml; a test that lacks them says so
-    local find='import sys, tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]])'
-    "$python" -m pip install -q --disable-pip-version-check $("$python" -c "$find" "$1")
-}
-
-test_extra() { # the tests that need an extra: test_extra EXTRA FILE [OPTION ...]
-    install_extra "$1" >/dev/null 2>&1 || true
-    step "with the extra $1" "$python" -m pytest -q -p no:cacheprovider -p no:xdist -rs "${@:2}"
+install_extras() { # the pinned packages of extras of pyproject.toml; a test that lacks them says so
+    local find='import sys, tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; print(*(package for name in sys.argv[1:] for package in extras[name]))'
+    "$python" -m pip install -q --disable-pip-version-check $("$python" -c "$find" "$@")
 }
 
 install_browser() { # Debian's Chromium where this is root
     command -v chromium || { [ "$(id -u)" = 0 ] && apt-get -qq update && apt-get -qq -y install chromium; }
 }
 
-if [ "$#" = 0 ]; then # not where tests are chosen
-    test_extra dask tests/store/test_cluster.py
-    test_extra onnx tests/student/test_to_onnx.py
-    test_extra docs tests/docs/test_site.py
+# Without the notebooks (a third of the time): tests/run.sh -m "not smoke and not slow"
+chosen="not slow"
+if [ "$#" = 0 ]; then # all tests, also those that need an extra or a browser
+    chosen=""
+    install_extras dask onnx docs browser >/dev/null 2>&1 || true
     install_browser >/dev/null 2>&1 || true
-    # The notebooks as people open them, some three minutes, and the page of own documents.
-    test_extra browser -m slow tests/test_jupyterlab.py tests/vectors/test_browser.py
 fi
+# Files go to as many processes as there are cores, at most four, in the order of tests/conftest.py; the tests of one
+# file stay together.
+echo "== tests (pytest)"
+"$python" -m pytest -q -rs -p no:cacheprovider -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
+    -m "$chosen" "$@" || status=1
 exit "$status"

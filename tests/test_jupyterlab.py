@@ -55,6 +55,16 @@ AT_WORK = """[...document.querySelectorAll('.jp-Notebook .jp-CodeCell')]
     .filter(cell => cell.querySelector('.jp-InputPrompt').innerText.includes('*')).slice(0, 1)
     .flatMap(cell => [...cell.querySelectorAll('.jp-OutputArea-output')])
     .map(output => output.innerText)"""
+# Notes at each change of the page what the cell at work shows, as a bar may stand for a moment.
+WATCH = f"""() => {{
+    window.watcher?.disconnect();
+    window.shown = [];
+    const note = () => shown.push(...{AT_WORK}.filter(text => !shown.includes(text)));
+    window.watcher = new MutationObserver(note);
+    watcher.observe(document.body, {{subtree: true, childList: true, characterData: true}});
+}}"""
+DONE = f"""until => !{PROMPTS}.includes('*')
+    || (until && shown.some(text => RegExp(until).test(text)))"""
 
 
 class Lab:
@@ -88,20 +98,14 @@ class Lab:
         """Run All Cells; the texts that a cell at work has shown, until one matches `until` or all
         cells are done."""
         before = self.page.evaluate(PROMPTS)
+        self.page.evaluate(WATCH)
         self.menu("Run", "Run All Cells")
         self.page.wait_for_function(f"before => before !== {PROMPTS}", arg=before)
-        shown: list[str] = []
-        deadline = time.monotonic() + 60 * MINUTES
-        while self.at_work():
-            assert time.monotonic() < deadline, f"not done: {shown[-3:]}"
-            shown += [text for text in self.page.evaluate(AT_WORK) if text not in shown]
-            if until and any(re.search(until, text) for text in shown):
-                break
-            time.sleep(0.1)
-        return shown
+        self.wait_until_done(until)
+        return self.page.evaluate("shown")
 
-    def at_work(self) -> bool:
-        return "*" in self.page.evaluate(PROMPTS)
+    def wait_until_done(self, until: str = "") -> None:
+        self.page.wait_for_function(DONE, arg=until)
 
     def errors(self) -> list[str]:
         """All that is on the page as an error or a warning."""
@@ -235,7 +239,10 @@ def test_interrupt_ends_the_workers_with_one_line_and_run_all_goes_on(lab, check
     shown = lab.run_all(until=r"models: .*\| ([4-9]|\d\d)/\d\d \[")  # students among them
     assert len(lab.workers()) == 2
     lab.page.get_by_title("Interrupt the kernel").click()
-    while lab.workers() or lab.at_work():
+    lab.wait_until_done()
+    deadline = time.monotonic() + 60 * MINUTES
+    while lab.workers():
+        assert time.monotonic() < deadline
         time.sleep(0.05)
     errors = lab.errors()
     assert len(errors) == 1, errors

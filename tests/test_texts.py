@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import sys
-import threading
 from collections import UserList, deque
 from functools import partial
 from types import SimpleNamespace
@@ -35,6 +34,7 @@ from lib.texts import (
     shorten_text,
     split_words,
 )
+from tests.threads import call_in_threads
 
 PROPERTY = settings(
     derandomize=True,
@@ -223,19 +223,9 @@ def test_no_texts_have_no_vectors(models):
 
 @pytest.mark.parametrize("encoder", ["Student.encode", "SBERT.encode", "ParagraphVector.encode"])
 def test_threads_get_what_a_single_call_gives(models, encoder):
-    texts, found = TEXTS * 10, {}
-    expected = ENCODERS[encoder](models, texts, None)
-
-    def work(number):
-        found[number] = ENCODERS[encoder](models, texts, None)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 4
-    for vectors in found.values():
+    encode = partial(ENCODERS[encoder], models, TEXTS * 10, None)
+    expected = encode()
+    for vectors in call_in_threads(*[encode] * 4):
         np.testing.assert_array_equal(vectors, expected)
 
 

@@ -1,6 +1,7 @@
 """The types of everything in `params/`; the comments there say what a value means."""
 
 import re
+import unicodedata
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
@@ -311,7 +312,9 @@ class Profile(Settings):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        for key, values in (("seeds", self.seeds), ("corpus.folders", self.corpus.names)):
+        # Folders are found in either of Unicode's forms.
+        folders = [unicodedata.normalize("NFC", name) for name in self.corpus.names]
+        for key, values in (("seeds", self.seeds), ("corpus.folders", folders)):
             if len(set(values)) < len(values):
                 raise ValueError(f"{key}: expected each once, got {', '.join(map(str, values))}")
         there = self.corpus.train_documents

@@ -1,5 +1,6 @@
 """Where dataset folders are: in what a builder writes, and in folders of a person's own."""
 
+import functools
 import os
 import unicodedata
 from collections.abc import Sequence
@@ -21,7 +22,8 @@ def find_roots(
     """The folders of dataset folders: what the builder writes, if there is one, and the others.
 
     With a builder, the environment variable `THESIS_DATA` adds a folder in front of a person's
-    own; without one it replaces them.
+    own; without one it replaces them. A folder that is named twice, or in two of Unicode's forms,
+    is one root.
 
     Parameters
     ----------
@@ -41,17 +43,22 @@ def find_roots(
     if named := os.environ.get("THESIS_DATA"):
         if build is None:
             names = [named]
-        elif named not in names and (paths.ROOT / named).is_dir():  # thesis makes it when it builds
+        elif find_root(named).is_dir():  # thesis makes it when it builds
             names.insert(0, named)
-    for name in names:
-        if not (paths.ROOT / name).is_dir():
+    roots = [find_root(name) for name in names]
+    for name, root in zip(names, roots, strict=True):
+        if not root.is_dir():
             raise ValueError(f"the data root {name!r} is not a folder: {_REMEDY}")
-    roots = [paths.ROOT / name for name in names]
     if build is not None and BUILT in data_roots:
         roots.insert(0, find_built(build, artifacts))
     if not roots:
         raise ValueError(f"no data root: the profile needs documents of yours: {_REMEDY}")
-    return roots
+    return [*{root.resolve(): root for root in roots}.values()]
+
+
+def find_root(name: str) -> Path:
+    """The path of this name, relative to the checkout, each folder of it as `find_folder` does."""
+    return functools.reduce(find_folder, Path(name).parts, paths.ROOT)
 
 
 def find_built(build: MiniBuild | ThesisBuild, artifacts: Path) -> Path:

@@ -10,16 +10,14 @@ those of other days are the texts to distil on.
 """
 
 import csv
-import gzip
 import json
-import tarfile
 import tempfile
 import warnings
-import zlib
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
+from lib.data.archives import open_archive
 from lib.data.builders.writing import write_folder, write_lines
 from lib.data.dataset_folder import list_unread
 
@@ -83,18 +81,10 @@ def read_pages(archives: Path) -> Iterator[tuple[str, bytes]]:
         if place.is_dir():
             yield from ((day, path.read_bytes()) for path in sorted(place.rglob("[!.]*.html")))
             continue
-        try:
-            # gzip compares its checksum at the end, which tarfile's own reading of gzip does not.
-            with gzip.open(place) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
-                for member in archive:
-                    if member.isfile() and member.name.endswith(".html"):
-                        yield day, archive.extractfile(member).read()
-                while stream.read(2**20):
-                    pass
-        except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-            raise ValueError(
-                f"{place}: the archive is cut off or damaged ({error}); copy it again"
-            ) from error
+        with open_archive(place) as archive:
+            for member in archive:
+                if member.isfile() and member.name.endswith(".html"):
+                    yield day, archive.extractfile(member).read()
 
 
 def read_annotations(pairs: Path, day: str) -> list[dict[str, str]]:

@@ -127,7 +127,7 @@ def _describe_data(profile: Profile) -> dict[str, list[int]]:
     What a builder writes depends on settings and code alone.
     """
     named = [os.environ.get("THESIS_DATA") or "", *profile.data_roots]
-    roots = [paths.ROOT / name for name in named if name and name != "built"]
+    roots = [sources.find_root(name) for name in named if name and name != sources.BUILT]
     datasets = {place.folder.partition("/")[0] for place in profile.tasks.folders.values()}
     datasets |= {*profile.corpus.names, *profile.news.texts}
     datasets.add(profile.news.events.partition("/")[0])

@@ -13,12 +13,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from lib import published
 from lib.chapters.final_students import list_students
+from lib.chapters.sensitivity import CONTROL, THESIS_BATCHES
 from lib.config import manifest, paths
 from lib.config.schema import Profile
 from lib.distillation.variants import MM_MSE
 from lib.statistics.effects import chance_corrected
-from lib.statistics.verdicts import HOLDS, NOT_RUN, NOT_TESTABLE, REVERSED, RULES, VERDICTS
+from lib.statistics.verdicts import (
+    HOLDS,
+    MARGIN,
+    NOT_RUN,
+    NOT_TESTABLE,
+    REVERSED,
+    RULES,
+    VERDICTS,
+)
 from lib.store.files import write_atomically
 from lib.words import (
     answer,
@@ -27,10 +37,12 @@ from lib.words import (
     comparison,
     count,
     estimate,
+    interval,
     list_names,
     ordinal,
     other_effects,
     percent,
+    repetition,
     signed,
     survival,
 )
@@ -52,6 +64,17 @@ BASELINES = {
     "Longformer": "The untrained base, called Longformer, is right on {}",
     "SBERT": "SBERT is right on {}",
     "TF-IDF": "TF-IDF is right on {}",
+}
+CITATIONS = ("OC", "AAN", "S2ORC")  # tasks
+# Finding -> what its words leave out.
+NOTES = {"abstract-citations": "In `mini`, passage pairs stand in for citations."}
+RANKED = ("fig5_5", "fig5_6", "news")  # figures whose scores need no head: both questions are one
+# Check -> what its failing means for findings, which it does not bar.
+LEARNING = {
+    "base_below_students": "This student is not clearly above its base. So findings about it are "
+    "about a student that has learned little that can be read without a head.",
+    "students_converged": "Twice the updates change this student by more than that. So findings "
+    "about students are about students that are still learning, and longer training may turn them.",
 }
 WRITTEN = "*Notebook 09 writes this page from the tables in `figures/{name}`. Do not edit it.*"
 UNKNOWN = float("nan")
@@ -109,6 +132,18 @@ class Tables:
         scores = rows.assign(score=chance_corrected(rows)).groupby("model")["score"].mean()
         own = [scores.get(f"{student};{name}", UNKNOWN) for student in list_students()]
         return sorted(np.subtract(own, scores.get(f"{rival};{name}", UNKNOWN)))
+
+    def leads_by_task(self, rival: str) -> pd.Series:
+        """Task -> by how much final students are ahead of a rival, chance-corrected.
+
+        The mean over students and rounds.
+        """
+        rows = self.read("fig5_3")
+        if rows.empty:
+            return pd.Series(dtype=float)
+        name, scores = rows["model"].str.partition(";")[0], chance_corrected(rows)
+        means = scores.groupby([rows["task"], name]).mean().unstack()
+        return (means.reindex(columns=[*list_students()]).mean(axis=1) - means[rival]).dropna()
 
     def retrieval(self) -> pd.Series:
         """Model -> MAP, the mean of both retrieval tasks."""
@@ -174,7 +209,9 @@ def readme_numbers(tables: Tables) -> str:
     thesis = thesis_findings(tables.ledger())
     rows = {
         f"Do the thesis' {len(thesis)} findings repeat, by its protocol?": verdict_counts(thesis),
-        "Do they survive two other ways to read the embeddings?": _survival_counts(thesis),
+        "Do they survive two other ways to read the embeddings, explained below?": _survival_counts(
+            thesis
+        ),
         "Cosine or MSE as a loss?": _cosine_or_mse(tables),
         "Which loss is best?": _heads(tables),
         "Does Paragraph Vector help a student of the cosine loss?": _gradient_share(tables),
@@ -203,7 +240,7 @@ def results_page(tables: Tables, folder: Path) -> str:
 
 {_answer(tables.claim("cosine-over-baselines"))}
 
-{bullets(*_start_and_teachers(tables))}
+{bullets(*_start_and_teachers(tables), _citations(tables))}
 
 ## Does Paragraph Vector help?
 
@@ -236,7 +273,7 @@ order by another: the rows are in the order of the thesis' heads.*
 says it is. In the last column the upper mark is by heads that compare, the lower one without a
 head. The grey strip is a difference of .02.*
 
-{MEANINGS}
+{MEANINGS.format(steps=tell_steps(tables))}
 
 {_note_rules(counts_table(ledgers), ledgers)}
 
@@ -246,7 +283,7 @@ head. The grey strip is a difference of .02.*
 lists the checks that come before a verdict. [tab_yardstick]({figures}/tab_yardstick.md) shows how
 far apart two runs of the thesis may be.
 
-{_unneeded_failures(tables)}
+{tell_unneeded_failures(tables)}
 {DISCOVERIES}
 
 {_list_of(thesis, HOLDS, "These repeat:")}
@@ -267,14 +304,15 @@ Of its {len(news)} findings {verdict_counts(news)}.
 
 ## Real documents
 
-{_real_documents()}
+{_real_documents(find_rules(ledger))}
 """
 
 
 SCOPE = """The profile `mini` is a scale model of the thesis: every length is an eighth. It trains
 the thesis' losses, projections and weightings on real text, so it shows how they behave. Only large
 differences show, because students see few documents and tasks have few test examples. `mini` says
-nothing about documents of thousands of words.
+nothing about documents of thousands of words. Its tasks have the thesis' names and other texts: OC,
+AAN and S2ORC are passage pairs that stand in for citations.
 
 A student's *base* is what it is before training. Tables and findings call it Longformer, as in the
 thesis; in `mini` it is a small model that was made like Longformer. The final students are
@@ -288,7 +326,9 @@ Accuracies are chance-corrected unless a sentence says otherwise: 0 is guessing,
 Brackets hold 95% intervals over seeds and test texts."""
 
 MEANINGS = """A finding *repeats* if it holds by the thesis' protocol: heads on raw embeddings, side
-by side for pairs, trained for ten epochs. It *survives* if it holds by both of two other readouts.
+by side for pairs, trained for ten epochs. {steps}
+
+A finding *survives* if it holds by both of two other readouts.
 The first is heads that compare: logistic regression on the differences and products of a pair's two
 embeddings, or on the one embedding of a text, trained to convergence. The second is no head at all.
 Rankings and F1 need no head, so there the two questions are one.
@@ -324,9 +364,10 @@ def verdicts_page(tables: Tables, others: Mapping[str, pd.DataFrame]) -> str:
     return f"{_note_rules(head, ledgers)}\n\n{counts_table(ledgers)}\n\n" + "\n".join(rows) + "\n"
 
 
-OTHER_RULES = f"""Our rules for verdicts have changed; the current version is {RULES}. A column that
-names another version asks one question only, with other heads. Its verdicts cannot be compared with
-the rest."""
+OTHER_RULES = f"""Our rules for verdicts have changed; the current version is {RULES}
+([sizes.md](sizes.md) says what changed). A column that names another version was judged by it, so
+its verdicts may differ from the others for that reason alone. A column without *repeats* or
+*survives* asks one question only, with other heads, and cannot be compared with the rest."""
 
 
 def _note_rules(text: str, ledgers: Mapping[str, pd.DataFrame]) -> str:
@@ -340,15 +381,22 @@ def find_rules(ledger: pd.DataFrame) -> int:
     return int(ledger["rules"].iloc[0]) if "rules" in ledger else 0
 
 
+def asks_twice(ledger: pd.DataFrame) -> bool:
+    """Whether a ledger asks both questions; one of the first rules asked one, with other heads."""
+    return "survives" in ledger
+
+
 def _list_columns(ledgers: Mapping[str, pd.DataFrame]) -> dict[str, pd.Series]:
-    """Heading -> verdicts by id: two questions of each ledger, one if it is of other rules."""
-    columns = {}
+    """Heading -> verdicts by id, a column for each question; other rules are named."""
+    columns: dict[str, pd.Series] = {}
     for name, ledger in ledgers.items():
         rules = find_rules(ledger)
-        if rules != RULES:
-            columns[f"{name} (rules {rules})"] = ledger["verdict"]
+        marked = "" if rules == RULES else f" (rules {rules})"
+        if asks_twice(ledger):
+            headings = {column: f"{name} {word}" for column, word in HEADINGS.items()}
         else:
-            columns |= {f"{name} {word}": ledger[column] for column, word in HEADINGS.items()}
+            headings = {"verdict": name}
+        columns |= {f"{heading}{marked}": ledger[column] for column, heading in headings.items()}
     return columns
 
 
@@ -365,7 +413,8 @@ def counts_table(ledgers: Mapping[str, pd.DataFrame]) -> str:
 
 
 DISCOVERIES = f"""*q* is the share of false findings to expect if a finding and all that are at
-least as clear are taken as real. The lists give it where it is {signed(RATE, 2)} or more."""
+least as clear are taken as real. The lists give it where it is {signed(RATE, 2)} or more. They
+answer both questions of each finding."""
 
 
 def thesis_findings(ledger: pd.DataFrame) -> pd.DataFrame:
@@ -404,7 +453,7 @@ def _answer(row: Mapping[str, Any]) -> str:
     """The sentences under a question: what the thesis says, and what became of it."""
     if row["verdict"] == NOT_RUN:
         return f"The finding: *{row['finding']}* It was not run."
-    said = f'The thesis says: *"{row["quote"]}"* We tested: {row["finding"]}'
+    said = f'The thesis says: *"{row["quote"]}"*\n\nWe tested: {row["finding"]}'
     if row["verdict"] == NOT_TESTABLE:
         return f"{said} {answer(row)}."
     return f"{said} Does that repeat? {answer(row)}. Does it survive? {survival(row)}."
@@ -419,30 +468,98 @@ def _read_off(thesis: pd.DataFrame) -> str:
     )
 
 
-def _unneeded_failures(tables: Tables) -> str:
-    """A paragraph on the checks that failed and bar no finding; empty if there are none."""
+def tell_steps(tables: Tables) -> str:
+    """What the thesis' protocol does not fix: how many steps its epochs of heads are."""
+    settings = published.load("tab4_3").set_index("parameter")["value"]
+    epochs = int(settings["Epochs"])
+    told = (
+        f"These are the thesis' {count(epochs)} epochs, not its {THESIS_BATCHES * epochs:,} steps: "
+        f"where a task has fewer examples, {count(epochs)} epochs are fewer steps."
+    )
+    few, as_many = (_lead(tables.heads(column)) for column in ("thesis", CONTROL))
+    if np.isnan([few, as_many]).any():
+        return told
+    return (
+        f"{told} In a control with the thesis' number of steps, max-margin MSE minus cosine is "
+        f"{signed(as_many)} instead of {signed(few)}."
+    )
+
+
+def tell_unneeded_failures(tables: Tables) -> str:
+    """A paragraph on the checks that failed and bar no finding, and what they mean for findings.
+
+    Empty if there are none, or nothing was checked.
+    """
     checks, ledger = tables.read("tab_checks"), tables.ledger()
     if checks.empty:
         return ""
     needed = {name for names in ledger["checks"].dropna() for name in names.split(", ")}
     failed = checks[checks["passed"].eq(False) & ~checks["check"].isin(needed)]
-    told = [
-        f"{row.what} ({signed(row.value)}; needed: {row.needed})" for row in failed.itertuples()
-    ]
+    told = []
+    for row in failed.itertuples():
+        ends = "" if pd.isna(row.low) else f" {interval(row.low, row.high)}"
+        entry = f"{row.what} ({signed(row.value)}{ends}; needed: {row.needed})"
+        told.append(f"{entry}. {LEARNING.get(row.check, '')}")
     if not told:
         return ""
-    return f"These checks failed, too, but bar no finding:\n\n{bullets(*told)}\n"
+    return f"These checks failed, but bar no finding:\n\n{bullets(*told)}\n"
+
+
+def tell_citations(tables: Tables) -> str:
+    """What the stand-ins for citations say, each by itself; empty where they were not judged."""
+    leads = tables.leads_by_task("Longformer").reindex(CITATIONS).dropna()
+    if leads.empty:
+        return ""
+    each = list_names(f"{signed(lead)} on {task}" for task, lead in leads.items())
+    told = (
+        f"By the thesis' heads, students minus the untrained base is {each}, the mean over "
+        "students and rounds"
+    )
+    if (leads >= MARGIN).all():
+        return f"{told}."
+    small = list_names(leads.index[leads < MARGIN])
+    least = signed(MARGIN, 2)
+    if (leads < MARGIN).all():
+        return f"{told}. All of it is below {least}, which is too small to matter."
+    large = list_names(leads.index[leads >= MARGIN])
+    return (
+        f"{told}. So the lead comes from {large}. On {small} it is below {least}, which is too "
+        "small to matter."
+    )
+
+
+def group_findings(ledger: pd.DataFrame) -> str:
+    """A list of the findings that are decided by either question, by both answers."""
+    listed = []
+    for repeats in VERDICTS:
+        for survives in VERDICTS:
+            rows = ledger[ledger["verdict"].eq(repeats) & ledger["survives"].eq(survives)]
+            if rows.empty or not {HOLDS, REVERSED} & {repeats, survives}:
+                continue
+            told = " ".join(
+                f"{finding} {NOTES.get(name, '')}" for name, finding in rows["finding"].items()
+            )
+            listed.append(
+                f"*By the thesis' protocol: {repeats}. By the other readouts: {survives}.* {told}"
+            )
+    return bullets(*listed)
 
 
 def _list_of(ledger: pd.DataFrame, verdict: str, title: str, column: str = "verdict") -> str:
+    """The findings with a verdict on one question, each with its answer to the other one."""
     rows, listed = ledger[ledger[column] == verdict], []
-    for _, row in rows.iterrows():
-        found = estimate(row) if column == "verdict" else other_effects(row)
-        if (q := row["q" if column == "verdict" else "survives_q"]) >= RATE:
+    first = column == "verdict"
+    for name, row in rows.iterrows():
+        found = estimate(row) if first else other_effects(row)
+        if (q := row["q" if first else "survives_q"]) >= RATE:
             found += f"; q {signed(q, 2)}"
         if row["vacuous"] == "yes":
             found += "; the untrained base passes, too"
-        listed.append(f"* {row['finding']} ({found})")
+        other = survival(row) if first else repetition(row)
+        told = [] if row["label"].startswith(RANKED) else [f"{other}."]
+        if name in NOTES:
+            told.append(NOTES[name])
+        listed.append(" ".join([f"* {row['finding']} ({found})", *told]))
     none = title.replace("These", "None", 1).removesuffix(":")
     return "\n".join([title, "", *listed]) if listed else f"{none}."
 
@@ -455,7 +572,7 @@ def _cosine_or_mse(tables: Tables) -> str:
         return told
     lead = (lengths["cosine"] - lengths["MSE"]).iloc[-1]
     return (
-        f"{told}. Without a head the difference is {signed(lead)} after {lengths.index[-1]} "
+        f"{told}. Without a head, cosine minus MSE is {signed(lead)} after {lengths.index[-1]} "
         "updates, the longest training tried"
     )
 
@@ -464,7 +581,7 @@ def _heads(tables: Tables) -> str:
     leads = [_lead(tables.heads(column)) for column in ("thesis", "compare", "none")]
     if np.isnan(leads).any():
         return ""
-    longer = _lead(tables.heads("thesis' steps"))
+    longer = _lead(tables.heads(CONTROL))
     steps = "" if np.isnan(longer) else f" ({signed(longer)} at the thesis' number of steps)"
     return (
         f"Max-margin MSE minus cosine is {signed(leads[0])} with the thesis' heads{steps}, "
@@ -483,6 +600,7 @@ def _gradient_share(tables: Tables) -> str:
     if pd.isna(share) or pd.isna(alike):
         return ""
     return (
+        f"{answer_twice(tables.claim('both-cosine-over-structural'))}. "
         f"Its share of the gradient is {percent(share)}, the median over students. Embeddings with "
         f"and without it have a mean cosine of {signed(alike)}; 1 would be the same embeddings"
     )
@@ -531,9 +649,10 @@ def _start_and_teachers(tables: Tables) -> list[str]:
     for rival, words in (("SBERT", "SBERT"), ("Longformer", "the untrained base")):
         few, every = (tables.leads(name, rival) for name in ("1k", "all"))
         told.append(
-            f"Chance-corrected, students minus {words} is {signed(few[0])} to {signed(few[-1])} "
-            f"with the fewest labels and {signed(every[0])} to {signed(every[-1])} with all: the "
-            f"range over {count(len(every), 'student')}."
+            f"{_by_heads(tables)}, students minus {words} is {signed(few[0])} to "
+            f"{signed(few[-1])} with the fewest labels and {signed(every[0])} to "
+            f"{signed(every[-1])} with all: chance-corrected, the range over "
+            f"{count(len(every), 'student')}."
         )
     told += [f"{sentence}." for sentence in _sbert_by_other_heads(tables)]
     found = tables.retrieval()
@@ -549,6 +668,13 @@ def _start_and_teachers(tables: Tables) -> list[str]:
     return told
 
 
+def _citations(tables: Tables) -> str:
+    return (
+        "Do the students improve on their base on the passage pairs that stand in for citations? "
+        f"{answer_twice(tables.claim('abstract-citations'))}. {tell_citations(tables)}"
+    )
+
+
 def _paragraph_vector(tables: Tables) -> list[str]:
     learned = tables.check("treatment_given", "fig4_7")
     return [
@@ -558,7 +684,7 @@ def _paragraph_vector(tables: Tables) -> list[str]:
         "Embeddings of students with it and without it have a mean cosine of "
         f"{signed(tables.check('students_differ', 'fig4_8'))}; 1 would be the same embeddings.",
         "Added to max-margin MSE, it has a share of "
-        f"{percent(tables.check('treatment_given', 'fig4_9'))}.",
+        f"{percent(tables.check('treatment_given', 'fig4_9'))} in the gradient.",
         "Students that learn from it alone correlate with it more, on held-out documents, than "
         f"students given other documents' vectors: by {signed(learned)}.",
         "As an encoder, is the large Paragraph Vector better than SBERT? "
@@ -575,12 +701,12 @@ def _losses(tables: Tables) -> list[str]:
     if len(lengths) > 1:
         leads = (lengths["cosine"] - lengths["MSE"]).round(6)
         told.append(
-            f"Without a head the difference is {signed(leads.iloc[0])} after "
+            f"Without a head, cosine minus MSE is {signed(leads.iloc[0])} after "
             f"{lengths.index[0]} updates and {signed(leads.iloc[-1])} after {lengths.index[-1]}."
         )
     words = {
         "thesis": "With heads trained as in the thesis,",
-        "thesis' steps": "With such heads, trained for as many steps as in the thesis,",
+        CONTROL: "With such heads, trained for as many steps as in the thesis,",
         "compare": "With heads that compare, trained until they converge,",
         "none": "Without a head,",
     }
@@ -599,13 +725,16 @@ def _losses(tables: Tables) -> list[str]:
 
 
 def _by_heads(tables: Tables) -> str:
-    """With whose heads a verdict was found; by older rules a profile had heads of its own."""
-    own = find_rules(tables.ledger()) != RULES
-    return "With this profile's own heads" if own else "With the thesis' heads"
+    """With whose heads a verdict was found; by the first rules a profile had heads of its own."""
+    theirs = asks_twice(tables.ledger())
+    return "With the thesis' heads" if theirs else "With this profile's own heads"
 
 
-def _real_documents() -> str:
-    """What the profile `lab` says about the same questions, from its committed figures."""
+def _real_documents(own_rules: int) -> str:
+    """What the profile `lab` says about the same questions, from its committed figures.
+
+    own_rules: the version of the rules by which the rest of the page was judged.
+    """
     tables = Tables(paths.ROOT / "figures" / "lab")
     ledger = tables.ledger() if (tables.folder / "tab_claims.csv").is_file() else pd.DataFrame()
     if ledger.empty:
@@ -614,9 +743,9 @@ def _real_documents() -> str:
     run = thesis[thesis["verdict"] != NOT_RUN]
     rules = find_rules(ledger)
     older = (
-        f" They were judged by version {rules} of our rules, those above by version {RULES}, so "
-        "their verdicts cannot be compared."
-        if rules != RULES
+        f" They were judged by version {rules} of our rules, those above by version {own_rules}, "
+        "so their verdicts cannot be compared."
+        if rules != own_rules
         else ""
     )
     return "\n\n".join(

@@ -153,6 +153,7 @@ REFUSED = [
     ({"overrides": ["training.documents=9999"]}, "is less than training.documents=9999: lower"),
     ({"overrides": ["training.documents=4"]}, "training.documents=4 do not fill a batch of "),
     ({"overrides": ["corpus.folders=[news, news]"]}, "corpus.folders: expected each once, got"),
+    ({"overrides": {"corpus.folders": ["\u00e9", "e\u0301"]}}, "folders: expected each once"),
     (
         {"overrides": ["corpus.folders=[../news]"]},
         "corpus.folders.0.folder: expected the name of a folder in a data root, got '../news'",

@@ -7,6 +7,7 @@ import pytest
 from lib.config import profiles
 from lib.config.schema import TaskSettings
 from lib.data import sources, task_files
+from lib.data.builders import thesis
 
 BUILD = profiles.load("mini").build
 
@@ -79,6 +80,25 @@ def test_a_profile_finds_folders_by_their_names_in_any_form(tmp_path, write, typ
     (tmp_path / name.partition("/")[0]).mkdir()
     with pytest.raises(ValueError, match="rename or remove one"):
         sources.find_dataset(roots, name.partition("/")[0])
+
+
+@pytest.mark.parametrize("typed, held", [("NFC", "NFD"), ("NFD", "NFC")])
+@pytest.mark.parametrize("build", [BUILD, None])
+def test_a_root_is_found_and_counts_once_by_any_form_of_its_name(
+    tmp_path, write, monkeypatch, typed, held, build
+):
+    root = tmp_path / unicodedata.normalize(held, "é/à")
+    write(root / "mine/documents.jsonl", {"id": 0, "text": "a"})
+    name = unicodedata.normalize(typed, str(root))
+    for names in ([name], [name, str(root)], [str(root), name], [str(root), f"{root}/mine/.."]):
+        (found,) = find(build, *names, tmp_path=tmp_path)
+        assert found.samefile(root)
+        for named in (name, str(root)):
+            monkeypatch.setenv("THESIS_DATA", named)
+            roots = find(build, *names, tmp_path=tmp_path)
+            assert sources.find_dataset(roots, "mine").samefile(root / "mine")
+            assert thesis.find_downloads(tmp_path) == root
+        monkeypatch.delenv("THESIS_DATA")
 
 
 def test_a_persons_task_beside_those_of_a_builder(tmp_path, built, write):

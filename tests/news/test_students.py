@@ -13,6 +13,7 @@ from lib import published
 from lib.news import designs, students
 from lib.news.students import NewsStudent, Sizes, pad
 from lib.published import figure_models
+from tests.threads import LIMIT
 
 SMALL = Sizes(vocabulary=50, token=16, hidden=8, output=12, teacher_token=10, feed_forward=16)
 PAPER = Sizes(
@@ -198,17 +199,17 @@ def test_a_student_in_training_mode_can_be_asked_from_two_threads():
     def wait_for_the_other(*given):
         second = threading.current_thread() is thread
         inside[second].set()
-        assert (first_is_done if second else inside[1]).wait(60)
+        assert (first_is_done if second else inside[1]).wait(LIMIT)
         return forward(*given)
 
     thread = threading.Thread(
-        target=lambda: inside[0].wait(60) and found.append(model.encode(rows))
+        target=lambda: inside[0].wait(LIMIT) and found.append(model.encode(rows)), daemon=True
     )
     model.forward = wait_for_the_other
     model.train()
     thread.start()
     model.encode(rows)
     first_is_done.set()
-    thread.join()
-    np.testing.assert_array_equal(found[0], expected)
+    thread.join(LIMIT)
+    np.testing.assert_array_equal(found, [expected])
     assert model.training

@@ -153,7 +153,6 @@ def test_interrupts_are_one_line_and_tables_are_for_people_once_a_notebook_has_s
     program = f"""
 from IPython.core.interactiveshell import InteractiveShell
 from lib.runner import notebook
-from lib.runner.execution import PATIENCE
 shell = InteractiveShell()
 notebook.start("{NAME}", {{**{PARAMETERS}, "get_ipython": lambda: shell}})
 for cell in ("def work():\\n    raise KeyboardInterrupt\\nwork()", "import half_loaded"):

@@ -8,6 +8,7 @@ import shutil
 import pandas as pd
 import pytest
 
+from lib.chapters import final_students
 from lib.config import paths, profiles
 from lib.runner import pages
 from lib.statistics.verdicts import RULES
@@ -74,6 +75,56 @@ def test_a_finding_that_may_be_one_of_many_has_its_q(tables):
     assert clear.count("q .0") == 0 < one.count("q .06") < both.count("q .06")
 
 
+def test_lists_have_both_answers_of_a_finding(tables):
+    change(tables, "tab_claims", survives="reversed", compare_effect=-0.123, none_effect=-0.234)
+    lines = pages.results_page(tables, tables.folder).splitlines()
+    ledger = pages.thesis_findings(tables.ledger())
+    with_heads = ledger[~ledger["label"].str.startswith(pages.RANKED)]
+    with_heads = with_heads[with_heads["verdict"] == "holds"]  # the others are numbers
+    for finding in with_heads["finding"]:
+        listed = [line for line in lines if line.startswith(f"* {finding} (")]
+        assert len(listed) == 2  # among those that repeat, and among those that are reversed
+        assert all(".050 [.020, .080]" in line and "-.123" in line for line in listed)
+
+
+def test_findings_are_grouped_by_both_answers(tables):
+    ledger = pages.thesis_findings(tables.ledger())
+    first, second, third, *_ = ledger.index[ledger["verdict"] == "holds"]
+    ledger.loc[first, "survives"] = "reversed"
+    ledger.loc[second, ["verdict", "survives"]] = "open", "not testable here"
+    groups = pages.group_findings(ledger).splitlines()
+    (turned,) = [group for group in groups if ledger.at[first, "finding"] in group]
+    (held,) = [group for group in groups if ledger.at[third, "finding"] in group]
+    assert "holds" in turned and "reversed" in turned and "reversed" not in held
+    assert not any(ledger.at[second, "finding"] in group for group in groups)
+
+
+def test_stand_ins_for_citations_are_told_by_task(tables):
+    figure = tables.read("fig5_3")
+    student = figure["model"].str.startswith((*final_students.list_students(),))
+    accuracy = figure["chance"].mask(student & (figure["task"] != "AAN"), 0.75)
+    change(tables, "fig5_3", value=accuracy)
+    half = figure["chance"].eq(0.5) & figure["task"].isin(pages.CITATIONS)
+    assert half.sum() == figure["task"].isin(pages.CITATIONS).sum()
+    some = pages.tell_citations(tables)
+    assert all(
+        f".{lead}00 on {task}" in some for task, lead in (("OC", 5), ("S2ORC", 5), ("AAN", 0))
+    )
+    change(tables, "fig5_3", value=figure["chance"].mask(student, 0.75))
+    assert ".02" not in pages.tell_citations(tables)
+
+
+def test_the_control_with_as_many_steps_is_told_where_there_is_one(tables):
+    rows = tables.read("tab_heads").set_index("model")
+    columns = ["thesis", "thesis' steps"]
+    rows.loc["cosine", columns] = 0.1
+    rows.loc["max-margin;MSE;γ=1.0", columns] = 0.4, 0.2
+    rows.reset_index().to_csv(tables.folder / "tab_heads.csv", index=False)
+    assert ".300" in pages.tell_steps(tables) and ".100" in pages.tell_steps(tables)
+    (tables.folder / "tab_heads.csv").unlink()
+    assert "3,130" in pages.tell_steps(tables) and ".300" not in pages.tell_steps(tables)
+
+
 def test_a_failed_check_that_no_finding_needs_is_told_and_no_other(tables):
     needed = {"students_differ", "treatment_given"}
     change(tables, "tab_claims", checks=", ".join(needed))
@@ -114,6 +165,9 @@ def test_a_ledger_of_other_rules_is_marked_where_it_is_crossed(tables):
     older = tables.ledger().drop(columns=["rules", "survives"])
     page = pages.verdicts_page(tables, {"lab": older})
     assert "| lab (rules 0) |" in page and pages.OTHER_RULES in page
+    second = tables.ledger().assign(rules=RULES - 1)
+    page = pages.verdicts_page(tables, {"lab": second})
+    assert f"| lab repeats (rules {RULES - 1}) | lab survives (rules {RULES - 1}) |" in page
     same = pages.verdicts_page(tables, {"lab": tables.ledger()})
     assert "| lab repeats | lab survives |" in same and pages.OTHER_RULES not in same
     assert pages.find_rules(tables.ledger()) == RULES

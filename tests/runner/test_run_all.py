@@ -17,6 +17,7 @@ import nbformat
 import psutil
 import pytest
 from filelock import FileLock
+from papermill.clientwrap import PapermillNotebookClient
 
 from lib.config import paths, profiles
 from lib.runner import command_line, execution, freshness, run_all
@@ -284,10 +285,10 @@ def test_stale_and_missing_products_are_told_with_what_they_took(tmp_path, monke
 
 @pytest.mark.parametrize("typed, held", [("NFC", "NFD"), ("NFD", "NFC")])
 def test_documents_that_change_are_noticed_whatever_the_form_of_their_names(tmp_path, typed, held):
-    folder = tmp_path / unicodedata.normalize(held, "é")
-    folder.mkdir()
-    name = unicodedata.normalize(typed, "é")
-    changes = {"data_roots": [str(tmp_path)], "corpus.folders": [name]}
+    folder = tmp_path / unicodedata.normalize(held, "à/é")
+    folder.mkdir(parents=True)
+    root, name = unicodedata.normalize(typed, "à/é").split("/")
+    changes = {"data_roots": [str(tmp_path / root)], "corpus.folders": [name]}
     profile = profiles.load("smoke", overrides=changes)
     (notebook,) = command_line.select_notebooks(profile, ["03"])
     inputs = []
@@ -303,6 +304,18 @@ def test_a_run_waits_for_another_on_the_same_results(tmp_path, monkeypatch, caps
     monkeypatch.setattr("builtins.print", lambda *words, **_: other.release())  # it has ended then
     with run_all.lock_run(tmp_path) as lock:
         assert lock.is_locked
+
+
+def test_where_other_work_goes_on_a_notebook_has_time_to_start_and_to_print(tmp_path, monkeypatch):
+    """What papermill's client takes of it: an option that is not one is passed over unsaid."""
+    clients = []
+    monkeypatch.setattr(PapermillNotebookClient, "execute", lambda client: clients.append(client))
+    cell = nbformat.v4.new_code_cell("", metadata={"tags": ["parameters"]})
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "n.ipynb")
+    execution.execute(tmp_path / "n.ipynb", {}, tmp_path / "done.ipynb", tmp_path / "log", "")
+    (client,) = clients
+    taken = {"start_timeout": client.startup_timeout, "iopub_timeout": client.iopub_timeout}
+    assert taken == execution.PATIENCE
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,14 @@ import signal
 import subprocess
 import sys
 import textwrap
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
 
 from lib.store import cache as caches
 from lib.store.cache import Cache, Code, NotComputed, Product, hash_content, hash_items, list_stale
+from tests.threads import call_in_threads
 
 
 @pytest.fixture
@@ -206,8 +207,7 @@ def test_many_at_once_end_with_the_same_rows(cache):
         texts = ["x" * length for length in range(1 + number, 12 + number)]
         return cache.rows(product("rows"), texts, lengths)["size"][:].ravel().tolist()
 
-    with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(add, range(8)))
+    results = call_in_threads(*(partial(add, number) for number in range(8)))
     assert results == [list(range(1 + number, 12 + number)) for number in range(8)]
 
 

@@ -142,7 +142,7 @@ def test_a_job_that_fails_tells_its_error_and_a_scheduler_that_dies_is_one_line(
                 time.sleep(0.05)
             started.kill()
 
-        threading.Thread(target=kill_scheduler).start()
+        threading.Thread(target=kill_scheduler, daemon=True).start()
         with pytest.raises(parallel.WorkerError, match="the Dask scheduler is gone"):
             parallel.run_jobs([(begin_and_sleep, (tmp_path / "begun",))], "sleeping")
 

@@ -73,7 +73,7 @@ def test_the_end_is_one_line_leaves_no_worker_and_the_next_call_works(end, tmp_p
         else:
             os.kill(os.getpid(), signal.SIGINT)
 
-    threading.Thread(target=act).start()
+    threading.Thread(target=act, daemon=True).start()
     with warnings.catch_warnings(action="error"), pytest.raises(error, match=message) as raised:
         parallel.run_jobs([(sleep_long, (tmp_path,))] * 4, "sleeping")
     (shown,) = raised.value._render_traceback_()  # what IPython shows

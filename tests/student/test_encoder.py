@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 
 import numpy as np
 import pytest
@@ -34,6 +34,7 @@ from transformers import (
 
 from lib.student import Student
 from lib.student.weights import tile_positions
+from tests.threads import LIMIT, call_in_threads
 
 VOCABULARY = 99
 
@@ -181,19 +182,19 @@ def test_threads_share_a_student_in_training_mode(student, first_ends):
     def wait_for_other(*_):
         place = int(begun[0].is_set())
         begun[place].set()
-        begun[1].wait()
+        assert begun[1].wait(LIMIT)
         if bool(place) == first_ends:
-            ended.wait()
+            assert ended.wait(LIMIT)
+
+    def encode(second):
+        assert not second or begun[0].wait(LIMIT)
+        vectors = student.encode(documents)
+        ended.set()
+        return vectors
 
     student.register_forward_pre_hook(wait_for_other)
-    with ThreadPoolExecutor(2) as pool:
-        calls = [pool.submit(student.encode, documents)]
-        begun[0].wait()
-        calls.append(pool.submit(student.encode, documents))
-        wait(calls, return_when="FIRST_COMPLETED")
-        ended.set()
-    for call in calls:
-        np.testing.assert_array_equal(call.result(), expected)
+    for vectors in call_in_threads(partial(encode, False), partial(encode, True)):
+        np.testing.assert_array_equal(vectors, expected)
     assert student.training
 
 

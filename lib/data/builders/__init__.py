@@ -15,8 +15,10 @@ from lib.store.files import fingerprint
 
 # Their code does not decide what a builder writes.
 _READERS = (
+    "lib.data.archives",
     "lib.data.builders.fetch",
     "lib.data.dataset_folder",
+    "lib.data.sources",
     "lib.data.task_files",
     "lib.data.written_once",
 )

@@ -15,9 +15,7 @@ import itertools
 import os
 import pickle
 import sys
-import tarfile
 import warnings
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from pathlib import Path, PurePath
@@ -30,8 +28,10 @@ from pyarrow import parquet
 from lib.config import paths
 from lib.config.schema import ThesisBuild
 from lib.data import dataset_folder
+from lib.data.archives import open_archive
 from lib.data.builders import fetch
 from lib.data.builders.writing import Examples, write_examples, write_folder, write_relevant
+from lib.data.sources import find_root
 from lib.data.task_files import SPLITS
 from lib.data.written_once import SEAL
 from lib.texts import has_token
@@ -78,7 +78,7 @@ def list_inputs(build: ThesisBuild, home: Path) -> list[str]:
 def find_downloads(home: Path) -> Path:
     """The folder of files that no hub serves."""
     named = os.environ.get("THESIS_DATA")
-    return paths.ROOT / named if named else home.parent / "downloads"
+    return find_root(named) if named else home.parent / "downloads"
 
 
 def list_sources(build: ThesisBuild) -> dict[str, str]:
@@ -162,17 +162,13 @@ def _read_rows(place: str) -> Iterator[dict[str, Any]]:
 
 def _read_archive(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(file:member, object) of every line of an archive's JSON Lines files, save hidden ones."""
-    try:
-        with tarfile.open(path, "r|gz") as archive:
-            for member in archive:
-                name = PurePath(member.name).name
-                if member.isfile() and name.endswith(".jsonl") and not name.startswith("."):
-                    where = f"{path}:{member.name}"
-                    for line in archive.extractfile(member):
-                        yield where, dataset_folder.parse_object(where, line)
-    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-        told = f"the archive is cut off or damaged ({error}); copy it again"
-        raise ValueError(f"{path}: {told}") from error
+    with open_archive(path) as archive:
+        for member in archive:
+            name = PurePath(member.name).name
+            if member.isfile() and name.endswith(".jsonl") and not name.startswith("."):
+                where = f"{path}:{member.name}"
+                for line in archive.extractfile(member):
+                    yield where, dataset_folder.parse_object(where, line)
 
 
 def write_task(role: str, files: dict[str, str], task: str, root: Path, folder: Path) -> None:

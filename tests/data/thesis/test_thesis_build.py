@@ -233,6 +233,24 @@ def test_a_damaged_file_of_a_corpus_is_refused_by_its_name(tmp_path, name, damag
         thesis.write_corpus([str(path)], tmp_path / "news")
 
 
+def test_no_flipped_bit_and_no_cut_of_an_archive_goes_unseen(tmp_path):
+    path = tmp_path / "realnews.tar.gz"
+    write_archive(path, thesis_files.json_lines([{"text": f"news {n}"} for n in range(30)]))
+    content = path.read_bytes()
+    first = content.index(b"\0", 10) + 1  # behind gzip's header: its time and name do not count
+    damaged = [
+        content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+        for place in [*range(first, len(content), 3), *range(len(content) - 8, len(content))]
+    ]
+    damaged += [content[:end] for end in (-1, -8, -9, len(content) // 2, 5, 0)]
+    for number, bytes_ in enumerate(damaged):
+        path.write_bytes(bytes_)
+        (tmp_path / str(number)).mkdir()
+        with pytest.raises(ValueError, match="realnews.tar.gz") as error:
+            thesis.write_corpus([str(path)], tmp_path / str(number))
+        assert "\n" not in str(error.value)
+
+
 def test_a_corpus_without_texts_is_refused_by_its_name(tmp_path):
     (tmp_path / "none.parquet").write_bytes(thesis_files.parquet({"text": [], "label": []}))
     (tmp_path / "blank.jsonl").write_bytes(thesis_files.json_lines([{"text": " "}]))
