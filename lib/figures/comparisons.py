@@ -51,21 +51,13 @@ def losses(differences: pd.DataFrame, reference: str = "cosine") -> Figure:
     theirs = shown[shown["by"] == "published"].set_index("model")["difference"]
     models = [*shown["model"].unique(), reference]
     models.sort(key=lambda model: -theirs.get(model, 0.0))
-    panels = {"ours": ["thesis", "compare"], "published": ["published"]}
-    panels = {name: [by for by in ways if by in {*shown["by"]}] for name, ways in panels.items()}
-    panels = {name: ways for name, ways in panels.items() if ways}
-    colors = settings()["readouts"] | {"published": settings()["sides"]["published"]}
-    figure, (axes,) = plt.subplots(
-        1,
-        len(panels),
-        figsize=(WIDTH, 1.2 + 0.26 * len(models)),
-        sharex=True,
-        sharey=True,
-        squeeze=False,
+    panels = {"ours": {"thesis": -0.14, "compare": 0.14}, "published": {"published": 0.0}}
+    colors = settings()["readouts"] | settings()["sides"]
+    figure, axes = plt.subplots(
+        1, len(panels), figsize=(WIDTH, 1.2 + 0.26 * len(models)), sharex=True, sharey=True
     )
-    for axis, (name, ways) in zip(axes, panels.items(), strict=True):
-        shifts = np.linspace(-0.14, 0.14, len(ways)) if len(ways) > 1 else [0.0]
-        for by, shift in zip(ways, shifts, strict=True):
+    for axis, (name, shifts) in zip(axes, panels.items(), strict=True):
+        for by, shift in shifts.items():
             rows = shown[shown["by"] == by].set_index("model").reindex(models)
             errors = [rows["difference"] - rows["low"], rows["high"] - rows["difference"]]
             axis.errorbar(

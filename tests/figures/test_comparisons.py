@@ -89,8 +89,6 @@ def test_losses_are_drawn_on_one_axis_with_ours_by_two_readouts():
     assert ours.get_xlim() == theirs.get_xlim()
     drawn = [x for line in ours.get_lines() for x in np.atleast_1d(line.get_xdata())]
     assert -0.2 in drawn and -0.1 in drawn and 0.4 not in drawn
-    alone = figures.losses(table[table["by"] == "published"])
-    assert len(alone.axes) == 1
 
 
 def test_a_setting_s_effect_is_its_mean_minus_that_of_all():
