@@ -347,11 +347,14 @@ class Bench:
 
     def _read_lsa(self, texts: Sequence[str]) -> Rows:
         """(texts, dim) rows of LSA as a teacher, kept on disk as those of other teachers are."""
-        lsa = Variant("lsa")
-        product = self._name_model(lsa, 0)
-        return self.cache.rows(
-            product, texts, lambda part: {"vectors": self._embed_texts(lsa, 0, part)}
-        )["vectors"]
+        lsa, (_, dim) = Variant("lsa"), self._find_lsa()
+
+        def embed(part: list[str]) -> dict[str, np.ndarray]:
+            rows = self._embed_texts(lsa, 0, part)
+            # A small corpus has fewer directions than projections expect: the others are 0.
+            return {"vectors": np.pad(rows, [(0, 0), (0, dim - rows.shape[1])])}
+
+        return self.cache.rows(self._name_model(lsa, 0), texts, embed)["vectors"]
 
     def _paragraph_vector_product(self, label: str, seed: int) -> Product:
         settings = self.profile.reseeded(seed).contextual_teacher
