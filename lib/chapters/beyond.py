@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from lib import words
 from lib.chapters import chapter4
 from lib.config.profiles import grid
 from lib.config.schema import Profile
+from lib.distillation.held_out_cca import chance_cca
 from lib.distillation.variants import parse
 from lib.experiments.bench import Bench
 from lib.experiments.judging import Examples
@@ -75,6 +77,34 @@ def judge_steps(records: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
+def tabulate_treatment(bench: Bench) -> pd.DataFrame:
+    """How far Figure B.2's students with a contextual teacher came to it, with the first seed.
+
+    Columns: model; share (of the contextual loss in the gradient, mean over the training); before
+    and after (held-out CCA with the teacher); chance (what documents paired at random give).
+    """
+    seed, rows = bench.profile.seeds[0], []
+    for name, identity in list_ingredients().items():
+        variant = parse(identity)
+        if variant.kind != "student" or variant.contextual is None:
+            continue
+        student = bench.embeddings(variant, seed)
+        watched, teacher = student["watched"], bench.contextual_rows(variant, "validation")[:]
+        ends = watched[0, 1], watched[-1, 1]
+        rows.append((name, watched[:, 3].mean(), *ends, chance_cca(student["validation"], teacher)))
+    return pd.DataFrame(rows, columns=["model", "share", "before", "after", "chance"])
+
+
+def describe_step(steps: pd.DataFrame, name: str) -> str:
+    """What a step of `judge_steps` changes by each readout, as clauses."""
+    told = {"heads that compare": "by heads that compare", "no head": "without a head"}
+    clauses = [
+        f"{told[row['readout']]}, {words.comparison(row['left'], row['right'], row)}"
+        for _, row in steps[steps["step"] == name].iterrows()
+    ]
+    return "; ".join(clauses)
+
+
 # ---- beside what needs no student ---------------------------------------------------------------
 
 
@@ -132,10 +162,10 @@ def measure_costs(bench: Bench) -> dict[str, float]:
     }
 
     def measure() -> dict[str, float]:
-        words = _fit_words(bench)
+        fitted = _fit_words(bench)
         student = bench.base_student().to(bench.device)
         encoders = {name: dense.list_models(profile=profile)[name].load() for name in _DENSE}
-        encoders |= {TFIDF: words.weigh, LSA: words.embed}
+        encoders |= {TFIDF: fitted.weigh, LSA: fitted.embed}
         encoders[STUDENT] = lambda part: student.encode(part, precision=bench.precision)
         times = untrained.measure_milliseconds(encoders, texts)
         both = {BOTH: times[BASE] + times[LSA], CLASSIFIER: times[BASE] + times[TFIDF]}
@@ -176,6 +206,14 @@ def tabulate_models(records: pd.DataFrame, costs: Mapping[str, float]) -> pd.Dat
     return table
 
 
+def describe_model(data: pd.DataFrame, name: str) -> str:
+    """How a model of `tabulate_models` compares with the base, and what it costs, as a clause."""
+    row = data.set_index("model").loc[name]
+    against = {"difference": row["difference"], "verdict": row["verdict"]}
+    against |= {"low": row["difference_low"], "high": row["difference_high"]}
+    return f"{words.comparison(name, BASE, against)} and takes {row['milliseconds']:.2g} ms"
+
+
 def keep_record(
     cache: Cache, product: Product, name: str, vectors: Any, examples: Examples
 ) -> None:
@@ -209,9 +247,9 @@ def _embed_untrained(bench: Bench, examples: Mapping[str, Examples]) -> dict[str
             for name, model in models.items()
         }
 
-    words, means = _fit_words(bench), read(held_out)
+    fitted, means = _fit_words(bench), read(held_out)
     return {
-        task: untrained.combine_models(part.texts, read(part.texts), means, words)
+        task: untrained.combine_models(part.texts, read(part.texts), means, fitted)
         for task, part in examples.items()
     }
 
