@@ -28,6 +28,7 @@ START = "base"  # of Figure B.2: the students before training
 TEACHERS = ("SBERT", "SBERT, mean of chunks", "PV;2048d", "DBOW;1024d", "LSA")
 UNTRAINED = (BASE, CUT, CHUNKS, TFIDF, LSA, BOTH, CLASSIFIER)  # in the order of Figure B.1
 _DENSE = (BASE, CHUNKS, CUT)
+_OF_TASK = ["task", "metric", "readout", "split", "device", "groups", "chance"]  # in all records
 _CODE = find_code("lib.vectors.untrained")
 _PACKAGES = ("scikit-learn", "numpy", "scipy")
 
@@ -139,8 +140,7 @@ def run_table(bench: Bench) -> pd.DataFrame:
     rows = []
     for (task, name), product in products.items():
         record = bench.cache.record(product, _miss_record)
-        row = like.loc[task].to_dict() | {"model": name, "identity": name, "kind": "untrained"}
-        row |= {"seed": 0, "seconds": None, "structural": None, "contextual": None}
+        row = like.loc[task, _OF_TASK].to_dict() | {"model": name, "identity": name, "seed": 0}
         row |= {"value": record["accuracy"], "by_head": record["heads"]}
         row |= {"scores": np.array(record["scores"]), "fingerprint": product.key}
         rows.append(row | {"embedding_fingerprint": product.inputs["vectors"]})
