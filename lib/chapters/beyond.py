@@ -71,7 +71,7 @@ def judge_steps(records: pd.DataFrame) -> pd.DataFrame:
             given=[START],
             class_of=lambda name: parse(identities[name]).seed_class,
         )
-        table = verdicts.compare([tuple(pair) for pair in steps.values()], evidence)
+        table = verdicts.compare(steps.values(), evidence)
         table.insert(0, "step", list(steps))
         table.insert(1, "readout", READOUTS[str(readout)])
         tables.append(table)

@@ -428,7 +428,7 @@ class BeyondGrid(Settings):
     words: WordsGrid
     robust: dict[Text, dict[Text, Any]]
     ingredients: dict[Text, Text]
-    steps: dict[Text, tuple[Text, Text]]
+    steps: dict[Text, Annotated[tuple[Text, Text], Field(strict=False)]]
     compared_students: dict[Text, Text]
 
 
