@@ -24,7 +24,7 @@ from lib.vectors import dense, untrained
 from lib.vectors.names import BASE, BOTH, CHUNKS, CLASSIFIER, CUT, LSA, STUDENT, TFIDF
 
 READOUTS = {"compare": "heads that compare", "none": "no head"}  # need little training, or none
-START = "base"  # of Figure B.2: the students before training
+START = "untrained student"  # of Figure B.2; `BASE` has all layers of the encoder
 TEACHERS = ("SBERT", "SBERT, mean of chunks", "PV;2048d", "DBOW;1024d", "LSA")
 UNTRAINED = (BASE, CUT, CHUNKS, TFIDF, LSA, BOTH, CLASSIFIER)  # in the order of Figure B.1
 _DENSE = (BASE, CHUNKS, CUT)
@@ -37,7 +37,7 @@ _PACKAGES = ("scikit-learn", "numpy", "scipy")
 
 
 def list_ingredients() -> dict[str, str]:
-    """Name in Figure B.2 -> identity, the base first."""
+    """Name in Figure B.2 -> identity, the untrained student first."""
     return {START: "Longformer"} | grid("beyond")["ingredients"]
 
 
@@ -47,7 +47,7 @@ def run_teachers(bench: Bench) -> pd.DataFrame:
 
 
 def run_ingredients(bench: Bench) -> pd.DataFrame:
-    """Records of Figure B.2's students and their base, as of `Bench.run` by each of `READOUTS`."""
+    """Records of Figure B.2's students, trained and not, as of `Bench.run` by `READOUTS`."""
     models = list_ingredients()
     frames = [
         bench.with_readout(readout).run(list(models.values()), seeds=_assign_seeds(bench))
@@ -278,7 +278,7 @@ def _name_record(name: str, vectors: Any, examples: Examples) -> Product:
 
 
 def _assign_seeds(bench: Bench) -> dict[str, list[int]]:
-    """Students are compared one by one, so all run with the reference seeds; the base has none."""
+    """Students are compared one by one, so all run with the reference seeds."""
     identities = [identity for name, identity in list_ingredients().items() if name != START]
     return chapter4.assign_seeds(bench, identities)
 
