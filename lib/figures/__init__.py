@@ -10,6 +10,7 @@ from lib.figures.distributions import (
     violin_frame,
     violins,
 )
+from lib.figures.estimates import costs, differences
 from lib.figures.scores import (
     bars,
     curves,
