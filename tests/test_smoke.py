@@ -84,7 +84,7 @@ def test_a_boxplots_csv_tells_everything_alone(first):
 
 def test_the_executed_notebooks_hold_outputs_and_no_errors(first, artifacts):
     executed = sorted((artifacts / "smoke" / "executed").glob("*.ipynb"))
-    assert len(executed) == 10
+    assert len(executed) == 11
     for path in executed:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         outputs = [output for cell in cells for output in cell.get("outputs", [])]

@@ -430,6 +430,9 @@ class BeyondGrid(Settings):
     times: Listed[Positive]
     words: WordsGrid
     robust: dict[Text, dict[Text, Any]]
+    ingredients: dict[Text, Text]
+    steps: dict[Text, Annotated[tuple[Text, Text], Field(strict=False)]]
+    compared_students: dict[Text, Text]
 
 
 # Section 4.5.2, Tables 4.6 to 4.8

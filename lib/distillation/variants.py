@@ -6,22 +6,35 @@ it is trained and recorded.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 
 # Label of a structural loss -> its function in `lib.losses`. The parser and the objective read this
-# table. {distance} and {gamma} are arguments of the function; a distance is one of DISTANCES.
+# table. {distance}, {gamma} and {negatives} are arguments of the function; a distance is one of
+# DISTANCES. The last form is not the thesis' (notebook 10).
 STRUCTURAL_LOSSES = {
     "MSE": "mse",
     "cosine": "cosine",
     "contrastive": "contrastive",
     "max-margin;{distance};γ={gamma}": "max_margin",
+    "max-margin;{distance};γ={gamma};negatives={negatives}": "max_margin_drawn",
 }
 DISTANCES = ("MSE", "cosine")
+_READERS: dict[str, Callable[[str], str | float]] = {  # of what a label says of its arguments
+    "distance": STRUCTURAL_LOSSES.__getitem__,
+    "gamma": float,
+    "negatives": int,
+}
 CONTEXTUAL_LOSSES = {"soft_cca": "SoftCCA", "mse": "mse", "cca": "cca"}
 # The contextual teachers by what students call them, "100d": "DM;100d". No two may share a width.
 TEACHER_OF_DIMENSION = {teacher.split(";")[1]: teacher for teacher in CONTEXTUAL_TEACHERS}
+# Latent semantic analysis, a contextual teacher that the thesis does not have (notebook 10).
+LSA = "LSA"
+# What students call a contextual teacher -> the parts that its rows are joined from.
+_PARTS = {name: CONTEXTUAL_TEACHERS[short] for name, short in TEACHER_OF_DIMENSION.items()}
+_PARTS |= {LSA: LSA, f"2048d+{LSA}": f"{_PARTS['2048d']}+{LSA}"}
 MM_MSE = "max-margin;MSE;γ=1.0"
 # The limit in the thesis' labels; a profile says how many tokens stand behind it.
 MASK_LABEL = "384"
@@ -38,12 +51,13 @@ _FIXED = {
     "sbert_chunks": "SBERT, mean of chunks",
 }
 _CUT = ";cut"  # ends the label of a model whose test texts are cut
+_CHUNKS = ";chunks"  # ends a structural loss whose target is the mean over chunks (notebook 10)
 _PARAGRAPH_VECTOR = re.compile(r"(DM|DBOW);\d+;.+")
 _STUDENT = re.compile(
     rf"""
     (?P<structural>(?s:.*?))
     (
-        ;(?P<dimension>{"|".join(TEACHER_OF_DIMENSION)})
+        ;(?P<dimension>{"|".join(map(re.escape, _PARTS))})
         ;S:(?P<student>[^;]+);C:(?P<contextual>[^;]+)
         (;(?P<mask>None|{MASK_LABEL});λ=(?P<lam>\d+(\.\d+)?))?
     )?
@@ -63,8 +77,10 @@ class Variant:
     kind : "base" (the student before training), "sbert", "paragraph_vector", "student", or a
         baseline that the thesis does not have: "tfidf", "lsa" (TF-IDF reduced by what Paragraph
         Vectors read), "sbert_chunks" (mean of SBERT over the pieces of a text)
-    structural : the structural loss, in the labels of Figure 4.3
-    contextual : the label of the contextual teacher, or of the Paragraph Vector that this is
+    structural : the structural loss, in the labels of Figure 4.3; ";chunks" behind it asks for the
+        mean of the teacher's embeddings of all chunks as the target, in place of the beginning
+    contextual : the label of the contextual teacher, parts joined by "+", or of the Paragraph
+        Vector that this is
     student_projection, contextual_projection : labels of Section 4.5.2, unscaled
     masked : mask documents longer than the structural teacher's limit (Listing 4.1)
     lam : weight of the structural loss; None is the plain sum (`no-weighting`)
@@ -91,13 +107,13 @@ class Variant:
             return self.uncut.identity + _CUT
         if self.kind in _FIXED:
             return _FIXED[self.kind]
-        short = {teacher: name for name, teacher in CONTEXTUAL_TEACHERS.items()}
         if self.kind == "paragraph_vector":
+            short = {teacher: name for name, teacher in CONTEXTUAL_TEACHERS.items()}
             return short.get(str(self.contextual), str(self.contextual))
         if self.contextual is None:
             label = str(self.structural)
         else:
-            dimension = short[self.contextual].split(";")[1]
+            dimension = next(name for name, parts in _PARTS.items() if parts == self.contextual)
             loss = {None: "only-contextual", MM_MSE: "mm-MSE"}.get(self.structural, self.structural)
             label = f"{loss};{dimension};S:{self.student_projection};C:{self.contextual_projection}"
         if self.masked or self.lam is not None:
@@ -113,6 +129,17 @@ class Variant:
         Students of Paragraph Vector alone vary two to three times as much as all others.
         """
         return self.kind if self.kind != "student" else STUDENT_CLASSES[self.structural is None]
+
+    @property
+    def reads_chunks(self) -> bool:
+        """Whether the structural target is the mean over the chunks of a document."""
+        return (self.structural or "").endswith(_CHUNKS)
+
+    @property
+    def negatives(self) -> int:
+        """Negatives that are drawn for a document; 0 if there are none but those of its batch."""
+        arguments = {} if self.structural is None else structural_loss(self.structural)[1]
+        return int(arguments.get("negatives", 0))
 
     @property
     def uncut(self) -> "Variant":
@@ -146,20 +173,22 @@ def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:
     """The function in `lib.losses` behind a structural loss' label, and its arguments.
 
     "max-margin;MSE;γ=1.0" is ("max_margin", {"distance": "mse", "gamma": 1.0}): the distance is the
-    name of a function too.
+    name of a function too. The target of the loss makes no difference.
     """
     distances = rf"(?P<distance>{'|'.join(DISTANCES)})"
     number = r"(?P<gamma>\d+(\.\d+)?)"
     for form, name in STRUCTURAL_LOSSES.items():
         pattern = re.escape(form).replace(r"\{distance\}", distances)
-        match = re.fullmatch(pattern.replace(r"\{gamma\}", number), label)
+        pattern = pattern.replace(r"\{negatives\}", r"(?P<negatives>[1-9]\d*)")
+        pattern = pattern.replace(r"\{gamma\}", number)
+        match = re.fullmatch(pattern, label.removesuffix(_CHUNKS))
         if match is None:
             continue
         arguments: dict[str, str | float] = {}
         for key, value in match.groupdict().items():
-            arguments[key] = STRUCTURAL_LOSSES[value] if key == "distance" else float(value)
+            arguments[key] = _READERS[key](value)
         return name, arguments
-    dimensions = "|".join(TEACHER_OF_DIMENSION)
+    dimensions = "|".join(_PARTS)
     raise ValueError(
         f"unknown model {label!r}: expected Longformer, SBERT, a Paragraph Vector "
         f"(DM;100;stem;2), a structural loss ({', '.join(STRUCTURAL_LOSSES)}), or "
@@ -192,7 +221,7 @@ def parse(label: str) -> Variant:
     references = {"only-structural;cosine": "cosine", "only-structural;mm-MSE": MM_MSE}
     match = _STUDENT.fullmatch(references.get(label, label))
     assert match is not None  # the structural loss takes whatever is left
-    teacher = TEACHER_OF_DIMENSION.get(match["dimension"])
+    teacher = _PARTS.get(match["dimension"])
     short = {"only-contextual": None, "mm-MSE": MM_MSE} if teacher else {}
     structural = short.get(match["structural"], match["structural"])
     if structural is not None:
@@ -200,7 +229,7 @@ def parse(label: str) -> Variant:
     return Variant(
         "student",
         structural=structural,
-        contextual=CONTEXTUAL_TEACHERS[teacher] if teacher else None,
+        contextual=teacher,
         student_projection=match["student"],
         contextual_projection=match["contextual"],
         masked=match["mask"] == MASK_LABEL,

@@ -28,6 +28,7 @@ from lib.data.corpus import Corpus
 from lib.data.dataset_folder import Documents
 from lib.data.task_files import Task
 from lib.distillation import variants
+from lib.distillation.negatives import RowsWithNegatives
 from lib.distillation.variants import Variant
 from lib.experiments import encoders, judging, models, products, ranking, students
 from lib.experiments.judging import Examples
@@ -322,9 +323,12 @@ class Bench:
         return {name: note[name] for name in products.PARAGRAPH_VECTOR_FACTS}
 
     def contextual(self, label: str, texts: Iterable[str], seed: int = 0) -> students.JoinedColumns:
-        """(texts, dim) rows of a Paragraph Vector; of a compound its parts side by side."""
+        """(texts, dim) rows of a Paragraph Vector or LSA; of a compound its parts side by side."""
         parts, texts = [], keep_order(texts)
         for part in label.split("+"):
+            if part == variants.LSA:
+                parts.append(self._read_lsa(texts))
+                continue
             if not self._has_paragraph_vector(part, seed, texts):
                 self.run_jobs([self._paragraph_vector_job(part, seed, texts)], "Paragraph Vectors")
             product = self._paragraph_vector_product(part, seed)
@@ -340,6 +344,17 @@ class Bench:
             order = students.deal_rows(variant, len(taught))
         training = self.contextual(label, self.texts("train"))
         return students.standardize_rows(training, taught, settings, order)
+
+    def _read_lsa(self, texts: Sequence[str]) -> Rows:
+        """(texts, dim) rows of LSA as a teacher, kept on disk as those of other teachers are."""
+        lsa, (_, dim) = Variant("lsa"), self._find_lsa()
+
+        def embed(part: list[str]) -> dict[str, np.ndarray]:
+            rows = self._embed_texts(lsa, 0, part)
+            # A small corpus has fewer directions than projections expect: the others are 0.
+            return {"vectors": np.pad(rows, [(0, 0), (0, dim - rows.shape[1])])}
+
+        return self.cache.rows(self._name_model(lsa, 0), texts, embed)["vectors"]
 
     def _paragraph_vector_product(self, label: str, seed: int) -> Product:
         settings = self.profile.reseeded(seed).contextual_teacher
@@ -394,13 +409,22 @@ class Bench:
         )
 
     def _read_documents(self, variant: Variant, name: str) -> students.TaughtDocuments:
-        taught = self.structural(name)
+        targets = self._read_targets(variant, name) if variant.structural else None
+        if variant.negatives:
+            targets = RowsWithNegatives(targets, variant.negatives)
         return students.TaughtDocuments(
             self.token_ids(name),
-            taught["lengths"][:],
-            taught["embeddings"] if variant.structural else None,
+            self.structural(name)["lengths"][:],
+            targets,
             self.contextual_rows(variant, name) if variant.contextual else None,
         )
+
+    def _read_targets(self, variant: Variant, name: str) -> Rows:
+        """(texts, dim) what a student's structural loss compares its embeddings of a set with."""
+        if not variant.reads_chunks:
+            return self.structural(name)["embeddings"]
+        encoder = self._find_encoder(Variant("sbert_chunks"), 0)
+        return self.cache.rows(encoder.table, self.texts(name), encoder.make)["vectors"]
 
     def student_product(self, variant: Variant, seed: int) -> Product:
         """The trained student as a product; the teachers' rows must be there, or are made."""
@@ -438,6 +462,8 @@ class Bench:
         packages += ["scikit-learn"] if variant.contextual else []
         losses = Code(tuple(_find_loss_modules(variant)))
         code = (training, losses, *products.list_base_code(base))
+        if variant.negatives:
+            code += (products.find_code("lib.distillation.negatives"),)
         label = f"{variant.identity}, seed {seed}"
         return Product("student", inputs, code, tuple(packages), label)
 
@@ -449,7 +475,9 @@ class Bench:
         where += [section.model_dump(mode="json") for section in sections]
         read: dict[str, Callable[[], Any]] = {"tokens": lambda: self.token_ids(name)}
         if variant.structural:
-            read["embeddings"] = lambda: self.structural(name)["embeddings"]
+            read["chunks" if variant.reads_chunks else "embeddings"] = functools.partial(
+                self._read_targets, variant, name
+            )
         if variant.masked:
             read["lengths"] = lambda: self.structural(name)["lengths"]
         if label := variant.contextual:
@@ -612,12 +640,16 @@ class Bench:
         if learners or any(variant.kind == "base" for variant in wanted):
             for part in (*read, texts):
                 self.token_table(part)
-        teacher = self._find_encoder(Variant("sbert"), 0)
-        for part in read:
-            if not self.cache.has_rows(teacher.table, part):
-                jobs.append((products.add_rows, (self.cache, teacher, part)))
+        chunks = any(variant.reads_chunks for variant in learners)
+        for kind in ("sbert", "sbert_chunks") if chunks else ("sbert",):
+            teacher = self._find_encoder(Variant(kind), 0)
+            for part in read:
+                if not self.cache.has_rows(teacher.table, part):
+                    jobs.append((products.add_rows, (self.cache, teacher, part)))
         labels = [str(variant.contextual).split("+") for variant in learners if variant.contextual]
         for label in dict.fromkeys(itertools.chain.from_iterable(labels)):
+            if label == variants.LSA:
+                continue
             lacking = [part for part in read if not self._has_paragraph_vector(label, 0, part)]
             if lacking:
                 jobs.append(self._paragraph_vector_job(label, 0, *lacking))

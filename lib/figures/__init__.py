@@ -11,6 +11,7 @@ from lib.figures.distributions import (
     violin_frame,
     violins,
 )
+from lib.figures.estimates import costs, differences
 from lib.figures.scores import (
     curves,
     dots,

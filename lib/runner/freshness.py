@@ -14,7 +14,7 @@ from lib.store import provenance
 from lib.store.files import file_fingerprint, fingerprint, sha256
 from lib.store.progress import duration
 
-REPORT = "09_report"  # it shows what all others have made
+REPORT = "09_report"  # it shows what the notebooks before it have made
 
 
 @dataclass
@@ -57,7 +57,7 @@ def plan_notebook(
 def plan_all(
     notebooks: dict[Path, list[manifest.Entry]], profile: Profile, *, force: bool = False
 ) -> list[Plan]:
-    """The plans of several notebooks; the report runs after any other has run."""
+    """The plans of several notebooks; the report runs if one before it does."""
     plans = [plan_notebook(path, profile, makes, force=force) for path, makes in notebooks.items()]
     for place, plan in enumerate(plans):
         earlier = any(other.reasons for other in plans[:place])
@@ -101,7 +101,7 @@ def fingerprint_inputs(notebook: Path, profile: Profile) -> dict[str, str]:
         shown = [
             path
             for entry in manifest.load().values()
-            if entry.notebook != REPORT
+            if entry.notebook < REPORT
             for path in entry.paths(profile)
         ]
         shown += [

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from lib.config import profiles
+from lib.config.schema import Profile
 from lib.experiments import encoders, models, products
 from lib.store.cache import Cache, Product, Rows
 from lib.store.files import sha256
@@ -41,9 +42,19 @@ def find_precision() -> str:
     return "bf16" if models.has_bfloat16() else "fp32"
 
 
-def list_models(student: Path | None = None) -> dict[str, DenseModel]:
-    """The dense models by name. student: the folder of a trained one, which is judged, too."""
-    profile, precision = profiles.load("lab"), find_precision()
+def list_models(
+    student: Path | None = None, profile: Profile | None = None
+) -> dict[str, DenseModel]:
+    """The dense models by name.
+
+    Parameters
+    ----------
+    student : Path, optional
+        The folder of a trained one, which is judged, too.
+    profile : Profile, optional
+        Whose teacher and encoder they are, by default those of "lab".
+    """
+    profile, precision = profile or profiles.load("lab"), find_precision()
     teacher = profile.structural_teacher
     section = profile.student.model_copy(update={"layers": None})
     computed = {"device": models.find_device(), "precision": precision}

@@ -1,13 +1,16 @@
-"""What is compared beyond Chapter 4's grids, and the tables of hyperparameters: `params` says what
-the thesis says.
+"""What is compared beyond Chapter 4's grids, Section 5.4 (notebook 10), and the tables of
+hyperparameters: `params` says what the thesis says.
 """
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from lib.chapters import hyperparameters
+from lib.chapters import beyond, hyperparameters
 from lib.config import profiles
 from lib.config.schema import HeadSettings
-from lib.distillation.variants import NO_WEIGHTING, parse
+from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
+from lib.vectors.names import BASE, STUDENT
 from tests.fake_bench import FakeBench
 
 GRID = profiles.grid("beyond")
@@ -57,3 +60,97 @@ def test_tables_of_hyperparameters_follow_the_profile(name):
     assert mixed == "Yes, where the device supports bfloat16"
     assert found["Hidden features"].at["Mixed-precision training", "value"] == "No", "heads"
     assert found["Warmup update steps"]["published"].notna().all()
+
+
+# ---- notebook 10 --------------------------------------------------------------------------------
+
+EXAMPLES = 60
+
+
+def make_records(levels, *, readout="compare", seeds=(0, 1), tasks=("OC", "PAN")):
+    """Records whose models have these accuracies, the same examples right with each seed."""
+    rows = [
+        {
+            "model": model,
+            "task": task,
+            "seed": seed,
+            "readout": readout,
+            "value": level,
+            "chance": 0.5,
+            "scores": (np.arange(EXAMPLES) < level * EXAMPLES).astype(float),
+            "groups": np.arange(EXAMPLES),
+        }
+        for model, level in levels.items()
+        for task in tasks
+        for seed in seeds
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_ingredients_are_identities_and_steps_are_between_them():
+    ingredients = beyond.list_ingredients()
+    assert all(parse(label).identity == label for label in ingredients.values())
+    assert len({*ingredients.values()}) == len(ingredients)
+    assert {name for pair in GRID["steps"].values() for name in pair} == {*ingredients}
+    assert {*GRID["compared_students"].values()} <= {*ingredients.values()}
+    assert {NO_WEIGHTING["cosine"], MM_MSE} < {*ingredients.values()}, "students of Chapter 4"
+
+
+def test_a_step_changes_what_its_name_says():
+    variants = {name: parse(label) for name, label in beyond.list_ingredients().items()}
+    left, right = (variants[name] for name in GRID["steps"]["chunks in place of the beginning"])
+    assert left.reads_chunks and not right.reads_chunks
+    left, right = (variants[name] for name in GRID["steps"]["128 negatives in place of 5"])
+    assert (left.negatives, right.negatives) == (128, 0)
+    for step, pair in GRID["steps"].items():
+        if step.startswith("LSA"):
+            taught = [(variants[name].contextual or "").split("+") for name in pair]
+            assert "LSA" in taught[0] and "LSA" not in taught[1], step
+
+
+def test_students_run_with_the_reference_seeds_by_both_readouts():
+    asked = []
+
+    def run(bench, models, *, seeds):
+        asked.append((bench.readout, {*seeds}, {tuple(part) for part in seeds.values()}))
+        return pd.DataFrame({"model": models})
+
+    bench = FakeBench("mini", run=run)
+    records = beyond.run_ingredients(bench)
+    students = {*GRID["ingredients"].values()}
+    wanted = {tuple(sorted({*bench.profile.seeds, *bench.profile.reference_seeds}))}
+    assert asked == [(readout, students, wanted) for readout in beyond.READOUTS]
+    assert {*records["model"]} == {*beyond.list_ingredients()}
+
+
+def test_a_step_is_the_left_student_minus_the_right_one():
+    levels = dict.fromkeys(beyond.list_ingredients(), 0.6) | {"SBERT + LSA": 0.8}
+    levels["LSA alone"] = 0.55
+    frames = [make_records(levels, readout=readout) for readout in beyond.READOUTS]
+    steps = beyond.judge_steps(pd.concat(frames, ignore_index=True))
+    assert [*steps["readout"].unique()] == [*beyond.READOUTS.values()]
+    found = steps[steps["readout"] == "no head"].set_index("step")["difference"]
+    assert found["LSA, to SBERT"] == pytest.approx(0.4)  # (.8 - .6) / (1 - .5)
+    assert found["LSA in place of DBOW, alone"] == pytest.approx(-0.1)
+    assert found["PV, to SBERT"] == pytest.approx(0, abs=1e-9)
+    told = beyond.describe_step(steps, "LSA, to SBERT")
+    assert "by heads that compare, SBERT + LSA is ahead of SBERT by .400" in told
+    assert "; without a head, SBERT + LSA is ahead" in told
+
+
+def test_students_are_put_beside_what_needs_no_training():
+    untrained = make_records(dict.fromkeys(beyond.UNTRAINED, 0.6), seeds=(0,))
+    students = make_records(dict.fromkeys(GRID["compared_students"], 0.9))
+    costs = dict.fromkeys((*beyond.UNTRAINED, STUDENT), 1.0) | {STUDENT: 2.0}
+    data = beyond.tabulate_models(pd.concat([untrained, students], ignore_index=True), costs)
+    assert [*data["model"]] == [*beyond.UNTRAINED, *GRID["compared_students"]]
+    assert data["score"].tolist() == pytest.approx([0.2] * 7 + [0.8] * 2)
+    assert (data["low"] <= data["score"]).all() and (data["score"] <= data["high"]).all()
+    rows = data.set_index("model")
+    assert np.isnan(rows.loc[BASE, "difference"])
+    assert rows.loc["student: SBERT", ["difference", "milliseconds"]].tolist() == (
+        pytest.approx([0.6, 2.0])
+    )
+    assert rows["trained"].tolist() == [False] * 7 + [True] * 2
+    told = beyond.describe_model(data, "student: SBERT")
+    assert "student: SBERT is ahead of base by .600" in told and told.endswith("takes 2 ms")

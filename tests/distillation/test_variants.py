@@ -29,6 +29,11 @@ EVERY_KIND = [
     "contrastive;100d;S:-;C:-;cca",
     "Longformer;cut",
     "cosine;[CLS];cut",
+    "cosine;chunks",
+    "max-margin;MSE;γ=0.5;chunks",
+    "cosine;LSA;S:768(ReLU)x2048;C:-",
+    "cosine;chunks;2048d+LSA;S:2048;C:-;384;λ=0.5",
+    "only-contextual;LSA;S:2048;C:-",
 ]
 
 
@@ -68,9 +73,28 @@ def test_gamma_and_distance_are_read_from_the_label():
     assert variants.structural_loss("cosine") == ("cosine", {})
 
 
+def test_negatives_and_chunks_are_read_from_the_label():
+    label = "max-margin;MSE;γ=1.0;negatives=128"
+    variant = parse(label)
+    assert (variant.identity, variant.negatives, variant.reads_chunks) == (label, 128, False)
+    arguments = {"distance": "mse", "gamma": 1.0, "negatives": 128}
+    assert variants.structural_loss(label) == ("max_margin_drawn", arguments)
+    assert parse(MM_MSE).negatives == parse("LSA").negatives == 0
+    assert parse("cosine;chunks").reads_chunks
+    assert variants.structural_loss("cosine;chunks") == variants.structural_loss("cosine")
+    with pytest.raises(ValueError, match="unknown model"):
+        parse("max-margin;MSE;γ=1.0;negatives=0")
+
+
+def test_three_teachers_are_sbert_and_the_parts_of_one_contextual_label():
+    parts = parse("cosine;2048d+LSA;S:8;C:-").contextual.split("+")
+    assert parts == ["DM;1024;stem;2", "DBOW;1024;None;2", variants.LSA]
+
+
 @pytest.mark.parametrize(
     ("label", "functions"),
     [
+        ("max-margin;cosine;γ=1.0;negatives=7", ["max_margin_drawn", "cosine"]),
         ("MSE", ["mse"]),
         ("max-margin;cosine;γ=2.0", ["max_margin", "cosine"]),
         ("only-contextual;100d;S:768;C:768", ["SoftCCA"]),

@@ -1,0 +1,76 @@
+"""Estimates with their intervals: models and what they cost (Figure B.1), and what further
+ingredients add (Figure B.2).
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lib.figures.style import COLORS, INK, WIDTH, labelled, rows_from_top, settings, style
+
+
+@style()
+def costs(data: pd.DataFrame) -> Figure:
+    """Draw scores with their intervals, and the time of a document beside them.
+
+    Parameters
+    ----------
+    data : DataFrame
+        A row for each model: model, trained, score, low, high, milliseconds.
+    """
+    size = (WIDTH, settings()["heights"]["figB_1"])
+    figure, (scores, times) = plt.subplots(1, 2, figsize=size, sharey=True, width_ratios=[3, 2])
+    places = np.arange(len(data))
+    looks = {False: (COLORS[0], "o", "needs no training"), True: (COLORS[1], "s", "student")}
+    for trained, (color, marker, words) in looks.items():
+        chosen = (data["trained"] == trained).to_numpy()
+        rows = data[chosen].rename(columns={"score": "value"})
+        _mark(scores, rows, places[chosen], color=color, marker=marker, label=words)
+        times.barh(places[chosen], rows["milliseconds"], height=0.6, color=color)
+    times.set(
+        xscale="log",
+        xlim=(data["milliseconds"].min() / 2, data["milliseconds"].max() * 5),
+        xlabel="milliseconds for a document",
+    )
+    for place, value in zip(places, data["milliseconds"], strict=True):
+        times.text(value, place, f" {value:.2g}", va="center", fontsize=8)
+    scores.set(xlabel="accuracy above chance, mean of the tasks")
+    rows_from_top(scores, [*data["model"]])
+    figure.legend(handles=labelled([scores]), loc="outside lower center", ncols=2)
+    return figure
+
+
+@style()
+def differences(data: pd.DataFrame) -> Figure:
+    """Draw differences with their intervals: a row for each step, a mark for each readout.
+
+    Parameters
+    ----------
+    data : DataFrame
+        A row for each step and readout: step, readout, difference, low, high.
+    """
+    steps, readouts = [*data["step"].unique()], [*data["readout"].unique()]
+    figure, axis = plt.subplots(figsize=(WIDTH, settings()["heights"]["figB_2"]))
+    axis.axvline(0, color=INK, linewidth=0.9)
+    shifts = np.linspace(-0.15, 0.15, len(readouts))
+    known = settings()["readouts"]
+    colors = [known["compare"], known["none"], *COLORS]  # the order of `beyond.READOUTS`
+    for color, marker, shift, readout in zip(colors, "osD", shifts, readouts, strict=False):
+        rows = data[data["readout"] == readout].set_index("step").loc[steps]
+        rows = rows.rename(columns={"difference": "value"})
+        places = np.arange(len(steps)) + shift
+        _mark(axis, rows, places, color=color, marker=marker, label=readout)
+    axis.set(xlabel="change of accuracy above chance, mean of the tasks")
+    rows_from_top(axis, steps)
+    figure.legend(handles=labelled([axis]), loc="outside lower center", ncols=len(readouts))
+    return figure
+
+
+def _mark(axis: Axes, rows: pd.DataFrame, places: np.ndarray, **look: str) -> None:
+    """Draw values as marks and their intervals as lines."""
+    ends = [rows["value"] - rows["low"], rows["high"] - rows["value"]]
+    axis.errorbar(
+        rows["value"], places, xerr=ends, linestyle="", markersize=5, linewidth=1.2, **look
+    )
