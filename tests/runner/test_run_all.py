@@ -308,6 +308,8 @@ def test_a_run_waits_for_another_on_the_same_results(tmp_path, monkeypatch, caps
 
 def test_where_other_work_goes_on_a_notebook_has_time_to_start_and_to_print(tmp_path, monkeypatch):
     """What papermill's client takes of it: an option that is not one is passed over unsaid."""
+    for name in ("THESIS_PROGRESS", "THESIS_PRODUCTS"):  # are set for the kernel, and stay
+        monkeypatch.setenv(name, "")
     clients = []
     monkeypatch.setattr(PapermillNotebookClient, "execute", lambda client: clients.append(client))
     cell = nbformat.v4.new_code_cell("", metadata={"tags": ["parameters"]})
